@@ -1,0 +1,100 @@
+"""What a conjugate model offers; models know nothing of privacy."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Self
+
+import numpy as np
+
+
+class ConjugateModel(ABC):
+    """Exponential-family likelihood with its conjugate prior; subclasses are frozen dataclasses of the prior.
+
+    Shapes: `statistics` are (..., d), `parameters` of the prior and the posterior (..., k), `theta` is
+    (..., *theta_shape); leading axes are trials and broadcast.
+    """
+
+    @property
+    @abstractmethod
+    def records(self) -> np.ndarray:
+        """Values of one record, shape (number, *record_shape), between which the statistics differ most.
+
+        The whole alphabet where that is finite.
+        """
+
+    @property
+    @abstractmethod
+    def prior(self) -> np.ndarray:
+        """Parameters of the prior, shape (k,)."""
+
+    @property
+    @abstractmethod
+    def theta_shape(self) -> tuple[int, ...]:
+        """Shape of one parameter value θ."""
+
+    @abstractmethod
+    def sufficient_statistics(self, data) -> np.ndarray:
+        """Sum of the records' sufficient statistics, shape (..., d).
+
+        Args:
+            data: records, shape (..., n, *record_shape).
+
+        Raises:
+            ValueError: a value that is no record.
+        """
+
+    @abstractmethod
+    def posterior(self, statistics, prior=None) -> np.ndarray:
+        """Parameters of the posterior given sufficient statistics, shape (..., k).
+
+        Args:
+            statistics: shape (..., d); need not be integers.
+            prior: parameters of another prior than the model's, shape (..., k).
+        """
+
+    @abstractmethod
+    def natural_parameters(self, parameters) -> np.ndarray:
+        """Natural parameters η of the prior family in its minimal form, shape (..., k), from its parameters."""
+
+    @abstractmethod
+    def log_partition(self, natural) -> np.ndarray:
+        """C(η) of the prior family p(θ|η) = exp(T(θ)·η − C(η)), shape (...); +inf where not normalisable."""
+
+    @abstractmethod
+    def sample(self, parameters, rng: np.random.Generator, size: int | None = None) -> np.ndarray:
+        """Draws θ from the prior family.
+
+        Args:
+            parameters: shape (..., k).
+            rng: source of randomness.
+            size: None for one draw per leading index, else the length of a new first axis.
+
+        Returns:
+            Draws of shape ([size,] ..., *theta_shape).
+        """
+
+    @abstractmethod
+    def sample_data(self, theta, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws n records per θ, shape (..., n, *record_shape)."""
+
+    @abstractmethod
+    def mean(self, parameters) -> np.ndarray:
+        """E θ under the prior family, shape (..., *theta_shape)."""
+
+    @abstractmethod
+    def variance(self, parameters) -> np.ndarray:
+        """Variance of each coordinate of θ under the prior family, shape (..., *theta_shape)."""
+
+    @abstractmethod
+    def log_density(self, theta, parameters) -> np.ndarray:
+        """Log-density of the prior family at θ, shape (...)."""
+
+    @abstractmethod
+    def log_likelihood(self, theta, statistics) -> np.ndarray:
+        """Log-likelihood of records with the given sufficient statistics, shape (...)."""
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> list[Self]:
+        """Small instances on which the contract tests run."""

@@ -1,0 +1,114 @@
+"""Bernoulli records with a beta prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import betaln, xlog1py, xlogy
+
+from privpost.models.base import ConjugateModel
+
+
+@dataclass(frozen=True)
+class BetaBernoulli(ConjugateModel):
+    """x ~ Bernoulli(θ), θ ~ Beta(alpha, beta); statistics (successes, failures), parameters (α, β).
+
+    In the minimal form of Geumlek et al. (2017) the natural parameters are η = (α, α+β), a record adds (x, 1)
+    and C(η) = ln B(η₁, η₂ − η₁).
+
+    Raises:
+        ValueError: alpha or beta not positive and finite.
+    """
+
+    alpha: float = 1.0
+    beta: float = 1.0
+
+    def __post_init__(self):
+        for name in ("alpha", "beta"):
+            value = getattr(self, name)
+            if not 0 < value < np.inf:
+                raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
+
+    @property
+    def records(self):
+        """The alphabet {0, 1}."""
+        return np.array([0, 1])
+
+    @property
+    def prior(self):
+        """(α, β) of the prior."""
+        return np.array([self.alpha, self.beta], float)
+
+    @property
+    def theta_shape(self):
+        """θ is a scalar."""
+        return ()
+
+    def sufficient_statistics(self, data):
+        """(successes, failures) of 0/1 data of shape (..., n); shape (..., 2).
+
+        Raises:
+            ValueError: a record other than 0 and 1.
+        """
+        data = np.asarray(data)
+        if not np.all((data == 0) | (data == 1)):
+            raise ValueError("data has records other than 0 and 1")
+        successes = data.sum(axis=-1)
+        return np.stack([successes, data.shape[-1] - successes], axis=-1).astype(float)
+
+    def posterior(self, statistics, prior=None):
+        """(α + successes, β + failures), shape (..., 2)."""
+        return (self.prior if prior is None else np.asarray(prior, float)) + np.asarray(statistics, float)
+
+    def natural_parameters(self, parameters):
+        """η = (α, α+β), shape (..., 2)."""
+        parameters = np.asarray(parameters, float)
+        return np.stack([parameters[..., 0], parameters.sum(axis=-1)], axis=-1)
+
+    def log_partition(self, natural):
+        """C(η) = ln B(η₁, η₂ − η₁), shape (...)."""
+        natural = np.asarray(natural, float)
+        a, b = natural[..., 0], natural[..., 1] - natural[..., 0]
+        valid = (a > 0) & (b > 0)
+        return np.where(valid, betaln(np.where(valid, a, 1.0), np.where(valid, b, 1.0)), np.inf)
+
+    def sample(self, parameters, rng, size=None):
+        """Draws θ, shape ([size,] ...)."""
+        parameters = np.asarray(parameters, float)
+        a, b = parameters[..., 0], parameters[..., 1]
+        return rng.beta(a, b, size=None if size is None else (size, *a.shape))
+
+    def sample_data(self, theta, n, rng):
+        """Draws n bits per θ, shape (..., n)."""
+        theta = np.asarray(theta, float)
+        return (rng.random((*theta.shape, n)) < theta[..., None]).astype(np.int64)
+
+    def mean(self, parameters):
+        """α / (α+β)."""
+        parameters = np.asarray(parameters, float)
+        return parameters[..., 0] / parameters.sum(axis=-1)
+
+    def variance(self, parameters):
+        """αβ / ((α+β)² (α+β+1))."""
+        parameters = np.asarray(parameters, float)
+        total = parameters.sum(axis=-1)
+        return parameters[..., 0] * parameters[..., 1] / (total**2 * (total + 1))
+
+    def log_density(self, theta, parameters):
+        """ln of the Beta(α, β) density at θ; −inf outside [0, 1]."""
+        theta, parameters = np.asarray(theta, float), np.asarray(parameters, float)
+        a, b = parameters[..., 0], parameters[..., 1]
+        inside = (theta >= 0) & (theta <= 1)
+        safe = np.where(inside, theta, 0.5)
+        return np.where(inside, xlogy(a - 1, safe) + xlog1py(b - 1, -safe) - betaln(a, b), -np.inf)
+
+    def log_likelihood(self, theta, statistics):
+        """successes · ln θ + failures · ln(1−θ), shape (...)."""
+        theta, statistics = np.asarray(theta, float), np.asarray(statistics, float)
+        return xlogy(statistics[..., 0], theta) + xlog1py(statistics[..., 1], -theta)
+
+    @classmethod
+    def examples(cls):
+        """The prior of each paper, and one with a pole at 0."""
+        return [cls(1, 1), cls(6, 12), cls(10, 10), cls(0.5, 2)]

@@ -1,0 +1,123 @@
+"""Categorical records with a Dirichlet prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+from privpost.models.base import ConjugateModel
+
+
+@dataclass(frozen=True)
+class DirichletCategorical(ConjugateModel):
+    """x ~ Categorical(θ), θ ~ Dirichlet(concentration); statistics are the d counts, parameters the d α_i.
+
+    In minimal form the natural parameters are η = (α_1, …, α_{d−1}, Σα): a record adds (e_x, 1) without the last
+    category's indicator, as for the beta prior.
+
+    Raises:
+        ValueError: fewer than two categories, or a concentration not positive and finite.
+    """
+
+    concentration: tuple[float, ...]
+
+    def __post_init__(self):
+        concentration = tuple(float(value) for value in self.concentration)
+        object.__setattr__(self, "concentration", concentration)
+        if len(concentration) < 2:
+            raise ValueError(f"concentration has {len(concentration)} entries; it needs at least 2")
+        if not all(0 < value < np.inf for value in concentration):
+            raise ValueError(f"concentration is {concentration!r}; each entry must be > 0 and finite")
+
+    @property
+    def records(self):
+        """The alphabet {0, …, d−1}."""
+        return np.arange(len(self.concentration))
+
+    @property
+    def prior(self):
+        """α of the prior, shape (d,)."""
+        return np.array(self.concentration)
+
+    @property
+    def theta_shape(self):
+        """θ is a probability vector of length d."""
+        return (len(self.concentration),)
+
+    def sufficient_statistics(self, data):
+        """Counts of the d categories in data of shape (..., n); shape (..., d).
+
+        Raises:
+            ValueError: a record other than 0, …, d−1.
+        """
+        data = np.asarray(data)
+        if not np.all(np.isin(data, self.records)):
+            raise ValueError(f"data has records outside 0, ..., {len(self.concentration) - 1}")
+        return np.stack([(data == record).sum(axis=-1) for record in self.records], axis=-1).astype(float)
+
+    def posterior(self, statistics, prior=None):
+        """α + counts, shape (..., d)."""
+        return (self.prior if prior is None else np.asarray(prior, float)) + np.asarray(statistics, float)
+
+    def natural_parameters(self, parameters):
+        """η = (α_1, …, α_{d−1}, Σα), shape (..., d)."""
+        parameters = np.asarray(parameters, float)
+        return np.concatenate([parameters[..., :-1], parameters.sum(axis=-1, keepdims=True)], axis=-1)
+
+    def log_partition(self, natural):
+        """C(η) = Σ ln Γ(α_i) − ln Γ(Σα), shape (...)."""
+        natural = np.asarray(natural, float)
+        last = natural[..., -1:] - natural[..., :-1].sum(axis=-1, keepdims=True)
+        parameters = np.concatenate([natural[..., :-1], last], axis=-1)
+        valid = np.all(parameters > 0, axis=-1)
+        safe = np.where(valid[..., None], parameters, 1.0)
+        return np.where(valid, gammaln(safe).sum(axis=-1) - gammaln(safe.sum(axis=-1)), np.inf)
+
+    def sample(self, parameters, rng, size=None):
+        """Draws θ as normalised gamma variates, shape ([size,] ..., d)."""
+        parameters = np.asarray(parameters, float)
+        shape = parameters.shape if size is None else (size, *parameters.shape)
+        if min(self.concentration) >= 0.5:
+            gammas = rng.standard_gamma(parameters, size=shape)
+            return gammas / gammas.sum(axis=-1, keepdims=True)
+        # Gamma(α) = Gamma(α+1) U^(1/α), in logarithms: at small α all d variates can underflow to 0.
+        log_gammas = np.log(rng.standard_gamma(parameters + 1, size=shape))
+        log_gammas -= rng.standard_exponential(shape) / parameters
+        gammas = np.exp(log_gammas - log_gammas.max(axis=-1, keepdims=True))
+        return gammas / gammas.sum(axis=-1, keepdims=True)
+
+    def sample_data(self, theta, n, rng):
+        """Draws n categories per θ, shape (..., n)."""
+        theta = np.asarray(theta, float)
+        # The last cumulative sum is left out: rounding can leave it below 1.
+        inner = np.cumsum(theta, axis=-1)[..., None, :-1]
+        return (rng.random((*theta.shape[:-1], n, 1)) >= inner).sum(axis=-1)
+
+    def mean(self, parameters):
+        """α / Σα, shape (..., d)."""
+        parameters = np.asarray(parameters, float)
+        return parameters / parameters.sum(axis=-1, keepdims=True)
+
+    def variance(self, parameters):
+        """μ_i (1 − μ_i) / (Σα + 1) with μ the mean, shape (..., d)."""
+        mean = self.mean(parameters)
+        return mean * (1 - mean) / (np.sum(parameters, axis=-1, keepdims=True) + 1)
+
+    def log_density(self, theta, parameters):
+        """ln of the Dirichlet density at θ (with respect to θ_1, …, θ_{d−1}); −inf off the simplex."""
+        theta, parameters = np.asarray(theta, float), np.asarray(parameters, float)
+        inside = np.all(theta >= 0, axis=-1) & np.isclose(theta.sum(axis=-1), 1, rtol=0, atol=1e-9)
+        safe = np.where(inside[..., None], theta, 0.5)
+        log_normaliser = gammaln(parameters).sum(axis=-1) - gammaln(parameters.sum(axis=-1))
+        return np.where(inside, xlogy(parameters - 1, safe).sum(axis=-1) - log_normaliser, -np.inf)
+
+    def log_likelihood(self, theta, statistics):
+        """Σ counts_i · ln θ_i, shape (...)."""
+        return xlogy(np.asarray(statistics, float), np.asarray(theta, float)).sum(axis=-1)
+
+    @classmethod
+    def examples(cls):
+        """A symmetric and an asymmetric prior, and one with small concentrations."""
+        return [cls((5, 5, 5)), cls((1, 2, 3)), cls((0.3, 1))]

@@ -1,0 +1,321 @@
+"""Privacy costs, their composition and conversion, and the ledger in which a study enters every release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+NOTIONS = ("pure", "rdp", "approximate")
+
+# A budget that was split into k equal parts must accept k charges in spite of rounding.
+RELATIVE_TOLERANCE = 1e-12
+
+
+class BudgetExceeded(ValueError):
+    """A charge would take an account over its budget."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one release costs, in one notion of differential privacy (neighbours: substitution).
+
+    Attributes:
+        notion: "pure" (ε-DP), "rdp" (Rényi DP of one order) or "approximate" ((ε, δ)-DP).
+        epsilon: ε ≥ 0; `inf` stands for no privacy.
+        order: order λ ≥ 1 of the Rényi divergence; "rdp" only. 1 is the Kullback-Leibler limit, `inf` pure DP.
+        delta: δ in [0, 1]; "approximate" only.
+
+    Raises:
+        ValueError: a field is outside its range, missing, or given for a notion that does not have it.
+
+    Rényi DP: Mironov (2017); the order is λ as in Geumlek et al. (2017), definition 4.
+    """
+
+    notion: str
+    epsilon: float
+    order: float | None = None
+    delta: float | None = None
+
+    def __post_init__(self):
+        if self.notion not in NOTIONS:
+            raise ValueError(f"notion is {self.notion!r}; allowed: {', '.join(NOTIONS)}")
+        if not self.epsilon >= 0:
+            raise ValueError(f"epsilon is {self.epsilon!r}; it must be >= 0 (inf is allowed)")
+        if self.notion == "rdp":
+            if self.order is None or not self.order >= 1:
+                raise ValueError(f"order is {self.order!r}; an rdp cost needs an order >= 1")
+        elif self.order is not None:
+            raise ValueError(f"order is {self.order!r}; only an rdp cost has one, this one is {self.notion}")
+        if self.notion == "approximate":
+            if self.delta is None or not 0 <= self.delta <= 1:
+                raise ValueError(f"delta is {self.delta!r}; an approximate cost needs a delta in [0, 1]")
+        elif self.delta is not None:
+            raise ValueError(f"delta is {self.delta!r}; only an approximate cost has one, this one is {self.notion}")
+
+    def to_notion_of(self, other: Cost) -> Cost:
+        """The same guarantee in the notion (and order) of another cost.
+
+        A pure cost converts to Rényi DP by `pure_to_rdp` and to approximate DP with δ = 0.
+
+        Raises:
+            ValueError: there is no such conversion (Rényi DP of one order implies no pure DP and nothing at
+                another order; (ε, δ)-DP implies neither).
+        """
+        if self.notion == other.notion:
+            if self.order != other.order:
+                raise ValueError(f"a cost of order {self.order} does not convert to order {other.order}")
+            return self
+        if self.notion == "pure" and other.notion == "rdp":
+            return Cost("rdp", float(pure_to_rdp(self.epsilon, other.order)), order=other.order)
+        if self.notion == "pure" and other.notion == "approximate":
+            return Cost("approximate", self.epsilon, delta=0.0)
+        raise ValueError(f"notion: a cost of notion {self.notion!r} does not convert to {other.notion!r}")
+
+    def within(self, budget: Cost) -> bool:
+        """Whether the cost, in the budget's notion, is at most the budget (relative tolerance 1e-12)."""
+        cost = self.to_notion_of(budget)
+        return _at_most(cost.epsilon, budget.epsilon) and _at_most(cost.delta or 0.0, budget.delta or 0.0)
+
+    def __str__(self):
+        order = "" if self.order is None else f", order={self.order:g}"
+        delta = "" if self.delta is None else f", delta={self.delta:g}"
+        return f"{self.notion}(epsilon={self.epsilon:g}{order}{delta})"
+
+
+def _at_most(value: float, limit: float) -> bool:
+    return value <= limit * (1 + RELATIVE_TOLERANCE)
+
+
+def sequential(costs: Sequence[Cost]) -> Cost:
+    """Cost of several releases about the same records: ε and δ add, within one notion and order.
+
+    Raises:
+        ValueError: no costs, or costs of different notions or orders.
+    """
+    first = _one_notion(costs)
+    delta = None if first.delta is None else min(1.0, math.fsum(cost.delta for cost in costs))
+    return Cost(first.notion, math.fsum(cost.epsilon for cost in costs), first.order, delta)
+
+
+def parallel(costs: Sequence[Cost], changed_parts: int = 1) -> Cost:
+    """Cost of releases about disjoint parts of the records: the sum of the largest `changed_parts` of them.
+
+    `changed_parts` is in how many parts two neighbouring data sets can differ: 1 where the part of a record is
+    public (its index), 2 where substituting a record can move it from one part to another.
+
+    Raises:
+        ValueError: no costs, costs of different notions or orders, or changed_parts not 1 or 2.
+    """
+    _one_notion(costs)
+    if changed_parts not in (1, 2):
+        raise ValueError(f"changed_parts is {changed_parts!r}; one substituted record changes 1 or 2 parts")
+    largest = sorted(costs, key=lambda cost: (cost.epsilon, cost.delta or 0.0), reverse=True)[:changed_parts]
+    total = sequential(largest)
+    if total.notion == "approximate":
+        # ε and δ need not be largest in the same part: bound each by its own largest ones.
+        deltas = sorted((cost.delta for cost in costs), reverse=True)[:changed_parts]
+        total = Cost("approximate", total.epsilon, delta=min(1.0, math.fsum(deltas)))
+    return total
+
+
+def _one_notion(costs: Sequence[Cost]) -> Cost:
+    if not costs:
+        raise ValueError("costs is empty; composition needs at least one cost")
+    kinds = {(cost.notion, cost.order) for cost in costs}
+    if len(kinds) > 1:
+        raise ValueError(f"costs mix notions or orders: {', '.join(sorted(map(str, costs)))}")
+    return costs[0]
+
+
+@dataclass
+class _Account:
+    budget: Cost
+    charges: dict[Cost, int] = field(default_factory=dict)
+    epsilon: float = 0.0
+    delta: float = 0.0
+
+
+class Ledger:
+    """Accounts of one experiment, each with a budget that its releases may not exceed.
+
+    An account counts the releases of *one* run of the experiment: repeated trials replicate the experiment on
+    data of their own and are not charged again. Composition is sequential; charge `parallel([...])` for
+    releases about disjoint records.
+    """
+
+    def __init__(self):
+        self._accounts: dict[str, _Account] = {}
+
+    def open(self, account: str, budget: Cost) -> None:
+        """Opens an account with a budget.
+
+        Raises:
+            ValueError: the account is open already.
+        """
+        if account in self._accounts:
+            raise ValueError(f"account {account!r} is already open with budget {self._accounts[account].budget}")
+        self._accounts[account] = _Account(budget)
+
+    def charge(self, account: str, cost: Cost, releases: int = 1) -> None:
+        """Enters `releases` releases of the given cost each; refused as a whole if the budget does not cover it.
+
+        A pure cost is converted to the account's notion: at order λ it is charged `pure_to_rdp(ε, λ)`.
+
+        Raises:
+            BudgetExceeded: the account would be over its budget by more than a relative 1e-12.
+            ValueError: no such account, releases < 1, or a cost that does not convert to the account's notion.
+        """
+        entry = self._account(account)
+        if not isinstance(releases, int | np.integer) or releases < 1:
+            raise ValueError(f"releases is {releases!r}; it must be an integer >= 1")
+        budget = entry.budget
+        try:
+            charged = cost.to_notion_of(budget)
+        except ValueError as error:
+            raise ValueError(f"account {account!r} with budget {budget}: {error}") from error
+        epsilon = entry.epsilon + releases * charged.epsilon
+        delta = entry.delta + releases * (charged.delta or 0.0)
+        if not (_at_most(epsilon, budget.epsilon) and _at_most(delta, budget.delta or 0.0)):
+            spent = f"epsilon {entry.epsilon:g}" + (f", delta {entry.delta:g}" if budget.delta is not None else "")
+            raise BudgetExceeded(f"account {account!r}: budget {budget}, spent {spent}, asked {releases} x {charged}")
+        entry.epsilon, entry.delta = epsilon, delta
+        entry.charges[cost] = entry.charges.get(cost, 0) + int(releases)
+
+    def spent(self, account: str) -> Cost:
+        """What the account has spent so far, in the notion of its budget.
+
+        Raises:
+            ValueError: no such account.
+        """
+        entry = self._account(account)
+        budget = entry.budget
+        delta = None if budget.delta is None else min(1.0, entry.delta)
+        return Cost(budget.notion, entry.epsilon, budget.order, delta)
+
+    def record(self) -> list[dict]:
+        """The ledger as JSON-able rows, one per account and distinct cost, in the order of entry.
+
+        `notion`, `epsilon`, `order` and `delta` describe one release in its own notion, `releases` their number;
+        `spent` and `budget` are the account's totals in the notion of its budget, as Cost fields. An account
+        without releases has one row with `releases` 0. An infinite ε is the string "inf", which JSON can hold
+        and `float` can read.
+        """
+        rows = []
+        for name, entry in self._accounts.items():
+            totals = {"spent": _fields(self.spent(name)), "budget": _fields(entry.budget)}
+            for cost, releases in entry.charges.items():
+                rows.append({"account": name, **_fields(cost), "releases": releases, **totals})
+            if not entry.charges:
+                nothing = replace(entry.budget, epsilon=0.0, delta=None if entry.budget.delta is None else 0.0)
+                rows.append({"account": name, **_fields(nothing), "releases": 0, **totals})
+        return rows
+
+    def _account(self, name: str) -> _Account:
+        if name not in self._accounts:
+            raise ValueError(f"account {name!r} is not open; open accounts: {', '.join(self._accounts) or 'none'}")
+        return self._accounts[name]
+
+
+def _fields(cost: Cost) -> dict:
+    def number(value):
+        return value if value is None else "inf" if math.isinf(value) else float(value)
+
+    return {
+        "notion": cost.notion,
+        "epsilon": number(cost.epsilon),
+        "order": number(cost.order),
+        "delta": number(cost.delta),
+    }
+
+
+def pure_to_rdp(epsilon, order) -> np.ndarray:
+    """Largest Rényi divergence of an order that ε-DP allows; attained by two-point randomised response.
+
+        D_λ ≤ (ln cosh((λ−½)ε) − ln cosh(ε/2)) / (λ−1),    λ → 1: ε tanh(ε/2),    λ → ∞: ε.
+
+    Args:
+        epsilon: ε ≥ 0, any shape; `inf` gives `inf`.
+        order: λ ≥ 1, broadcast against epsilon; `inf` is allowed.
+
+    Returns:
+        The bound, of the broadcast shape.
+
+    Raises:
+        ValueError: an ε below 0 or an order below 1.
+    """
+    epsilon, order = np.broadcast_arrays(np.asarray(epsilon, float), np.asarray(order, float))
+    _check_epsilon_and_order(epsilon, order)
+    excess = order - 1
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        # With h = (λ−1)ε the numerator is ln(cosh h + tanh(ε/2) sinh h): no difference of large numbers.
+        h = excess * epsilon
+        small = np.log1p(2 * np.sinh(h / 2) ** 2 + np.tanh(epsilon / 2) * np.sinh(h)) / excess
+        large = (h + np.log1p(np.exp(-epsilon - 2 * h)) - np.log1p(np.exp(-epsilon))) / excess
+        bound = np.where(h < 1, small, large)
+    bound = np.where(excess == 0, epsilon * np.tanh(epsilon / 2), bound)
+    bound = np.where(np.isinf(order) | np.isinf(epsilon), epsilon, bound)
+    return np.where(epsilon == 0, 0.0, np.minimum(bound, epsilon))
+
+
+def rdp_to_pure_epsilon(target, order) -> np.ndarray:
+    """Largest ε for which every ε-DP mechanism has Rényi divergence at most `target` at the given order.
+
+    The inverse of `pure_to_rdp` in ε, by bisection; `pure_to_rdp` of the result never exceeds the target.
+
+    Args:
+        target: Rényi DP parameter ≥ 0, any shape; `inf` gives `inf`.
+        order: λ ≥ 1, broadcast against target; `inf` is allowed.
+
+    Raises:
+        ValueError: a target below 0 or an order below 1.
+    """
+    target, order = np.broadcast_arrays(np.asarray(target, float), np.asarray(order, float))
+    _check_epsilon_and_order(target, order, name="target")
+    # D_λ(ε) ≤ ε, and D_λ(ε) ≥ D_1(ε) = ε tanh(ε/2) ≥ ε − 0.56: the root lies in [target, target + 0.6].
+    low, high = target.copy(), target + 0.6
+    for _ in range(200):
+        middle = (low + high) / 2
+        below = pure_to_rdp(middle, order) <= target
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.where(target == 0, 0.0, low)
+
+
+def _check_epsilon_and_order(epsilon, order, name="epsilon"):
+    if not np.all(epsilon >= 0):
+        raise ValueError(f"{name} is {epsilon!r}; it must be >= 0")
+    if not np.all(order >= 1):
+        raise ValueError(f"order is {order!r}; it must be >= 1")
+
+
+def to_approximate(orders, epsilons, delta: float) -> tuple[float, float]:
+    """Smallest ε such that a Rényi DP curve implies (ε, δ)-DP, and the order that gives it.
+
+    The conversion is that of the package dp-accounting (Canonne, Kamath and Steinke 2020, proposition 12).
+
+    Args:
+        orders: orders ≥ 1 of the curve, shape (k,); only those above 1.01 can contribute a positive ε.
+        epsilons: Rényi DP parameters, shape (k,); `inf` beyond an asymptote.
+        delta: δ in (0, 1).
+
+    Returns:
+        (ε, order); (inf, nan) if the curve is infinite at all orders.
+
+    Raises:
+        ValueError: shapes that differ, an order below 1, an ε below 0, or δ outside (0, 1).
+    """
+    orders, epsilons = np.asarray(orders, float), np.asarray(epsilons, float)
+    if orders.ndim != 1 or orders.shape != epsilons.shape:
+        raise ValueError(f"orders and epsilons have shapes {orders.shape} and {epsilons.shape}; both must be (k,)")
+    _check_epsilon_and_order(epsilons, orders, name="epsilons")
+    if not 0 < delta < 1:
+        raise ValueError(f"delta is {delta!r}; it must lie in (0, 1)")
+    finite = np.isfinite(epsilons)
+    if not finite.any():
+        return math.inf, math.nan
+    from dp_accounting.rdp import rdp_privacy_accountant
+
+    epsilon, order = rdp_privacy_accountant.compute_epsilon(orders[finite], epsilons[finite], delta)
+    return float(epsilon), float(order)
