@@ -1,0 +1,40 @@
+# The two commands: `make reproduce` (everything, from raw data to figures) and `make test`.
+# Variables: STUDY=<paper>/<study> builds one study, CORES=4, SCALE=smoke, PYTHON=python3.12.
+PYTHON ?= python3
+CORES ?= 2
+SCALE ?= paper
+STUDY ?=
+RUN = .venv/bin/python -m
+
+export PYTHON
+
+.PHONY: reproduce test environment figures smoke lint lock clean
+
+reproduce: environment
+	@$(RUN) privpost reproduce $(STUDY) --scale $(SCALE) --cores $(CORES)
+
+test: environment
+	$(RUN) pytest
+
+environment:
+	@workflow/environment.sh
+
+figures: environment
+	$(RUN) snakemake figures --cores $(CORES)
+
+smoke: environment
+	@$(RUN) privpost reproduce --scale smoke --cores $(CORES)
+
+lint: environment
+	$(RUN) ruff check
+	$(RUN) ruff format --check
+	$(RUN) snakefmt --check Snakefile workflow
+	$(RUN) snakemake --lint
+
+# Resolve pyproject.toml anew (needs uv); commit the result.
+lock:
+	uv pip compile pyproject.toml --extra test --universal --python-version 3.11 --generate-hashes --no-header -o requirements.lock
+
+# Removes what a rebuild makes again; never the shipped tables, figures or the raw data.
+clean:
+	rm -rf build logs .snakemake results/cells data/prepared

@@ -1,0 +1,36 @@
+# Every study of the four papers, from raw data to figures. The rules are in workflow/rules.
+#   snakemake            all cells, tables and figures     snakemake figures   redraw from the shipped tables
+#   snakemake data       fetch and prepare the raw data    snakemake -n        what would be done
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/data.smk"
+include: "workflow/rules/cells.smk"
+include: "workflow/rules/tables.smk"
+include: "workflow/rules/figures.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        CELLS,
+        TABLES,
+        FIGURES,
+
+
+rule tables:
+    input:
+        TABLES,
+
+
+rule figures:
+    input:
+        FIGURES,
+
+
+rule data:
+    input:
+        PREPARED,

@@ -1,0 +1,116 @@
+"""One look for every figure: sizes, fonts, and one colour, marker and label per method id."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+# Widths in inches of one and of two columns of a paper.
+ONE_COLUMN = 3.4
+TWO_COLUMNS = 7.0
+
+RC = {
+    "figure.dpi": 200,
+    "figure.constrained_layout.use": True,
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.5,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.5,
+    "errorbar.capsize": 1.5,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "privpost",
+    "savefig.facecolor": "white",
+}
+
+
+class Look(NamedTuple):
+    """How a method is drawn: colour, marker, line style and the label that a legend shows."""
+
+    color: str
+    marker: str
+    linestyle: str
+    label: str
+
+    def line(self) -> dict:
+        """Return the keyword arguments of a line plot."""
+        return {"color": self.color, "marker": self.marker, "linestyle": self.linestyle, "label": self.label}
+
+
+# Colours after Okabe and Ito, and Tol's muted set: distinguishable with every common colour-vision deficiency;
+# markers and line styles repeat the distinction for print in grey.
+LOOKS = {
+    "non_private": Look("#000000", "o", "--", "True posterior"),
+    "laplace": Look("#0072B2", "s", "-", "Laplace"),
+    "gaussian": Look("#009E73", "D", "-.", "Gaussian"),
+    "ops": Look("#D55E00", "^", "-", "OPS"),
+    "diffused": Look("#56B4E9", "v", "-", "Diffused"),
+    "concentrated": Look("#CC79A7", "P", "-", "Concentrated"),
+    "direct": Look("#666666", "h", ":", "Direct posterior"),
+    "gibbs": Look("#332288", "s", "-", "Gibbs (noise-aware)"),
+    "naive": Look("#E69F00", "X", "-", "Naive"),
+    "exact": Look("#999933", "d", ":", "Exact oracle"),
+    "fourier": Look("#44AA99", "D", "-", "Fourier"),
+    "sampler_record": Look("#AA4499", "v", "-", "Sampler (record level)"),
+    "sampler_attribute": Look("#882255", "<", "--", "Sampler (attribute level)"),
+    "map": Look("#B8860B", ">", "-.", "MAP"),
+}
+# For methods that the project does not know yet, taken in alphabetical order of their ids.
+RESERVE = ("#117733", "#88CCEE", "#6B4C9A", "#A05A2C", "#4D4D4D")
+RESERVE_MARKERS = ("p", "*", "8", "H", "+")
+
+
+def look(method: str) -> Look:
+    """Return how a method is drawn; an unknown one gets a reserve colour that its name determines."""
+    if method in LOOKS:
+        return LOOKS[method]
+    place = sum(method.encode()) % len(RESERVE)
+    return Look(RESERVE[place], RESERVE_MARKERS[place], "-", method.replace("_", " ").capitalize())
+
+
+@contextlib.contextmanager
+def context() -> Iterator[None]:
+    """Draw without a screen and in the project's style."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    with matplotlib.rc_context(RC):
+        yield
+
+
+def save(figure, path: Path) -> None:
+    """Write a figure in the format of the path's ending, with no date or version inside."""
+    metadata = {
+        ".png": {"Software": None},
+        ".pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+        ".svg": {"Date": None, "Creator": None},
+    }[path.suffix]
+    figure.savefig(path, metadata=metadata, dpi=300)
+
+
+def close(figure) -> None:
+    """Release a figure's memory."""
+    import matplotlib.pyplot as plt
+
+    plt.close(figure)
+
+
+def error_band(axes, x, mean, sem, *, method: str, **keywords) -> None:
+    """Draw a method's mean as a line with a band of one standard error either side."""
+    style = {**look(method).line(), **keywords}
+    axes.plot(x, mean, **style)
+    axes.fill_between(x, mean - sem, mean + sem, color=style["color"], alpha=0.2, linewidth=0)

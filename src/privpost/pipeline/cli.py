@@ -1,0 +1,145 @@
+"""The dispatcher in front of Hydra: help, lists, single steps of the pipeline, and runs of cells."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+
+from privpost.pipeline import project
+from privpost.pipeline.schema import SettingError, suggest
+
+USAGE = """\
+privpost: studies of Bayesian inference under differential privacy, rebuilt
+
+  privpost study=<paper>/<study> [key=value ...]       compute the study's base point, with some settings changed
+  privpost -m study=<paper>/<study> [key=a,b ...]      a sweep over settings (Hydra multirun)
+  privpost study=... scale=smoke                       the same at toy size, under build/smoke
+
+{commands}
+
+Whole rebuilds: make reproduce (or snakemake); redraw from the shipped tables: snakemake figures.
+`privpost COMMAND --help` explains a command."""
+
+COMMANDS: dict[str, tuple[Callable[[list[str]], int], str]] = {}
+
+
+def command(name: str, summary: str):
+    """Register a function of the remaining arguments as a command."""
+
+    def register(function):
+        COMMANDS[name] = (function, summary)
+        return function
+
+    return register
+
+
+def main(argv: list[str]) -> int:
+    """Run one command; returns its exit status (2 for a mistake in the arguments or settings)."""
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        lines = [f"  privpost {name:<44} {summary}" for name, (_, summary) in COMMANDS.items()]
+        print(USAGE.format(commands="\n".join(lines)))
+        return 0
+    try:
+        project.enter()
+        if argv[0] in COMMANDS:
+            return COMMANDS[argv[0]][0](argv[1:])
+        if argv[0].startswith("-") or "=" in argv[0]:
+            from privpost.pipeline import run
+
+            return run.main(argv)
+        raise SettingError(
+            f"there is no command {argv[0]!r}.{suggest(argv[0], COMMANDS)} Commands: {', '.join(COMMANDS)}; "
+            "a run starts with study=<paper>/<study>."
+        )
+    except (SettingError, FileNotFoundError) as error:
+        print(f"privpost: {error}", file=sys.stderr)
+        return 2
+
+
+def _study_parser(name: str, help_text: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=f"privpost {name}", description=help_text)
+    parser.add_argument("study", help="<paper>/<study>")
+    parser.add_argument("--scale", default="paper", help="paper (default) or smoke")
+    parser.add_argument("--root", help="where results are, when not the scale's own folder")
+    return parser
+
+
+def _load(options: argparse.Namespace):
+    from privpost.pipeline import grid
+
+    overrides = [] if options.root is None else [f"root={options.root}", f"figure_root={options.root}/figures"]
+    return grid.load_study(options.study, options.scale, overrides)
+
+
+@command("list", "the studies, their titles and sizes")
+def list_studies(argv: list[str]) -> int:
+    """Print every study with its number of cells."""
+    from privpost.pipeline import grid
+
+    argparse.ArgumentParser(prog="privpost list", description="List the studies.").parse_args(argv)
+    for study in grid.load_studies():
+        print(f"{study.name:<36} {len(grid.expand(study)):>4} cells   {study.config['title']}")
+    return 0
+
+
+@command("fetch", "download (or copy from a mirror) and verify data sets")
+def fetch(argv: list[str]) -> int:
+    """Fetch raw data files."""
+    from privpost.datasets import catalogue
+    from privpost.datasets import fetch as fetching
+
+    parser = argparse.ArgumentParser(prog="privpost fetch", description="Fetch and verify raw data files.")
+    parser.add_argument("dataset", nargs="+", help=f"one or more of {', '.join(catalogue.names())}")
+    return fetching.main(parser.parse_args(argv).dataset)
+
+
+@command("prepare", "parse a fetched data set into data/prepared")
+def prepare(argv: list[str]) -> int:
+    """Parse raw files into arrays."""
+    from privpost.datasets import catalogue, prepared
+
+    parser = argparse.ArgumentParser(prog="privpost prepare", description="Parse a fetched data set into arrays.")
+    parser.add_argument("dataset")
+    print(prepared.prepare(catalogue.load(parser.parse_args(argv).dataset)))
+    return 0
+
+
+@command("tabulate", "write a study's tables from its cells")
+def tabulate(argv: list[str]) -> int:
+    """Write a study's tables."""
+    from privpost.pipeline import tables
+
+    for path in tables.tabulate(_load(_study_parser("tabulate", "Write a study's tables.").parse_args(argv))):
+        print(path)
+    return 0
+
+
+@command("draw", "draw a study's figures from its tables")
+def draw(argv: list[str]) -> int:
+    """Draw a study's figures."""
+    from privpost.pipeline import tables
+
+    for path in tables.draw(_load(_study_parser("draw", "Draw a study's figures.").parse_args(argv))):
+        print(path)
+    return 0
+
+
+@command("claims", "score a study's claims from its tables")
+def claims(argv: list[str]) -> int:
+    """Print the verdict on every claim that a study tests."""
+    from privpost.pipeline import tables
+
+    study = _load(_study_parser("claims", "Score a study's claims.").parse_args(argv))
+    for claim in study.module().claims(tables.read_tables(study)):
+        print(f"{claim.id}  {claim.verdict:<16} {claim.statement}")
+        print(f"    {claim.evidence}")
+    return 0
+
+
+@command("reproduce", "rebuild everything, or the named studies, with Snakemake")
+def reproduce(argv: list[str]) -> int:
+    """Rebuild studies from raw data to figures."""
+    from privpost.pipeline import rebuild
+
+    return rebuild.main(argv)

@@ -1,0 +1,394 @@
+"""The one grid: a study's YAML becomes a list of cells, each with all that defines its numbers and a digest of it.
+
+Pure: nothing is written. A study is composed once; its points are expanded, validated against the study's typed
+schema and hashed in plain Python. A cell's path is content-addressed, so a changed setting is a missing file.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import hashlib
+import importlib
+import itertools
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from privpost.pipeline.project import CONF
+from privpost.pipeline.schema import Integer, Schema, SettingError, suggest
+
+# Keys of a composed configuration that are not settings of the study itself.
+DESCRIPTION = ("title", "paper", "claim", "target", "tables", "figures")
+GRID = ("sweep", "within", "common", "smoke")
+RUN = ("scale", "root", "figure_root", "mirrors", "expect")
+SIZES = {
+    "trials": Integer(at_least=1, optional=True),
+    "block": Integer(at_least=1, optional=True),
+    "rev": Integer(at_least=1),
+    "seed": Integer(at_least=0),
+}
+FORMATS = ("pdf", "png", "svg")
+
+
+@dataclass(frozen=True)
+class Study:
+    """One experiment of one paper, as its YAML and its module's schema describe it."""
+
+    name: str
+    config: dict[str, Any]
+    schema: Schema
+
+    @property
+    def file(self) -> str:
+        return f"{CONF}/study/{self.name}.yaml"
+
+    @property
+    def paper(self) -> str:
+        return self.name.split("/")[0]
+
+    @property
+    def tables(self) -> list[str]:
+        return self.config.get("tables") or [self.name.split("/")[1]]
+
+    @property
+    def figures(self) -> dict[str, list[str]]:
+        """The figures' stems, each with its file formats."""
+        figures = self.config.get("figures") or []
+        if isinstance(figures, Mapping):
+            return {stem: list(formats or FORMATS) for stem, formats in figures.items()}
+        return {stem: list(FORMATS) for stem in figures}
+
+    def module(self):
+        return importlib.import_module(self.config["target"])
+
+    def table_path(self, table: str) -> Path:
+        return Path(self.config["root"]) / self.paper / f"{table}.csv"
+
+    def grid_path(self) -> Path:
+        return Path(self.config["root"]) / f"{self.name}.grid.json"
+
+    def timing_path(self) -> Path:
+        return Path(self.config["root"]) / "timing" / f"{self.name.replace('/', '_')}.csv"
+
+    def figure_paths(self) -> list[Path]:
+        folder = Path(self.config["figure_root"]) / self.paper
+        return [folder / f"{stem}.{ending}" for stem, formats in self.figures.items() for ending in formats]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One job: a point of the sweep with all its trials and all its within axes.
+
+    `digest` covers all that defines the numbers (settings, within axes, trials, block, seed, axes of the random
+    streams, rev, the data's identity); not the commit, host, paths or scale.
+    """
+
+    study: str
+    settings: dict[str, Any]
+    within: dict[str, list]
+    sizes: dict[str, Any]
+    axes: tuple[str, ...]
+    common: tuple[str, ...]
+    root: str
+    data: dict[str, Any] | None
+    overrides: tuple[str, ...] = field(compare=False)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        text = canonical(
+            {
+                "study": self.study,
+                "settings": self.settings,
+                "within": self.within,
+                "sizes": self.sizes,
+                "axes": sorted(self.axes),
+                "common": sorted(self.common),
+                "data": self.data,
+            }
+        )
+        return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+    @property
+    def point(self) -> dict[str, Any]:
+        return {axis: self.settings[axis] for axis in self.axes}
+
+    @property
+    def slug(self) -> str:
+        words = [_word(value) for value in self.point.values()]
+        return "-".join(words)[:80] or "all"
+
+    @property
+    def path(self) -> Path:
+        return Path(self.root) / "cells" / self.study / f"{self.slug}_{self.digest}.npz"
+
+    @property
+    def dataset(self) -> str | None:
+        return self.settings.get("dataset")
+
+    @property
+    def config(self) -> SimpleNamespace:
+        """Settings, within axes (as lists), trials and block as attributes: what `simulate` is given."""
+        return SimpleNamespace(**self.settings, **self.within, trials=self.sizes["trials"], block=self.sizes["block"])
+
+    def command(self) -> list[str]:
+        """Return the arguments of `privpost` that compute this cell."""
+        return [f"study={self.study}", *self.overrides]
+
+
+def canonical(value: Any) -> str:
+    """Return sorted, compact JSON: the form in which settings are hashed and compared."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "".join(c if c.isalnum() or c in "._" else "" for c in str(value)) or "empty"
+
+
+# Composition
+
+
+def study_names() -> list[str]:
+    """Return the names of all studies, `<paper>/<study>`, in alphabetical order."""
+    folder = CONF / "study"
+    return sorted(str(p.relative_to(folder).with_suffix("")) for p in folder.glob("*/*.yaml"))
+
+
+def compose(names: Iterable[str], scale: str, overrides: Iterable[str] = ()) -> dict[str, dict]:
+    """Return the composed configuration of each study as a plain dict (one Hydra compose each)."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from omegaconf import OmegaConf
+
+    configs = {}
+    with initialize_config_dir(version_base="1.3", config_dir=str(CONF.resolve())):
+        for name in names:
+            config = hydra_compose("config", overrides=[f"study={name}", f"scale={scale}", *overrides])
+            configs[name] = OmegaConf.to_container(config, resolve=True)
+    return configs
+
+
+def load_study(name: str, scale: str = "paper", overrides: Iterable[str] = ()) -> Study:
+    """Return one composed study.
+
+    Raises SettingError for an unknown study or scale, with the nearest known name.
+    """
+    return load_studies([name], scale, overrides)[0]
+
+
+def load_studies(names: Iterable[str] | None = None, scale: str = "paper", overrides: Iterable[str] = ()):
+    """Return the named studies (all when None), composed and checked."""
+    known = study_names()
+    names = known if names is None else list(names)
+    for name in names:
+        if name not in known:
+            raise SettingError(
+                f"study is {name!r}, which does not exist.{suggest(name, known)} Known studies: {', '.join(known)}."
+            )
+    scales = sorted(p.stem for p in (CONF / "scale").glob("*.yaml"))
+    if scale not in scales:
+        raise SettingError(f"scale is {scale!r}, but must be one of {', '.join(scales)}.{suggest(scale, scales)}")
+    return [as_study(name, config) for name, config in compose(names, scale, overrides).items()]
+
+
+def as_study(name: str, config: dict) -> Study:
+    """Return a study from its composed configuration, with every fixed key checked against its schema."""
+    config = copy.deepcopy(config)
+    where = f"{CONF}/study/{name}.yaml"
+    for key in ("title", "claim", "target", "rev"):
+        if not config.get(key):
+            raise SettingError(f"{where}: the key {key!r} is missing.")
+    for key in ("sweep", "within", "smoke"):
+        config[key] = config.get(key) or {}
+    config["common"] = tuple(config.get("common") or ())
+    for key in SIZES:
+        config.setdefault(key, None)
+    schema = importlib.import_module(config["target"]).SETTINGS
+    if config.get("dataset") is None and "dataset" not in schema:
+        config.pop("dataset", None)
+    return Study(name, config, schema)
+
+
+# Expansion
+
+
+def expand(study: Study) -> list[Cell]:
+    """Return the cells of the study's whole grid, in the order of its YAML.
+
+    Raises SettingError for an unknown key or a value that is not allowed, naming the file.
+    """
+    cells = {}
+    for point in points(study):
+        cell = make_cell(study, point)
+        cells.setdefault(cell.digest, cell)
+    return list(cells.values())
+
+
+def points(study: Study) -> list[dict[str, Any]]:
+    """Return the points of the study's sweep as maps from key to value."""
+    return [
+        dict(zip(block, combination, strict=True))
+        for block in _sweep_blocks(study)
+        for combination in itertools.product(*(axis_values(block[key], study.file) for key in block))
+    ]
+
+
+def _sweep_blocks(study: Study) -> list[dict]:
+    sweep = _scaled(study, {}).get("sweep") or {}
+    return list(sweep) if isinstance(sweep, list) else [sweep]
+
+
+def axis_values(values: Any, where: str) -> list:
+    """Return an axis as a list: a list itself, or a map with start, stop, num and spacing (linear or log)."""
+    if isinstance(values, Mapping):
+        unknown = set(values) - {"start", "stop", "num", "spacing"}
+        if unknown or not {"start", "stop", "num"} <= set(values):
+            raise SettingError(
+                f"{where}: an axis given as a map needs start, stop, num (and spacing), not {dict(values)}."
+            )
+        start, stop, num = float(values["start"]), float(values["stop"]), int(values["num"])
+        steps = [i / (num - 1) for i in range(num)]
+        if values.get("spacing", "linear") == "log":
+            numbers = [math.exp(math.log(start) + s * (math.log(stop) - math.log(start))) for s in steps]
+        else:
+            numbers = [start + s * (stop - start) for s in steps]
+        # Twelve digits: the axis is the same on every machine, and reads well in a table.
+        return [float(f"{number:.12g}") for number in numbers]
+    if not isinstance(values, list):
+        raise SettingError(f"{where}: an axis must be a list of values, not {values!r}.")
+    return values
+
+
+def _scaled(study: Study, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration at the study's scale: the `smoke:` section gives way to explicit overrides only."""
+    config = dict(study.config)
+    if config["scale"] == "smoke":
+        for key, value in config["smoke"].items():
+            if key == "within":
+                config["within"] = {**config["within"], **value}
+            elif key not in overrides:
+                config[key] = value
+    return config
+
+
+def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
+    """Return the cell at the study's base point with some keys set.
+
+    A key of a within axis is pinned (to a value or a list of values); any other key replaces the setting. Raises
+    SettingError for an unknown key or a value that is not allowed.
+    """
+    where, schema = study.file, study.schema
+    config = _scaled(study, overrides)
+    within = dict(config["within"])
+    settings = {k: v for k, v in config.items() if k not in {*DESCRIPTION, *GRID, *RUN, *SIZES}}
+    sizes = {key: config[key] for key in SIZES}
+    for key, value in overrides.items():
+        if key in within:
+            within[key] = value if isinstance(value, list | Mapping) else [value]
+        elif key in sizes:
+            sizes[key] = value
+        elif key in settings:
+            settings[key] = value
+        else:
+            raise schema.unknown(key, where, others=[*SIZES])
+    for key in {*settings, *within} - set(schema.fields):
+        raise schema.unknown(key, where)
+    for key in set(schema.fields) - {*settings, *within}:
+        raise SettingError(f"{where}: the setting {key!r} is missing; it must be {schema.fields[key].describe()}.")
+    settings = {key: schema.value(key, settings[key], where) for key in settings}
+    within = {
+        key: [schema.value(key, item, where) for item in axis_values(values, f"{where}: within.{key}")]
+        for key, values in within.items()
+    }
+    axes = _axes(study)
+    return Cell(
+        study=study.name,
+        settings=settings,
+        within=within,
+        sizes=_checked_sizes(sizes, where),
+        axes=axes,
+        common=_checked_common(config["common"], {*axes, *within}, where),
+        root=config["root"],
+        data=_identity(settings.get("dataset")),
+        overrides=tuple(
+            [f"scale={config['scale']}"] * (config["scale"] != "paper")
+            + [
+                f"{'within.' * (key in within)}{key}={hydra_value(within.get(key, {**settings, **sizes}.get(key)))}"
+                for key in overrides
+            ]
+        ),
+    )
+
+
+def _axes(study: Study) -> tuple[str, ...]:
+    axes: dict[str, None] = {}
+    for config in (study.config, study.config["smoke"]):
+        sweep = config.get("sweep") or {}
+        for block in sweep if isinstance(sweep, list) else [sweep]:
+            axes.update(dict.fromkeys(key for key in block if key not in study.config["within"]))
+    for key in axes:
+        if key not in study.config:
+            raise SettingError(f"{study.file}: {key!r} is swept, so it needs a base value among the settings.")
+    return tuple(axes)
+
+
+def _checked_sizes(sizes: dict, where: str) -> dict:
+    checked = Schema(**SIZES)
+    sizes = {key: checked.value(key, value, where) for key, value in sizes.items()}
+    trials, block = sizes["trials"], sizes["block"]
+    if (trials is None) != (block is None):
+        raise SettingError(f"{where}: trials is {trials} and block is {block}; give both or neither.")
+    if trials is not None and trials % block:
+        raise SettingError(
+            f"{where}: trials is {trials}, but must be a multiple of block, which is {block}, "
+            f"for instance {max(1, round(trials / block)) * block}."
+        )
+    return sizes
+
+
+def _checked_common(common: Iterable[str], known: set[str], where: str) -> tuple[str, ...]:
+    for key in common:
+        if key not in known:
+            raise SettingError(
+                f"{where}: common names {key!r}, which is no axis.{suggest(key, known)} "
+                f"Axes: {', '.join(sorted(known))}."
+            )
+    return tuple(common)
+
+
+def _identity(dataset: str | None) -> dict | None:
+    if dataset is None:
+        return None
+    from privpost.datasets import catalogue
+
+    return catalogue.load(dataset).identity()
+
+
+def hydra_value(value: Any) -> str:
+    """Return a value in the grammar of Hydra's command-line overrides."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list):
+        return "[" + ",".join(hydra_value(item) for item in value) + "]"
+    text = str(value)
+    if text.replace("_", "").replace("-", "").replace(".", "").replace("/", "").isalnum():
+        return text
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def describe(study: Study, cells: list[Cell]) -> str:
+    """Return the text of a study's .grid.json: which cells its tables and figures were drawn from."""
+    lines = [canonical({"digest": cell.digest, "point": cell.point}) for cell in cells]
+    return f'{{"study":"{study.name}","cells":[\n' + ",\n".join(lines) + "\n]}\n"

@@ -1,0 +1,92 @@
+"""What a rebuild consists of: every study's cells, tables, figures and data, as Snakemake's rules need them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+from privpost.datasets import catalogue
+from privpost.pipeline import grid, provenance
+from privpost.pipeline.grid import Cell, Study
+from privpost.pipeline.project import STATE
+from privpost.pipeline.tables import figure_module
+
+RAW = Path("data/raw")
+PREPARED = Path("data/prepared")
+
+
+class Plan:
+    """All studies at one scale, with stamps that tell Snakemake what changed since the last run.
+
+    Stamps live under .snakemake: losing them costs a redraw, never a wrong result.
+    """
+
+    def __init__(self, scale: str = "paper", root: str | None = None, studies: list[str] | None = None):
+        overrides = [] if root is None else [f"root={root}", f"figure_root={root}/figures"]
+        self.studies: dict[str, Study] = {s.name: s for s in grid.load_studies(studies, scale, overrides)}
+        self._overrides = overrides
+        self.cells: dict[str, list[Cell]] = {name: grid.expand(study) for name, study in self.studies.items()}
+        self.by_path: dict[str, Cell] = {str(cell.path): cell for cells in self.cells.values() for cell in cells}
+        self.datasets = {name: catalogue.load(name) for name in sorted(self._dataset_names())}
+
+    def _dataset_names(self) -> set[str]:
+        return {cell.dataset for cells in self.cells.values() for cell in cells if cell.dataset}
+
+    def arguments(self, path: str) -> str:
+        """Return the arguments of `privpost` that compute the cell at a path, ready for a shell.
+
+        Raises KeyError, naming the path, for a cell that no study's grid contains.
+        """
+        if path not in self.by_path:
+            raise KeyError(f"{path} is not a cell of any study's grid")
+        cell = self.by_path[path]
+        words = [*cell.command(), *self._overrides, f"expect='{cell.digest}'"]
+        return " ".join(shlex.quote(word) for word in words)
+
+    def prepared(self, path: str) -> list[str]:
+        """Return the prepared data that the cell at a path reads."""
+        dataset = self.by_path[path].dataset
+        return [] if dataset is None else [str(PREPARED / f"{dataset}.npz")]
+
+    def raw_files(self, dataset: str) -> list[str]:
+        """Return the raw files of a data set."""
+        return [str(RAW / dataset / file.name) for file in self.datasets[dataset].files]
+
+    def cell_paths(self, study: str) -> list[str]:
+        return [str(cell.path) for cell in self.cells[study]]
+
+    def table_stamp(self, name: str) -> str:
+        """Return a stamp older than everything while the study's tables show the current grid, else new.
+
+        On a clone, shipped tables therefore stand without a single cell.
+        """
+        study = self.studies[name]
+        text = grid.describe(study, self.cells[name])
+        path = study.grid_path()
+        stamp = Path(_content_stamp(STATE / study.config["root"] / f"{name}.grid", text))
+        if path.is_file() and path.read_text() == text:
+            os.utime(stamp, (0, 0))
+        elif stamp.stat().st_mtime == 0:
+            os.utime(stamp)
+        return str(stamp)
+
+    def figure_stamp(self, name: str) -> str:
+        """Return a stamp that is renewed when the code of the study's figures changes."""
+        study = self.studies[name]
+        modules = [figure_module(study.paper, stem) for stem in study.figures]
+        content = provenance.source_digest("privpost.figures.style", *modules) + repr(study.figures)
+        return _content_stamp(STATE / study.config["root"] / f"{name}.figures", content)
+
+    def data_stamp(self, dataset: str) -> str:
+        """Return a stamp that is renewed when a data set's identity or its loader's code changes."""
+        content = grid.canonical(self.datasets[dataset].identity())
+        content += provenance.source_digest(f"privpost.datasets.{dataset}")
+        return _content_stamp(STATE / "data" / dataset, content)
+
+
+def _content_stamp(path: Path, content: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.is_file() or path.read_text() != content:
+        path.write_text(content)
+    return str(path)

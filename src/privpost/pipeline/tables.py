@@ -1,0 +1,94 @@
+"""From stored cells to tidy tables, and from tables to figures."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+
+from privpost.pipeline import grid, store
+from privpost.pipeline.cells import read_or_recompute
+from privpost.pipeline.grid import Study
+
+SVG_LIMIT = 1_000_000
+
+
+def tabulate(study: Study) -> list[Path]:
+    """Write the study's tables, its grid file and its timings from the store; returns the tables' paths.
+
+    Each file replaces the old one only when all tables have been made, so a failure leaves shipped ones untouched.
+    Raises ValueError when the study's tables are not the ones that its YAML names.
+    """
+    import pandas as pd
+
+    cells = grid.expand(study)
+    results = [read_or_recompute(study, cell) for cell in cells]
+    tables = study.module().tabulate(results)
+    if isinstance(tables, pd.DataFrame):
+        tables = {study.tables[0]: tables}
+    if sorted(tables) != sorted(study.tables):
+        raise ValueError(f"{study.name}: tabulate gave {sorted(tables)}, but {study.file} names {sorted(study.tables)}")
+    texts = {study.table_path(name): table.to_csv(index=False, lineterminator="\n") for name, table in tables.items()}
+    timings = pd.DataFrame(
+        {
+            "cell": cell.slug,
+            "wall_seconds": round(result.record["wall_seconds"], 3),
+            "peak_mib": round(result.record["peak_mib"], 1),
+        }
+        for cell, result in zip(cells, results, strict=True)
+    )
+    texts[study.timing_path()] = timings.to_csv(index=False, lineterminator="\n")
+    texts[study.grid_path()] = grid.describe(study, cells)
+    for path, text in texts.items():
+        store.write_text(path, text)
+    return [study.table_path(name) for name in study.tables]
+
+
+def read_tables(study: Study) -> dict:
+    """Return the study's tables as DataFrames; numbers come back exactly as they were written.
+
+    Raises FileNotFoundError naming the command that makes a missing table.
+    """
+    import pandas as pd
+
+    tables = {}
+    for name in study.tables:
+        path = study.table_path(name)
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} does not exist; make it with: snakemake {path}")
+        tables[name] = pd.read_csv(path, float_precision="round_trip", keep_default_na=False, na_values=[""])
+    return tables
+
+
+def figure_module(paper: str, stem: str) -> str:
+    """Return the name of the module that draws a figure."""
+    return f"privpost.figures.{paper}.{stem}"
+
+
+def draw(study: Study) -> list[Path]:
+    """Draw the study's figures from its tables, in every format that its YAML asks for; returns their paths.
+
+    Raises ValueError when an SVG is larger than 1 MB (its formats then have to be given without svg).
+    """
+    # Fixed dates inside PDF and SVG files: the same tables give the same bytes.
+    os.environ["SOURCE_DATE_EPOCH"] = "0"
+    from privpost.figures import style
+
+    tables = read_tables(study)
+    paths = []
+    for stem, formats in study.figures.items():
+        with style.context():
+            figure = importlib.import_module(figure_module(study.paper, stem)).draw(tables)
+            for ending in formats:
+                path = Path(study.config["figure_root"]) / study.paper / f"{stem}.{ending}"
+                with store.replacing(path) as temporary:
+                    style.save(figure, temporary)
+                    size = temporary.stat().st_size
+                    if ending == "svg" and size > SVG_LIMIT:
+                        raise ValueError(
+                            f"{path} would be {size} bytes; list its formats in {study.file} as [pdf, png], "
+                            f"since an SVG is shipped only up to {SVG_LIMIT} bytes"
+                        )
+                paths.append(path)
+            style.close(figure)
+    return paths

@@ -1,0 +1,38 @@
+#!/bin/sh
+# Make .venv from requirements.lock: with uv when it is there, else with venv and pip. Both check every hash.
+set -eu
+cd "$(dirname "$0")/.."
+python=${PYTHON:-python3}
+
+if ! command -v "$python" >/dev/null 2>&1; then
+    echo "privpost needs Python 3.11, 3.12 or 3.13, but '$python' was not found. Install one, or name it: make PYTHON=/path/to/python3.12 ..." >&2
+    exit 1
+fi
+version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+case $version in
+3.11 | 3.12 | 3.13) ;;
+*)
+    echo "privpost needs Python 3.11, 3.12 or 3.13, but '$python' is $version. Install one of them, or name it: make PYTHON=/path/to/python3.12 ..." >&2
+    exit 1
+    ;;
+esac
+
+want="$version $(cat requirements.lock pyproject.toml | cksum)"
+if [ -f .venv/privpost-lock ] && [ "$(cat .venv/privpost-lock)" = "$want" ]; then
+    exit 0
+fi
+
+echo "Making .venv with Python $version from requirements.lock (about a minute) ..."
+rm -rf .venv
+if command -v uv >/dev/null 2>&1; then
+    # uv downloads wheels in parallel, but compiles bytecode only when told to; without it every job starts slowly.
+    uv venv --quiet --python "$python" .venv
+    uv pip install --quiet --python .venv/bin/python --require-hashes --compile-bytecode -r requirements.lock
+    uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
+else
+    "$python" -m venv .venv
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+fi
+.venv/bin/python -m compileall -q src
+echo "$want" >.venv/privpost-lock

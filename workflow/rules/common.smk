@@ -1,0 +1,28 @@
+# What a rebuild consists of is worked out once, by the package; the rules only name it.
+import os
+import sys
+
+from privpost.pipeline.plan import PREPARED as PREPARED_FOLDER
+from privpost.pipeline.plan import Plan
+
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+PRIVPOST = f"{sys.executable} -m privpost"
+ENVIRONMENT = "../../environment.yml"
+
+# --config scale=smoke, root=build/verify or studies=geumlek2017/logistic,... choose another rebuild.
+PLAN = Plan(
+    scale=config.get("scale", "paper"),
+    root=config.get("root"),
+    studies=config["studies"].split(",") if "studies" in config else None,
+)
+STUDIES = PLAN.studies
+ROOT = next(iter(STUDIES.values())).config["root"]
+WHERE = f"--scale {config.get('scale', 'paper')}" + (f" --root {config['root']}" if "root" in config else "")
+CELLS = list(PLAN.by_path)
+TABLES = [
+    path for study in STUDIES.values() for path in map(str, [study.grid_path(), *map(study.table_path, study.tables)])
+]
+FIGURES = [str(path) for study in STUDIES.values() for path in study.figure_paths()]
+PREPARED = [f"{PREPARED_FOLDER}/{name}.npz" for name in PLAN.datasets]

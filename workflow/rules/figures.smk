@@ -1,0 +1,20 @@
+for study in STUDIES.values():
+
+    rule:
+        name:
+            f"draw_{study.name.replace('/', '_')}"
+        input:
+            tables=[str(study.table_path(table)) for table in study.tables],
+            stamp=PLAN.figure_stamp(study.name),
+        output:
+            [update(str(path)) for path in study.figure_paths()],
+        log:
+            f"logs/{ROOT}/{study.name}/draw.log",
+        conda:
+            ENVIRONMENT
+        params:
+            study=study.name,
+        message:
+            f"Draw the figures of {study.name}"
+        shell:
+            "{PRIVPOST} draw {params.study} {WHERE} > {log} 2>&1"
