@@ -1,0 +1,234 @@
+"""The interface of a private release, and what all mechanisms that add noise to statistics share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from privpost.privacy.accounting import Cost, pure_to_rdp, rdp_to_pure_epsilon
+from privpost.privacy.renyi import check_size
+
+NORMS = ("l1", "l2", "log-likelihood ratio", "natural parameters")
+RELEASES = ("statistics", "sample")
+
+
+@dataclass(frozen=True)
+class Mechanism(ABC):
+    """One configured private release about n records; subclasses are frozen dataclasses.
+
+    Attributes:
+        model: the model that the release serves; its `sufficient_statistics` are the mechanism's input.
+        n: public number of records.
+
+    Class attributes:
+        method: id of the method, the same in tables and in the colour map.
+        neighbours: relation between data sets that the guarantee is about.
+        norm: what `sensitivity` is measured in: "l1" or "l2" of the query; "natural parameters", the l2 norm of
+            the output distribution's; or "log-likelihood ratio", the largest absolute change over θ.
+        notion: notion of differential privacy of `cost`.
+        public_inputs: what the mechanism takes to be public.
+        releases: "statistics", from which any number of parameters may be drawn, or "sample", one draw.
+        exact: whether a release is drawn from its law, or by Markov chain Monte Carlo.
+        calibrated: the field that `calibrate` determines, None if there is none.
+
+    Raises:
+        ValueError: n is not an integer of at least 1, or a setting is outside its range.
+    """
+
+    model: Any
+    n: int
+
+    method: ClassVar[str]
+    neighbours: ClassVar[str] = "substitution"
+    norm: ClassVar[str]
+    notion: ClassVar[str]
+    public_inputs: ClassVar[tuple[str, ...]]
+    releases: ClassVar[str]
+    exact: ClassVar[bool] = True
+    calibrated: ClassVar[str | None]
+
+    def __post_init__(self):
+        check_size(self.n)
+
+    @classmethod
+    @abstractmethod
+    def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
+        """The mechanism configured such that one release costs at most the budget; takes no data.
+
+        Args:
+            model: the model that the release serves.
+            n: public number of records.
+            budget: what one release may cost.
+            options: the mechanism's other settings (see `options`).
+
+        Raises:
+            ValueError: the budget is of a notion that the mechanism cannot guarantee, or can't be met.
+        """
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """Largest change of `query` between neighbours, measured in `norm`."""
+
+    @abstractmethod
+    def query(self, data) -> np.ndarray:
+        """The value of a data set (n, *record_shape) whose change between neighbours `sensitivity` bounds."""
+
+    @abstractmethod
+    def perturb(self, statistics, rng: np.random.Generator) -> np.ndarray:
+        """The release for sufficient statistics (..., d); leading axes are independent releases."""
+
+    def release(self, data, rng: np.random.Generator) -> np.ndarray:
+        """The release for a data set (..., n, *record_shape)."""
+        return self.perturb(self.model.sufficient_statistics(data), rng)
+
+    @abstractmethod
+    def posterior_sample(self, statistics, rng: np.random.Generator) -> np.ndarray:
+        """One draw of θ per leading index as the analyst gets it, each from a release of its own."""
+
+    @abstractmethod
+    def cost(self) -> Cost:
+        """What one release costs."""
+
+    def rdp(self, orders) -> np.ndarray | None:
+        """Rényi DP parameter of one release at each order ≥ 1, inf beyond an asymptote.
+
+        None for a mechanism that has only an (ε, δ) guarantee. Pure mechanisms have that of `pure_to_rdp`.
+        """
+        return pure_to_rdp(self.cost().epsilon, orders) if self.notion == "pure" else None
+
+    def log_density(self, release, statistics) -> np.ndarray | None:
+        """Log-density of the release given the sufficient statistics; None where it is not known.
+
+        Args:
+            release: shape (..., *release_shape).
+            statistics: shape (..., d); leading axes broadcast.
+        """
+        return None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The settings that `calibrate` takes beside model, n and budget."""
+        determined = {"model", "n", "order", self.calibrated}
+        return {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name not in determined}
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> list[Self]:
+        """Small instances, with all data sets few enough to enumerate, on which the contract tests run."""
+
+
+def pure_epsilon(budget: Cost, method: str) -> float:
+    """The ε that a pure mechanism may have within a budget of any notion.
+
+    Raises:
+        ValueError: a budget of ε = 0 or inf, at which no pure mechanism can be configured.
+    """
+    epsilon = budget.epsilon
+    if budget.notion == "rdp":
+        epsilon = float(rdp_to_pure_epsilon(budget.epsilon, budget.order))
+    if not 0 < epsilon < np.inf:
+        raise ValueError(f"budget is {budget}; {method} needs an epsilon > 0 and finite")
+    return epsilon
+
+
+def rdp_budget(budget: Cost, method: str) -> tuple[float, float]:
+    """(ε, order) of a Rényi DP budget.
+
+    Raises:
+        ValueError: a budget of another notion, or of ε = 0 or inf.
+    """
+    if budget.notion != "rdp":
+        raise ValueError(f"budget is {budget}; {method} has a Rényi guarantee only, so its notion must be 'rdp'")
+    if not 0 < budget.epsilon < np.inf:
+        raise ValueError(f"budget is {budget}; {method} needs an epsilon > 0 and finite")
+    return budget.epsilon, budget.order
+
+
+def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Raises a ValueError unless the setting has one of the allowed values."""
+    if value not in allowed:
+        raise ValueError(f"{name} is {value!r}; allowed: {', '.join(allowed)}")
+
+
+def check_positive(name: str, value: float) -> None:
+    """Raises a ValueError unless the setting is positive and finite."""
+    if not 0 < value < np.inf:
+        raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
+
+
+@dataclass(frozen=True)
+class AdditiveNoiseMechanism(Mechanism):
+    """Independent noise on every released coordinate of the sufficient statistics.
+
+    The release is the noisy vector itself; `project` and the conjugate update of `posterior` are
+    post-processing, so that any number of parameters may be drawn.
+
+    Attributes:
+        coordinates: "all" releases all d statistics, "free" the first d−1 of counts that sum to the public n.
+
+    Raises:
+        ValueError: "free" for statistics that do not sum to the number of records.
+    """
+
+    coordinates: str = field(default="all", kw_only=True)
+
+    releases: ClassVar[str] = "statistics"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_choice("coordinates", self.coordinates, ("all", "free"))
+        if self.coordinates == "free" and not np.allclose(self._record_statistics().sum(axis=-1), 1):
+            raise ValueError("coordinates is 'free'; that needs statistics of each record that sum to 1")
+
+    @abstractmethod
+    def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """Independent noise variates of the given shape."""
+
+    @property
+    def sensitivity(self):
+        """Largest change of the released coordinates when one record is substituted, in `norm`."""
+        statistics = self.select(self._record_statistics())
+        change = np.abs(statistics[:, None] - statistics[None])
+        return float(np.max(change.sum(-1) if self.norm == "l1" else np.sqrt((change**2).sum(-1))))
+
+    def _record_statistics(self):
+        return np.stack([self.model.sufficient_statistics(record[None]) for record in self.model.records])
+
+    def select(self, statistics) -> np.ndarray:
+        """The coordinates (..., q) of the statistics (..., d) that are released."""
+        statistics = np.asarray(statistics, float)
+        return statistics if self.coordinates == "all" else statistics[..., :-1]
+
+    def query(self, data):
+        """The released coordinates of the data's sufficient statistics, before noise."""
+        return self.select(self.model.sufficient_statistics(data))
+
+    def perturb(self, statistics, rng):
+        """The noisy coordinates, shape (..., q)."""
+        exact = self.select(statistics)
+        return exact + self.noise(exact.shape, rng)
+
+    def project(self, release) -> np.ndarray:
+        """The valid sufficient statistics (..., d) next to a release (..., q).
+
+        "all": max(0, ·) per coordinate (Foulds et al. 2016). "free": clipped to [0, n], the last count being the
+        rest up to n, at least 0 (for one bit per record the projection to [0, n] of Geumlek et al. 2017).
+        """
+        release = np.asarray(release, float)
+        if self.coordinates == "all":
+            return np.maximum(release, 0.0)
+        counts = np.clip(release, 0.0, self.n)
+        rest = np.maximum(self.n - counts.sum(axis=-1, keepdims=True), 0.0)
+        return np.concatenate([counts, rest], axis=-1)
+
+    def posterior(self, release) -> np.ndarray:
+        """Parameters (..., k) of the privatised posterior: the conjugate update with the projected release."""
+        return self.model.posterior(self.project(release))
+
+    def posterior_sample(self, statistics, rng):
+        """One draw of θ from the privatised posterior of one release, per leading index."""
+        return self.model.sample(self.posterior(self.perturb(statistics, rng)), rng)

@@ -1,0 +1,248 @@
+"""One draw from a posterior whose prior or likelihood is weighted for privacy, under Rényi DP."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from privpost.mechanisms.base import Mechanism, check_choice, rdp_budget
+from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.models.dirichlet_categorical import DirichletCategorical
+from privpost.privacy.accounting import Cost
+from privpost.privacy.renyi import SUPREMA, dirichlet_categorical_supremum, largest_coefficient
+
+
+def diffused_coefficient(prior, n: int, order, epsilon, supremum: str = "exact", iterations: int = 500) -> np.ndarray:
+    """Largest r in (0, 1] at which the diffused posterior is (λ, ε)-RDP (Geumlek et al. 2017, algorithm 2).
+
+    Args:
+        prior: (α, β) or the d concentrations.
+        n: public number of records.
+        order, epsilon: λ ≥ 1 and ε > 0; broadcast.
+        supremum: "exact" or "paper", see `dirichlet_categorical_supremum`.
+        iterations: bisections.
+
+    Raises:
+        ValueError: an argument outside its range.
+    """
+    order, epsilon = np.broadcast_arrays(np.asarray(order, float), np.asarray(epsilon, float))
+    return largest_coefficient(
+        lambda r: dirichlet_categorical_supremum(prior, n, order, r=r, supremum=supremum), epsilon, iterations
+    )
+
+
+def concentrated_coefficient(
+    prior, n: int, order, epsilon, supremum: str = "exact", iterations: int = 500
+) -> np.ndarray:
+    """Largest m in (0, 1] at which the concentrated posterior is (λ, ε)-RDP (algorithm 3).
+
+    Arguments and errors as in `diffused_coefficient`.
+    """
+    order, epsilon = np.broadcast_arrays(np.asarray(order, float), np.asarray(epsilon, float))
+    return largest_coefficient(
+        lambda m: dirichlet_categorical_supremum(prior, n, order, m=m, supremum=supremum), epsilon, iterations
+    )
+
+
+@dataclass(frozen=True)
+class PosteriorSampling(Mechanism):
+    """One exact draw from the posterior with natural parameters η0/m + r Σ(S(x), 1).
+
+    For beta-Bernoulli and Dirichlet-categorical models, whose supremum over neighbours is known (theorem 15 of
+    Geumlek et al. 2017).
+
+    Attributes:
+        order: order λ ≥ 1 at which `cost` is stated.
+        supremum: "exact" over the posteriors that data can reach, or "paper" as corollary 2 prints it.
+
+    Raises:
+        ValueError: a setting outside its range, or another model.
+    """
+
+    order: float
+    supremum: str = field(default="exact", kw_only=True)
+
+    norm: ClassVar[str] = "natural parameters"
+    notion: ClassVar[str] = "rdp"
+    public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior")
+    releases: ClassVar[str] = "sample"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_choice("supremum", self.supremum, SUPREMA)
+        if not isinstance(self.model, BetaBernoulli | DirichletCategorical):
+            raise ValueError(f"model is {self.model!r}; it must be a BetaBernoulli or a DirichletCategorical")
+        _check_coefficient(self.r)
+        _check_coefficient(self.m)
+
+    @property
+    @abstractmethod
+    def r(self) -> float:
+        """Coefficient of the likelihood, in (0, 1]."""
+
+    @property
+    @abstractmethod
+    def m(self) -> float:
+        """Coefficient of the prior, in (0, 1]; the prior's natural parameters are divided by it."""
+
+    @property
+    def sensitivity(self):
+        """Largest l2 change of the sampled distribution's natural parameters: r times that of a record."""
+        statistics = [self.model.sufficient_statistics(record[None]) for record in self.model.records]
+        natural = self.model.natural_parameters(self.posterior(np.stack(statistics)))
+        return float(np.sqrt(((natural[:, None] - natural[None]) ** 2).sum(axis=-1)).max())
+
+    def query(self, data):
+        """Natural parameters of the distribution that the release is drawn from."""
+        return self.model.natural_parameters(self.posterior(self.model.sufficient_statistics(data)))
+
+    def posterior(self, statistics) -> np.ndarray:
+        """Parameters (..., k) of the distribution that the release is drawn from, for statistics (..., d)."""
+        return self.model.posterior(self.r * np.asarray(statistics, float), self.model.prior / self.m)
+
+    def perturb(self, statistics, rng):
+        """One draw of θ per leading index."""
+        return self.model.sample(self.posterior(statistics), rng)
+
+    def posterior_sample(self, statistics, rng):
+        """The release itself."""
+        return self.perturb(statistics, rng)
+
+    def cost(self):
+        """(λ, ε)-RDP at the mechanism's order; ε is inf beyond the asymptote."""
+        return Cost("rdp", float(self.rdp(self.order)), order=self.order)
+
+    def rdp(self, orders):
+        """Supremum of the Rényi divergence over neighbours at each order; inf from the asymptote on."""
+        return dirichlet_categorical_supremum(
+            self.model.prior, self.n, orders, r=self.r, m=self.m, supremum=self.supremum
+        )
+
+    @property
+    def asymptote(self) -> float:
+        """Order from which the exact Rényi divergence is infinite, for any n: 1 + min(prior) / (r m)."""
+        return 1 + float(min(self.model.prior)) / (self.r * self.m)
+
+    def log_density(self, release, statistics):
+        """Log-density of the draw given the statistics."""
+        return self.model.log_density(release, self.posterior(statistics))
+
+
+@dataclass(frozen=True)
+class DirectPosterior(PosteriorSampling):
+    """One draw from the true posterior (algorithm 1): (λ, ε)-RDP only below 1 + the smallest prior parameter."""
+
+    method: ClassVar[str] = "direct"
+    calibrated: ClassVar[None] = None
+
+    @classmethod
+    def calibrate(cls, model, n, budget, *, supremum="exact"):
+        """The mechanism itself, if its cost is within the budget.
+
+        Raises:
+            ValueError: the budget is not a Rényi budget, or below the cost of the direct posterior.
+        """
+        _, order = rdp_budget(budget, cls.method)
+        mechanism = cls(model, n, order, supremum=supremum)
+        if not mechanism.cost().within(budget):
+            raise ValueError(f"budget is {budget}; the direct posterior costs {mechanism.cost()}")
+        return mechanism
+
+    @property
+    def r(self):
+        """1: the likelihood as it is."""
+        return 1.0
+
+    @property
+    def m(self):
+        """1: the prior as it is."""
+        return 1.0
+
+    @classmethod
+    def examples(cls):
+        """Bits and three categories."""
+        bits, categories = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5))
+        return [cls(bits, 8, 2.0), cls(bits, 8, 1.5, supremum="paper"), cls(categories, 4, 2.0)]
+
+
+@dataclass(frozen=True)
+class DiffusedPosterior(PosteriorSampling):
+    """One draw from the posterior whose data count r times (algorithm 2).
+
+    Attributes:
+        coefficient: r in (0, 1].
+    """
+
+    coefficient: float
+
+    method: ClassVar[str] = "diffused"
+    calibrated: ClassVar[str] = "coefficient"
+
+    @classmethod
+    def calibrate(cls, model, n, budget, *, supremum="exact"):
+        """The largest r whose Rényi DP parameter is within the budget."""
+        epsilon, order = rdp_budget(budget, cls.method)
+        return cls(
+            model, n, order, float(diffused_coefficient(model.prior, n, order, epsilon, supremum)), supremum=supremum
+        )
+
+    @property
+    def r(self):
+        """The coefficient."""
+        return self.coefficient
+
+    @property
+    def m(self):
+        """1: the prior as it is."""
+        return 1.0
+
+    @classmethod
+    def examples(cls):
+        """Bits with either supremum, and three categories."""
+        bits, categories = BetaBernoulli(6, 12), DirichletCategorical((1, 2, 3))
+        return [cls(bits, 8, 2.0, 0.3), cls(bits, 8, 15.0, 0.3, supremum="paper"), cls(categories, 4, 2.0, 0.5)]
+
+
+@dataclass(frozen=True)
+class ConcentratedPosterior(PosteriorSampling):
+    """One draw from the posterior whose prior counts 1/m times (algorithm 3).
+
+    Attributes:
+        coefficient: m in (0, 1].
+    """
+
+    coefficient: float
+
+    method: ClassVar[str] = "concentrated"
+    calibrated: ClassVar[str] = "coefficient"
+
+    @classmethod
+    def calibrate(cls, model, n, budget, *, supremum="exact"):
+        """The largest m whose Rényi DP parameter is within the budget."""
+        epsilon, order = rdp_budget(budget, cls.method)
+        coefficient = float(concentrated_coefficient(model.prior, n, order, epsilon, supremum))
+        return cls(model, n, order, coefficient, supremum=supremum)
+
+    @property
+    def r(self):
+        """1: the data as they are."""
+        return 1.0
+
+    @property
+    def m(self):
+        """The coefficient."""
+        return self.coefficient
+
+    @classmethod
+    def examples(cls):
+        """Bits with either supremum, and three categories."""
+        bits, categories = BetaBernoulli(6, 12), DirichletCategorical((1, 2, 3))
+        return [cls(bits, 8, 2.0, 0.3), cls(bits, 8, 15.0, 0.3, supremum="paper"), cls(categories, 4, 2.0, 0.5)]
+
+
+def _check_coefficient(value):
+    if not 0 < value <= 1:
+        raise ValueError(f"coefficient is {value!r}; it must lie in (0, 1]")
