@@ -6,11 +6,11 @@ rule cell:
             for path in PLAN.prepared(f"{ROOT}/cells/{wildcards.paper}/{wildcards.study}/{wildcards.cell}.npz")
         ],
     output:
-        ROOT + "/cells/{paper}/{study}/{cell}.npz",
+        f"{ROOT}/cells/{{paper}}/{{study}}/{{cell}}.npz",
     log:
-        "logs/" + ROOT + "/{paper}/{study}/{cell}.log",
+        f"logs/{ROOT}/{{paper}}/{{study}}/{{cell}}.log",
     wildcard_constraints:
-        cell="[^/]+_[0-9a-f]{10}",
+        cell=r"[^/]+_[0-9a-f]{10}",
     conda:
         ENVIRONMENT
     params:
@@ -18,4 +18,4 @@ rule cell:
     message:
         "Compute {wildcards.paper}/{wildcards.study} {wildcards.cell}"
     shell:
-        "{PRIVPOST} {params.arguments} > {log} 2>&1"
+        "${{PRIVPOST_PYTHON:-python}} -m privpost {params.arguments} > {log} 2>&1"

@@ -8,7 +8,14 @@ from privpost.pipeline.plan import Plan
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
-PRIVPOST = f"{sys.executable} -m privpost"
+# Jobs run in the Python that runs Snakemake; not a parameter, so that moving the environment reruns nothing.
+os.environ["PRIVPOST_PYTHON"] = sys.executable
+
+
+envvars:
+    "PRIVPOST_PYTHON",
+
+
 ENVIRONMENT = "../../environment.yml"
 
 # --config scale=smoke, root=build/verify or studies=geumlek2017/logistic,... choose another rebuild.

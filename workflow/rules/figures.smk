@@ -2,7 +2,7 @@ for study in STUDIES.values():
 
     rule:
         name:
-            f"draw_{study.name.replace('/', '_')}"
+            f"draw_{study.identifier}"
         input:
             tables=[str(study.table_path(table)) for table in study.tables],
             stamp=PLAN.figure_stamp(study.name),
@@ -14,7 +14,8 @@ for study in STUDIES.values():
             ENVIRONMENT
         params:
             study=study.name,
+            where=WHERE,
         message:
             f"Draw the figures of {study.name}"
         shell:
-            "{PRIVPOST} draw {params.study} {WHERE} > {log} 2>&1"
+            "${{PRIVPOST_PYTHON:-python}} -m privpost draw {params.study} {params.where} > {log} 2>&1"

@@ -3,7 +3,7 @@ for study in STUDIES.values():
 
     rule:
         name:
-            f"tabulate_{study.name.replace('/', '_')}"
+            f"tabulate_{study.identifier}"
         input:
             cells=PLAN.cell_paths(study.name),
             stamp=PLAN.table_stamp(study.name),
@@ -16,7 +16,8 @@ for study in STUDIES.values():
             ENVIRONMENT
         params:
             study=study.name,
+            where=WHERE,
         message:
             f"Tabulate {study.name}"
         shell:
-            "{PRIVPOST} tabulate {params.study} {WHERE} > {log} 2>&1"
+            "${{PRIVPOST_PYTHON:-python}} -m privpost tabulate {params.study} {params.where} > {log} 2>&1"

@@ -47,3 +47,18 @@ class Claim:
 def verdict_of(share: float) -> str:
     """Return the verdict for the share of cases in which a claim is true: all, some, or none of them."""
     return "holds" if share == 1 else "does not hold" if share == 0 else "holds in part"
+
+
+def from_checks(
+    id: str, place: str, statement: str, test: str, checks: dict[str, bool], evidence: dict[str, Any], **fields: Any
+) -> Claim:
+    """Return the claim that holds when all of its checks pass; the ones that fail become its reason.
+
+    `checks` maps each check's description to whether it passed. Raises ValueError when there is none.
+    """
+    if not checks:
+        raise ValueError(f"{id}: a claim needs at least one check")
+    failed = [name for name, passed in checks.items() if not passed]
+    verdict = verdict_of(1 - len(failed) / len(checks))
+    reason = "fails: " + "; ".join(failed) if failed else ""
+    return Claim(id, place, statement, test, verdict, evidence, reason=reason, **fields)

@@ -52,6 +52,11 @@ class Study:
         return self.name.split("/")[0]
 
     @property
+    def identifier(self) -> str:
+        """The name with an underscore for the slash, as rules and flat files use it."""
+        return self.name.replace("/", "_")
+
+    @property
     def tables(self) -> list[str]:
         return self.config.get("tables") or [self.name.split("/")[1]]
 
@@ -73,7 +78,7 @@ class Study:
         return Path(self.config["root"]) / f"{self.name}.grid.json"
 
     def timing_path(self) -> Path:
-        return Path(self.config["root"]) / "timing" / f"{self.name.replace('/', '_')}.csv"
+        return Path(self.config["root"]) / "timing" / f"{self.identifier}.csv"
 
     def figure_paths(self) -> list[Path]:
         folder = Path(self.config["figure_root"]) / self.paper

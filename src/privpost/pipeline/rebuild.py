@@ -76,7 +76,7 @@ def _announce(plan: Plan, cores: int) -> None:
     total = sum(len(cells) for cells in plan.cells.values())
     known = {}
     for study in plan.studies.values():
-        recorded = Path("results") / "timing" / f"{study.name.replace('/', '_')}.csv"
+        recorded = Path("results") / "timing" / f"{study.identifier}.csv"
         if study.config["scale"] == "paper" and recorded.is_file():
             with recorded.open() as handle:
                 known.update({(study.name, row["cell"]): float(row["wall_seconds"]) for row in csv.DictReader(handle)})
