@@ -1,0 +1,59 @@
+"""Data sets: fetched from their publishers, verified, parsed and encoded.
+
+A data set is one file ``conf/dataset/<name>.yaml`` and one module ``privpost.datasets.<name>``; both are found by name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import os
+
+    import numpy as np
+
+
+class Design(NamedTuple):
+    """A classification task split into training and test examples.
+
+    Shapes: ``train_features`` (n, d) and ``test_features`` (m, d), float64, each row of L2 norm 1 (or a zero row);
+    ``train_labels`` (n,) and ``test_labels`` (m,), int8, 0 or 1.
+    """
+
+    train_features: np.ndarray
+    train_labels: np.ndarray
+    test_features: np.ndarray
+    test_labels: np.ndarray
+
+
+def load_design(
+    name: str,
+    *,
+    bounds: str,
+    dropped_level: str,
+    rng: np.random.Generator,
+    prepared: str | os.PathLike[str] = "data/prepared",
+    conf: str | os.PathLike[str] = "conf",
+) -> Design:
+    """Read a prepared data set and encode and split it for logistic regression.
+
+    ``bounds`` is "data" (minimum and maximum over all rows, which are private) or "public" (declared bounds, values
+    clipped to them); ``dropped_level`` is "first", "last" or "none". A random split draws one permutation from ``rng``;
+    an official split draws nothing. Raises ValueError for an unknown data set, setting or a prepared file that does not
+    match, and FileNotFoundError when nothing has been prepared. Encoding of Geumlek et al. (2017), section 5.
+    """
+    # Imported here: the catalogue and the fetching live in this package and must not pay for numpy.
+    import numpy as np
+
+    from privpost.datasets import catalogue
+    from privpost.datasets import prepared as store
+
+    dataset = catalogue.load(name, conf)
+    loader = dataset.loader()
+    if not hasattr(loader, "design"):
+        raise ValueError(f"dataset = {name!r}: has no classification task (its loader defines no design function)")
+    arrays = store.read(name, dataset, prepared=prepared)
+    features, labels = loader.design(arrays, bounds=bounds, dropped_level=dropped_level, dataset=dataset)
+    train, test = loader.split(arrays, rng, dataset)
+    labels = labels.astype(np.int8)
+    return Design(features[train], labels[train], features[test], labels[test])

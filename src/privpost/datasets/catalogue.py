@@ -1,0 +1,160 @@
+"""The catalogue of data sets: what ``conf/dataset/<name>.yaml`` declares, read and checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+ACCESS = ("public", "bring-your-own")
+
+
+@dataclass(frozen=True)
+class File:
+    """One raw file: its size in bytes, its sha256 and the publishers' addresses in the order of trying."""
+
+    name: str
+    bytes: int
+    sha256: str
+    urls: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What is known about one data set before any of its files is read.
+
+    ``public`` is knowledge that does not come from the records (``bounds``: column -> [low, high], ``levels``:
+    column -> list in ASCII order); ``settings`` is anything else that changes numbers; ``rev`` is raised when the
+    loader's meaning changes.
+    """
+
+    name: str
+    title: str
+    access: str
+    stand_in: bool
+    licence: str
+    citation: str
+    origin: str
+    rev: int
+    files: tuple[File, ...]
+    public: dict[str, Any]
+    settings: dict[str, Any]
+
+    def identity(self) -> dict[str, Any]:
+        """Return everything that can move a number, ready for sorted JSON: no addresses, titles or licences."""
+        return {
+            "name": self.name,
+            "rev": self.rev,
+            "sha256": {file.name: file.sha256 for file in self.files},
+            "public": self.public,
+            "settings": self.settings,
+        }
+
+    def loader(self) -> ModuleType:
+        """Import ``privpost.datasets.<name>``; raises ValueError when there is no such module."""
+        module = f"privpost.datasets.{self.name}"
+        try:
+            return importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
+            raise ValueError(f"dataset = {self.name!r}: there is no loader module {module}") from error
+
+
+def names(conf: str | os.PathLike[str] = "conf") -> list[str]:
+    """Return the names of all catalogued data sets, sorted; raises ValueError when there is no catalogue."""
+    folder = Path(conf) / "dataset"
+    if not folder.is_dir():
+        raise ValueError(f"conf = {os.fspath(conf)!r}: no folder {folder}; run from the root of the checkout")
+    return sorted(path.stem for path in folder.glob("*.yaml"))
+
+
+def load(name: str, conf: str | os.PathLike[str] = "conf") -> Dataset:
+    """Read and check ``<conf>/dataset/<name>.yaml``; raises ValueError naming what is unknown, missing or malformed."""
+    known = names(conf)
+    if name not in known:
+        close = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"dataset = {name!r}: unknown, known are {', '.join(known)}{hint}")
+    path = Path(conf) / "dataset" / f"{name}.yaml"
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path}: not valid YAML: {error}") from error
+    return _checked(raw, path)
+
+
+def _checked(raw: Any, path: Path) -> Dataset:
+    def demand(condition: bool, key: str, value: Any, allowed: str) -> None:
+        if not condition:
+            raise ValueError(f"{path}: {key} = {value!r}: must be {allowed}")
+
+    demand(isinstance(raw, dict), "(whole file)", raw, "a mapping")
+    _same_keys(raw, [field.name for field in dataclasses.fields(Dataset)], str(path))
+    demand(raw["name"] == path.stem, "name", raw["name"], f"{path.stem!r}, as the file is called")
+    # The name becomes a module's and a folder's name.
+    demand(re.fullmatch(r"[a-z][a-z0-9_]*", raw["name"]) is not None, "name", raw["name"], "a lower-case identifier")
+    for key in ("title", "licence", "citation", "origin"):
+        demand(isinstance(raw[key], str) and raw[key].strip() != "", key, raw[key], "a non-empty string")
+    demand(raw["access"] in ACCESS, "access", raw["access"], " or ".join(ACCESS))
+    demand(isinstance(raw["stand_in"], bool), "stand_in", raw["stand_in"], "true or false")
+    demand(type(raw["rev"]) is int and raw["rev"] >= 1, "rev", raw["rev"], "an integer of 1 or more")
+    for key in ("public", "settings"):
+        demand(isinstance(raw[key], dict), key, raw[key], "a mapping (possibly empty)")
+    demand(isinstance(raw["files"], list) and len(raw["files"]) > 0, "files", raw["files"], "a non-empty list")
+
+    files = []
+    for index, entry in enumerate(raw["files"]):
+        where = f"files[{index}]"
+        demand(isinstance(entry, dict), where, entry, "a mapping")
+        _same_keys(entry, [field.name for field in dataclasses.fields(File)], f"{path}: {where}")
+        name, sha256, urls = entry["name"], entry["sha256"], entry["urls"]
+        plain = isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", name) is not None
+        demand(plain, f"{where}.name", name, "a plain file name without folders")
+        demand(name not in [file.name for file in files], f"{where}.name", name, "unique")
+        positive = type(entry["bytes"]) is int and entry["bytes"] > 0
+        demand(positive, f"{where}.bytes", entry["bytes"], "a positive integer")
+        hexadecimal = isinstance(sha256, str) and re.fullmatch(r"[0-9a-f]{64}", sha256) is not None
+        demand(hexadecimal, f"{where}.sha256", sha256, "64 lower-case hexadecimal digits, in quotes")
+        demand(isinstance(urls, list), f"{where}.urls", urls, "a list (empty when bring-your-own)")
+        for url in urls:
+            web = isinstance(url, str) and urlsplit(url).scheme in ("http", "https") and urlsplit(url).netloc != ""
+            demand(web, f"{where}.urls", url, "an http or https address")
+        if raw["access"] == "public":
+            demand(len(urls) > 0, f"{where}.urls", urls, "at least one address, as access is public")
+        else:
+            demand(len(urls) == 0, f"{where}.urls", urls, "empty, as access is bring-your-own")
+        files.append(File(name, entry["bytes"], sha256, tuple(urls)))
+
+    public = dict(raw["public"])
+    if "bounds" in public:
+        demand(isinstance(public["bounds"], dict), "public.bounds", public["bounds"], "a mapping")
+        for column, pair in public["bounds"].items():
+            numbers = isinstance(pair, list) and len(pair) == 2 and all(type(x) in (int, float) for x in pair)
+            demand(numbers and -1e300 < pair[0] < pair[1] < 1e300, f"public.bounds.{column}", pair, "[low, high]")
+        # As floats, so that 1 and 1.0 give one identity.
+        public["bounds"] = {key: [float(x) for x in pair] for key, pair in public["bounds"].items()}
+    if "levels" in public:
+        demand(isinstance(public["levels"], dict), "public.levels", public["levels"], "a mapping")
+        for column, levels in public["levels"].items():
+            texts = isinstance(levels, list) and len(levels) > 1 and all(isinstance(x, str) for x in levels)
+            ordered = texts and levels == sorted(set(levels))
+            demand(ordered, f"public.levels.{column}", levels, "two or more different strings in ASCII order")
+    return Dataset(**{**raw, "files": tuple(files), "public": public})
+
+
+def _same_keys(found: dict[str, Any], expected: list[str], where: str) -> None:
+    missing = [key for key in expected if key not in found]
+    unknown = [str(key) for key in found if key not in expected]
+    if missing or unknown:
+        wrong = [f"missing {', '.join(missing)}"] * bool(missing) + [f"unknown {', '.join(unknown)}"] * bool(unknown)
+        raise ValueError(f"{where}: {'; '.join(wrong)}; the fields are {', '.join(expected)}")

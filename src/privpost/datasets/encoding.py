@@ -1,0 +1,119 @@
+"""From typed columns to features of bounded norm: scaling, one-hot coding, row normalisation, splits.
+
+The encoding is that of Geumlek et al. (2017), section 5: categories one-hot, each feature scaled to [-0.5, 0.5], each
+example divided by its L2 norm, so that the constant c of their theorems 16 and 17 is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from privpost.datasets.catalogue import Dataset
+
+BOUNDS = ("data", "public")
+DROPPED_LEVELS = ("first", "last", "none")
+
+
+def scale(values: np.ndarray, low: np.ndarray | float, high: np.ndarray | float) -> np.ndarray:
+    """Clip each column to [low, high] and map that interval to [-0.5, 0.5]; where low equals high the column becomes 0.
+
+    Shapes: ``values`` (n, d); ``low`` and ``high`` (d,) or scalars; result (n, d) float64. Raises ValueError for
+    low > high or values that are not finite.
+    """
+    low, high = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
+    if np.any(low > high):
+        raise ValueError(f"bounds: low = {low.tolist()} exceeds high = {high.tolist()}")
+    scaled = np.array(values, dtype=np.float64)
+    if not np.all(np.isfinite(scaled)):
+        raise ValueError("values: all must be finite")
+    np.clip(scaled, low, high, out=scaled)
+    scaled -= low
+    scaled /= np.where(high > low, high - low, 1.0)
+    scaled -= np.where(high > low, 0.5, 0.0)
+    return scaled
+
+
+def one_hot(codes: np.ndarray, levels: np.ndarray, dropped_level: str) -> np.ndarray:
+    """Return one indicator column per level, less the dropped one.
+
+    Shapes: ``codes`` (n,) integers; ``levels`` (k,) the codes that get a column, ascending; result (n, k) or (n, k - 1)
+    float64. ``dropped_level`` is "first", "last" or "none". Raises ValueError for another value of it and for a code
+    that is not among the levels.
+    """
+    if dropped_level not in DROPPED_LEVELS:
+        raise ValueError(f"dropped_level = {dropped_level!r}: must be one of {', '.join(DROPPED_LEVELS)}")
+    if not np.all(np.isin(codes, levels)):
+        raise ValueError(f"codes: {sorted(set(codes.tolist()) - set(levels.tolist()))} are not among the levels")
+    kept = {"first": levels[1:], "last": levels[:-1], "none": levels}[dropped_level]
+    return (codes[:, None] == kept[None, :]).astype(np.float64)
+
+
+def normalise_rows(features: np.ndarray) -> np.ndarray:
+    """Divide each row by its L2 norm; a zero row stays zero. Shapes: (n, d) to (n, d)."""
+    norms = np.linalg.norm(features, axis=1, keepdims=True)
+    return features / np.where(norms > 0, norms, 1.0)
+
+
+def encode(
+    numeric: Mapping[str, np.ndarray],
+    categorical: Mapping[str, np.ndarray],
+    *,
+    bounds: str,
+    dropped_level: str,
+    dataset: Dataset,
+) -> np.ndarray:
+    """Return the features of all rows: numeric columns first, then the indicators of each categorical column.
+
+    Shapes: numeric entries (n,) or (n, k) (k features with one name and one pair of bounds), categorical entries (n,)
+    codes into the declared levels; result (n, d) float64 with rows of norm 1 or 0. ``bounds="data"`` takes each
+    feature's minimum and maximum over the rows given and the levels that occur: both depend on private records.
+    ``bounds="public"`` takes the declared bounds, clipping to them, and the declared levels. Raises ValueError for
+    unknown settings. Encoding of Geumlek et al. (2017), section 5.
+    """
+    if bounds not in BOUNDS:
+        raise ValueError(f"bounds = {bounds!r}: must be one of {', '.join(BOUNDS)}")
+    if dropped_level not in DROPPED_LEVELS:
+        raise ValueError(f"dropped_level = {dropped_level!r}: must be one of {', '.join(DROPPED_LEVELS)}")
+    blocks: list[np.ndarray] = []
+    low: list[float] = []
+    high: list[float] = []
+    for name, values in numeric.items():
+        block = values.reshape(len(values), -1)
+        pair = _declared(dataset, "bounds", name)
+        blocks.append(block)
+        low += [pair[0]] * block.shape[1]
+        high += [pair[1]] * block.shape[1]
+    for name, codes in categorical.items():
+        declared = np.arange(len(_declared(dataset, "levels", name)))
+        block = one_hot(codes, np.unique(codes) if bounds == "data" else declared, dropped_level)
+        blocks.append(block)
+        low += [0.0] * block.shape[1]
+        high += [1.0] * block.shape[1]
+    features = np.column_stack(blocks)
+    if bounds == "data":
+        return normalise_rows(scale(features, features.min(axis=0), features.max(axis=0)))
+    return normalise_rows(scale(features, np.array(low), np.array(high)))
+
+
+def random_split(n_rows: int, dataset: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw which rows train and which test: ascending indices of shapes (train_rows,) and (test_rows,).
+
+    The sizes are the data set's settings ``train_rows`` and ``test_rows``; raises ValueError when they do not add up to
+    ``n_rows``.
+    """
+    train_rows, test_rows = dataset.settings["train_rows"], dataset.settings["test_rows"]
+    if train_rows + test_rows != n_rows:
+        raise ValueError(
+            f"dataset {dataset.name}: train_rows = {train_rows} and test_rows = {test_rows} must add up to {n_rows}"
+        )
+    order = rng.permutation(n_rows)
+    return np.sort(order[:train_rows]), np.sort(order[train_rows:])
+
+
+def _declared(dataset: Dataset, kind: str, column: str) -> list:
+    try:
+        return dataset.public[kind][column]
+    except KeyError as error:
+        raise ValueError(f"dataset {dataset.name}: public.{kind}.{column} is not declared") from error

@@ -1,0 +1,369 @@
+"""Fetching raw files: from what is there, from mirrors on disk, from their publishers; nothing unverified stays."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import http.client
+import os
+import signal
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Callable, Generator, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from types import FrameType
+from urllib.parse import urlsplit
+
+from privpost import __version__
+from privpost.datasets import catalogue
+from privpost.datasets.catalogue import Dataset, File
+from privpost.datasets.files import checksum, remove_stale, replacing
+
+RAW = "data/raw"
+MIRRORS = ("data/mirror", "../shared/data")
+MIRRORS_VARIABLE = "PRIVPOST_MIRRORS"
+
+CHUNK = 1 << 16
+# Bytes per second below which a transfer is given up once it has lasted longer than the timeout.
+SLOWEST_RATE = 1024
+# An archive holds other members too, so that its size is not known beforehand.
+LARGEST_ARCHIVE = 256 << 20
+
+
+class FetchError(RuntimeError):
+    """Some files of a data set could not be had; ``access`` is the data set's ("public" or "bring-your-own")."""
+
+    def __init__(self, message: str, dataset: Dataset):
+        super().__init__(message)
+        self.access = dataset.access
+        self.dataset = dataset.name
+
+
+class _Unusable(Exception):
+    """One source did not give the file; ``retry`` says whether asking it again may help."""
+
+    def __init__(self, outcome: str, retry: bool = False):
+        super().__init__(outcome)
+        self.retry = retry
+
+
+def fetch(
+    dataset: Dataset,
+    raw: str | os.PathLike[str] = RAW,
+    mirrors: Sequence[str | os.PathLike[str]] | None = None,
+    timeout: float = 20.0,
+    retries: int = 2,
+    backoff: float = 1.0,
+) -> list[Path]:
+    """Return the paths ``<raw>/<dataset>/<file>`` of all files, verified by size and sha256; fetch what is missing.
+
+    Sources in order: the file itself; each mirror's ``<dataset>/<file>``, plain or with ``.gz``; each address of the
+    catalogue, asked ``1 + retries`` times with pauses of ``backoff``, 2 ``backoff``, ... seconds after failures that
+    may pass. ``timeout`` (seconds) limits each wait for the network. ``mirrors`` defaults to the folders in the
+    environment variable PRIVPOST_MIRRORS (separated as PATH is), else to data/mirror and ../shared/data, relative to
+    the working directory. A file that is there with a wrong sum is renamed to ``<file>.rejected``. Raises FetchError,
+    one message for all files that could not be had, and ValueError for a setting out of range.
+    """
+    if not timeout > 0:
+        raise ValueError(f"timeout = {timeout!r}: must be above 0 seconds")
+    if type(retries) is not int or retries < 0:
+        raise ValueError(f"retries = {retries!r}: must be an integer of 0 or more")
+    if not backoff >= 0:
+        raise ValueError(f"backoff = {backoff!r}: must be 0 seconds or more")
+    folders = _default_mirrors() if mirrors is None else [Path(mirror) for mirror in mirrors]
+    paths, complaints = [], []
+    for file in dataset.files:
+        target = Path(raw) / dataset.name / file.name
+        paths.append(target)
+        try:
+            tried = _fetch_file(file, target, dataset.name, folders, timeout, retries, backoff)
+        except OSError as error:
+            # Sources report through _Unusable, so this is the raw folder itself: a full disk, a missing permission.
+            place = error.filename or target
+            complaints.append(f"{file.name} ({dataset.title}): cannot use {place}: {error.strerror or error}")
+            continue
+        if tried is not None:
+            complaints.append(_complaint(dataset, file, target, folders, tried))
+    if complaints:
+        raise FetchError("\n".join(complaints), dataset)
+    return paths
+
+
+def main(names: list[str]) -> int:
+    """Fetch the named data sets into data/raw, one line per file on standard output.
+
+    Returns 0, or 1 when a name is unknown or a file could not be had; the others are fetched all the same.
+    """
+    status = 0
+    with _terminating():
+        for name in names:
+            try:
+                for path in fetch(catalogue.load(name)):
+                    print(f"{path}  {path.stat().st_size} bytes, sha256 verified", flush=True)
+            except (FetchError, ValueError) as error:
+                print(f"error: {error}", file=sys.stderr, flush=True)
+                status = 1
+    return status
+
+
+@contextlib.contextmanager
+def _terminating() -> Iterator[None]:
+    # A scheduler ends jobs with SIGTERM; as an exception it lets the temporary files be deleted.
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    previous = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _default_mirrors() -> list[Path]:
+    listed = os.environ.get(MIRRORS_VARIABLE)
+    if listed is None:
+        return [Path(mirror) for mirror in MIRRORS]
+    return [Path(mirror) for mirror in listed.split(os.pathsep) if mirror]
+
+
+def _fetch_file(
+    file: File,
+    target: Path,
+    dataset_name: str,
+    mirrors: Sequence[Path],
+    timeout: float,
+    retries: int,
+    backoff: float,
+) -> list[tuple[str, str]] | None:
+    """Return None once the verified file is at ``target``, else what was tried: (source, outcome)."""
+    tried: list[tuple[str, str]] = []
+    target.parent.mkdir(parents=True, exist_ok=True)
+    remove_stale(target)
+    if target.exists():
+        outcome = _verdict_on_present(file, target)
+        if outcome is None:
+            return None
+        tried.append((str(target), outcome))
+
+    for mirror in mirrors:
+        plain = mirror / dataset_name / file.name
+        zipped = plain.with_name(plain.name + ".gz")
+        for source, chunks in ((plain, _read(plain)), (zipped, _gunzip(_read(zipped)))):
+            try:
+                _store(chunks, file, target)
+            except _Unusable as failure:
+                tried.append((str(source), str(failure)))
+            else:
+                _say(f"{target}: copied from {source}")
+                return None
+
+    for url in file.urls:
+        for attempt in range(1, retries + 2):
+            try:
+                _store(_from_address(url, file, target.parent, timeout), file, target)
+            except _Unusable as failure:
+                if failure.retry and attempt <= retries:
+                    pause = backoff * 2 ** (attempt - 1)
+                    _say(f"{file.name}: {failure} at {url}; asking again in {pause:g} s")
+                    time.sleep(pause)
+                    continue
+                times = f" (asked {attempt} times)" if attempt > 1 else ""
+                tried.append((url, f"{failure}{times}"))
+                break
+            else:
+                _say(f"{target}: fetched from {url}")
+                return None
+    return tried
+
+
+def _verdict_on_present(file: File, target: Path) -> str | None:
+    """Return None when the file that is there is right; otherwise move it aside and return what was found."""
+    found = checksum(target)
+    if found == (file.bytes, file.sha256):
+        return None
+    rejected = target.with_name(target.name + ".rejected")
+    number = 1
+    while os.path.lexists(rejected):
+        number += 1
+        rejected = target.with_name(f"{target.name}.rejected.{number}")
+    try:
+        os.rename(target, rejected)
+    except FileNotFoundError:
+        return "moved aside by another process"
+    # Another process may have put the right file there between the check and the move.
+    if checksum(rejected) == (file.bytes, file.sha256):
+        os.replace(rejected, target)
+        return None
+    outcome = f"{_difference(file, *found)}; moved aside to {rejected.name}"
+    _say(f"{target}: {outcome}")
+    return outcome
+
+
+def _store(chunks: Generator[bytes, None, None], file: File, target: Path) -> None:
+    """Write the chunks to ``target`` if they are the file; raises _Unusable, leaving nothing, if they are not."""
+    # Somewhat more than expected is read, so that the message can give the sum of a slightly different file.
+    limit = 2 * file.bytes + (1 << 20)
+    digest = hashlib.sha256()
+    size = 0
+    with contextlib.closing(chunks), replacing(target) as handle:
+        for chunk in chunks:
+            size += len(chunk)
+            if size > limit:
+                raise _Unusable(f"too long: more than {limit} bytes instead of {file.bytes}, given up")
+            digest.update(chunk)
+            handle.write(chunk)
+        if (size, digest.hexdigest()) != (file.bytes, file.sha256):
+            raise _Unusable(_difference(file, size, digest.hexdigest()))
+
+
+def _difference(file: File, size: int, sha256: str) -> str:
+    if size < file.bytes:
+        kind = "too short"
+    elif size > file.bytes:
+        kind = "too long"
+    else:
+        kind = "wrong content"
+    return f"{kind}: found {size} bytes, sha256 {sha256}"
+
+
+def _read(path: Path) -> Generator[bytes, None, None]:
+    try:
+        with open(path, "rb") as handle:
+            while chunk := handle.read(CHUNK):
+                yield chunk
+    except (FileNotFoundError, NotADirectoryError):
+        raise _Unusable("no such file") from None
+    except OSError as error:
+        raise _Unusable(f"not readable ({error.strerror or error})") from error
+
+
+def _gunzip(chunks: Iterator[bytes]) -> Generator[bytes, None, None]:
+    stream = zlib.decompressobj(wbits=31)
+    try:
+        for chunk in chunks:
+            packed = chunk
+            while packed:
+                # A gzip file may consist of several members.
+                if stream.eof:
+                    stream = zlib.decompressobj(wbits=31)
+                yield stream.decompress(packed)
+                packed = stream.unused_data
+    except zlib.error as error:
+        raise _Unusable(f"damaged gzip file ({error})") from error
+    if not stream.eof:
+        raise _Unusable("truncated gzip file")
+
+
+def _unzip(chunks: Iterator[bytes], member_name: str, folder: Path) -> Generator[bytes, None, None]:
+    # Zip archives have their directory at the end, so that the whole archive is needed first.
+    with tempfile.TemporaryFile(dir=folder) as packed:
+        for chunk in chunks:
+            packed.write(chunk)
+            if packed.tell() > LARGEST_ARCHIVE:
+                raise _Unusable(f"archive too long: more than {LARGEST_ARCHIVE} bytes, given up")
+        try:
+            with zipfile.ZipFile(packed) as archive:
+                members = [info for info in archive.infolist() if PurePosixPath(info.filename).name == member_name]
+                if len(members) != 1:
+                    raise _Unusable(f"{len(members)} members called {member_name} in the archive")
+                with archive.open(members[0]) as member:
+                    while chunk := member.read(CHUNK):
+                        yield chunk
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+            raise _Unusable(f"damaged or unreadable zip archive ({error})") from error
+
+
+def _from_address(url: str, file: File, folder: Path, timeout: float) -> Generator[bytes, None, None]:
+    chunks = _download(url, file, timeout)
+    last = PurePosixPath(urlsplit(url).path).name
+    if last == file.name + ".gz":
+        return _gunzip(chunks)
+    if last.endswith(".zip") and not file.name.endswith(".zip"):
+        return _unzip(chunks, file.name, folder)
+    return chunks
+
+
+def _download(url: str, file: File, timeout: float) -> Generator[bytes, None, None]:
+    headers = {"User-Agent": f"privpost/{__version__}", "Accept-Encoding": "identity"}
+    received = 0
+    start = time.monotonic()
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=timeout) as response:
+            declared = response.headers.get("Content-Length", "")
+            total = int(declared) if declared.isdecimal() else None
+            with _progress(file.name, total) as show:
+                # read1 returns after each packet, so that a trickle cannot go on for ever unnoticed.
+                while chunk := response.read1(CHUNK):
+                    received += len(chunk)
+                    show(received)
+                    yield chunk
+                    elapsed = time.monotonic() - start
+                    if elapsed > timeout and received < SLOWEST_RATE * elapsed:
+                        raise _Unusable(f"too slow: {received} bytes in {elapsed:.1f} s", retry=True)
+        if total is not None and received < total:
+            raise _Unusable(f"short read: {received} of {total} bytes", retry=True)
+    except urllib.error.HTTPError as error:
+        passing = error.code in (408, 425, 429) or error.code >= 500
+        error.close()
+        raise _Unusable(f"HTTP status {error.code} {error.reason}", retry=passing) from error
+    except (OSError, http.client.HTTPException) as error:
+        reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        if isinstance(reason, TimeoutError):
+            raise _Unusable(f"no answer within {timeout:g} s after {received} bytes", retry=True) from error
+        if received:
+            raise _Unusable(f"connection lost after {received} bytes ({reason})", retry=True) from error
+        raise _Unusable(f"no connection; is there a network? ({reason})", retry=True) from error
+
+
+@contextlib.contextmanager
+def _progress(name: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Give a function that shows how far a transfer is: a changing line on a terminal, else a line every 10 s."""
+    stream = sys.stderr
+    terminal = stream.isatty()
+    interval = 0.2 if terminal else 10.0
+    start = time.monotonic()
+    last_shown, received = start, 0
+
+    def write(now: float) -> None:
+        of_total = f" of {total:,}" if total is not None else ""
+        rate = received / max(now - start, 1e-3) / 1e6
+        line = f"{name}: {received:,}{of_total} bytes, {rate:.2f} MB/s"
+        stream.write(f"\r{line:<70}" if terminal else f"{line}\n")
+        stream.flush()
+
+    def show(size: int) -> None:
+        nonlocal last_shown, received
+        received = size
+        now = time.monotonic()
+        if now - last_shown >= interval:
+            last_shown = now
+            write(now)
+
+    try:
+        yield show
+    finally:
+        if terminal:
+            write(time.monotonic())
+            stream.write("\n")
+
+
+def _complaint(
+    dataset: Dataset, file: File, target: Path, mirrors: Sequence[Path], tried: Sequence[tuple[str, str]]
+) -> str:
+    lines = [f"{file.name} ({dataset.title}) could not be had"]
+    lines.append(f"  expected: {file.bytes} bytes, sha256 {file.sha256}")
+    lines += [f"  tried:    {source}: {outcome}" for source, outcome in tried] or ["  tried:    nothing, no mirrors"]
+    if dataset.access == "bring-your-own":
+        lines.append(f"  licence:  {dataset.licence}; it is not downloaded, each user has to obtain it")
+    places = [str(target)] + [f"{mirror / dataset.name}{os.sep} (plain or as {file.name}.gz)" for mirror in mirrors[:1]]
+    lines.append(f"  by hand:  get it from {dataset.origin} and put it at {' or into '.join(places)}; then run again")
+    return "\n".join(lines)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

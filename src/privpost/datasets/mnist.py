@@ -1,0 +1,71 @@
+"""MNIST: the two digits to be told apart, out of the training file's 60,000 images of 28 by 28 pixels."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from privpost.datasets import encoding
+from privpost.datasets.catalogue import Dataset
+
+
+def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
+    """Read the training archives and keep the images of the two digits of the settings, in the file's order.
+
+    ``pixels`` is (11982, 784) uint8, row by row from the top, 0 for background; ``digit`` is (11982,) uint8. All 60,000
+    images are checked before. Raises ValueError naming the file.
+    """
+    digits = dataset.settings["digits"]
+    valid = len(digits) == 2 and all(type(digit) is int and 0 <= digit <= 9 for digit in digits)
+    if not valid or digits[0] == digits[1]:
+        raise ValueError(f"dataset {dataset.name}: digits = {digits!r}: must be two different digits 0 to 9")
+    count = dataset.settings["images"]
+    images = _idx(paths["train-images-idx3-ubyte.gz"], (count, 28, 28))
+    labels = _idx(paths["train-labels-idx1-ubyte.gz"], (count,))
+    if labels.max() > 9:
+        raise ValueError(f"{paths['train-labels-idx1-ubyte.gz']}: label {labels.max()}: must be 0 to 9")
+    kept = np.isin(labels, digits)
+    expected = dataset.settings["train_rows"] + dataset.settings["test_rows"]
+    if kept.sum() != expected:
+        raise ValueError(
+            f"{paths['train-labels-idx1-ubyte.gz']}: {kept.sum()} images of the digits {digits}, expected {expected}"
+        )
+    return {"pixels": images[kept].reshape(-1, 28 * 28), "digit": labels[kept]}
+
+
+def _idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
+    try:
+        content = gzip.decompress(path.read_bytes())
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path}: not a whole gzip archive ({error})") from error
+    # The idx format: two zero bytes, 8 for unsigned bytes, the number of axes; each length, big-endian; the data.
+    header = bytes([0, 0, 8, len(shape)]) + np.array(shape, dtype=">u4").tobytes()
+    if content[: len(header)] != header:
+        raise ValueError(
+            f"{path}: header {content[: len(header)].hex()}, expected {header.hex()} (bytes, shape {shape})"
+        )
+    if len(content) != len(header) + np.prod(shape):
+        raise ValueError(f"{path}: {len(content)} bytes unpacked, expected {len(header) + np.prod(shape)}")
+    return np.frombuffer(content, np.uint8, offset=len(header)).reshape(shape)
+
+
+def split(arrays: dict[str, np.ndarray], rng: np.random.Generator, dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """Draw the indices of the training and test rows: shapes (7988,) and (3994,)."""
+    return encoding.random_split(len(arrays["digit"]), dataset, rng)
+
+
+def design(
+    arrays: dict[str, np.ndarray], *, bounds: str, dropped_level: str, dataset: Dataset
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return features (11982, 784) and labels (11982,) int8, 1 for the first digit (Geumlek et al. 2017, section 5).
+
+    There is no categorical column, so ``dropped_level`` is only checked. With ``bounds="data"`` the pixels that are
+    background in every image are constant and become 0.
+    """
+    features = encoding.encode(
+        {"pixel": arrays["pixels"]}, {}, bounds=bounds, dropped_level=dropped_level, dataset=dataset
+    )
+    return features, (arrays["digit"] == dataset.settings["digits"][0]).astype(np.int8)

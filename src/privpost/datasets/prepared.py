@@ -1,0 +1,92 @@
+"""Prepared data: the parsed arrays of a data set with its identity and a checksum, in one file per data set."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from privpost.datasets.catalogue import Dataset
+from privpost.datasets.files import checksum, remove_stale, replacing
+
+IDENTITY = "__identity__"
+CHECKSUM = "__checksum__"
+REMEDY = "delete it and run `snakemake data`"
+
+
+def prepare(
+    dataset: Dataset,
+    raw: str | os.PathLike[str] = "data/raw",
+    prepared: str | os.PathLike[str] = "data/prepared",
+) -> Path:
+    """Verify the raw files, parse them and write ``<prepared>/<name>.npz`` in one step (equal input, equal bytes).
+
+    Raises FileNotFoundError when a raw file is missing and ValueError when its sum is wrong or its content malformed;
+    an existing prepared file stays as it is then.
+    """
+    paths = {}
+    for file in dataset.files:
+        path = Path(raw) / dataset.name / file.name
+        if not path.is_file():
+            raise FileNotFoundError(f"{path}: not there; fetch it with `snakemake data`")
+        size, sha256 = checksum(path)
+        if (size, sha256) != (file.bytes, file.sha256):
+            raise ValueError(
+                f"{path}: found {size} bytes, sha256 {sha256}; expected {file.bytes} bytes, sha256 {file.sha256}; "
+                "delete it and fetch it again with `snakemake data`"
+            )
+        paths[file.name] = path
+    arrays = dataset.loader().parse(paths, dataset)
+    reserved = [name for name in arrays if name.startswith("__")]
+    if reserved:
+        raise ValueError(f"dataset {dataset.name}: array names {reserved} are reserved")
+    target = Path(prepared) / f"{dataset.name}.npz"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    remove_stale(target)
+    texts = {
+        IDENTITY: np.array(json.dumps(dataset.identity(), sort_keys=True)),
+        CHECKSUM: np.array(_array_sum(arrays)),
+    }
+    with replacing(target) as handle:
+        np.savez_compressed(handle, allow_pickle=False, **arrays, **texts)
+    return target
+
+
+def read(name: str, dataset: Dataset, prepared: str | os.PathLike[str] = "data/prepared") -> dict[str, np.ndarray]:
+    """Read ``<prepared>/<name>.npz`` and return its arrays after checking identity and checksum.
+
+    Raises FileNotFoundError when it is not there, and ValueError, saying what to do, when it is damaged or was prepared
+    from other raw files, settings or loader revision than ``dataset`` declares.
+    """
+    path = Path(prepared) / f"{name}.npz"
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: not there; prepare it with `snakemake data`")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+        identity, expected = json.loads(str(arrays.pop(IDENTITY))), str(arrays.pop(CHECKSUM))
+    # RuntimeError and OSError: a flipped bit can claim encryption, another compression or an impossible offset.
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, RuntimeError, OSError) as error:
+        raise ValueError(f"{path}: damaged ({error}); {REMEDY}") from error
+    declared = dataset.identity()
+    changed = sorted(key for key in identity.keys() | declared.keys() if identity.get(key) != declared.get(key))
+    if changed:
+        raise ValueError(f"{path}: prepared for another {', '.join(changed)} than the catalogue declares; {REMEDY}")
+    found = _array_sum(arrays)
+    if found != expected:
+        raise ValueError(f"{path}: damaged (sum of the arrays {found}, expected {expected}); {REMEDY}")
+    return arrays
+
+
+def _array_sum(arrays: dict[str, np.ndarray]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(json.dumps([name, array.dtype.str, array.shape]).encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
