@@ -1,0 +1,97 @@
+"""One posterior sample (OPS): the exponential mechanism on the log-joint of bits, under pure DP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from privpost.mechanisms import truncated_beta
+from privpost.mechanisms.base import Mechanism, check_positive, pure_epsilon
+from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.privacy.accounting import Cost
+
+
+@dataclass(frozen=True)
+class ExponentialMechanism(Mechanism):
+    """One draw from the beta-Bernoulli log-joint on [a0, 1−a0] at temperature T = max(1, 2Δ/ε).
+
+    Prior and likelihood are both tempered: the draw is from Beta(1 + (α−1+s)/T, 1 + (β−1+n−s)/T) truncated to
+    [a0, 1−a0], Δ = ln((1−a0)/a0), s the number of successes. One draw is 2Δ/T-DP ≤ ε-DP; k draws cost k times
+    that (Foulds et al. 2016, theorem 2.2).
+
+    Attributes:
+        epsilon: ε > 0 that one draw may cost.
+        a0: distance of the parameter space from 0 and 1, in (0, 0.5).
+
+    Raises:
+        ValueError: a setting outside its range, or another model than BetaBernoulli.
+    """
+
+    epsilon: float
+    a0: float = field(kw_only=True)
+
+    method: ClassVar[str] = "ops"
+    norm: ClassVar[str] = "log-likelihood ratio"
+    notion: ClassVar[str] = "pure"
+    public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "a0")
+    releases: ClassVar[str] = "sample"
+    calibrated: ClassVar[str] = "epsilon"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_positive("epsilon", self.epsilon)
+        if not 0 < self.a0 < 0.5:
+            raise ValueError(f"a0 is {self.a0!r}; it must lie in (0, 0.5)")
+        if not isinstance(self.model, BetaBernoulli):
+            raise ValueError(f"model is {self.model!r}; it must be a BetaBernoulli")
+
+    @classmethod
+    def calibrate(cls, model, n, budget, *, a0):
+        """The lowest temperature ≥ 1 within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        return cls(model, n, pure_epsilon(budget, cls.method), a0=a0)
+
+    @property
+    def sensitivity(self):
+        """Δ = ln((1−a0)/a0), the largest change of a record's log-likelihood over θ in [a0, 1−a0]."""
+        return float(np.log((1 - self.a0) / self.a0))
+
+    @property
+    def temperature(self) -> float:
+        """T = max(1, 2Δ/ε)."""
+        return max(1.0, 2 * self.sensitivity / self.epsilon)
+
+    def query(self, data):
+        """Log-likelihood of the data on a grid of θ in [a0, 1−a0] that contains both ends, shape (101,)."""
+        grid = np.linspace(self.a0, 1 - self.a0, 101)
+        return self.model.log_likelihood(grid, self.model.sufficient_statistics(data))
+
+    def posterior(self, statistics) -> np.ndarray:
+        """Parameters (..., 2) of the tempered beta distribution before truncation."""
+        return 1 + (self.model.posterior(statistics) - 1) / self.temperature
+
+    def perturb(self, statistics, rng):
+        """One exact draw of θ per leading index."""
+        return truncated_beta.sample(self.posterior(statistics), self.a0, 1 - self.a0, rng)
+
+    def posterior_sample(self, statistics, rng):
+        """The release itself."""
+        return self.perturb(statistics, rng)
+
+    def cost(self):
+        """2Δ/T, which is ε or, at T = 1, less."""
+        return Cost("pure", min(self.epsilon, 2 * self.sensitivity))
+
+    def log_density(self, release, statistics):
+        """Log-density of the draw given (successes, failures)."""
+        return truncated_beta.log_density(release, self.posterior(statistics), self.a0, 1 - self.a0)
+
+    @classmethod
+    def examples(cls):
+        """Tempered and untempered, and a prior with a pole."""
+        return [
+            cls(BetaBernoulli(1, 1), 8, 1.0, a0=0.2),
+            cls(BetaBernoulli(10, 10), 8, 10.0, a0=0.1),
+            cls(BetaBernoulli(0.5, 2), 5, 0.1, a0=0.05),
+        ]

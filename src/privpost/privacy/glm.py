@@ -1,0 +1,150 @@
+"""Rényi DP of sampling from a generalised linear model's posterior, and the settings that meet a budget.
+
+Prior w ~ N(0, (nβ)⁻¹ I), public bounds ‖x‖₂ ≤ c on the features and B on the residual |y − E y| (1 for binary
+regression), neighbours: substitution. Everything here is a formula in public quantities. Geumlek, Song and
+Chaudhuri (2017), section 4 and section 5.2; all arguments broadcast.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privpost.privacy.accounting import pure_to_rdp, rdp_to_pure_epsilon
+
+# Log-likelihood ratio per unit of ρc²/β, within the ball of radius c/β. A record's logistic log-likelihood ranges
+# over an interval of length c²/β there, so that the posterior's log-ratio is at most 2ρc²/β; the paper has twice that.
+OPS_FACTOR = {"paper": 4.0, "corrected_charge": 2.0}
+
+
+def posterior_rdp(order, n, prior_precision, power=1.0, feature_bound=1.0, residual_bound=1.0) -> np.ndarray:
+    """Rényi DP parameter of one exact posterior draw, the likelihood taken to a power: 2(ρcB)²λ/(nβ).
+
+    Theorem 16 for ρ = 1 (direct and concentrated posterior), theorem 17 for ρ < 1 (diffused).
+
+    Args:
+        order: λ ≥ 1.
+        n: public number of records.
+        prior_precision: β > 0, the prior's precision per record.
+        power: ρ in (0, 1].
+        feature_bound, residual_bound: c > 0 and B > 0.
+
+    Raises:
+        ValueError: an argument outside its range.
+    """
+    _check_at_least_one(order=order, n=n)
+    _check_positive(prior_precision=prior_precision, feature_bound=feature_bound, residual_bound=residual_bound)
+    _check_power(power)
+    order, n, power = np.asarray(order, float), np.asarray(n, float), np.asarray(power, float)
+    return 2 * (power * feature_bound * residual_bound) ** 2 * order / (n * np.asarray(prior_precision, float))
+
+
+def concentrated_precision(order, epsilon, n, prior_precision, feature_bound=1.0, residual_bound=1.0) -> np.ndarray:
+    """Smallest β ≥ β0 at which a posterior draw is (λ, ε)-RDP: max{2(cB)²λ/(nε), β0} (algorithm 4).
+
+    Args:
+        order: λ ≥ 1.
+        epsilon: ε > 0.
+        n: public number of records.
+        prior_precision: β0 > 0, the precision per record of the prior that is wanted.
+        feature_bound, residual_bound: c > 0 and B > 0.
+
+    Raises:
+        ValueError: an argument outside its range.
+    """
+    _check_positive(epsilon=epsilon, prior_precision=prior_precision)
+    at_unit_precision = posterior_rdp(order, n, 1.0, 1.0, feature_bound, residual_bound)
+    return np.maximum(at_unit_precision / np.asarray(epsilon, float), prior_precision)
+
+
+def diffused_power(order, epsilon, n, prior_precision, feature_bound=1.0, residual_bound=1.0) -> np.ndarray:
+    """Largest power ρ ≤ 1 of the likelihood at which a draw is (λ, ε)-RDP: min{1, √(εnβ/(2(cB)²λ))} (algorithm 5).
+
+    The draw is then (λ', ελ'/λ)-RDP for every λ' ≥ 1: see `posterior_rdp` with this power.
+
+    Arguments and errors as in `concentrated_precision`, with prior_precision the β of the prior.
+    """
+    _check_positive(epsilon=epsilon)
+    direct = posterior_rdp(order, n, prior_precision, 1.0, feature_bound, residual_bound)
+    return np.minimum(1.0, np.sqrt(np.asarray(epsilon, float) / direct))
+
+
+def ops_pure_epsilon(power, prior_precision, feature_bound=1.0, variant: str = "corrected_charge") -> np.ndarray:
+    """Pure ε of one posterior draw (OPS), the prior truncated to ‖w‖ ≤ c/β and the likelihood to the power ρ.
+
+    `variant="paper"`: 4c²ρ/β. `"corrected_charge"`: 2c²ρ/β, since on the ball |log p(y|w,x) − log p(y'|w,x')| is at
+    most c²/β for logistic regression.
+
+    Args:
+        power: ρ in (0, 1].
+        prior_precision: β > 0.
+        feature_bound: c > 0.
+        variant: "paper" or "corrected_charge".
+
+    Raises:
+        ValueError: an argument outside its range.
+    """
+    _check_variant(variant)
+    _check_positive(prior_precision=prior_precision, feature_bound=feature_bound)
+    _check_power(power)
+    loss_range = np.square(feature_bound) / np.asarray(prior_precision, float)
+    return OPS_FACTOR[variant] * np.asarray(power, float) * loss_range
+
+
+def ops_rdp(order, power, prior_precision, feature_bound=1.0, variant: str = "corrected_charge") -> np.ndarray:
+    """Rényi DP parameter of one OPS draw at order λ.
+
+    `variant="paper"` charges its pure ε at every order; `"corrected_charge"` what ε-DP implies at λ (`pure_to_rdp`).
+
+    Arguments and errors as in `ops_pure_epsilon`, with order λ ≥ 1.
+    """
+    _check_at_least_one(order=order)
+    epsilon = ops_pure_epsilon(power, prior_precision, feature_bound, variant)
+    if variant == "paper":
+        return np.broadcast_arrays(epsilon, np.asarray(order, float))[0].copy()
+    return pure_to_rdp(epsilon, order)
+
+
+def ops_power(order, epsilon, prior_precision, feature_bound=1.0, variant: str = "corrected_charge") -> np.ndarray:
+    """Largest power ρ ≤ 1 of the likelihood at which an OPS draw is charged at most ε at order λ.
+
+    `variant="paper"`: min{1, εβ/(4c²)} at every order. `"corrected_charge"`: min{1, ε₀β/(2c²)} with ε₀ the largest
+    pure guarantee that is (λ, ε)-RDP (`rdp_to_pure_epsilon`).
+
+    Args:
+        order: λ ≥ 1.
+        epsilon: ε > 0.
+        prior_precision: β > 0.
+        feature_bound: c > 0.
+        variant: "paper" or "corrected_charge".
+
+    Raises:
+        ValueError: an argument outside its range.
+    """
+    _check_at_least_one(order=order)
+    _check_positive(epsilon=epsilon)
+    at_full_power = ops_pure_epsilon(1.0, prior_precision, feature_bound, variant)
+    order, epsilon = np.broadcast_arrays(np.asarray(order, float), np.asarray(epsilon, float))
+    pure = epsilon if variant == "paper" else rdp_to_pure_epsilon(epsilon, order)
+    return np.minimum(1.0, pure / at_full_power)
+
+
+def _check_at_least_one(**arguments):
+    for name, value in arguments.items():
+        if not np.all((np.asarray(value) >= 1) & np.isfinite(value)):
+            raise ValueError(f"{name} is {value!r}; it must be finite and >= 1")
+
+
+def _check_positive(**arguments):
+    for name, value in arguments.items():
+        if not np.all((np.asarray(value) > 0) & np.isfinite(value)):
+            raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
+
+
+def _check_power(power):
+    if not np.all((np.asarray(power) > 0) & (np.asarray(power) <= 1)):
+        raise ValueError(f"power is {power!r}; it must lie in (0, 1]")
+
+
+def _check_variant(variant):
+    if variant not in OPS_FACTOR:
+        raise ValueError(f"variant is {variant!r}; allowed: {', '.join(OPS_FACTOR)}")
