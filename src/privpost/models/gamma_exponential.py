@@ -39,7 +39,12 @@ class GammaExponential(UnivariateFamily):
     @property
     def support(self):
         """[0, ∞)."""
-        return 0.0, np.inf
+        return (0.0, np.inf)
+
+    @property
+    def record_support(self):
+        """[0, ∞)."""
+        return (0.0, np.inf)
 
     @property
     def prior(self):

@@ -39,7 +39,12 @@ class NormalKnownVariance(UnivariateFamily):
     @property
     def support(self):
         """The real line."""
-        return -np.inf, np.inf
+        return (-np.inf, np.inf)
+
+    @property
+    def record_support(self):
+        """The real line."""
+        return (-np.inf, np.inf)
 
     @property
     def prior(self):

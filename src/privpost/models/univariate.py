@@ -34,15 +34,17 @@ class UnivariateFamily(ConjugateModel):
 
     family: ClassVar[str]
 
+    bounded: ClassVar[bool] = False
+
     @property
     @abstractmethod
-    def support(self) -> tuple[float, float]:
+    def record_support(self) -> tuple[float, float]:
         """Smallest and largest possible record; infinite where there is none."""
 
     @property
     def records(self):
-        """Both ends of the support: on an infinite one no noise covers the change of one record."""
-        return np.array(self.support)
+        """Some records only: those of an unbounded family have no largest distance."""
+        return np.clip([0.0, 0.5, 2.0], *self.record_support)
 
     @property
     def theta_shape(self):
@@ -56,7 +58,7 @@ class UnivariateFamily(ConjugateModel):
             ValueError: a record outside the support.
         """
         data = np.asarray(data, float)
-        low, high = self.support
+        low, high = self.record_support
         if not np.all((data >= low) & (data <= high)):
             raise ValueError(f"data has records outside [{low:g}, {high:g}]")
         total = data.sum(axis=-1)

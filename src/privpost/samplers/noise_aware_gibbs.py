@@ -269,9 +269,9 @@ def redacted_kernel(
     """
     if segments not in SEGMENTS:
         raise ValueError(f"segments is {segments!r}; allowed: {', '.join(SEGMENTS)}")
-    smallest, largest = (n * end for end in model.support)
+    smallest, largest = (n * end for end in model.record_support)
     low, high, scale = (np.broadcast_to(np.asarray(value, float), release.shape) for value in (low, high, scale))
-    ends = np.asarray(model.support)
+    ends = np.asarray(model.record_support)
 
     def initial(rng):
         theta = model.sample(np.broadcast_to(model.prior, (*release.shape, len(model.prior))), rng)

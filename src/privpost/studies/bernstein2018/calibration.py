@@ -310,11 +310,8 @@ def _shapes(ecdf) -> Claim:
         tenth, quarter, three_quarters, nine_tenths = np.interp([0.1, 0.25, 0.75, 0.9], u, f)
         # Twice the KS limit bounds the sampling error of any difference of two values of the function.
         noise = 2 * float((rows.band_high - rows.u)[(rows.u > 0.4) & (rows.u < 0.6)].iloc[0])
-        outer, middle = tenth + 1 - nine_tenths, three_quarters - quarter
-        evidence[f"share in the outer tenths and in the middle half, {method}, {model}, {variant}"] = [
-            float(outer),
-            float(middle),
-        ]
+        outer, middle = float(tenth + 1 - nine_tenths), float(three_quarters - quarter)
+        evidence[f"share in the outer tenths and in the middle half, {method}, {model}, {variant}"] = [outer, middle]
         if method == "naive":
             checks[f"naive piles up at 0 and 1 ({model}, {variant})"] = bool(
                 outer > 0.2 + noise and min(tenth, 1 - nine_tenths) > 0.1

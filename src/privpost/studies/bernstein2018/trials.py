@@ -171,7 +171,7 @@ class RedactedSums(Experiment):
     def naive(self, data, release, n):
         """The sum of *all* records with the noise of the release: the paper lets the naive method cheat."""
         noisy = data.statistics[0] + (release.values - data.exact)[0]
-        low, high = (n * end for end in self.model.support)
+        low, high = (n * end for end in self.model.record_support)
         projected = np.clip(noisy, low, high)
         return np.stack([projected, data.statistics[1]]), float((projected != noisy).mean())
 
