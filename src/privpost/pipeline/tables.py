@@ -80,7 +80,7 @@ def read_table(path: Path):
 
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist; make it with: snakemake {path}")
-    return pd.read_csv(path, float_precision="round_trip", keep_default_na=False, na_values=[""])
+    return pd.read_csv(path, keep_default_na=False, na_values=[""])
 
 
 def figure_module(paper: str, stem: str) -> str:
