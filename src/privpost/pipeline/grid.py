@@ -494,7 +494,8 @@ def hydra_value(value: Any) -> str:
     text = str(value)
     if _PLAIN.fullmatch(text) and not _NO_WORD.fullmatch(text):
         return text
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    # In quotes Hydra takes a backslash literally, except before a quote.
+    return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + "\\'" * bool(found[2]), text) + "'"
 
 
 def describe(study: Study, cells: list[Cell]) -> str:
