@@ -30,7 +30,7 @@ def package(tmp_path, monkeypatch) -> Path:
         "helper.py": "from . import deeper\n\ndef double(x):\n    return deeper.two() * x\n",
         "deeper.py": "def two():\n    return 2\n",
         "stranger.py": "VALUE = 1\n",
-        "kinds/__init__.py": "from pkgutil import iter_modules\n\ndef discover():\n    return [*iter_modules(__path__)]\n",
+        "kinds/__init__.py": "from pkgutil import iter_modules\ndef discover():\n  return iter_modules(__path__)\n",
         "kinds/one.py": "ONE = 1\n",
         "pipeline/streams.py": "SEED = 1\n",
         "pipeline/grid.py": "GRID = 1\n",

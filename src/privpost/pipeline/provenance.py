@@ -60,7 +60,7 @@ def _parsed(path: Path, mtime: int, size: int) -> tuple[str, tuple[str, ...]]:
 
 
 def _file(module: str) -> Path | None:
-    if module.split(".")[0] != "privpost":
+    if module.split(".", maxsplit=1)[0] != "privpost":
         return None
     base = PACKAGE.joinpath(*module.split(".")[1:])
     for path in (base.with_suffix(".py"), base / "__init__.py"):
