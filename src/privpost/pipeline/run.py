@@ -129,7 +129,7 @@ def _values(word: str) -> list:
         override = parser.parse_override(word)
         if not override.is_sweep_override():
             return [override.value()]
-        if not override.is_discrete_sweep():
+        if not (override.is_choice_sweep() or override.is_range_sweep()):
             raise SettingError(f"{word!r}: list the values (key=a,b) or give a range (key=range(1,4)).")
         return [parser.parse_override(f"key={text}").value() for text in override.sweep_string_iterator()]
     except HydraException as error:

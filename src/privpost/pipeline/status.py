@@ -113,9 +113,8 @@ def tables_state(study: Study, cells: list[Cell]) -> tuple[str, list[str]]:
     after = {cell.digest for cell in cells}
     if before == after:
         return "stale", ["tables: the order of the grid's points changed"]
-    return "stale", [
-        f"tables: of {len(before)} cells, {len(before - after)} are gone and {len(after - before)} are new"
-    ]
+    gone, new = len(before - after), len(after - before)
+    return "stale", [f"tables: they show {len(before)} cells, of which {gone} left the grid; {new} joined it"]
 
 
 def figures_state(study: Study) -> tuple[str, list[str]]:
