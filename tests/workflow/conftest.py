@@ -71,9 +71,12 @@ class Clone:
     def planned(self, studies: str = QUICK, scale: str = "smoke") -> dict[str, int]:
         """Return the jobs that Snakemake would run, by kind."""
         output = self.snakemake("--dry-run", "--quiet", "host", studies=studies, scale=scale)
+        # A dry run prints its table of jobs twice.
+        rules = dict(re.findall(r"^((?:cell|tabulate|draw|fetch|prepare)\S*)\s+(\d+)$", output, re.MULTILINE))
         counts: dict[str, int] = {}
-        for rule, count in re.findall(r"^(cell|tabulate|draw|fetch|prepare)\S*\s+(\d+)$", output, re.MULTILINE):
-            counts[rule] = counts.get(rule, 0) + int(count)
+        for rule, count in rules.items():
+            kind = rule.split("_")[0]
+            counts[kind] = counts.get(kind, 0) + int(count)
         assert counts or "Nothing to be done" in output, output
         return counts
 
