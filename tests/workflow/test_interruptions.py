@@ -53,7 +53,8 @@ def test_after_a_killed_snakemake_the_lock_is_cleared_and_orphans_spoil_nothing(
     process = slow.start("snakemake", *CONFIG)
     slow.waiting("orphan", 2)
     process.kill()
-    process.communicate(timeout=60)
+    # Its jobs live on and hold its output open, so there is no end of it to wait for.
+    process.wait(timeout=60)
     assert any((slow / ".snakemake/locks").iterdir())
 
     # The orphans still wait in the middle of their cells when the next run computes the same ones.
@@ -75,7 +76,8 @@ def test_reproduce_clears_a_stale_lock_and_says_so(slow):
     process = slow.start("snakemake", *CONFIG)
     slow.waiting("first", 2)
     process.kill()
-    process.communicate(timeout=60)
+    # Its jobs live on and hold its output open, so there is no end of it to wait for.
+    process.wait(timeout=60)
     slow.release("first")
     slow.gone("first")
     output = slow.run("privpost", "reproduce", QUICK, "--scale", "smoke")
