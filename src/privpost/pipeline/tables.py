@@ -6,7 +6,7 @@ import importlib
 import os
 from pathlib import Path
 
-from privpost.pipeline import grid, store
+from privpost.pipeline import grid, ledgers, store
 from privpost.pipeline.cells import read_or_recompute
 from privpost.pipeline.grid import Study
 
@@ -39,6 +39,7 @@ def tabulate(study: Study) -> list[Path]:
     )
     texts[study.timing_path()] = timings.to_csv(index=False, lineterminator="\n")
     texts[study.grid_path()] = grid.describe(study, cells)
+    texts[ledgers.path_of(study)] = ledgers.describe(study, results)
     for path, text in texts.items():
         store.write_text(path, text)
     return [study.table_path(name) for name in study.tables]
