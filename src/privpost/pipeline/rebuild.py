@@ -37,10 +37,18 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     plan = Plan(options.scale, options.root, options.study or None)
     with _only_one():
-        _announce(plan, options.cores)
+        missing = _announce(plan, options.cores)
+        before = _shipped_scorecard()
         start = time.perf_counter()
         status, failures = _snakemake(_arguments(options))
-        _summarise(plan, status, failures, time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        _summarise(plan, status, failures, seconds)
+        _tell_claims(plan, before)
+        if not options.study:
+            _tell_report(plan, status)
+        whole = not options.study and missing == sum(map(len, plan.cells.values()))
+        if whole and not status and plan.root == Path("results"):
+            _record(plan, seconds, options.cores)
     return status
 
 
@@ -71,7 +79,8 @@ def _only_one() -> Iterator[None]:
         yield
 
 
-def _announce(plan: Plan, cores: int) -> None:
+def _announce(plan: Plan, cores: int) -> int:
+    """Say what is to be done and how long it takes; returns the number of cells that are missing."""
     missing = [cell for cells in plan.cells.values() for cell in cells if not cell.path.exists()]
     total = sum(len(cells) for cells in plan.cells.values())
     known = {}
@@ -88,6 +97,7 @@ def _announce(plan: Plan, cores: int) -> None:
         f"About {_minutes(sum(seconds) / cores)} on {cores} cores; "
         f"data and results take up to {disk / 1e6 + 50:.0f} MB."
     )
+    return len(missing)
 
 
 def _minutes(seconds: float) -> str:
@@ -174,3 +184,53 @@ def _summarise(plan: Plan, status: int, failures: list[str], seconds: float) -> 
     else:
         root = next(iter(plan.studies.values())).config
         print(f"Tables are in {root['root']}/, figures in {root['figure_root']}/.")
+
+
+def _shipped_scorecard():
+    """Return the scorecard as it was before the run, or None."""
+    from privpost.report import scorecard
+
+    path = Path("results/scorecard.csv")
+    return scorecard.read(path) if path.is_file() else None
+
+
+def _tell_claims(plan: Plan, before) -> None:
+    """Print how many claims hold, and those whose verdict is not the shipped one."""
+    from privpost.report import scorecard
+
+    after = scorecard.table(scorecard.score(plan.studies.values()))
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in scorecard.counts(after).items() if count)
+    print(f"Claims: {counts or 'none scored'}.")
+    if plan.scale != "paper":
+        print(f"(Verdicts at scale {plan.scale} say that the code runs, not what the papers' experiments give.)")
+    elif before is not None:
+        changed = scorecard.changes(before, after)
+        print("Verdicts are those of the shipped scorecard." if not changed else "Verdicts that changed:")
+        for line in changed:
+            print(f"  {line}")
+
+
+def _tell_report(plan: Plan, status: int) -> None:
+    """Print where the report is; after a failure it is written from what there is."""
+    from privpost.report import build, page
+
+    path = build.report_file(plan.root)
+    if status:
+        try:
+            path = page.write(plan)
+        except FileNotFoundError as error:
+            print(f"No report: {error}")
+            return
+        print("The report is written from what there is:", end=" ")
+    else:
+        print("Report:", end=" ")
+    print(path.resolve().as_uri())
+
+
+def _record(plan: Plan, seconds: float, cores: int) -> None:
+    """Keep how long the whole rebuild took, and bring the README that quotes it up to date."""
+    from privpost.report import build, numbers, readme
+
+    numbers.record_run(plan.root / "timing", "reproduce", seconds=round(seconds), cores=cores)
+    build.write_scores(plan)
+    readme.write(plan)
