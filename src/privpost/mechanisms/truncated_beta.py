@@ -41,7 +41,7 @@ def mean(parameters, low, high) -> np.ndarray:
     """
     parameters = np.asarray(parameters, float)
     untruncated = parameters[..., 0] / parameters.sum(axis=-1)
-    ratio = np.exp(log_mass(parameters + [1.0, 0.0], low, high) - log_mass(parameters, low, high))
+    ratio = np.exp(log_mass(parameters + np.array([1.0, 0.0]), low, high) - log_mass(parameters, low, high))
     return np.clip(untruncated * ratio, low, high)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -147,9 +148,7 @@ def _convergence(by) -> Claim:
     decades = [n for n in ratio.index if n >= 1000 and math.log10(n) % 1 == 0]
     z = critical_value(max(1, len(decades)))
     last = ratio.index[-1]
-    falls = all(
-        ratio[b] - ratio[a] < z * math.hypot(sem[a], sem[b]) for a, b in zip(decades, decades[1:], strict=False)
-    )
+    falls = all(ratio[b] - ratio[a] < z * math.hypot(sem[a], sem[b]) for a, b in itertools.pairwise(decades))
     checks = {
         f"within 5 % of the true posterior at n = {last}": ratio[last] - 1 < 0.05 + z * sem[last],
         "the ratio falls from decade to decade": falls,
@@ -179,8 +178,8 @@ def _fewer_observations(by) -> Claim:
     large = ratio[ratio.index >= 100]
     checks = {
         "behind the true posterior at every n >= 100": bool((large - z * sem[large.index] > 1).all() and len(large)),
-        f"within 5 % of the limit sqrt((1 + T)/2) at n = {last}": abs(ratio[last] - limit) < 0.05 * limit
-        + z * sem[last],
+        f"within 5 % of the limit sqrt((1 + T)/2) at n = {last}": abs(ratio[last] - limit)
+        < 0.05 * limit + z * sem[last],
     }
     evidence = {
         f"OPS / true posterior at n = {last}": float(ratio[last]),
