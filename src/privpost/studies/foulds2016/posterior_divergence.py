@@ -75,7 +75,7 @@ def ops_limit(temperature: float) -> float:
 
 
 def laplace_first_order(scale: float, p: float, n: int) -> float:
-    """Return the expected KL to order 1/n, b²(p² + q²) / (n p q), for noise of scale b: half the squared shift in sds."""
+    """Return the expected KL to order 1/n for noise of scale b: half the shift's square in sds, b²(p² + q²)/(npq)."""
     return scale**2 * (p**2 + (1 - p) ** 2) / (n * p * (1 - p))
 
 
