@@ -21,7 +21,7 @@ def parameter_nodes(model):
         theta = np.stack([expit(z), expit(-z)], axis=-1)
         return theta, np.log(0.05) - np.logaddexp(0, z) - np.logaddexp(0, -z)
     if model.support == (0.0, 1.0) and model.theta_shape == (3,):
-        step = 0.25
+        step = 0.4
         axis = np.arange(-40.0, 40.0, step)
         z = np.stack([*map(np.ravel, np.meshgrid(axis, axis)), np.zeros(axis.size**2)], axis=-1)
         theta = softmax(z, axis=-1)
