@@ -58,9 +58,7 @@ def transforms(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
         values = np.array(list(itertools.product((0, 1), repeat=size)))
         values[:, -1] = 1 - values[:, -1]
         cells = 2 * int(offset) + np.arange(2**size)
-        for chosen in itertools.chain.from_iterable(
-            itertools.combinations(range(size), k) for k in range(size + 1)
-        ):
+        for chosen in itertools.chain.from_iterable(itertools.combinations(range(size), k) for k in range(size + 1)):
             subset = tuple(sorted(family[position] for position in chosen))
             signs = 1 - 2 * (values[:, list(chosen)].sum(axis=1) % 2)
             backward[cells, place[subset]] = signs / 2**size
@@ -139,6 +137,11 @@ class FourierMechanism(Mechanism):
     def sensitivity(self):
         """2|N_I| (the paper's bound), or twice the most signs that one record can flip."""
         return 2.0 * (len(closure(self.model)) if self.variant == "paper" else largest_flips(self.model))
+
+    @property
+    def tight(self):
+        """Whether the sensitivity is exact: not the paper's bound, nor beyond 18 nodes."""
+        return self.variant == "corrected" and len(self.model.nodes) <= LARGEST_TRANSFORM
 
     @property
     def scale(self) -> float:

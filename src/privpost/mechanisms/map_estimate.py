@@ -119,6 +119,11 @@ class MapMechanism(Mechanism):
         return self.epsilon / 2
 
     @property
+    def tight(self):
+        """False: the score where all θ are equal does not attain it."""
+        return False
+
+    @property
     def weights(self) -> np.ndarray:
         """Factor ε_i/(2Δ_i) of the utility, per parameter, shape (m,)."""
         model = self.model
@@ -149,8 +154,11 @@ class MapMechanism(Mechanism):
         """ε-DP."""
         return Cost("pure", self.epsilon)
 
-    def log_density(self, release, statistics):
-        """Log-probability of the grid values (..., m), those nearest to the release."""
+    def log_probability(self, release, statistics) -> np.ndarray:
+        """Log-probability of a release of grid values (..., m) given the counts (..., 2m); shape (...).
+
+        The release is discrete, so that it has no `log_density`.
+        """
         scores = self.scores(statistics)
         index = np.abs(np.asarray(release, float)[..., None] - GRID).argmin(axis=-1)
         shape = np.broadcast_shapes(index.shape, scores.shape[:-1])

@@ -83,15 +83,6 @@ class TrimmedSampler(Mechanism):
         terms = truncated_beta.log_density(release, self._untrimmed(statistics), self.omega, 1 - self.omega)
         return terms.sum(axis=-1)
 
-    @classmethod
-    def examples(cls):
-        """Two nodes, a collider and a chain of three."""
-        return [
-            cls(BayesianNetwork({"a": [], "b": ["a"]}), 3, 1.0),
-            cls(BayesianNetwork({"a": [], "b": [], "c": ["a", "b"]}), 2, 0.5),
-            cls(BayesianNetwork({"a": [], "b": ["a"], "c": ["b"]}, 2, 1), 2, 4.0),
-        ]
-
 
 @dataclass(frozen=True)
 class RecordSampler(TrimmedSampler):
@@ -108,6 +99,14 @@ class RecordSampler(TrimmedSampler):
     def log_ratio(self):
         """ε/(2|I|)."""
         return self.epsilon / (2 * len(self.model.nodes))
+
+    @classmethod
+    def examples(cls):
+        """Two nodes, which have a parameter space that quadrature can cover."""
+        return [
+            cls(BayesianNetwork({"a": [], "b": []}, 1, 1), 3, 9.0),
+            cls(BayesianNetwork({"a": [], "b": []}, 2, 1), 2, 13.8),
+        ]
 
 
 @dataclass(frozen=True)
@@ -128,6 +127,14 @@ class AttributeSampler(TrimmedSampler):
     def log_ratio(self):
         """ε/2."""
         return self.epsilon / 2
+
+    @classmethod
+    def examples(cls):
+        """Two nodes, which have a parameter space that quadrature can cover."""
+        return [
+            cls(BayesianNetwork({"a": [], "b": []}, 1, 1), 3, 4.5),
+            cls(BayesianNetwork({"a": [], "b": []}, 2, 1), 2, 6.9),
+        ]
 
     def attribute_cost(self, node: str) -> float:
         """ε for a change of one attribute of one record, (1 + number of children) times that of a leaf.
