@@ -15,7 +15,7 @@ def parameter_nodes(model):
     if isinstance(model, BayesianNetwork):
         # A product rule over [0, 1]^m, for densities without poles at the ends (α, β ≥ 1).
         step = {2: 0.3, 3: 0.6}[model.theta_shape[0]]
-        axis = np.arange(-22.0, 22.0, step)
+        axis = step * np.arange(-round(22 / step), round(22 / step) + 1)
         z = np.stack([*map(np.ravel, np.meshgrid(*[axis] * model.theta_shape[0]))], axis=-1)
         return expit(z), (np.log(step) - np.logaddexp(0, z) - np.logaddexp(0, -z)).sum(axis=-1)
     if model.theta_shape == () and model.support == (0.0, 1.0):
