@@ -143,7 +143,7 @@ def _stealth_t(model, config, epsilon, streams, variant) -> float:
 
 
 def tabulate(cells):
-    """Return mean accuracies (`naive_bayes`), paired differences (`naive_bayes_pairs`) and stealth rates (`stealth`)."""
+    """Return mean accuracies, their paired differences (`naive_bayes_pairs`) and rates of stealth (`stealth`)."""
     import pandas as pd
 
     (cell,) = cells
@@ -306,7 +306,7 @@ def _fourier(table, pairs) -> Claim:
         "Z2",
         "section on naive Bayes, figure 1",
         "Fourier is a little less accurate than Laplace, because of the increments.",
-        f"paired differences of accuracy, limits of {LIMIT} standard errors (one-sided 1e-4 each, about 50 comparisons): "
+        f"paired differences of accuracy, limits of {LIMIT} standard errors (one-sided 1e-4, about 50 comparisons): "
         "below 0 at some epsilon, above 0 at none, above -0.05 at all; the reason is tested by an increment some 20 "
         "times larger, which may gain at none",
         checks,
