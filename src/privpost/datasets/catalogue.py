@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-ACCESS = ("public", "bring-your-own")
+ACCESS = ("public", "bring-your-own", "generated")
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class Dataset:
 
     ``public`` is knowledge that does not come from the records (``bounds``: column -> [low, high], ``levels``:
     column -> list in ASCII order); ``settings`` is anything else that changes numbers; ``rev`` is raised when the
-    loader's meaning changes.
+    loader's meaning changes. A ``generated`` data set has no files: its loader draws it from the settings. ``folder`` is
+    where a mirror keeps the files (the name unless declared otherwise), so that data sets can share a raw file.
     """
 
     name: str
@@ -48,6 +49,11 @@ class Dataset:
     files: tuple[File, ...]
     public: dict[str, Any]
     settings: dict[str, Any]
+    folder: str = ""
+
+    @property
+    def mirror_folder(self) -> str:
+        return self.folder or self.name
 
     def identity(self) -> dict[str, Any]:
         """Return everything that can move a number, ready for sorted JSON: no addresses, titles or licences."""
@@ -99,6 +105,7 @@ def _checked(raw: Any, path: Path) -> Dataset:
             raise ValueError(f"{path}: {key} = {value!r}: must be {allowed}")
 
     demand(isinstance(raw, dict), "(whole file)", raw, "a mapping")
+    raw = {"folder": "", **raw}
     _same_keys(raw, [field.name for field in dataclasses.fields(Dataset)], str(path))
     demand(raw["name"] == path.stem, "name", raw["name"], f"{path.stem!r}, as the file is called")
     # The name becomes a module's and a folder's name.
@@ -106,11 +113,16 @@ def _checked(raw: Any, path: Path) -> Dataset:
     for key in ("title", "licence", "citation", "origin"):
         demand(isinstance(raw[key], str) and raw[key].strip() != "", key, raw[key], "a non-empty string")
     demand(raw["access"] in ACCESS, "access", raw["access"], " or ".join(ACCESS))
+    plain = isinstance(raw["folder"], str) and re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*|", raw["folder"]) is not None
+    demand(plain, "folder", raw["folder"], "a plain folder name")
     demand(isinstance(raw["stand_in"], bool), "stand_in", raw["stand_in"], "true or false")
     demand(type(raw["rev"]) is int and raw["rev"] >= 1, "rev", raw["rev"], "an integer of 1 or more")
     for key in ("public", "settings"):
         demand(isinstance(raw[key], dict), key, raw[key], "a mapping (possibly empty)")
-    demand(isinstance(raw["files"], list) and len(raw["files"]) > 0, "files", raw["files"], "a non-empty list")
+    if raw["access"] == "generated":
+        demand(raw["files"] == [], "files", raw["files"], "empty, as access is generated")
+    demand(isinstance(raw["files"], list), "files", raw["files"], "a list")
+    demand(bool(raw["files"]) or raw["access"] == "generated", "files", raw["files"], "a non-empty list")
 
     files = []
     for index, entry in enumerate(raw["files"]):
