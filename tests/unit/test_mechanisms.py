@@ -2,6 +2,8 @@
 
 import inspect
 import itertools
+import subprocess
+import sys
 from dataclasses import dataclass, fields, replace
 from functools import cache
 
@@ -409,6 +411,32 @@ def test_discovery_finds_the_shipped_mechanisms():
     assert all(issubclass(mechanism, Mechanism) for mechanism in CLASSES)
     with pytest.raises(AttributeError, match="no attribute 'NoSuchMechanism'"):
         _ = mechanisms.NoSuchMechanism
+
+
+NEW_MECHANISM = """
+from dataclasses import dataclass
+from privpost.mechanisms.laplace import LaplaceMechanism
+
+@dataclass(frozen=True)
+class NewMechanism(LaplaceMechanism):
+    method = "new"
+"""
+
+
+def test_a_new_file_is_a_new_mechanism(tmp_path, monkeypatch):
+    (tmp_path / "new_mechanism.py").write_text(NEW_MECHANISM)
+    monkeypatch.setattr(mechanisms, "__path__", [*mechanisms.__path__, str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "privpost.mechanisms.new_mechanism", raising=False)
+    assert [mechanism.__name__ for mechanism in discover()["new"]] == ["NewMechanism"]
+    assert mechanisms.NewMechanism.method == "new"
+    monkeypatch.delitem(sys.modules, "privpost.mechanisms.new_mechanism")
+
+
+def test_importing_one_mechanism_leaves_the_others_alone():
+    code = "import sys; import privpost.mechanisms.exponential; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "privpost.mechanisms.exponential" in loaded
+    assert not {"privpost.mechanisms.gaussian", "scipy.stats", "pandas", "matplotlib"} & set(loaded)
 
 
 # Laplace and Gaussian

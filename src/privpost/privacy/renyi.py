@@ -155,16 +155,17 @@ def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum:
     common, gain, lose = (axis.ravel() for axis in np.meshgrid(category, category, category, indexing="ij"))
     distinct = gain != lose
     common, gain, lose = common[distinct], gain[distinct], lose[distinct]
-    # Neighbours have equal totals, so only the two categories that differ contribute: counts of P and of Q
-    # in the category that P has one more of, and in the one that it has one fewer of.
     if supremum == "exact":
         p_gain, p_lose = (n - 1) * (common == gain) + 1, (n - 1) * (common == lose)
     else:
         p_gain, p_lose = n * (common == gain), n * (common == lose)
+    # Neighbours have equal totals, so only the two categories that differ contribute: the prior and P's count in
+    # the category that P has one more of, and in the one that it has one fewer of. Many pairs agree in these.
+    alpha_gain, p_gain, alpha_lose, p_lose = np.unique([prior[gain], p_gain, prior[lose], p_lose], axis=1)
     r, m, order = r[..., None], m[..., None], order[..., None]
     divergence = sum(
-        _log_gamma_divergence(prior[category] / m + r * p_counts, prior[category] / m + r * q_counts, order)
-        for category, p_counts, q_counts in ((gain, p_gain, p_gain - 1), (lose, p_lose, p_lose + 1))
+        _log_gamma_divergence(alpha / m + r * p_counts, alpha / m + r * q_counts, order)
+        for alpha, p_counts, q_counts in ((alpha_gain, p_gain, p_gain - 1), (alpha_lose, p_lose, p_lose + 1))
     )
     return np.maximum(divergence, 0.0).max(axis=-1)
 
