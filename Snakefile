@@ -7,14 +7,9 @@ min_version("9.27")
 
 
 include: "workflow/rules/common.smk"
-include: "workflow/rules/data.smk"
-include: "workflow/rules/cells.smk"
-include: "workflow/rules/tables.smk"
-include: "workflow/rules/figures.smk"
 
 
 rule all:
-    default_target: True
     input:
         CELLS,
         TABLES,
@@ -34,3 +29,9 @@ rule figures:
 rule data:
     input:
         PREPARED,
+
+
+include: "workflow/rules/data.smk"
+include: "workflow/rules/cells.smk"
+include: "workflow/rules/tables.smk"
+include: "workflow/rules/figures.smk"

@@ -414,6 +414,7 @@ def test_mnist_keeps_the_two_digits(tmp_path: Path) -> None:
         (idx(IMAGES), idx(LABELS), {"digits": [3, 3]}, r"digits = \[3, 3\]: must be two different digits"),
         (idx(IMAGES), idx(LABELS), {"digits": [3, 10]}, r"digits = \[3, 10\]: must be two different digits"),
     ],
+    ids=["cut", "page", "axes", "count", "trailing", "label", "sizes", "one digit", "no digit"],
 )
 def test_mnist_refuses_a_malformed_file(
     tmp_path: Path, images: bytes, labels: bytes, settings: dict[str, Any], message: str

@@ -1,10 +1,7 @@
 rule cell:
     input:
-        # Prepared data are guarded by the digest, not by their time.
-        lambda wildcards: [
-            ancient(path)
-            for path in PLAN.prepared(f"{ROOT}/cells/{wildcards.paper}/{wildcards.study}/{wildcards.cell}.npz")
-        ],
+        # Only what a missing cell reads: a stored one is guarded by its digest, whatever happens to the data.
+        lambda wildcards: PLAN.prepared(f"{ROOT}/cells/{wildcards.paper}/{wildcards.study}/{wildcards.cell}.npz"),
     output:
         f"{ROOT}/cells/{{paper}}/{{study}}/{{cell}}.npz",
     log:

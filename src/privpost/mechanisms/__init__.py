@@ -22,8 +22,10 @@ def discover() -> dict[str, tuple[type[Mechanism], ...]]:
 
 
 def __getattr__(name: str):
-    for mechanisms in discover().values():
-        for mechanism in mechanisms:
-            if mechanism.__name__ == name:
-                return mechanism
+    # Only classes: importing a submodule asks for its name here first, and must not import all the others.
+    if name[0].isupper():
+        for same_method in discover().values():
+            for mechanism in same_method:
+                if mechanism.__name__ == name:
+                    return mechanism
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

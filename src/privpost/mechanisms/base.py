@@ -20,7 +20,8 @@ class Mechanism(ABC):
     """One configured private release about n records; subclasses are frozen dataclasses.
 
     Attributes:
-        model: the model that the release serves; its `sufficient_statistics` are the mechanism's input.
+        model: the model that the release serves; its `sufficient_statistics` are the mechanism's input. The
+            contract tests need its `records` and `theta_shape` beside them.
         n: public number of records.
 
     Class attributes:
@@ -73,9 +74,17 @@ class Mechanism(ABC):
     def sensitivity(self) -> float:
         """Largest change of `query` between neighbours, measured in `norm`."""
 
+    @property
+    def tight(self) -> bool:
+        """Whether some pair of neighbours attains `sensitivity`; False for a bound known to be loose."""
+        return True
+
     @abstractmethod
     def query(self, data) -> np.ndarray:
-        """The value of a data set (n, *record_shape) whose change between neighbours `sensitivity` bounds."""
+        """The value of a data set (n, *record_shape) whose change between neighbours `sensitivity` bounds.
+
+        Where statistics are released: the release of `perturb` without its noise.
+        """
 
     @abstractmethod
     def perturb(self, statistics, rng: np.random.Generator) -> np.ndarray:

@@ -28,7 +28,9 @@ def discover() -> dict[str, type[ConjugateModel]]:
 
 
 def __getattr__(name: str):
-    for model in discover().values():
-        if model.__name__ == name:
-            return model
+    # Only classes: importing a submodule asks for its name here first, and must not import all the others.
+    if name[0].isupper():
+        for model in discover().values():
+            if model.__name__ == name:
+                return model
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

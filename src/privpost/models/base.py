@@ -33,6 +33,11 @@ class ConjugateModel(ABC):
     def theta_shape(self) -> tuple[int, ...]:
         """Shape of one parameter value θ."""
 
+    @property
+    @abstractmethod
+    def support(self) -> tuple[float, float]:
+        """Ends of the interval in which every coordinate of θ lies."""
+
     @abstractmethod
     def sufficient_statistics(self, data) -> np.ndarray:
         """Sum of the records' sufficient statistics, shape (..., d).

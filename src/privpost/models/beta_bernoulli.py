@@ -45,6 +45,11 @@ class BetaBernoulli(ConjugateModel):
         """θ is a scalar."""
         return ()
 
+    @property
+    def support(self):
+        """[0, 1]."""
+        return (0.0, 1.0)
+
     def sufficient_statistics(self, data):
         """(successes, failures) of 0/1 data of shape (..., n); shape (..., 2).
 

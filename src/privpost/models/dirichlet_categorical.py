@@ -46,6 +46,11 @@ class DirichletCategorical(ConjugateModel):
         """θ is a probability vector of length d."""
         return (len(self.concentration),)
 
+    @property
+    def support(self):
+        """[0, 1]."""
+        return (0.0, 1.0)
+
     def sufficient_statistics(self, data):
         """Counts of the d categories in data of shape (..., n); shape (..., d).
 

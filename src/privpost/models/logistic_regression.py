@@ -8,6 +8,8 @@ which covers the direct and concentrated posteriors (rho = 1), the diffused one 
 sampling (rho < 1 and a finite R) of Geumlek, Song and Chaudhuri (2017), section 4 and Algorithms 4 and 5.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -44,10 +46,18 @@ class PredictiveMetrics(NamedTuple):
 class LogisticPosterior:
     """Posterior of the weights of a logistic regression without intercept.
 
-    Shapes: `features` (n, d), `labels` (n,) with values 0 and 1. `prior_precision` is n beta > 0, `power` the
-    exponent rho in [0, 1] of the likelihood, `radius` that of the ball to which the prior is truncated, or None.
-    Raises ValueError for a shape, a label or a setting out of range. Equation (6) of Geumlek, Song and
-    Chaudhuri (2017), tempered as in their Algorithm 5 and truncated as for the OPS of their section 5.2.
+    It is equation (6) of Geumlek, Song and Chaudhuri (2017), its likelihood tempered as in their Algorithm 5 and its
+    prior truncated as for the OPS of their section 5.2.
+
+    Args:
+        features: float64, shape (n, d).
+        labels: 0 or 1, shape (n,).
+        prior_precision: n beta > 0, the inverse of the prior's variance in every direction.
+        power: exponent rho in [0, 1] of the likelihood.
+        radius: that of the ball to which the prior is truncated, or None.
+
+    Raises:
+        ValueError: a shape, a type, a label or a setting out of range.
     """
 
     features: np.ndarray
@@ -59,6 +69,8 @@ class LogisticPosterior:
     def __post_init__(self):
         if self.features.ndim != 2 or 0 in self.features.shape:
             raise ValueError(f"features must be a non-empty (n, d) array, got shape {self.features.shape}")
+        if self.features.dtype != np.float64:
+            raise ValueError(f"features must be float64, got {self.features.dtype}")
         if self.labels.shape != self.features.shape[:1]:
             raise ValueError(f"labels must have shape {self.features.shape[:1]}, got {self.labels.shape}")
         if not np.isin(self.labels, (0, 1)).all():
@@ -112,10 +124,13 @@ class LogisticPosterior:
 
     def log_prior(self, weights: np.ndarray) -> np.ndarray:
         """Log-prior up to a constant, -inf outside the ball, of weights (chains, d) → (chains,)."""
-        squared_norm = np.einsum("cd,cd->c", weights, weights)
+        return self.log_prior_of_squared_norm(np.einsum("cd,cd->c", weights, weights))
+
+    def log_prior_of_squared_norm(self, squared_norm: np.ndarray) -> np.ndarray:
+        """Log-prior up to a constant, -inf outside the ball, of the squared norms of weights (chains,) → (chains,)."""
         result = -0.5 * self.prior_precision * squared_norm
         if self.radius is not None:
-            result[squared_norm > self.radius**2] = -np.inf
+            result = np.where(squared_norm <= self.radius**2, result, -np.inf)
         return result
 
     def log_density(self, weights: np.ndarray) -> np.ndarray:
@@ -142,13 +157,31 @@ class LogisticPosterior:
         result.flat[:: self.dimension + 1] += self.prior_precision
         return result
 
+    def coordinates(self, weights: np.ndarray) -> LogisticCoordinates:
+        """Chains at weights (n_chains, d), to be moved one coordinate at a time."""
+        return LogisticCoordinates(self, weights)
+
+    def into_ball(self, weights: np.ndarray) -> np.ndarray:
+        """Weights (chains, d), those outside the ball scaled to lie just inside."""
+        if self.radius is None:
+            return weights
+        norm = np.linalg.norm(weights, axis=1, keepdims=True)
+        # Not onto the sphere, because rounding can put such a point outside.
+        limit = (1 - 1e-6) * self.radius
+        return np.where(norm > limit, weights * (limit / np.maximum(norm, limit)), weights)
+
     def laplace(self, start: GaussianApproximation | None = None) -> GaussianApproximation:
-        """Laplace approximation at the mode, warm-started from that of a similar posterior if one is given.
+        """Laplace approximation: the Gaussian at the mode with the log-density's curvature there.
 
         In a ball that cuts off much of that Gaussian the mode may lie outside. Then the prior precision is raised to
         the value at which the Gaussian's mean squared norm equals R^2, the Lagrange relaxation of the constraint: a
-        proper Gaussian whose mass lies about the ball. It serves samplers that correct for the difference.
-        Raises RuntimeError if the mode is not found.
+        proper Gaussian whose mass lies about the ball, for samplers that correct for the difference.
+
+        Args:
+            start: approximation of a similar posterior, as a warm start.
+
+        Raises:
+            RuntimeError: the mode is not found.
         """
         approximation = self._laplace(start)
         if self.radius is None or _mean_squared_norm(approximation) <= self.radius**2:
@@ -166,6 +199,21 @@ class LogisticPosterior:
             lower, upper = upper, upper + 2.0
         # Any precision keeps a sampler exact, so a coarse root does.
         return relaxed(brentq(excess, lower, upper, xtol=0.02))
+
+    def mean_shift(self, approximation: GaussianApproximation, rng: np.random.Generator) -> np.ndarray:
+        """Estimate, of first order in the skewness, of the posterior's mean less its mode, shape (d,).
+
+        It is -1/2 P^-1 sum_i rho p_i (1 - p_i) (1 - 2 p_i) s_i^2 x_i, with P the precision at the mode and s_i^2 the
+        variance of x_i·w; here an average over 64 draws, as only a rough s_i^2 is wanted.
+        """
+        from scipy.linalg import solve_triangular
+
+        normals = rng.standard_normal((self.dimension, 64))
+        steps = solve_triangular(approximation.factor, normals, lower=True, trans="T", check_finite=False)
+        variances = np.mean((self.features @ steps) ** 2, axis=1)
+        probability = expit(self.features @ approximation.mean)
+        third = self.power * probability * (1 - probability) * (1 - 2 * probability)
+        return -0.5 * _solve(approximation.factor, self.features.T @ (third * variances))
 
     def _laplace(self, start: GaussianApproximation | None) -> GaussianApproximation:
         weights = np.zeros(self.dimension) if start is None else start.mean
@@ -227,12 +275,53 @@ class LogisticPosterior:
         return length
 
 
+class LogisticCoordinates:
+    """Chains of a logistic posterior that move one coordinate at a time, at a cost of n per chain instead of n d.
+
+    Args:
+        posterior: the target.
+        weights: where the chains are, shape (n_chains, d); copied.
+    """
+
+    def __init__(self, posterior: LogisticPosterior, weights: np.ndarray):
+        self.weights = np.array(weights, dtype=float)
+        self._posterior = posterior
+        self._columns = np.ascontiguousarray(posterior.features.T)
+        self._predictors = self.weights @ self._columns
+        self._squared_norm = np.einsum("cd,cd->c", self.weights, self.weights)
+
+    def log_density(self, coordinate: int, values: np.ndarray, chains: np.ndarray) -> np.ndarray:
+        """Log-density up to a constant of the chains with indices (m,), at new values (m,) of a coordinate → (m,)."""
+        posterior, former = self._posterior, self.weights[chains, coordinate]
+        squared_norm = self._squared_norm[chains] + values**2 - former**2
+        predictors = self._predictors[chains] + (values - former)[:, None] * self._columns[coordinate]
+        result = posterior.power * posterior.log_likelihood_of_predictors(predictors)
+        return result + posterior.log_prior_of_squared_norm(squared_norm)
+
+    def move(self, coordinate: int, values: np.ndarray) -> None:
+        """Set a coordinate of all chains to values (n_chains,)."""
+        former = self.weights[:, coordinate].copy()
+        self.weights[:, coordinate] = values
+        self._squared_norm += values**2 - former**2
+        self._predictors += (values - former)[:, None] * self._columns[coordinate]
+
+
 def predictive_metrics(weights: np.ndarray, features: np.ndarray, labels: np.ndarray) -> PredictiveMetrics:
     """Share of wrong labels and mean log p(y | x, w) per test example, for each of a batch of draws.
 
-    Shapes: `weights` (..., d), `features` (n, d), `labels` (n,) with values 0 and 1; both results (...). Label 1 is
-    predicted where its probability exceeds 1/2. Raises ValueError if the dimensions do not fit or no example is
-    given. The two measures of section 5.2 of Geumlek, Song and Chaudhuri (2017) and of its appendix.
+    Label 1 is predicted where its probability exceeds 1/2. They are the measures of section 5.2 of Geumlek, Song and
+    Chaudhuri (2017) and of its appendix.
+
+    Args:
+        weights: draws, shape (..., d).
+        features: test examples, shape (n, d).
+        labels: 0 or 1, shape (n,).
+
+    Returns:
+        Both measures, of shape (...).
+
+    Raises:
+        ValueError: shapes that do not fit, or no example.
     """
     if len(features) == 0 or labels.shape != (len(features),):
         raise ValueError(f"labels must have shape ({len(features)},), at least 1 long, got {labels.shape}")

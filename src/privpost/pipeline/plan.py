@@ -45,9 +45,12 @@ class Plan:
         return " ".join(shlex.quote(word) for word in words)
 
     def prepared(self, path: str) -> list[str]:
-        """Return the prepared data that the cell at a path reads."""
+        """Return the prepared data that computing the cell at a path takes: none for a cell that is in the store.
+
+        (`ancient()` would not do: where its producer runs, Snakemake 9 overlooks that the cell itself is missing.)
+        """
         dataset = self.by_path[path].dataset
-        return [] if dataset is None else [str(PREPARED / f"{dataset}.npz")]
+        return [] if dataset is None or Path(path).exists() else [str(PREPARED / f"{dataset}.npz")]
 
     def raw_files(self, dataset: str) -> list[str]:
         """Return the raw files of a data set."""

@@ -56,7 +56,7 @@ def read_tables(study: Study) -> dict:
         path = study.table_path(name)
         if not path.is_file():
             raise FileNotFoundError(f"{path} does not exist; make it with: snakemake {path}")
-        tables[name] = pd.read_csv(path, float_precision="round_trip", keep_default_na=False, na_values=[""])
+        tables[name] = pd.read_csv(path, keep_default_na=False, na_values=[""])
     return tables
 
 

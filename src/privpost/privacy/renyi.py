@@ -155,16 +155,17 @@ def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum:
     common, gain, lose = (axis.ravel() for axis in np.meshgrid(category, category, category, indexing="ij"))
     distinct = gain != lose
     common, gain, lose = common[distinct], gain[distinct], lose[distinct]
-    # Neighbours have equal totals, so only the two categories that differ contribute: counts of P and of Q
-    # in the category that P has one more of, and in the one that it has one fewer of.
     if supremum == "exact":
         p_gain, p_lose = (n - 1) * (common == gain) + 1, (n - 1) * (common == lose)
     else:
         p_gain, p_lose = n * (common == gain), n * (common == lose)
+    # Neighbours have equal totals, so only the two categories that differ contribute: the prior and P's count in
+    # the category that P has one more of, and in the one that it has one fewer of. Many pairs agree in these.
+    alpha_gain, p_gain, alpha_lose, p_lose = np.unique([prior[gain], p_gain, prior[lose], p_lose], axis=1)
     r, m, order = r[..., None], m[..., None], order[..., None]
     divergence = sum(
-        _log_gamma_divergence(prior[category] / m + r * p_counts, prior[category] / m + r * q_counts, order)
-        for category, p_counts, q_counts in ((gain, p_gain, p_gain - 1), (lose, p_lose, p_lose + 1))
+        _log_gamma_divergence(alpha / m + r * p_counts, alpha / m + r * q_counts, order)
+        for alpha, p_counts, q_counts in ((alpha_gain, p_gain, p_gain - 1), (alpha_lose, p_lose, p_lose + 1))
     )
     return np.maximum(divergence, 0.0).max(axis=-1)
 
@@ -242,7 +243,7 @@ def _log_gamma_divergence(p, q, order) -> np.ndarray:
 
 
 def _log_gamma_increment(x, h) -> np.ndarray:
-    """ln Γ(x+h) − ln Γ(x) for x, x+h > 0, proportionally exact as h → 0.
+    """ln Γ(x+h) − ln Γ(x) for x, x+h > 0, with an error proportional to h.
 
     Subtracting two log-gammas would leave an error of |ln Γ| · 1e-16, larger than the divergences of neighbours
     at x = 1e5. Twenty steps of the recurrence reach an argument at which Stirling's series has converged.
@@ -251,9 +252,10 @@ def _log_gamma_increment(x, h) -> np.ndarray:
     shift = sum(np.log1p(h / (x + k)) for k in range(steps))
     y = x + steps
     z = y + h
-    return (y - 0.5) * np.log1p(h / y) + h * np.log(z) - h + _stirling_tail(z) - _stirling_tail(y) - shift
-
-
-def _stirling_tail(x) -> np.ndarray:
-    inverse_square = 1 / (x * x)
-    return (1 / 12 - inverse_square * (1 / 360 - inverse_square * (1 / 1260 - inverse_square / 1680))) / x
+    # 1/z^k − 1/y^k for k = 1, 3, 5, 7, each divided by 1/z − 1/y, in product and sum of squares of 1/y and 1/z.
+    product, squares = 1 / (y * z), 1 / y**2 + 1 / z**2
+    third = squares + product
+    fifth = squares**2 + product * squares - product**2
+    seventh = squares**3 + product * squares**2 - 2 * squares * product**2 - product**3
+    tail = -h * product * (1 / 12 - third / 360 + fifth / 1260 - seventh / 1680)
+    return (y - 0.5) * np.log1p(h / y) + h * np.log(z) - h + tail - shift

@@ -1,0 +1,199 @@
+"""Convergence of Markov chains: rank-normalised split R-hat and effective sample sizes.
+
+All of it follows Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), "Rank-normalization, folding, and
+localization: an improved R-hat", Bayesian Analysis 16(2).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+MINIMUM_CHAINS = 4
+MINIMUM_DRAWS = 200
+_TAIL_PROBABILITIES = (0.05, 0.95)
+
+
+class Assessment(NamedTuple):
+    """Worst diagnostics over all quantities; all nan, with a `reason`, where the draws do not allow an assessment.
+
+    `ess_min` is the smallest bulk or tail effective sample size; `reason` is empty for assessed draws.
+    """
+
+    rhat_max: float
+    ess_min: float
+    n_chains: int
+    n_draws: int
+    reason: str
+
+
+def rhat(draws: np.ndarray) -> np.ndarray:
+    """Rank-normalised split R-hat, the larger of that of the draws and that of their distance from the median.
+
+    Args:
+        draws: shape (n_draws, n_chains, ...), at least 4 draws.
+
+    Returns:
+        R-hat of each quantity, shape (...): near 1 for mixed chains, nan for constant draws.
+
+    Raises:
+        ValueError: too few draws or a draw that is not finite.
+    """
+    return _rhat(_split(draws)).reshape(draws.shape[2:])
+
+
+def ess_bulk(draws: np.ndarray) -> np.ndarray:
+    """Effective sample size of the rank-normalised draws, which says how well their centre is known.
+
+    Args:
+        draws: shape (n_draws, n_chains, ...), at least 4 draws.
+
+    Returns:
+        Effective sample size of each quantity, shape (...), nan for constant draws.
+
+    Raises:
+        ValueError: too few draws or a draw that is not finite.
+    """
+    return _ess(_normal_scores(_split(draws))).reshape(draws.shape[2:])
+
+
+def ess_tail(draws: np.ndarray) -> np.ndarray:
+    """Smaller of the effective sample sizes of the shares of draws up to the 5 % and to the 95 % quantile.
+
+    Args:
+        draws: shape (n_draws, n_chains, ...), at least 4 draws.
+
+    Returns:
+        Effective sample size of each quantity, shape (...), nan for constant draws.
+
+    Raises:
+        ValueError: too few draws or a draw that is not finite.
+    """
+    return _ess_tail(_split(draws)).reshape(draws.shape[2:])
+
+
+def assess(draws: np.ndarray) -> Assessment:
+    """Assess the chains, or say why that cannot be done: fewer than 4 chains, fewer than 200 draws, no variation.
+
+    With many quantities both are extremes of noisy numbers: 4 chains of 200 independent draws of 784 quantities have an
+    `rhat_max` of 1.010 to 1.015 and an `ess_min` of 370 to 500 out of 800.
+
+    Args:
+        draws: shape (n_draws, n_chains, ...), burn-in removed.
+
+    Raises:
+        ValueError: fewer than two axes.
+    """
+    if draws.ndim < 2:
+        raise ValueError(f"draws must have shape (n_draws, n_chains, ...), got {draws.shape}")
+    n_draws, n_chains = draws.shape[:2]
+    reason = ""
+    if n_chains < MINIMUM_CHAINS:
+        reason = f"not assessed: {n_chains} chains, fewer than {MINIMUM_CHAINS}"
+    elif n_draws < MINIMUM_DRAWS:
+        reason = f"not assessed: {n_draws} draws per chain, fewer than {MINIMUM_DRAWS}"
+    elif draws.size == 0:
+        reason = "not assessed: no quantity"
+    elif not np.isfinite(draws).all():
+        reason = "not assessed: draws that are not finite"
+    elif (draws == draws[:1, :1]).all(axis=(0, 1)).any():
+        reason = "not assessed: a quantity is constant"
+    if reason:
+        return Assessment(np.nan, np.nan, n_chains, n_draws, reason)
+    chains = _split(draws)
+    scores = _normal_scores(chains)
+    rhat_max = np.max(np.maximum(_plain_rhat(scores), _plain_rhat(_normal_scores(_folded(chains)))))
+    ess_min = np.min(np.minimum(_ess(scores), _ess_tail(chains)))
+    if not np.isfinite([rhat_max, ess_min]).all():
+        return Assessment(np.nan, np.nan, n_chains, n_draws, "not assessed: a quantity is constant in its tail")
+    return Assessment(float(rhat_max), float(ess_min), n_chains, n_draws, "")
+
+
+def _split(draws: np.ndarray) -> np.ndarray:
+    """Halves of the chains, shape (quantities, 2 n_chains, n_draws // 2); of an odd number the middle draw is left."""
+    if draws.ndim < 2 or draws.shape[0] < 4 or draws.shape[1] < 1:
+        raise ValueError(f"draws must have shape (n_draws >= 4, n_chains >= 1, ...), got {draws.shape}")
+    if not np.isfinite(draws).all():
+        raise ValueError("draws must be finite")
+    half = draws.shape[0] // 2
+    halves = np.concatenate([draws[:half], draws[-half:]], axis=1).reshape(half, 2 * draws.shape[1], -1)
+    return np.ascontiguousarray(halves.transpose(2, 1, 0), dtype=float)
+
+
+def _normal_scores(chains: np.ndarray) -> np.ndarray:
+    """Normal quantiles of (rank - 3/8) / (S + 1/4), with the average rank for ties."""
+    pooled = chains.reshape(len(chains), -1)
+    size = pooled.shape[1]
+    order = np.argsort(pooled, axis=1)
+    ordered = np.take_along_axis(pooled, order, axis=1)
+    position = np.arange(size)
+    change = ordered[:, 1:] != ordered[:, :-1]
+    edge = np.ones((len(pooled), 1), dtype=bool)
+    first = np.maximum.accumulate(np.where(np.hstack([edge, change]), position, 0), axis=1)
+    last = np.where(np.hstack([change, edge]), position, size - 1)
+    last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
+    # A rank is (first + last) / 2 + 1, so that there are only 2 size - 1 different ones.
+    quantiles = ndtri((np.arange(2 * size - 1) / 2 + 1 - 0.375) / (size + 0.25))
+    scores = np.empty_like(pooled)
+    np.put_along_axis(scores, order, quantiles[first + last], axis=1)
+    return scores.reshape(chains.shape)
+
+
+def _folded(chains: np.ndarray) -> np.ndarray:
+    return np.abs(chains - np.median(chains, axis=(1, 2), keepdims=True))
+
+
+def _rhat(chains: np.ndarray) -> np.ndarray:
+    return np.maximum(_plain_rhat(_normal_scores(chains)), _plain_rhat(_normal_scores(_folded(chains))))
+
+
+def _variances(chains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean variance within chains, and the overestimate of the variance that adds that between them."""
+    n_draws = chains.shape[2]
+    within = chains.var(axis=2, ddof=1).mean(axis=1)
+    between = chains.mean(axis=2).var(axis=1, ddof=1)
+    return within, within * (n_draws - 1) / n_draws + between
+
+
+def _plain_rhat(chains: np.ndarray) -> np.ndarray:
+    within, pooled = _variances(chains)
+    # Draws that differ between chains only have an infinite R-hat; constant ones have none.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(_constant(chains), np.nan, np.sqrt(pooled / within))
+
+
+def _constant(chains: np.ndarray) -> np.ndarray:
+    """Whether all draws of a quantity are the same; a variance can't tell, as the mean is rounded."""
+    return chains.max(axis=(1, 2)) == chains.min(axis=(1, 2))
+
+
+def _ess(chains: np.ndarray) -> np.ndarray:
+    """Effective sample size by Geyer's initial monotone sequence of the chains' combined autocorrelation."""
+    _, n_chains, n_draws = chains.shape
+    size = n_chains * n_draws
+    within, pooled = _variances(chains)
+    length = 1 << (2 * n_draws - 1).bit_length()
+    spectrum = np.fft.rfft(chains - chains.mean(axis=2, keepdims=True), length, axis=2)
+    power = (spectrum.real**2 + spectrum.imag**2).mean(axis=1)
+    covariance = np.fft.irfft(power, length, axis=1)[:, :n_draws] / n_draws
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlation = 1 - (within[:, None] - covariance) / pooled[:, None]
+    correlation[:, 0] = 1.0
+    # The last three lags are averages of three products or fewer.
+    n_pairs = max(1, (n_draws - 3) // 2)
+    pairs = correlation[:, : 2 * n_pairs].reshape(-1, n_pairs, 2).sum(axis=2)
+    positive = np.logical_and.accumulate(pairs > 0, axis=1)
+    time = -1 + 2 * np.where(positive, np.minimum.accumulate(pairs, axis=1), 0.0).sum(axis=1)
+    # The first lag beyond the kept pairs belongs to the sum if it is positive: antithetic chains alternate in sign.
+    beyond = np.minimum(2 * positive.sum(axis=1), n_draws - 1)
+    time += np.maximum(np.take_along_axis(correlation, beyond[:, None], axis=1)[:, 0], 0.0)
+    # Antithetic chains have more effective draws than draws, but beyond S log10 S it is noise.
+    ess = size / np.maximum(time, 1 / np.log10(size))
+    return np.where(_constant(chains), np.nan, ess)
+
+
+def _ess_tail(chains: np.ndarray) -> np.ndarray:
+    quantiles = np.quantile(chains, _TAIL_PROBABILITIES, axis=(1, 2), keepdims=True)
+    return np.minimum(*(_ess((chains <= quantile).astype(float)) for quantile in quantiles))

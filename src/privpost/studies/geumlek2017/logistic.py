@@ -1,0 +1,390 @@
+"""Bayesian logistic regression under RDP (Geumlek et al. 2017, section 5.2, figure 3 and its appendix figure)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from privpost.datasets import load_design
+from privpost.evaluation.claims import Claim, from_checks
+from privpost.evaluation.diagnostics import assess
+from privpost.models.logistic_regression import LogisticPosterior, predictive_metrics
+from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema, Vector
+from privpost.privacy.accounting import Cost
+from privpost.privacy.glm import concentrated_precision, diffused_power, ops_power, ops_rdp, posterior_rdp
+from privpost.samplers import elliptical_slice
+from privpost.samplers import slice as univariate_slice
+
+VARIANTS = ("paper", "corrected_charge", "corrected")
+METHODS = ("concentrated", "diffused", "ops", "non_private")
+SETTINGS = Schema(
+    dataset=DatasetName(),
+    beta0=Real(above=0),
+    feature_bound=Real(above=0),
+    residual_bound=Real(above=0),
+    dropped_level=Choice("first", "last", "none"),
+    sampler=Choice("elliptical", "slice"),
+    burn_in=Integer(at_least=0),
+    diagnostic_chains=Integer(at_least=1),
+    diagnostic_draws=Integer(at_least=4),
+    glm_orders=Vector(Real(at_least=1)),
+    glm_powers=Vector(Real(above=0, at_most=1)),
+    variant=Choice(*VARIANTS),
+    method=Choice(*METHODS),
+    order=Real(at_least=1, optional=True),
+    log_epsilon=Real(optional=True),
+    n_splits=Integer(at_least=1),
+)
+METRICS = ("test_error", "test_log_likelihood")
+PAIRS = (("ops", "concentrated"), ("ops", "diffused"), ("concentrated", "diffused"))
+
+
+class Calibration(NamedTuple):
+    """What a method does at one budget: prior precision per record, power, radius; the table's coefficient; cost."""
+
+    beta: float
+    power: float
+    radius: float | None
+    coefficient: float | None
+    cost: Cost | None
+
+
+def calibrate(method: str, variant: str, order: float | None, epsilon: float | None, n: int, config) -> Calibration:
+    """Return the method's settings at a budget of (order, epsilon)-RDP; they depend on no data but the public n."""
+    bounds = config.feature_bound, config.residual_bound
+    if method == "non_private":
+        return Calibration(config.beta0, 1.0, None, None, None)
+    if method == "concentrated":
+        beta = float(concentrated_precision(order, epsilon, n, config.beta0, *bounds))
+        return Calibration(beta, 1.0, None, beta, _rdp(posterior_rdp(order, n, beta, 1.0, *bounds), order))
+    if method == "diffused":
+        power = float(diffused_power(order, epsilon, n, config.beta0, *bounds))
+        return Calibration(
+            config.beta0, power, None, power, _rdp(posterior_rdp(order, n, config.beta0, power, *bounds), order)
+        )
+    charge = "paper" if variant == "paper" else "corrected_charge"
+    power = float(ops_power(order, epsilon, config.beta0, config.feature_bound, charge))
+    cost = _rdp(ops_rdp(order, power, config.beta0, config.feature_bound, charge), order)
+    return Calibration(config.beta0, power, config.feature_bound / config.beta0, power, cost)
+
+
+def _rdp(epsilon, order: float) -> Cost:
+    return Cost("rdp", float(epsilon), order=order)
+
+
+def _sample(posterior: LogisticPosterior, approximation, config, n_chains: int, n_draws: int, rng) -> np.ndarray:
+    """Return draws (n_draws, n_chains, d), each chain from a start of its own."""
+    if config.sampler == "elliptical":
+        draws, _ = elliptical_slice.sample(
+            posterior,
+            n_chains=n_chains,
+            n_draws=n_draws,
+            n_burn_in=config.burn_in,
+            rng=rng,
+            approximation=approximation,
+        )
+    else:
+        deviations = 1 / np.abs(approximation.factor).sum(axis=1)
+        start = approximation.mean + deviations * rng.standard_normal((n_chains, posterior.dimension))
+        draws, _ = univariate_slice.sample(
+            posterior,
+            start=posterior.into_ball(start),
+            # About three conditional standard deviations: few steps out, few shrinks.
+            width=3 * float(deviations.mean()),
+            n_draws=n_draws,
+            n_burn_in=config.burn_in,
+            rng=rng,
+        )
+    return draws
+
+
+def _design(config, streams, split: int):
+    """Return the encoded data under one random split (an official split is the same for each)."""
+    bounds = "public" if config.variant == "corrected" else "data"
+    return load_design(config.dataset, bounds=bounds, dropped_level=config.dropped_level, rng=streams("split", split))
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return test error and log-likelihood of every repeat, the coefficients and the diagnostics of the chains.
+
+    `metrics` (splits settings, epsilons, 2, repeats): with one split all repeats are chains on the same data, with as
+    many splits as repeats each has its own. `coefficient` (epsilons,): beta or rho. `rhat`, `ess` (epsilons,): of a
+    diagnostic run on the first split. `n` (): training examples, `majority_error` (): of the larger class, tested.
+    """
+    epsilons = [None if value is None else math.exp(value) for value in config.log_epsilon]
+    metrics = np.full((len(config.n_splits), len(epsilons), len(METRICS), config.trials), np.nan)
+    coefficient, rhat, ess = (np.full(len(epsilons), np.nan) for _ in range(3))
+    design = _design(config, streams, 0)
+    n = len(design.train_labels)
+    calibrations = [calibrate(config.method, config.variant, config.order, e, n, config) for e in epsilons]
+    for epsilon, calibration in zip(epsilons, calibrations, strict=True):
+        if calibration.cost is not None:
+            account = f"{config.method}/epsilon={epsilon:.6g}"
+            ledger.open(account, Cost("rdp", epsilon, order=config.order))
+            ledger.charge(account, calibration.cost)
+    for i, n_splits in enumerate(config.n_splits):
+        if config.trials % n_splits:
+            raise ValueError(f"n_splits is {n_splits}, but must divide trials, which is {config.trials}")
+        repeats = config.trials // n_splits
+        for split in range(n_splits):
+            data = design if split == 0 else _design(config, streams, split)
+            where = slice(split * repeats, (split + 1) * repeats)
+            approximation = None
+            # From the largest epsilon down: each posterior's mode is the next one's start.
+            for j in reversed(range(len(epsilons))):
+                coefficient[j] = np.nan if calibrations[j].coefficient is None else calibrations[j].coefficient
+                posterior = _posterior(data, calibrations[j])
+                approximation = posterior.laplace(approximation)
+                rng = streams("sampler", split, log_epsilon=config.log_epsilon[j])
+                draws = _sample(posterior, approximation, config, repeats, 1, rng)[0]
+                metrics[i, j, :, where] = predictive_metrics(draws, data.test_features, data.test_labels)
+                if i == 0 and split == 0:
+                    rng = streams("diagnostic", log_epsilon=config.log_epsilon[j])
+                    sizes = config.diagnostic_chains, config.diagnostic_draws
+                    assessment = assess(_sample(posterior, approximation, config, *sizes, rng))
+                    rhat[j], ess[j] = assessment.rhat_max, assessment.ess_min
+    majority = np.mean(design.test_labels != (design.train_labels.mean() > 0.5))
+    return {
+        "metrics": metrics,
+        "coefficient": coefficient,
+        "rhat": rhat,
+        "ess": ess,
+        "n": np.array(n),
+        "majority_error": np.array(majority),
+    }
+
+
+def _posterior(data, calibration: Calibration) -> LogisticPosterior:
+    n = len(data.train_labels)
+    return LogisticPosterior(
+        data.train_features,
+        data.train_labels,
+        prior_precision=n * calibration.beta,
+        power=calibration.power,
+        radius=calibration.radius,
+    )
+
+
+def tabulate(cells):
+    """Return the curves, the split study, paired differences between methods, and the charges `rdp_glm`."""
+    import pandas as pd
+
+    rows = list(itertools.chain.from_iterable(map(_rows, cells)))
+    # The corrected charge changes OPS only: its other rows are the paper variant's.
+    rows += [
+        {**row, "variant": "corrected_charge"} for row in rows if row["variant"] == "paper" and row["method"] != "ops"
+    ]
+    table = pd.DataFrame(rows)
+    for rank, column, words in ((0, "variant", VARIANTS), (1, "method", METHODS)):
+        table[f"_{rank}"] = table[column].map(words.index)
+    table = table.sort_values(["dataset", "_0", "_1", "order", "log_epsilon", "metric", "n_splits"], kind="stable")
+    table = table.drop(columns=["_0", "_1"]).reset_index(drop=True)
+    split = table[(table.dataset == "abalone") & (table.variant == "paper")]
+    return {
+        "logistic": table[table.n_splits == 1].reset_index(drop=True),
+        "logistic_splits": split.reset_index(drop=True),
+        "logistic_pairs": pd.DataFrame(_pairs(cells)),
+        "rdp_glm": pd.DataFrame(_glm_rows(cells)),
+    }
+
+
+def _rows(cell):
+    config, arrays = cell.config, cell.arrays
+    for (i, n_splits), (j, log_epsilon), (k, metric) in itertools.product(
+        enumerate(config.n_splits), enumerate(config.log_epsilon), enumerate(METRICS)
+    ):
+        values = arrays["metrics"][i, j, k]
+        assessed = math.isfinite(arrays["rhat"][j])
+        yield {
+            "dataset": config.dataset,
+            "variant": config.variant,
+            "method": config.method,
+            "order": config.order,
+            "log_epsilon": log_epsilon,
+            "metric": metric,
+            "mean": values.mean(),
+            "sem": values.std(ddof=1) / math.sqrt(len(values)),
+            "n_repeats": len(values),
+            "coefficient": arrays["coefficient"][j],
+            "rhat_max": arrays["rhat"][j] if assessed else "not assessed",
+            "ess_min": arrays["ess"][j] if assessed else "not assessed",
+            "n_splits": n_splits,
+            "n_train": int(arrays["n"]),
+            "majority_error": float(arrays["majority_error"]),
+            "sampling": "mcmc",
+            "uses_private_metadata": config.variant != "corrected",
+        }
+
+
+def _glm_rows(cells):
+    """Yield the RDP guarantees of one posterior draw and of OPS under the same parameters, by data set."""
+    sizes = {cell.config.dataset: (int(cell.arrays["n"]), cell.config) for cell in cells}
+    for dataset, (n, config) in sorted(sizes.items()):
+        for power in config.glm_powers:
+            # On both sides of the orders 2n/rho and n/rho, where OPS is said to become the better one.
+            near = [factor * n / power for factor in (0.99, 1.01, 1.98, 2.02)]
+            orders = np.array(sorted({*config.glm_orders, *near}))
+            bounds = config.feature_bound, config.residual_bound
+            curves = {("diffused", "paper"): posterior_rdp(orders, n, config.beta0, power, *bounds)}
+            for charge in ("paper", "corrected_charge"):
+                curves["ops", charge] = ops_rdp(orders, power, config.beta0, config.feature_bound, charge)
+            for (method, variant), curve in curves.items():
+                for order, epsilon in zip(orders, curve, strict=True):
+                    yield {
+                        "method": method,
+                        "variant": variant,
+                        "dataset": dataset,
+                        "power": power,
+                        "n": n,
+                        "order": order,
+                        "epsilon": float(epsilon),
+                    }
+
+
+def _pairs(cells):
+    """Yield paired differences (first less second method) of both metrics; the methods share splits and chains."""
+    chosen = {}
+    for cell in cells:
+        config = cell.config
+        if config.method != "non_private" and 1 in config.n_splits:
+            values = cell.arrays["metrics"][config.n_splits.index(1)]
+            chosen[config.dataset, config.variant, config.order, config.method] = (config.log_epsilon, values)
+    for dataset, variant, order in sorted({key[:3] for key in chosen}):
+        for first, second in PAIRS:
+            # Under the corrected charge the other methods are the paper variant's.
+            found = [
+                chosen.get((dataset, variant, order, method)) or chosen.get((dataset, "paper", order, method))
+                for method in (first, second)
+            ]
+            if None in found or (variant == "corrected_charge" and first != "ops"):
+                continue
+            (log_epsilon, left), (_, right) = found
+            difference = left - right
+            for (j, value), (k, metric) in itertools.product(enumerate(log_epsilon), enumerate(METRICS)):
+                values = difference[j, k]
+                yield {
+                    "dataset": dataset,
+                    "variant": variant,
+                    "order": order,
+                    "log_epsilon": value,
+                    "metric": metric,
+                    "first": first,
+                    "second": second,
+                    "difference_mean": values.mean(),
+                    "difference_sem": values.std(ddof=1) / math.sqrt(len(values)),
+                    "n_repeats": len(values),
+                }
+
+
+def claims(tables) -> list[Claim]:
+    """Score G7 to G10 from paired differences, Bonferroni-corrected over the cells of each claim."""
+    pairs, glm = tables["logistic_pairs"], tables["rdp_glm"]
+    results = [
+        _beats_ops("G7", "section 5.2, figure 3", "paper", "the paper's charge", pairs),
+        _diffused_not_behind(pairs),
+        _crossing(glm),
+        _beats_ops("G10", "ours", "corrected_charge", "OPS charged at its exact RDP", pairs),
+    ]
+    return [claim for claim in results if claim is not None]
+
+
+def _critical(n_cells: int) -> float:
+    """Return the one-sided normal quantile at 5 %, Bonferroni-corrected."""
+    from scipy.special import ndtri
+
+    return float(ndtri(1 - 0.05 / n_cells))
+
+
+def _scores(rows) -> np.ndarray:
+    """Return difference / standard error; equal draws (same posterior) count as 0."""
+    difference, error = rows.difference_mean.to_numpy(), rows.difference_sem.to_numpy()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(difference == 0, 0.0, difference / error)
+
+
+def _counts(rows) -> dict:
+    score = _scores(rows)
+    limit = _critical(len(rows))
+    return {
+        "cells": len(rows),
+        "critical z": limit,
+        "significantly above": int((score > limit).sum()),
+        "significantly below": int((score < -limit).sum()),
+        "smallest difference": float(rows.difference_mean.min()),
+        "its standard error": float(rows.difference_sem.iloc[int(np.argmin(rows.difference_mean))]),
+    }
+
+
+def _beats_ops(id: str, place: str, variant: str, charge: str, pairs) -> Claim | None:
+    rows = pairs[(pairs.variant == variant) & (pairs["first"] == "ops") & (pairs.metric == "test_error")]
+    if rows.empty:
+        return None
+    checks, evidence = {}, {}
+    for (dataset, second), part in rows.groupby(["dataset", "second"]):
+        score = _scores(part)
+        checks[f"{second} has the lower error on {dataset}"] = bool((score > _critical(len(rows))).all())
+        evidence[f"{second} on {dataset}"] = _counts(part)
+    return from_checks(
+        id,
+        place,
+        f"Both samplers have a lower test error than OPS at every epsilon, order and data set, under {charge}.",
+        "paired difference in test error, OPS less the other, above 0 in every cell (one-sided, 5 %, Bonferroni)",
+        checks,
+        evidence,
+        variant=variant,
+    )
+
+
+def _diffused_not_behind(pairs) -> Claim | None:
+    rows = pairs[(pairs.variant == "paper") & (pairs["first"] == "concentrated") & (pairs["second"] == "diffused")]
+    if rows.empty:
+        return None
+    checks, evidence = {}, {}
+    for (dataset, metric), part in rows.groupby(["dataset", "metric"]):
+        limit = _critical(len(rows) // len(METRICS))
+        # A larger error is worse, a larger log-likelihood better.
+        score = _scores(part) if metric == "test_error" else -_scores(part)
+        evidence[f"{metric} on {dataset}"] = {
+            "cells": len(part),
+            "critical z": limit,
+            "diffused significantly ahead": int((score > limit).sum()),
+            "diffused significantly behind": int((score < -limit).sum()),
+            "where behind (order, log epsilon)": [
+                [float(row.order), float(row.log_epsilon)] for row in part[score < -limit].itertuples()
+            ],
+        }
+        checks[f"{metric} on {dataset}"] = bool((score >= -limit).all())
+    return from_checks(
+        "G8",
+        "section 5.2, figure 3",
+        "Diffused sampling is at least as good as concentrated sampling everywhere.",
+        "paired difference between the two not significantly against diffused in any cell (one-sided, 5 %, "
+        "Bonferroni over data sets, orders and epsilons), test error and log-likelihood",
+        checks,
+        evidence,
+    )
+
+
+def _crossing(glm) -> Claim | None:
+    checks, evidence = {}, {}
+    direct = glm[glm.method == "diffused"].set_index(["dataset", "power", "order"])
+    for variant, factor in (("paper", 2), ("corrected_charge", 1)):
+        ops = glm[(glm.method == "ops") & (glm.variant == variant)].set_index(["dataset", "power", "order"])
+        both = direct.join(ops[["epsilon"]], rsuffix="_ops").reset_index()
+        below = both.order <= factor * both.n / both.power
+        right = (both.epsilon <= both.epsilon_ops) == below
+        checks[f"crossing at {factor} n / rho, {variant} charge"] = bool(right.all())
+        evidence[f"orders on the right side, {variant} charge"] = [int(right.sum()), len(right)]
+    return from_checks(
+        "G9",
+        "section 5.2",
+        "At the same parameters posterior sampling has the smaller RDP epsilon than OPS up to the order 2n/rho "
+        "(n/rho under OPS's exact charge).",
+        "epsilon of one draw against OPS's at orders 1 % and more on either side of the crossing",
+        checks,
+        evidence,
+        variant="paper, corrected_charge",
+    )

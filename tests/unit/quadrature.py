@@ -1,0 +1,29 @@
+"""Quadrature over a model's parameter space: the trapezoidal rule in logit or log coordinates.
+
+The integrands are analytic and decay exponentially there, at integrable singularities of the ends too, so the rule
+converges geometrically in the step.
+"""
+
+import numpy as np
+from scipy.special import expit, softmax
+
+
+def parameter_nodes(model):
+    """Nodes θ (number, *theta_shape) and log-weights (number,) for integrals over the model's parameter space."""
+    if model.theta_shape == () and model.support == (0.0, 1.0):
+        z = np.arange(-200.0, 32.0, 0.02)
+        return expit(z), np.log(0.02) - np.logaddexp(0, z) - np.logaddexp(0, -z)
+    if model.theta_shape == () and model.support == (0.0, np.inf):
+        z = np.arange(-60.0, 12.0, 0.01)
+        return np.exp(z), np.log(0.01) + z
+    if model.support == (0.0, 1.0) and model.theta_shape == (2,):
+        z = np.arange(-200.0, 200.0, 0.05)
+        theta = np.stack([expit(z), expit(-z)], axis=-1)
+        return theta, np.log(0.05) - np.logaddexp(0, z) - np.logaddexp(0, -z)
+    if model.support == (0.0, 1.0) and model.theta_shape == (3,):
+        step = 0.4
+        axis = np.arange(-40.0, 40.0, step)
+        z = np.stack([*map(np.ravel, np.meshgrid(axis, axis)), np.zeros(axis.size**2)], axis=-1)
+        theta = softmax(z, axis=-1)
+        return theta, 2 * np.log(step) + np.log(theta).sum(axis=-1)
+    raise NotImplementedError(f"no quadrature over the parameter space of {model!r}")

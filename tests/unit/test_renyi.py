@@ -1,0 +1,389 @@
+"""Rényi divergences, their suprema over neighbours, and the search for coefficients."""
+
+import itertools
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.special import betainc, polygamma, psi
+
+from privpost.models import BetaBernoulli, DirichletCategorical
+from privpost.privacy.renyi import (
+    beta_bernoulli_supremum,
+    beta_divergence,
+    dirichlet_categorical_supremum,
+    dirichlet_divergence,
+    exponential_family_divergence,
+    gaussian_divergence,
+    largest_coefficient,
+)
+
+PRIOR, N = (6.0, 12.0), 100  # Geumlek et al. (2017), section 5.1: η0 = (6, 18)
+ORDERS = np.array([1, 1.001, 1.5, 2, 3, 5, 6.5, 6.9])
+
+SHAPES = st.floats(0.05, 500)
+orders_above_one = st.floats(1.0, 50)
+
+
+# Divergences
+
+
+@pytest.mark.parametrize("p, q", [((6, 12), (7, 11)), ((44, 74), (45, 73)), ((2, 9), (2.5, 7)), ((1, 1), (1, 1))])
+@pytest.mark.parametrize("order", [1, 1.0001, 1.5, 2, 2.4])
+def test_beta_divergence_is_the_integral(p, q, order):
+    from scipy.integrate import quad
+    from scipy.stats import beta
+
+    p_law, q_law = beta(*p), beta(*q)
+    if order == 1:
+        expected = quad(lambda t: p_law.pdf(t) * (p_law.logpdf(t) - q_law.logpdf(t)), 0, 1, epsabs=1e-12)[0]
+    else:
+        # The excess of the integral over 1, so that orders near 1 lose no digits.
+        def integrand(t):
+            return p_law.pdf(t) * math.expm1((order - 1) * (p_law.logpdf(t) - q_law.logpdf(t)))
+
+        expected = math.log1p(quad(integrand, 0, 1, epsabs=1e-14, epsrel=1e-10)[0]) / (order - 1)
+    # 1e-7: the error of the quadrature, divided by an order − 1 of 1e-4.
+    assert float(beta_divergence(p, q, order)) == pytest.approx(expected, rel=1e-7, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "p, q", [((6, 12), (7, 11)), ((1e5, 2e5), (1e5 + 1, 2e5 - 1)), ((1e6, 3), (1e6 - 1, 4)), ((3, 4, 5), (2, 4, 6))]
+)
+@pytest.mark.parametrize("order", [1, 1 + 1e-6, 1.001, 1.5, 2, 3.5])
+def test_dirichlet_divergence_to_sixty_digits(p, q, order):
+    with mpmath.workdps(60):
+        p_exact, q_exact = [mpmath.mpf(a) for a in p], [mpmath.mpf(a) for a in q]
+
+        def log_partition(alpha):
+            return sum(mpmath.loggamma(a) for a in alpha) - mpmath.loggamma(sum(alpha))
+
+        if order == 1:
+            gradient = [mpmath.psi(0, a) - mpmath.psi(0, sum(p_exact)) for a in p_exact]
+            change = sum(g * (b - a) for g, a, b in zip(gradient, p_exact, q_exact, strict=True))
+            expected = log_partition(q_exact) - log_partition(p_exact) - change
+        else:
+            weight = mpmath.mpf(order)
+            mixed = [weight * a + (1 - weight) * b for a, b in zip(p_exact, q_exact, strict=True)]
+            expected = (log_partition(mixed) - weight * log_partition(p_exact)) / (weight - 1) + log_partition(q_exact)
+    # At 1e5 the divergence is 1e-5: the two increments of ln Γ, each 12, leave 1e-15 of rounding.
+    assert float(dirichlet_divergence(p, q, order)) == pytest.approx(float(expected), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "model, p, q",
+    [
+        (BetaBernoulli(), (6.0, 12.0), (7.0, 11.0)),
+        (BetaBernoulli(), (3.0, 4.0), (8.0, 2.0)),
+        (DirichletCategorical((1, 1, 1)), (3.0, 4.0, 5.0), (4.0, 4.0, 4.0)),
+        (DirichletCategorical((1, 1, 1)), (3.0, 4.0, 5.0), (6.0, 1.5, 9.0)),
+    ],
+)
+def test_exponential_family_formula_agrees_with_the_dirichlet_one(model, p, q):
+    def gradient(natural):
+        # E ln θ_i − E ln θ_d for the first d−1 natural parameters, E ln θ_d for the total.
+        last = natural[..., -1:] - natural[..., :-1].sum(axis=-1, keepdims=True)
+        first = psi(natural[..., :-1]) - psi(last)
+        return np.concatenate([first, psi(last) - psi(natural[..., -1:])], axis=-1)
+
+    natural = model.natural_parameters(np.array(p)), model.natural_parameters(np.array(q))
+    orders = np.array([1, 1.01, 1.5, 2, 4, 9])
+    general = exponential_family_divergence(*natural, orders, model.log_partition, gradient)
+    special = dirichlet_divergence(p, q, orders)
+    assert np.array_equal(np.isinf(general), np.isinf(special))
+    finite = np.isfinite(special)
+    assert finite.any()
+    # 1e-11: |C| ≈ 10 times 1e-16 over the smallest order − 1, 0.01.
+    assert np.allclose(general[finite], special[finite], rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("sd_p, sd_q", [(1.0, 1.0), (1.0, 1.5), (1.2, 1.0), (2.0, 1.0)])
+@pytest.mark.parametrize("order", [1, 1.5, 2, 4])
+def test_gaussian_divergence_is_the_integral(sd_p, sd_q, order):
+    from scipy.integrate import quad
+
+    def log_ratio(x):
+        return math.log(sd_q / sd_p) - (x - 0.7) ** 2 / (2 * sd_p**2) + x**2 / (2 * sd_q**2)
+
+    def log_density(x):
+        return -((x - 0.7) ** 2) / (2 * sd_p**2) - math.log(sd_p * math.sqrt(2 * math.pi))
+
+    divergence = float(gaussian_divergence(0.7, sd_p, 0.0, sd_q, order))
+    if order * sd_q**2 + (1 - order) * sd_p**2 <= 0:
+        assert divergence == math.inf
+        return
+    if order == 1:
+        expected = quad(lambda x: math.exp(log_density(x)) * log_ratio(x), -40, 40)[0]
+    else:
+        # The widest integrand that converges here is N(·, 1.5²/0.56) in shape; split at its bulk.
+        pieces = [
+            quad(lambda x: math.exp(log_density(x) + (order - 1) * log_ratio(x)), *ends)[0]
+            for ends in ((-80, -5), (-5, 5), (5, 80))
+        ]
+        expected = math.log(sum(pieces)) / (order - 1)
+    assert divergence == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize("order", [1, 1.5, 2, 32])
+def test_gaussian_divergence_agrees_with_autodp(order):
+    from autodp import rdp_bank
+
+    expected = rdp_bank.RDP_gaussian({"sigma": 3.0 / 2.0}, order)
+    assert float(gaussian_divergence(2.0, 3.0, 0.0, 3.0, order)) == pytest.approx(expected, rel=1e-12)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(SHAPES, SHAPES, SHAPES, SHAPES, orders_above_one, orders_above_one)
+def test_divergence_is_nonnegative_and_grows_with_the_order(a, b, c, d, order, other):
+    low, high = beta_divergence((a, b), (c, d), sorted([order, other]))
+    assert low >= 0
+    # 1e-9 relative and 1e-11 absolute: rounding of increments of ln Γ up to 3000.
+    assert low <= high * (1 + 1e-9) + 1e-11
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(SHAPES, SHAPES, st.floats(1e-3, 1), orders_above_one)
+def test_divergence_is_zero_for_equal_laws_only(a, b, step, order):
+    assert float(beta_divergence((a, b), (a, b), order)) < 1e-12
+    assert float(beta_divergence((a, b), (a * (1 + step), b), order)) > 1e-12
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(SHAPES, SHAPES, SHAPES, SHAPES, orders_above_one, st.floats(0.02, 0.98))
+def test_post_processing_does_not_raise_the_divergence(a, b, c, d, order, threshold):
+    assume(order > 1.001)
+    # What an observer learns who sees only whether the draw is below a threshold, or one bit drawn with it.
+    divergence = float(beta_divergence((a, b), (c, d), order))
+    for p, q in (
+        (betainc(a, b, threshold), betainc(c, d, threshold)),
+        (a / (a + b), c / (c + d)),
+    ):
+        if min(p, q, 1 - p, 1 - q) < 1e-12:
+            continue
+        total = np.logaddexp(
+            order * math.log(p) + (1 - order) * math.log(q),
+            order * math.log1p(-p) + (1 - order) * math.log1p(-q),
+        )
+        assert total / (order - 1) <= divergence * (1 + 1e-9) + 1e-9
+
+
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        (lambda: beta_divergence((1, 1), (1, 2), 0.9), "order"),
+        (lambda: beta_divergence((1, 1), (1, 2), math.inf), "order"),
+        (lambda: dirichlet_divergence((0, 1), (1, 2), 2), "alpha_p"),
+        (lambda: gaussian_divergence(0, 0, 0, 1, 2), "sd_p and sd_q"),
+        (lambda: exponential_family_divergence([1, 2], [1, 3], 1, BetaBernoulli().log_partition), "order"),
+        (lambda: exponential_family_divergence([2, 1], [1, 3], 2, BetaBernoulli().log_partition), "natural_p"),
+        (lambda: beta_bernoulli_supremum((1, 2, 3), N, 2), "prior"),
+        (lambda: dirichlet_categorical_supremum((1, 0, 3), N, 2), "prior"),
+        (lambda: beta_bernoulli_supremum(PRIOR, 0, 2), "n"),
+        (lambda: beta_bernoulli_supremum(PRIOR, 10.5, 2), "n"),
+        (lambda: beta_bernoulli_supremum(PRIOR, N, 2, r=0.0), "r"),
+        (lambda: beta_bernoulli_supremum(PRIOR, N, 2, m=1.1), "m"),
+        (lambda: beta_bernoulli_supremum(PRIOR, N, 2, supremum="all"), "supremum"),
+        (lambda: largest_coefficient(lambda c: c, 0.0), "target"),
+        (lambda: largest_coefficient(lambda c: c, 0.5, iterations=0), "iterations"),
+        (lambda: largest_coefficient(lambda c: c + 1, 0.5), "target"),
+    ],
+)
+def test_errors_name_the_argument(call, name):
+    with pytest.raises(ValueError, match=f"^{name} (is|must) "):
+        call()
+
+
+def test_divergence_is_infinite_where_not_normalisable():
+    # λα_P + (1−λ)α_Q is 2 − (λ−1), and not positive from λ = 3 on.
+    assert np.isinf(beta_divergence((2, 5), (3, 4), [2.999, 3, 3.5])).tolist() == [False, True, True]
+    assert beta_divergence((2, 5), (0, 7), 1.5) == np.inf
+
+
+# Suprema over neighbours
+
+
+def brute_force_beta(prior, n, order, r, m):
+    """Largest divergence over all counts of successes of P and both neighbours of each."""
+    successes = np.arange(n + 1)
+    posterior = np.array(prior) / m + r * np.stack([successes, n - successes], axis=-1)
+    upward = beta_divergence(posterior[:-1], posterior[1:], order)
+    downward = beta_divergence(posterior[1:], posterior[:-1], order)
+    return max(upward.max(), downward.max())
+
+
+@pytest.mark.parametrize("prior", [PRIOR, (1.0, 1.0), (0.5, 3.0), (20.0, 2.0)])
+@pytest.mark.parametrize("r, m", [(1, 1), (0.3, 1), (0.9, 1), (1, 0.1), (1, 0.7)])
+def test_exact_supremum_is_the_brute_force_over_all_neighbouring_counts(prior, r, m):
+    for n in (1, 2, 7, N):
+        orders = np.append(ORDERS, [10, 30])
+        expected = [brute_force_beta(prior, n, order, r, m) for order in orders]
+        # 1e-11: the same function at the same points; totals add rounding to the brute force.
+        assert np.allclose(beta_bernoulli_supremum(prior, n, orders, r=r, m=m), expected, rtol=1e-11, atol=1e-13)
+
+
+def test_exact_values_of_the_direct_posterior():
+    values = beta_bernoulli_supremum(PRIOR, N, [1.5, 2, 5, 6.9, 7, 20])
+    # Stated to seven decimals.
+    assert np.allclose(values[:4], [0.1391405, 0.1912902, 0.6171106, 1.3926362], rtol=0, atol=5e-8)
+    assert np.isinf(values[4:]).all()
+
+
+def test_the_papers_pairs_overcharge_at_low_orders():
+    assert float(beta_bernoulli_supremum(PRIOR, N, 1.5, supremum="paper")) == pytest.approx(0.14742, abs=5e-6)
+    assert float(beta_bernoulli_supremum(PRIOR, N, 1.5)) == pytest.approx(0.13914, abs=5e-6)
+    assert float(beta_bernoulli_supremum(PRIOR, N, 2, r=0.3, supremum="paper")) == pytest.approx(0.01850, abs=5e-6)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    st.lists(st.floats(0.3, 30), min_size=2, max_size=4),
+    st.integers(1, 200),
+    st.floats(1, 20),
+    st.floats(0.05, 1),
+    st.floats(0.05, 1),
+)
+def test_the_papers_pairs_are_never_below_the_exact_ones(prior, n, order, r, m):
+    exact, paper = (
+        float(dirichlet_categorical_supremum(prior, n, order, r=r, m=m, supremum=s)) for s in ("exact", "paper")
+    )
+    assert exact <= paper * (1 + 1e-9)
+
+
+def test_a_diffused_pair_at_undiffused_ends_would_undercharge():
+    # Corollary 2 with n in place of rn: P at (0, n) or (n, n) and Q at P ± (r, 0).
+    ends = [(np.array(PRIOR) + e, sign) for e in ([0, N], [N, 0]) for sign in (1, -1)]
+    literal = max(float(beta_divergence(p, p + sign * 0.3 * np.array([1, -1]), 2)) for p, sign in ends)
+    assert literal == pytest.approx(0.01713, abs=5e-6)
+    assert float(beta_bernoulli_supremum(PRIOR, N, 2, r=0.3)) > literal
+
+
+def count_vectors(n, categories):
+    return [c for c in itertools.product(range(n + 1), repeat=categories) if sum(c) == n]
+
+
+def brute_force_dirichlet(prior, n, orders, r, m):
+    pairs = []
+    for counts in count_vectors(n, len(prior)):
+        for gain, lose in itertools.permutations(range(len(prior)), 2):
+            if counts[gain] > 0:
+                neighbour = np.array(counts)
+                neighbour[gain] -= 1
+                neighbour[lose] += 1
+                pairs.append((counts, neighbour))
+    p, q = np.moveaxis(np.array(pairs, float), 1, 0)
+    prior = np.array(prior) / m
+    return dirichlet_divergence(prior + r * p, prior + r * q, np.array(orders)[:, None]).max(axis=-1)
+
+
+@pytest.mark.parametrize("prior", [(2.0, 2.0, 2.0), (1.0, 2.0, 5.0), (0.5, 0.5, 4.0)])
+@pytest.mark.parametrize("n", [1, 2, 5, 12])
+@pytest.mark.parametrize("r, m", [(1, 1), (0.4, 1), (1, 0.4)])
+def test_dirichlet_supremum_is_the_brute_force_over_all_neighbouring_counts(prior, n, r, m):
+    orders = [1, 1.2, 1.45, 2, 2.9, 5]
+    expected = brute_force_dirichlet(prior, n, orders, r, m)
+    assert np.allclose(dirichlet_categorical_supremum(prior, n, orders, r=r, m=m), expected, rtol=1e-11, atol=1e-13)
+
+
+def test_all_records_at_one_vertex_would_undercharge():
+    prior, n = np.array([2.0, 2.0, 2.0]), 12
+    vertex, neighbour = prior + np.array([[n, 0, 0], [n - 1, 1, 0]])
+    both = [float(dirichlet_divergence(*pair, 2)) for pair in ((vertex, neighbour), (neighbour, vertex))]
+    assert both[0] == pytest.approx(0.767, abs=5e-4)
+    assert float(dirichlet_categorical_supremum(prior, n, 2)) == pytest.approx(math.log(3), rel=1e-12)
+    assert float(brute_force_dirichlet(prior, n, [2], 1, 1)[0]) == pytest.approx(1.0986, abs=5e-5)
+
+
+def test_beta_supremum_is_the_dirichlet_one_of_two_categories():
+    for supremum in ("exact", "paper"):
+        beta = beta_bernoulli_supremum(PRIOR, N, ORDERS, r=0.7, supremum=supremum)
+        assert np.array_equal(beta, dirichlet_categorical_supremum(PRIOR, N, ORDERS, r=0.7, supremum=supremum))
+
+
+@pytest.mark.parametrize("prior", [(6.0, 12.0), (2.0, 2.0, 2.0), (1.0, 2.0, 3.0, 4.0, 5.0), (3.0,) * 10])
+@pytest.mark.parametrize("r, m", [(1, 1), (0.3, 1), (1, 0.3), (0.7, 0.7)])
+def test_trigamma_bound(prior, r, m):
+    # ½ λ Δ₂² ψ₁(α_min/m − (λ−1)Δ∞) with Δ₂² = 2r², Δ∞ = r.
+    asymptote = 1 + min(prior) / (r * m)
+    orders = np.linspace(1, asymptote, 40, endpoint=False)
+    bound = orders * r**2 * polygamma(1, min(prior) / m - (orders - 1) * r)
+    supremum = dirichlet_categorical_supremum(prior, N, orders, r=r, m=m)
+    assert np.all(np.isfinite(supremum))
+    assert np.all(supremum <= bound)
+    # It is no empty bound: within a factor of 4 at order 1.
+    assert bound[0] < 4 * supremum[0]
+
+
+@pytest.mark.parametrize("coefficient", [0.1, 0.3, 0.5, 0.7, 0.9, 1])
+@pytest.mark.parametrize("name", ["r", "m"])
+def test_asymptote(coefficient, name):
+    asymptote = 1 + min(PRIOR) / coefficient
+    below, above = beta_bernoulli_supremum(
+        PRIOR, N, [asymptote * (1 - 1e-9), asymptote * (1 + 1e-9)], **{name: coefficient}
+    )
+    assert np.isfinite(below)
+    assert above == np.inf
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.floats(1, 20), st.floats(0.01, 0.99), st.sampled_from(["r", "m"]), st.sampled_from(["exact", "paper"]))
+def test_a_smaller_coefficient_costs_less_at_every_order(order, coefficient, name, supremum):
+    smaller, larger = (
+        float(beta_bernoulli_supremum(PRIOR, N, order, supremum=supremum, **{name: value}))
+        for value in (coefficient, coefficient + 0.01)
+    )
+    assert smaller < larger or smaller == larger == math.inf
+
+
+def test_supremum_broadcasts():
+    r = np.array([0.1, 0.5, 1.0])[:, None]
+    values = beta_bernoulli_supremum(PRIOR, N, ORDERS, r=r)
+    assert values.shape == (3, len(ORDERS))
+    assert values[1, 3] == beta_bernoulli_supremum(PRIOR, N, ORDERS[3], r=0.5)
+    assert beta_bernoulli_supremum(PRIOR, N, 2).shape == ()
+
+
+# Coefficients
+
+
+@pytest.mark.parametrize("name", ["r", "m"])
+@pytest.mark.parametrize("supremum", ["exact", "paper"])
+@pytest.mark.parametrize("order, epsilon", [(2.0, 0.1), (2.0, 1e-5), (15.0, 0.5), (15.0, 20.0), (1.0, 0.01)])
+def test_bisection_agrees_with_brentq(name, supremum, order, epsilon):
+    from scipy.optimize import brentq
+
+    def cost(coefficient):
+        return beta_bernoulli_supremum(PRIOR, N, order, supremum=supremum, **{name: coefficient})
+
+    found = float(largest_coefficient(cost, epsilon))
+    assert cost(found) <= epsilon
+    # A cap, because the cost is infinite beyond the asymptote.
+    root = brentq(lambda c: min(float(cost(c)), 1e6) - epsilon, 1e-8, 1.0, xtol=1e-15, rtol=1e-13)
+    assert found == pytest.approx(root, rel=1e-9)
+
+
+def test_bisection_takes_targets_as_one_array():
+    targets = np.exp(np.linspace(-12, 3, 31))
+    together = largest_coefficient(lambda r: beta_bernoulli_supremum(PRIOR, N, 15, r=r), targets)
+    alone = [float(largest_coefficient(lambda r: beta_bernoulli_supremum(PRIOR, N, 15, r=r), t)) for t in targets]
+    assert np.allclose(together, alone, rtol=1e-12)
+    assert np.all(beta_bernoulli_supremum(PRIOR, N, 15, r=together) <= targets)
+    assert np.all(np.diff(together) >= 0)
+    # The asymptote: r = 6/14 makes order 15 infinite.
+    assert together[0] < together[-1] < 6 / 14
+
+
+def test_a_target_reachable_at_one_gives_exactly_one():
+    direct = float(beta_bernoulli_supremum(PRIOR, N, 2))
+    for target, expected in ((direct, 1.0), (direct * 2, 1.0), (math.inf, 1.0)):
+        assert largest_coefficient(lambda r: beta_bernoulli_supremum(PRIOR, N, 2, r=r), target) == expected
+    assert largest_coefficient(lambda r: beta_bernoulli_supremum(PRIOR, N, 2, r=r), direct * (1 - 1e-9)) < 1
+    assert largest_coefficient(lambda r: beta_bernoulli_supremum(PRIOR, N, 15, r=r), 1e9) == pytest.approx(6 / 14)
+
+
+def test_fewer_iterations_stay_on_the_safe_side():
+    for iterations in (8, 16, 32):
+        found = float(largest_coefficient(lambda c: c**2, 0.3, iterations=iterations))
+        assert 0 <= math.sqrt(0.3) - found <= 2.0**-iterations
