@@ -7,9 +7,17 @@ converges geometrically in the step.
 import numpy as np
 from scipy.special import expit, softmax
 
+from privpost.models import BayesianNetwork
+
 
 def parameter_nodes(model):
     """Nodes θ (number, *theta_shape) and log-weights (number,) for integrals over the model's parameter space."""
+    if isinstance(model, BayesianNetwork):
+        # A product rule over [0, 1]^m, for densities without poles at the ends (α, β ≥ 1).
+        step = {2: 0.3, 3: 0.6}[model.theta_shape[0]]
+        axis = step * np.arange(-round(22 / step), round(22 / step) + 1)
+        z = np.stack([*map(np.ravel, np.meshgrid(*[axis] * model.theta_shape[0]))], axis=-1)
+        return expit(z), (np.log(step) - np.logaddexp(0, z) - np.logaddexp(0, -z)).sum(axis=-1)
     if model.theta_shape == () and model.support == (0.0, 1.0):
         z = np.arange(-200.0, 32.0, 0.02)
         return expit(z), np.log(0.02) - np.logaddexp(0, z) - np.logaddexp(0, -z)
