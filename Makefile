@@ -9,7 +9,7 @@ RUN = .venv/bin/python -m
 
 export PYTHON
 
-.PHONY: reproduce test environment figures smoke verify lint lock clean
+.PHONY: reproduce test environment figures report smoke verify lint lock clean
 
 reproduce: environment
 	@$(RUN) privpost reproduce $(STUDY) --scale $(SCALE) --cores $(CORES)
@@ -22,6 +22,10 @@ environment:
 
 figures: environment
 	$(RUN) snakemake figures --cores $(CORES)
+
+# One HTML file with everything inside: scorecard, figures, tables, settings, ledgers. Opens from disk.
+report: environment
+	@$(RUN) snakemake report --cores $(CORES) --quiet all && echo "The report is build/report.html."
 
 smoke: environment
 	@$(RUN) privpost reproduce --scale smoke --cores $(CORES)

@@ -7,6 +7,7 @@ from snakemake_interface_executor_plugins.settings import ExecMode
 from privpost.pipeline import locks
 from privpost.pipeline.plan import PREPARED as PREPARED_FOLDER
 from privpost.pipeline.plan import Plan
+from privpost.report import build as overview
 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
@@ -42,3 +43,9 @@ TABLES = [
 ]
 FIGURES = [str(path) for study in STUDIES.values() for path in study.figure_paths()]
 PREPARED = [f"{PREPARED_FOLDER}/{name}.npz" for name in PLAN.datasets]
+# Scorecard, quoted numbers, README and report cover all studies.
+WHOLE = "studies" not in config
+SCORES = [str(path) for path in overview.score_files(PLAN.root)] if WHOLE else []
+OVERVIEW = [str(path) for path in overview.figure_files(PLAN.figure_root)] if WHOLE else []
+README = ["README.md"] if WHOLE and ROOT == "results" else []
+REPORT = [str(overview.report_file(PLAN.root))] if WHOLE else []

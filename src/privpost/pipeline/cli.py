@@ -216,6 +216,55 @@ def claims(argv: list[str]) -> int:
     return 0
 
 
+def _whole(name: str, help_text: str, argv: list[str]):
+    """Return the plan of all studies that a command of the report works on."""
+    from privpost.pipeline.plan import Plan
+
+    parser = argparse.ArgumentParser(prog=f"privpost {name}", description=help_text)
+    parser.add_argument("--scale", default="paper", help="paper (default) or smoke")
+    parser.add_argument("--root", help="where results are, when not the scale's own folder")
+    options = parser.parse_args(argv)
+    return Plan(options.scale, options.root)
+
+
+@command("scorecard", "score all claims from the tables, and collect the numbers that are quoted")
+def scorecard(argv: list[str]) -> int:
+    """Write the scorecard and the quoted numbers."""
+    from privpost.report import build
+
+    for path in build.write_scores(_whole("scorecard", "Score all claims from the tables.", argv)):
+        print(path)
+    return 0
+
+
+@command("overview", "draw the scorecard, the graph of the rebuild and the run times")
+def overview(argv: list[str]) -> int:
+    """Draw the figures that cover all studies."""
+    from privpost.report import build
+
+    for path in build.draw(_whole("overview", "Draw the figures that cover all studies.", argv)):
+        print(path)
+    return 0
+
+
+@command("readme", "render README.md from its template and the numbers")
+def readme(argv: list[str]) -> int:
+    """Render README.md."""
+    from privpost.report import readme as rendering
+
+    print(rendering.write(_whole("readme", "Render README.md from docs/templates/README.md.in.", argv)))
+    return 0
+
+
+@command("report", "write the report: one HTML file with everything inside")
+def report(argv: list[str]) -> int:
+    """Write the report."""
+    from privpost.report import page
+
+    print(page.write(_whole("report", "Write the report as one HTML file.", argv)))
+    return 0
+
+
 @command("reproduce", "rebuild everything, or the named studies, with Snakemake")
 def reproduce(argv: list[str]) -> int:
     """Rebuild studies from raw data to figures."""

@@ -77,10 +77,18 @@ def rebuild(options: argparse.Namespace) -> int:
     plan = Plan(options.scale, options.root, options.study or None)
     with locks.only_rebuild():
         _look_through(plan, options.behind)
-        _announce(plan, options.cores)
+        missing = _announce(plan, options.cores)
+        before = _shipped_scorecard()
         start = time.perf_counter()
         code, failures = _snakemake(_arguments(options))
-        _summarise(plan, code, failures, time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        _summarise(plan, code, failures, seconds)
+        _tell_claims(plan, before)
+        if not options.study:
+            _tell_report(plan, code)
+        whole = not options.study and missing == sum(map(len, plan.cells.values()))
+        if whole and not code and plan.root == Path("results"):
+            _record(plan, seconds, options.cores)
     return code
 
 
@@ -104,7 +112,8 @@ def _arguments(options: argparse.Namespace) -> list[str]:
     return ["--cores", str(options.cores), "--config", *config]
 
 
-def _announce(plan: Plan, cores: int) -> None:
+def _announce(plan: Plan, cores: int) -> int:
+    """Say what is to be done and how long it takes; returns the number of cells that are missing."""
     missing = [cell for cells in plan.cells.values() for cell in cells if not cell.path.exists()]
     total = sum(len(cells) for cells in plan.cells.values())
     known = {}
@@ -121,6 +130,7 @@ def _announce(plan: Plan, cores: int) -> None:
         f"About {_minutes(sum(seconds) / cores)} on {cores} cores; "
         f"data and results take up to {disk / 1e6 + 50:.0f} MB."
     )
+    return len(missing)
 
 
 def _minutes(seconds: float) -> str:
@@ -216,3 +226,53 @@ def _summarise(plan: Plan, code: int, failures: list[Failure], seconds: float) -
     else:
         first = next(iter(plan.studies.values())).config
         print(f"Tables are in {first['root']}/, figures in {first['figure_root']}/.")
+
+
+def _shipped_scorecard():
+    """Return the scorecard as it was before the run, or None."""
+    from privpost.report import scorecard
+
+    path = Path("results/scorecard.csv")
+    return scorecard.read(path) if path.is_file() else None
+
+
+def _tell_claims(plan: Plan, before) -> None:
+    """Print how many claims hold, and those whose verdict is not the shipped one."""
+    from privpost.report import scorecard
+
+    after = scorecard.table(scorecard.score(plan.studies.values()))
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in scorecard.counts(after).items() if count)
+    print(f"Claims: {counts or 'none scored'}.")
+    if plan.scale != "paper":
+        print(f"(Verdicts at scale {plan.scale} say that the code runs, not what the papers' experiments give.)")
+    elif before is not None:
+        changed = scorecard.changes(before, after)
+        print("Verdicts are those of the shipped scorecard." if not changed else "Verdicts that changed:")
+        for line in changed:
+            print(f"  {line}")
+
+
+def _tell_report(plan: Plan, code: int) -> None:
+    """Print where the report is; after a failure it is written from what there is."""
+    from privpost.report import build, page
+
+    path = build.report_file(plan.root)
+    if code:
+        try:
+            path = page.write(plan)
+        except FileNotFoundError as error:
+            print(f"No report: {error}")
+            return
+        print("The report is written from what there is:", end=" ")
+    else:
+        print("Report:", end=" ")
+    print(path.resolve().as_uri())
+
+
+def _record(plan: Plan, seconds: float, cores: int) -> None:
+    """Keep how long the whole rebuild took, and bring the README that quotes it up to date."""
+    from privpost.report import build, numbers, readme
+
+    numbers.record_run(plan.root / "timing", "reproduce", seconds=round(seconds), cores=cores)
+    build.write_scores(plan)
+    readme.write(plan)

@@ -6,7 +6,7 @@ import importlib
 import os
 from pathlib import Path
 
-from privpost.pipeline import grid, provenance, store
+from privpost.pipeline import grid, ledgers, provenance, store
 from privpost.pipeline.cells import read_or_recompute
 from privpost.pipeline.grid import Study
 
@@ -37,6 +37,7 @@ def tabulate(study: Study) -> list[Path]:
     )
     texts[study.timing_path()] = timings.to_csv(index=False, lineterminator="\n")
     texts[study.grid_path()] = grid.describe(study, cells)
+    texts[ledgers.path_of(study)] = ledgers.describe(study, results)
     # A job that outlived its run must not put back an older state.
     if _state(grid.load_study(study.name, study.config["scale"])) != before:
         raise RuntimeError(
