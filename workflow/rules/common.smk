@@ -2,6 +2,9 @@
 import os
 import sys
 
+from snakemake_interface_executor_plugins.settings import ExecMode
+
+from privpost.pipeline import locks
 from privpost.pipeline.plan import PREPARED as PREPARED_FOLDER
 from privpost.pipeline.plan import Plan
 from privpost.report import build as overview
@@ -18,6 +21,12 @@ envvars:
 
 
 ENVIRONMENT = "../../environment.yml"
+
+# A job of an executor parses this file too; only the Snakemake that was started by hand looks after the lock.
+if workflow.exec_mode == ExecMode.DEFAULT:
+    if locks.clear_left_over():
+        print("A former run was killed and left its lock; the lock is removed.", file=sys.stderr)
+    locks.hold_running()
 
 # --config scale=smoke, root=build/verify or studies=geumlek2017/logistic,... choose another rebuild.
 PLAN = Plan(

@@ -54,12 +54,13 @@ def sample(
 ) -> tuple[np.ndarray, EllipticalSliceInfo]:
     """Draw from a logistic posterior with independent chains, moved as one batch.
 
-    The posterior is written as N(w; m, P^-1) · L(w). The Gaussian is its Laplace approximation, moved from the mode to
-    about the mean, which leaves the residual L nearly constant. A sweep draws an independent v from that Gaussian and
-    a level u L(w) (Murray, Adams and MacKay 2010). Then, where L(v) lies above the level, w and v are swapped: an involution that leaves the Gaussian of the
-    pair and the set of pairs with both members above the level as they are, and yields an independent draw. Otherwise
-    the pair is turned by a shrinking angle to a new one that also has only its first member above the level. Each
-    piece keeps its set's uniform law, so the posterior is stationary whatever Gaussian is used; the ball is part of L.
+    The posterior is written as N(w; m, P^-1) · L(w). The Gaussian is its Laplace approximation, moved from the mode
+    to about the mean, which leaves the residual L nearly constant. A sweep draws an independent v from that
+    Gaussian and a level u L(w) (Murray, Adams and MacKay 2010). Then, where L(v) lies above the level, w and v are
+    swapped: an involution that leaves the Gaussian of the pair and the set of pairs with both members above the
+    level as they are, and yields an independent draw. Otherwise the pair is turned by a shrinking angle to a new
+    one that also has only its first member above the level. Each piece keeps its set's uniform law, so the
+    posterior is stationary whatever Gaussian is used; the ball is part of L.
 
     Args:
         posterior: the target.
