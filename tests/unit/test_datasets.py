@@ -97,7 +97,7 @@ def test_the_identity_holds_what_moves_numbers_and_nothing_else(name: str) -> No
     elsewhere = tuple(dataclasses.replace(file, urls=("https://example.org/x",)) for file in dataset.files)
     for neutral in ({"title": "x"}, {"licence": "x"}, {"citation": "x"}, {"origin": "x"}, {"files": elsewhere}):
         assert text(dataclasses.replace(dataset, **neutral)) == identity
-    other_sum = (dataclasses.replace(dataset.files[0], sha256="0" * 64), *dataset.files[1:])
+    other_sum = (File("x", 1, "0" * 64, ()), *dataset.files[1:])
     for change in ({"rev": dataset.rev + 1}, {"files": other_sum}, {"public": {"x": 1}}, {"settings": {"x": 1}}):
         assert text(dataclasses.replace(dataset, **change)) != identity
 
@@ -721,7 +721,7 @@ def test_whole_numbers_and_fractions_give_one_identity(tmp_path: Path) -> None:
         ({**GOOD, "license": "CC0"}, "unknown license"),
         ({**GOOD, "name": "other"}, "name = 'other': must be 'toy'"),
         ({**GOOD, "title": ""}, "title = '': must be a non-empty string"),
-        ({**GOOD, "access": "open"}, "access = 'open': must be public or bring-your-own"),
+        ({**GOOD, "access": "open"}, "access = 'open': must be public or bring-your-own or generated"),
         ({**GOOD, "stand_in": "no"}, "stand_in = 'no': must be true or false"),
         ({**GOOD, "rev": 0}, "rev = 0: must be an integer of 1 or more"),
         ({**GOOD, "rev": True}, "rev = True: must be an integer"),
@@ -738,6 +738,8 @@ def test_whole_numbers_and_fractions_give_one_identity(tmp_path: Path) -> None:
         (with_file(urls=["https:///a"]), "must be an http or https address"),
         (with_file(md5="0"), r"files\[0\]: unknown md5"),
         ({**GOOD, "access": "bring-your-own"}, "must be empty, as access is bring-your-own"),
+        ({**GOOD, "access": "generated"}, r"files = .*: must be empty, as access is generated"),
+        ({**GOOD, "folder": "../x"}, r"folder = '\.\./x': must be a plain folder name"),
         ({**GOOD, "public": {"bounds": {"x": [1, 0]}}}, r"public\.bounds\.x = \[1, 0\]: must be \[low, high\]"),
         ({**GOOD, "public": {"bounds": {"x": [0, float("inf")]}}}, r"must be \[low, high\]"),
         ({**GOOD, "public": {"bounds": {"x": [0, "1"]}}}, r"must be \[low, high\]"),
@@ -755,6 +757,25 @@ def test_a_wrong_declaration_is_refused(tmp_path: Path, entry: dict[str, Any], m
 def test_a_licensed_data_set_has_no_addresses(tmp_path: Path) -> None:
     entry = {**with_file(urls=[]), "access": "bring-your-own"}
     assert catalogue.load("toy", catalogue_of(tmp_path, entry)).files[0].urls == ()
+
+
+def test_data_sets_can_share_a_mirrored_file(tmp_path: Path) -> None:
+    content = b"1\n2\n"
+    entry = {**with_file(sha256=hashlib.sha256(content).hexdigest()), "folder": "shared_files"}
+    dataset = catalogue.load("toy", catalogue_of(tmp_path / "conf", entry))
+    (tmp_path / "mirror" / "shared_files").mkdir(parents=True)
+    (tmp_path / "mirror" / "shared_files" / "a.csv").write_bytes(content)
+    (path,) = fetch(dataset, raw=tmp_path / "raw", mirrors=[tmp_path / "mirror"])
+    assert path == tmp_path / "raw" / "toy" / "a.csv"
+    assert path.read_bytes() == content
+    plain = catalogue.load("toy", catalogue_of(tmp_path / "plain", {**entry, "folder": ""}))
+    assert json.dumps(plain.identity(), sort_keys=True) == json.dumps(dataset.identity(), sort_keys=True)
+    assert (dataset.mirror_folder, plain.mirror_folder) == ("shared_files", "toy")
+
+
+def test_a_generated_data_set_has_no_files(tmp_path: Path) -> None:
+    dataset = catalogue.load("toy", catalogue_of(tmp_path / "conf", {**GOOD, "access": "generated", "files": []}))
+    assert fetch(dataset, raw=tmp_path / "raw", mirrors=[]) == []
 
 
 def test_a_file_that_is_not_yaml_is_refused(tmp_path: Path) -> None:

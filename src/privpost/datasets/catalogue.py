@@ -15,12 +15,19 @@ from urllib.parse import urlsplit
 
 import yaml
 
-ACCESS = ("public", "bring-your-own")
+from privpost.datasets.files import checksum
+
+RAW = "data/raw"
+ABSENT = "absent"
+ACCESS = ("public", "bring-your-own", "generated")
 
 
 @dataclass(frozen=True)
 class File:
-    """One raw file: its size in bytes, its sha256 and the publishers' addresses in the order of trying."""
+    """One raw file: its size in bytes, its sha256 and the publishers' addresses in the order of trying.
+
+    A bring-your-own file declared without size and sha256 has those of the file in data/raw, or 0 and ABSENT.
+    """
 
     name: str
     bytes: int
@@ -34,7 +41,8 @@ class Dataset:
 
     ``public`` is knowledge that does not come from the records (``bounds``: column -> [low, high], ``levels``:
     column -> list in ASCII order); ``settings`` is anything else that changes numbers; ``rev`` is raised when the
-    loader's meaning changes.
+    loader's meaning changes. A ``generated`` data set has no files: its loader draws it from the settings. ``folder``
+    is where a mirror keeps the files (the name unless declared otherwise), so that data sets can share a raw file.
     """
 
     name: str
@@ -48,6 +56,11 @@ class Dataset:
     files: tuple[File, ...]
     public: dict[str, Any]
     settings: dict[str, Any]
+    folder: str = ""
+
+    @property
+    def mirror_folder(self) -> str:
+        return self.folder or self.name
 
     def identity(self) -> dict[str, Any]:
         """Return everything that can move a number, ready for sorted JSON: no addresses, titles or licences."""
@@ -99,6 +112,7 @@ def _checked(raw: Any, path: Path) -> Dataset:
             raise ValueError(f"{path}: {key} = {value!r}: must be {allowed}")
 
     demand(isinstance(raw, dict), "(whole file)", raw, "a mapping")
+    raw = {"folder": "", **raw}
     _same_keys(raw, [field.name for field in dataclasses.fields(Dataset)], str(path))
     demand(raw["name"] == path.stem, "name", raw["name"], f"{path.stem!r}, as the file is called")
     # The name becomes a module's and a folder's name.
@@ -106,25 +120,33 @@ def _checked(raw: Any, path: Path) -> Dataset:
     for key in ("title", "licence", "citation", "origin"):
         demand(isinstance(raw[key], str) and raw[key].strip() != "", key, raw[key], "a non-empty string")
     demand(raw["access"] in ACCESS, "access", raw["access"], " or ".join(ACCESS))
+    plain = isinstance(raw["folder"], str) and re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*|", raw["folder"]) is not None
+    demand(plain, "folder", raw["folder"], "a plain folder name")
     demand(isinstance(raw["stand_in"], bool), "stand_in", raw["stand_in"], "true or false")
     demand(type(raw["rev"]) is int and raw["rev"] >= 1, "rev", raw["rev"], "an integer of 1 or more")
     for key in ("public", "settings"):
         demand(isinstance(raw[key], dict), key, raw[key], "a mapping (possibly empty)")
-    demand(isinstance(raw["files"], list) and len(raw["files"]) > 0, "files", raw["files"], "a non-empty list")
+    if raw["access"] == "generated":
+        demand(raw["files"] == [], "files", raw["files"], "empty, as access is generated")
+    demand(isinstance(raw["files"], list), "files", raw["files"], "a list")
+    demand(bool(raw["files"]) or raw["access"] == "generated", "files", raw["files"], "a non-empty list")
 
     files = []
     for index, entry in enumerate(raw["files"]):
         where = f"files[{index}]"
         demand(isinstance(entry, dict), where, entry, "a mapping")
         _same_keys(entry, [field.name for field in dataclasses.fields(File)], f"{path}: {where}")
-        name, sha256, urls = entry["name"], entry["sha256"], entry["urls"]
+        name, urls = entry["name"], entry["urls"]
         plain = isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", name) is not None
         demand(plain, f"{where}.name", name, "a plain file name without folders")
         demand(name not in [file.name for file in files], f"{where}.name", name, "unique")
-        positive = type(entry["bytes"]) is int and entry["bytes"] > 0
-        demand(positive, f"{where}.bytes", entry["bytes"], "a positive integer")
-        hexadecimal = isinstance(sha256, str) and re.fullmatch(r"[0-9a-f]{64}", sha256) is not None
-        demand(hexadecimal, f"{where}.sha256", sha256, "64 lower-case hexadecimal digits, in quotes")
+        size, sha256 = entry["bytes"], entry["sha256"]
+        if size is None and sha256 is None and raw["access"] == "bring-your-own":
+            size, sha256 = _own_file(raw["name"], name)
+        else:
+            demand(type(size) is int and size > 0, f"{where}.bytes", size, "a positive integer")
+            hexadecimal = isinstance(sha256, str) and re.fullmatch(r"[0-9a-f]{64}", sha256) is not None
+            demand(hexadecimal, f"{where}.sha256", sha256, "64 lower-case hexadecimal digits, in quotes")
         demand(isinstance(urls, list), f"{where}.urls", urls, "a list (empty when bring-your-own)")
         for url in urls:
             web = isinstance(url, str) and urlsplit(url).scheme in ("http", "https") and urlsplit(url).netloc != ""
@@ -133,7 +155,7 @@ def _checked(raw: Any, path: Path) -> Dataset:
             demand(len(urls) > 0, f"{where}.urls", urls, "at least one address, as access is public")
         else:
             demand(len(urls) == 0, f"{where}.urls", urls, "empty, as access is bring-your-own")
-        files.append(File(name, entry["bytes"], sha256, tuple(urls)))
+        files.append(File(name, size, sha256, tuple(urls)))
 
     public = dict(raw["public"])
     if "bounds" in public:
@@ -150,6 +172,12 @@ def _checked(raw: Any, path: Path) -> Dataset:
             ordered = texts and levels == sorted(set(levels))
             demand(ordered, f"public.levels.{column}", levels, "two or more different strings in ASCII order")
     return Dataset(**{**raw, "files": tuple(files), "public": public})
+
+
+def _own_file(dataset: str, name: str) -> tuple[int, str]:
+    """Size and sha256 of a file that every user makes for himself, so that its content still is in each digest."""
+    path = Path(RAW) / dataset / name
+    return checksum(path) if path.is_file() else (0, ABSENT)
 
 
 def _same_keys(found: dict[str, Any], expected: list[str], where: str) -> None:

@@ -24,7 +24,7 @@ from privpost.datasets import catalogue
 from privpost.datasets.catalogue import Dataset, File
 from privpost.datasets.files import checksum, remove_stale, replacing
 
-RAW = "data/raw"
+RAW = catalogue.RAW
 MIRRORS = ("data/mirror", "../shared/data")
 MIRRORS_VARIABLE = "PRIVPOST_MIRRORS"
 
@@ -62,7 +62,8 @@ def fetch(
 ) -> list[Path]:
     """Return the paths ``<raw>/<dataset>/<file>`` of all files, verified by size and sha256; fetch what is missing.
 
-    Sources in order: the file itself; each mirror's ``<dataset>/<file>``, plain or with ``.gz``; each address of the
+    Sources in order: the file itself; each mirror's ``<folder>/<file>``, plain or with ``.gz`` (the folder is the
+    data set's name unless its declaration names another); each address of the
     catalogue, asked ``1 + retries`` times with pauses of ``backoff``, 2 ``backoff``, ... seconds after failures that
     may pass. ``timeout`` (seconds) limits each wait for the network. ``mirrors`` defaults to the folders in the
     environment variable PRIVPOST_MIRRORS (separated as PATH is), else to data/mirror and ../shared/data, relative to
@@ -81,7 +82,7 @@ def fetch(
         target = Path(raw) / dataset.name / file.name
         paths.append(target)
         try:
-            tried = _fetch_file(file, target, dataset.name, folders, timeout, retries, backoff)
+            tried = _fetch_file(file, target, dataset.mirror_folder, folders, timeout, retries, backoff)
         except OSError as error:
             # Sources report through _Unusable, so this is the raw folder itself: a full disk, a missing permission.
             place = error.filename or target
@@ -134,7 +135,7 @@ def _default_mirrors() -> list[Path]:
 def _fetch_file(
     file: File,
     target: Path,
-    dataset_name: str,
+    mirror_folder: str,
     mirrors: Sequence[Path],
     timeout: float,
     retries: int,
@@ -151,7 +152,7 @@ def _fetch_file(
         tried.append((str(target), outcome))
 
     for mirror in mirrors:
-        plain = mirror / dataset_name / file.name
+        plain = mirror / mirror_folder / file.name
         zipped = plain.with_name(plain.name + ".gz")
         for source, chunks in ((plain, _read(plain)), (zipped, _gunzip(_read(zipped)))):
             try:
@@ -356,11 +357,17 @@ def _complaint(
     dataset: Dataset, file: File, target: Path, mirrors: Sequence[Path], tried: Sequence[tuple[str, str]]
 ) -> str:
     lines = [f"{file.name} ({dataset.title}) could not be had"]
-    lines.append(f"  expected: {file.bytes} bytes, sha256 {file.sha256}")
+    if file.sha256 == catalogue.ABSENT:
+        lines.append(f"  expected: your own extract, as conf/dataset/{dataset.name}.yaml describes it")
+    else:
+        lines.append(f"  expected: {file.bytes} bytes, sha256 {file.sha256}")
     lines += [f"  tried:    {source}: {outcome}" for source, outcome in tried] or ["  tried:    nothing, no mirrors"]
     if dataset.access == "bring-your-own":
         lines.append(f"  licence:  {dataset.licence}; it is not downloaded, each user has to obtain it")
-    places = [str(target)] + [f"{mirror / dataset.name}{os.sep} (plain or as {file.name}.gz)" for mirror in mirrors[:1]]
+    places = [str(target)]
+    if file.sha256 != catalogue.ABSENT:
+        folders = [mirror / dataset.mirror_folder for mirror in mirrors[:1]]
+        places += [f"{folder}{os.sep} (plain or as {file.name}.gz)" for folder in folders]
     lines.append(f"  by hand:  get it from {dataset.origin} and put it at {' or into '.join(places)}; then run again")
     return "\n".join(lines)
 

@@ -1,0 +1,45 @@
+"""Iraq SIGACT (ESOC): incidents per governorate, month and type of attack."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from privpost.datasets import war_logs
+from privpost.datasets.catalogue import Dataset
+
+COLUMNS = {
+    "IED attack": "ied_attack",
+    "IED cleared": "ied_clear",
+    "direct fire": "df",
+    "indirect fire": "idf",
+    "suicide": "suicide",
+}
+
+
+def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
+    """Read the counts: `counts` (cells, 6) int64, `region` and `month` (cells,) int16.
+
+    The level `other` is the file's total less its named types. Raises ValueError naming file and line.
+    """
+    (path,) = paths.values()
+    levels = dataset.public["levels"]["attack_type"]
+    regions = {name: index for index, name in enumerate(dataset.settings["regions"])}
+    months = {name: index for index, name in enumerate(war_logs.months(dataset))}
+    table = np.zeros((len(regions), len(months), len(levels)), np.int64)
+    with path.open(encoding="ascii", newline="") as lines:
+        for number, row in enumerate(csv.DictReader(lines), start=2):
+            if row["governorate"] not in regions or row["year_month"] not in months:
+                continue
+            try:
+                named = {level: int(row[column]) for level, column in COLUMNS.items()}
+                rest = int(row["SIGACT"]) - sum(named.values())
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"{path} line {number}: a count is not a number") from error
+            if rest < 0 or min(named.values()) < 0:
+                raise ValueError(f"{path} line {number}: the types of attack exceed the total, or are negative")
+            counts = {**named, war_logs.OTHER: rest}
+            table[regions[row["governorate"]], months[row["year_month"]]] = [counts[level] for level in levels]
+    return war_logs.cells(table)
