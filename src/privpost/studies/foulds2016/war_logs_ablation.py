@@ -23,23 +23,29 @@ def critical_count(sizes, truncation: float) -> float:
 
 
 def tabulate(cells):
-    """Return the likelihoods per event of all changes, with the events per cell and level that each data set has."""
+    """Return the likelihoods of all changes, and Laplace less OPS, with the events per cell and level."""
     import pandas as pd
 
-    tables = []
+    likelihoods, differences = [], []
     for cell in cells:
         config = cell.config
         counts, sizes = select_fields(war_logs.load(config.dataset), config.fields)
-        table = summarise(config, cell.arrays)[0]
         changes = {"fields": config.fields, "prior": config.prior, "replication": config.replication}
-        for place, (name, value) in enumerate(changes.items(), start=2):
-            table.insert(place, name, value)
-        # Averaged over events: the count of the level that an event has, in a mean cell.
         mean = counts.mean(axis=0) * config.replication
-        table["events_per_cell_and_level"] = np.sum(mean**2) / np.sum(mean)
-        table["critical_count"] = critical_count(sizes, config.truncation[0])
-        tables.append(table)
-    return pd.concat(tables, ignore_index=True)
+        for tables, table in zip((likelihoods, differences), summarise(config, cell.arrays), strict=True):
+            if table.empty:
+                # Runs of one method alone have no differences.
+                continue
+            for place, (name, value) in enumerate(changes.items(), start=2):
+                table.insert(place, name, value)
+            # The number of events that share an event's level, in a mean cell, averaged over events.
+            table["events_per_cell_and_level"] = np.sum(mean**2) / np.sum(mean)
+            table["critical_count"] = critical_count(sizes, config.truncation[0])
+            tables.append(table.dropna(axis="columns", how="all"))
+    return {
+        "war_logs_ablation": pd.concat(likelihoods, ignore_index=True),
+        "war_logs_ablation_differences": pd.concat(differences, ignore_index=True),
+    }
 
 
 def _curve(table, dataset, method, variant=None, **changes):

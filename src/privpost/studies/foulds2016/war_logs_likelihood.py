@@ -262,11 +262,14 @@ def summarise(config, arrays):
     sizes = select_fields(logs, config.fields)[1]
     listed, events = rows(config), arrays["events"]
     n_splits = len(events)
+    plain = {row.model: index for index, row in enumerate(listed) if row.method == "non_private"}
     per_event = arrays["log_likelihood"] / events
     fixed = {"dataset": config.dataset, "stand_in": logs.stand_in}
     table = []
     for index, row in enumerate(listed):
         values = arrays["log_likelihood"][index]
+        # Which cells are held out moves all methods alike; the loss, paired over splits, is free of that.
+        loss = per_event[plain[row.model]] - per_event[index] if row.model in plain else np.full(n_splits, np.nan)
         table.append(
             {
                 **fixed,
@@ -275,6 +278,8 @@ def summarise(config, arrays):
                 "log_likelihood_sem": values.std(ddof=1) / math.sqrt(n_splits),
                 "per_event_mean": per_event[index].mean(),
                 "per_event_sem": per_event[index].std(ddof=1) / math.sqrt(n_splits),
+                "per_event_loss_mean": loss.mean(),
+                "per_event_loss_sem": loss.std(ddof=1) / math.sqrt(n_splits),
                 "n_splits": n_splits,
                 "clipped_share": arrays["clipped_share"][index],
                 **guarantee(config, row, sizes),

@@ -1,0 +1,60 @@
+"""Laplace less OPS on the war logs' HMM, with one change of the experiment at a time (ours)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privpost.figures import style
+from privpost.figures.foulds2016 import war_log_style as logs
+
+# Fields, copies of every event, variant of the Laplace mechanism.
+CURVES = (
+    ("all", 1, "paper", "#0072B2", "s", "as in the paper"),
+    ("all", 1, "corrected", "#0072B2", "D", "projected, not clipped"),
+    ("no_category", 1, "paper", "#009E73", "v", "without the category's levels"),
+    ("all", 10, "paper", "#CC79A7", "P", "every event ten times"),
+)
+
+
+def draw(tables):
+    """Return the figure: Laplace less OPS (M = 10) against ε (top) and against ε m Δ/(4D²) (bottom).
+
+    m is the number of events that share an event's level in a mean cell; at 1 both methods should blur a level's
+    share alike. Bars: one standard error of the paired difference over splits.
+    """
+    import matplotlib.pyplot as plt
+
+    table = tables["war_logs_ablation_differences"]
+    names = logs.datasets(table)
+    figure, panels = plt.subplots(
+        2, len(names), figsize=(style.TWO_COLUMNS if len(names) > 1 else 4.4, 4.6), sharey=True, squeeze=False
+    )
+    for column, name in zip(panels.T, names, strict=True):
+        for fields, replication, variant, color, marker, label in CURVES:
+            rows = logs.select(table, dataset=name, fields=fields, replication=replication, variant=variant)
+            rows = rows.sort_values("epsilon")
+            ratio = rows.epsilon * rows.events_per_cell_and_level / rows.critical_count
+            for axes, x in zip(column, (rows.epsilon, ratio), strict=True):
+                axes.errorbar(
+                    x,
+                    rows.laplace_minus_ops_mean,
+                    yerr=rows.laplace_minus_ops_sem,
+                    color=color,
+                    marker=marker,
+                    linestyle=":" if variant == "corrected" else "-",
+                    label=label,
+                )
+        column[0].set_title(logs.TITLES[name])
+        column[0].set_xlabel("Privacy budget ε (pure DP)")
+        column[1].set_xlabel("ε × events per cell and level, over 4D²/Δ")
+        column[1].axvline(1, color="#444444", linewidth=0.8)
+        for axes in column:
+            axes.set_xscale("log")
+            axes.axhline(0, color="#444444", linewidth=0.8)
+    for axes in panels[:, 0]:
+        axes.set_ylabel("Laplace less OPS,\nlog-likelihood per event [nats]")
+    lowest = float(np.floor(table.laplace_minus_ops_mean.min() * 2) / 2)
+    panels[0, 0].set_ylim(lowest, 0.5)
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    return figure
