@@ -33,6 +33,8 @@ def draw(tables):
             rows = logs.select(own, method=method, variant=variant)
             logs.draw_map(axes, rows, int(own.state.max()), f"{logs.TITLES[name]}: {label}")
     epsilon = logs.select(table, method="laplace").epsilon.iloc[0]
-    figure.supxlabel(f"Month. Laplace: ε = {epsilon:g} in all (pure DP, unconditional), clipped counts", fontsize=8)
+    for axes in panels[-1]:
+        axes.set_xlabel("Month")
+    figure.suptitle(f"Laplace HMM: ε = {epsilon:g} in all (pure DP, unconditional), clipped counts", fontsize=7)
     logs.state_legend(figure, int(table.state.max()))
     return figure

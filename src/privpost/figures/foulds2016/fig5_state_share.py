@@ -46,7 +46,9 @@ def draw(tables):
 
     line = Line2D([], [], color="black", linewidth=0.8, label="boundaries, non-private HMM")
     epsilon = logs.select(table, method="laplace").epsilon.iloc[0]
-    figure.supxlabel(f"Month. Laplace HMM, ε = {epsilon:g} in all (pure DP, unconditional), clipped counts", fontsize=8)
+    for axes in panels[-1]:
+        axes.set_xlabel("Month")
+    figure.suptitle(f"Laplace HMM: ε = {epsilon:g} in all (pure DP, unconditional), clipped counts", fontsize=7)
     logs.state_legend(figure, int(table.state.max()), [line])
     return figure
 

@@ -24,7 +24,7 @@ def draw(tables):
 
     table = tables["war_logs_likelihood"]
     names = logs.datasets(table)
-    width = style.TWO_COLUMNS if len(names) > 1 else style.ONE_COLUMN * 1.3
+    width = style.TWO_COLUMNS if len(names) > 1 else style.ONE_COLUMN * 1.5
     figure, panels = plt.subplots(2, len(names), figsize=(width, 4.6), sharex=True, sharey="col", squeeze=False)
     for column, name in zip(panels.T, names, strict=True):
         for axes, (model, label) in zip(column, MODELS.items(), strict=True):
@@ -33,7 +33,7 @@ def draw(tables):
             if axes in panels[:, 0]:
                 axes.set_ylabel(f"{label}: log-likelihood\nper event [nats]")
         column[0].set_title(logs.TITLES[name].replace(" (", "\n("))
-    figure.supxlabel("Privacy budget ε (pure DP, substitution of an event)", fontsize=8)
+        column[1].set_xlabel("Budget ε (pure DP)")
     handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
     ops = logs.select(table, model="hmm", method="ops")

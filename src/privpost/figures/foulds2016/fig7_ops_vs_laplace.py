@@ -38,8 +38,10 @@ def draw(tables):
             label = f"OPS, final sample, M = {truncation:g}\n{100 * differs:.0f} % of cells differ"
             logs.draw_map(axes, ops, n_states, label)
     ops = logs.select(table, method="ops")
-    figure.supxlabel(
-        f"Month. ε = {ops.epsilon.iloc[0]:g} (pure DP): Laplace unconditionally, OPS {logs.worst_case(ops)}", fontsize=8
+    for axes in panels[-1]:
+        axes.set_xlabel("Month")
+    figure.suptitle(
+        f"ε = {ops.epsilon.iloc[0]:g} (pure DP): Laplace unconditionally, OPS {logs.worst_case(ops)}", fontsize=7
     )
     logs.state_legend(figure, int(table.state.max()))
     return figure

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from privpost.figures import style
 from privpost.figures.foulds2016 import war_log_style as logs
 
@@ -17,10 +15,9 @@ CURVES = (
 
 
 def draw(tables):
-    """Return the figure: Laplace less OPS (M = 10) against ε (top) and against ε m Δ/(4D²) (bottom).
+    """Return the figure: Laplace less OPS (M = 10) against ε (top) and against ε times the events of a mean cell (bottom).
 
-    m is the number of events that share an event's level in a mean cell; at 1 both methods should blur a level's
-    share alike. Bars: one standard error of the paired difference over splits.
+    Bars: one standard error of the paired difference over splits.
     """
     import matplotlib.pyplot as plt
 
@@ -33,8 +30,7 @@ def draw(tables):
         for fields, replication, variant, color, marker, label in CURVES:
             rows = logs.select(table, dataset=name, fields=fields, replication=replication, variant=variant)
             rows = rows.sort_values("epsilon")
-            ratio = rows.epsilon * rows.events_per_cell_and_level / rows.critical_count
-            for axes, x in zip(column, (rows.epsilon, ratio), strict=True):
+            for axes, x in zip(column, (rows.epsilon, rows.epsilon * rows.events_per_cell), strict=True):
                 axes.errorbar(
                     x,
                     rows.laplace_minus_ops_mean,
@@ -46,15 +42,12 @@ def draw(tables):
                 )
         column[0].set_title(logs.TITLES[name])
         column[0].set_xlabel("Privacy budget ε (pure DP)")
-        column[1].set_xlabel("ε × events per cell and level, over 4D²/Δ")
-        column[1].axvline(1, color="#444444", linewidth=0.8)
+        column[1].set_xlabel("ε × events of a mean cell")
         for axes in column:
             axes.set_xscale("log")
             axes.axhline(0, color="#444444", linewidth=0.8)
     for axes in panels[:, 0]:
         axes.set_ylabel("Laplace less OPS,\nlog-likelihood per event [nats]")
-    lowest = float(np.floor(table.laplace_minus_ops_mean.min() * 2) / 2)
-    panels[0, 0].set_ylim(lowest, 0.5)
     handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels) if len(names) > 1 else 2)
     return figure
