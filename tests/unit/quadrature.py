@@ -7,15 +7,26 @@ converges geometrically in the step.
 import numpy as np
 from scipy.special import expit, softmax
 
+from privpost.models import BayesianNetwork
+
 
 def parameter_nodes(model):
     """Nodes θ (number, *theta_shape) and log-weights (number,) for integrals over the model's parameter space."""
+    if isinstance(model, BayesianNetwork):
+        # A product rule over [0, 1]^m, for densities without poles at the ends (α, β ≥ 1).
+        step = {2: 0.3, 3: 0.6}[model.theta_shape[0]]
+        axis = step * np.arange(-round(22 / step), round(22 / step) + 1)
+        z = np.stack([*map(np.ravel, np.meshgrid(*[axis] * model.theta_shape[0]))], axis=-1)
+        return expit(z), (np.log(step) - np.logaddexp(0, z) - np.logaddexp(0, -z)).sum(axis=-1)
     if model.theta_shape == () and model.support == (0.0, 1.0):
         z = np.arange(-200.0, 32.0, 0.02)
         return expit(z), np.log(0.02) - np.logaddexp(0, z) - np.logaddexp(0, -z)
     if model.theta_shape == () and model.support == (0.0, np.inf):
         z = np.arange(-60.0, 12.0, 0.01)
         return np.exp(z), np.log(0.01) + z
+    if model.theta_shape == () and model.support == (-np.inf, np.inf):
+        z = np.arange(-30.0, 30.0, 0.01)
+        return z, np.full(len(z), np.log(0.01))
     if model.support == (0.0, 1.0) and model.theta_shape == (2,):
         z = np.arange(-200.0, 200.0, 0.05)
         theta = np.stack([expit(z), expit(-z)], axis=-1)

@@ -114,7 +114,11 @@ def outputs_and_weights(mechanism):
         return parameter_nodes(mechanism.model)
     statistics = neighbouring_statistics(mechanism)[:, 0]
     rng = np.random.default_rng(3)
-    spread = mechanism.perturb(np.broadcast_to(statistics[0], (4000, statistics.shape[1])), rng).std(axis=0)
+    releases = mechanism.perturb(np.broadcast_to(statistics[0], (4000, statistics.shape[1])), rng)
+    if mechanism.notion == "pure" and releases.shape[-1] > 2:
+        # A largest ratio needs no integral, and a grid over many coordinates would be too long.
+        return releases, None
+    spread = releases.std(axis=0)
     centre = np.stack([mechanism.query(x) for x in data_sets(mechanism)[0]])
     # The mixture of order λ lies up to λ−1 sensitivities outside; half a standard deviation is a fine step for the
     # trapezoidal rule on a normal density (error exp(−8π²)).

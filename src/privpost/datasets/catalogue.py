@@ -15,12 +15,19 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from privpost.datasets.files import checksum
+
+RAW = "data/raw"
+ABSENT = "absent"
 ACCESS = ("public", "bring-your-own", "generated")
 
 
 @dataclass(frozen=True)
 class File:
-    """One raw file: its size in bytes, its sha256 and the publishers' addresses in the order of trying."""
+    """One raw file: its size in bytes, its sha256 and the publishers' addresses in the order of trying.
+
+    A bring-your-own file declared without size and sha256 has those of the file in data/raw, or 0 and ABSENT.
+    """
 
     name: str
     bytes: int
@@ -34,8 +41,8 @@ class Dataset:
 
     ``public`` is knowledge that does not come from the records (``bounds``: column -> [low, high], ``levels``:
     column -> list in ASCII order); ``settings`` is anything else that changes numbers; ``rev`` is raised when the
-    loader's meaning changes. A ``generated`` data set has no files: its loader draws it from the settings. ``folder`` is
-    where a mirror keeps the files (the name unless declared otherwise), so that data sets can share a raw file.
+    loader's meaning changes. A ``generated`` data set has no files: its loader draws it from the settings. ``folder``
+    is where a mirror keeps the files (the name unless declared otherwise), so that data sets can share a raw file.
     """
 
     name: str
@@ -129,14 +136,17 @@ def _checked(raw: Any, path: Path) -> Dataset:
         where = f"files[{index}]"
         demand(isinstance(entry, dict), where, entry, "a mapping")
         _same_keys(entry, [field.name for field in dataclasses.fields(File)], f"{path}: {where}")
-        name, sha256, urls = entry["name"], entry["sha256"], entry["urls"]
+        name, urls = entry["name"], entry["urls"]
         plain = isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", name) is not None
         demand(plain, f"{where}.name", name, "a plain file name without folders")
         demand(name not in [file.name for file in files], f"{where}.name", name, "unique")
-        positive = type(entry["bytes"]) is int and entry["bytes"] > 0
-        demand(positive, f"{where}.bytes", entry["bytes"], "a positive integer")
-        hexadecimal = isinstance(sha256, str) and re.fullmatch(r"[0-9a-f]{64}", sha256) is not None
-        demand(hexadecimal, f"{where}.sha256", sha256, "64 lower-case hexadecimal digits, in quotes")
+        size, sha256 = entry["bytes"], entry["sha256"]
+        if size is None and sha256 is None and raw["access"] == "bring-your-own":
+            size, sha256 = _own_file(raw["name"], name)
+        else:
+            demand(type(size) is int and size > 0, f"{where}.bytes", size, "a positive integer")
+            hexadecimal = isinstance(sha256, str) and re.fullmatch(r"[0-9a-f]{64}", sha256) is not None
+            demand(hexadecimal, f"{where}.sha256", sha256, "64 lower-case hexadecimal digits, in quotes")
         demand(isinstance(urls, list), f"{where}.urls", urls, "a list (empty when bring-your-own)")
         for url in urls:
             web = isinstance(url, str) and urlsplit(url).scheme in ("http", "https") and urlsplit(url).netloc != ""
@@ -145,7 +155,7 @@ def _checked(raw: Any, path: Path) -> Dataset:
             demand(len(urls) > 0, f"{where}.urls", urls, "at least one address, as access is public")
         else:
             demand(len(urls) == 0, f"{where}.urls", urls, "empty, as access is bring-your-own")
-        files.append(File(name, entry["bytes"], sha256, tuple(urls)))
+        files.append(File(name, size, sha256, tuple(urls)))
 
     public = dict(raw["public"])
     if "bounds" in public:
@@ -162,6 +172,12 @@ def _checked(raw: Any, path: Path) -> Dataset:
             ordered = texts and levels == sorted(set(levels))
             demand(ordered, f"public.levels.{column}", levels, "two or more different strings in ASCII order")
     return Dataset(**{**raw, "files": tuple(files), "public": public})
+
+
+def _own_file(dataset: str, name: str) -> tuple[int, str]:
+    """Size and sha256 of a file that every user makes for himself, so that its content still is in each digest."""
+    path = Path(RAW) / dataset / name
+    return checksum(path) if path.is_file() else (0, ABSENT)
 
 
 def _same_keys(found: dict[str, Any], expected: list[str], where: str) -> None:

@@ -24,7 +24,7 @@ from privpost.datasets import catalogue
 from privpost.datasets.catalogue import Dataset, File
 from privpost.datasets.files import checksum, remove_stale, replacing
 
-RAW = "data/raw"
+RAW = catalogue.RAW
 MIRRORS = ("data/mirror", "../shared/data")
 MIRRORS_VARIABLE = "PRIVPOST_MIRRORS"
 
@@ -357,11 +357,17 @@ def _complaint(
     dataset: Dataset, file: File, target: Path, mirrors: Sequence[Path], tried: Sequence[tuple[str, str]]
 ) -> str:
     lines = [f"{file.name} ({dataset.title}) could not be had"]
-    lines.append(f"  expected: {file.bytes} bytes, sha256 {file.sha256}")
+    if file.sha256 == catalogue.ABSENT:
+        lines.append(f"  expected: your own extract, as conf/dataset/{dataset.name}.yaml describes it")
+    else:
+        lines.append(f"  expected: {file.bytes} bytes, sha256 {file.sha256}")
     lines += [f"  tried:    {source}: {outcome}" for source, outcome in tried] or ["  tried:    nothing, no mirrors"]
     if dataset.access == "bring-your-own":
         lines.append(f"  licence:  {dataset.licence}; it is not downloaded, each user has to obtain it")
-    places = [str(target)] + [f"{mirror / dataset.mirror_folder}{os.sep} (plain or as {file.name}.gz)" for mirror in mirrors[:1]]
+    places = [str(target)]
+    if file.sha256 != catalogue.ABSENT:
+        folders = [mirror / dataset.mirror_folder for mirror in mirrors[:1]]
+        places += [f"{folder}{os.sep} (plain or as {file.name}.gz)" for folder in folders]
     lines.append(f"  by hand:  get it from {dataset.origin} and put it at {' or into '.join(places)}; then run again")
     return "\n".join(lines)
 

@@ -1,0 +1,39 @@
+"""1980 US census: mothers of two or more children and their husbands' incomes (Angrist and Evans 1998)."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+import numpy as np
+
+from privpost.datasets import census
+from privpost.datasets.catalogue import Dataset
+
+# The other columns are constant, or functions of these, where the income is known.
+COLUMNS = {
+    "twoa.agefstm": "mother_age_at_first_birth",
+    "twoa.agem": "mother_age",
+    "twoa.educm": "mother_education",
+    "twoa.hispm": "mother_hispanic",
+    "twoa.kidcount": "children",
+    "twoa.samesex": "first_two_same_sex",
+    "twoa.workedm": "mother_works",
+    "twoa.incomed": "income",
+}
+
+
+def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
+    """Read the packed CSV into float64 arrays of shape (334535,), the rows whose income is known.
+
+    Raises ValueError naming the file, and line or columns, that are at fault.
+    """
+    (path,) = paths.values()
+    try:
+        text = lzma.decompress(path.read_bytes()).decode("ascii")
+    except (lzma.LZMAError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: damaged ({error})") from error
+    arrays = census.rows(text.splitlines(), COLUMNS, str(path))
+    if len(arrays["income"]) != dataset.settings["rows"]:
+        raise ValueError(f"{path}: {len(arrays['income'])} rows with an income, expected {dataset.settings['rows']}")
+    return arrays

@@ -1,0 +1,21 @@
+"""US extract of IPUMS-International, made and licensed by the user (Zhang et al. 2016, figure 2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from privpost.datasets import census
+from privpost.datasets.catalogue import Dataset
+
+
+def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
+    """Read the CSV into float64 arrays of shape (n,), one per column of the declared bounds.
+
+    Raises ValueError naming the file and its missing columns, or the line that is at fault.
+    """
+    (path,) = paths.values()
+    columns = {name: name for name in dataset.public["bounds"]}
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        return census.rows(lines, columns, str(path))

@@ -1,0 +1,222 @@
+"""Laplace mechanism on the Fourier coefficients of a Bayesian network's contingency table."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from privpost.mechanisms.base import Mechanism, check_choice, check_positive, pure_epsilon
+from privpost.mechanisms.network_laplace import check_network
+from privpost.models.bayesian_network import BayesianNetwork
+from privpost.privacy.accounting import Cost
+
+VARIANTS = ("paper", "corrected")
+# The exact sensitivity needs a transform over {0,1}^|I|; larger networks have the bound 2(|N_I|−1).
+LARGEST_TRANSFORM = 18
+
+
+@functools.lru_cache(maxsize=64)
+def closure(model: BayesianNetwork) -> tuple[tuple[int, ...], ...]:
+    """N_I: every subset of a family {i} ∪ π_i, as sorted column numbers, smallest first (∅ comes first)."""
+    subsets = {
+        tuple(sorted(subset))
+        for family in model.families
+        for size in range(len(family) + 1)
+        for subset in itertools.combinations(family, size)
+    }
+    return tuple(sorted(subsets, key=lambda subset: (len(subset), subset)))
+
+
+def signed_sums(data, subsets) -> np.ndarray:
+    """Σ over records of (−1)^(number of ones in the subset), for data (..., n, |I|); shape (..., len(subsets)).
+
+    2^(|I|/2) times the Fourier coefficients ⟨f^γ, h⟩ of the contingency table h.
+    """
+    signs = 1 - 2 * np.asarray(data)
+    return np.stack([signs[..., list(subset)].prod(axis=-1).sum(axis=-1) for subset in subsets], axis=-1)
+
+
+@functools.lru_cache(maxsize=64)
+def transforms(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
+    """Matrices from counts to signed sums (|N_I|, 2m), and back (2m, |N_I|).
+
+    A coefficient is read off one family that contains its subset; a family's cell is 2^−|family| times the signed
+    sum of the coefficients of its subsets (theorem 2 of Zhang et al. 2016).
+    """
+    subsets = closure(model)
+    place = {subset: i for i, subset in enumerate(subsets)}
+    forward = np.zeros((len(subsets), 2 * int(model.offsets[-1])))
+    backward = np.zeros(forward.T.shape)
+    done = set()
+    for offset, family in zip(model.offsets, model.families, strict=False):
+        size = len(family)
+        # The statistics hold a configuration's ones before its zeros.
+        values = np.array(list(itertools.product((0, 1), repeat=size)))
+        values[:, -1] = 1 - values[:, -1]
+        cells = 2 * int(offset) + np.arange(2**size)
+        for chosen in itertools.chain.from_iterable(itertools.combinations(range(size), k) for k in range(size + 1)):
+            subset = tuple(sorted(family[position] for position in chosen))
+            signs = 1 - 2 * (values[:, list(chosen)].sum(axis=1) % 2)
+            backward[cells, place[subset]] = signs / 2**size
+            if subset not in done:
+                done.add(subset)
+                forward[place[subset], cells] = signs
+    return forward, backward
+
+
+@functools.lru_cache(maxsize=64)
+def largest_flips(model: BayesianNetwork) -> int:
+    """The most coefficients whose sign a substituted record can flip; |N_I| − 1 beyond 18 nodes, a bound.
+
+    Flipping the nodes D flips the coefficient of γ if |γ ∩ D| is odd: (|N_I| − Σ_γ (−1)^|γ∩D|) / 2 of them, the
+    sum being a Walsh-Hadamard transform of the indicator of N_I.
+    """
+    subsets = closure(model)
+    size = len(model.nodes)
+    if size > LARGEST_TRANSFORM:
+        return len(subsets) - 1
+    table = np.zeros(2**size, np.int32)
+    table[[sum(1 << node for node in subset) for subset in subsets]] = 1
+    for bit in range(size):
+        halves = table.reshape(-1, 2, 2**bit)
+        table = np.stack([halves[:, 0] + halves[:, 1], halves[:, 0] - halves[:, 1]], axis=1).ravel()
+    return int((len(subsets) - table.min()) // 2)
+
+
+@dataclass(frozen=True)
+class FourierMechanism(Mechanism):
+    """Noisy Fourier coefficients of the contingency table, from which consistent marginals are rebuilt.
+
+    Zhang et al. (2016), algorithm 2, after Barak et al. (2007): each coefficient ⟨f^γ, h⟩, γ ∈ N_I, gets
+    Lap(2|N_I| / (ε 2^(|I|/2))), and that of ∅ is then raised by 4t|N_I|²/(ε 2^(|I|/2)), which makes all cells
+    non-negative ("stealth") with high probability. Here everything is multiplied by 2^(|I|/2): a coefficient is a
+    signed sum over records, the noise has scale 2|N_I|/ε, and no table of 2^|I| cells exists.
+
+    The release is the noisy vector of signed sums (γ in the order of `closure`); the increment is public and part
+    of `counts`.
+
+    Attributes:
+        epsilon: ε > 0.
+        t: size t ≥ 0 of the increment.
+        variant: "paper"; or "corrected", which releases the constant coefficient of ∅ (the public n) without noise
+            and scales the noise by the exact sensitivity, twice the most signs that one record can flip.
+
+    Raises:
+        ValueError: a setting outside its range, or another model than BayesianNetwork.
+    """
+
+    epsilon: float
+    t: float = field(kw_only=True)
+    variant: str = field(default="corrected", kw_only=True)
+
+    method: ClassVar[str] = "fourier"
+    norm: ClassVar[str] = "l1"
+    notion: ClassVar[str] = "pure"
+    public_inputs: ClassVar[tuple[str, ...]] = ("n", "graph", "prior", "t")
+    releases: ClassVar[str] = "statistics"
+    calibrated: ClassVar[str] = "epsilon"
+
+    def __post_init__(self):
+        check_network(self.model)
+        super().__post_init__()
+        check_positive("epsilon", self.epsilon)
+        if not 0 <= self.t < np.inf:
+            raise ValueError(f"t is {self.t!r}; it must be >= 0 and finite")
+        check_choice("variant", self.variant, VARIANTS)
+
+    @classmethod
+    def calibrate(cls, model, n, budget, *, t, variant="corrected"):
+        """Noise for the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        return cls(model, n, pure_epsilon(budget, cls.method), t=t, variant=variant)
+
+    @property
+    def sensitivity(self):
+        """2|N_I| (the paper's bound), or twice the most signs that one record can flip."""
+        return 2.0 * (len(closure(self.model)) if self.variant == "paper" else largest_flips(self.model))
+
+    @property
+    def tight(self):
+        """Whether the sensitivity is exact: not the paper's bound, nor beyond 18 nodes."""
+        return self.variant == "corrected" and len(self.model.nodes) <= LARGEST_TRANSFORM
+
+    @property
+    def scale(self) -> float:
+        """Scale Δ/ε of the noise on a signed sum."""
+        return self.sensitivity / self.epsilon
+
+    @property
+    def increment(self) -> float:
+        """What the signed sum of ∅, the number of records, is raised by: 4t|N_I|²/ε."""
+        return 4 * self.t * len(closure(self.model)) ** 2 / self.epsilon
+
+    @property
+    def _noisy(self) -> slice:
+        return slice(0, None) if self.variant == "paper" else slice(1, None)
+
+    def _sums(self, statistics):
+        return np.asarray(statistics, float) @ transforms(self.model)[0].T
+
+    def query(self, data):
+        """The signed sums that get noise, straight from the records, shape (..., q)."""
+        return signed_sums(data, closure(self.model)[self._noisy]).astype(float)
+
+    def perturb(self, statistics, rng):
+        """Noisy signed sums (..., q) for the counts (..., 2m) of a data set; q is |N_I|, corrected one less."""
+        sums = self._sums(statistics)[..., self._noisy]
+        return sums + rng.laplace(0.0, self.scale, sums.shape)
+
+    def raw_counts(self, release) -> np.ndarray:
+        """Counts (..., 2m) rebuilt from a release (..., q) without the increment: consistent, perhaps negative."""
+        release = np.asarray(release, float)
+        if self.variant == "corrected":
+            release = np.concatenate([np.full((*release.shape[:-1], 1), float(self.n)), release], axis=-1)
+        return release @ transforms(self.model)[1].T
+
+    def counts(self, release) -> np.ndarray:
+        """Counts (..., 2m) that algorithm 2 publishes: consistent marginals, each cell raised by the increment."""
+        return self.raw_counts(release) + self.increment * transforms(self.model)[1][:, 0]
+
+    def stealthy(self, release) -> np.ndarray:
+        """Whether all published counts are non-negative, shape (...)."""
+        return np.all(self.counts(release) >= 0, axis=-1)
+
+    def smallest_t(self, release) -> np.ndarray:
+        """The smallest t at which the release would have been stealthy, shape (...)."""
+        unit = 4 * len(closure(self.model)) ** 2 / self.epsilon * transforms(self.model)[1][:, 0]
+        return np.maximum(np.max(-self.raw_counts(release) / unit, axis=-1), 0.0)
+
+    def project(self, release) -> np.ndarray:
+        """The published counts, negative ones set to 0, shape (..., 2m)."""
+        return np.maximum(self.counts(release), 0.0)
+
+    def posterior(self, release) -> np.ndarray:
+        """Parameters (..., 2m) of the privatised posterior."""
+        return self.model.posterior(self.project(release))
+
+    def posterior_sample(self, statistics, rng):
+        """One draw of θ from the privatised posterior of one release, per leading index."""
+        return self.model.sample(self.posterior(self.perturb(statistics, rng)), rng)
+
+    def cost(self):
+        """ε-DP."""
+        return Cost("pure", self.epsilon)
+
+    def log_density(self, release, statistics):
+        """Log-density of the noisy signed sums (..., q) given the counts (..., 2m)."""
+        distance = np.abs(np.asarray(release, float) - self._sums(statistics)[..., self._noisy])
+        return (-np.log(2 * self.scale) - distance / self.scale).sum(axis=-1)
+
+    @classmethod
+    def examples(cls):
+        """Two nodes, a collider and a chain of three."""
+        pair = BayesianNetwork({"a": [], "b": ["a"]})
+        return [
+            cls(pair, 3, 1.0, t=0.5, variant="paper"),
+            cls(pair, 3, 1.0, t=0.5),
+            cls(BayesianNetwork({"a": [], "b": [], "c": ["a", "b"]}), 2, 0.5, t=0.1),
+            cls(BayesianNetwork({"a": [], "b": ["a"], "c": ["b"]}, 2, 1), 2, 2.0, t=1.0, variant="paper"),
+        ]

@@ -1,0 +1,148 @@
+"""One draw from the trimmed posterior of a Bayesian network, in two readings of its privacy."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from privpost.mechanisms import truncated_beta
+from privpost.mechanisms.base import Mechanism, check_positive, pure_epsilon
+from privpost.mechanisms.network_laplace import check_network
+from privpost.models.bayesian_network import BayesianNetwork
+from privpost.privacy.accounting import Cost
+
+
+@dataclass(frozen=True)
+class TrimmedSampler(Mechanism):
+    """One exact draw from the posterior with every probability restricted to [ω, 1−ω] (Zhang et al. 2016).
+
+    On that set a factor of the likelihood changes by at most ln((1−ω)/ω), a record's likelihood by |I| times that,
+    and the posterior by twice as much, numerator and normaliser: 2|I| ln((1−ω)/ω)-DP for a substituted record.
+
+    Attributes:
+        epsilon: ε > 0 of the reading, which determines ω.
+
+    Raises:
+        ValueError: a setting outside its range, or another model than BayesianNetwork.
+    """
+
+    epsilon: float
+
+    norm: ClassVar[str] = "log-likelihood ratio"
+    notion: ClassVar[str] = "pure"
+    public_inputs: ClassVar[tuple[str, ...]] = ("graph", "prior")
+    releases: ClassVar[str] = "sample"
+    calibrated: ClassVar[str] = "epsilon"
+
+    def __post_init__(self):
+        check_network(self.model)
+        super().__post_init__()
+        check_positive("epsilon", self.epsilon)
+
+    @property
+    @abstractmethod
+    def log_ratio(self) -> float:
+        """ln((1−ω)/ω), the largest change of one factor of the likelihood."""
+
+    @property
+    def omega(self) -> float:
+        """ω in (0, ½): the trimmed posterior lives on [ω, 1−ω]."""
+        return float(1 / (1 + np.exp(self.log_ratio)))
+
+    @property
+    def sensitivity(self):
+        """|I| ln((1−ω)/ω), the largest change of a record's log-likelihood over θ."""
+        return len(self.model.nodes) * self.log_ratio
+
+    def query(self, data):
+        """Log-likelihood where all θ are equal, on a grid of [ω, 1−ω] with both ends, shape (101,)."""
+        grid = np.linspace(self.omega, 1 - self.omega, 101)
+        theta = np.repeat(grid[:, None], self.model.theta_shape[0], axis=1)
+        return self.model.log_likelihood(theta, self.model.sufficient_statistics(data))
+
+    def _untrimmed(self, statistics):
+        return self.model.pairs(self.model.posterior(statistics))
+
+    def perturb(self, statistics, rng):
+        """One exact draw of θ (..., m) per leading index."""
+        return truncated_beta.sample(self._untrimmed(statistics), self.omega, 1 - self.omega, rng)
+
+    def posterior_sample(self, statistics, rng):
+        """The release itself."""
+        return self.perturb(statistics, rng)
+
+    def cost(self):
+        """2|I| ln((1−ω)/ω)-DP for a substituted record."""
+        return Cost("pure", 2 * self.sensitivity)
+
+    def log_density(self, release, statistics):
+        """Log-density of the draw (..., m) given the counts (..., 2m)."""
+        terms = truncated_beta.log_density(release, self._untrimmed(statistics), self.omega, 1 - self.omega)
+        return terms.sum(axis=-1)
+
+
+@dataclass(frozen=True)
+class RecordSampler(TrimmedSampler):
+    """ω = 1/(1 + exp(ε/(2|I|))): ε-DP for a substituted record."""
+
+    method: ClassVar[str] = "sampler_record"
+
+    @classmethod
+    def calibrate(cls, model, n, budget):
+        """The widest interval whose cost is within the budget."""
+        return cls(model, n, pure_epsilon(budget, cls.method))
+
+    @property
+    def log_ratio(self):
+        """ε/(2|I|)."""
+        return self.epsilon / (2 * len(self.model.nodes))
+
+    @classmethod
+    def examples(cls):
+        """Two nodes, which have a parameter space that quadrature can cover."""
+        return [
+            cls(BayesianNetwork({"a": [], "b": []}, 1, 1), 3, 9.0),
+            cls(BayesianNetwork({"a": [], "b": []}, 2, 1), 2, 13.8),
+        ]
+
+
+@dataclass(frozen=True)
+class AttributeSampler(TrimmedSampler):
+    """ω = 1/(1 + exp(ε/2)): ε-DP only for a change of one attribute without children, |I|ε-DP for a whole record.
+
+    A node with c children enters 1 + c factors of the likelihood, so that its change costs up to (1 + c)ε.
+    """
+
+    method: ClassVar[str] = "sampler_attribute"
+
+    @classmethod
+    def calibrate(cls, model, n, budget):
+        """The widest interval whose cost for a substituted record is within the budget: ε = budget / |I|."""
+        check_network(model)
+        return cls(model, n, pure_epsilon(budget, cls.method) / len(model.nodes))
+
+    @property
+    def log_ratio(self):
+        """ε/2."""
+        return self.epsilon / 2
+
+    @classmethod
+    def examples(cls):
+        """Two nodes, which have a parameter space that quadrature can cover."""
+        return [
+            cls(BayesianNetwork({"a": [], "b": []}, 1, 1), 3, 4.5),
+            cls(BayesianNetwork({"a": [], "b": []}, 2, 1), 2, 6.9),
+        ]
+
+    def attribute_cost(self, node: str) -> float:
+        """ε for a change of one attribute of one record, (1 + number of children) times that of a leaf.
+
+        Raises:
+            ValueError: a node that the network does not have.
+        """
+        if node not in self.model.nodes:
+            raise ValueError(f"node is {node!r}; the nodes are {', '.join(self.model.nodes)}")
+        return (1 + sum(node in parents for _, parents in self.model.parents)) * self.epsilon

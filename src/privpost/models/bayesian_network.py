@@ -1,0 +1,238 @@
+"""Bayesian network of Bernoulli variables with beta priors."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import betaln, xlog1py, xlogy
+
+from privpost.models import graphs
+from privpost.models.base import ConjugateModel
+
+# Networks of at most this many nodes list all records.
+LARGEST_ALPHABET = 8
+# Exact marginals sum over all 2^|I| configurations.
+LARGEST_ENUMERATION = 16
+
+
+@dataclass(frozen=True)
+class BayesianNetwork(ConjugateModel):
+    """(x_i | parents = j) ~ Bernoulli(θ_ij), θ_ij ~ Beta(alpha, beta) independently (Zhang et al. 2016, example 1).
+
+    Records are rows of bits, one column per node in the order of `parents`. With m = Σ_i 2^|π_i| parameters θ
+    (nodes in order, then parent configurations with the first parent as the highest bit), statistics and
+    parameters have 2m entries: (Δα, Δβ) = (number of ones, number of zeros) of θ_1, of θ_2, ….
+
+    Attributes:
+        parents: the graph: (node, parents) pairs, or a map from node to parents.
+        alpha, beta: parameters of every prior.
+
+    Raises:
+        ValueError: a graph with a cycle, an unknown parent or a repeated node (naming the node), or a prior
+            parameter that is not positive and finite.
+    """
+
+    parents: graphs.Graph
+    alpha: float = 1.0
+    beta: float = 1.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "parents", graphs.checked(self.parents))
+        for name in ("alpha", "beta"):
+            value = getattr(self, name)
+            if not 0 < value < np.inf:
+                raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
+
+    @classmethod
+    def from_digraph(cls, digraph, alpha: float = 1.0, beta: float = 1.0) -> BayesianNetwork:
+        """The network on a networkx DiGraph; columns in the order of its nodes. Raises as the class."""
+        return cls(graphs.from_digraph(digraph), alpha, beta)
+
+    @classmethod
+    def from_yaml(cls, path, alpha: float = 1.0, beta: float = 1.0) -> BayesianNetwork:
+        """The network on a graph in YAML, `nodes: {node: [parents], …}`. Raises as the class."""
+        return cls(graphs.from_yaml(path), alpha, beta)
+
+    @functools.cached_property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of the nodes."""
+        return tuple(node for node, _ in self.parents)
+
+    @functools.cached_property
+    def families(self) -> tuple[tuple[int, ...], ...]:
+        """Per node the column numbers of its parents and, last, its own."""
+        column = {node: i for i, node in enumerate(self.nodes)}
+        return tuple((*(column[parent] for parent in parents), column[node]) for node, parents in self.parents)
+
+    @functools.cached_property
+    def offsets(self) -> np.ndarray:
+        """Index of each node's first θ, and the number m of all, shape (|I| + 1,)."""
+        return np.cumsum([0, *(2 ** (len(family) - 1) for family in self.families)])
+
+    @functools.cached_property
+    def owner(self) -> np.ndarray:
+        """The node that each θ belongs to, shape (m,)."""
+        return np.repeat(np.arange(len(self.nodes)), np.diff(self.offsets))
+
+    @property
+    def records(self):
+        """All rows of bits, shape (2^|I|, |I|); from 9 nodes on the rows of zeros and of ones.
+
+        Between these two every node's family is in another cell, so that the statistics differ most.
+        """
+        size = len(self.nodes)
+        if size > LARGEST_ALPHABET:
+            return np.stack([np.zeros(size, np.int64), np.ones(size, np.int64)])
+        return np.array(list(itertools.product((0, 1), repeat=size)))
+
+    @property
+    def prior(self):
+        """(α, β) of every θ, shape (2m,)."""
+        return np.tile([float(self.alpha), float(self.beta)], self.offsets[-1])
+
+    @property
+    def theta_shape(self):
+        """θ has m entries."""
+        return (int(self.offsets[-1]),)
+
+    @property
+    def support(self):
+        """[0, 1]."""
+        return 0.0, 1.0
+
+    def configurations(self, data) -> np.ndarray:
+        """Index of the θ that governs each node in each record, shape (..., n, |I|).
+
+        Raises:
+            ValueError: data of another number of columns.
+        """
+        data = np.asarray(data)
+        if data.shape[-1] != len(self.nodes):
+            raise ValueError(f"data has {data.shape[-1]} columns; the network has {len(self.nodes)} nodes")
+        index = np.empty(data.shape, np.int64)
+        for i, family in enumerate(self.families):
+            code = np.zeros(data.shape[:-1], np.int64)
+            for parent in family[:-1]:
+                code = 2 * code + data[..., parent].astype(np.int64)
+            index[..., i] = self.offsets[i] + code
+        return index
+
+    def sufficient_statistics(self, data):
+        """Counts (ones, zeros) of every θ in data of shape (..., n, |I|); shape (..., 2m).
+
+        Raises:
+            ValueError: a value other than 0 and 1, naming the node; data of another number of columns.
+        """
+        data = np.asarray(data)
+        index = self.configurations(data)
+        for i, node in enumerate(self.nodes):
+            if not np.all((data[..., i] == 0) | (data[..., i] == 1)):
+                raise ValueError(f"node {node!r}: data has values other than 0 and 1")
+        cells = 2 * int(self.offsets[-1])
+        leading = data.shape[:-2]
+        cell = (2 * index + 1 - data.astype(np.int64)).reshape(int(np.prod(leading)), -1)
+        cell += cells * np.arange(len(cell))[:, None]
+        return np.bincount(cell.ravel(), minlength=cells * len(cell)).reshape(*leading, cells).astype(float)
+
+    def posterior(self, statistics, prior=None):
+        """Prior parameters plus counts, shape (..., 2m)."""
+        return (self.prior if prior is None else np.asarray(prior, float)) + np.asarray(statistics, float)
+
+    @staticmethod
+    def pairs(parameters) -> np.ndarray:
+        """(α, β) per θ: shape (..., 2m) to (..., m, 2)."""
+        parameters = np.asarray(parameters, float)
+        return parameters.reshape(*parameters.shape[:-1], -1, 2)
+
+    def natural_parameters(self, parameters):
+        """η = (α, α+β) per θ, shape (..., 2m)."""
+        pairs = self.pairs(parameters)
+        return np.stack([pairs[..., 0], pairs.sum(axis=-1)], axis=-1).reshape(np.shape(parameters))
+
+    def log_partition(self, natural):
+        """C(η) = Σ ln B(η₁, η₂ − η₁), shape (...)."""
+        pairs = self.pairs(natural)
+        a, b = pairs[..., 0], pairs[..., 1] - pairs[..., 0]
+        valid = (a > 0) & (b > 0)
+        values = betaln(np.where(valid, a, 1.0), np.where(valid, b, 1.0)).sum(axis=-1)
+        return np.where(valid.all(axis=-1), values, np.inf)
+
+    def sample(self, parameters, rng, size=None):
+        """Draws θ, shape ([size,] ..., m)."""
+        pairs = self.pairs(parameters)
+        shape = None if size is None else (size, *pairs.shape[:-1])
+        return rng.beta(pairs[..., 0], pairs[..., 1], size=shape)
+
+    def sample_data(self, theta, n, rng):
+        """Draws n records per θ, parents before children; shape (..., n, |I|)."""
+        theta = np.asarray(theta, float)
+        uniform = rng.random((*theta.shape[:-1], n, len(self.nodes)))
+        data = np.zeros(uniform.shape, np.int64)
+        column = {node: i for i, node in enumerate(self.nodes)}
+        for node in graphs.topological_order(self.parents):
+            i = column[node]
+            code = np.zeros(uniform.shape[:-1], np.int64)
+            for parent in self.families[i][:-1]:
+                code = 2 * code + data[..., parent]
+            own = theta[..., self.offsets[i] : self.offsets[i + 1]]
+            data[..., i] = uniform[..., i] < np.take_along_axis(own, code, axis=-1)
+        return data
+
+    def mean(self, parameters):
+        """α / (α+β), shape (..., m)."""
+        pairs = self.pairs(parameters)
+        return pairs[..., 0] / pairs.sum(axis=-1)
+
+    def variance(self, parameters):
+        """αβ / ((α+β)² (α+β+1)), shape (..., m)."""
+        pairs = self.pairs(parameters)
+        total = pairs.sum(axis=-1)
+        return pairs.prod(axis=-1) / (total**2 * (total + 1))
+
+    def log_density(self, theta, parameters):
+        """Sum of the Beta(α, β) log-densities at θ (..., m); −inf outside [0, 1]^m."""
+        theta, pairs = np.asarray(theta, float), self.pairs(parameters)
+        a, b = pairs[..., 0], pairs[..., 1]
+        inside = (theta >= 0) & (theta <= 1)
+        safe = np.where(inside, theta, 0.5)
+        values = xlogy(a - 1, safe) + xlog1py(b - 1, -safe) - betaln(a, b)
+        return np.where(inside.all(axis=-1), values.sum(axis=-1), -np.inf)
+
+    def log_likelihood(self, theta, statistics):
+        """Σ ones · ln θ + zeros · ln(1−θ), shape (...)."""
+        theta, counts = np.asarray(theta, float), self.pairs(statistics)
+        return (xlogy(counts[..., 0], theta) + xlog1py(counts[..., 1], -theta)).sum(axis=-1)
+
+    def cell_probabilities(self, theta) -> np.ndarray:
+        """Probability of every cell of the statistics, P(parents = j, x_i = 1) and P(parents = j, x_i = 0).
+
+        Exact, by summing over all records; one record's expected statistics.
+
+        Args:
+            theta: shape (..., m).
+
+        Returns:
+            Shape (..., 2m).
+
+        Raises:
+            ValueError: a network of more than 16 nodes.
+        """
+        size = len(self.nodes)
+        if size > LARGEST_ENUMERATION:
+            raise ValueError(f"the network has {size} nodes; exact marginals need at most {LARGEST_ENUMERATION}")
+        theta = np.asarray(theta, float)
+        records = np.array(list(itertools.product((0, 1), repeat=size)))
+        index = self.configurations(records)
+        joint = np.ones((*theta.shape[:-1], len(records)))
+        for i in range(size):
+            chance = theta[..., index[:, i]]
+            joint *= np.where(records[:, i] == 1, chance, 1 - chance)
+        return joint @ self.sufficient_statistics(records[:, None, :])
+
+    @classmethod
+    def examples(cls):
+        """Two nodes with and without an edge."""
+        return [cls({"a": [], "b": []}, 1, 1), cls({"a": [], "b": ["a"]}, 2, 1)]

@@ -1,0 +1,148 @@
+"""Directed acyclic graphs of named nodes: from plain YAML, a networkx DiGraph, a formula, or a family's name.
+
+A graph is a tuple of (node, parents) pairs in the order of a record's columns.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+Graph = tuple[tuple[str, tuple[str, ...]], ...]
+
+FOLDER = Path("conf/network")
+# A formula lists each node with its parents: [a][b|a][c|a:b].
+_FORMULA = re.compile(r"(\[[^\[\]|:]+(\|[^\[\]|:]+(:[^\[\]|:]+)*)?\])+")
+
+
+def checked(nodes: Mapping[str, Iterable[str]] | Iterable[tuple[str, Iterable[str]]]) -> Graph:
+    """Return a graph from a map (or pairs) of nodes to their parents.
+
+    Raises ValueError, naming the node, for a node given twice, an unknown or repeated parent, or a cycle; and for a
+    graph without nodes.
+    """
+    pairs = list(nodes.items()) if isinstance(nodes, Mapping) else list(nodes)
+    graph = []
+    for node, parents in pairs:
+        if isinstance(parents, str) or not isinstance(parents, Iterable):
+            raise ValueError(f"node {node!r}: parents is {parents!r}; it must be a list of nodes")
+        graph.append((str(node), tuple(str(parent) for parent in parents)))
+    if not graph:
+        raise ValueError("nodes is empty; a network needs at least one node")
+    names = [node for node, _ in graph]
+    for node, parents in graph:
+        if names.count(node) > 1:
+            raise ValueError(f"node {node!r} is given twice")
+        for parent in parents:
+            if parent not in names:
+                raise ValueError(f"node {node!r}: unknown parent {parent!r}; the nodes are {', '.join(names)}")
+            if parents.count(parent) > 1:
+                raise ValueError(f"node {node!r}: parent {parent!r} is given twice")
+    topological_order(graph)
+    return tuple(graph)
+
+
+def topological_order(graph: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
+    """Return the nodes, parents before children; raises ValueError naming the nodes of a cycle."""
+    try:
+        return list(TopologicalSorter(dict(graph)).static_order())
+    except CycleError as error:
+        raise ValueError(f"node {error.args[1][0]!r} is in a cycle: {' -> '.join(error.args[1])}") from error
+
+
+def from_digraph(digraph) -> Graph:
+    """Return the graph of a networkx DiGraph, whose edges run from parent to child; errors as `checked`."""
+    return checked([(node, list(digraph.predecessors(node))) for node in digraph.nodes])
+
+
+def from_yaml(path: str | os.PathLike[str]) -> Graph:
+    """Return the graph of a YAML file `nodes: {node: [parents], ...}`.
+
+    Raises ValueError naming the file, and the node where one is at fault.
+    """
+    import yaml
+
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ValueError(f"network {os.fspath(path)!r}: there is no such file") from error
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path}: not valid YAML: {error}") from error
+    if not isinstance(content, dict) or set(content) != {"nodes"} or not isinstance(content["nodes"], dict):
+        raise ValueError(f"{path}: it must hold one key, nodes: a map from each node to the list of its parents")
+    try:
+        return checked(content["nodes"])
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def formula(graph: Graph) -> str:
+    """Return the graph as one line, each node with its parents: [a][b|a][c|a:b]."""
+    return "".join(f"[{node}|{':'.join(parents)}]" if parents else f"[{node}]" for node, parents in graph)
+
+
+def from_formula(text: str) -> Graph:
+    """Return the graph that `formula` wrote; errors as `checked`, or ValueError for text that is none."""
+    if not _FORMULA.fullmatch(text):
+        raise ValueError(f"network {text!r} is not a formula such as [a][b|a][c|a:b]")
+    pairs = []
+    for entry in text[1:-1].split("]["):
+        node, _, parents = entry.partition("|")
+        pairs.append((node, parents.split(":") if parents else []))
+    return checked(pairs)
+
+
+def chain(length: int) -> Graph:
+    """x1 → x2 → … with `length` nodes."""
+    return banded(length, 1)
+
+
+def banded(length: int, in_degree: int) -> Graph:
+    """`length` nodes in a row, each a child of the `in_degree` nodes before it."""
+    return checked([(f"x{i}", [f"x{j}" for j in range(max(0, i - in_degree), i)]) for i in range(length)])
+
+
+def naive_bayes(attributes: int) -> Graph:
+    """A class y with `attributes` children x1, x2, …."""
+    return checked([("y", []), *((f"x{i}", ["y"]) for i in range(1, attributes + 1))])
+
+
+def collider(parents: int) -> Graph:
+    """One child y of `parents` independent nodes x1, x2, …."""
+    causes = [f"x{i}" for i in range(1, parents + 1)]
+    return checked([*((cause, []) for cause in causes), ("y", causes)])
+
+
+FAMILIES = {"chain": chain, "banded": banded, "naive_bayes": naive_bayes, "collider": collider}
+
+
+def named(text: str) -> tuple[str, Graph]:
+    """Return the name and the graph that a short text stands for.
+
+    The text is a family with its sizes (`chain(20)`, `banded(8,3)`, `naive_bayes(16)`, `collider(4)`), the stem of a
+    file in conf/network, the path of a YAML file, or a name and a formula (`pair [a][b|a]`). Raises ValueError saying
+    what is known, or what is wrong with the graph.
+    """
+    text = text.strip()
+    name, _, rest = text.partition(" ")
+    if rest:
+        return name, from_formula(rest)
+    family = re.fullmatch(r"(\w+)\((\d+(?:,\d+)*)\)", text)
+    if family and family[1] in FAMILIES:
+        sizes = [int(size) for size in family[2].split(",")]
+        try:
+            return text, FAMILIES[family[1]](*sizes)
+        except TypeError as error:
+            raise ValueError(f"network {text!r}: {family[1]} takes another number of sizes") from error
+    if text.endswith((".yaml", ".yml")):
+        return Path(text).stem, from_yaml(text)
+    known = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+    if text in known:
+        return text, from_yaml(FOLDER / f"{text}.yaml")
+    raise ValueError(
+        f"network {text!r} is unknown; known are {', '.join(known)}, the families "
+        f"{', '.join(f'{name}(size)' for name in FAMILIES)}, and the path of a YAML file"
+    )

@@ -1,0 +1,121 @@
+"""Exact draws from a multivariate normal distribution truncated to a ball around the origin."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import log_ndtr, ndtri_exp
+
+# Proposals per round, and the most rounds: the acceptance of the proposals below is a few percent at worst.
+BATCH = 256
+ROUNDS = 10_000
+
+
+class Draws(NamedTuple):
+    """Draws (size, d), and the share of proposals that were accepted."""
+
+    draws: np.ndarray
+    acceptance: float
+
+
+def sample(mean, precision, radius: float, size: int, rng: np.random.Generator) -> Draws:
+    """Draws from N(mean, precision⁻¹) conditioned on ‖w‖ ≤ radius, exact whatever the mass of the ball.
+
+    "Tilted": the untruncated normal proposes, times exp(−λ‖w‖²/2) where its draws would mostly fall outside
+    (E‖w‖² > radius²), and w is accepted with probability exp(λ(‖w‖² − radius²)/2).
+
+    "Tangent", for a mean outside: let m be the most likely point of the ball, (P + λ)m = Pμ, ‖m‖ = radius. In the
+    ball the density is ∝ exp(−½(w−m)ᵀP(w−m) − λRe), e = R − wᵀm/R the depth below the tangent plane at m, and
+    Re ≥ ‖w−m‖²/2. So N(m, (P + (1−θ)λ)⁻¹) with weight exp(−θλRe) on the half-space e ≥ 0 proposes (a truncated
+    normal along e, a normal given e), accepted with probability exp(−(1−θ)λ(Re − ‖w−m‖²/2)). θ = 2/(d+1) keeps the
+    acceptance bounded below however far away the mean is. The kind that accepts more of a first batch is used.
+
+    Args:
+        mean: μ, shape (d,).
+        precision: P, symmetric and positive definite, shape (d, d).
+        radius: R > 0.
+        size: number of independent draws.
+        rng: source of randomness.
+
+    Raises:
+        ValueError: a radius that is not positive, a size below 1, or a precision that is not positive definite.
+    """
+    mean, precision = np.asarray(mean, float), np.asarray(precision, float)
+    if not radius > 0:
+        raise ValueError(f"radius is {radius!r}; it must be > 0")
+    if size < 1:
+        raise ValueError(f"size is {size!r}; it must be >= 1")
+    values, vectors = np.linalg.eigh(precision)
+    if not values[0] > 0:
+        raise ValueError(f"precision has the eigenvalue {values[0]:g}; it must be positive definite")
+    centre = vectors.T @ mean
+    # In the basis of the eigenvectors the precision is diagonal and the ball the same.
+    propose = _tilted(centre, values, radius)
+    if centre @ centre > radius**2:
+        candidates = (propose, _tangent(centre, values, radius))
+        first = [np.exp(_log_acceptance(candidate, radius, rng)[1]).mean() for candidate in candidates]
+        propose = candidates[int(np.argmax(first))]
+    kept, proposed, accepted = [], 0, 0
+    for _ in range(ROUNDS):
+        draws, log_acceptance = _log_acceptance(propose, radius, rng)
+        accept = np.log(rng.random(len(draws))) < log_acceptance
+        kept.append(draws[accept])
+        proposed, accepted = proposed + len(draws), accepted + int(accept.sum())
+        if accepted >= size:
+            return Draws(np.concatenate(kept)[:size] @ vectors.T, accepted / proposed)
+    raise RuntimeError(f"only {accepted} of {proposed} proposals were accepted")
+
+
+def _log_acceptance(propose, radius, rng):
+    draws, log_acceptance = propose(rng)
+    return draws, np.where((draws**2).sum(axis=-1) <= radius**2, log_acceptance, -np.inf)
+
+
+def _root(function, high: float) -> float:
+    """The λ ≥ 0 at which a decreasing function vanishes, by bisection after doubling an upper end."""
+    while function(high) > 0:
+        high *= 2
+    low = 0.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if function(middle) > 0 else (low, middle)
+    return high
+
+
+def _tilted(centre, values, radius):
+    def excess(tilt):
+        return ((values * centre / (values + tilt)) ** 2 + 1 / (values + tilt)).sum() - radius**2
+
+    tilt = 0.0 if excess(0.0) <= 0 else _root(excess, values[0])
+    location, sd = values * centre / (values + tilt), 1 / np.sqrt(values + tilt)
+
+    def propose(rng):
+        draws = location + sd * rng.standard_normal((BATCH, centre.size))
+        return draws, tilt / 2 * ((draws**2).sum(axis=-1) - radius**2)
+
+    return propose
+
+
+def _tangent(centre, values, radius):
+    tilt = _root(lambda tilt: ((values * centre / (values + tilt)) ** 2).sum() - radius**2, values[0])
+    mode = values * centre / (values + tilt)
+    normal = mode / np.linalg.norm(mode)
+    share = 2 / (centre.size + 1) if centre.size > 1 else 1.0
+    variance = 1 / (values + (1 - share) * tilt)
+    # e = −normal·(w − m) is normal with this standard deviation; the weight exp(−rate e) moves its mean to −rate sd².
+    sd = np.sqrt((normal**2 * variance).sum())
+    rate = share * tilt * radius
+    shift = rate * sd
+    direction = -variance * normal / sd**2
+
+    def propose(rng):
+        # Standard normal beyond `shift`, by the inverse of its upper tail in logarithms.
+        depth = -sd * ndtri_exp(log_ndtr(-shift) + np.log(rng.random(BATCH))) - sd * shift
+        noise = np.sqrt(variance) * rng.standard_normal((BATCH, centre.size))
+        # Given e: the free draw is moved along its regression on e.
+        step = noise + np.outer(depth + noise @ normal, direction)
+        draws = mode + step
+        return draws, -(1 - share) * tilt * (radius * depth - (step**2).sum(axis=-1) / 2)
+
+    return propose
