@@ -150,7 +150,7 @@ def test_other_data_sets_and_impossible_shares_are_refused(tmp_path: Path) -> No
     assert (months[0], months[-1], len(months)) == ("2004-01", "2009-12", 72)
     states = [{**state, "civilian": {"wounded": 0.1}} for state in dataset.settings["states"]]
     wrong = dataclasses.replace(dataset, settings={**dataset.settings, "states": states})
-    with pytest.raises(ValueError, match="civilian = .*: must be shares of its levels"):
+    with pytest.raises(ValueError, match=r"civilian = .*: must be shares of its levels"):
         wrong.loader().parse({}, wrong)
     swapped = {**dataset.settings, "first_month": "2010-01"}
     with pytest.raises(ValueError, match="last_month is before first_month"):

@@ -116,7 +116,8 @@ def transition_counts(states, layout: Layout, n_states: int) -> np.ndarray:
 def site_prior(states, transitions, sites, layout: Layout, a: float) -> np.ndarray:
     """p(z_t | all other states), transitions integrated out, at a chosen set of cells of each chain.
 
-        p(z_t = k) ∝ (n_{z_{t−1},k} + a) (n_{k,z_{t+1}} + 1[z_{t−1} = k = z_{t+1}] + a) / (n_{k,·} + 1[z_{t−1} = k] + Ka)
+        p(z_t = k) ∝ (n_{z_{t−1},k} + a) (n_{k,z_{t+1}} + 1[z_{t−1} = k = z_{t+1}] + a)
+                     / (n_{k,·} + 1[z_{t−1} = k] + K a)
 
     with n without the moves into and out of t; at the right end without the second factor and the denominator, at the
     left end without the first factor and the indicators.
@@ -257,7 +258,7 @@ class _Sweep:
         w, second, cumulative = np.empty(shape), np.empty(shape), np.empty(shape)
         index = np.empty(shape, np.intp)
         below = np.empty(shape, bool)
-        before = after = None
+        before = at_before = after = None
         # Positions of a chain's current state in arrays over (K, chains).
         places = states * n_chains + chain
         for t in range(len(first)):
@@ -275,7 +276,7 @@ class _Sweep:
                 np.add(before * row + chain, offset, out=index)
                 np.take(moves, index, out=w, mode="clip")
                 if not last[t]:
-                    # `left` still counts the move into t for the old z_{t−1}: that is the indicator.
+                    # `left` counts z_{t−1}'s move already, wherever it goes: that is its indicator.
                     second.reshape(-1)[at_before] += before == after
                     w *= second
                     w /= left

@@ -11,7 +11,7 @@ FIELDS = {"attack_type": "Type of attack", "type": "Type", "category": "Category
 
 
 def draw(tables, names):
-    """Return the figure of the data sets `names`: bars are the Laplace HMM's posterior means, ticks the non-private ones.
+    """Return the figure of some data sets: bars are the Laplace HMM's posterior means, ticks the non-private ones.
 
     Fields with many levels show the most probable ones of the Laplace HMM and the sum of the others. The three fields
     of casualties share a panel. Probabilities of one release; their error is the noise that the ticks make visible.
@@ -28,10 +28,10 @@ def draw(tables, names):
         return figure
     per_row = 3 if len(panels) > 4 else 2
     n_rows = -(-len(panels) // per_row)
-    figure, grid = plt.subplots(n_rows, per_row, figsize=(style.TWO_COLUMNS, 0.4 + 2.5 * n_rows), squeeze=False)
+    figure, grid = plt.subplots(n_rows, per_row, figsize=(style.TWO_COLUMNS, 0.4 + 2.6 * n_rows), squeeze=False)
     for axes, (name, (field, label)) in zip(grid.ravel(), panels, strict=False):
         rows = logs.select(table, dataset=name)
-        _bars(axes, _levels(rows, field), f"{logs.TITLES[name]}: {label}")
+        _bars(axes, _levels(rows, field), f"{logs.TITLES[name]}\n{label}")
     for axes in grid.ravel()[len(panels) :]:
         axes.set_axis_off()
     for axes in grid[-1]:
@@ -42,7 +42,8 @@ def draw(tables, names):
     logs.state_legend(figure, int(logs.select(table, dataset=names[0]).state.max()), [tick])
     laplace = logs.select(table, method="laplace", variant="paper")
     figure.suptitle(
-        f"Laplace HMM, ε = {laplace.epsilon.iloc[0]:g} in all (pure DP, unconditional); clipped counts (paper)", fontsize=7
+        f"Laplace HMM, ε = {laplace.epsilon.iloc[0]:g} in all (pure DP, unconditional); clipped counts (paper)",
+        fontsize=7,
     )
     return figure
 

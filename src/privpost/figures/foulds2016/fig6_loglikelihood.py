@@ -39,8 +39,9 @@ def draw(tables):
     ops = logs.select(table, model="hmm", method="ops")
     factor = (ops.worst_case_epsilon / ops.epsilon).max()
     figure.suptitle(
-        f"OPS on the HMM holds ε only if its chain has converged (else {factor:g} ε; largest R-hat {ops.rhat_max.max():.1f})."
-        "\nAll other releases hold it unconditionally. Empty cells were left out by looking at the data.",
+        f"OPS on the HMM holds ε only if its chain has converged (else {factor:g} ε; "
+        f"largest R-hat {ops.rhat_max.max():.1f}).\n"
+        "All other releases hold it unconditionally. Empty cells were left out by looking at the data.",
         fontsize=7,
     )
     return figure

@@ -15,7 +15,7 @@ CURVES = (
 
 
 def draw(tables):
-    """Return the figure: Laplace less OPS (M = 10) against ε (top) and against ε times the events of a mean cell (bottom).
+    """Return the figure: Laplace less OPS (M = 10) against ε (top), and against ε times the events of a mean cell.
 
     Bars: one standard error of the paired difference over splits.
     """

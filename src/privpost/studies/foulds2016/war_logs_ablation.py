@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from privpost.datasets import war_logs
 from privpost.evaluation.claims import Claim, from_checks
 from privpost.mechanisms import count_tables
@@ -106,13 +104,14 @@ def claims(tables) -> list[Claim]:
         checks[f"Laplace gains on OPS as epsilon grows ({dataset})"] = bool(growing[-1] > growing[0])
     return [
         from_checks(
-            "F8 why",
+            "F8-why",
             "ours",
             "OPS leads at small epsilon because noise on every cell's counts has a variance of order 1/epsilon^2 and "
             "tempering one of order 1/epsilon; events per cell and level decide, the prior's temperature does not.",
-            "held-out log-likelihood per event: prior's temperature, and spare states, move it by less than 0.1; Laplace minus OPS grows "
-            "from the smallest to the largest epsilon, and at the smallest with ten times the events or fewer levels; ten times "
-            "the events at epsilon and the data at ten epsilon give the same lead within 0.1",
+            "held-out log-likelihood per event: the prior's temperature, and spare states, move it by less than 0.1; "
+            "Laplace minus OPS grows from the smallest to the largest epsilon, and at the smallest with ten times the "
+            "events or fewer levels; ten times the events at epsilon and the data at ten epsilon give the same lead "
+            "within 0.1",
             checks,
             evidence,
             variant="paper, corrected",

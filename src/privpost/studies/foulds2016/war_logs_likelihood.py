@@ -216,7 +216,7 @@ def _hidden_markov(config, data, listed, streams, block):
 
 
 def _traces(config, data, groups, prior, split, sites) -> dict[str, np.ndarray]:
-    """Quantities (kept iterations, chains) that don't depend on the labels: held-out likelihood, spread of the states."""
+    """Quantities (kept iterations, chains) that no relabelling moves: held-out likelihood, spread of the states."""
     kept = config.iterations - config.burn_in
     n_chains = len(split)
     test = data.test_counts[split].transpose(0, 2, 1)
@@ -359,7 +359,7 @@ def _naive_bayes_claim(dataset, stand_in, paper, corrected) -> Claim:
         for row in paper.itertuples()
     }
     return from_checks(
-        f"F7 {dataset}",
+        f"F7-{dataset}",
         "section 5, figure 6",
         f"{title(dataset)}: with naive Bayes the Laplace mechanism is ahead of OPS at every epsilon.",
         f"held-out log-likelihood per event, paired over splits: Laplace minus OPS above {THRESHOLD:g} standard errors "
@@ -382,7 +382,7 @@ def _dense(dataset, stand_in, paper, corrected) -> Claim:
             gaps.argmax() == 0 and gaps[0] > 0
         )
     return from_checks(
-        f"F8 {dataset}",
+        f"F8-{dataset}",
         "section 5, figure 6",
         f"{title(dataset)}: where cells hold many events, the HMM's Laplace release is ahead of OPS, most at small "
         "epsilon.",
@@ -401,7 +401,7 @@ def _sparse(dataset, stand_in, paper, corrected) -> Claim:
         behind = rows_of_epsilon.laplace_minus_ops_mean > THRESHOLD * rows_of_epsilon.laplace_minus_ops_sem
         checks[f"OPS not behind at epsilon = {epsilon:g}"] = not behind.all()
     return from_checks(
-        f"F9 {dataset}",
+        f"F9-{dataset}",
         "section 5, figure 6",
         f"{title(dataset)}: with few events per cell, OPS competes with the HMM's Laplace release.",
         "held-out log-likelihood per event, paired over splits: at every epsilon, for at least one truncation, Laplace "

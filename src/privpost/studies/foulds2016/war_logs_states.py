@@ -28,6 +28,7 @@ SETTINGS = Schema(
     variant=Choice("paper", "corrected"),
     truncation=Real(above=1),
 )
+MAP_MEASURES = {"switches": "changes between months", "disagreement": "cells unlike the non-private map"}
 # A state counts as used when it holds this share of the cells.
 SUBSTANTIAL = 0.05
 
@@ -112,7 +113,8 @@ def simulate(config, streams, ledger) -> dict:
     target_map = place[reference.mode[0]]
     arrays: dict[str, list] = {}
     for index in range(len(listed)):
-        summary = _summarise(config, logs, [fits[index] for fits in few], [fits[index] for fits in many], target, target_map)
+        own = [[fits[index] for fits in blocks] for blocks in (few, many)]
+        summary = _summarise(config, logs, *own, target, target_map)
         for name, value in summary.items():
             arrays.setdefault(name, []).append(value)
     return {name: np.array(values) for name, values in arrays.items()}
@@ -186,8 +188,8 @@ def _summarise(config, logs, few, many, target, target_map) -> dict:
                 first = {"parameters": parameters, "frequency": fit.frequency[repeat]}
     neighbours = logs.region[1:] == logs.region[:-1]
     summary = {**first, "mode": aligned["mode"][0], "final": aligned["final"][0]}
-    for kind, maps in aligned.items():
-        maps = np.array(maps)
+    for kind, listed in aligned.items():
+        maps = np.array(listed)
         summary[f"switches_{kind}"] = (maps[:, 1:] != maps[:, :-1])[:, neighbours].mean(axis=1)
         summary[f"disagreement_{kind}"] = (maps != target_map).mean(axis=1)
         summary[f"misses_{kind}"] = _misses(maps, logs.truth, config.n_states)
@@ -202,7 +204,7 @@ def _summarise(config, logs, few, many, target, target_map) -> dict:
 
 
 def _misses(maps, truth, n_states) -> np.ndarray:
-    """Share of cells whose state is not the one that generated it, under the best matching of labels; nan unless known."""
+    """Share of cells whose state did not generate them, under the best matching of labels; nan for real data."""
     if truth is None:
         return np.full(len(maps), np.nan)
     from scipy.optimize import linear_sum_assignment
@@ -335,7 +337,7 @@ def claims(tables) -> list[Claim]:
     emissions = tables["war_logs_emissions"]
     if AFGHANISTAN in set(emissions.dataset):
         scored.append(_casualty_claim(emissions[emissions.dataset == AFGHANISTAN]))
-    return sorted(scored, key=lambda claim: (int(claim.id.split()[0][1:]), claim.id))
+    return sorted(scored, key=lambda claim: (int(claim.id.split("-")[0][1:]), claim.id))
 
 
 def _one(rows_of_table, **values):
@@ -371,7 +373,7 @@ def _used_claim(dataset, used) -> Claim:
         "states of the model": many,
     }
     return from_checks(
-        f"F10 {dataset}",
+        f"F10-{dataset}",
         "section 5",
         f"{title(dataset)}: given many states, the private HMM uses two or three, the non-private one all.",
         "mean number of states that hold 5 % of the cells over independent releases: within 2 standard errors of "
@@ -387,7 +389,7 @@ def _map_claim(dataset, maps) -> Claim:
     checks, evidence = {}, {}
     for truncation in sorted(maps.truncation.dropna().unique()):
         ops = _one(maps, method="ops", truncation=truncation, summary="final")
-        for name, words in (("switches", "changes between months"), ("disagreement", "cells unlike the non-private map")):
+        for name, words in MAP_MEASURES.items():
             difference = float(ops[f"{name}_mean"] - laplace[f"{name}_mean"])
             error = math.hypot(ops[f"{name}_sem"], laplace[f"{name}_sem"])
             evidence[f"OPS minus Laplace, {words}, M = {truncation:g}"] = difference
@@ -398,7 +400,7 @@ def _map_claim(dataset, maps) -> Claim:
         evidence[f"changes between months, Laplace, {summary}"] = float(row.switches_mean)
         evidence[f"cells unlike the non-private map, Laplace, {summary}"] = float(row.disagreement_mean)
     return from_checks(
-        f"F13 {dataset}",
+        f"F13-{dataset}",
         "section 5, figure 7",
         f"{title(dataset)}: the map of OPS's final sample is noisier than the Laplace HMM's.",
         "share of neighbouring months of a region whose states differ, and of cells that disagree with the non-private "
@@ -422,10 +424,9 @@ def _casualty_claim(emissions) -> Claim:
             )
             checks["enemy rates below civilian rates in 2 of 3 states"] = int((rates.enemy < rates.civilian).sum()) == 2
     return from_checks(
-        f"F12 {AFGHANISTAN}",
+        f"F12-{AFGHANISTAN}",
         "section 5 and supplement",
-        "Afghanistan: enemy casualty rates are below friendly or host ones in all states, below civilian ones in two of "
-        "three.",
+        "Afghanistan: enemy casualty rates are below friendly or host ones in all states, below civilian ones in two.",
         "posterior means of the Laplace HMM's emissions, first release, comparison of numbers",
         checks,
         evidence,
