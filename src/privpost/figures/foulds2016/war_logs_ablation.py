@@ -22,6 +22,7 @@ def draw(tables):
     import matplotlib.pyplot as plt
 
     table = tables["war_logs_ablation_differences"]
+    table = table[table.n_states == table.n_states.max()]
     names = logs.datasets(table)
     figure, panels = plt.subplots(
         2, len(names), figsize=(style.TWO_COLUMNS if len(names) > 1 else 4.4, 4.6), sharey=True, squeeze=False
