@@ -1,5 +1,6 @@
 # The two commands: `make reproduce` (everything, from raw data to figures) and `make test`.
-# Variables: STUDY=<paper>/<study> builds one study, CORES=4, SCALE=smoke, PYTHON=python3.12.
+# `make verify` rebuilds from an empty store and compares with what is shipped; `make clean` never touches that.
+# Variables: STUDY=<paper>/<study> builds (or verifies) one study, CORES=4, SCALE=smoke, PYTHON=python3.12.
 PYTHON ?= python3
 CORES ?= 2
 SCALE ?= paper
@@ -8,7 +9,7 @@ RUN = .venv/bin/python -m
 
 export PYTHON
 
-.PHONY: reproduce test environment figures smoke lint lock clean
+.PHONY: reproduce test environment figures report smoke verify lint lock clean
 
 reproduce: environment
 	@$(RUN) privpost reproduce $(STUDY) --scale $(SCALE) --cores $(CORES)
@@ -22,8 +23,15 @@ environment:
 figures: environment
 	$(RUN) snakemake figures --cores $(CORES)
 
+# One HTML file with everything inside: scorecard, figures, tables, settings, ledgers. Opens from disk.
+report: environment
+	@$(RUN) snakemake report --cores $(CORES) --quiet all && echo "The report is build/report.html."
+
 smoke: environment
 	@$(RUN) privpost reproduce --scale smoke --cores $(CORES)
+
+verify: environment
+	@$(RUN) privpost verify $(STUDY) --cores $(CORES)
 
 lint: environment
 	$(RUN) ruff check

@@ -1,6 +1,7 @@
 # Every study of the four papers, from raw data to figures. The rules are in workflow/rules.
-#   snakemake            all cells, tables and figures     snakemake figures   redraw from the shipped tables
+#   snakemake            everything, report included       snakemake figures   redraw from the shipped tables
 #   snakemake data       fetch and prepare the raw data    snakemake -n        what would be done
+#   snakemake scorecard  score all claims                  snakemake report    the report, build/report.html
 from snakemake.utils import min_version
 
 min_version("9.27")
@@ -14,6 +15,10 @@ rule all:
         CELLS,
         TABLES,
         FIGURES,
+        SCORES,
+        OVERVIEW,
+        README,
+        REPORT,
 
 
 rule tables:
@@ -26,6 +31,18 @@ rule figures:
         FIGURES,
 
 
+rule scorecard:
+    input:
+        SCORES,
+        OVERVIEW,
+        README,
+
+
+rule report:
+    input:
+        REPORT,
+
+
 rule data:
     input:
         PREPARED,
@@ -35,3 +52,4 @@ include: "workflow/rules/data.smk"
 include: "workflow/rules/cells.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
+include: "workflow/rules/report.smk"

@@ -2,8 +2,12 @@
 import os
 import sys
 
+from snakemake_interface_executor_plugins.settings import ExecMode
+
+from privpost.pipeline import locks
 from privpost.pipeline.plan import PREPARED as PREPARED_FOLDER
 from privpost.pipeline.plan import Plan
+from privpost.report import build as overview
 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
@@ -17,6 +21,12 @@ envvars:
 
 
 ENVIRONMENT = "../../environment.yml"
+
+# A job of an executor parses this file too; only the Snakemake that was started by hand looks after the lock.
+if workflow.exec_mode == ExecMode.DEFAULT:
+    if locks.clear_left_over():
+        print("A former run was killed and left its lock; the lock is removed.", file=sys.stderr)
+    locks.hold_running()
 
 # --config scale=smoke, root=build/verify or studies=geumlek2017/logistic,... choose another rebuild.
 PLAN = Plan(
@@ -33,3 +43,9 @@ TABLES = [
 ]
 FIGURES = [str(path) for study in STUDIES.values() for path in study.figure_paths()]
 PREPARED = [f"{PREPARED_FOLDER}/{name}.npz" for name in PLAN.datasets]
+# Scorecard, quoted numbers, README and report cover all studies.
+WHOLE = "studies" not in config
+SCORES = [str(path) for path in overview.score_files(PLAN.root)] if WHOLE else []
+OVERVIEW = [str(path) for path in overview.figure_files(PLAN.figure_root)] if WHOLE else []
+README = ["README.md"] if WHOLE and ROOT == "results" else []
+REPORT = [str(overview.report_file(PLAN.root))] if WHOLE else []

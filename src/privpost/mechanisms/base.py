@@ -180,7 +180,7 @@ class AdditiveNoiseMechanism(Mechanism):
         coordinates: "all" releases all d statistics, "free" the first d−1 of counts that sum to the public n.
 
     Raises:
-        ValueError: "free" for statistics that do not sum to the number of records.
+        ValueError: "free" for statistics that do not sum to the number of records, or unbounded statistics.
     """
 
     coordinates: str = field(default="all", kw_only=True)
@@ -189,6 +189,8 @@ class AdditiveNoiseMechanism(Mechanism):
 
     def __post_init__(self):
         super().__post_init__()
+        if not self.model.bounded:
+            raise ValueError(f"model is {self.model!r}; its statistics are unbounded, so no noise makes them private")
         check_choice("coordinates", self.coordinates, ("all", "free"))
         if self.coordinates == "free" and not np.allclose(self._record_statistics().sum(axis=-1), 1):
             raise ValueError("coordinates is 'free'; that needs statistics of each record that sum to 1")

@@ -121,6 +121,7 @@ class AttributeSampler(TrimmedSampler):
     @classmethod
     def calibrate(cls, model, n, budget):
         """The widest interval whose cost for a substituted record is within the budget: ε = budget / |I|."""
+        check_network(model)
         return cls(model, n, pure_epsilon(budget, cls.method) / len(model.nodes))
 
     @property

@@ -34,6 +34,17 @@ def log_density(theta, parameters, low, high) -> np.ndarray:
     return np.where(inside, unnormalised - log_mass(parameters, low, high), -np.inf)
 
 
+def mean(parameters, low, high) -> np.ndarray:
+    """Mean α/(α+β) · P(α+1, β) / P(α, β) of Beta(α, β) truncated to [low, high], P its mass there.
+
+    Shapes and errors as in `log_mass`.
+    """
+    parameters = np.asarray(parameters, float)
+    untruncated = parameters[..., 0] / parameters.sum(axis=-1)
+    ratio = np.exp(log_mass(parameters + np.array([1.0, 0.0]), low, high) - log_mass(parameters, low, high))
+    return np.clip(untruncated * ratio, low, high)
+
+
 def quantile(probability, parameters, low, high) -> np.ndarray:
     """Inverse distribution function of Beta(α, β) truncated to [low, high].
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -13,7 +13,13 @@ class ConjugateModel(ABC):
 
     Shapes: `statistics` are (..., d), `parameters` of the prior and the posterior (..., k), `theta` is
     (..., *theta_shape); leading axes are trials and broadcast.
+
+    Class attributes:
+        bounded: whether a record's statistics are bounded; if not, `records` are examples of it, and their sum has to
+            be redacted before noise can make it private.
     """
+
+    bounded: ClassVar[bool] = True
 
     @property
     @abstractmethod

@@ -210,7 +210,7 @@ class LogisticPosterior:
 
         normals = rng.standard_normal((self.dimension, 64))
         steps = solve_triangular(approximation.factor, normals, lower=True, trans="T", check_finite=False)
-        variances = np.mean((self.features @ steps) ** 2, axis=1)
+        variances = np.mean((steps.T @ self.features.T) ** 2, axis=0)
         probability = expit(self.features @ approximation.mean)
         third = self.power * probability * (1 - probability) * (1 - 2 * probability)
         return -0.5 * _solve(approximation.factor, self.features.T @ (third * variances))

@@ -12,9 +12,13 @@ from privpost.pipeline.schema import SettingError, suggest
 USAGE = """\
 privpost: studies of Bayesian inference under differential privacy, rebuilt
 
-  privpost study=<paper>/<study> [key=value ...]       compute the study's base point, with some settings changed
-  privpost -m study=<paper>/<study> [key=a,b ...]      a sweep over settings (Hydra multirun)
-  privpost study=... scale=smoke                       the same at toy size, under build/smoke
+  privpost study=<paper>/<study> [key=value ...]     compute the study's base point, with some settings changed
+  privpost -m study=<paper>/<study>                  compute the study's whole grid
+  privpost -m study=<paper>/<study> key=a,b ...      compute a sweep; the other keys stay at their base value
+
+A key is a setting, an axis (a within axis is pinned to the values given), trials, block or seed. scale=smoke runs at
+toy size, under build/smoke; hydra/launcher=joblib runs a sweep on all cores. Results land in the store that Snakemake
+uses; a sweep ends with a table and a figure under build/sweeps.
 
 {commands}
 
@@ -36,8 +40,8 @@ def command(name: str, summary: str):
 
 def main(argv: list[str]) -> int:
     """Run one command; returns its exit status (2 for a mistake in the arguments or settings)."""
-    if not argv or argv[0] in ("-h", "--help", "help"):
-        lines = [f"  privpost {name:<44} {summary}" for name, (_, summary) in COMMANDS.items()]
+    if not argv or argv[0] == "help" or (argv[0] not in COMMANDS and {"-h", "--help"} & set(argv)):
+        lines = [f"  privpost {name:<41} {summary}" for name, (_, summary) in COMMANDS.items()]
         print(USAGE.format(commands="\n".join(lines)))
         return 0
     try:
@@ -83,6 +87,78 @@ def list_studies(argv: list[str]) -> int:
     return 0
 
 
+@command("status", "what the store holds of each study, and what a rebuild would do about it")
+def status(argv: list[str]) -> int:
+    """Print the states of cells, tables and figures."""
+    from privpost.pipeline import grid
+    from privpost.pipeline import status as states
+
+    parser = argparse.ArgumentParser(
+        prog="privpost status",
+        description="Print, per study, how many cells of its grid are current, behind (the code or a library changed "
+        "since; privpost reproduce --behind computes them again) or missing (the next rebuild computes them), and how "
+        "many stale results, of settings that no grid names any more, privpost prune can remove.",
+    )
+    parser.add_argument("study", nargs="*", help="<paper>/<study>; all studies when none is named")
+    parser.add_argument("--scale", default="paper", help="paper (default) or smoke")
+    options = parser.parse_args(argv)
+    print(states.report(grid.load_studies(options.study or None, options.scale)))
+    return 0
+
+
+@command("prune", "list and remove results that no grid names any more")
+def prune(argv: list[str]) -> int:
+    """Remove stale results from the store."""
+    from privpost.pipeline import grid
+    from privpost.pipeline import status as states
+
+    parser = argparse.ArgumentParser(
+        prog="privpost prune",
+        description="Remove stale results, damaged files that were set aside, and temporary files of killed jobs. "
+        "Results of runs and sweeps from the command line stay, unless --sweeps is given.",
+    )
+    parser.add_argument("study", nargs="*", help="<paper>/<study>; all studies when none is named")
+    parser.add_argument("--scale", default="paper", help="paper (default) or smoke")
+    parser.add_argument("--sweeps", action="store_true", help="remove results of ad hoc runs and sweeps too")
+    parser.add_argument("-n", "--dry-run", action="store_true", help="only list what would be removed")
+    options = parser.parse_args(argv)
+    paths = states.removable(grid.load_studies(options.study or None, options.scale), options.sweeps, behind=False)
+    for path in paths:
+        print(path)
+    megabytes = sum(map(states.size, paths)) / 1e6
+    if not options.dry_run:
+        states.remove(paths)
+    print(f"{len(paths)} files, {megabytes:.1f} MB {'would be' if options.dry_run else 'were'} removed")
+    return 0
+
+
+@command("mechanisms", "the mechanisms, with their guarantees")
+def mechanisms(argv: list[str]) -> int:
+    """Print what each mechanism of the package declares about itself."""
+    from privpost.mechanisms import discover
+
+    argparse.ArgumentParser(prog="privpost mechanisms", description="List the mechanisms.").parse_args(argv)
+    columns = ("method", "class", "neighbours", "notion", "norm", "releases", "exact", "public")
+    rows = [
+        (
+            kind.method,
+            kind.__name__,
+            kind.neighbours,
+            kind.notion,
+            kind.norm,
+            kind.releases,
+            "exact" if kind.exact else "mcmc",
+            ", ".join(kind.public_inputs),
+        )
+        for kinds in discover().values()
+        for kind in kinds
+    ]
+    widths = [max(len(row[place]) for row in [columns, *rows]) for place in range(len(columns))]
+    for row in [columns, *rows]:
+        print("  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip())
+    return 0
+
+
 @command("fetch", "download (or copy from a mirror) and verify data sets")
 def fetch(argv: list[str]) -> int:
     """Fetch raw data files."""
@@ -100,8 +176,11 @@ def prepare(argv: list[str]) -> int:
     from privpost.datasets import catalogue, prepared
 
     parser = argparse.ArgumentParser(prog="privpost prepare", description="Parse a fetched data set into arrays.")
-    parser.add_argument("dataset")
-    print(prepared.prepare(catalogue.load(parser.parse_args(argv).dataset)))
+    parser.add_argument("dataset", help=f"one of {', '.join(catalogue.names())}")
+    name = parser.parse_args(argv).dataset
+    if name not in catalogue.names():
+        raise SettingError(f"there is no data set {name!r}.{suggest(name, catalogue.names())}")
+    print(prepared.prepare(catalogue.load(name)))
     return 0
 
 
@@ -137,9 +216,66 @@ def claims(argv: list[str]) -> int:
     return 0
 
 
+def _whole(name: str, help_text: str, argv: list[str]):
+    """Return the plan of all studies that a command of the report works on."""
+    from privpost.pipeline.plan import Plan
+
+    parser = argparse.ArgumentParser(prog=f"privpost {name}", description=help_text)
+    parser.add_argument("--scale", default="paper", help="paper (default) or smoke")
+    parser.add_argument("--root", help="where results are, when not the scale's own folder")
+    options = parser.parse_args(argv)
+    return Plan(options.scale, options.root)
+
+
+@command("scorecard", "score all claims from the tables, and collect the numbers that are quoted")
+def scorecard(argv: list[str]) -> int:
+    """Write the scorecard and the quoted numbers."""
+    from privpost.report import build
+
+    for path in build.write_scores(_whole("scorecard", "Score all claims from the tables.", argv)):
+        print(path)
+    return 0
+
+
+@command("overview", "draw the scorecard, the graph of the rebuild and the run times")
+def overview(argv: list[str]) -> int:
+    """Draw the figures that cover all studies."""
+    from privpost.report import build
+
+    for path in build.draw(_whole("overview", "Draw the figures that cover all studies.", argv)):
+        print(path)
+    return 0
+
+
+@command("readme", "render README.md from its template and the numbers")
+def readme(argv: list[str]) -> int:
+    """Render README.md."""
+    from privpost.report import readme as rendering
+
+    print(rendering.write(_whole("readme", "Render README.md from docs/templates/README.md.in.", argv)))
+    return 0
+
+
+@command("report", "write the report: one HTML file with everything inside")
+def report(argv: list[str]) -> int:
+    """Write the report."""
+    from privpost.report import page
+
+    print(page.write(_whole("report", "Write the report as one HTML file.", argv)))
+    return 0
+
+
 @command("reproduce", "rebuild everything, or the named studies, with Snakemake")
 def reproduce(argv: list[str]) -> int:
     """Rebuild studies from raw data to figures."""
     from privpost.pipeline import rebuild
 
     return rebuild.main(argv)
+
+
+@command("verify", "rebuild from an empty store and compare with the shipped tables and figures")
+def verify(argv: list[str]) -> int:
+    """Rebuild into build/verify and compare."""
+    from privpost.pipeline import verify
+
+    return verify.main(argv)

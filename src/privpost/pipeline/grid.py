@@ -1,28 +1,34 @@
 """The one grid: a study's YAML becomes a list of cells, each with all that defines its numbers and a digest of it.
 
-Pure: nothing is written. A study is composed once; its points are expanded, validated against the study's typed
-schema and hashed in plain Python. A cell's path is content-addressed, so a changed setting is a missing file.
+A study is composed once (and the composed configuration kept for the next start, see `compose`); its points are
+expanded, validated against the study's typed schema and hashed in plain Python. A cell's path is content-addressed, so
+a changed setting is a missing file.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import hashlib
 import importlib
+import importlib.metadata
 import itertools
 import json
 import math
+import os
+import re
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from privpost.pipeline.project import CONF
-from privpost.pipeline.schema import Integer, Schema, SettingError, suggest
+from privpost.pipeline.project import CONF, STATE
+from privpost.pipeline.schema import Choice, Integer, Real, Schema, SettingError, suggest
 
-# Keys of a composed configuration that are not settings of the study itself.
+# Keys of a composed configuration that are not settings of the study itself. `hydra` is left out when composing.
 DESCRIPTION = ("title", "paper", "claim", "target", "tables", "figures")
 GRID = ("sweep", "within", "common", "smoke")
 RUN = ("scale", "root", "figure_root", "mirrors", "expect")
@@ -168,17 +174,70 @@ def study_names() -> list[str]:
 
 
 def compose(names: Iterable[str], scale: str, overrides: Iterable[str] = ()) -> dict[str, dict]:
-    """Return the composed configuration of each study as a plain dict (one Hydra compose each)."""
+    """Return the composed configuration of each study as a plain dict.
+
+    A Hydra compose takes some 50 ms a study, at every start of Snakemake, so the plain configurations are kept under
+    .snakemake. They are looked up by all that they depend on: the content of conf/, Hydra's version, the arguments.
+    """
+    names, overrides = list(names), list(overrides)
+    folder = STATE / "composed" / _conf_digest()
+    files = {name: folder / f"{_short_digest(name, scale, *overrides)}.json" for name in names}
+    configs = {}
+    for name, file in files.items():
+        # Another process may take the folder away once conf/ has changed.
+        with contextlib.suppress(FileNotFoundError):
+            configs[name] = json.loads(file.read_text())
+    composed = _compose_with_hydra([name for name in names if name not in configs], scale, overrides)
+    if composed:
+        # A folder that cannot be written (a read-only checkout) only makes the next start slower.
+        with contextlib.suppress(OSError):
+            _keep({files[name]: config for name, config in composed.items()}, folder)
+    configs |= composed
+    return {name: configs[name] for name in names}
+
+
+def _compose_with_hydra(names: list[str], scale: str, overrides: list[str]) -> dict[str, dict]:
+    if not names:
+        return {}
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from omegaconf import OmegaConf
 
-    configs = {}
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF.resolve())):
-        for name in names:
-            config = hydra_compose("config", overrides=[f"study={name}", f"scale={scale}", *overrides])
-            configs[name] = OmegaConf.to_container(config, resolve=True)
-    return configs
+        return {
+            name: OmegaConf.to_container(
+                hydra_compose("config", overrides=[f"study={name}", f"scale={scale}", *overrides]), resolve=True
+            )
+            for name in names
+        }
+
+
+def _conf_digest() -> str:
+    """Return a digest of every configuration file's path and content, and of the versions that compose them."""
+    digest = hashlib.sha256()
+    for package in ("hydra-core", "omegaconf"):
+        digest.update(f"{package} {importlib.metadata.version(package)};".encode())
+    for path in sorted(CONF.rglob("*.yaml")):
+        text = path.read_bytes()
+        digest.update(f"{path.relative_to(CONF)} {len(text)};".encode() + text)
+    return digest.hexdigest()[:20]
+
+
+def _short_digest(*words: str) -> str:
+    return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:20]
+
+
+def _keep(configs: Mapping[Path, dict], folder: Path) -> None:
+    """Write composed configurations, and forget those of an earlier state of conf/."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for other in folder.parent.iterdir():
+        if other != folder:
+            shutil.rmtree(other, ignore_errors=True)
+    for path, config in configs.items():
+        # By rename, since several jobs may compose at once; an incomplete file would be taken for a configuration.
+        temporary = path.with_name(f"{path.name}.{os.getpid()}")
+        temporary.write_text(json.dumps(config))
+        os.replace(temporary, path)
 
 
 def load_study(name: str, scale: str = "paper", overrides: Iterable[str] = ()) -> Study:
@@ -204,8 +263,11 @@ def load_studies(names: Iterable[str] | None = None, scale: str = "paper", overr
     return [as_study(name, config) for name, config in compose(names, scale, overrides).items()]
 
 
-def as_study(name: str, config: dict) -> Study:
-    """Return a study from its composed configuration, with every fixed key checked against its schema."""
+def as_study(name: str, config: dict, pinned: Iterable[str] = ()) -> Study:
+    """Return a study from its composed configuration; `pinned` are within axes that the command line set.
+
+    Raises SettingError for a key that is missing or stands in two places, and for a target that is no study module.
+    """
     config = copy.deepcopy(config)
     where = f"{CONF}/study/{name}.yaml"
     for key in ("title", "claim", "target", "rev"):
@@ -216,10 +278,24 @@ def as_study(name: str, config: dict) -> Study:
     config["common"] = tuple(config.get("common") or ())
     for key in SIZES:
         config.setdefault(key, None)
-    schema = importlib.import_module(config["target"]).SETTINGS
+    for key in set(config["within"]) & set(config) - set(pinned):
+        raise SettingError(f"{where}: {key!r} is both a setting and a within axis; one of the two has to go.")
+    schema = _schema(config["target"], where)
     if config.get("dataset") is None and "dataset" not in schema:
         config.pop("dataset", None)
     return Study(name, config, schema)
+
+
+def _schema(target: str, where: str) -> Schema:
+    try:
+        schema = getattr(importlib.import_module(target), "SETTINGS", None)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{target}.".startswith(f"{error.name}."):
+            raise
+        raise SettingError(f"{where}: target is {target!r}, but there is no module {error.name}.") from None
+    if not isinstance(schema, Schema):
+        raise SettingError(f"{where}: target is {target!r}, which has no SETTINGS = Schema(...).")
+    return schema
 
 
 # Expansion
@@ -241,35 +317,46 @@ def points(study: Study) -> list[dict[str, Any]]:
     """Return the points of the study's sweep as maps from key to value."""
     return [
         dict(zip(block, combination, strict=True))
-        for block in _sweep_blocks(study)
-        for combination in itertools.product(*(axis_values(block[key], study.file) for key in block))
+        for block in sweep_blocks(study)
+        for combination in itertools.product(*block.values())
     ]
 
 
-def _sweep_blocks(study: Study) -> list[dict]:
+def sweep_blocks(study: Study) -> list[dict[str, list]]:
+    """Return the study's sweep as full factorials, one for each of the maps under `sweep`: axis to values."""
     sweep = _scaled(study, {}).get("sweep") or {}
-    return list(sweep) if isinstance(sweep, list) else [sweep]
+    blocks = sweep if isinstance(sweep, list) else [sweep]
+    return [
+        {key: axis_values(values, f"{study.file}: sweep.{key}") for key, values in block.items()} for block in blocks
+    ]
 
 
 def axis_values(values: Any, where: str) -> list:
-    """Return an axis as a list: a list itself, or a map with start, stop, num and spacing (linear or log)."""
+    """Return an axis as a list: a list itself, or a map with start, stop, num and spacing (linear or log).
+
+    Raises SettingError, beginning with `where`, for anything else and for an axis without values.
+    """
     if isinstance(values, Mapping):
-        unknown = set(values) - {"start", "stop", "num", "spacing"}
-        if unknown or not {"start", "stop", "num"} <= set(values):
-            raise SettingError(
-                f"{where}: an axis given as a map needs start, stop, num (and spacing), not {dict(values)}."
-            )
-        start, stop, num = float(values["start"]), float(values["stop"]), int(values["num"])
-        steps = [i / (num - 1) for i in range(num)]
-        if values.get("spacing", "linear") == "log":
-            numbers = [math.exp(math.log(start) + s * (math.log(stop) - math.log(start))) for s in steps]
-        else:
-            numbers = [start + s * (stop - start) for s in steps]
-        # Twelve digits: the axis is the same on every machine, and reads well in a table.
-        return [float(f"{number:.12g}") for number in numbers]
-    if not isinstance(values, list):
-        raise SettingError(f"{where}: an axis must be a list of values, not {values!r}.")
+        return _spaced(values, where)
+    if not isinstance(values, list) or not values:
+        raise SettingError(f"{where} is {values!r}, but an axis must be a list of at least one value.")
     return values
+
+
+def _spaced(axis: Mapping, where: str) -> list[float]:
+    unknown = set(axis) - {"start", "stop", "num", "spacing"}
+    if unknown or not {"start", "stop", "num"} <= set(axis):
+        raise SettingError(f"{where} is {dict(axis)}; an axis given as a map needs start, stop, num (and spacing).")
+    fields = Schema(start=Real(), stop=Real(), num=Integer(at_least=2), spacing=Choice("linear", "log"))
+    checked = {key: fields.value(key, value, where) for key, value in {"spacing": "linear", **axis}.items()}
+    start, stop, log = checked["start"], checked["stop"], checked["spacing"] == "log"
+    if log and not (start > 0 and stop > 0):
+        raise SettingError(f"{where}: start is {start:g} and stop is {stop:g}, but log spacing needs both above 0.")
+    if log:
+        start, stop = math.log(start), math.log(stop)
+    numbers = (start + i / (checked["num"] - 1) * (stop - start) for i in range(checked["num"]))
+    # Twelve digits: the axis is the same on every machine, and reads well in a table.
+    return [float(f"{math.exp(number) if log else number:.12g}") for number in numbers]
 
 
 def _scaled(study: Study, overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -293,7 +380,7 @@ def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
     where, schema = study.file, study.schema
     config = _scaled(study, overrides)
     within = dict(config["within"])
-    settings = {k: v for k, v in config.items() if k not in {*DESCRIPTION, *GRID, *RUN, *SIZES}}
+    settings = {k: v for k, v in config.items() if k not in {*DESCRIPTION, *GRID, *RUN, *SIZES, *within}}
     sizes = {key: config[key] for key in SIZES}
     for key, value in overrides.items():
         if key in within:
@@ -303,16 +390,13 @@ def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
         elif key in settings:
             settings[key] = value
         else:
-            raise schema.unknown(key, where, others=[*SIZES])
+            raise schema.unknown(key, where, others=SIZES)
     for key in {*settings, *within} - set(schema.fields):
-        raise schema.unknown(key, where)
+        raise schema.unknown(key, where, others=[*DESCRIPTION, *GRID, *SIZES])
     for key in set(schema.fields) - {*settings, *within}:
         raise SettingError(f"{where}: the setting {key!r} is missing; it must be {schema.fields[key].describe()}.")
     settings = {key: schema.value(key, settings[key], where) for key in settings}
-    within = {
-        key: [schema.value(key, item, where) for item in axis_values(values, f"{where}: within.{key}")]
-        for key, values in within.items()
-    }
+    within = {key: _within_values(schema, key, values, where) for key, values in within.items()}
     axes = _axes(study)
     return Cell(
         study=study.name,
@@ -326,11 +410,22 @@ def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
         overrides=tuple(
             [f"scale={config['scale']}"] * (config["scale"] != "paper")
             + [
-                f"{'within.' * (key in within)}{key}={hydra_value(within.get(key, {**settings, **sizes}.get(key)))}"
+                # Hydra cannot replace an axis given as a map by a list, so a pinned axis is a key of its own (++).
+                f"{'++' * (key in within)}{key}={hydra_value(within.get(key, {**settings, **sizes}.get(key)))}"
                 for key in overrides
             ]
         ),
     )
+
+
+def _within_values(schema: Schema, key: str, values: Any, where: str) -> list:
+    values = [schema.value(key, item, where) for item in axis_values(values, f"{where}: within.{key}")]
+    seen = set()
+    for text in map(canonical, values):
+        if text in seen:
+            raise SettingError(f"{where}: within.{key} has the value {text} twice.")
+        seen.add(text)
+    return values
 
 
 def _axes(study: Study) -> tuple[str, ...]:
@@ -370,11 +465,20 @@ def _checked_common(common: Iterable[str], known: set[str], where: str) -> tuple
 
 
 def _identity(dataset: str | None) -> dict | None:
-    if dataset is None:
-        return None
+    return None if dataset is None else _identity_of(dataset, (CONF / "dataset" / f"{dataset}.yaml").read_text())
+
+
+@functools.cache
+def _identity_of(dataset: str, text: str) -> dict:
+    # `text` is the content of the data set's file: many cells share a data set, and parsing YAML is slow.
     from privpost.datasets import catalogue
 
     return catalogue.load(dataset).identity()
+
+
+# What Hydra would read as a number, a truth value or null; anything else in these characters is a plain word.
+_NO_WORD = re.compile(r"[+-]?(\d[\d_]*)?\.?(\d[\d_]*)?(e[+-]?\d+)?|[+-]?(inf|nan)|true|false|null", re.IGNORECASE)
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 
 
 def hydra_value(value: Any) -> str:
@@ -388,9 +492,10 @@ def hydra_value(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ",".join(hydra_value(item) for item in value) + "]"
     text = str(value)
-    if text.replace("_", "").replace("-", "").replace(".", "").replace("/", "").isalnum():
+    if _PLAIN.fullmatch(text) and not _NO_WORD.fullmatch(text):
         return text
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    # In quotes Hydra takes a backslash literally, except before a quote.
+    return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + "\\'" * bool(found[2]), text) + "'"
 
 
 def describe(study: Study, cells: list[Cell]) -> str:

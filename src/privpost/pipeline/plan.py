@@ -30,6 +30,21 @@ class Plan:
         self.by_path: dict[str, Cell] = {str(cell.path): cell for cells in self.cells.values() for cell in cells}
         self.datasets = {name: catalogue.load(name) for name in sorted(self._dataset_names())}
 
+    @property
+    def scale(self) -> str:
+        """The scale that the plan's studies share."""
+        return next(iter(self.studies.values())).config["scale"]
+
+    @property
+    def root(self) -> Path:
+        """The folder of results that the plan's studies share."""
+        return Path(next(iter(self.studies.values())).config["root"])
+
+    @property
+    def figure_root(self) -> Path:
+        """The folder of figures that the plan's studies share."""
+        return Path(next(iter(self.studies.values())).config["figure_root"])
+
     def _dataset_names(self) -> set[str]:
         return {cell.dataset for cells in self.cells.values() for cell in cells if cell.dataset}
 
@@ -81,11 +96,20 @@ class Plan:
         content = provenance.source_digest("privpost.figures.style", *modules) + repr(study.figures)
         return _content_stamp(STATE / study.config["root"] / f"{name}.figures", content)
 
+    def report_stamp(self, name: str, *modules: str) -> str:
+        """Return a stamp that is renewed when the code of a part of the report, or a study's own, changes."""
+        targets = [study.config["target"] for study in self.studies.values()]
+        return _content_stamp(STATE / self.root / f"{name}.report", provenance.source_digest(*modules, *targets))
+
     def data_stamp(self, dataset: str) -> str:
         """Return a stamp that is renewed when a data set's identity or its loader's code changes."""
         content = grid.canonical(self.datasets[dataset].identity())
         content += provenance.source_digest(f"privpost.datasets.{dataset}")
-        return _content_stamp(STATE / "data" / dataset, content)
+        stamp = _content_stamp(STATE / "data" / dataset, content)
+        # Where nothing is prepared there is nothing to renew; a new stamp would make shipped tables look outdated.
+        if not (PREPARED / f"{dataset}.npz").is_file():
+            os.utime(stamp, (0, 0))
+        return stamp
 
 
 def _content_stamp(path: Path, content: str) -> str:

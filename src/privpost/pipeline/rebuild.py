@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import argparse
 import csv
-import fcntl
 import re
-import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from privpost.pipeline import grid, project
+from privpost.pipeline import locks, project, status
+from privpost.pipeline.cells import in_store
+from privpost.pipeline.grid import Study
 from privpost.pipeline.plan import Plan
 
 LOG = project.LOGS / "reproduce.log"
@@ -25,6 +24,39 @@ JOB_SECONDS = 1.5
 
 _STEPS = re.compile(r"^(\d+) of (\d+) steps")
 _ERROR = re.compile(r"^Error in rule (\S+):")
+_FIELD = re.compile(r"^    (output|log): (.*?)(?: \(check log file.*)?$")
+# Lines with which Snakemake begins an error that belongs on the terminal.
+_SHOWN = ("Logfile ", "WorkflowError", "LockException", "MissingInput", "IncompleteFiles")
+
+
+@dataclass
+class Failure:
+    """A job that failed: its rule, what it should have made, and its log."""
+
+    rule: str
+    output: list[str] = field(default_factory=list)
+    log: str = ""
+
+    @property
+    def reason(self) -> str:
+        """The error's own words: the first `error:` line of the log, or else its last line."""
+        path = Path(self.log)
+        lines = [line.strip() for line in path.read_text().splitlines() if line.strip()] if path.is_file() else []
+        named = [line.split(":", 1)[1].strip() for line in lines if line.startswith(("error:", "privpost:"))]
+        return (named or lines[-1:] or ["the job was stopped before it could say why"])[0]
+
+    def concerns(self, study: Study, plan: Plan) -> bool:
+        """Whether this failure keeps a study from being built."""
+        if self.rule == "cell":
+            return any(path in plan.by_path and plan.by_path[path].study == study.name for path in self.output)
+        step, _, name = self.rule.partition("_")
+        if step in ("fetch", "prepare"):
+            return name in {cell.dataset for cell in plan.cells[study.name]}
+        return name == study.identifier
+
+    def __str__(self) -> str:
+        what = Path(self.output[0]).stem if self.rule == "cell" and self.output else self.rule.replace("_", " ", 1)
+        return f"{what}: {self.reason}" + (f" ({self.log})" if self.log else "")
 
 
 def main(argv: list[str]) -> int:
@@ -34,14 +66,43 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--scale", default="paper", help="paper (default) or smoke")
     parser.add_argument("--root", help="where results go, when not the scale's own folder")
     parser.add_argument("--cores", type=int, default=2)
-    options = parser.parse_args(argv)
+    parser.add_argument(
+        "--behind", action="store_true", help="compute again also what older code or other libraries computed"
+    )
+    return rebuild(parser.parse_args(argv))
+
+
+def rebuild(options: argparse.Namespace) -> int:
+    """Run Snakemake for the options of `main`, with what comes before and after it; returns its exit status."""
     plan = Plan(options.scale, options.root, options.study or None)
-    with _only_one():
-        _announce(plan, options.cores)
+    with locks.only_rebuild():
+        _look_through(plan, options.behind)
+        missing = _announce(plan, options.cores)
+        before = _shipped_scorecard()
         start = time.perf_counter()
-        status, failures = _snakemake(_arguments(options))
-        _summarise(plan, status, failures, time.perf_counter() - start)
-    return status
+        code, failures = _snakemake(_arguments(options))
+        seconds = time.perf_counter() - start
+        _summarise(plan, code, failures, seconds)
+        _tell_claims(plan, before)
+        if not options.study:
+            _tell_report(plan, code)
+        whole = not options.study and missing == sum(map(len, plan.cells.values()))
+        if whole and not code and plan.root == Path("results"):
+            _record(plan, seconds, options.cores)
+    return code
+
+
+def _look_through(plan: Plan, behind: bool) -> None:
+    """Set damaged cells aside, so that they are computed again; with `behind`, drop outdated ones too."""
+    for name, cells in plan.cells.items():
+        for cell in cells:
+            if cell.path.exists():
+                in_store(cell)
+        if behind:
+            outdated = status.take(plan.studies[name], cells).behind
+            status.remove(cell.path for cell in outdated)
+            if outdated:
+                print(f"{name}: {len(outdated)} cells are behind the present code and will be computed again.")
 
 
 def _arguments(options: argparse.Namespace) -> list[str]:
@@ -51,27 +112,8 @@ def _arguments(options: argparse.Namespace) -> list[str]:
     return ["--cores", str(options.cores), "--config", *config]
 
 
-@contextmanager
-def _only_one() -> Iterator[None]:
-    """Hold the checkout's lock; a Snakemake lock found while we hold it was left by a killed run, and is removed.
-
-    Raises SystemExit with a message when another rebuild is running.
-    """
-    path = project.STATE / "lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise SystemExit("privpost: another rebuild is running in this checkout; wait for it, or stop it") from None
-        locks = Path(".snakemake/locks")
-        if locks.is_dir() and any(locks.iterdir()):
-            print("A former run was killed and left its lock; the lock is removed, finished results are kept.")
-            shutil.rmtree(locks)
-        yield
-
-
-def _announce(plan: Plan, cores: int) -> None:
+def _announce(plan: Plan, cores: int) -> int:
+    """Say what is to be done and how long it takes; returns the number of cells that are missing."""
     missing = [cell for cells in plan.cells.values() for cell in cells if not cell.path.exists()]
     total = sum(len(cells) for cells in plan.cells.values())
     known = {}
@@ -88,17 +130,18 @@ def _announce(plan: Plan, cores: int) -> None:
         f"About {_minutes(sum(seconds) / cores)} on {cores} cores; "
         f"data and results take up to {disk / 1e6 + 50:.0f} MB."
     )
+    return len(missing)
 
 
 def _minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.1f} min"
 
 
-def _snakemake(arguments: list[str]) -> tuple[int, list[str]]:
-    """Run Snakemake with its output in the log; progress and errors also here. Returns status and failed rules."""
+def _snakemake(arguments: list[str]) -> tuple[int, list[Failure]]:
+    """Run Snakemake with its output in the log; progress and errors also here. Returns its status and what failed."""
     LOG.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "snakemake", *arguments]
-    failures: list[str] = []
+    failures: list[Failure] = []
     show = False
     progress = _Progress()
     with (
@@ -111,15 +154,17 @@ def _snakemake(arguments: list[str]) -> tuple[int, list[str]]:
                 if steps := _STEPS.match(line):
                     progress.update(int(steps[1]), int(steps[2]))
                 if error := _ERROR.match(line):
-                    failures.append(error[1])
-                    progress.clear()
+                    failures.append(Failure(error[1]))
+                elif failures and (entry := _FIELD.match(line)):
+                    _note(failures[-1], entry[1], entry[2])
                 # An error's block and the failed job's log reach the terminal; the rest stays in the log.
-                if error or line.startswith(("Logfile ", "WorkflowError", "LockException", "MissingInput")):
+                if error or line.startswith(_SHOWN):
                     show = True
-                elif line.startswith("[") or steps:
+                elif line.startswith(("[", "Execute ", "Select ", "Cannot restore")) or steps:
                     show = False
                 if show:
-                    print(line, end="")
+                    progress.clear()
+                    print(line, end="", flush=True)
         except KeyboardInterrupt:
             # The terminal sent the interrupt to Snakemake too: let it stop its jobs.
             process.wait()
@@ -128,6 +173,13 @@ def _snakemake(arguments: list[str]) -> tuple[int, list[str]]:
             return 130, failures
     progress.clear()
     return process.returncode, failures
+
+
+def _note(failure: Failure, key: str, value: str) -> None:
+    if key == "output" and not failure.output:
+        failure.output = [path.removesuffix(" (update)") for path in value.split(", ")]
+    elif key == "log" and not failure.log:
+        failure.log = value
 
 
 class _Progress:
@@ -153,24 +205,74 @@ class _Progress:
             print(f"\r{'':<78}\r", end="", flush=True)
 
 
-def _summarise(plan: Plan, status: int, failures: list[str], seconds: float) -> None:
+def _summarise(plan: Plan, code: int, failures: list[Failure], seconds: float) -> None:
     built, lacking = [], []
     for name, study in plan.studies.items():
-        path = study.grid_path()
-        current = path.is_file() and path.read_text() == grid.describe(study, plan.cells[name])
-        cells = sum(cell.path.exists() for cell in plan.cells[name])
-        drawn = all(path.exists() for path in study.figure_paths())
-        if current and drawn and cells == len(plan.cells[name]):
+        cells = plan.cells[name]
+        present = sum(cell.path.exists() for cell in cells)
+        tables, _ = status.tables_state(study, cells)
+        figures, _ = status.figures_state(study)
+        reasons = [failure for failure in failures if failure.concerns(study, plan)]
+        if not reasons and (tables, figures, present) == ("current", "current", len(cells)):
             built.append(name)
         else:
-            lacking.append(f"  {name}: {cells} of {len(plan.cells[name])} cells")
+            lacking.append(f"  {name}: {present} of {len(cells)} cells, tables {tables}, figures {figures}")
+            lacking += [f"    {failure}" for failure in reasons]
     print(f"Built in {_minutes(seconds)}: {', '.join(built) or 'nothing'}.")
     if lacking:
         print("Not built:", *lacking, sep="\n")
-    if failures:
-        print(f"Failed jobs: {', '.join(sorted(set(failures)))}.")
-    if status:
+    if code:
         print(f"The whole log is in {LOG}.")
     else:
-        root = next(iter(plan.studies.values())).config
-        print(f"Tables are in {root['root']}/, figures in {root['figure_root']}/.")
+        first = next(iter(plan.studies.values())).config
+        print(f"Tables are in {first['root']}/, figures in {first['figure_root']}/.")
+
+
+def _shipped_scorecard():
+    """Return the scorecard as it was before the run, or None."""
+    from privpost.report import scorecard
+
+    path = Path("results/scorecard.csv")
+    return scorecard.read(path) if path.is_file() else None
+
+
+def _tell_claims(plan: Plan, before) -> None:
+    """Print how many claims hold, and those whose verdict is not the shipped one."""
+    from privpost.report import scorecard
+
+    after = scorecard.table(scorecard.score(plan.studies.values()))
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in scorecard.counts(after).items() if count)
+    print(f"Claims: {counts or 'none scored'}.")
+    if plan.scale != "paper":
+        print(f"(Verdicts at scale {plan.scale} say that the code runs, not what the papers' experiments give.)")
+    elif before is not None:
+        changed = scorecard.changes(before, after)
+        print("Verdicts are those of the shipped scorecard." if not changed else "Verdicts that changed:")
+        for line in changed:
+            print(f"  {line}")
+
+
+def _tell_report(plan: Plan, code: int) -> None:
+    """Print where the report is; after a failure it is written from what there is."""
+    from privpost.report import build, page
+
+    path = build.report_file(plan.root)
+    if code:
+        try:
+            path = page.write(plan)
+        except FileNotFoundError as error:
+            print(f"No report: {error}")
+            return
+        print("The report is written from what there is:", end=" ")
+    else:
+        print("Report:", end=" ")
+    print(path.resolve().as_uri())
+
+
+def _record(plan: Plan, seconds: float, cores: int) -> None:
+    """Keep how long the whole rebuild took, and bring the README that quotes it up to date."""
+    from privpost.report import build, numbers, readme
+
+    numbers.record_run(plan.root / "timing", "reproduce", seconds=round(seconds), cores=cores)
+    build.write_scores(plan)
+    readme.write(plan)

@@ -8,6 +8,7 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 RECORD = "record"
+CORRUPT = ".corrupt"
+# Names of arrays that numpy's savez takes for its own arguments.
+RESERVED = (RECORD, "file", "allow_pickle")
 
 
 class CorruptCell(ValueError):
@@ -72,33 +76,49 @@ def write(path: Path, arrays: Mapping[str, np.ndarray], record: Mapping[str, Any
 def read(path: Path, digest: str | None = None) -> Result:
     """Return a stored cell after checking it.
 
-    Raises CorruptCell when the file is damaged, foreign, or (with `digest`) not the cell that was asked for.
+    Raises CorruptCell when the file is missing, damaged, foreign, or (with `digest`) not the cell that was asked for,
+    and PermissionError when it may not be read.
     """
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        record = json.loads(str(arrays.pop(RECORD)))
-        found = record["checksum"]
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, NotImplementedError) as error:
-        raise CorruptCell(f"{path} is not a readable result ({type(error).__name__}: {error})") from error
-    if checksum(arrays) != found:
+    arrays, record = _load(path)
+    if checksum(arrays) != record["checksum"]:
         raise CorruptCell(f"{path}: the arrays do not match their checksum")
     if digest is not None and record["digest"] != digest:
         raise CorruptCell(f"{path} holds the cell {record['digest']}, not {digest}")
     return Result(SimpleNamespace(**record["config"]), arrays, record)
 
 
-def read_record(path: Path) -> dict[str, Any]:
-    """Return a stored cell's record without reading its arrays; raises CorruptCell when there is none."""
+# What numpy and zipfile raise on damaged or foreign files; AttributeError and TypeError come from a plain .npy file.
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    KeyError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    RuntimeError,
+    MemoryError,
+    OSError,
+)
+
+
+def _load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     try:
         with np.load(path, allow_pickle=False) as archive:
-            return json.loads(str(archive[RECORD]))
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, NotImplementedError) as error:
+            arrays = {name: archive[name] for name in archive.files}
+        record = json.loads(str(arrays.pop(RECORD)))
+        lacking = [key for key in ("study", "digest", "config", "source", "checksum") if key not in record]
+        if lacking:
+            raise ValueError(f"its record has no {', '.join(lacking)}")
+    except PermissionError:
+        raise
+    except _UNREADABLE as error:
         raise CorruptCell(f"{path} is not a readable result ({type(error).__name__}: {error})") from error
+    return arrays, record
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a damaged file to <name>.corrupt and return its new path."""
-    aside = path.with_name(path.name + ".corrupt")
+    """Rename a damaged file to <name>.corrupt, in place of an earlier one, and return its new path."""
+    aside = path.with_name(path.name + CORRUPT)
     os.replace(path, aside)
     return aside

@@ -6,7 +6,7 @@ import importlib
 import os
 from pathlib import Path
 
-from privpost.pipeline import grid, store
+from privpost.pipeline import grid, ledgers, provenance, store
 from privpost.pipeline.cells import read_or_recompute
 from privpost.pipeline.grid import Study
 
@@ -17,17 +17,15 @@ def tabulate(study: Study) -> list[Path]:
     """Write the study's tables, its grid file and its timings from the store; returns the tables' paths.
 
     Each file replaces the old one only when all tables have been made, so a failure leaves shipped ones untouched.
-    Raises ValueError when the study's tables are not the ones that its YAML names.
+    Raises ValueError when the study's tables are not the ones that its YAML names, and RuntimeError when the study
+    was edited meanwhile.
     """
     import pandas as pd
 
     cells = grid.expand(study)
+    before = _state(study)
     results = [read_or_recompute(study, cell) for cell in cells]
-    tables = study.module().tabulate(results)
-    if isinstance(tables, pd.DataFrame):
-        tables = {study.tables[0]: tables}
-    if sorted(tables) != sorted(study.tables):
-        raise ValueError(f"{study.name}: tabulate gave {sorted(tables)}, but {study.file} names {sorted(study.tables)}")
+    tables = tables_of(study, results)
     texts = {study.table_path(name): table.to_csv(index=False, lineterminator="\n") for name, table in tables.items()}
     timings = pd.DataFrame(
         {
@@ -39,9 +37,34 @@ def tabulate(study: Study) -> list[Path]:
     )
     texts[study.timing_path()] = timings.to_csv(index=False, lineterminator="\n")
     texts[study.grid_path()] = grid.describe(study, cells)
+    texts[ledgers.path_of(study)] = ledgers.describe(study, results)
+    # A job that outlived its run must not put back an older state.
+    if _state(grid.load_study(study.name, study.config["scale"])) != before:
+        raise RuntimeError(
+            f"{study.name}: its configuration or source changed while the tables were being made; nothing was written"
+        )
     for path, text in texts.items():
         store.write_text(path, text)
     return [study.table_path(name) for name in study.tables]
+
+
+def _state(study: Study) -> tuple:
+    return grid.describe(study, grid.expand(study)), provenance.source_digest(study.config["target"])
+
+
+def tables_of(study: Study, results: list[store.Result]) -> dict:
+    """Return the tables that the study's `tabulate` makes of some cells, by name.
+
+    Raises ValueError when they are not the ones that its YAML names.
+    """
+    import pandas as pd
+
+    tables = study.module().tabulate(results)
+    if isinstance(tables, pd.DataFrame):
+        tables = {study.tables[0]: tables}
+    if sorted(tables) != sorted(study.tables):
+        raise ValueError(f"{study.name}: tabulate gave {sorted(tables)}, but {study.file} names {sorted(study.tables)}")
+    return tables
 
 
 def read_tables(study: Study) -> dict:
@@ -49,15 +72,16 @@ def read_tables(study: Study) -> dict:
 
     Raises FileNotFoundError naming the command that makes a missing table.
     """
+    return {name: read_table(study.table_path(name)) for name in study.tables}
+
+
+def read_table(path: Path):
+    """Return one table; raises FileNotFoundError naming the command that makes it."""
     import pandas as pd
 
-    tables = {}
-    for name in study.tables:
-        path = study.table_path(name)
-        if not path.is_file():
-            raise FileNotFoundError(f"{path} does not exist; make it with: snakemake {path}")
-        tables[name] = pd.read_csv(path, keep_default_na=False, na_values=[""])
-    return tables
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist; make it with: snakemake {path}")
+    return pd.read_csv(path, keep_default_na=False, na_values=[""])
 
 
 def figure_module(paper: str, stem: str) -> str:

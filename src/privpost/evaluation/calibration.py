@@ -1,0 +1,59 @@
+"""Simulation-based calibration: is the quantile U of the true parameter in its posterior uniform?
+
+Cook, Gelman and Rubin (2006); the test of uniformity is that of Kolmogorov and Smirnov.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import kolmogi, kolmogorov
+
+
+def ks_statistic(quantiles, axis: int = -1) -> np.ndarray:
+    """Largest distance between the empirical distribution function of `quantiles` and that of Uniform(0, 1).
+
+    Args:
+        quantiles: values in [0, 1], M of them along `axis`.
+
+    Returns:
+        D = max_i max(i/M − u_(i), u_(i) − (i−1)/M), without the axis.
+
+    Raises:
+        ValueError: no values, or one outside [0, 1].
+    """
+    ordered = np.sort(np.moveaxis(_checked(quantiles), axis, -1), axis=-1)
+    size = ordered.shape[-1]
+    steps = np.arange(size + 1) / size
+    return np.maximum(steps[1:] - ordered, ordered - steps[:-1]).max(axis=-1)
+
+
+def ks_limit(size: int, level: float = 0.05) -> float:
+    """Statistic that uniform values exceed with probability `level`: 1.358/√M at 5 %, asymptotically."""
+    return float(kolmogi(level) / np.sqrt(size))
+
+
+def ks_p_value(statistic, size: int) -> np.ndarray:
+    """Probability that M uniform values give a larger statistic, asymptotically."""
+    return kolmogorov(np.sqrt(size) * np.asarray(statistic, float))
+
+
+def empirical_cdf(quantiles, at) -> np.ndarray:
+    """Share of the values (M,) that are at most each of the points (k,)."""
+    values = np.sort(_checked(quantiles))
+    return np.searchsorted(values, at, side="right") / len(values)
+
+
+def cdf_band(at, size: int, level: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
+    """Band that the empirical distribution function of M uniform values leaves anywhere with probability `level`.
+
+    It is the points plus or minus `ks_limit`, clipped to [0, 1]: leaving it is failing the test.
+    """
+    width = ks_limit(size, level)
+    return np.maximum(at - width, 0.0), np.minimum(at + width, 1.0)
+
+
+def _checked(quantiles):
+    quantiles = np.asarray(quantiles, float)
+    if quantiles.size == 0 or not np.all((quantiles >= 0) & (quantiles <= 1)):
+        raise ValueError("quantiles must be values in [0, 1], at least one")
+    return quantiles

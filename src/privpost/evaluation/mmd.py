@@ -1,0 +1,79 @@
+"""Maximum mean discrepancy between samples of parameters in [0, 1], in linear time and to machine precision.
+
+The kernel is exp(−(p − q)²/2), without the factor 1/√(2π) of a density.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+# With p, q in [0, 1] and x = p − ½, e^(−(p−q)²/2) = e^(−x²/2) e^(−y²/2) Σ_k (xy)^k/k!, |xy| ≤ 1/4: the terms from
+# k = 12 on sum to less than 0.25^12/12! · 1.02 < 1.3e-16.
+TERMS = 12
+_SCALES = 1 / np.sqrt([math.factorial(k) for k in range(TERMS)])
+
+
+def embedding_sum(draws) -> np.ndarray:
+    """Sum over draws of the features whose inner product is the kernel.
+
+    Args:
+        draws: values in [0, 1], shape (m, ...).
+
+    Returns:
+        Σ_i e^(−x_i²/2) x_i^k/√k! with x = draw − ½, shape (12, ...). Sums over parts of a sample add.
+
+    Raises:
+        ValueError: a value outside [0, 1], where the number of terms would not do.
+    """
+    draws = np.asarray(draws, float)
+    if not (draws.min() >= 0 and draws.max() <= 1):
+        raise ValueError("draws must lie in [0, 1]")
+    centred = draws - 0.5
+    feature = np.exp(-0.5 * centred * centred)
+    sums = np.empty((TERMS, *draws.shape[1:]))
+    for k in range(TERMS):
+        sums[k] = feature.sum(axis=0)
+        feature *= centred
+    return sums * _SCALES.reshape(-1, *[1] * (sums.ndim - 1))
+
+
+def diagonal_sum(p, q) -> np.ndarray:
+    """Σ_i k(p_i, q_i) over the first axis: what the sums over all pairs have too much; parts of a sample add."""
+    difference = np.asarray(p, float) - q
+    return np.exp(-0.5 * difference * difference).sum(axis=0)
+
+
+def mmd2_from_sums(p_sum, q_sum, diagonal, size: int) -> np.ndarray:
+    """Unbiased estimate of MMD² from two samples' embedding sums; it may be negative.
+
+        MMD² = Σ_{i≠j} (k(p_i, p_j) + k(q_i, q_j) − k(p_i, q_j) − k(p_j, q_i)) / (m(m−1))
+
+    as in Bernstein and Sheldon (2018), section 4. The rounding error is below 1e-12: the estimate is a difference of
+    numbers near 2.
+
+    Args:
+        p_sum, q_sum: from `embedding_sum`, shape (12, ...).
+        diagonal: Σ_i k(p_i, q_i), shape (...).
+        size: m ≥ 2, the number of draws in either sample.
+
+    Raises:
+        ValueError: fewer than 2 draws.
+    """
+    if size < 2:
+        raise ValueError(f"size is {size!r}; the unbiased estimate needs at least 2 draws")
+    # |P|² + |Q|² − 2PQ = |P − Q|², without the cancellation of its parts; k(p, p) = 1.
+    squared = ((p_sum - q_sum) ** 2).sum(axis=0)
+    return (squared - 2 * size + 2 * diagonal) / (size * (size - 1))
+
+
+def mmd2(p, q) -> np.ndarray:
+    """Unbiased estimate of MMD² between two samples of the same size m, shapes (m, ...); shape (...).
+
+    Raises:
+        ValueError: samples of different sizes, fewer than 2 draws, or values outside [0, 1].
+    """
+    if len(p) != len(q):
+        raise ValueError(f"the samples have {len(p)} and {len(q)} draws; they must have the same number")
+    return mmd2_from_sums(embedding_sum(p), embedding_sum(q), diagonal_sum(p, q), len(p))

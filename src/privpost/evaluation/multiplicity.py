@@ -1,0 +1,25 @@
+"""Critical values for claims that make many comparisons at once."""
+
+from __future__ import annotations
+
+from scipy.special import ndtri
+
+# Joint false-alarm rate of one claim's comparisons.
+FALSE_ALARM = 0.001
+
+
+def critical_value(comparisons: int, false_alarm: float = FALSE_ALARM) -> float:
+    """Standard errors that a two-sided normal test needs at a joint false-alarm rate (Bonferroni).
+
+    Args:
+        comparisons: number of tests, at least 1.
+        false_alarm: joint rate in (0, 1).
+
+    Raises:
+        ValueError: an argument outside its range.
+    """
+    if comparisons < 1:
+        raise ValueError(f"comparisons is {comparisons!r}; it must be at least 1")
+    if not 0 < false_alarm < 1:
+        raise ValueError(f"false_alarm is {false_alarm!r}; it must lie in (0, 1)")
+    return float(ndtri(1 - false_alarm / (2 * comparisons)))

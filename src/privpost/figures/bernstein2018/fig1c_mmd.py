@@ -1,0 +1,54 @@
+"""Distance of private posteriors from the true one (Bernstein and Sheldon 2018, figure 1c)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privpost.figures import style
+
+LINES = ("-", "--", ":", "-.")
+
+
+def draw(tables):
+    """Return the figure: MMD against n, one column per model, one row per ε, and on a log scale below.
+
+    MMD is the root of the mean over trials of the unbiased MMD², which is 0 where that is negative; bars are two
+    standard errors either way, carried through the root.
+    """
+    import matplotlib.pyplot as plt
+
+    table = tables["utility"]
+    models, epsilons = list(dict.fromkeys(table.model)), sorted(table.epsilon.unique())
+    models = [name for name in ("binomial", "multinomial") if name in models]
+    size = (style.TWO_COLUMNS, 2.5)
+    figure, grid = plt.subplots(1, 2 * len(models), figsize=size, sharex=True, squeeze=False)
+    for number, model in enumerate(models):
+        linear, logarithmic = grid[0, 2 * number], grid[0, 2 * number + 1]
+        for axes in (linear, logarithmic):
+            for epsilon, line in zip(epsilons, LINES, strict=False):
+                for method in ("naive", "gibbs"):
+                    rows = table[(table.model == model) & (table.epsilon == epsilon) & (table.method == method)]
+                    _curve(axes, rows.sort_values("n"), method, line, f"{style.look(method).label}, {epsilon:g}-DP")
+            axes.set(xscale="log", xlabel="records n")
+            axes.set_title(model if axes is linear else f"{model}, log scale")
+        linear.set_ylim(0, 0.6)
+        logarithmic.set_yscale("log")
+    grid[0, 0].set_ylabel("MMD to the true posterior")
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    return figure
+
+
+def _curve(axes, rows, method, line, label):
+    high = np.sqrt(np.maximum(rows.mmd2_mean + 2 * rows.mmd2_sem, 0.0))
+    low = np.sqrt(np.maximum(rows.mmd2_mean - 2 * rows.mmd2_sem, 0.0))
+    look = style.look(method)
+    axes.errorbar(
+        rows.n,
+        rows.mmd,
+        yerr=[rows.mmd - low, high - rows.mmd],
+        color=look.color,
+        marker=look.marker,
+        linestyle=line,
+        label=label,
+    )

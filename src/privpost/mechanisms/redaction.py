@@ -1,0 +1,46 @@
+"""Release of an unbounded sum: records outside a public interval are redacted, then Laplace noise is added."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def redacted_sum(data, low, high) -> np.ndarray:
+    """Sum of the records in [low, high].
+
+    Args:
+        data: shape (..., n).
+        low, high: public bounds, broadcast against the leading axes.
+
+    Returns:
+        Σ x_i 1[low ≤ x_i ≤ high], shape (...) (Bernstein and Sheldon 2018, section 3.3).
+
+    Raises:
+        ValueError: bounds that are not finite or out of order.
+    """
+    data = np.asarray(data, float)
+    low, high = _bounds(low, high)
+    return np.where((data >= low[..., None]) & (data <= high[..., None]), data, 0.0).sum(axis=-1)
+
+
+def redacted_sensitivity(low, high) -> np.ndarray:
+    """Largest change of `redacted_sum` when one record is substituted: max(|low|, |high|, high − low).
+
+    The new record may lie outside the interval, so that its predecessor's value disappears altogether: high − low
+    alone is too small wherever the interval does not contain 0.
+
+    Args:
+        low, high: public bounds, any shape.
+
+    Raises:
+        ValueError: bounds that are not finite or out of order.
+    """
+    low, high = _bounds(low, high)
+    return np.maximum(np.maximum(np.abs(low), np.abs(high)), high - low)
+
+
+def _bounds(low, high):
+    low, high = np.asarray(low, float), np.asarray(high, float)
+    if not np.all(np.isfinite(low) & np.isfinite(high) & (low < high)):
+        raise ValueError(f"low is {low!r} and high is {high!r}; both must be finite, low < high")
+    return low, high

@@ -1,0 +1,180 @@
+"""Exponential records with a gamma prior on their rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import gammainc, gammaln, xlogy
+
+from privpost.models.univariate import SegmentMoments, UnivariateFamily
+
+# Below this θ(high − low) the closed forms lose digits to cancellation and power series take their place.
+_SERIES_BELOW = 0.3
+
+
+@dataclass(frozen=True)
+class GammaExponential(UnivariateFamily):
+    """x ~ Exp(rate θ), θ ~ Gamma(shape, rate); statistics (Σx, n), parameters (shape, rate).
+
+    With base measure dθ/θ the prior family's natural parameters are (shape, rate), a record adds (1, x) and
+    C(η) = ln Γ(shape) − shape ln rate.
+
+    Raises:
+        ValueError: shape or rate not positive and finite.
+    """
+
+    shape: float = 1.0
+    rate: float = 1.0
+
+    family: ClassVar[str] = "exponential"
+
+    def __post_init__(self):
+        for name in ("shape", "rate"):
+            value = getattr(self, name)
+            if not 0 < value < np.inf:
+                raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
+
+    @property
+    def support(self):
+        """[0, ∞)."""
+        return (0.0, np.inf)
+
+    @property
+    def record_support(self):
+        """[0, ∞)."""
+        return (0.0, np.inf)
+
+    @property
+    def prior(self):
+        """(shape, rate) of the prior."""
+        return np.array([self.shape, self.rate], float)
+
+    def posterior(self, statistics, prior=None):
+        """(shape + n, rate + Σx), shape (..., 2)."""
+        prior = self.prior if prior is None else np.asarray(prior, float)
+        return prior + np.asarray(statistics, float)[..., ::-1]
+
+    def natural_parameters(self, parameters):
+        """η = (shape, rate), shape (..., 2)."""
+        return np.asarray(parameters, float)
+
+    def log_partition(self, natural):
+        """C(η) = ln Γ(shape) − shape ln rate, shape (...)."""
+        natural = np.asarray(natural, float)
+        valid = np.all(natural > 0, axis=-1)
+        shape, rate = np.moveaxis(np.where(valid[..., None], natural, 1.0), -1, 0)
+        return np.where(valid, gammaln(shape) - shape * np.log(rate), np.inf)
+
+    def sample(self, parameters, rng, size=None):
+        """Draws θ, shape ([size,] ...)."""
+        parameters = np.asarray(parameters, float)
+        shape, rate = parameters[..., 0], parameters[..., 1]
+        return rng.standard_gamma(shape, size=None if size is None else (size, *shape.shape)) / rate
+
+    def sample_data(self, theta, n, rng):
+        """Draws n records per θ, shape (..., n)."""
+        theta = np.asarray(theta, float)
+        return rng.standard_exponential((*theta.shape, n)) / theta[..., None]
+
+    def mean(self, parameters):
+        """shape / rate."""
+        parameters = np.asarray(parameters, float)
+        return parameters[..., 0] / parameters[..., 1]
+
+    def variance(self, parameters):
+        """shape / rate²."""
+        parameters = np.asarray(parameters, float)
+        return parameters[..., 0] / parameters[..., 1] ** 2
+
+    def log_density(self, theta, parameters):
+        """ln of the Gamma(shape, rate) density at θ; −inf below 0."""
+        theta, parameters = np.asarray(theta, float), np.asarray(parameters, float)
+        shape, rate = parameters[..., 0], parameters[..., 1]
+        inside = theta >= 0
+        safe = np.where(inside, theta, 1.0)
+        density = xlogy(shape, rate) + xlogy(shape - 1, safe) - rate * safe - gammaln(shape)
+        return np.where(inside, density, -np.inf)
+
+    def log_likelihood(self, theta, statistics):
+        """n ln θ − θ Σx, shape (...)."""
+        theta, statistics = np.asarray(theta, float), np.asarray(statistics, float)
+        return xlogy(statistics[..., 1], theta) - theta * statistics[..., 0]
+
+    def posterior_cdf(self, theta, parameters):
+        """Regularised incomplete gamma function of (shape, rate θ)."""
+        parameters = np.asarray(parameters, float)
+        return gammainc(parameters[..., 0], parameters[..., 1] * np.maximum(theta, 0.0))
+
+    def cdf(self, x, theta):
+        """1 − exp(−θx), and 0 below 0."""
+        return -np.expm1(-np.asarray(theta, float) * np.maximum(x, 0.0))
+
+    def quantile(self, probability, theta):
+        """−ln(1 − probability) / θ."""
+        return -np.log1p(-np.asarray(probability, float)) / theta
+
+    def predictive_quantile(self, probability):
+        """Quantile of the Lomax distribution, rate ((1 − probability)^(−1/shape) − 1)."""
+        return self.rate * np.expm1(-np.log1p(-np.asarray(probability, float)) / self.shape)
+
+    def record_moments(self, theta):
+        """1/θ and 1/θ²."""
+        mean = 1 / np.asarray(theta, float)
+        return mean, mean**2
+
+    def record_log_partition(self, eta):
+        """A(η) = −ln(−η)."""
+        return -np.log(-np.asarray(eta, float))
+
+    def eta(self, theta):
+        """η = −θ."""
+        return -np.asarray(theta, float)
+
+    def theta_of(self, eta):
+        """θ = −η."""
+        return -np.asarray(eta, float)
+
+    def segment_moments(self, theta, low, high):
+        """Moments of a record in [low, high] in closed form; `high` is finite everywhere or infinite everywhere.
+
+        With L = high − low and z = θL the mean is low + L (1/z − 1/(e^z − 1)) and the variance is
+        L² (1/z² − e^z/(e^z − 1)²): lemma 1 of Bernstein and Sheldon (2018) for F = 1 − exp(−θx).
+        """
+        theta = np.asarray(theta, float)
+        above = np.exp(-theta * low)
+        if np.isinf(high).all():
+            mean = 1 / theta
+            return SegmentMoments(above, low + mean, mean**2)
+        length = high - low
+        z = theta * length
+        inside = -np.expm1(-z)
+        small = z < _SERIES_BELOW
+        if small.all():
+            mean, variance = _by_series(z)
+        else:
+            mean, variance = _in_closed_form(z, inside)
+            if small.any():
+                mean, variance = map(np.where, (small, small), _by_series(z), (mean, variance))
+        return SegmentMoments(above * inside, low + length * mean, length * length * variance)
+
+    @classmethod
+    def examples(cls):
+        """The prior of the paper, and a wide one."""
+        return [cls(8, 2), cls(1, 1)]
+
+
+def _in_closed_form(z, inside):
+    """1/z − 1/(e^z − 1) and 1/z² − e^z/(e^z − 1)², with inside = 1 − e^(−z): no term overflows."""
+    ratio = (1 - inside) / inside
+    inverse = 1 / z
+    return inverse - ratio, inverse * inverse - ratio / inside
+
+
+def _by_series(z):
+    """The same for z < 0.3, to 1e-12: Bernoulli's series and minus its derivative."""
+    square = z * z
+    mean = 0.5 - z / 12 * (1 - square / 60 * (1 - square / 42 * (1 - square / 40)))
+    variance = 1 / 12 - square / 240 * (1 - square * (5 / 126) * (1 - square * (7 / 200) * (1 - square * (20 / 616))))
+    return mean, variance

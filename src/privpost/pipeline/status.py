@@ -1,0 +1,177 @@
+"""What the store holds of each study: current, behind, stale and damaged cells, and what prune may remove."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from privpost.pipeline import grid, provenance, store, sweeps
+from privpost.pipeline.grid import Cell, Study
+
+# A temporary file that is older cannot belong to a running job any more (in seconds).
+ABANDONED = 3600
+SHOWN = 4
+
+
+@dataclass
+class Inventory:
+    """The cells of one study's grid, and what else its folder in the store holds.
+
+    `current` cells are those of the grid, computed by the present code; `behind` ones, whose code or libraries
+    changed since; `damaged` ones are not readable. `stale` results answer to settings that no grid names any more,
+    `ad_hoc` ones to settings that someone asked for on the command line; `leftovers` are set-aside and temporary files.
+    """
+
+    current: list[Cell] = field(default_factory=list)
+    behind: list[Cell] = field(default_factory=list)
+    missing: list[Cell] = field(default_factory=list)
+    damaged: list[Cell] = field(default_factory=list)
+    stale: list[Path] = field(default_factory=list)
+    ad_hoc: list[Path] = field(default_factory=list)
+    leftovers: list[Path] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+
+def take(study: Study, cells: Iterable[Cell]) -> Inventory:
+    """Return what the store holds of a study, with the reasons; every file is read and its checksum compared."""
+    found = Inventory()
+    cells = list(cells)
+    known = {str(cell.path) for cell in cells}
+    now = {dataset: provenance.of_cell(study.config["target"], dataset) for dataset in {c.dataset for c in cells}}
+    changes: Counter[str] = Counter()
+    for cell in cells:
+        if not cell.path.exists():
+            found.missing.append(cell)
+            continue
+        try:
+            record = store.read(cell.path, cell.digest).record
+        except store.CorruptCell as error:
+            found.damaged.append(cell)
+            found.reasons.append(f"damaged: {error}")
+            continue
+        changed = provenance.changes(record, now[cell.dataset])
+        (found.behind if changed else found.current).append(cell)
+        changes.update(changed)
+    superseded = {}
+    for path in sorted((Path(study.config["root"]) / "cells" / study.name).glob("*")):
+        if str(path) in known:
+            continue
+        if path.suffix != ".npz" or path.name.startswith("."):
+            if path.suffix == store.CORRUPT or time.time() - path.stat().st_mtime > ABANDONED:
+                found.leftovers.append(path)
+            continue
+        try:
+            record = store.read(path).record
+        except store.CorruptCell:
+            found.leftovers.append(path)
+            continue
+        if record["asked_by"] == "sweep":
+            found.ad_hoc.append(path)
+        else:
+            found.stale.append(path)
+            superseded[grid.canonical(record["point"])] = record
+    found.reasons += [f"behind: {what} since {count} cells were computed" for what, count in changes.most_common()]
+    found.reasons += _superseded(found.missing, superseded)
+    return found
+
+
+def _superseded(missing: list[Cell], records: dict[str, dict]) -> list[str]:
+    """Say which settings changed between results that no grid names any more and the missing cells at their points."""
+    changes: Counter[str] = Counter()
+    for cell in missing:
+        record = records.get(grid.canonical(cell.point))
+        if record is None:
+            continue
+        before = {**record["config"], **record["sizes"], "data": record["data"]}
+        after = {**vars(cell.config), **cell.sizes, "data": cell.data}
+        names = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
+        changes.update(
+            f"{key} changed from {_short(before.get(key))} to {_short(after.get(key))}" for key in names or ["an axis"]
+        )
+    return [f"stale: {what} in {count} cells" for what, count in changes.most_common()]
+
+
+def _short(value) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def tables_state(study: Study, cells: list[Cell]) -> tuple[str, list[str]]:
+    """Return whether the study's tables are current, stale or missing, and why."""
+    absent = [path for path in map(study.table_path, study.tables) if not path.is_file()]
+    if absent or not study.grid_path().is_file():
+        return "missing", [f"tables: {path} does not exist" for path in (absent or [study.grid_path()])[:1]]
+    drawn = study.grid_path().read_text()
+    if drawn == grid.describe(study, cells):
+        return "current", []
+    before = {entry["digest"] for entry in json.loads(drawn)["cells"]}
+    after = {cell.digest for cell in cells}
+    if before == after:
+        return "stale", ["tables: the order of the grid's points changed"]
+    gone, new = len(before - after), len(after - before)
+    return "stale", [f"tables: they show {len(before)} cells, of which {gone} left the grid; {new} joined it"]
+
+
+def figures_state(study: Study) -> tuple[str, list[str]]:
+    """Return whether the study's figures are current or missing, and which is missing."""
+    absent = [path for path in study.figure_paths() if not path.is_file()]
+    return ("missing", [f"figures: {absent[0]} does not exist"]) if absent else ("current", [])
+
+
+def report(studies: list[Study]) -> str:
+    """Return the table of `privpost status`, with the reasons under each study."""
+    header = f"{'study':<36}{'cells':>7}{'current':>9}{'behind':>8}{'missing':>9}{'stale':>7}  tables    figures"
+    lines = [header]
+    for study in studies:
+        cells = grid.expand(study)
+        found = take(study, cells)
+        tables, table_reasons = tables_state(study, cells)
+        figures, figure_reasons = figures_state(study)
+        lines.append(
+            f"{study.name:<36}{len(cells):>7}{len(found.current):>9}{len(found.behind):>8}"
+            f"{len(found.missing) + len(found.damaged):>9}{len(found.stale):>7}  {tables:<9} {figures}"
+        )
+        reasons = [*found.reasons, *table_reasons, *figure_reasons]
+        if found.ad_hoc:
+            reasons.append(f"ad hoc: {len(found.ad_hoc)} cells of runs and sweeps from the command line")
+        if found.leftovers:
+            reasons.append(f"leftovers: {len(found.leftovers)} set-aside or temporary files (privpost prune)")
+        if len(found.missing) == len(cells) and tables == "current":
+            reasons.append("no cell is in the store, as on a fresh clone: snakemake computes them")
+        lines += [f"    {reason}" for reason in reasons[:SHOWN]]
+        if len(reasons) > SHOWN:
+            lines.append(f"    and {len(reasons) - SHOWN} more")
+    return "\n".join(lines)
+
+
+def removable(studies: list[Study], with_sweeps: bool, behind: bool) -> list[Path]:
+    """Return the files and folders that prune removes: stale cells and leftovers, on request also others."""
+    paths: list[Path] = []
+    for study in studies:
+        found = take(study, grid.expand(study))
+        paths += [*found.stale, *found.leftovers]
+        if with_sweeps:
+            folders = sorted(sweeps.FOLDER.glob("*")) if sweeps.FOLDER.is_dir() else []
+            paths += [*found.ad_hoc, *(path for path in folders if path.name.split("__")[0] == study.identifier)]
+        if behind:
+            paths += [cell.path for cell in found.behind]
+    return list(dict.fromkeys(paths))
+
+
+def remove(paths: Iterable[Path]) -> None:
+    """Remove files and folders."""
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def size(path: Path) -> int:
+    """Return the bytes that a file or a folder takes."""
+    return sum(entry.stat().st_size for entry in path.rglob("*")) if path.is_dir() else path.stat().st_size

@@ -1,0 +1,74 @@
+"""Writes what the report consists of, in the order of the pipeline: scores, figures, README, page."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+
+from privpost.pipeline import store
+from privpost.pipeline.plan import Plan
+from privpost.report import numbers, scorecard
+
+# Figure → the table that it is drawn from, below the results folder, and its path below the figure folder.
+FIGURES = {
+    "scorecard": ("scorecard.csv", "scorecard"),
+    "workflow": ("workflow.csv", "workflow"),
+    "run_times": ("timing/studies.csv", "measured/run_times"),
+}
+FORMATS = ("pdf", "png", "svg")
+
+
+def score_files(root: Path) -> list[Path]:
+    """Return the files that `write_scores` makes."""
+    names = ["scorecard.csv", "workflow.csv", "timing/studies.csv", *numbers.FILES]
+    return [root / name for name in names]
+
+
+def figure_files(folder: Path) -> list[Path]:
+    """Return the files that `draw` makes."""
+    return [folder / f"{stem}.{ending}" for _, stem in FIGURES.values() for ending in FORMATS]
+
+
+def templates() -> list[Path]:
+    """Return the files that the report's page is made of."""
+    return [Path("docs/templates") / f"report.{ending}" for ending in ("html.in", "css", "js")]
+
+
+def report_file(root: Path) -> Path:
+    """Return where the report goes: outside the shipped results, else beside the tables."""
+    return Path("build/report.html") if root == Path("results") else root / "report.html"
+
+
+def write_scores(plan: Plan) -> list[Path]:
+    """Score all claims of a plan's studies and collect all numbers; returns the paths of the files."""
+    root = plan.root
+    scored = scorecard.score(plan.studies.values())
+    card = scorecard.table(scored)
+    times = numbers.measured(plan.studies.values())
+    scorecard.write(scored, root / "scorecard.csv")
+    store.write_text(root / "workflow.csv", numbers.workflow(plan.studies, plan.cells).to_csv(index=False))
+    store.write_text(root / "timing/studies.csv", times.to_csv(index=False))
+    numbers.write(root / numbers.FILES[0], numbers.of_results(plan.studies, plan.cells, card))
+    numbers.write(root / numbers.FILES[1], numbers.of_timing(times, root / "timing"))
+    return score_files(root)
+
+
+def draw(plan: Plan) -> list[Path]:
+    """Draw the scorecard, the graph of the rebuild and the run times from their tables; returns the paths."""
+    root, folder = plan.root, plan.figure_root
+    os.environ["SOURCE_DATE_EPOCH"] = "0"
+    import pandas as pd
+
+    from privpost.figures import style
+
+    for name, (table, stem) in FIGURES.items():
+        path = root / table
+        frame = scorecard.read(path) if name == "scorecard" else pd.read_csv(path)
+        with style.context():
+            figure = importlib.import_module(f"privpost.figures.{name}").draw({path.stem: frame})
+            for ending in FORMATS:
+                with store.replacing(folder / f"{stem}.{ending}") as temporary:
+                    style.save(figure, temporary)
+            style.close(figure)
+    return figure_files(folder)

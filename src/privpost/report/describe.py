@@ -1,0 +1,201 @@
+"""What is known about a study without running it: its settings with their sources, figures, data and validity."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from privpost.datasets import catalogue
+from privpost.pipeline import grid
+from privpost.pipeline.grid import Cell, Study
+from privpost.pipeline.provenance import PACKAGE, source_files
+from privpost.pipeline.tables import figure_module
+
+NOTIONS = {"pure": "pure ε-DP", "rdp": "(λ, ε)-RDP", "approximate": "(ε, δ)-DP"}
+_SOURCE = re.compile(r"^(paper|author code|reconstructed|ours)\b")
+
+
+class Setting(NamedTuple):
+    """One line of a study's YAML: where it stands, its value, and the comment that gives its source."""
+
+    section: str
+    name: str
+    value: str
+    source: str
+    note: str
+
+
+def settings(study: Study) -> list[Setting]:
+    """Return the study's settings and axes as its YAML has them, each with the comment beside or above it."""
+    import yaml
+
+    text = Path(study.file).read_text()
+    lines = text.splitlines()
+    # The base value of an axis is not a setting of the grid.
+    axes = {*study.config["within"], *(axis for block in grid_blocks(study) for axis in block)}
+    left_out = {*grid.DESCRIPTION, "rev", "smoke", "defaults", "common", *axes}
+    found = []
+    for key, value in yaml.compose(text).value:
+        if key.value in left_out:
+            continue
+        blocks = value.value if key.value == "sweep" and isinstance(value, yaml.SequenceNode) else [value]
+        if key.value in ("sweep", "within"):
+            for place, block in enumerate(blocks, start=1):
+                section = key.value if len(blocks) == 1 else f"{key.value} {place}"
+                above = _above(lines, block.start_mark.line)
+                for axis, values in block.value:
+                    note = _comment(lines, axis.start_mark.line, values.end_mark) or above
+                    found.append(Setting(section, axis.value, _source_text(text, values), *_split(note)))
+        else:
+            note = _comment(lines, key.start_mark.line, value.end_mark) or _above(lines, key.start_mark.line)
+            found.append(Setting("setting", key.value, _source_text(text, value), *_split(note)))
+    return found
+
+
+def grid_blocks(study: Study) -> list[dict]:
+    """Return the maps under the study's `sweep`."""
+    sweep = study.config["sweep"]
+    return sweep if isinstance(sweep, list) else [sweep]
+
+
+def _source_text(text: str, node) -> str:
+    raw = text[node.start_mark.index : node.end_mark.index]
+    return " ".join(re.sub(r"\s#.*", "", raw).split())
+
+
+def _comment(lines: list[str], first: int, end) -> str:
+    """Return the comment on the lines that a value takes; a block value's end stands at the next key's start."""
+    last = end.line if end.column else end.line - 1
+    for line in lines[first : max(first, last) + 1]:
+        if match := re.search(r"\s#\s*(.*)$", line):
+            return match[1]
+    return ""
+
+
+def _above(lines: list[str], first: int) -> str:
+    words: list[str] = []
+    while first > 0 and lines[first - 1].strip().startswith("#"):
+        first -= 1
+        words.insert(0, lines[first].strip().lstrip("# "))
+    return " ".join(words)
+
+
+def _split(note: str) -> tuple[str, str]:
+    match = _SOURCE.match(note)
+    return (match[1], note[match.end() :].lstrip(":,; ")) if match else ("", note)
+
+
+class Caption(NamedTuple):
+    """What a figure shows: one sentence for its title, and how to read it."""
+
+    title: str
+    text: str
+
+    @property
+    def alternative(self) -> str:
+        return f"{self.title} {self.text}".strip()
+
+
+def caption(module: str) -> Caption:
+    """Return a figure's caption from its module's docstring and that of its `draw`, without importing it.
+
+    Raises ValueError for a figure module without a docstring.
+    """
+    path = PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
+    tree = ast.parse(path.read_text())
+    title = (ast.get_docstring(tree) or "").split("\n\n")[0].replace("\n", " ").strip()
+    if not title:
+        raise ValueError(f"{path}: the first line of a figure module says what the figure shows, but there is none")
+    draws = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "draw")
+    text = " ".join((ast.get_docstring(next(draws)) or "").split())
+    text = re.sub(r"^Returns? (the |a )?(figure( of|:|,)?\s*)?", "", text)
+    return Caption(title, text[:1].upper() + text[1:])
+
+
+def figure_caption(study: Study, stem: str) -> Caption:
+    """Return the caption of one of a study's figures."""
+    return caption(figure_module(study.paper, stem))
+
+
+def data_notes(cells: Iterable[Cell]) -> list[dict[str, str]]:
+    """Return the data sets that some cells read, each with title, whether it stands in, access, licence, source."""
+    notes = []
+    for name in sorted({cell.dataset for cell in cells if cell.dataset}):
+        data = catalogue.load(name)
+        notes.append(
+            {
+                "name": name,
+                "title": data.title,
+                "kind": "stands in for the paper's data" if data.stand_in else "the paper's own data",
+                "access": data.access,
+                "licence": data.licence,
+                "citation": " ".join(data.citation.split()),
+                "origin": data.origin,
+            }
+        )
+    return notes
+
+
+def validity_notes(study: Study, tables: Mapping[str, Any], data: list[dict[str, str]]) -> list[str]:
+    """Return what a reader has to know before trusting a study's numbers, from its tables and its data.
+
+    `tables` are the study's DataFrames. Markov chains are recognised by the samplers that the study imports. Read are
+    the columns `guarantee`, `rhat*`, `ess_*`, `uses_private_metadata` and `*sem`; more can be said in the study
+    module's optional `NOTES`, a list of sentences.
+    """
+    notes = [
+        f"{note['title']} stands in for the paper's own data." for note in data if note["kind"].startswith("stands")
+    ]
+    columns = {column for table in tables.values() for column in table.columns}
+    chains = any(path.parent.name == "samplers" for path in source_files(study.config["target"]))
+    notes += _sampling_notes(tables, chains)
+    private = sorted(_variants_with_private_metadata(tables))
+    if private:
+        notes.append(f"Uses private metadata (bounds, levels or counts read off the records): {', '.join(private)}.")
+    if _column(tables, "guarantee", "if_converged"):
+        notes.append("Some releases have their guarantee only if the Markov chain has converged: column `guarantee`.")
+    if any(column.endswith("sem") for column in columns):
+        notes.append("Means carry their Monte Carlo standard error in the table.")
+    notes.append("Noise is simulation-grade: numpy's generators, floating-point Laplace and Gaussian draws.")
+    return notes + [str(note) for note in getattr(study.module(), "NOTES", ())]
+
+
+def _sampling_notes(tables: Mapping[str, Any], chains: bool) -> list[str]:
+    rhats = [table[c].dropna() for table in tables.values() for c in table.columns if c.startswith("rhat")]
+    rhats = [values[values.map(_is_number)].astype(float) for values in rhats]
+    sizes = [table[c].dropna() for table in tables.values() for c in ("ess_min", "ess_bulk") if c in table]
+    sizes = [values[values.map(_is_number)].astype(float) for values in sizes]
+    if not chains and not rhats:
+        return ["Draws are exact: no Markov chain is involved."]
+    text = "Draws come from Markov chains: they follow the stated law only at convergence."
+    if any(len(values) for values in rhats):
+        text += f" Largest R-hat in the tables: {max(values.max() for values in rhats if len(values)):.3f}."
+    if any(len(values) for values in sizes):
+        text += f" Smallest effective sample size: {min(values.min() for values in sizes if len(values)):.0f}."
+    return [text]
+
+
+def _variants_with_private_metadata(tables: Mapping[str, Any]) -> set[str]:
+    found = set()
+    for table in tables.values():
+        if "uses_private_metadata" in table:
+            rows = table[table.uses_private_metadata.astype(str) == "True"]
+            if len(rows):
+                names = rows["variant"].dropna().unique() if "variant" in rows else ["all rows"]
+                found |= {f"variant {name}" if "variant" in rows else name for name in names}
+    return found
+
+
+def _column(tables: Mapping[str, Any], name: str, value: str) -> bool:
+    return any(name in table and (table[name] == value).any() for table in tables.values())
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,154 @@
+"""The numbers that README and report quote: collected from tables and records, never typed.
+
+Two files: `numbers.json` holds what the same results always give; `timing/numbers.json` what depends on the machine.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from privpost.pipeline import tables
+from privpost.pipeline.grid import Cell, Study
+from privpost.report import scorecard
+
+FILES = ("numbers.json", "timing/numbers.json")
+WORKFLOW_COLUMNS = ("study", "paper", "datasets", "cells", "tables", "figures")
+
+
+def flatten(value: Any, prefix: str) -> dict[str, Any]:
+    """Return nested maps as one map, keys joined by slashes; lists are left out."""
+    if isinstance(value, Mapping):
+        return {k: v for key, item in value.items() for k, v in flatten(item, f"{prefix}/{key}").items()}
+    return {} if isinstance(value, list) else {prefix: value}
+
+
+def workflow(studies: Mapping[str, Study], cells: Mapping[str, Sequence[Cell]]):
+    """Return what the rebuild consists of: one row per study, with the number of cells, tables and figures.
+
+    `datasets` are names joined by spaces.
+    """
+    import pandas as pd
+
+    rows = [
+        {
+            "study": name,
+            "paper": study.paper,
+            "datasets": " ".join(sorted({cell.dataset for cell in cells[name] if cell.dataset})),
+            "cells": len(cells[name]),
+            "tables": len(study.tables),
+            "figures": len(study.figures),
+        }
+        for name, study in sorted(studies.items(), key=lambda item: scorecard.paper_order(item[0]))
+    ]
+    return pd.DataFrame(rows, columns=list(WORKFLOW_COLUMNS))
+
+
+def measured(studies: Iterable[Study]):
+    """Return run times and memory, one row per study, from the records that its cells left in results/timing.
+
+    Columns: `study`, `cells`, `cpu_seconds` (summed over the cells), `longest_cell_seconds`, `peak_mib`. Studies
+    without a record are left out.
+    """
+    import pandas as pd
+
+    rows = []
+    for study in sorted(studies, key=lambda study: scorecard.paper_order(study.name)):
+        if not study.timing_path().is_file():
+            continue
+        with study.timing_path().open() as handle:
+            records = list(csv.DictReader(handle))
+        seconds = [float(record["wall_seconds"]) for record in records]
+        rows.append(
+            {
+                "study": study.name,
+                "cells": len(records),
+                "seconds": round(sum(seconds), 1),
+                "longest_cell_seconds": round(max(seconds), 1),
+                "peak_mib": round(max(float(record["peak_mib"]) for record in records), 1),
+            }
+        )
+    return pd.DataFrame(rows, columns=["study", "cells", "seconds", "longest_cell_seconds", "peak_mib"])
+
+
+def of_results(studies: Mapping[str, Study], cells: Mapping[str, Sequence[Cell]], card) -> dict[str, Any]:
+    """Return every quotable number that the results determine, by name.
+
+    Counts of studies, cells, tables, figures and claims; each claim's `<id>/verdict` and evidence (`<id>/<name>`);
+    and what a study offers in an optional `numbers(tables)`, as `<paper>/<study>/<name>`.
+    """
+    plan = workflow(studies, cells)
+    found: dict[str, Any] = {
+        "papers": len({study.paper for study in studies.values()}),
+        "studies": len(plan),
+        **{name: int(plan[name].sum()) for name in ("cells", "tables", "figures")},
+        "datasets": len({name for names in plan.datasets for name in names.split()}),
+        "claims": int((card.id != "").sum()),
+    }
+    found |= {f"claims/{verdict}": count for verdict, count in scorecard.counts(card).items()}
+    for paper, part in card.groupby("paper"):
+        found |= {f"claims/{paper}/{verdict}": count for verdict, count in scorecard.counts(part).items()}
+    for row in card[card.id != ""].itertuples():
+        found[f"{row.id}/verdict"] = row.verdict
+        found |= flatten(json.loads(row.evidence), row.id)
+    for name, study in studies.items():
+        offer = getattr(study.module(), "numbers", None)
+        if offer is not None and all(study.table_path(table).is_file() for table in study.tables):
+            found |= flatten(scorecard.plain(offer(tables.read_tables(study))), name)
+    return found
+
+
+def of_timing(times, folder: Path) -> dict[str, Any]:
+    """Return the numbers that depend on the machine: seconds and MiB, in all and per study.
+
+    `reproduce/…` and `test/…` are the last recorded runs of the two commands, where there are any (see
+    `record_run`).
+    """
+    found: dict[str, Any] = {"time/cells": round(float(times.seconds.sum()), 1)}
+    if len(times):
+        found["time/longest_cell"] = float(times.longest_cell_seconds.max())
+        found["memory/peak"] = float(times.peak_mib.max())
+    for row in times.itertuples():
+        found[f"time/{row.study}"] = float(row.seconds)
+        found[f"memory/{row.study}"] = float(row.peak_mib)
+    for path in sorted(folder.glob("run_*.json")):
+        found |= flatten(json.loads(path.read_text()), path.stem.removeprefix("run_"))
+    return found
+
+
+def record_run(folder: Path, command: str, **numbers: float) -> None:
+    """Keep what a whole run of a command measured: seconds, cores, and whatever else it names."""
+    from privpost.pipeline import store
+
+    store.write_text(folder / f"run_{command}.json", _json(numbers))
+
+
+def write(path: Path, numbers: Mapping[str, Any]) -> None:
+    """Write numbers as sorted JSON, one per line."""
+    from privpost.pipeline import store
+
+    store.write_text(path, _json(numbers))
+
+
+def _json(numbers: Mapping[str, Any]) -> str:
+    return json.dumps(dict(sorted(numbers.items())), indent=0, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read(root: Path) -> dict[str, Any]:
+    """Return all numbers of a results folder.
+
+    Raises FileNotFoundError naming the command that makes them, ValueError when both files have the same name.
+    """
+    found: dict[str, Any] = {}
+    for file in FILES:
+        path = root / file
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} does not exist; make it with: snakemake scorecard")
+        more = json.loads(path.read_text())
+        if both := sorted(set(found) & set(more)):
+            raise ValueError(f"{path}: {both[0]} is also in {FILES[0]}")
+        found |= more
+    return found

@@ -1,0 +1,178 @@
+"""The scorecard: every claim of every study with its verdict, computed from the tables and from nothing else."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from privpost.evaluation.claims import VERDICTS, Claim
+from privpost.pipeline import tables
+from privpost.pipeline.grid import Study
+
+COLUMNS = (
+    "id", "paper", "study", "place", "statement", "test", "verdict", "reason", "evidence", "variant", "stand_in",
+)  # fmt: skip
+# The verdict of a study's row while it has no tables; it has no claims either, so the row stands for them all.
+NOT_SCORED = "not scored"
+# Evidence is rounded to six digits: more than any claim turns on, fewer than differ between CPU types.
+DIGITS = 6
+
+
+class Scored(NamedTuple):
+    """One study's claims: None, with the reason, while its tables are missing."""
+
+    study: str
+    claims: Sequence[Claim] | None
+    lacking: str = ""
+
+    @property
+    def paper(self) -> str:
+        return self.study.split("/")[0]
+
+
+def score(studies: Iterable[Study]) -> list[Scored]:
+    """Return the claims of each study from its tables, and of each paper that scores claims over several studies.
+
+    A paper does so in a module `claims` beside its studies, with `claims(tables)` of all the paper's tables.
+    """
+    scored, found, lacking = [], {}, {}
+    for study in sorted(studies, key=lambda study: paper_order(study.name)):
+        try:
+            own = tables.read_tables(study)
+        except FileNotFoundError as error:
+            scored.append(Scored(study.name, None, str(error)))
+            lacking.setdefault(study.paper, []).append(study.name)
+            continue
+        found.setdefault(study.paper, {}).update(own)
+        scored.append(Scored(study.name, _claims_of(study.module(), own)))
+    for paper in sorted({*found, *lacking}, key=paper_order):
+        name = f"privpost.studies.{paper}.claims"
+        if importlib.util.find_spec(name) is None:
+            continue
+        if paper in lacking:
+            scored.append(Scored(f"{paper}/claims", None, f"the tables of {', '.join(lacking[paper])} are missing"))
+        else:
+            scored.append(Scored(f"{paper}/claims", _claims_of(importlib.import_module(name), found[paper])))
+    return scored
+
+
+def _claims_of(module, own: Mapping[str, Any]) -> list[Claim]:
+    return [claim for claim in module.claims(own) if claim is not None]
+
+
+def table(scored: Iterable[Scored]):
+    """Return the scorecard as a DataFrame of strings with columns `COLUMNS`, one row per claim in the papers' order.
+
+    `evidence` is JSON text. A study without tables has one row, without id, whose verdict is `NOT_SCORED`. Raises
+    ValueError naming both studies when two claims have the same id.
+    """
+    import pandas as pd
+
+    rows, owner = [], {}
+    for study, claims, lacking in scored:
+        fixed = {"paper": study.split("/")[0], "study": study}
+        if claims is None:
+            rows.append({**dict.fromkeys(COLUMNS, ""), **fixed, "verdict": NOT_SCORED, "reason": lacking})
+            continue
+        for claim in claims:
+            if claim.id in owner:
+                raise ValueError(
+                    f"the claim {claim.id} is scored by {owner[claim.id]} and by {study}; every claim has one study"
+                )
+            owner[claim.id] = study
+            rows.append(
+                {
+                    **fixed,
+                    "id": claim.id,
+                    "place": claim.place,
+                    "statement": claim.statement,
+                    "test": claim.test,
+                    "verdict": claim.verdict,
+                    "reason": claim.reason,
+                    "evidence": json.dumps(plain(claim.evidence), ensure_ascii=False, allow_nan=False),
+                    "variant": claim.variant,
+                    "stand_in": "yes" if claim.stand_in else "no",
+                }
+            )
+    rows.sort(key=lambda row: (paper_order(row["paper"]), _natural(row["id"]) if row["id"] else ("~", 0, "")))
+    return pd.DataFrame(rows, columns=list(COLUMNS), dtype=object)
+
+
+def paper_order(name: str) -> tuple:
+    """Return a sort key: papers by their year, what has none last."""
+    paper = name.split("/", maxsplit=1)[0]
+    year = re.search(r"(\d{4})$", paper)
+    # The two papers of one year stand in the order of the project's list.
+    first = {"foulds2016": 0, "zhang2016": 1}.get(paper, 2)
+    return (int(year[1]) if year else 9999, first, name)
+
+
+def _natural(id: str) -> tuple:
+    match = re.fullmatch(r"(\D*)(\d+)(.*)", id)
+    return (match[1], int(match[2]), match[3]) if match else (id, 0, "")
+
+
+def plain(value: Any) -> Any:
+    """Return evidence as JSON can hold it: numbers at `DIGITS` digits, infinite ones and NaN as words."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple) or (hasattr(value, "tolist") and getattr(value, "ndim", 0)):
+        return [plain(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, bool | int | str) or value is None:
+        return value
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "not a number"
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else str(value)
+    raise ValueError(f"evidence holds {value!r} of type {type(value).__name__}, which is not JSON-able")
+
+
+def write(scored: Iterable[Scored], path: Path) -> None:
+    """Write the scorecard as a CSV file."""
+    from privpost.pipeline import store
+
+    store.write_text(path, table(scored).to_csv(index=False, lineterminator="\n"))
+
+
+def read(path: Path):
+    """Return a scorecard from its CSV file, all columns as strings.
+
+    Raises FileNotFoundError naming the command that makes it.
+    """
+    import pandas as pd
+
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist; make it with: snakemake scorecard")
+    return pd.read_csv(path, dtype=str, keep_default_na=False)
+
+
+def changes(before, after) -> list[str]:
+    """Return, in words, how the verdicts of `after` differ from those of `before` (DataFrames of the scorecard).
+
+    Only claims of studies that `after` covers are compared.
+    """
+    before = before[before.study.isin(set(after.study))]
+    old = dict(zip(before.id, before.verdict, strict=True))
+    new = dict(zip(after.id, after.verdict, strict=True))
+    found = []
+    for id in sorted({*old, *new} - {""}, key=_natural):
+        if id not in old:
+            found.append(f"{id}: new, {new[id]}")
+        elif id not in new:
+            found.append(f"{id}: was {old[id]}, is not scored any more")
+        elif old[id] != new[id]:
+            found.append(f"{id}: was {old[id]}, now {new[id]}")
+    return found
+
+
+def counts(card) -> dict[str, int]:
+    """Return how many claims of a scorecard have each verdict."""
+    claims = card[card.id != ""]
+    return {verdict: int((claims.verdict == verdict).sum()) for verdict in VERDICTS}

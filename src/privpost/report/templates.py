@@ -1,0 +1,69 @@
+"""Texts with placeholders `{{ name }}` and `{{ name | format }}`, so that no measured number is ever typed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+PLACEHOLDER = re.compile(r"\{\{\s*([^{}|]+?)\s*(?:\|\s*([^{}]+?)\s*)?\}\}")
+
+# What counts as a measured number in prose: a decimal, or a number with a unit or a thing that is counted.
+_UNIT = (
+    r"s|ms|min|mins|minutes?|seconds?|hours?|h|%|percent|[kKMG]i?B|bytes|times|cells?|claims?|studies|study|figures?"
+    r"|tables?|standard errors?|points?|cores?"
+)
+_BARE = re.compile(rf"(?<![\w./-])(?:\d+[.,]\d+|\d+(?:\s|\u202f|-)?(?:{_UNIT})\b|\d+\s?%)")
+# Code, links and addresses are not prose.
+_NOT_PROSE = re.compile(r"```.*?```|`[^`]*`|\]\([^)]*\)|https?://\S+|<[^>]*>|<!--.*?-->", re.DOTALL)
+
+
+def render(text: str, values: Mapping[str, Any], where: str = "template") -> str:
+    """Return the text with each placeholder replaced by its value.
+
+    A format is Python's (`.3g`), or `duration` (of seconds), `memory` (of MiB), `percent`. Raises ValueError naming
+    an unknown placeholder, with the nearest known one.
+    """
+    from privpost.pipeline.schema import suggest
+
+    def value(match: re.Match) -> str:
+        name, form = match[1], match[2]
+        if name not in values:
+            raise ValueError(f"{where}: there is no number {name!r}.{suggest(name, values)}")
+        try:
+            return formatted(values[name], form)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{where}: {name} is {values[name]!r}, which the format {form!r} cannot show") from error
+
+    return PLACEHOLDER.sub(value, text)
+
+
+def formatted(value: Any, form: str | None = None) -> str:
+    """Return one value in a format; without one, numbers are shown at four digits."""
+    if form == "duration":
+        return duration(float(value))
+    if form == "memory":
+        return f"{value:.0f} MiB" if value < 1024 else f"{value / 1024:.1f} GiB"
+    if form == "percent":
+        return f"{100 * value:.0f} %"
+    if form is None:
+        return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return format(value, form)
+
+
+def duration(seconds: float) -> str:
+    """Return a time as a reader would say it: seconds below 90, then minutes, then hours."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def bare_numbers(template: str, allowed: tuple[str, ...] = ()) -> list[str]:
+    """Return the numbers of a template's prose that look measured and are not placeholders.
+
+    `allowed` are exact phrases to leave out: versions, numbers of sections, settings.
+    """
+    for phrase in allowed:
+        template = template.replace(phrase, " ")
+    template = _NOT_PROSE.sub(" ", PLACEHOLDER.sub(" ", template))
+    return [match[0] for match in _BARE.finditer(template)]

@@ -1,0 +1,286 @@
+"""Gibbs sampler of a hidden Markov model with categorical emissions and collapsed transitions, many chains at once.
+
+The model (Foulds et al. 2016, section 5): regions are independent Markov chains over months that start uniformly and
+share transition rows θ_k ~ Dir(a, …, a), which are integrated out; a cell (region, month) in state k has counts
+C_d ~ Multinomial(φ_kd) for each field d, φ_kd ~ Dir(b, …, b). One iteration draws φ given the states and then every
+state given all others and φ, month by month. A chain at temperature T samples from the joint of states and φ to the
+power 1/T. Cells differ in nothing but their neighbours, so a sweep runs over cells and is vectorised over chains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from privpost.mechanisms import truncated_dirichlet
+
+
+class Layout(NamedTuple):
+    """Which cells are neighbours: cells of a region follow each other in time; shape (cells,) each, bool.
+
+    `first` and `last` mark the ends of each region's chain. Months without events are no cells: the cells before and
+    after one are neighbours.
+    """
+
+    first: np.ndarray
+    last: np.ndarray
+
+    @classmethod
+    def of(cls, region) -> Layout:
+        """The layout of cells that are sorted by region and then by month; `region` has shape (cells,)."""
+        region = np.asarray(region)
+        change = region[1:] != region[:-1]
+        return cls(np.concatenate([[True], change]), np.concatenate([change, [True]]))
+
+
+@dataclass(frozen=True)
+class Group:
+    """Chains that share a temperature, a truncation and a random generator.
+
+    Attributes:
+        counts: (cells, levels) for all chains, or (chains, cells, levels) for each; real-valued, ≥ 0.
+        observed: (chains, cells) bool; the counts of the other cells are held out.
+        rng: source of all random numbers of these chains.
+        temperature: T ≥ 1.
+        lows: smallest probability of a level for each field (0 for none), shape (fields,).
+    """
+
+    counts: np.ndarray
+    observed: np.ndarray
+    rng: np.random.Generator
+    temperature: float = 1.0
+    lows: Sequence[float] | None = None
+
+    def __post_init__(self):
+        if not self.temperature >= 1:
+            raise ValueError(f"temperature is {self.temperature!r}; it must be >= 1")
+        if not np.all(np.asarray(self.counts) >= 0):
+            raise ValueError("counts must be >= 0")
+
+
+class State(NamedTuple):
+    """All chains after an iteration.
+
+    `states` (cells, chains); `log_probabilities` (chains, K, levels), the fields one after the other; `transitions`
+    (K, K, chains), the counts of moves from a state to another.
+    """
+
+    states: np.ndarray
+    log_probabilities: np.ndarray
+    transitions: np.ndarray
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Sizes and prior of the model: K states, the fields' numbers of levels, and the concentrations a and b ≥ 1."""
+
+    n_states: int
+    sizes: tuple[int, ...]
+    transition: float = 1.0
+    emission: float = 1.0
+
+    def __post_init__(self):
+        if self.n_states < 1:
+            raise ValueError(f"n_states is {self.n_states!r}; it must be >= 1")
+        if not self.transition > 0:
+            raise ValueError(f"transition is {self.transition!r}; it must be > 0")
+        if not self.emission >= 1:
+            raise ValueError(f"emission is {self.emission!r}; it must be >= 1")
+
+    @property
+    def fields(self) -> list[slice]:
+        """The levels of each field."""
+        ends = np.cumsum(self.sizes)
+        return [slice(int(end - size), int(end)) for end, size in zip(ends, self.sizes, strict=True)]
+
+
+def transition_counts(states, layout: Layout, n_states: int) -> np.ndarray:
+    """Moves from state to state within regions, shape (K, K, chains), of states (cells, chains)."""
+    states = np.asarray(states)
+    chains = np.arange(states.shape[1])
+    inner = np.flatnonzero(~layout.last)
+    index = (states[inner] * n_states + states[inner + 1]) * states.shape[1] + chains
+    return np.bincount(index.ravel(), minlength=n_states**2 * states.shape[1]).reshape(n_states, n_states, -1)
+
+
+def site_prior(states, transitions, sites, layout: Layout, a: float) -> np.ndarray:
+    """p(z_t | all other states), transitions integrated out, at a chosen set of cells of each chain.
+
+        p(z_t = k) ∝ (n_{z_{t−1},k} + a) (n_{k,z_{t+1}} + 1[z_{t−1} = k = z_{t+1}] + a) / (n_{k,·} + 1[z_{t−1} = k] + Ka)
+
+    with n without the moves into and out of t; at the right end without the second factor and the denominator, at the
+    left end without the first factor and the indicators.
+
+    Args:
+        states: (cells, chains).
+        transitions: counts of all moves, (K, K, chains).
+        sites: cells, one list per chain, (sites, chains).
+
+    Returns:
+        Probabilities, shape (sites, K, chains).
+    """
+    n_states, _, n_chains = transitions.shape
+    chain = np.arange(n_chains)
+    levels = np.arange(n_states)[None, :, None]
+    current = states[sites, chain][:, None]
+    # At an end the neighbour is any cell; its factors are replaced below.
+    before = states[np.maximum(sites - 1, 0), chain][:, None]
+    after = states[np.minimum(sites + 1, len(states) - 1), chain][:, None]
+    has_before, has_after = ~layout.first[sites][:, None], ~layout.last[sites][:, None]
+    is_current, is_before, is_after = levels == current, (levels == before) & has_before, levels == after
+    into = transitions[before, levels, chain] - is_current - ((before == current) & is_after & has_after)
+    out = transitions[levels, after, chain] - is_current - (is_before & (current == after))
+    left = transitions.sum(axis=1)[None] - is_current - is_before
+    second = (out + (is_before & is_after) + a) / (left + is_before + n_states * a)
+    weights = np.where(has_before, into + a, 1.0) * np.where(has_after, second, 1.0)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def run(
+    groups: Sequence[Group], layout: Layout, prior: Prior, iterations: int, states: np.ndarray | None = None
+) -> Iterator[State]:
+    """Run all chains of all groups and yield the state after each iteration; the arrays are overwritten by the next.
+
+    Args:
+        states: initial states (cells, chains), the groups' chains one after the other; drawn uniformly when None.
+
+    Raises:
+        ValueError: iterations < 1.
+    """
+    if iterations < 1:
+        raise ValueError(f"iterations is {iterations!r}; it must be >= 1")
+    ends = np.cumsum([len(group.observed) for group in groups])
+    slices = [slice(int(end - len(group.observed)), int(end)) for end, group in zip(ends, groups, strict=True)]
+    n_cells, n_chains, n_states = len(layout.first), int(ends[-1]), prior.n_states
+    if states is None:
+        draws = [group.rng.integers(n_states, size=(n_cells, len(group.observed))) for group in groups]
+        states = np.concatenate(draws, axis=1)
+    states = np.array(states, dtype=np.intp)
+    log_probabilities = np.empty((n_chains, n_states, sum(prior.sizes)))
+    weights = np.empty((n_cells, n_states, n_chains))
+    uniforms = np.empty((n_cells, n_chains))
+    powers = np.concatenate([np.full(len(group.observed), 1 / group.temperature) for group in groups])
+    sweep = _Sweep(layout, n_states, n_chains, prior.transition, powers)
+    for _ in range(iterations):
+        for group, chains in zip(groups, slices, strict=True):
+            log_probabilities[chains] = _draw_emissions(group, states[:, chains], prior)
+            scores = emission_scores(group.counts, log_probabilities[chains])
+            scores *= group.observed[:, None] / group.temperature
+            scores -= scores.max(axis=1, keepdims=True)
+            np.exp(scores, out=scores)
+            weights[:, :, chains] = scores.transpose(2, 1, 0)
+            uniforms[:, chains] = group.rng.random((n_cells, len(group.observed)))
+        transitions = sweep(states, weights, uniforms)
+        yield State(states, log_probabilities, transitions)
+
+
+def emission_scores(counts, log_probabilities) -> np.ndarray:
+    """Log-likelihood of each cell's counts in each state, without multinomial coefficients.
+
+    Args:
+        counts: (cells, levels), or one table per chain (chains, cells, levels).
+        log_probabilities: (chains, K, levels).
+
+    Returns:
+        Shape (chains, K, cells).
+    """
+    n_chains, n_states, n_levels = log_probabilities.shape
+    if np.ndim(counts) == 3:
+        return log_probabilities @ counts.transpose(0, 2, 1)
+    return (log_probabilities.reshape(-1, n_levels) @ counts.T).reshape(n_chains, n_states, -1)
+
+
+def state_totals(counts, states, observed, n_states: int) -> np.ndarray:
+    """Counts of the observed cells summed by state, shape (chains, K, levels); arguments as in `Group` and `State`."""
+    member = (states.T[:, None] == np.arange(n_states)[:, None]) & observed[:, None]
+    member = member.astype(float)
+    if counts.ndim == 3:
+        return member @ counts
+    return (member.reshape(-1, len(counts)) @ counts).reshape(*member.shape[:2], -1)
+
+
+def _draw_emissions(group: Group, states, prior: Prior) -> np.ndarray:
+    totals = state_totals(group.counts, states, group.observed, prior.n_states)
+    concentration = 1 + (prior.emission - 1 + totals) / group.temperature
+    draws = np.empty_like(concentration)
+    lows = [0.0] * len(prior.sizes) if group.lows is None else group.lows
+    for field, low in zip(prior.fields, lows, strict=True):
+        if low > 0:
+            draws[..., field] = truncated_dirichlet.sample(concentration[..., field], low, group.rng)
+        else:
+            gammas = group.rng.standard_gamma(concentration[..., field])
+            draws[..., field] = gammas / gammas.sum(axis=-1, keepdims=True)
+    # A gamma variate of shape 1 can be 0 with probability 1e-300 or so; a probability of 0 has no logarithm.
+    return np.log(np.maximum(draws, np.finfo(float).tiny))
+
+
+class _Sweep:
+    """One pass over all cells, in place; chains lie along the last, contiguous axis."""
+
+    def __init__(self, layout: Layout, n_states: int, n_chains: int, a: float, powers):
+        self.layout, self.n_states, self.n_chains, self.a = layout, n_states, n_chains, a
+        self.chain = np.arange(n_chains)
+        self.offset = np.arange(n_states)[:, None] * n_chains
+        self.row = n_states * n_chains
+        tempered = np.flatnonzero(powers != 1)
+        self.tempered = slice(int(tempered[0]), int(tempered[-1]) + 1) if tempered.size else None
+        self.powers = powers[self.tempered] if tempered.size else None
+
+    def __call__(self, states, weights, uniforms) -> np.ndarray:
+        n_states, n_chains = self.n_states, self.n_chains
+        if n_states == 1:
+            return transition_counts(states, self.layout, 1)
+        counts = transition_counts(states, self.layout, n_states).astype(float)
+        # Both carry the prior: moves + a, and moves out of a state + K a.
+        pairs = counts + self.a
+        moves, left = pairs.reshape(-1), pairs.sum(axis=1)
+        leaving = left.reshape(-1)
+        chain, offset, row = self.chain, self.offset, self.row
+        column = offset * n_states
+        first, last = self.layout.first, self.layout.last
+        shape = (n_states, n_chains)
+        w, second, cumulative = np.empty(shape), np.empty(shape), np.empty(shape)
+        index = np.empty(shape, np.intp)
+        below = np.empty(shape, bool)
+        before = after = None
+        # Positions of a chain's current state in arrays over (K, chains).
+        places = states * n_chains + chain
+        for t in range(len(first)):
+            if not last[t]:
+                after = states[t + 1]
+                at_after = places[t + 1]
+                # The move out of t is taken out; the one into t was never put back.
+                moves[states[t] * row + at_after] -= 1
+                leaving[places[t]] -= 1
+                np.add(at_after, column, out=index)
+                np.take(moves, index, out=second, mode="clip")
+            if first[t]:
+                np.divide(second, left, out=w) if not last[t] else w.fill(1.0)
+            else:
+                np.add(before * row + chain, offset, out=index)
+                np.take(moves, index, out=w, mode="clip")
+                if not last[t]:
+                    # `left` still counts the move into t for the old z_{t−1}: that is the indicator.
+                    second.reshape(-1)[at_before] += before == after
+                    w *= second
+                    w /= left
+            if self.tempered is not None:
+                part = w[:, self.tempered]
+                np.log(part, out=part)
+                part *= self.powers
+                np.exp(part, out=part)
+            w *= weights[t]
+            np.add.accumulate(w, axis=0, out=cumulative)
+            np.less(cumulative, uniforms[t] * cumulative[-1], out=below)
+            new = np.add.reduce(below, axis=0, dtype=np.intp)
+            states[t] = new
+            at_new = new * n_chains + chain
+            if not first[t]:
+                moves[before * row + at_new] += 1
+            if not last[t]:
+                leaving[at_new] += 1
+            before, at_before = new, at_new
+        return np.rint(pairs - self.a).astype(np.intp)

@@ -1,0 +1,104 @@
+"""Exact posterior of a bit's probability given a noisy count: the oracle for the noise-aware Gibbs sampler.
+
+    p(θ | y) = Σ_s p(θ | s) p(s | y),   p(s | y) ∝ BetaBinomial(s; n, α, β) exp(−|y − s|/b),
+
+summed over s = 0..n, without a normal approximation and without a Markov chain.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import betainc, betaln, gammaln, xlog1py, xlogy
+
+# Elements of one work array, some tens of megabytes.
+_ELEMENTS = 2_000_000
+
+
+def count_weights(prior, release, n: int, scale: float) -> np.ndarray:
+    """p(s | y) for s = 0..n.
+
+    Args:
+        prior: (α, β).
+        release: y, shape (trials,).
+        n: public number of records.
+        scale: scale b of the Laplace noise.
+
+    Returns:
+        Weights, shape (trials, n + 1), summing to 1 over the last axis.
+    """
+    alpha, beta = map(float, prior)
+    s = np.arange(n + 1.0)
+    log_prior = betaln(alpha + s, beta + n - s) - betaln(s + 1, n - s + 1)
+    log_weights = log_prior - np.abs(np.asarray(release, float)[:, None] - s) / scale
+    weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def conditional_cdf(prior, theta, n: int) -> np.ndarray:
+    """P(Θ ≤ θ | s) = I_θ(α + s, β + n − s) for s = 0..n.
+
+    By I_θ(a, b) = I_θ(a+1, b−1) + θ^a (1−θ)^(b−1) / (a B(a, b)) from s = n downwards: positive terms only.
+
+    Args:
+        prior: (α, β).
+        theta: values in (0, 1), shape (trials,).
+        n: public number of records.
+
+    Returns:
+        Shape (trials, n + 1).
+    """
+    alpha, beta = map(float, prior)
+    theta = np.asarray(theta, float)[:, None]
+    s = np.arange(n, dtype=float)
+    a, b = alpha + s, beta + n - s
+    log_factor = gammaln(alpha + beta + n) - gammaln(a + 1) - gammaln(b)
+    steps = np.exp(xlogy(a, theta) + xlog1py(b - 1, -theta) + log_factor)
+    cdf = np.empty((len(theta), n + 1))
+    cdf[:, n:] = betainc(alpha + n, beta, theta)
+    cdf[:, :n] = cdf[:, n:] + np.cumsum(steps[:, ::-1], axis=1)[:, ::-1]
+    return np.minimum(cdf, 1.0)
+
+
+def posterior_cdf(prior, release, theta, n: int, scales) -> np.ndarray:
+    """P(Θ ≤ θ | y) for each trial's own θ, at several noise scales.
+
+    Args:
+        prior: (α, β).
+        release: y, shape (scales, trials).
+        theta: shape (trials,).
+        n: public number of records.
+        scales: scales b of the Laplace noise, shape (scales,).
+
+    Returns:
+        Shape (scales, trials). Memory is bounded: trials are taken in parts.
+    """
+    release, theta = np.asarray(release, float), np.asarray(theta, float)
+    values = np.empty(release.shape)
+    part = max(1, _ELEMENTS // (n + 1))
+    for start in range(0, len(theta), part):
+        trials = slice(start, start + part)
+        given_count = conditional_cdf(prior, theta[trials], n)
+        for row, y, scale in zip(values, release, scales, strict=True):
+            row[trials] = (count_weights(prior, y[trials], n, scale) * given_count).sum(axis=1)
+    return np.clip(values, 0.0, 1.0)
+
+
+def posterior_density(prior, release, theta, n: int, scale: float) -> np.ndarray:
+    """p(θ | y) on a grid of θ.
+
+    Args:
+        prior: (α, β).
+        release: y, shape (trials,).
+        theta: values in (0, 1), shape (points,).
+        n: public number of records.
+        scale: scale of the Laplace noise.
+
+    Returns:
+        Shape (trials, points).
+    """
+    alpha, beta = map(float, prior)
+    s = np.arange(n + 1.0)[:, None]
+    theta = np.asarray(theta, float)
+    a, b = alpha + s, beta + n - s
+    densities = np.exp(xlogy(a - 1, theta) + xlog1py(b - 1, -theta) - betaln(a, b))
+    return count_weights(prior, release, n, scale) @ densities

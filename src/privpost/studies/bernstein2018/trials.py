@@ -1,0 +1,205 @@
+"""What the studies of Bernstein and Sheldon (2018) share: trials of a model, their releases, their posteriors."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betainc
+
+from privpost import models
+from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.mechanisms.redaction import redacted_sensitivity, redacted_sum
+from privpost.models.univariate import UnivariateFamily
+from privpost.privacy.accounting import Cost
+from privpost.samplers.noise_aware_gibbs import Kernel, binomial_kernel, multinomial_kernel, redacted_kernel
+
+COUNT_MODELS = {"binomial": "beta_bernoulli", "multinomial": "dirichlet_categorical"}
+# How redaction bounds and segments are treated: by the paper, with both amended, and with one of them amended.
+VARIANTS = {
+    "paper": ("true_theta", "independent"),
+    "corrected": ("public", "multinomial"),
+    "public_bounds": ("public", "independent"),
+    "joint_segments": ("true_theta", "multinomial"),
+}
+COVERAGE = 0.95
+# Records of a batch that are held in memory at once.
+_RECORDS = 2_000_000
+
+
+class Data(NamedTuple):
+    """Trials of a model at one n; the last axis is that of the trials.
+
+    Attributes:
+        theta: true parameters, shape (parameters, trials).
+        statistics: sufficient statistics of the data, shape (d, trials).
+        exact: what is released, before noise, shape (q, trials).
+        low, high: bounds of the redaction, shape (trials,); None for a model with bounded statistics.
+    """
+
+    theta: np.ndarray
+    statistics: np.ndarray
+    exact: np.ndarray
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
+
+
+class Release(NamedTuple):
+    """Noisy statistics (q, trials), and the scale of their noise, scalar or (trials,)."""
+
+    values: np.ndarray
+    scale: np.ndarray | float
+
+
+class Experiment(ABC):
+    """A model with its prior, its release and its posteriors."""
+
+    parameters: tuple[str, ...]
+    uses_private_metadata = False
+
+    @abstractmethod
+    def data(self, n: int, size: int, rng: np.random.Generator) -> Data:
+        """Parameters from the prior, and data given them."""
+
+    @abstractmethod
+    def release(self, data: Data, n: int, epsilon: float, rng: np.random.Generator) -> Release:
+        """The ε-differentially private release."""
+
+    @abstractmethod
+    def kernel(self, data: Data, release: Release, n: int) -> Kernel:
+        """The noise-aware Gibbs sampler of the release."""
+
+    @abstractmethod
+    def naive(self, data: Data, release: Release, n: int) -> tuple[np.ndarray, float]:
+        """Statistics (d, trials) that the naive method takes to be true, and the share of trials projected."""
+
+    @abstractmethod
+    def quantiles(self, data: Data, statistics: np.ndarray) -> np.ndarray:
+        """P(Θ ≤ θ) at the true θ under the conjugate posterior of statistics (d, trials); (parameters, trials)."""
+
+    def naive_cost(self, epsilon: float) -> Cost:
+        """What the naive method's release costs."""
+        return Cost("pure", epsilon)
+
+
+class Counts(Experiment):
+    """Bits or categories: their counts are bounded, and released as they are (algorithm 1).
+
+    Of bits the number of ones is released, of categories all counts, each with noise of its own.
+    """
+
+    def __init__(self, model, coordinates: str):
+        self.model = model
+        self.coordinates = coordinates
+        self.binary = coordinates == "free"
+        size = 1 if self.binary else len(model.prior)
+        self.parameters = ("theta",) if size == 1 else tuple(f"theta_{j + 1}" for j in range(size))
+
+    def _mechanism(self, n, epsilon):
+        return LaplaceMechanism(self.model, n, epsilon, coordinates=self.coordinates)
+
+    def data(self, n, size, rng):
+        theta = self.model.sample(self.model.prior, rng, size=size)
+        probabilities = np.stack([theta, 1 - theta], axis=-1) if self.binary else theta
+        counts = rng.multinomial(n, probabilities).astype(float)
+        theta = theta.reshape(size, -1).T
+        return Data(theta, counts.T, counts.T[: len(theta)])
+
+    def release(self, data, n, epsilon, rng):
+        mechanism = self._mechanism(n, epsilon)
+        return Release(mechanism.perturb(data.statistics.T, rng).T, mechanism.scale)
+
+    def kernel(self, data, release, n):
+        if self.binary:
+            return binomial_kernel(self.model.prior, release.values[0], n, release.scale)
+        return multinomial_kernel(self.model.prior, np.ascontiguousarray(release.values), n, release.scale)
+
+    def naive(self, data, release, n):
+        projected = self._mechanism(n, 1.0).project(release.values.T).T
+        changed = np.any(projected[: len(release.values)] != release.values, axis=0)
+        return projected, float(changed.mean())
+
+    def marginals(self, statistics) -> np.ndarray:
+        """(α, β) of each parameter's beta posterior, shape (2, parameters, trials)."""
+        parameters = self.model.posterior(statistics.T).T
+        total = parameters.sum(axis=0)
+        first = parameters[: len(self.parameters)]
+        return np.stack([first, total - first])
+
+    def quantiles(self, data, statistics):
+        return betainc(*self.marginals(statistics), data.theta)
+
+
+class RedactedSums(Experiment):
+    """A univariate family with unbounded records: their sum is redacted before release (algorithm 2).
+
+    With bounds from the true θ the release's noise depends on θ, which no analyst would know.
+    """
+
+    parameters = ("theta",)
+
+    def __init__(self, model: UnivariateFamily, variant: str):
+        self.model = model
+        self.bounds, self.segments = VARIANTS[variant]
+        self.uses_private_metadata = self.bounds == "true_theta"
+
+    def data(self, n, size, rng):
+        theta = self.model.sample(np.broadcast_to(self.model.prior, (size, len(self.model.prior))), rng)
+        tail = (1 - COVERAGE) / 2
+        quantile = self.model.predictive_quantile
+        if self.bounds == "true_theta":
+            low, high = (self.model.quantile(p, theta) for p in (tail, 1 - tail))
+        else:
+            low, high = (np.full(size, quantile(p)) for p in (tail, 1 - tail))
+        statistics, redacted = np.empty((size, 2)), np.empty(size)
+        part = max(1, _RECORDS // n)
+        for start in range(0, size, part):
+            trials = slice(start, start + part)
+            records = self.model.sample_data(theta[trials], n, rng)
+            statistics[trials] = self.model.sufficient_statistics(records)
+            redacted[trials] = redacted_sum(records, low[trials], high[trials])
+        return Data(theta[None], statistics.T, redacted[None], low, high)
+
+    def release(self, data, n, epsilon, rng):
+        scale = redacted_sensitivity(data.low, data.high) / epsilon
+        return Release(data.exact + scale * rng.laplace(size=data.exact.shape), scale)
+
+    def kernel(self, data, release, n):
+        return redacted_kernel(self.model, release.values[0], n, release.scale, data.low, data.high, self.segments)
+
+    def naive(self, data, release, n):
+        """The sum of *all* records with the noise of the release: the paper lets the naive method cheat."""
+        noisy = data.statistics[0] + (release.values - data.exact)[0]
+        low, high = (n * end for end in self.model.record_support)
+        projected = np.clip(noisy, low, high)
+        return np.stack([projected, data.statistics[1]]), float((projected != noisy).mean())
+
+    def quantiles(self, data, statistics):
+        return self.model.posterior_cdf(data.theta[0], self.model.posterior(statistics.T))[None]
+
+    def naive_cost(self, epsilon):
+        return Cost("pure", np.inf)
+
+
+def experiment(name: str, prior, variant: str) -> Experiment:
+    """Return the experiment on a model.
+
+    Args:
+        name: binomial, multinomial, or the `family` of any univariate family of the project.
+        prior: the model's fields in their order (the multinomial's are its concentrations).
+        variant: one of `VARIANTS`; only redaction differs between them.
+
+    Raises:
+        ValueError: an unknown model.
+    """
+    found = models.discover()
+    if name == "binomial":
+        return Counts(found[COUNT_MODELS[name]](*prior), "free")
+    if name == "multinomial":
+        return Counts(found[COUNT_MODELS[name]](tuple(prior)), "all")
+    families = {model.family: model for model in found.values() if issubclass(model, UnivariateFamily)}
+    if name not in families:
+        allowed = ", ".join([*COUNT_MODELS, *sorted(families)])
+        raise ValueError(f"model is {name!r}; it must be one of {allowed}")
+    return RedactedSums(families[name](*prior), variant)

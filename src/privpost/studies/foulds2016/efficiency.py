@@ -1,0 +1,248 @@
+"""Asymptotic relative efficiency of private estimates of a Bernoulli parameter (Foulds et al. 2016, section 3.3).
+
+Theorems 3.1 and 3.2 and remark 1: n E[(θ̂−p)²] I(p), I the Fisher information 1/(p(1−p)), tends to 2 for one sample
+from the true or the Laplace posterior, to 1 for their means, and to 1+T for one OPS sample at temperature T.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privpost.evaluation.claims import Claim, from_checks
+from privpost.evaluation.multiplicity import FALSE_ALARM, critical_value
+from privpost.mechanisms import truncated_beta
+from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
+from privpost.mechanisms.exponential import ExponentialMechanism
+from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.mechanisms.serving import serving
+from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.pipeline.schema import Integer, Real, Schema
+from privpost.privacy.accounting import Cost
+
+STATISTICS = ("sample", "mean")
+
+
+class Methods:
+    """`all`, or a list of ids: the true posterior and mechanisms that serve bits under pure DP.
+
+    The normal form is the sorted list, so that a new mechanism changes the digest and appears by itself.
+    """
+
+    def known(self) -> list[str]:
+        """The ids that the study can take."""
+        return ["non_private", *serving(BetaBernoulli(1, 1), 10, Cost("pure", 1.0), a0=0.25)]
+
+    def describe(self) -> str:
+        return "all or a list of " + ", ".join(self.known())
+
+    def normalise(self, value):
+        known = self.known()
+        if value == "all":
+            return sorted(known)
+        if not isinstance(value, list) or not value or not set(value) <= set(known):
+            raise ValueError
+        return sorted(set(value))
+
+
+SETTINGS = Schema(
+    alpha=Real(above=0),
+    beta=Real(above=0),
+    a0=Real(above=0, below=0.5),
+    methods=Methods(),
+    p=Real(above=0, below=1),
+    epsilon=Real(above=0),
+    n=Integer(at_least=1),
+)
+
+
+def mechanisms(config, n: int, epsilon: float) -> dict[str, Mechanism]:
+    """Return the mechanisms of the study's methods, each within ε-DP.
+
+    Raises ValueError when one of them does not serve the study's model and budget.
+    """
+    model = BetaBernoulli(config.alpha, config.beta)
+    served = serving(model, n, Cost("pure", epsilon), a0=config.a0)
+    missing = set(config.methods) - {"non_private", *served}
+    if missing:
+        raise ValueError(f"methods has {', '.join(sorted(missing))}; only {', '.join(served)} serve {model} at n = {n}")
+    return {method: served[method] for method in config.methods if method in served}
+
+
+def limit(mechanism: Mechanism | None, statistic: str) -> float:
+    """Return the limit of the relative efficiency as n grows; nan where no theorem states one.
+
+    `None` is the true posterior. Noise on the statistics whose law does not depend on n changes no limit.
+    """
+    if mechanism is None or isinstance(mechanism, AdditiveNoiseMechanism | ExponentialMechanism):
+        if statistic == "mean":
+            return 1.0
+        return 1.0 + mechanism.temperature if isinstance(mechanism, ExponentialMechanism) else 2.0
+    return math.nan
+
+
+def first_order(mechanism: Mechanism | None, statistic: str, model: BetaBernoulli, p: float, n: int) -> float:
+    """Return the efficiency to order 1/n; nan where it is not known.
+
+    At temperature T (1 for the true and the Laplace posterior) prior and tempering weigh like u = T+α−1 successes among
+    w = 2T+α+β−2 records. With d = u − wp and q = 1−p, expanding the moments of Beta((u+s)/T, (w−u+n−s)/T) gives
+
+        mean    1 + [d²/(pq) − 2w + v] / n,
+        sample  1 + T + [d²/(pq) − 2w + v + T(d(1−2p)/(pq) − 1 − w − T)] / n,
+
+    v = 2b²(p² + q²)/(pq) for Laplace noise of scale b on both counts, else 0. Truncation and the clipping of noisy
+    counts, exponentially small in n, are left out.
+    """
+    temperature, noise = 1.0, 0.0
+    if isinstance(mechanism, ExponentialMechanism):
+        temperature = mechanism.temperature
+    elif isinstance(mechanism, LaplaceMechanism) and mechanism.coordinates == "all":
+        noise = 2 * mechanism.scale**2 * (p**2 + (1 - p) ** 2) / (p * (1 - p))
+    elif mechanism is not None:
+        return math.nan
+    u, w = temperature + model.alpha - 1, 2 * temperature + model.alpha + model.beta - 2
+    shift, variance = u - w * p, p * (1 - p)
+    coefficient = shift**2 / variance - 2 * w + noise
+    if statistic == "sample":
+        coefficient += temperature * (shift * (1 - 2 * p) / variance - 1 - w - temperature)
+    return limit(mechanism, statistic) + coefficient / n
+
+
+def estimates(mechanism: Mechanism | None, model, statistics, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Return `sample` and, where the posterior that it is drawn from has a known one, its `mean`; shapes (trials,).
+
+    For additive noise both come from one release. The mean of an OPS density is no release: it is computed from
+    the data, to show what a mechanism that could release it would gain.
+    """
+    if mechanism is None or isinstance(mechanism, AdditiveNoiseMechanism):
+        released = statistics if mechanism is None else mechanism.project(mechanism.perturb(statistics, rng))
+        posterior = model.posterior(released)
+        return {"sample": model.sample(posterior, rng), "mean": model.mean(posterior)}
+    found = {"sample": mechanism.posterior_sample(statistics, rng)}
+    if isinstance(mechanism, ExponentialMechanism):
+        found["mean"] = truncated_beta.mean(mechanism.posterior(statistics), mechanism.a0, 1 - mechanism.a0)
+    return found
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return arrays over (method, statistic, epsilon, n): `are` with a last axis (mean, standard error), `limit`,
+    `first_order`; and `released` and `truncated` over methods: whether the mean is released, and whether a0 is used.
+
+    The true posterior does not depend on epsilon: it fills the first entry of that axis. All methods see the same data.
+    """
+    model, p = BetaBernoulli(config.alpha, config.beta), config.p
+    shape = (len(config.methods), len(STATISTICS), len(config.epsilon), len(config.n))
+    are = np.full((*shape, 2), np.nan)
+    limits, firsts = np.full(shape, np.nan), np.full(shape, np.nan)
+    released, truncated = np.zeros(shape[0], bool), np.zeros(shape[0], bool)
+    for j, epsilon in enumerate(config.epsilon):
+        for k, n in enumerate(config.n):
+            served = mechanisms(config, n, epsilon)
+            for i, method in enumerate(config.methods):
+                mechanism = served.get(method)
+                if mechanism is None and j > 0:
+                    continue
+                if mechanism is not None:
+                    account = f"{method}/epsilon={epsilon:g}/n={n}"
+                    ledger.open(account, Cost("pure", epsilon))
+                    ledger.charge(account, mechanism.cost())
+                released[i] = mechanism is not None and mechanism.releases == "statistics"
+                truncated[i] = mechanism is not None and "a0" in mechanism.options
+                errors = {statistic: np.empty(config.trials) for statistic in STATISTICS}
+                for block in streams.blocks():
+                    successes = streams("data", block.index, n=n).binomial(n, p, block.size).astype(float)
+                    statistics = np.stack([successes, n - successes], axis=-1)
+                    rng = streams("mechanism", block.index, method=method, epsilon=epsilon, n=n)
+                    found = estimates(mechanism, model, statistics, rng)
+                    for statistic in STATISTICS:
+                        errors[statistic][block.trials] = (found.get(statistic, np.nan) - p) ** 2
+                for s, statistic in enumerate(STATISTICS):
+                    efficiency = errors[statistic] * n / (p * (1 - p))
+                    are[i, s, j, k] = efficiency.mean(), efficiency.std(ddof=1) / math.sqrt(config.trials)
+                    limits[i, s, j, k] = limit(mechanism, statistic)
+                    firsts[i, s, j, k] = first_order(mechanism, statistic, model, p, n)
+    return {"are": are, "limit": limits, "first_order": firsts, "released": released, "truncated": truncated}
+
+
+def tabulate(cells):
+    """Return one row per method, statistic, p, epsilon and n.
+
+    `are_first_order` is the efficiency to order 1/n, `released` whether the estimate can be had within epsilon: the
+    mean of an OPS density cannot.
+    """
+    import pandas as pd
+
+    rows = []
+    for cell in cells:
+        config, arrays = cell.config, cell.arrays
+        for i, s, j, k in np.ndindex(arrays["limit"].shape):
+            if np.isnan(arrays["are"][i, s, j, k, 0]):
+                continue
+            method, statistic = config.methods[i], STATISTICS[s]
+            rows.append(
+                {
+                    "method": method,
+                    "statistic": statistic,
+                    "p": config.p,
+                    "epsilon": None if method == "non_private" else config.epsilon[j],
+                    "a0": config.a0 if arrays["truncated"][i] else None,
+                    "n": config.n[k],
+                    "are": arrays["are"][i, s, j, k, 0],
+                    "are_limit": arrays["limit"][i, s, j, k],
+                    "sem": arrays["are"][i, s, j, k, 1],
+                    "are_first_order": arrays["first_order"][i, s, j, k],
+                    "released": statistic == "sample" or bool(arrays["released"][i]),
+                    "n_repeats": config.trials,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+TOLERANCE = 0.03
+ONSET = 0.1
+
+
+def onset(rows) -> float:
+    """Return the smallest n from which on the efficiency stays within 10 % of its limit; nan if it is not there yet."""
+    rows = rows.sort_values("n")
+    outside = (rows["are"] - rows.are_limit).abs() > ONSET * rows.are_limit + 2 * rows["sem"]
+    if outside.iloc[-1]:
+        return math.nan
+    return float(rows.n[outside.cumsum() == outside.sum()].iloc[1 if outside.any() else 0])
+
+
+def claims(tables) -> list[Claim]:
+    """Score F4."""
+    table = tables["efficiency"]
+    known = table[table.are_limit.notna()]
+    last = known[known.n == known.n.max()]
+    z = critical_value(len(last))
+    checks, evidence = {}, {}
+    for row in last.itertuples():
+        name = f"{row.method}, {row.statistic}, p = {row.p:g}"
+        name += "" if np.isnan(row.epsilon) else f", epsilon = {row.epsilon:g}"
+        near = abs(row.are - row.are_limit) < TOLERANCE * row.are_limit + z * row.sem
+        checks[f"{name}: {row.are:.3f} is near {row.are_limit:.3f}"] = bool(near)
+        same = (known.method == row.method) & (known.statistic == row.statistic) & (known.p == row.p)
+        if not np.isnan(row.epsilon):
+            same &= known.epsilon == row.epsilon
+        reached = onset(known[same])
+        evidence[name] = {
+            "are": float(row.are),
+            "sem": float(row.sem),
+            "limit": float(row.are_limit),
+            "within 10 % from n": None if math.isnan(reached) else int(reached),
+        }
+    return [
+        from_checks(
+            "F4",
+            "theorems 3.1 and 3.2, remark 1, table 1",
+            "The relative efficiency tends to 2 for a sample and 1 for the mean of the true and the Laplace posterior, "
+            "and to 1 + T for an OPS sample.",
+            f"efficiency at the largest n within {TOLERANCE:.0%} of its limit plus {z:.2f} standard errors (joint "
+            f"false-alarm rate {FALSE_ALARM} over {len(last)} comparisons)",
+            checks,
+            evidence,
+        )
+    ]

@@ -1,0 +1,198 @@
+"""The two mechanisms side by side, with their constants checked by enumeration (Foulds et al. 2016, table 1)."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from privpost.evaluation.claims import Claim
+from privpost.mechanisms.base import Mechanism
+from privpost.mechanisms.exponential import ExponentialMechanism
+from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.pipeline.schema import Choice, Integer, Real, Schema
+from privpost.privacy.accounting import Cost
+from privpost.privacy.gibbs import chain_cost, scan_cost
+from privpost.studies.foulds2016.efficiency import limit
+
+SETTINGS = Schema(
+    alpha=Real(above=0),
+    beta=Real(above=0),
+    a0=Real(above=0, below=0.5),
+    n=Integer(at_least=1, at_most=12),
+    iterations=Integer(at_least=1),
+    updates=Integer(at_least=1),
+    method=Choice("laplace", "ops"),
+    epsilon=Real(above=0),
+)
+
+# The words of the paper's table, which no computation can give.
+WORDS = {
+    "laplace": {
+        "sensitivity": "sup ‖S(x) − S(x')‖₁",
+        "statistics": "noised",
+        "release": "statistics",
+        "are_sample": "2",
+        "are_mean": "1",
+        "gibbs": "once",
+    },
+    "ops": {
+        "sensitivity": "sup |ln p(x|θ) − ln p(x'|θ)|",
+        "statistics": "rescaled by 1/T",
+        "release": "one sample",
+        "are_sample": "1 + T",
+        "are_mean": "not released",
+        "gibbs": "per update (unless converged)",
+    },
+}
+NUMBERS = (
+    "sensitivity_value",
+    "sensitivity_brute_force",
+    "epsilon_brute_force",
+    "temperature",
+    "are_sample_value",
+    "are_mean_value",
+    "gibbs_epsilon",
+    "gibbs_epsilon_if_converged",
+)
+
+
+def data_sets(mechanism: Mechanism) -> np.ndarray:
+    """Return every data set of n bits, shape (2^n, n)."""
+    return np.array(list(itertools.product(mechanism.model.records, repeat=mechanism.n)))
+
+
+def _neighbours(n: int):
+    """Yield index pairs, shape (2^n,) each: every data set of `data_sets`, and it with one bit replaced."""
+    index = np.arange(2**n)
+    for bit in range(n):
+        yield index, index ^ (1 << bit)
+
+
+def largest_change(mechanism: Mechanism) -> float:
+    """Return the largest change of the mechanism's query between any two neighbouring data sets of n bits."""
+    values = np.stack([mechanism.query(data) for data in data_sets(mechanism)])
+    size = {
+        "l1": lambda change: np.abs(change).sum(axis=-1),
+        "l2": lambda change: np.sqrt((change**2).sum(axis=-1)),
+        "log-likelihood ratio": lambda change: np.abs(change).max(axis=-1),
+    }[mechanism.norm]
+    return max(float(size(values[a] - values[b]).max()) for a, b in _neighbours(mechanism.n))
+
+
+def largest_loss(mechanism: Mechanism, releases) -> float:
+    """Return the largest log-density ratio of the releases (number, *release_shape) between neighbouring data sets."""
+    statistics = mechanism.model.sufficient_statistics(data_sets(mechanism))
+    log_density = mechanism.log_density(np.asarray(releases)[None], statistics[:, None])
+    return max(float(np.abs(log_density[a] - log_density[b]).max()) for a, b in _neighbours(mechanism.n))
+
+
+def releases(mechanism: Mechanism) -> np.ndarray:
+    """Return releases that attain a mechanism's largest privacy loss on bits: a grid beyond all counts, or one of θ."""
+    if mechanism.releases == "statistics":
+        axis = np.linspace(-1.0, mechanism.n + 1.0, 2 * mechanism.n + 5)
+        return np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    return np.linspace(mechanism.a0, 1 - mechanism.a0, 101)
+
+
+def gibbs_cost(mechanism: Mechanism, iterations: int, updates: int) -> Cost:
+    """Return what a Gibbs chain costs whose updates use the mechanism, without a proof of convergence.
+
+    Released statistics are paid once and serve every update; samples are paid per update.
+    """
+    if mechanism.releases == "statistics":
+        return mechanism.cost()
+    return chain_cost(scan_cost([mechanism.cost()] * updates), iterations)
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return the table's numbers, one array over (method, epsilon) each; nothing is released."""
+    model = BetaBernoulli(config.alpha, config.beta)
+    arrays = {name: np.full((len(config.method), len(config.epsilon)), np.nan) for name in NUMBERS}
+    for (i, method), (j, epsilon) in itertools.product(enumerate(config.method), enumerate(config.epsilon)):
+        budget = Cost("pure", epsilon)
+        if method == "laplace":
+            mechanism = LaplaceMechanism.calibrate(model, config.n, budget)
+        else:
+            mechanism = ExponentialMechanism.calibrate(model, config.n, budget, a0=config.a0)
+            arrays["temperature"][i, j] = mechanism.temperature
+        arrays["sensitivity_value"][i, j] = mechanism.sensitivity
+        arrays["sensitivity_brute_force"][i, j] = largest_change(mechanism)
+        arrays["epsilon_brute_force"][i, j] = largest_loss(mechanism, releases(mechanism))
+        arrays["are_sample_value"][i, j] = limit(mechanism, "sample")
+        if mechanism.releases == "statistics":
+            arrays["are_mean_value"][i, j] = limit(mechanism, "mean")
+        arrays["gibbs_epsilon"][i, j] = gibbs_cost(mechanism, config.iterations, config.updates).epsilon
+        arrays["gibbs_epsilon_if_converged"][i, j] = mechanism.cost().epsilon
+    return arrays
+
+
+def tabulate(cells):
+    """Return table 1: one row per mechanism and epsilon, the paper's words and beside them the numbers for bits.
+
+    `*_brute_force` are maxima over all neighbouring data sets of `n_brute_force` bits.
+    """
+    import pandas as pd
+
+    (cell,) = cells
+    config, arrays = cell.config, cell.arrays
+    rows = []
+    for (i, method), (j, epsilon) in itertools.product(enumerate(config.method), enumerate(config.epsilon)):
+        # Twelve digits: below them the values are rounding errors.
+        numbers = {name: float(f"{arrays[name][i, j]:.12g}") for name in NUMBERS}
+        settings = {"a0": config.a0 if method == "ops" else None, "n_brute_force": config.n}
+        rows.append({"method": method, "epsilon": epsilon, **settings, **WORDS[method], **numbers})
+    columns = ["method", "epsilon", "a0", "sensitivity", "sensitivity_value", "sensitivity_brute_force"]
+    columns += ["epsilon_brute_force", "n_brute_force", "statistics", "temperature", "release"]
+    columns += ["are_sample", "are_sample_value", "are_mean", "are_mean_value"]
+    columns += ["gibbs", "gibbs_epsilon", "gibbs_epsilon_if_converged"]
+    table = pd.DataFrame(rows)[columns]
+    table["gibbs_iterations"] = config.iterations
+    return {"table1": table}
+
+
+HEADINGS = (
+    "Mechanism",
+    "Sensitivity",
+    "S(X) is",
+    "Release",
+    "ARE of a sample",
+    "ARE of the mean",
+    "Gibbs sampling is paid",
+    "Largest loss found",
+    "Gibbs chain costs",
+)
+
+
+def markdown(table) -> str:
+    """Return table 1 as a Markdown table, from its rows as read back from the CSV."""
+    from privpost.figures import style
+
+    lines = [" | ".join(HEADINGS), " | ".join(["---"] * len(HEADINGS))]
+    for row in table.itertuples():
+        mean = row.are_mean if np.isnan(row.are_mean_value) else f"{row.are_mean_value:.4g}"
+        sample = row.are_sample
+        if row.are_sample != f"{row.are_sample_value:g}":
+            sample += f" = {row.are_sample_value:.4g}"
+        chain = f"{row.gibbs_epsilon:g}"
+        if row.gibbs_epsilon != row.gibbs_epsilon_if_converged:
+            chain += f" ({row.gibbs_epsilon_if_converged:g} if converged)"
+        cells = (
+            f"{style.look(row.method).label}, ε = {row.epsilon:g}",
+            f"{row.sensitivity} = {row.sensitivity_value:.4g}".replace("|", "\\|"),
+            row.statistics,
+            row.release,
+            sample,
+            mean,
+            row.gibbs,
+            f"{row.epsilon_brute_force:.4g}",
+            chain,
+        )
+        lines.append(" | ".join(cells))
+    return "".join(f"| {line} |\n" for line in lines)
+
+
+def claims(tables) -> list[Claim]:
+    """Return no claim: the entries are scored as F4 and F6, and the rest is checked by enumeration in the table."""
+    return []

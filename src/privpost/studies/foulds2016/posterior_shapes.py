@@ -1,0 +1,76 @@
+"""Densities of the true, the Laplace and the OPS posterior of one data set (Foulds et al. 2016, figure 1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privpost.evaluation.claims import Claim
+from privpost.mechanisms.exponential import ExponentialMechanism
+from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.pipeline.schema import Integer, Real, Schema
+from privpost.privacy.accounting import Cost
+
+SETTINGS = Schema(
+    alpha=Real(at_least=1),
+    beta=Real(at_least=1),
+    epsilon=Real(above=0),
+    n=Integer(at_least=1),
+    p=Real(above=0, below=1),
+    a0=Real(above=0, below=0.5),
+    draws=Integer(at_least=1),
+    points=Integer(at_least=2),
+)
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return `theta` (points,), `true` (points,), `laplace` (draws, points), `ops_theta` and `ops` (points,).
+
+    The OPS density has a grid of its own over [a0, 1−a0]; it is 0 outside. Each Laplace posterior is one release:
+    the 30 show what might have been released, and are 30 replications of one experiment.
+    """
+    model, budget = BetaBernoulli(config.alpha, config.beta), Cost("pure", config.epsilon)
+    successes = float(round(config.p * config.n))
+    statistics = np.array([successes, config.n - successes])
+    laplace = LaplaceMechanism.calibrate(model, config.n, budget)
+    ops = ExponentialMechanism.calibrate(model, config.n, budget, a0=config.a0)
+    for mechanism in (laplace, ops):
+        ledger.open(mechanism.method, budget)
+        ledger.charge(mechanism.method, mechanism.cost())
+    theta = np.linspace(0, 1, config.points)
+    ops_theta = np.linspace(config.a0, 1 - config.a0, config.points)
+    releases = laplace.perturb(np.broadcast_to(statistics, (config.draws, 2)), streams("mechanism", method="laplace"))
+    return {
+        "theta": theta,
+        "true": np.exp(model.log_density(theta, model.posterior(statistics))),
+        "laplace": np.exp(model.log_density(theta, laplace.posterior(releases)[:, None, :])),
+        "ops_theta": ops_theta,
+        "ops": np.exp(ops.log_density(ops_theta, statistics)),
+        "temperature": np.array(ops.temperature),
+    }
+
+
+def tabulate(cells):
+    """Return one row per curve and theta; `draw` counts the Laplace posteriors from 0, `temperature` is that of OPS."""
+    import pandas as pd
+
+    (cell,) = cells
+    config, arrays = cell.config, cell.arrays
+    fixed = {"epsilon": config.epsilon, "n": config.n, "a0": None, "temperature": None}
+    ops = {**fixed, "a0": config.a0, "temperature": float(arrays["temperature"])}
+    curves = [("non_private", None, arrays["theta"], arrays["true"], {**fixed, "epsilon": None})]
+    curves += [("laplace", draw, arrays["theta"], density, fixed) for draw, density in enumerate(arrays["laplace"])]
+    curves.append(("ops", None, arrays["ops_theta"], arrays["ops"], ops))
+    rows = [
+        {"method": method, "draw": draw, "theta": theta, "density": density, **settings}
+        for method, draw, thetas, densities, settings in curves
+        for theta, density in zip(thetas, densities, strict=True)
+    ]
+    table = pd.DataFrame(rows)
+    table["draw"] = table["draw"].astype("Int64")
+    return table
+
+
+def claims(tables) -> list[Claim]:
+    """Return no claim: the figure illustrates F1 to F3, which the study of the sampling error scores."""
+    return []

@@ -1,0 +1,31 @@
+"""What the studies on war logs share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privpost.datasets import catalogue, war_logs
+from privpost.mechanisms import count_tables
+
+
+def select_fields(logs: war_logs.WarLogs, fields: str) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Return the counts of the chosen fields (cells, levels) and the fields' sizes.
+
+    Raises ValueError when nothing is left.
+    """
+    kept = [field != "category" or fields == "all" for field in logs.levels]
+    if not any(kept):
+        raise ValueError(f"fields is {fields!r}, but {logs.name} has no other field")
+    columns = np.repeat(kept, logs.sizes)
+    return logs.counts[:, columns].astype(float), tuple(s for s, keep in zip(logs.sizes, kept, strict=True) if keep)
+
+
+def post_process(noisy, sizes, variant: str) -> np.ndarray:
+    """Return valid counts from noisy ones: clipped at 0 (`paper`) or projected keeping each field's sum (`corrected`)."""
+    return count_tables.clip(noisy) if variant == "paper" else count_tables.project(noisy, sizes)
+
+
+def title(dataset: str) -> str:
+    """Return the data set's title, marked where it stands in for the paper's data."""
+    declared = catalogue.load(dataset)
+    return declared.title + (" (stand-in)" if declared.stand_in else "")

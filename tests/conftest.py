@@ -1,0 +1,134 @@
+"""Fixtures shared by all tests: the checkout as working directory, and a toy project."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+TOY_MODULE = """
+import numpy as np
+from privpost.evaluation.claims import from_checks
+from privpost.pipeline.schema import Choice, Integer, Real, Schema
+from privpost.privacy.accounting import Cost
+
+SETTINGS = Schema(
+    level=Real(above=0), method=Choice("a", "b"), order=Real(above=1), variant=Choice("x", "y"), note=Choice("n", "m")
+)
+
+
+def simulate(config, streams, ledger):
+    ledger.open("all", Cost("pure", 1.0))
+    ledger.charge("all", Cost("pure", 1.0))
+    draws = np.empty((len(config.order), config.trials))
+    for i, order in enumerate(config.order):
+        for block in streams.blocks():
+            rng = streams("data", block.index, order=order)
+            draws[i, block.trials] = config.level * rng.standard_normal(block.size)
+    return {"mean": draws.mean(axis=1), "sem": draws.std(axis=1) / config.trials**0.5, "draws": draws}
+
+
+def tabulate(cells):
+    import pandas as pd
+
+    frames = [
+        pd.DataFrame({**{k: getattr(c.config, k) for k in ("method", "level", "order")},
+                      "mean": c.arrays["mean"], "sem": c.arrays["sem"]})
+        for c in cells
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+def claims(tables):
+    return [from_checks("T1", "ours", "Toy.", "rows", {"has rows": len(tables["curve"]) > 0}, {})]
+"""
+
+TOY_YAML = """\
+# @package _global_
+# privpost -m study=toy/curve
+title: A toy
+paper: toy
+claim: None.
+target: toystudy
+figures: []
+rev: 1
+
+level: 1
+method: a
+note: n
+sweep:
+  method: [a, b]
+  level: [1, 2]
+within:
+  order: {start: 2, stop: 4, num: 3}
+  variant: [x, y]
+common: [method]
+
+trials: 20
+block: 10
+
+smoke:
+  trials: 10
+  sweep:
+    method: [a]
+  within:
+    order: [2]
+"""
+
+
+@pytest.fixture
+def checkout(monkeypatch) -> Path:
+    """The checkout as working directory; returns its path."""
+    monkeypatch.chdir(ROOT)
+    return ROOT
+
+
+class Toy:
+    """A project of one study in a folder of its own, edited by the tests."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.yaml = folder / "conf" / "study" / "toy" / "curve.yaml"
+        for part in ("config.yaml", "scale"):
+            source = ROOT / "conf" / part
+            copy = shutil.copytree if source.is_dir() else shutil.copy
+            (folder / "conf").mkdir(exist_ok=True)
+            copy(source, folder / "conf" / part)
+        (folder / "conf" / "dataset").mkdir()
+        self.yaml.parent.mkdir(parents=True)
+        self.yaml.write_text(TOY_YAML)
+        (folder / "toystudy.py").write_text(textwrap.dedent(TOY_MODULE))
+
+    def edit(self, old: str, new: str) -> None:
+        """Replace a piece of the study's YAML, which has to be there once."""
+        text = self.yaml.read_text()
+        assert text.count(old) == 1, f"{old!r} is {text.count(old)} times in the toy's YAML"
+        self.yaml.write_text(text.replace(old, new))
+
+    def study(self, scale: str = "paper"):
+        from privpost.pipeline import grid
+
+        return grid.load_study("toy/curve", scale)
+
+    def cells(self, scale: str = "paper"):
+        from privpost.pipeline import grid
+
+        return grid.expand(self.study(scale))
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """A toy project as working directory."""
+    project = Toy(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    sys.modules.pop("toystudy", None)
+    importlib.invalidate_caches()
+    yield project
+    sys.modules.pop("toystudy", None)

@@ -1,0 +1,125 @@
+"""The environment's three descriptions agree: pyproject.toml, requirements.lock, environment.yml."""
+
+from __future__ import annotations
+
+import platform
+import re
+import tomllib
+from importlib import metadata
+
+import pytest
+import yaml
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+
+@pytest.fixture
+def project(checkout) -> dict:
+    return tomllib.loads((checkout / "pyproject.toml").read_text())
+
+
+class Entry:
+    """One pinned package: its version, the marker that says where it applies, and the lines below."""
+
+    def __init__(self, line: str):
+        self.version = Version(re.search(r"==([^ ;\\]+)", line)[1])
+        marker = line.partition(";")[2].rstrip(" \\").strip()
+        self.marker = Marker(marker) if marker else None
+        self.lines: list[str] = []
+
+    def applies(self, python: str) -> bool:
+        return self.marker is None or self.marker.evaluate({"python_version": python, "python_full_version": python})
+
+
+@pytest.fixture
+def lock(checkout) -> dict[str, list[Entry]]:
+    """The lock's entries by name; a package may have one for each range of Python versions."""
+    entries: dict[str, list[Entry]] = {}
+    for line in (checkout / "requirements.lock").read_text().splitlines():
+        if line.startswith("#") or not line.strip():
+            continue
+        if not line.startswith(" "):
+            found = entries.setdefault(canonicalize_name(re.split(r"[=\[ ;]", line)[0]), [])
+            found.append(Entry(line))
+        else:
+            found[-1].lines.append(line)
+    return entries
+
+
+def requirements(project: dict) -> list[Requirement]:
+    texts = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    texts += [text for extra in project["project"]["optional-dependencies"].values() for text in extra]
+    return [Requirement(text) for text in texts]
+
+
+def pythons(project: dict) -> list[str]:
+    specifier = SpecifierSet(project["project"]["requires-python"])
+    return [f"3.{minor}" for minor in range(8, 20) if f"3.{minor}" in specifier]
+
+
+def test_every_dependency_is_locked_at_a_version_that_satisfies_it(project, lock):
+    for requirement in requirements(project):
+        name = canonicalize_name(requirement.name)
+        assert name in lock, f"{name} is not in requirements.lock; run make lock"
+        for entry in lock[name]:
+            assert entry.version in requirement.specifier, f"{requirement}: {entry.version}"
+
+
+def test_every_allowed_python_gets_exactly_one_version(project, lock):
+    assert pythons(project) == ["3.11", "3.12", "3.13"]
+    for requirement in requirements(project):
+        for python in pythons(project):
+            entries = lock[canonicalize_name(requirement.name)]
+            assert sum(entry.applies(f"{python}.1") for entry in entries) == 1, f"{requirement.name}, Python {python}"
+
+
+def test_the_build_backend_is_locked(project, lock):
+    backend = project["build-system"]["build-backend"].split(".")[0]
+    assert canonicalize_name(backend) in lock
+
+
+def test_every_locked_package_has_hashes(lock):
+    for name, entries in lock.items():
+        for entry in entries:
+            hashes = [line for line in entry.lines if re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}( \\)?", line)]
+            assert hashes, f"{name} has no hash"
+            others = [line for line in entry.lines if line not in hashes and not line.startswith("    #")]
+            assert others == [], f"{name}: {others}"
+
+
+def test_the_lock_names_no_address_index_or_path(checkout):
+    text = (checkout / "requirements.lock").read_text()
+    for word in ("http:", "https:", "--index", "--extra-index", "--find-links", "file:", "@ ", "-e ", "/home", "/work"):
+        assert word not in text, word
+
+
+def test_environment_yml_is_what_conda_reads(checkout, project):
+    environment = yaml.safe_load((checkout / "environment.yml").read_text())
+    assert set(environment) == {"name", "channels", "dependencies"}
+    assert environment["name"] == "privpost"
+    assert environment["channels"] == ["conda-forge"]
+    *plain, last = environment["dependencies"]
+    assert all(re.fullmatch(r"[a-z][a-z0-9-]*( [<>=!0-9.,]+)?", line) for line in plain)
+    assert "pip" in plain
+    assert last == {"pip": ["--require-hashes", "-r requirements.lock"]}
+    (python,) = [line.removeprefix("python ") for line in plain if line.startswith("python")]
+    assert SpecifierSet(python) == SpecifierSet(project["project"]["requires-python"])
+
+
+def test_the_shell_script_takes_the_same_pythons(checkout, project):
+    text = (checkout / "workflow" / "environment.sh").read_text()
+    listed = re.search(r"^([0-9. |]+)\) ;;$", text, re.MULTILINE)[1].split(" | ")
+    allowed = [
+        f"3.{minor}" for minor in range(8, 20) if f"3.{minor}" in SpecifierSet(project["project"]["requires-python"])
+    ]
+    assert listed == allowed
+
+
+def test_the_installed_packages_are_those_of_the_lock(lock):
+    """The environment that runs the tests is the locked one."""
+    for name in ("numpy", "scipy", "pandas", "matplotlib", "snakemake", "hydra-core", "seaborn"):
+        (entry,) = [entry for entry in lock[name] if entry.applies(platform.python_version())]
+        assert Version(metadata.version(name)) == entry.version

@@ -1,0 +1,105 @@
+"""The worked examples of CONTRIBUTING.md, followed to the letter in a temporary clone."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+EXAMPLES = re.compile(r"^`([a-z][\w./]+)`\n\n```(?:python|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def examples(text: str, title: str) -> dict[str, str]:
+    """Return path to content of the files in one section of the guide."""
+    section = text.split(f"\n## {title}\n")[1].split("\n## ", maxsplit=1)[0]
+    return dict(EXAMPLES.findall(section))
+
+
+def follow(clone, title: str) -> list[str]:
+    """Write the files that a section names, and nothing else; return their paths."""
+    files = examples((clone / "CONTRIBUTING.md").read_text(), title)
+    for name, content in files.items():
+        path = clone / name
+        assert not path.exists()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return sorted(files)
+
+
+def changed(clone) -> list[str]:
+    command = ["git", "status", "--porcelain", "--untracked-files=all"]
+    return sorted(line[3:] for line in subprocess.check_output(command, cwd=clone.folder, text=True).splitlines())
+
+
+def pytest_passes(clone, *arguments: str) -> None:
+    output = clone.run("pytest", "-q", "-p", "no:cacheprovider", *arguments)
+    assert re.search(r"^\d+ passed", output, re.MULTILINE), output
+
+
+def test_a_mechanism_is_one_file(clone):
+    """It is listed, its guarantee is checked, and every study that takes all mechanisms takes it too."""
+    files = follow(clone, "Add a mechanism")
+    assert len(files) == 1
+    assert re.search("^logistic_noise +LogisticNoise ", clone.run("privpost", "mechanisms"), re.MULTILINE)
+    pytest_passes(clone, "tests/unit/test_mechanisms.py", "-k", "LogisticNoise")
+    assert changed(clone) == files
+    for path in (clone / "conf/study").glob("*/*.yaml"):
+        config = yaml.safe_load(path.read_text())
+        module = clone / "src" / (config["target"].replace(".", "/") + ".py")
+        if re.search(r"\bmechanisms import (.*, )?discover\b|\bmechanisms\.discover\(", module.read_text()):
+            study = f"{path.parent.name}/{path.stem}"
+            clone.run("privpost", "reproduce", study, "--scale", "smoke")
+            tables = config.get("tables") or [path.stem]
+            texts = [(clone / f"build/smoke/{path.parent.name}/{table}.csv").read_text() for table in tables]
+            assert any("logistic_noise" in text for text in texts), f"{study} does not take a new mechanism"
+
+
+def test_a_model_is_one_file(clone):
+    files = follow(clone, "Add a model")
+    assert len(files) == 1
+    pytest_passes(clone, "tests/unit/test_models.py", "-k", "BetaRepeated")
+    assert changed(clone) == files
+
+
+def test_a_data_set_is_one_description_and_one_loader(clone):
+    files = follow(clone, "Add a data set")
+    assert len(files) == 2
+    mirror = clone / "data/mirror/coins"
+    mirror.mkdir(parents=True)
+    (mirror / "coins.csv").write_text("".join("1\n" if (i * i + i // 3) % 7 < 3 else "0\n" for i in range(200)))
+    clone.run("privpost", "fetch", "coins", PRIVPOST_MIRRORS="data/mirror")
+    assert "data/prepared/coins.npz" in clone.run("privpost", "prepare", "coins")
+    code = (
+        "from privpost.datasets import catalogue, prepared\n"
+        "print(prepared.read('coins', catalogue.load('coins'))['tosses'].shape)"
+    )
+    command = [sys.executable, "-c", code]
+    assert subprocess.check_output(command, cwd=clone.folder, env=clone.environment(), text=True) == "(200,)\n"
+    assert changed(clone) == files
+
+
+@pytest.fixture
+def tutorial(clone):
+    """A clone with the guide's mechanism and study."""
+    clone.files = [*follow(clone, "Add a mechanism"), *follow(clone, "Add a study")]
+    return clone
+
+
+def test_a_study_is_three_files(tutorial):
+    """It is rebuilt, drawn and scored without touching any other file, and the tests of all studies take it in."""
+    assert len(tutorial.files) == 4
+    assert "tutorial/noise" in tutorial.run("privpost", "list")
+    output = tutorial.run("privpost", "reproduce", "tutorial/noise", "--scale", "smoke")
+    assert "tutorial/noise" in output
+    assert (tutorial / "build/smoke/figures/tutorial/noise_error.png").stat().st_size > 5000
+    assert "T1  holds" in tutorial.run("privpost", "claims", "tutorial/noise", "--scale", "smoke")
+    assert "1 cells" not in tutorial.run("privpost", "-m", "study=tutorial/noise", "scale=smoke", "n=50,200")
+    pytest_passes(tutorial, "tests/unit/test_grid.py", "-k", "command or first_lines or depend_on_nothing")
+    assert changed(tutorial) == sorted(tutorial.files)
+    ruff = [sys.executable, "-m", "ruff"]
+    for check in (["check"], ["format", "--check"]):
+        python = [name for name in tutorial.files if name.endswith(".py")]
+        subprocess.run([*ruff, *check, *python], cwd=tutorial.folder, check=True, capture_output=True)
