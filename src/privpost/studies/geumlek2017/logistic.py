@@ -396,7 +396,7 @@ def _crossing(glm) -> Claim | None:
     draw = glm[glm.method != "ops"].set_index(["dataset", "power", "order"])
     for variant, factor in (("paper", 2), ("corrected_charge", 1)):
         ops = glm[(glm.method == "ops") & (glm.variant == variant)].set_index(["dataset", "power", "order"])
-        both = draw.join(ops[["epsilon"]], rsuffix="_ops").reset_index()
+        both = draw.join(ops[["epsilon"]].rename(columns={"epsilon": "epsilon_ops"})).reset_index()
         below = both.order <= factor * both.n / both.power
         right = (both.epsilon <= both.epsilon_ops) == below
         checks[f"crossing at {factor} n / rho, {variant} charge"] = bool(right.all()) and 0 < below.sum() < len(below)
