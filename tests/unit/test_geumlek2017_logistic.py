@@ -256,7 +256,9 @@ def test_tables_at_smoke_scale_have_every_row_and_can_be_scored(smoke_cells):
     table = made["logistic"]
     # Three methods at three budgets in two variants, the true posterior in both, two metrics.
     assert len(table) == 2 * (2 * 3 * 3 + 2)
-    assert set(made["logistic_splits"].n_splits) == {1, 5}
+    splits = made["logistic_splits"]
+    assert set(splits.n_splits) == {1, 5} and set(splits.variant) == {"paper"}
+    assert not splits.duplicated(["dataset", "method", "order", "log_epsilon", "metric", "n_splits"]).any()
     verdicts = {claim.id: claim for claim in logistic.claims(made)}
     assert list(verdicts) == ["G7", "G8", "G9", "G10"]
 
