@@ -163,6 +163,7 @@ def oracle_tables():
     parts = [
         pd.DataFrame(
             {
+                "prior": "Beta(10, 10)",
                 "n": n,
                 "epsilon": epsilon,
                 "total_variation": 0.05 / n,
@@ -214,6 +215,7 @@ def test_figures_are_drawn_from_tables_alone():
 
     truncation_table = pd.DataFrame(
         {"bounds": bounds, "segments": segments, "n": n, "epsilon": 0.1, "ks": 0.03, "ks_limit": 0.02}
+        | {"variant": "paper", "method": "gibbs"}
         for (bounds, segments), n in itertools.product(truncation.VARIANTS.values(), (100, 1000))
     )
     utility_table = utility_tables()

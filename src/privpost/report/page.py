@@ -36,15 +36,21 @@ ABSENT = "not in this checkout"
 
 
 def write(plan: Plan) -> Path:
-    """Write the report on a plan's studies; returns its path (`build.report_file`).
+    """Write the report on a plan's studies; returns its path (`build.report_file`)."""
+    path = build.report_file(plan.root)
+    store.write_text(path, render(plan))
+    return path
+
+
+def render(plan: Plan) -> str:
+    """Return the report on a plan's studies as one HTML text.
 
     What a checkout lacks (records, ledgers, figures, tables) is said where it would stand. Raises FileNotFoundError,
     naming the command, when there is no scorecard.
     """
     values = {**numbers.read(plan.root), **_blocks(plan, plan.root, plan.figure_root)}
-    template, path = TEMPLATES / "report.html.in", build.report_file(plan.root)
-    store.write_text(path, templates.render(template.read_text(), values, str(template)))
-    return path
+    template = TEMPLATES / "report.html.in"
+    return templates.render(template.read_text(), values, str(template))
 
 
 def _blocks(plan: Plan, root: Path, folder: Path) -> dict[str, str]:
