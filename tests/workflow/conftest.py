@@ -135,7 +135,7 @@ def _alive(process: int) -> bool:
     return state != "Z"
 
 
-def until(condition, seconds: float = 60):
+def until(condition, seconds: float = 120):
     """Return the first true value of a condition; fails when there is none in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
