@@ -13,7 +13,7 @@ from privpost.samplers import elliptical_slice
 from privpost.samplers import slice as univariate_slice
 
 NAME = "logistic"
-WHAT = "50 independent draws, logistic posterior, 7988 × 784"
+WHAT = "50 independent draws, logistic posterior (n = 7988, d = 784)"
 DRAWS = 50
 BURN_IN = 10  # the study's
 PAPER_BURN_IN = 1000
@@ -28,7 +28,7 @@ def _posterior() -> LogisticPosterior:
 
 def _to_same_size(run) -> tuple[float, float]:
     """Return CPU seconds to 50 effective draws and effective draws per draw, of the median coordinate."""
-    rate = min(1.0, float(np.median(ess_bulk(run.draws[:, None]))) / len(run.draws))
+    rate = float(np.median(ess_bulk(run.draws[:, None]))) / len(run.draws)
     per_draw = run.seconds / len(run.draws)
     return run.warm_up_seconds + DRAWS / rate * per_draw, rate
 
@@ -78,7 +78,6 @@ def run() -> list[dict]:
     calls = info.likelihood_calls.sum() / effective
     note = f"{info.likelihood_calls.mean():.3f} calls per sweep, mean effective sample size {effective:.0f} of "
     note += f"{n_chains * n_draws}; a chain's burn-in adds {BURN_IN} sweeps once"
-    rows.append(
-        row("elliptical slice sampling, 7988 × 784", "likelihood calls per draw", calls, at_most=1.5, note=note)
-    )
+    what = "likelihood calls per effectively independent draw (n = 7988, d = 784)"
+    rows.append(row(what, "the limit of one", calls, at_most=1.5, note=note))
     return rows

@@ -3,6 +3,7 @@
 Simulations run on a synthetic design, so that no data set is needed; tables are the shipped ones.
 """
 
+import functools
 import inspect
 import math
 from pathlib import Path
@@ -78,18 +79,24 @@ def test_calibration_sees_no_data():
     assert set(inspect.signature(logistic.calibrate).parameters) == allowed
 
 
+@functools.cache
+def two_point_divergence(pure, order):
+    """Rényi divergence of randomised response with the pure cost `pure`."""
+    with mpmath.workdps(50):
+        pure, order = mpmath.mpf(pure), mpmath.mpf(order)
+        if order == 1:
+            return float(pure * mpmath.tanh(pure / 2))
+        ratio = (mpmath.sinh(order * pure) - mpmath.sinh((order - 1) * pure)) / mpmath.sinh(pure)
+        return float(mpmath.log(ratio) / (order - 1))
+
+
 def exact_charge(method, variant, order, calibration, n):
     """Rényi divergence bound of a calibrated mechanism, in formulas of its own (c = B = 1)."""
     if method != "ops":
         return 2 * calibration.power**2 * order / (n * calibration.beta)
     if variant == "paper":
         return 4 * calibration.power / calibration.beta
-    with mpmath.workdps(50):
-        pure, order = mpmath.mpf(2 * calibration.power / calibration.beta), mpmath.mpf(order)
-        if order == 1:
-            return float(pure * mpmath.tanh(pure / 2))
-        ratio = (mpmath.sinh(order * pure) - mpmath.sinh((order - 1) * pure)) / mpmath.sinh(pure)
-        return float(mpmath.log(ratio) / (order - 1))
+    return two_point_divergence(2 * calibration.power / calibration.beta, order)
 
 
 def test_every_grid_point_meets_its_budget_and_no_less(paper_study):
@@ -189,11 +196,11 @@ def test_methods_at_full_coefficient_give_the_same_draws(smoke_study, loads):
 @pytest.mark.parametrize("method", ["diffused", "ops"])
 def test_both_samplers_give_the_same_metrics(smoke_study, loads, method):
     common = {"method": method, "order": 10, "log_epsilon": [0], "n_splits": [1], "diagnostic_draws": 4}
-    common |= {"trials": 600, "block": 600}
+    common |= {"trials": 400, "block": 400}
     elliptical, _ = run(smoke_study, **common)
-    univariate, _ = run(smoke_study, sampler="slice", burn_in=60, **common)
+    univariate, _ = run(smoke_study, sampler="slice", burn_in=25, **common)
     left, right = (cell.arrays["metrics"][0, 0] for cell in (elliptical, univariate))
-    error = np.sqrt((left.var(axis=1, ddof=1) + right.var(axis=1, ddof=1)) / 600)
+    error = np.sqrt((left.var(axis=1, ddof=1) + right.var(axis=1, ddof=1)) / 400)
     # Four scores with independent chains: beyond 4.5 once in 35,000 runs.
     assert (abs(left.mean(axis=1) - right.mean(axis=1)) < 4.5 * error).all()
     assert (error > 0).all()
@@ -205,10 +212,10 @@ def test_both_samplers_give_the_same_posterior_means(smoke_study, loads):
     posterior = logistic._posterior(data, logistic.calibrate("diffused", "paper", 10, 1.0, TRAIN, config))
     approximation = posterior.laplace()
     means, errors = [], []
-    for sampler, burn_in in (("elliptical", 10), ("slice", 60)):
+    for sampler, burn_in in (("elliptical", 10), ("slice", 25)):
         config.sampler, config.burn_in = sampler, burn_in
-        draws = logistic._sample(posterior, approximation, config, 1000, 1, np.random.default_rng(9))[0]
-        assert draws.shape == (1000, DIMENSION)
+        draws = logistic._sample(posterior, approximation, config, 600, 1, np.random.default_rng(9))[0]
+        assert draws.shape == (600, DIMENSION)
         squares = np.concatenate([draws, draws**2], axis=1)
         means.append(squares.mean(axis=0))
         errors.append(squares.std(axis=0, ddof=1) / math.sqrt(len(draws)))
@@ -256,7 +263,9 @@ def test_tables_at_smoke_scale_have_every_row_and_can_be_scored(smoke_cells):
     table = made["logistic"]
     # Three methods at three budgets in two variants, the true posterior in both, two metrics.
     assert len(table) == 2 * (2 * 3 * 3 + 2)
-    assert set(made["logistic_splits"].n_splits) == {1, 5}
+    splits = made["logistic_splits"]
+    assert set(splits.n_splits) == {1, 5} and set(splits.variant) == {"paper"}
+    assert not splits.duplicated(["dataset", "method", "order", "log_epsilon", "metric", "n_splits"]).any()
     verdicts = {claim.id: claim for claim in logistic.claims(made)}
     assert list(verdicts) == ["G7", "G8", "G9", "G10"]
 
@@ -352,7 +361,7 @@ ONE_CELL = "dataset == 'adult' and order == 10 and log_epsilon == 1 and metric =
     ],
 )
 def test_a_falsified_table_turns_the_verdict(shipped, claim, table, condition, column, value):
-    assert verdicts(logistic, changed(shipped, table, condition, column, value))[claim] == "holds in part"
+    assert verdicts(logistic, changed(shipped, table, condition, column, value))[claim] != "holds"
 
 
 def test_g8_turns_both_ways(shipped):

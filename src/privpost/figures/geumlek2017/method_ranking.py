@@ -23,7 +23,7 @@ def draw(tables):
     orders = sorted(rows.order.unique())
     shades = plt.get_cmap("viridis")(np.linspace(0.1, 0.8, len(orders)))
     width = style.TWO_COLUMNS if len(datasets) > 1 else style.ONE_COLUMN
-    figure, panels = plt.subplots(1, len(datasets), figsize=(width, 2.6), squeeze=False)
+    figure, panels = plt.subplots(1, len(datasets), figsize=(width, 2.8), squeeze=False)
     for axes, dataset in zip(panels[0], datasets, strict=True):
         part = rows[rows.dataset == dataset]
         axes.axhline(0, color="black", linewidth=0.8)
@@ -41,7 +41,7 @@ def draw(tables):
             )
         splits, chains = int(part.n_splits.iloc[0]), int(part.n_repeats.iloc[0] * part.chains.iloc[0])
         words = f"{splits} split" + "s" * (splits > 1)
-        axes.set_title(f"{TITLES[dataset]}: {chains} chains, {words}")
+        axes.set_title(f"{TITLES[dataset]}\n{chains} chains, {words}")
         axes.set_xlabel("Privacy cost ln ε, (λ, ε)-RDP")
     panels[0, 0].set_ylabel("Test error, concentrated − diffused")
     handles, labels = panels[0, 0].get_legend_handles_labels()

@@ -187,10 +187,10 @@ def tabulate(cells):
     table = table.sort_values(["dataset", "_0", "_1", "order", "log_epsilon", "metric", "n_splits"], kind="stable")
     table = table.drop(columns=["_0", "_1"]).reset_index(drop=True)
     single = table[table.chains == 1].drop(columns="chains")
-    studied = single.loc[single.n_splits > 1, ["dataset", "variant"]].drop_duplicates()
+    studied = single.dataset.isin(single.dataset[single.n_splits > 1]) & (single.variant == "paper")
     return {
         "logistic": single[single.n_splits == 1].reset_index(drop=True),
-        "logistic_splits": single.merge(studied).reset_index(drop=True),
+        "logistic_splits": single[studied].reset_index(drop=True),
         "logistic_pairs": pd.DataFrame(_pairs(cells)),
         "rdp_glm": pd.DataFrame(_glm_rows(cells)),
     }
