@@ -17,7 +17,7 @@ reproduce: environment
 	@$(RUN) privpost reproduce $(STUDY) --scale $(SCALE) --cores $(CORES)
 
 test: environment
-	$(RUN) pytest
+	$(RUN) pytest --numprocesses $(CORES) --dist loadfile
 
 environment:
 	@workflow/environment.sh

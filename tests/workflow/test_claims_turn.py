@@ -24,13 +24,27 @@ def falsified(column):
         yield ~column
     elif pd.api.types.is_numeric_dtype(column):
         values = column.to_numpy(float)
-        shuffled = np.random.default_rng(1).permutation(values)
-        for new in (-values, values[::-1], 0 * values, 1e6 * values, 1e-6 * values, values + 10, shuffled):
-            yield pd.Series(new, index=column.index)
+        yield from (pd.Series(new, index=column.index) for new in _lies(values))
     else:
         kinds = sorted(column.dropna().unique())
         for shift in range(1, min(len(kinds), 4)):
             yield column.map(dict(zip(kinds, kinds[shift:] + kinds[:shift], strict=True)))
+
+
+def _lies(values):
+    yield from (-values, values[::-1], 0 * values, 1e6 * values, 1e-6 * values, values + 10)
+    yield np.random.default_rng(1).permutation(values)
+    yield from (sign * np.abs(values) for sign in (1, -1))
+    # Small effects of one sign turn claims of the kind "a little less than".
+    yield from (np.full(len(values), constant) for constant in (-0.03, 0.03, -0.3, 0.3))
+
+
+def certain(own):
+    """Return the tables with standard errors so small that every difference counts."""
+    return {
+        name: table.assign(**{column: 1e-6 * table[column] for column in table if column.endswith("sem")})
+        for name, table in own.items()
+    }
 
 
 def verdicts(module, own):
@@ -48,19 +62,20 @@ def unturned(module, own) -> set[str]:
     """Return the claims that no falsified column turns; `not testable` ones have no verdict to turn."""
     true = verdicts(module, own)
     left = {id for id, verdict in true.items() if verdict != "not testable"}
-    for name, table in own.items():
-        # Columns of values before labels: most claims compare values. One that can be left out turns nothing.
-        for column in sorted(table.columns, key=lambda c: not pd.api.types.is_numeric_dtype(table[c])):
-            if not_read(module, {**own, name: table.drop(columns=column)}, true):
-                continue
-            for new in falsified(table[column]):
-                if not left:
-                    return left
-                try:
-                    found = verdicts(module, {**own, name: table.assign(**{column: new})})
-                except REFUSALS:
+    for base in (own, certain(own)):
+        for name, table in base.items():
+            # Columns of values before labels: most claims compare values. One that can be left out turns nothing.
+            for column in sorted(table.columns, key=lambda c: not pd.api.types.is_numeric_dtype(table[c])):
+                if not left or not_read(module, {**own, name: own[name].drop(columns=column)}, true):
                     continue
-                left -= {id for id in left if id in found and found[id] != true[id]}
+                for new in falsified(table[column]):
+                    try:
+                        found = verdicts(module, {**base, name: table.assign(**{column: new})})
+                    except REFUSALS:
+                        continue
+                    left -= {id for id in left if id in found and found[id] != true[id]}
+                    if not left:
+                        break
     return left
 
 

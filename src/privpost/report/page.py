@@ -381,8 +381,20 @@ def _time(study: Study) -> str:
     )
 
 
+def _records(cells: Sequence[Cell]) -> tuple[list[dict[str, Any]], int]:
+    """Return the records of the cells that are in the store, and the number of damaged ones."""
+    records, damaged = [], 0
+    for cell in cells:
+        if cell.path.is_file():
+            try:
+                records.append(store.read(cell.path, cell.digest).record)
+            except store.CorruptCell:
+                damaged += 1
+    return records, damaged
+
+
 def _provenance(study: Study, cells: Sequence[Cell], data: list[dict[str, str]]) -> str:
-    records = [store.read_record(cell.path) for cell in cells if cell.path.is_file()]
+    records, damaged = _records(cells)
     kept = sorted({json.dumps(record["versions"], sort_keys=True) for record in records})
     versions = "; ".join(", ".join(f"{name} {v}" for name, v in json.loads(text).items()) for text in kept)
     digests = " ".join(cell.digest for cell in cells)
@@ -391,7 +403,7 @@ def _provenance(study: Study, cells: Sequence[Cell], data: list[dict[str, str]])
         ("Code now", f"<code>{provenance.source_digest(study.config['target'])}</code>"),
         ("Seed, revision", f"{cells[0].sizes['seed']}, {cells[0].sizes['rev']}"),
         ("Versions at computing", _text(versions) if versions else f"{ABSENT} (no cells; see requirements.lock)"),
-        ("Cells in the store", f"{len(records)} of {len(cells)}"),
+        ("Cells in the store", f"{len(records)} of {len(cells)}" + (f", {damaged} damaged" if damaged else "")),
         ("Cells (digests of their settings)", f"<code>{digests}</code>"),
     ]
     for note in data:

@@ -32,7 +32,7 @@ def draw(tables):
                 axes.plot(rows.n, rows.ks, color=color, marker=marker, linestyle=line, label=label)
         axes.plot(reference.n, reference.ks, **style.look("non_private").line())
         axes.set(xscale="log", xlabel="records n", title=f"{epsilon:g}-DP")
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.1 * table.ks.max())
     grid[0, 0].set_ylabel("KS statistic of U (Gibbs)")
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2)

@@ -9,7 +9,11 @@ LABELS = {"sampler_record": "Sampler (ε per record)", "sampler_attribute": "Sam
 
 
 def draw(tables):
-    """Return the figure: one column per graph, one row per number of records; bands are one standard error."""
+    """Return the figure: one column per graph, one row per number of records.
+
+    The error is the total variation distance of a node's joint law with its parents from that of the data's network,
+    averaged over the nodes. Bands are one standard error over data sets.
+    """
     import matplotlib.pyplot as plt
 
     table = tables["marginal_error"]
@@ -19,7 +23,7 @@ def draw(tables):
         len(graphs),
         figsize=(max(style.ONE_COLUMN, style.TWO_COLUMNS * len(graphs) / 5), 1.1 + 1.5 * len(sizes)),
         sharex=True,
-        sharey=True,
+        sharey="row",
         squeeze=False,
     )
     for row, n in zip(panels, sizes, strict=True):
@@ -37,11 +41,13 @@ def draw(tables):
                 )
             axes.set(xscale="log", yscale="log")
             axes.set_xticks([0.1, 1, 10, 100], labels=["0.1", "1", "10", "100"])
-        row[0].set_ylabel(f"n = {n}")
+        row[0].set_ylabel(f"Total variation error, n = {n}")
+        for axes in row:
+            axes.set_yticks([0.03, 0.1, 0.3], labels=["0.03", "0.1", "0.3"])
+            axes.minorticks_off()
     for axes, graph in zip(panels[0], graphs, strict=True):
         nodes = table[table.graph == graph].nodes.iloc[0]
         axes.set_title(f"{graph.replace('_', ' ')}, |I| = {nodes}")
-    figure.supxlabel("Privacy budget ε (pure DP)", fontsize=8)
-    figure.supylabel("Total variation error of family marginals", fontsize=8)
+    panels[-1, len(graphs) // 2].set_xlabel("Privacy budget ε (pure DP)")
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure

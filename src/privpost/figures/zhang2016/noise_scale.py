@@ -25,7 +25,8 @@ def draw(tables):
         other = ends[ends.nodes != 10]
         axes.plot(ten.share, ten.low, color=color, marker=marker, label=f"{label}, 10 nodes")
         if column == "fourier_cell":
-            axes.fill_between(ten.share, ten.low, ten.high, color=color, alpha=0.15, linewidth=0)
+            worst = "per count, up to the worst node"
+            axes.fill_between(ten.share, ten.low, ten.high, color=color, alpha=0.15, linewidth=0, label=worst)
         axes.plot(
             other.share, other.low, linestyle="", marker=marker, color=color, fillstyle="none", label=f"{label}, other"
         )
@@ -33,5 +34,5 @@ def draw(tables):
     axes.axvline(0.5, color="#444444", linewidth=0.8, linestyle=":")
     axes.set(yscale="log", xlabel="Largest in-degree / |I|", ylabel="Noise scale, Fourier / Laplace")
     axes.set_title("Below 1: Fourier adds less noise (exact)")
-    figure.legend(loc="outside lower center", ncols=2)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=6)
     return figure

@@ -16,6 +16,7 @@ import itertools
 import math
 
 import numpy as np
+from scipy.special import betaln, digamma
 
 from privpost.evaluation.claims import Claim, from_checks
 from privpost.mechanisms.fourier import FourierMechanism, closure
@@ -65,6 +66,17 @@ def largest_divergence(alpha: float, beta: float, n: int) -> float:
     prior = np.array([alpha, beta])
     corners = np.array(list(itertools.product((0.0, float(n)), repeat=2)))
     return float(beta_divergence(prior + counts[:, None], prior + corners, 1.0).max())
+
+
+def divergences(truth, released) -> np.ndarray:
+    """Return KL(Beta(truth) ‖ Beta(released)) for pairs (m, 2) and (..., m, 2); shape (..., m).
+
+    The textbook form, several times as fast as `beta_divergence` and enough for sums of some nats.
+    """
+    excess = released - truth
+    slope = digamma(truth.sum(axis=-1)) - digamma(truth[..., 0]), digamma(truth.sum(axis=-1)) - digamma(truth[..., 1])
+    ratio = betaln(released[..., 0], released[..., 1]) - betaln(truth[..., 0], truth[..., 1])
+    return ratio + excess[..., 0] * slope[0] + excess[..., 1] * slope[1]
 
 
 def family_tables(model: BayesianNetwork, counts) -> list[np.ndarray]:
@@ -169,7 +181,7 @@ def _laplace_rows(mechanism, statistics, config, streams, point):
     for block, rng in _batches(config, streams, "laplace"):
         release = mechanism.perturb(np.broadcast_to(statistics, (block.size, statistics.size)), rng)
         largest[block.trials] = np.abs(release - statistics).max(axis=-1)
-        each = beta_divergence(truth, model.pairs(mechanism.posterior(release)), 1.0)
+        each = divergences(truth, model.pairs(mechanism.posterior(release)))
         divergence[block.trials] = each.sum(axis=-1)
         sums += [each.sum(axis=0), (each**2).sum(axis=0)]
         if block.index == 0:
@@ -388,14 +400,14 @@ def _consistency_claim(table) -> Claim:
     }
     checks = {
         "Fourier's marginals agree": bool((fourier <= ROUNDING).all()),
-        "Laplace's marginals disagree everywhere": bool((laplace > 1e-3).all()),
+        "Laplace's marginals disagree everywhere": bool((laplace > 1e6 * ROUNDING).all()),
     }
     return from_checks(
         "Z4",
         "section on the Fourier domain",
         "Marginals released through Fourier coefficients are consistent with each other, Laplace's are not.",
         f"largest difference of a cell of what two families share, over {CONSISTENCY_RELEASES} releases: below "
-        f"{ROUNDING:g} of the largest count (rounding), against above 1e-3 of it",
+        f"{ROUNDING:g} of the largest count (rounding), against above {1e6 * ROUNDING:g} of it",
         checks,
         evidence,
     )
@@ -448,8 +460,8 @@ def _noise_claim(table) -> Claim:
         "smaller on each rebuilt count": bool((cell < 1).all()),
     }
     evidence = {
-        "Fourier over Laplace per coefficient, smallest and largest": [coefficient.min(), coefficient.max()],
-        "Fourier over Laplace per rebuilt count, smallest and largest": [cell.min(), cell.max()],
+        "Fourier over Laplace per coefficient, smallest and largest": _ends(coefficient),
+        "Fourier over Laplace per rebuilt count, smallest and largest": _ends(cell),
         "graphs": sorted(sparse.graph.unique()),
     }
     return from_checks(
@@ -461,3 +473,7 @@ def _noise_claim(table) -> Claim:
         checks,
         evidence,
     )
+
+
+def _ends(values) -> list[float]:
+    return [float(values.min()), float(values.max())]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -41,35 +42,43 @@ def error(model: BayesianNetwork, released, truth) -> np.ndarray:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `error` (method, n, epsilon, trial): distance of the released network's marginals from the true ones."""
-    _, graph = parse(config.graph)
-    model = BayesianNetwork(graph, config.alpha, config.beta)
-    errors = np.empty((len(config.method), len(config.n), len(config.epsilon), config.trials))
-    for j, n in enumerate(config.n):
-        mechanisms = {
-            (i, k): _mechanism(method, model, n, epsilon, config)
-            for i, method in enumerate(config.method)
-            for k, epsilon in enumerate(config.epsilon)
-        }
-        for (i, k), mechanism in mechanisms.items():
-            if mechanism is not None:
-                account = f"{config.method[i]}/n={n}/epsilon={config.epsilon[k]:g}"
-                # The attribute-level reading costs a record more than its ε.
-                ledger.open(account, mechanism.cost())
-                ledger.charge(account, mechanism.cost())
-        for block in streams.blocks():
-            rng = streams("data", block.index, n=n)
-            theta = rng.beta(config.model_alpha, config.model_beta, (block.size, *model.theta_shape))
-            statistics = model.sufficient_statistics(model.sample_data(theta, n, rng))
-            truth = model.cell_probabilities(theta)
-            for (i, k), mechanism in mechanisms.items():
-                if mechanism is None and k > 0:
-                    errors[i, j, k, block.trials] = errors[i, j, 0, block.trials]
-                    continue
-                noise = streams("mechanism", block.index, method=config.method[i], n=n, epsilon=config.epsilon[k])
-                released = _released(model, mechanism, statistics, noise)
-                errors[i, j, k, block.trials] = error(model, released, truth)
+    """Return `error` (graph, method, n, epsilon, trial), see `error`."""
+    shape = [len(axis) for axis in (config.graph, config.method, config.n, config.epsilon)]
+    errors = np.empty((*shape, config.trials))
+    for g, network in enumerate(config.graph):
+        name, graph = parse(network)
+        model = BayesianNetwork(graph, config.alpha, config.beta)
+        for j, n in enumerate(config.n):
+            errors[g, :, j] = _errors(model, {"graph": network, "n": n}, f"{name}/n={n}", config, streams, ledger)
     return {"error": errors}
+
+
+def _errors(model, point, account, config, streams, ledger) -> np.ndarray:
+    """Return the errors (method, epsilon, trial) for one graph and number of records."""
+    errors = np.empty((len(config.method), len(config.epsilon), config.trials))
+    mechanisms = {
+        (i, k): _mechanism(method, model, point["n"], epsilon, config)
+        for i, method in enumerate(config.method)
+        for k, epsilon in enumerate(config.epsilon)
+    }
+    for (i, k), mechanism in mechanisms.items():
+        if mechanism is not None:
+            name = f"{config.method[i]}/{account}/epsilon={config.epsilon[k]:g}"
+            # The attribute-level reading costs a record more than its ε.
+            ledger.open(name, mechanism.cost())
+            ledger.charge(name, mechanism.cost())
+    for block in streams.blocks():
+        rng = streams("data", block.index, **point)
+        theta = rng.beta(config.model_alpha, config.model_beta, (block.size, *model.theta_shape))
+        statistics = model.sufficient_statistics(model.sample_data(theta, point["n"], rng))
+        truth = model.cell_probabilities(theta)
+        for (i, k), mechanism in mechanisms.items():
+            if mechanism is None and k > 0:
+                errors[i, k, block.trials] = errors[i, 0, block.trials]
+                continue
+            noise = streams("mechanism", block.index, method=config.method[i], epsilon=config.epsilon[k], **point)
+            errors[i, k, block.trials] = error(model, _released(model, mechanism, statistics, noise), truth)
+    return errors
 
 
 def _released(model, mechanism, statistics, rng):
@@ -98,20 +107,20 @@ def tabulate(cells):
     """Return mean errors, and their paired excess over the true posterior's."""
     import pandas as pd
 
-    rows = []
-    for cell in cells:
-        config, errors = cell.config, cell.arrays["error"]
-        graph, edges = parse(config.graph)
-        for i, method in enumerate(config.method):
-            for j, n in enumerate(config.n):
-                for k, epsilon in enumerate(config.epsilon[: 1 if method == "non_private" else None]):
-                    row = {"graph": graph, "nodes": len(edges), "method": method, "n": n}
-                    row["epsilon"] = None if method == "non_private" else epsilon
-                    row |= _mean("error", errors[i, j, k])
-                    if method != "non_private" and "non_private" in config.method:
-                        row |= _mean("excess", errors[i, j, k] - errors[config.method.index("non_private"), j, k])
-                    row["n_repeats"] = config.trials
-                    rows.append(row)
+    (cell,) = cells
+    config, rows = cell.config, []
+    axes = (config.graph, config.method, config.n, config.epsilon)
+    for (g, network), (i, method), (j, n), (k, epsilon) in itertools.product(*map(enumerate, axes)):
+        if method == "non_private" and k > 0:
+            continue
+        errors = cell.arrays["error"][g]
+        name, graph = parse(network)
+        row = {"graph": name, "nodes": len(graph), "method": method, "n": n}
+        row["epsilon"] = None if method == "non_private" else epsilon
+        row |= _mean("error", errors[i, j, k])
+        if method != "non_private" and "non_private" in config.method:
+            row |= _mean("excess", errors[i, j, k] - errors[config.method.index("non_private"), j, k])
+        rows.append({**row, "n_repeats": config.trials})
     return pd.DataFrame(rows)
 
 

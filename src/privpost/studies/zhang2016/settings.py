@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privpost.models import graphs
+from privpost.pipeline.schema import SettingError
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,12 @@ class Network:
         )
 
     def normalise(self, value: Any) -> str:
-        name, graph = graphs.named(value)
+        if not isinstance(value, str):
+            raise ValueError
+        try:
+            name, graph = graphs.named(value)
+        except ValueError as error:
+            raise SettingError(str(error)) from error
         return f"{name} {graphs.formula(graph)}"
 
 
