@@ -42,10 +42,7 @@ TABLES = [str(path) for study in PLAN.standing for path in table_files(study)]
 FIGURES = [str(path) for study in PLAN.standing for path in study.figure_paths()]
 # What can be built of studies some of whose data sets cannot be had.
 PARTIAL = [
-    str(path)
-    for study in PLAN.tabulated
-    if study.left_out
-    for path in [*table_files(study), *study.figure_paths()]
+    str(path) for study in PLAN.tabulated if study.left_out for path in [*table_files(study), *study.figure_paths()]
 ]
 PREPARED = [f"{PREPARED_FOLDER}/{name}.npz" for name in PLAN.datasets]
 # Scorecard, quoted numbers, README and report cover all studies.
