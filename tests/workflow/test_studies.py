@@ -26,7 +26,7 @@ def everything(pristine, tmp_path_factory):
     """A clone in which every study has been rebuilt at smoke scale, and what the rebuild said."""
     clone = pristine.copy(tmp_path_factory.mktemp("everything") / "clone")
     process = clone.start("privpost", "reproduce", "--scale", "smoke")
-    output, _ = process.communicate(timeout=400)
+    output, _ = process.communicate(timeout=900)
     return clone, output
 
 
