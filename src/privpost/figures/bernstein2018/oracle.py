@@ -38,5 +38,5 @@ def draw(tables):
     handles += [Line2D([], [], color="#444444", marker="o", linestyle="", markerfacecolor="none")]
     handles += [Line2D([], [], color="#444444", linestyle=":", linewidth=0.8)]
     labels += ["Gibbs draws, binned", "Monte Carlo noise of the draws"]
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), handlelength=3)
     return figure
