@@ -68,7 +68,8 @@ def _entries(rows) -> list[tuple[str, str, list[str]]]:
     for row in rows.itertuples():
         text = row.statement or f"{row.study}: its tables are not there"
         text += " †" if row.stand_in == "yes" else ""
-        entries.append((row.id, row.verdict, textwrap.wrap(text, CHARACTERS)))
+        # An id with a data set behind the dash: the statement names the data set.
+        entries.append((row.id.split("-")[0], row.verdict, textwrap.wrap(text, CHARACTERS)))
     return entries
 
 
