@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import betainc, expit, logit
 
 from privpost.mechanisms import truncated_beta
-from privpost.privacy.accounting import to_approximate
+from privpost.privacy.accounting import Cost, to_approximate
 
 # Orders at which Rényi curves are converted.
 ORDERS = 1 + np.geomspace(0.02, 1000, 90)
@@ -109,6 +109,23 @@ def largest_within(met: Callable[[float], bool], low: float, high: float, steps:
 def converted_epsilon(rdp: Callable[[np.ndarray], np.ndarray], delta: float) -> float:
     """Smallest ε that a Rényi DP curve implies at δ, over `ORDERS` (dp-accounting)."""
     return to_approximate(ORDERS, rdp(ORDERS), delta)[0]
+
+
+def largest_renyi_budget(calibrate: Callable, epsilon: float, delta: float, order: float = 2.0):
+    """The mechanism of the largest Rényi budget at one order whose whole curve converts to at most (ε, δ).
+
+    Mechanisms form a family with one free setting, so that any order at which their curves are finite names them all.
+
+    Args:
+        calibrate: function of a `Cost`, returning a mechanism.
+        epsilon, delta: what the release may cost.
+        order: λ of the budgets.
+    """
+
+    def at(budget: float):
+        return calibrate(Cost("rdp", budget, order=order))
+
+    return at(largest_within(lambda budget: converted_epsilon(at(budget).rdp, delta) <= epsilon, 1e-9, 1e6, steps=26))
 
 
 def _check(epsilon, delta):

@@ -220,7 +220,7 @@ def tabulate(cells):
                 if not math.isnan(mean)
             ]
         for key in dict.fromkeys(k for k in keys if k[0]):
-            members = [i for i, k in enumerate(keys) if k == key]
+            members = sorted((i for i, k in enumerate(keys) if k == key), key=lambda i: arrays["method"][i])
             for (i, j), (place, metric) in itertools.product(
                 itertools.combinations(members, 2), ((0, "l1_error"), (2, "kl"))
             ):
@@ -358,7 +358,7 @@ def claims(tables) -> list[Claim]:
         from_checks(
             "X5",
             "ours",
-            "By exact privacy curves, posterior samples come closer to the true posterior than by converted guarantees.",
+            "By exact privacy curves posterior samples come closer to the true posterior than by converted guarantees.",
             "mean KL under exact accounting at most that under conversion, at every setting, and below it somewhere",
             {
                 "never larger": bool((wide["exact"] <= wide["converted"] * (1 + 1e-6) + 1e-9).all()),

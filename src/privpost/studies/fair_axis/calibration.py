@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from privpost.privacy.approximate import (
     converted_epsilon,
     gaussian_from_approximate,
     laplace_from_approximate,
+    largest_renyi_budget,
     largest_within,
     pure_from_approximate,
 )
@@ -50,14 +52,13 @@ def converted(model: BetaBernoulli, n: int, epsilon: float, delta: float, a0: fl
         kind = at(method, 1.0)
         if kind is None or kind.notion != "rdp":
             continue
-        budget = largest_within(
-            lambda value, method=method: converted_epsilon(at(method, value).rdp, delta) <= epsilon,
-            1e-8,
-            1e2,
-            steps=22,
-        )
-        found[method] = at(method, budget)
+        calibrate = partial(_calibrate, kind, model, n)
+        found[method] = largest_renyi_budget(calibrate, epsilon, delta, ORDER)
     return found
+
+
+def _calibrate(kind: Mechanism, model, n: int, budget: Cost) -> Mechanism:
+    return type(kind).calibrate(model, n, budget, **kind.options)
 
 
 def exact(mechanism: Mechanism, epsilon: float, delta: float) -> Mechanism | None:
