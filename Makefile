@@ -1,21 +1,23 @@
 # The two commands: `make reproduce` (everything, from raw data to figures) and `make test`.
 # `make verify` rebuilds from an empty store and compares with what is shipped; `make clean` never touches that.
 # Variables: STUDY=<paper>/<study> builds (or verifies) one study, CORES=4, SCALE=smoke, PYTHON=python3.12.
+# BENCHMARKS=logistic measures some only.
 PYTHON ?= python3
 CORES ?= 2
 SCALE ?= paper
 STUDY ?=
+BENCHMARKS ?=
 RUN = .venv/bin/python -m
 
 export PYTHON
 
-.PHONY: reproduce test environment figures report smoke verify lint lock clean
+.PHONY: reproduce test environment figures report smoke verify bench lint lock clean
 
 reproduce: environment
 	@$(RUN) privpost reproduce $(STUDY) --scale $(SCALE) --cores $(CORES)
 
 test: environment
-	$(RUN) pytest
+	$(RUN) pytest --numprocesses $(CORES) --dist loadfile
 
 environment:
 	@workflow/environment.sh
@@ -32,6 +34,12 @@ smoke: environment
 
 verify: environment
 	@$(RUN) privpost verify $(STUDY) --cores $(CORES)
+
+# Speed against its bars (some minutes): results/benchmarks.csv and figures/benchmarks.*. NumPyro takes part if it is
+# installed: .venv/bin/python -m pip install -e '.[bench]'
+bench: environment
+	$(RUN) snakemake data/prepared/mnist.npz --cores 1 --quiet all
+	.venv/bin/python benchmarks/run.py $(BENCHMARKS)
 
 lint: environment
 	$(RUN) ruff check

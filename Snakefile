@@ -15,6 +15,7 @@ rule all:
         CELLS,
         TABLES,
         FIGURES,
+        PARTIAL,
         SCORES,
         OVERVIEW,
         README,

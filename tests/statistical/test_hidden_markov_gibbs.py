@@ -1,7 +1,7 @@
 """The sampler of the hidden Markov model against enumeration, against its own joint distribution, and on known states.
 
 Every test has a fixed seed. Joint false-alarm rate of the file below 1 %: each statistical check uses 4.5 standard
-errors or a p-value of 1e-4, and there are fewer than 60 of them.
+errors (7e-6) or a p-value of 1e-4, and there are fewer than 160 of them.
 """
 
 from __future__ import annotations
@@ -62,8 +62,7 @@ def test_state_sequences_occur_as_often_as_enumeration_says(temperature, prior_t
     observed = np.tile(OBSERVED, (n_chains, 1))
     group = gibbs.Group(COUNTS, observed, np.random.default_rng(11), temperature, prior_temperature)
     prior = gibbs.Prior(n_states, SIZES, a, b)
-    for state in gibbs.run([group], LAYOUT, prior, iterations):
-        pass
+    *_, state = gibbs.run([group], LAYOUT, prior, iterations)
     # The last states of independent chains: a plain multinomial sample, if 25 iterations of 5 cells forget the start.
     codes = (state.states * (n_states ** np.arange(len(COUNTS) - 1, -1, -1))[:, None]).sum(axis=0)
     found = np.bincount(codes, minlength=len(sequences))
@@ -78,11 +77,8 @@ def test_state_sequences_occur_as_often_as_enumeration_says(temperature, prior_t
 def test_many_states_and_per_chain_counts_agree_with_enumeration() -> None:
     n_states, n_chains = 3, 20_000
     sequences, exact = exact_state_probabilities(COUNTS, OBSERVED, n_states, 0.5, 1.0)
-    group = gibbs.Group(
-        np.tile(COUNTS, (n_chains, 1, 1)), np.tile(OBSERVED, (n_chains, 1)), np.random.default_rng(12)
-    )
-    for state in gibbs.run([group], LAYOUT, gibbs.Prior(n_states, SIZES, 0.5), 25):
-        pass
+    group = gibbs.Group(np.tile(COUNTS, (n_chains, 1, 1)), np.tile(OBSERVED, (n_chains, 1)), np.random.default_rng(12))
+    *_, state = gibbs.run([group], LAYOUT, gibbs.Prior(n_states, SIZES, 0.5), 25)
     # Each cell pair's joint states; 243 sequences are too many for a chi-square test of the whole table.
     for s, t in itertools.combinations(range(len(COUNTS)), 2):
         for i, j in itertools.product(range(n_states), repeat=2):
@@ -216,3 +212,26 @@ def test_groups_out_of_range_are_refused(change, message) -> None:
 def test_priors_out_of_range_are_refused(settings, message) -> None:
     with pytest.raises(ValueError, match=message):
         gibbs.Prior(*settings)
+
+
+def test_the_batched_sweep_is_the_loop_over_sites(monkeypatch) -> None:
+    """The benchmark's peer, chain by chain, takes the same decisions with the same uniforms."""
+    from pathlib import Path
+
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+    from hidden_markov_loop import sweep
+
+    rng = np.random.default_rng(16)
+    layout = gibbs.Layout.of(np.array([0, 0, 0, 0, 1, 2, 2, 3, 3, 3]))
+    n_states, n_chains, a = 4, 50, 0.7
+    states = rng.integers(n_states, size=(10, n_chains))
+    weights = rng.random((10, n_states, n_chains))
+    uniforms = rng.random((10, n_chains))
+    loop = states.copy()
+    for chain in range(n_chains):
+        column = loop[:, chain].copy()
+        sweep(column, weights[:, :, chain], uniforms[:, chain], layout, a)
+        loop[:, chain] = column
+    moves = gibbs.Sweep(layout, n_states, n_chains, a, np.ones(n_chains))(states, weights, uniforms)
+    assert np.array_equal(states, loop)
+    assert np.array_equal(moves, gibbs.transition_counts(loop, layout, n_states))

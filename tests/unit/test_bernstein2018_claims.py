@@ -163,6 +163,7 @@ def oracle_tables():
     parts = [
         pd.DataFrame(
             {
+                "prior": "Beta(10, 10)",
                 "n": n,
                 "epsilon": epsilon,
                 "total_variation": 0.05 / n,
@@ -207,15 +208,33 @@ def test_convergence_claim_and_its_falsification(column, value):
     assert verdicts(convergence, tables) == {"B9": "holds in part"}
 
 
+def truncation_tables():
+    rows = [
+        {"variant": variant, "bounds": bounds, "segments": segments, "method": "gibbs", "n": n, "epsilon": epsilon}
+        | {"ks": 0.04 if segments == "independent" else 0.01, "ks_limit": ks_limit(4000)}
+        for (variant, (bounds, segments)), n, epsilon in itertools.product(
+            truncation.VARIANTS.items(), (100, 1000), (0.1, 1.0)
+        )
+    ]
+    return {"truncation": pd.DataFrame(rows)}
+
+
+@pytest.mark.parametrize("variant, ks", [("public_bounds", 0.01), ("corrected", 0.04)])
+def test_the_claim_about_segments_and_its_falsification(variant, ks):
+    tables = truncation_tables()
+    table = tables["truncation"]
+    table["p_value"] = ks_p_value(table.ks, 4000)
+    assert verdicts(truncation, tables) == {"B10": "holds"}
+    table.loc[table.variant == variant, "ks"] = ks
+    table["p_value"] = ks_p_value(table.ks, 4000)
+    assert verdicts(truncation, tables)["B10"] != "holds"
+
+
 def test_figures_are_drawn_from_tables_alone():
     import matplotlib.pyplot as plt
 
     from privpost.figures import style
 
-    truncation_table = pd.DataFrame(
-        {"bounds": bounds, "segments": segments, "n": n, "epsilon": 0.1, "ks": 0.03, "ks_limit": 0.02}
-        for (bounds, segments), n in itertools.product(truncation.VARIANTS.values(), (100, 1000))
-    )
     utility_table = utility_tables()
     utility_table["utility"].loc[3, ["mmd2_mean", "mmd"]] = [-1e-6, 0.0]
     drawn = [
@@ -224,7 +243,7 @@ def test_figures_are_drawn_from_tables_alone():
         (fig1c_mmd, utility_table, 4),
         (convergence_figure, convergence_tables(), 4),
         (oracle_figure, oracle_tables(), 1),
-        (truncation_figure, {"truncation": truncation_table}, 1),
+        (truncation_figure, truncation_tables(), 2),
     ]
     with style.context():
         for module, tables, panels in drawn:

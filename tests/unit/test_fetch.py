@@ -670,3 +670,29 @@ settings: {{}}
     assert f"error: {NAME} (absent) could not be had" in shown.err
     assert "error: dataset = 'absnt': unknown, known are absent, present; did you mean 'absent'?" in shown.err
     assert signal.getsignal(signal.SIGTERM) is handler
+
+
+# What can be had without asking
+
+
+def test_only_a_bring_your_own_data_set_that_is_nowhere_cannot_be_had(raw: Path, mirror: Path, tmp_path: Path) -> None:
+    prepared = tmp_path / "prepared"
+    owned = toy(access="bring-your-own", names=("a", "b"))
+
+    def findable(dataset: Dataset) -> bool:
+        return fetching.findable(dataset, raw=raw, prepared=prepared, mirrors=(mirror,))
+
+    assert findable(toy())
+    assert not findable(owned)
+    (mirror / "toy" / "a").write_bytes(CONTENT)
+    assert not findable(owned)
+    (raw / "toy").mkdir(parents=True)
+    (raw / "toy" / "b").write_bytes(CONTENT)
+    assert findable(owned)
+    (raw / "toy" / "b").rename(mirror / "toy" / "b.gz")
+    assert findable(owned)
+    (mirror / "toy" / "b.gz").unlink()
+    assert not findable(owned)
+    prepared.mkdir()
+    (prepared / "toy.npz").touch()
+    assert findable(owned)

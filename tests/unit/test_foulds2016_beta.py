@@ -219,15 +219,16 @@ def test_limits_and_precision_at_the_largest_n(shipped):
     table = shipped["efficiency"]
     last = table[table.n == 1_000_000]
     assert (last["sem"] < 0.03 * last["are"]).all()
-    assert set(last.method) == {"non_private", "laplace", "ops"}
+    assert {"non_private", "laplace", "ops"} <= set(last.method)
     ops = last[(last.method == "ops") & (last.statistic == "sample")].set_index(["p", "epsilon"])
     assert ops.loc[(0.1, 0.1), "are_limit"] == pytest.approx(59.89, abs=0.005)
-    assert (last[last.statistic == "mean"].are_limit == 1).all()
-    assert (last[(last.statistic == "sample") & (last.method != "ops")].are_limit == 2).all()
+    laplace = last[last.method.isin(["non_private", "laplace"])]
+    assert (laplace.are_limit == laplace.statistic.map({"sample": 2, "mean": 1})).all()
     assert not last[(last.method == "ops") & (last.statistic == "mean")].released.any()
     # 90 values at n >= 1e5 against theory to order 1/n: 4.5 standard errors are a false alarm in 1600 builds. The mean
     # of the OPS density at p = .1 is left out: its term in 1/n² still counts there.
-    theory = table[(table.n >= 100_000) & ((table.method != "ops") | (table.p > 0.1) | (table.n > 300_000))]
+    theory = table[table.are_first_order.notna() & (table.n >= 100_000)]
+    theory = theory[(theory.method != "ops") | (theory.p > 0.1) | (theory.n > 300_000)]
     assert (((theory["are"] - theory.are_first_order) / theory["sem"]).abs() < 4.5).all()
 
 
@@ -306,10 +307,11 @@ class DemandingNoise(LaplaceMechanism):
 
 def test_only_mechanisms_with_a_pure_guarantee_and_their_settings_serve():
     served = serving(UNIFORM, 10, Cost("pure", 0.5), a0=0.1)
-    assert list(served) == ["laplace", "ops"]
+    assert {"laplace", "ops"} <= set(served)
+    assert not {"gaussian", "direct", "diffused", "concentrated"} & set(served)
     assert served["ops"] == ExponentialMechanism(UNIFORM, 10, 0.5, a0=0.1)
     assert served["laplace"] == LaplaceMechanism(UNIFORM, 10, 0.5)
-    assert list(serving(UNIFORM, 10, Cost("pure", 0.5))) == ["laplace"]
+    assert "ops" not in serving(UNIFORM, 10, Cost("pure", 0.5))
     assert served["ops"].cost().within(Cost("pure", 0.5))
     free = serving(UNIFORM, 10, Cost("pure", 0.5), coordinates="free")
     assert free["laplace"].coordinates == "free"
@@ -338,9 +340,11 @@ def test_a_new_mechanism_appears_in_the_efficiency_study_by_itself(monkeypatch):
 
 def test_methods_are_all_or_a_list_of_known_ones():
     assert efficiency.Methods().normalise(["ops", "laplace"]) == ["laplace", "ops"]
-    assert efficiency.SETTINGS.value("methods", "all", "here") == ["laplace", "non_private", "ops"]
+    known = efficiency.Methods().known()
+    assert efficiency.SETTINGS.value("methods", "all", "here") == sorted(known)
+    assert {"laplace", "non_private", "ops"} <= set(known)
     for wrong in (["gaussian"], [], "laplace", ["laplace", "no_such"]):
-        with pytest.raises(SettingError, match=r"methods is .*must be all or a list of non_private, laplace, ops"):
+        with pytest.raises(SettingError, match=r"methods is .*must be all or a list of non_private, "):
             efficiency.SETTINGS.value("methods", wrong, "here")
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import resource
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -226,8 +226,9 @@ def test_every_cells_command_gives_its_digest_again(checkout, scale):
     from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf
 
+    studies = grid.load_studies(scale=scale)
     with initialize_config_dir(version_base="1.3", config_dir=str(grid.CONF.resolve())):
-        for study in grid.load_studies(scale=scale):
+        for study in studies:
             cells = grid.expand(study)
             if scale == "paper":
                 cells = list({tuple(map(run.key_of, cell.overrides)): cell for cell in cells}.values())
@@ -279,9 +280,17 @@ def test_a_kept_configuration_is_used_and_an_edit_is_seen(toy, monkeypatch):
 
 
 def test_planning_all_studies_stays_under_two_seconds(checkout):
-    """Everything that Snakemake's parse asks of the package, in a process of its own, with configurations kept."""
-    code = "from privpost.pipeline.plan import Plan; Plan()"
-    subprocess.run([sys.executable, "-c", code], check=True)
-    start = time.perf_counter()
-    subprocess.run([sys.executable, "-c", code], check=True)
-    assert time.perf_counter() - start < 2
+    """Everything that Snakemake's parse asks of the package, in a process of its own, with configurations kept.
+
+    In processor time, so that what else the machine does plays no part.
+    """
+
+    def seconds() -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    command = [sys.executable, "-c", "from privpost.pipeline.plan import Plan; Plan()"]
+    subprocess.run(command, check=True)
+    before = seconds()
+    subprocess.run(command, check=True)
+    assert seconds() - before < 2

@@ -30,6 +30,7 @@ class Browser:
 
     def __init__(self, profile: Path, width: int, height: int, phone: bool = False):
         self._profile, self._size, self._phone = profile, (width, height), phone
+        self.width = width
 
     def __enter__(self) -> Browser:
         width, height = self._size

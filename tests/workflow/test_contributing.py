@@ -43,7 +43,7 @@ def test_a_mechanism_is_one_file(clone):
     """It is listed, its guarantee is checked, and every study that takes all mechanisms takes it too."""
     files = follow(clone, "Add a mechanism")
     assert len(files) == 1
-    assert "logistic_noise  LogisticNoise" in clone.run("privpost", "mechanisms")
+    assert re.search("^logistic_noise +LogisticNoise ", clone.run("privpost", "mechanisms"), re.MULTILINE)
     pytest_passes(clone, "tests/unit/test_mechanisms.py", "-k", "LogisticNoise")
     assert changed(clone) == files
     for path in (clone / "conf/study").glob("*/*.yaml"):
@@ -60,7 +60,7 @@ def test_a_mechanism_is_one_file(clone):
 def test_a_model_is_one_file(clone):
     files = follow(clone, "Add a model")
     assert len(files) == 1
-    pytest_passes(clone, "tests/unit/test_models.py", "-k", "BetaBinomial")
+    pytest_passes(clone, "tests/unit/test_models.py", "-k", "BetaRepeated")
     assert changed(clone) == files
 
 

@@ -6,7 +6,7 @@ from snakemake_interface_executor_plugins.settings import ExecMode
 
 from privpost.pipeline import locks
 from privpost.pipeline.plan import PREPARED as PREPARED_FOLDER
-from privpost.pipeline.plan import Plan
+from privpost.pipeline.plan import Plan, table_files
 from privpost.report import build as overview
 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -38,10 +38,12 @@ STUDIES = PLAN.studies
 ROOT = next(iter(STUDIES.values())).config["root"]
 WHERE = f"--scale {config.get('scale', 'paper')}" + (f" --root {config['root']}" if "root" in config else "")
 CELLS = list(PLAN.by_path)
-TABLES = [
-    path for study in STUDIES.values() for path in map(str, [study.grid_path(), *map(study.table_path, study.tables)])
+TABLES = [str(path) for study in PLAN.standing for path in table_files(study)]
+FIGURES = [str(path) for study in PLAN.standing for path in study.figure_paths()]
+# What can be built of studies some of whose data sets cannot be had.
+PARTIAL = [
+    str(path) for study in PLAN.tabulated if study.left_out for path in [*table_files(study), *study.figure_paths()]
 ]
-FIGURES = [str(path) for study in STUDIES.values() for path in study.figure_paths()]
 PREPARED = [f"{PREPARED_FOLDER}/{name}.npz" for name in PLAN.datasets]
 # Scorecard, quoted numbers, README and report cover all studies.
 WHOLE = "studies" not in config

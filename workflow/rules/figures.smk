@@ -1,20 +1,20 @@
-for study in STUDIES.values():
+for study in PLAN.drawn:
 
     rule:
         name:
-            f"draw_{study.identifier}"
+            f"draw_{study.identifier}" + "_partial" * bool(study.left_out)
         input:
             tables=[str(study.table_path(table)) for table in study.tables],
-            stamp=PLAN.figure_stamp(study.name),
+            stamp=PLAN.figure_stamp(study),
         output:
             [update(str(path)) for path in study.figure_paths()],
         log:
-            f"logs/{ROOT}/{study.name}/draw.log",
+            f"logs/{study.table_root}/{study.name}/draw.log",
         conda:
             ENVIRONMENT
         params:
             study=study.name,
-            where=WHERE,
+            where=WHERE + " --partial" * bool(study.left_out),
         message:
             f"Draw the figures of {study.name}"
         shell:

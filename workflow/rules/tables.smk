@@ -1,12 +1,12 @@
 # update() and a rename inside the job keep the shipped tables when a job fails.
-for study in STUDIES.values():
+for study in PLAN.tabulated:
 
     rule:
         name:
             f"tabulate_{study.identifier}"
         input:
-            cells=PLAN.cell_paths(study.name),
-            stamp=PLAN.table_stamp(study.name),
+            cells=PLAN.cell_paths(study),
+            stamp=PLAN.table_stamp(study),
         output:
             [update(str(study.table_path(table))) for table in study.tables],
             grid=update(str(study.grid_path())),
@@ -16,7 +16,7 @@ for study in STUDIES.values():
             ENVIRONMENT
         params:
             study=study.name,
-            where=WHERE,
+            where=WHERE + " --partial" * bool(study.left_out),
         message:
             f"Tabulate {study.name}"
         shell:

@@ -95,6 +95,29 @@ def fetch(
     return paths
 
 
+def findable(
+    dataset: Dataset,
+    raw: str | os.PathLike[str] = RAW,
+    prepared: str | os.PathLike[str] = "data/prepared",
+    mirrors: Sequence[str | os.PathLike[str]] | None = None,
+) -> bool:
+    """Whether a data set can be had without asking its owner: only a bring-your-own one that is nowhere cannot.
+
+    Looks for ``<prepared>/<dataset>.npz``, ``<raw>/<dataset>/<file>`` and the mirrors' files; their sums are checked
+    when they are fetched. ``mirrors`` as in `fetch`.
+    """
+    if dataset.access != "bring-your-own" or (Path(prepared) / f"{dataset.name}.npz").is_file():
+        return True
+    folders = _default_mirrors() if mirrors is None else [Path(mirror) for mirror in mirrors]
+    for file in dataset.files:
+        places = [Path(raw) / dataset.name / file.name]
+        for folder in folders:
+            places += [folder / dataset.mirror_folder / name for name in (file.name, file.name + ".gz")]
+        if not any(place.is_file() for place in places):
+            return False
+    return True
+
+
 def main(names: list[str]) -> int:
     """Fetch the named data sets into data/raw, one line per file on standard output.
 

@@ -180,9 +180,20 @@ class MapMechanism(Mechanism):
         ]
 
 
-def choose(scores, rng: np.random.Generator) -> np.ndarray:
-    """Grid values drawn with probability ∝ exp(scores), shape (...), for scores (..., 101)."""
+def choose(scores, rng: np.random.Generator, size: int | None = None) -> np.ndarray:
+    """Grid values drawn with probability ∝ exp(scores), for scores (..., 101).
+
+    Returns:
+        Shape ([size,] ...): one draw per leading index, or `size` of them from the same scores.
+    """
     cumulative = np.cumsum(np.exp(scores - scores.max(axis=-1, keepdims=True)), axis=-1)
-    uniform = rng.random(cumulative.shape[:-1])[..., None] * cumulative[..., -1:]
+    leading = cumulative.shape[:-1]
+    uniform = rng.random(leading if size is None else (size, *leading)) * cumulative[..., -1]
+    if size is None:
+        index = (cumulative <= uniform[..., None]).sum(axis=-1)
+    else:
+        index = np.empty(uniform.shape, np.int64)
+        for place in np.ndindex(leading):
+            index[:, *place] = np.searchsorted(cumulative[place], uniform[:, *place], side="right")
     # Rounding of the product can reach the total; the last grid point is meant then.
-    return GRID[np.minimum((cumulative <= uniform).sum(axis=-1), GRID.size - 1)]
+    return GRID[np.minimum(index, GRID.size - 1)]

@@ -12,9 +12,9 @@ from privpost.privacy.accounting import Cost
 def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
     """Every discovered mechanism that can serve the model within a budget, calibrated to it, keyed by method id.
 
-    A mechanism serves when the settings hold each option that its `calibrate` requires and `calibrate` does not
-    refuse the model or the budget. Options with a default keep it unless the settings name them; of two classes of
-    one method the first that serves is taken.
+    A mechanism serves when one of its `examples` is about a model of the same class, the settings hold each option
+    that its `calibrate` requires, and `calibrate` does not refuse the budget. Options with a default keep it unless the
+    settings name them; of two classes of one method the first that serves is taken.
 
     Args:
         model: the model that the release serves.
@@ -33,6 +33,8 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
 
 
 def _calibrated(candidate: type[Mechanism], model, n: int, budget: Cost, settings: dict) -> Mechanism | None:
+    if not any(type(example.model) is type(model) for example in candidate.examples()):
+        return None
     options = [
         parameter
         for parameter in inspect.signature(candidate.calibrate).parameters.values()
@@ -44,5 +46,5 @@ def _calibrated(candidate: type[Mechanism], model, n: int, budget: Cost, setting
     try:
         return candidate.calibrate(model, n, budget, **chosen)
     except ValueError:
-        # The interface's refusal of a model it does not serve or of a budget it cannot guarantee.
+        # The interface's refusal of a budget that it cannot guarantee.
         return None

@@ -27,6 +27,11 @@ def sample(alpha, low, rng: np.random.Generator) -> np.ndarray:
     Raises:
         ValueError: an α below 1, fewer than two levels, or a bound outside its range.
     """
+    return sample_counted(alpha, low, rng)[0]
+
+
+def sample_counted(alpha, low, rng: np.random.Generator) -> tuple[np.ndarray, int]:
+    """The draws of `sample`, and the number of variates that a proposal at a time takes for them."""
     alpha = np.asarray(alpha, float)
     if alpha.ndim < 1 or alpha.shape[-1] < 2:
         raise ValueError(f"alpha has shape {alpha.shape}; it needs at least 2 levels on its last axis")
@@ -39,17 +44,19 @@ def sample(alpha, low, rng: np.random.Generator) -> np.ndarray:
     rows = alpha.reshape(-1, n_levels)
     draws = np.empty_like(rows)
     flat = np.all(rows == 1, axis=1)
+    variates = int(flat.sum()) * n_levels
     if flat.any():
         exponentials = rng.standard_exponential((int(flat.sum()), n_levels))
         shares = exponentials / exponentials.sum(axis=1, keepdims=True)
         draws[flat] = low[flat, None] + (1 - n_levels * low[flat, None]) * shares
     pending = np.flatnonzero(~flat)
     if pending.size:
-        draws[pending] = _rejection(rows[pending], low[pending], rng)
-    return draws.reshape(alpha.shape)
+        draws[pending], taken = _rejection(rows[pending], low[pending], rng)
+        variates += taken
+    return draws.reshape(alpha.shape), variates
 
 
-def _rejection(alpha, low, rng) -> np.ndarray:
+def _rejection(alpha, low, rng) -> tuple[np.ndarray, int]:
     n_rows, n_levels = alpha.shape
     everyone = np.arange(n_rows)
     largest = alpha.argmax(axis=1)
@@ -64,7 +71,7 @@ def _rejection(alpha, low, rng) -> np.ndarray:
     threshold = (rate * low)[:, None]
     start = np.where(others == 1, threshold, 0.0)
     draws = np.empty_like(alpha)
-    pending = everyone
+    pending, variates = everyone, 0
     while pending.size:
         tries = min(_MOST_TRIES, max(1, n_rows // pending.size))
         row = np.repeat(pending, tries)
@@ -79,9 +86,11 @@ def _rejection(alpha, low, rng) -> np.ndarray:
         accepted = accepted.reshape(-1, tries)
         done = accepted.any(axis=1)
         first = accepted.argmax(axis=1)
+        # Tries after the first accepted one are a matter of vectorising, not of the method.
+        variates += int(np.where(done, first + 1, tries).sum()) * n_levels
         draws[pending[done]] = proposal.reshape(-1, tries, n_levels)[done, first[done]]
         pending = pending[~done]
-    return draws
+    return draws, variates
 
 
 def _rate(alpha, low) -> np.ndarray:

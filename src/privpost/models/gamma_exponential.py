@@ -150,13 +150,14 @@ class GammaExponential(UnivariateFamily):
         length = high - low
         z = theta * length
         inside = -np.expm1(-z)
-        ratio = (1 - inside) / inside
-        inverse = 1 / z
-        mean, variance = inverse - ratio, inverse**2 - ratio / inside
-        if z.min() < _SERIES_BELOW:
-            small = z < _SERIES_BELOW
-            mean, variance = np.where(small, _mean_series(z), mean), np.where(small, _variance_series(z), variance)
-        return SegmentMoments(above * inside, low + length * mean, length**2 * variance)
+        small = z < _SERIES_BELOW
+        if small.all():
+            mean, variance = _by_series(z)
+        else:
+            mean, variance = _in_closed_form(z, inside)
+            if small.any():
+                mean, variance = map(np.where, (small, small), _by_series(z), (mean, variance))
+        return SegmentMoments(above * inside, low + length * mean, length * length * variance)
 
     @classmethod
     def examples(cls):
@@ -164,13 +165,16 @@ class GammaExponential(UnivariateFamily):
         return [cls(8, 2), cls(1, 1)]
 
 
-def _mean_series(z):
-    """1/z − 1/(e^z − 1) to 1e-13 for z < 0.3, from the Bernoulli numbers."""
-    square = z * z
-    return 0.5 - z / 12 * (1 - square / 60 * (1 - square / 42 * (1 - square / 40)))
+def _in_closed_form(z, inside):
+    """1/z − 1/(e^z − 1) and 1/z² − e^z/(e^z − 1)², with inside = 1 − e^(−z): no term overflows."""
+    ratio = (1 - inside) / inside
+    inverse = 1 / z
+    return inverse - ratio, inverse * inverse - ratio / inside
 
 
-def _variance_series(z):
-    """1/z² − e^z/(e^z − 1)², minus the derivative of `_mean_series`."""
+def _by_series(z):
+    """The same for z < 0.3, to 1e-12: Bernoulli's series and minus its derivative."""
     square = z * z
-    return 1 / 12 - square / 240 * (1 - square * 5 / 126 * (1 - square * 7 / 200 * (1 - square * 20 / 616)))
+    mean = 0.5 - z / 12 * (1 - square / 60 * (1 - square / 42 * (1 - square / 40)))
+    variance = 1 / 12 - square / 240 * (1 - square * (5 / 126) * (1 - square * (7 / 200) * (1 - square * (20 / 616))))
+    return mean, variance

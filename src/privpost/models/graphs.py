@@ -68,7 +68,7 @@ def from_yaml(path: str | os.PathLike[str]) -> Graph:
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise ValueError(f"network {os.fspath(path)!r}: there is no such file") from error
+        raise ValueError(f"graph {os.fspath(path)!r}: there is no such file") from error
     except yaml.YAMLError as error:
         raise ValueError(f"{path}: not valid YAML: {error}") from error
     if not isinstance(content, dict) or set(content) != {"nodes"} or not isinstance(content["nodes"], dict):
@@ -87,7 +87,7 @@ def formula(graph: Graph) -> str:
 def from_formula(text: str) -> Graph:
     """Return the graph that `formula` wrote; errors as `checked`, or ValueError for text that is none."""
     if not _FORMULA.fullmatch(text):
-        raise ValueError(f"network {text!r} is not a formula such as [a][b|a][c|a:b]")
+        raise ValueError(f"graph {text!r} is not a formula such as [a][b|a][c|a:b]")
     pairs = []
     for entry in text[1:-1].split("]["):
         node, _, parents = entry.partition("|")
@@ -122,7 +122,7 @@ FAMILIES = {"chain": chain, "banded": banded, "naive_bayes": naive_bayes, "colli
 def named(text: str) -> tuple[str, Graph]:
     """Return the name and the graph that a short text stands for.
 
-    The text is a family with its sizes (`chain(20)`, `banded(8,3)`, `naive_bayes(16)`, `collider(4)`), the stem of a
+    The text is a family with its sizes (`chain_20`, `banded_8_3`, `naive_bayes_16`, `collider_4`), the stem of a
     file in conf/network, the path of a YAML file, or a name and a formula (`pair [a][b|a]`). Raises ValueError saying
     what is known, or what is wrong with the graph.
     """
@@ -130,19 +130,19 @@ def named(text: str) -> tuple[str, Graph]:
     name, _, rest = text.partition(" ")
     if rest:
         return name, from_formula(rest)
-    family = re.fullmatch(r"(\w+)\((\d+(?:,\d+)*)\)", text)
+    family = re.fullmatch(r"([a-z_]+)((?:_\d+)+)", text)
     if family and family[1] in FAMILIES:
-        sizes = [int(size) for size in family[2].split(",")]
+        sizes = [int(size) for size in family[2][1:].split("_")]
         try:
             return text, FAMILIES[family[1]](*sizes)
         except TypeError as error:
-            raise ValueError(f"network {text!r}: {family[1]} takes another number of sizes") from error
+            raise ValueError(f"graph {text!r}: {family[1]} takes another number of sizes") from error
     if text.endswith((".yaml", ".yml")):
         return Path(text).stem, from_yaml(text)
     known = sorted(path.stem for path in FOLDER.glob("*.yaml"))
     if text in known:
         return text, from_yaml(FOLDER / f"{text}.yaml")
     raise ValueError(
-        f"network {text!r} is unknown; known are {', '.join(known)}, the families "
-        f"{', '.join(f'{name}(size)' for name in FAMILIES)}, and the path of a YAML file"
+        f"graph {text!r} is unknown; known are {', '.join(known)}, the families "
+        f"{', '.join(f'{name}_<size>' for name in FAMILIES)}, and the path of a YAML file"
     )

@@ -23,9 +23,7 @@ class Moments(NamedTuple):
 
     def without(self, part: Moments) -> Moments:
         """Moments of the rows that are not in a part of them."""
-        return Moments(
-            self.rows - part.rows, self.gram - part.gram, self.cross - part.cross, self.square - part.square
-        )
+        return Moments(self.rows - part.rows, self.gram - part.gram, self.cross - part.cross, self.square - part.square)
 
     def mean_squared_error(self, weights) -> np.ndarray:
         """Mean squared error of the predictions x·w on these rows, for weights (..., d); shape (...)."""

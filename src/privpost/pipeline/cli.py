@@ -66,6 +66,9 @@ def _study_parser(name: str, help_text: str) -> argparse.ArgumentParser:
     parser.add_argument("study", help="<paper>/<study>")
     parser.add_argument("--scale", default="paper", help="paper (default) or smoke")
     parser.add_argument("--root", help="where results are, when not the scale's own folder")
+    parser.add_argument(
+        "--partial", action="store_true", help="without the data sets that cannot be had, under build/partial"
+    )
     return parser
 
 
@@ -73,7 +76,8 @@ def _load(options: argparse.Namespace):
     from privpost.pipeline import grid
 
     overrides = [] if options.root is None else [f"root={options.root}", f"figure_root={options.root}/figures"]
-    return grid.load_study(options.study, options.scale, overrides)
+    study = grid.load_study(options.study, options.scale, overrides)
+    return grid.without_missing(study) if options.partial else study
 
 
 @command("list", "the studies, their titles and sizes")

@@ -20,7 +20,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -39,15 +39,22 @@ SIZES = {
     "seed": Integer(at_least=0),
 }
 FORMATS = ("pdf", "png", "svg")
+# Tables and figures of studies some of whose data sets cannot be had: never in the place of shipped ones.
+PARTIAL = Path("build/partial")
 
 
 @dataclass(frozen=True)
 class Study:
-    """One experiment of one paper, as its YAML and its module's schema describe it."""
+    """One experiment of one paper, as its YAML and its module's schema describe it.
+
+    `left_out` names data sets that cannot be had: cells on them are no part of the study then, and its tables and
+    figures go to folders of their own.
+    """
 
     name: str
     config: dict[str, Any]
     schema: Schema
+    left_out: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
@@ -77,17 +84,28 @@ class Study:
     def module(self):
         return importlib.import_module(self.config["target"])
 
+    @property
+    def table_root(self) -> Path:
+        """The folder of tables: that of all results, or, where data are left out, one for partial tables."""
+        root = Path(self.config["root"])
+        return root if not self.left_out else PARTIAL if root == Path("results") else root / PARTIAL.name
+
+    @property
+    def figure_root(self) -> Path:
+        """The folder of figures, chosen as that of tables is."""
+        return self.table_root / "figures" if self.left_out else Path(self.config["figure_root"])
+
     def table_path(self, table: str) -> Path:
-        return Path(self.config["root"]) / self.paper / f"{table}.csv"
+        return self.table_root / self.paper / f"{table}.csv"
 
     def grid_path(self) -> Path:
-        return Path(self.config["root"]) / f"{self.name}.grid.json"
+        return self.table_root / f"{self.name}.grid.json"
 
     def timing_path(self) -> Path:
-        return Path(self.config["root"]) / "timing" / f"{self.identifier}.csv"
+        return self.table_root / "timing" / f"{self.identifier}.csv"
 
     def figure_paths(self) -> list[Path]:
-        folder = Path(self.config["figure_root"]) / self.paper
+        folder = self.figure_root / self.paper
         return [folder / f"{stem}.{ending}" for stem, formats in self.figures.items() for ending in formats]
 
 
@@ -309,8 +327,23 @@ def expand(study: Study) -> list[Cell]:
     cells = {}
     for point in points(study):
         cell = make_cell(study, point)
-        cells.setdefault(cell.digest, cell)
+        if cell.dataset not in study.left_out:
+            cells.setdefault(cell.digest, cell)
     return list(cells.values())
+
+
+def without_missing(study: Study, cells: Iterable[Cell] | None = None) -> Study:
+    """Return the study with the bring-your-own data sets left out that cannot be had; itself when all can.
+
+    `cells` are the study's, when they are known already.
+    """
+    names = sorted({cell.dataset for cell in (expand(study) if cells is None else cells) if cell.dataset})
+    if not names:
+        return study
+    from privpost.datasets import catalogue, fetch
+
+    missing = tuple(name for name in names if not fetch.findable(catalogue.load(name)))
+    return replace(study, left_out=missing)
 
 
 def points(study: Study) -> list[dict[str, Any]]:

@@ -27,8 +27,14 @@ class Plan:
         self.studies: dict[str, Study] = {s.name: s for s in grid.load_studies(studies, scale, overrides)}
         self._overrides = overrides
         self.cells: dict[str, list[Cell]] = {name: grid.expand(study) for name, study in self.studies.items()}
-        self.by_path: dict[str, Cell] = {str(cell.path): cell for cells in self.cells.values() for cell in cells}
-        self.datasets = {name: catalogue.load(name) for name in sorted(self._dataset_names())}
+        restricted = {name: grid.without_missing(study, self.cells[name]) for name, study in self.studies.items()}
+        # Studies whose data sets can't all be had, as far as they can be built.
+        self.partial = {name: study for name, study in restricted.items() if study.left_out}
+        self.missing = sorted({dataset for study in self.partial.values() for dataset in study.left_out})
+        self.by_path: dict[str, Cell] = {
+            str(cell.path): cell for cells in self.cells.values() for cell in cells if cell.dataset not in self.missing
+        }
+        self.datasets = {name: catalogue.load(name) for name in sorted(self._dataset_names() - set(self.missing))}
 
     @property
     def scale(self) -> str:
@@ -71,30 +77,49 @@ class Plan:
         """Return the raw files of a data set."""
         return [str(RAW / dataset / file.name) for file in self.datasets[dataset].files]
 
-    def cell_paths(self, study: str) -> list[str]:
-        return [str(cell.path) for cell in self.cells[study]]
+    @property
+    def tabulated(self) -> list[Study]:
+        """The studies whose tables are made: whole where all data can be had, else without the missing ones."""
+        studies = [self.partial.get(name, study) for name, study in self.studies.items()]
+        return [study for study in studies if self.cells_of(study)]
 
-    def table_stamp(self, name: str) -> str:
+    @property
+    def drawn(self) -> list[Study]:
+        """The studies whose figures are drawn: those that are tabulated, and those whose whole tables are shipped."""
+        shipped = [self.studies[name] for name in self.partial]
+        return self.tabulated + [study for study in shipped if all(map(Path.is_file, table_files(study)))]
+
+    @property
+    def standing(self) -> list[Study]:
+        """The studies whose whole tables can be relied on: made here, or shipped."""
+        return [study for study in self.drawn if not study.left_out]
+
+    def cells_of(self, study: Study) -> list[Cell]:
+        """Return the cells of a study, without those on data that it leaves out."""
+        return [cell for cell in self.cells[study.name] if cell.dataset not in study.left_out]
+
+    def cell_paths(self, study: Study) -> list[str]:
+        return [str(cell.path) for cell in self.cells_of(study)]
+
+    def table_stamp(self, study: Study) -> str:
         """Return a stamp older than everything while the study's tables show the current grid, else new.
 
         On a clone, shipped tables therefore stand without a single cell.
         """
-        study = self.studies[name]
-        text = grid.describe(study, self.cells[name])
+        text = grid.describe(study, self.cells_of(study))
         path = study.grid_path()
-        stamp = Path(_content_stamp(STATE / study.config["root"] / f"{name}.grid", text))
+        stamp = Path(_content_stamp(STATE / study.table_root / f"{study.name}.grid", text))
         if path.is_file() and path.read_text() == text:
             os.utime(stamp, (0, 0))
         elif stamp.stat().st_mtime == 0:
             os.utime(stamp)
         return str(stamp)
 
-    def figure_stamp(self, name: str) -> str:
+    def figure_stamp(self, study: Study) -> str:
         """Return a stamp that is renewed when the code of the study's figures changes."""
-        study = self.studies[name]
         modules = [figure_module(study.paper, stem) for stem in study.figures]
         content = provenance.source_digest("privpost.figures.style", *modules) + repr(study.figures)
-        return _content_stamp(STATE / study.config["root"] / f"{name}.figures", content)
+        return _content_stamp(STATE / study.table_root / f"{study.name}.figures", content)
 
     def report_stamp(self, name: str, *modules: str) -> str:
         """Return a stamp that is renewed when the code of a part of the report, or a study's own, changes."""
@@ -105,7 +130,16 @@ class Plan:
         """Return a stamp that is renewed when a data set's identity or its loader's code changes."""
         content = grid.canonical(self.datasets[dataset].identity())
         content += provenance.source_digest(f"privpost.datasets.{dataset}")
-        return _content_stamp(STATE / "data" / dataset, content)
+        stamp = _content_stamp(STATE / "data" / dataset, content)
+        # Where nothing is prepared there is nothing to renew; a new stamp would make shipped tables look outdated.
+        if not (PREPARED / f"{dataset}.npz").is_file():
+            os.utime(stamp, (0, 0))
+        return stamp
+
+
+def table_files(study: Study) -> list[Path]:
+    """Return the files that tabulating a study makes and other steps read."""
+    return [study.grid_path(), *(study.table_path(table) for table in study.tables)]
 
 
 def _content_stamp(path: Path, content: str) -> str:

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from privpost.datasets import catalogue
 from privpost.pipeline import locks, project, status
 from privpost.pipeline.cells import in_store
 from privpost.pipeline.grid import Study
@@ -52,7 +53,7 @@ class Failure:
         step, _, name = self.rule.partition("_")
         if step in ("fetch", "prepare"):
             return name in {cell.dataset for cell in plan.cells[study.name]}
-        return name == study.identifier
+        return name.removesuffix("_partial") == study.identifier
 
     def __str__(self) -> str:
         what = Path(self.output[0]).stem if self.rule == "cell" and self.output else self.rule.replace("_", " ", 1)
@@ -66,6 +67,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--scale", default="paper", help="paper (default) or smoke")
     parser.add_argument("--root", help="where results go, when not the scale's own folder")
     parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument(
+        "--strict", action="store_true", help="end with status 1 when a data set that users bring is missing"
+    )
     parser.add_argument(
         "--behind", action="store_true", help="compute again also what older code or other libraries computed"
     )
@@ -89,7 +93,8 @@ def rebuild(options: argparse.Namespace) -> int:
         whole = not options.study and missing == sum(map(len, plan.cells.values()))
         if whole and not code and plan.root == Path("results"):
             _record(plan, seconds, options.cores)
-    return code
+        _tell_missing(plan)
+    return code or int(options.strict and bool(plan.missing))
 
 
 def _look_through(plan: Plan, behind: bool) -> None:
@@ -114,7 +119,7 @@ def _arguments(options: argparse.Namespace) -> list[str]:
 
 def _announce(plan: Plan, cores: int) -> int:
     """Say what is to be done and how long it takes; returns the number of cells that are missing."""
-    missing = [cell for cells in plan.cells.values() for cell in cells if not cell.path.exists()]
+    missing = [cell for cell in plan.by_path.values() if not cell.path.exists()]
     total = sum(len(cells) for cells in plan.cells.values())
     known = {}
     for study in plan.studies.values():
@@ -207,14 +212,15 @@ class _Progress:
 
 def _summarise(plan: Plan, code: int, failures: list[Failure], seconds: float) -> None:
     built, lacking = [], []
-    for name, study in plan.studies.items():
-        cells = plan.cells[name]
+    for name in plan.studies:
+        study = plan.partial.get(name, plan.studies[name])
+        cells = plan.cells_of(study)
         present = sum(cell.path.exists() for cell in cells)
         tables, _ = status.tables_state(study, cells)
         figures, _ = status.figures_state(study)
         reasons = [failure for failure in failures if failure.concerns(study, plan)]
         if not reasons and (tables, figures, present) == ("current", "current", len(cells)):
-            built.append(name)
+            built.append(f"{name} (in part)" if study.left_out else name)
         else:
             lacking.append(f"  {name}: {present} of {len(cells)} cells, tables {tables}, figures {figures}")
             lacking += [f"    {failure}" for failure in reasons]
@@ -226,6 +232,23 @@ def _summarise(plan: Plan, code: int, failures: list[Failure], seconds: float) -
     else:
         first = next(iter(plan.studies.values())).config
         print(f"Tables are in {first['root']}/, figures in {first['figure_root']}/.")
+
+
+def _tell_missing(plan: Plan) -> None:
+    """Print which data sets that users bring were not there, and where what was built without them is."""
+    if not plan.missing:
+        return
+    print("Missing data sets, which each user has to obtain (see conf/dataset):")
+    for name in plan.missing:
+        dataset = catalogue.load(name)
+        files = ", ".join(file.name for file in dataset.files)
+        print(f"  {name}: {files} in data/raw/{name}/ or data/mirror/{dataset.mirror_folder}/; from {dataset.origin}")
+    for name, study in plan.partial.items():
+        cells = len(plan.cells_of(study))
+        where = f"{cells} of {len(plan.cells[name])} cells"
+        where += f", in {study.table_root}/{study.paper}/" if cells else ""
+        print(f"  {name} was built without {', '.join(study.left_out)}: {where}")
+    print("Shipped tables and figures of these studies are as they were.")
 
 
 def _shipped_scorecard():
@@ -240,9 +263,15 @@ def _tell_claims(plan: Plan, before) -> None:
     """Print how many claims hold, and those whose verdict is not the shipped one."""
     from privpost.report import scorecard
 
-    after = scorecard.table(scorecard.score(plan.studies.values()))
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in scorecard.counts(after).items() if count)
-    print(f"Claims: {counts or 'none scored'}.")
+    try:
+        after = scorecard.table(scorecard.score(plan.studies.values()))
+    except ValueError as error:
+        print(f"Claims: not scored, since {error}.")
+        return
+    words = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not hold"}
+    counts = scorecard.counts(after).items()
+    said = ", ".join(f"{count} {words.get(verdict, verdict)}" for verdict, count in counts if count)
+    print(f"Claims: {said or 'none scored'}.")
     if plan.scale != "paper":
         print(f"(Verdicts at scale {plan.scale} say that the code runs, not what the papers' experiments give.)")
     elif before is not None:
@@ -259,14 +288,15 @@ def _tell_report(plan: Plan, code: int) -> None:
     path = build.report_file(plan.root)
     if code:
         try:
-            path = page.write(plan)
-        except FileNotFoundError as error:
+            # Shipped scores are left alone: they would be those of half a rebuild.
+            if plan.root != Path("results"):
+                build.write_scores(plan)
+                build.draw(plan)
+            page.write(plan)
+        except (ValueError, FileNotFoundError) as error:
             print(f"No report: {error}")
             return
-        print("The report is written from what there is:", end=" ")
-    else:
-        print("Report:", end=" ")
-    print(path.resolve().as_uri())
+    print(f"Report{' of what there is' if code else ''}: {path.resolve().as_uri()}")
 
 
 def _record(plan: Plan, seconds: float, cores: int) -> None:

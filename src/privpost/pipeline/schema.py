@@ -198,10 +198,12 @@ class Schema:
         return key in self.fields
 
     def value(self, key: str, value: Any, where: str) -> Any:
-        """Return the value of one key in its normal form."""
+        """Return the value of one key in its normal form; a field may raise SettingError to say what is wrong."""
         field = self.fields[key]
         try:
             return field.normalise(value)
+        except SettingError as error:
+            raise SettingError(f"{where}: {key}: {error}") from None
         except (ValueError, TypeError, OverflowError):
             words = getattr(field, "words", None) or (field._names() if isinstance(field, DatasetName) else ())
             hint = suggest(value, words) if isinstance(value, str) else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from privpost.pipeline import grid, ledgers, provenance, store
@@ -39,7 +40,7 @@ def tabulate(study: Study) -> list[Path]:
     texts[study.grid_path()] = grid.describe(study, cells)
     texts[ledgers.path_of(study)] = ledgers.describe(study, results)
     # A job that outlived its run must not put back an older state.
-    if _state(grid.load_study(study.name, study.config["scale"])) != before:
+    if _state(replace(grid.load_study(study.name, study.config["scale"]), left_out=study.left_out)) != before:
         raise RuntimeError(
             f"{study.name}: its configuration or source changed while the tables were being made; nothing was written"
         )
@@ -104,7 +105,7 @@ def draw(study: Study) -> list[Path]:
         with style.context():
             figure = importlib.import_module(figure_module(study.paper, stem)).draw(tables)
             for ending in formats:
-                path = Path(study.config["figure_root"]) / study.paper / f"{stem}.{ending}"
+                path = study.figure_root / study.paper / f"{stem}.{ending}"
                 with store.replacing(path) as temporary:
                     style.save(figure, temporary)
                     size = temporary.stat().st_size

@@ -36,7 +36,9 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     names = [study.name for study in grid.load_studies(options.study or None)]
     shutil.rmtree(ROOT, ignore_errors=True)
-    arguments = argparse.Namespace(study=names, scale="paper", root=str(ROOT), cores=options.cores, behind=False)
+    arguments = argparse.Namespace(
+        study=names, scale="paper", root=str(ROOT), cores=options.cores, behind=False, strict=False
+    )
     rebuild.rebuild(arguments)
     found = [compare(name) for name in names]
     for comparison in found:

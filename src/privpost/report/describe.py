@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 from privpost.datasets import catalogue
 from privpost.pipeline import grid
 from privpost.pipeline.grid import Cell, Study
-from privpost.pipeline.provenance import PACKAGE, source_files
+from privpost.pipeline.provenance import PACKAGE
 from privpost.pipeline.tables import figure_module
 
+# What else is in the folder of samplers runs a Markov chain.
+EXACT_SAMPLERS = {"gaussian_in_ball", "noise_aware_exact"}
 NOTIONS = {"pure": "pure ε-DP", "rdp": "(λ, ε)-RDP", "approximate": "(ε, δ)-DP"}
 _SOURCE = re.compile(r"^(paper|author code|reconstructed|ours)\b")
 
@@ -112,7 +114,8 @@ def caption(module: str) -> Caption:
     draws = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "draw")
     text = " ".join((ast.get_docstring(next(draws)) or "").split())
     text = re.sub(r"^Returns? (the |a )?(figure( of|:|,)?\s*)?", "", text)
-    return Caption(title, text[:1].upper() + text[1:])
+    # A formula at the start keeps its letters.
+    return Caption(title, text[:1].upper() + text[1:] if text[1:2].isalpha() else text)
 
 
 def figure_caption(study: Study, stem: str) -> Caption:
@@ -150,8 +153,7 @@ def validity_notes(study: Study, tables: Mapping[str, Any], data: list[dict[str,
         f"{note['title']} stands in for the paper's own data." for note in data if note["kind"].startswith("stands")
     ]
     columns = {column for table in tables.values() for column in table.columns}
-    chains = any(path.parent.name == "samplers" for path in source_files(study.config["target"]))
-    notes += _sampling_notes(tables, chains)
+    notes += _sampling_notes(tables, _runs_chains(study.config["target"]))
     private = sorted(_variants_with_private_metadata(tables))
     if private:
         notes.append(f"Uses private metadata (bounds, levels or counts read off the records): {', '.join(private)}.")
@@ -161,6 +163,26 @@ def validity_notes(study: Study, tables: Mapping[str, Any], data: list[dict[str,
         notes.append("Means carry their Monte Carlo standard error in the table.")
     notes.append("Noise is simulation-grade: numpy's generators, floating-point Laplace and Gaussian draws.")
     return notes + [str(note) for note in getattr(study.module(), "NOTES", ())]
+
+
+def _runs_chains(target: str) -> bool:
+    """Whether a study module, or one beside it that it imports, imports a sampler that runs a Markov chain."""
+    waiting, seen = [target], set()
+    while waiting:
+        module = waiting.pop()
+        path = PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
+        if module in seen or not path.is_file():
+            continue
+        seen.add(module)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.ImportFrom) or not node.module:
+                continue
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            waiting += [name for name in names if name.startswith("privpost.studies.")]
+            samplers = {name.split(".")[2] for name in names if name.startswith("privpost.samplers.")}
+            if samplers - EXACT_SAMPLERS:
+                return True
+    return False
 
 
 def _sampling_notes(tables: Mapping[str, Any], chains: bool) -> list[str]:

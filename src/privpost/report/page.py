@@ -36,15 +36,21 @@ ABSENT = "not in this checkout"
 
 
 def write(plan: Plan) -> Path:
-    """Write the report on a plan's studies; returns its path (`build.report_file`).
+    """Write the report on a plan's studies; returns its path (`build.report_file`)."""
+    path = build.report_file(plan.root)
+    store.write_text(path, render(plan))
+    return path
+
+
+def render(plan: Plan) -> str:
+    """Return the report on a plan's studies as one HTML text.
 
     What a checkout lacks (records, ledgers, figures, tables) is said where it would stand. Raises FileNotFoundError,
     naming the command, when there is no scorecard.
     """
     values = {**numbers.read(plan.root), **_blocks(plan, plan.root, plan.figure_root)}
-    template, path = TEMPLATES / "report.html.in", build.report_file(plan.root)
-    store.write_text(path, templates.render(template.read_text(), values, str(template)))
-    return path
+    template = TEMPLATES / "report.html.in"
+    return templates.render(template.read_text(), values, str(template))
 
 
 def _blocks(plan: Plan, root: Path, folder: Path) -> dict[str, str]:
@@ -375,8 +381,20 @@ def _time(study: Study) -> str:
     )
 
 
+def _records(cells: Sequence[Cell]) -> tuple[list[dict[str, Any]], int]:
+    """Return the records of the cells that are in the store, and the number of damaged ones."""
+    records, damaged = [], 0
+    for cell in cells:
+        if cell.path.is_file():
+            try:
+                records.append(store.read(cell.path, cell.digest).record)
+            except store.CorruptCell:
+                damaged += 1
+    return records, damaged
+
+
 def _provenance(study: Study, cells: Sequence[Cell], data: list[dict[str, str]]) -> str:
-    records = [store.read_record(cell.path) for cell in cells if cell.path.is_file()]
+    records, damaged = _records(cells)
     kept = sorted({json.dumps(record["versions"], sort_keys=True) for record in records})
     versions = "; ".join(", ".join(f"{name} {v}" for name, v in json.loads(text).items()) for text in kept)
     digests = " ".join(cell.digest for cell in cells)
@@ -385,7 +403,7 @@ def _provenance(study: Study, cells: Sequence[Cell], data: list[dict[str, str]])
         ("Code now", f"<code>{provenance.source_digest(study.config['target'])}</code>"),
         ("Seed, revision", f"{cells[0].sizes['seed']}, {cells[0].sizes['rev']}"),
         ("Versions at computing", _text(versions) if versions else f"{ABSENT} (no cells; see requirements.lock)"),
-        ("Cells in the store", f"{len(records)} of {len(cells)}"),
+        ("Cells in the store", f"{len(records)} of {len(cells)}" + (f", {damaged} damaged" if damaged else "")),
         ("Cells (digests of their settings)", f"<code>{digests}</code>"),
     ]
     for note in data:

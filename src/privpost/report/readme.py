@@ -67,7 +67,9 @@ def _gallery(studies: Iterable[Study], folder: Path) -> str:
     lines = []
     by_paper: dict[str, list[tuple[Study, str]]] = {}
     for study in studies:
-        by_paper.setdefault(study.paper, []).extend((study, stem) for stem in study.figures)
+        drawn = [stem for stem in study.figures if (folder / study.paper / f"{stem}.png").is_file()]
+        if drawn:
+            by_paper.setdefault(study.paper, []).extend((study, stem) for stem in drawn)
     for paper, figures in by_paper.items():
         lines += [f"**{PAPERS.get(paper, paper)}**", "", "<table>"]
         for start in range(0, len(figures), PER_ROW):
@@ -102,13 +104,17 @@ def _failing(card) -> str:
 def _studies(studies: Iterable[Study]) -> str:
     lines = ["| figures | rebuilt by | drawn from |", "|---|---|---|"]
     for study in studies:
-        figures = ", ".join(
-            f"[{stem}](figures/{study.paper}/{stem}.{'png' if 'png' in formats else formats[0]})"
+        figures = [
+            _link(stem, Path(study.config["figure_root"]) / study.paper / f"{stem}.{formats[-1]}")
             for stem, formats in study.figures.items()
-        )
-        tables = ", ".join(f"[{table}.csv](results/{study.paper}/{table}.csv)" for table in study.tables)
-        lines.append(f"| {figures or 'none'} | `make reproduce STUDY={study.name}` | {tables} |")
+        ]
+        tables = [_link(f"{table}.csv", study.table_path(table)) for table in study.tables]
+        lines.append(f"| {', '.join(figures) or 'none'} | `make reproduce STUDY={study.name}` | {', '.join(tables)} |")
     return "\n".join(lines)
+
+
+def _link(name: str, path: Path) -> str:
+    return f"[{name}]({path})" if path.is_file() else f"{name} (not in this checkout)"
 
 
 def _stand_ins(plan: Plan) -> str:

@@ -44,7 +44,8 @@ class Group:
         counts: (cells, levels) for all chains, or (chains, cells, levels) for each; real-valued, ≥ 0.
         observed: (chains, cells) bool; the counts of the other cells are held out.
         rng: source of all random numbers of these chains.
-        temperature: T ≥ 1.
+        temperature: T ≥ 1 of the likelihood.
+        prior_temperature: T ≥ 1 of the priors of states and emissions; `temperature` when None.
         lows: smallest probability of a level for each field (0 for none), shape (fields,).
     """
 
@@ -52,11 +53,15 @@ class Group:
     observed: np.ndarray
     rng: np.random.Generator
     temperature: float = 1.0
+    prior_temperature: float | None = None
     lows: Sequence[float] | None = None
 
     def __post_init__(self):
-        if not self.temperature >= 1:
-            raise ValueError(f"temperature is {self.temperature!r}; it must be >= 1")
+        if self.prior_temperature is None:
+            object.__setattr__(self, "prior_temperature", self.temperature)
+        for name in ("temperature", "prior_temperature"):
+            if not getattr(self, name) >= 1:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be >= 1")
         if not np.all(np.asarray(self.counts) >= 0):
             raise ValueError("counts must be >= 0")
 
@@ -65,12 +70,14 @@ class State(NamedTuple):
     """All chains after an iteration.
 
     `states` (cells, chains); `log_probabilities` (chains, K, levels), the fields one after the other; `transitions`
-    (K, K, chains), the counts of moves from a state to another.
+    (K, K, chains), the counts of moves from a state to another; `variates` (groups,), the gamma and exponential
+    variates that the emissions of a group's chains have taken so far, rejected ones included.
     """
 
     states: np.ndarray
     log_probabilities: np.ndarray
     transitions: np.ndarray
+    variates: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -109,7 +116,8 @@ def transition_counts(states, layout: Layout, n_states: int) -> np.ndarray:
 def site_prior(states, transitions, sites, layout: Layout, a: float) -> np.ndarray:
     """p(z_t | all other states), transitions integrated out, at a chosen set of cells of each chain.
 
-        p(z_t = k) ∝ (n_{z_{t−1},k} + a) (n_{k,z_{t+1}} + 1[z_{t−1} = k = z_{t+1}] + a) / (n_{k,·} + 1[z_{t−1} = k] + Ka)
+        p(z_t = k) ∝ (n_{z_{t−1},k} + a) (n_{k,z_{t+1}} + 1[z_{t−1} = k = z_{t+1}] + a)
+                     / (n_{k,·} + 1[z_{t−1} = k] + K a)
 
     with n without the moves into and out of t; at the right end without the second factor and the denominator, at the
     left end without the first factor and the indicators.
@@ -162,11 +170,13 @@ def run(
     log_probabilities = np.empty((n_chains, n_states, sum(prior.sizes)))
     weights = np.empty((n_cells, n_states, n_chains))
     uniforms = np.empty((n_cells, n_chains))
-    powers = np.concatenate([np.full(len(group.observed), 1 / group.temperature) for group in groups])
-    sweep = _Sweep(layout, n_states, n_chains, prior.transition, powers)
+    powers = np.concatenate([np.full(len(group.observed), 1 / group.prior_temperature) for group in groups])
+    sweep = Sweep(layout, n_states, n_chains, prior.transition, powers)
+    variates = np.zeros(len(groups), np.int64)
     for _ in range(iterations):
-        for group, chains in zip(groups, slices, strict=True):
-            log_probabilities[chains] = _draw_emissions(group, states[:, chains], prior)
+        for place, (group, chains) in enumerate(zip(groups, slices, strict=True)):
+            log_probabilities[chains], taken = _draw_emissions(group, states[:, chains], prior)
+            variates[place] += taken
             scores = emission_scores(group.counts, log_probabilities[chains])
             scores *= group.observed[:, None] / group.temperature
             scores -= scores.max(axis=1, keepdims=True)
@@ -174,7 +184,7 @@ def run(
             weights[:, :, chains] = scores.transpose(2, 1, 0)
             uniforms[:, chains] = group.rng.random((n_cells, len(group.observed)))
         transitions = sweep(states, weights, uniforms)
-        yield State(states, log_probabilities, transitions)
+        yield State(states, log_probabilities, transitions, variates)
 
 
 def emission_scores(counts, log_probabilities) -> np.ndarray:
@@ -202,23 +212,37 @@ def state_totals(counts, states, observed, n_states: int) -> np.ndarray:
     return (member.reshape(-1, len(counts)) @ counts).reshape(*member.shape[:2], -1)
 
 
-def _draw_emissions(group: Group, states, prior: Prior) -> np.ndarray:
+def _draw_emissions(group: Group, states, prior: Prior) -> tuple[np.ndarray, int]:
     totals = state_totals(group.counts, states, group.observed, prior.n_states)
-    concentration = 1 + (prior.emission - 1 + totals) / group.temperature
+    concentration = 1 + (prior.emission - 1) / group.prior_temperature + totals / group.temperature
     draws = np.empty_like(concentration)
+    variates = 0
     lows = [0.0] * len(prior.sizes) if group.lows is None else group.lows
     for field, low in zip(prior.fields, lows, strict=True):
         if low > 0:
-            draws[..., field] = truncated_dirichlet.sample(concentration[..., field], low, group.rng)
+            draws[..., field], taken = truncated_dirichlet.sample_counted(concentration[..., field], low, group.rng)
+            variates += taken
         else:
+            variates += concentration[..., field].size
             gammas = group.rng.standard_gamma(concentration[..., field])
             draws[..., field] = gammas / gammas.sum(axis=-1, keepdims=True)
     # A gamma variate of shape 1 can be 0 with probability 1e-300 or so; a probability of 0 has no logarithm.
-    return np.log(np.maximum(draws, np.finfo(float).tiny))
+    return np.log(np.maximum(draws, np.finfo(float).tiny)), variates
 
 
-class _Sweep:
-    """One pass over all cells, in place; chains lie along the last, contiguous axis."""
+class Sweep:
+    """One pass over the states of all cells, month by month, for a number of chains.
+
+    Args (of a call):
+        states: (cells, chains), updated in place.
+        weights: the emissions' likelihoods to the power 1/T, up to a factor, (cells, K, chains).
+        uniforms: (cells, chains), one number in [0, 1) per update.
+
+    Returns:
+        Counts of moves after the pass, (K, K, chains).
+
+    `powers` (chains,) are 1/T of the prior. Chains lie along the last, contiguous axis.
+    """
 
     def __init__(self, layout: Layout, n_states: int, n_chains: int, a: float, powers):
         self.layout, self.n_states, self.n_chains, self.a = layout, n_states, n_chains, a
@@ -245,7 +269,7 @@ class _Sweep:
         w, second, cumulative = np.empty(shape), np.empty(shape), np.empty(shape)
         index = np.empty(shape, np.intp)
         below = np.empty(shape, bool)
-        before = after = None
+        before = at_before = after = None
         # Positions of a chain's current state in arrays over (K, chains).
         places = states * n_chains + chain
         for t in range(len(first)):
@@ -263,7 +287,7 @@ class _Sweep:
                 np.add(before * row + chain, offset, out=index)
                 np.take(moves, index, out=w, mode="clip")
                 if not last[t]:
-                    # `left` still counts the move into t for the old z_{t−1}: that is the indicator.
+                    # `left` counts z_{t−1}'s move already, wherever it goes: that is its indicator.
                     second.reshape(-1)[at_before] += before == after
                     w *= second
                     w /= left

@@ -106,13 +106,22 @@ def noise_variance(residual, scale, rng: np.random.Generator) -> np.ndarray:
         residual: r, any shape; 0 is allowed.
         scale: b > 0, broadcast.
     """
-    distance = np.abs(residual) / scale
+    distance = np.abs(residual)
+    distance /= scale
     half = rng.standard_normal(distance.shape)
     half *= half
     half *= 0.5
-    root = distance + half + np.sqrt(half * (half + 2 * distance))
-    other = rng.random(distance.shape) * (root + distance) > root
-    return scale**2 * np.where(other, distance * (distance / root), root)
+    root = 2 * distance
+    root += half
+    root *= half
+    np.sqrt(root, out=root)
+    root += half
+    root += distance
+    other = rng.random(distance.shape)
+    other *= root + distance
+    variance = np.where(other > root, distance * (distance / root), root)
+    variance *= scale * scale
+    return variance
 
 
 def truncated_normal(mean, sd, low, high, rng: np.random.Generator) -> tuple[np.ndarray, int]:
@@ -272,6 +281,8 @@ def redacted_kernel(
     smallest, largest = (n * end for end in model.record_support)
     low, high, scale = (np.broadcast_to(np.asarray(value, float), release.shape) for value in (low, high, scale))
     ends = np.asarray(model.record_support)
+    # (Σx, n) of each trial; one trial's pair lies along the first axis, so that either entry is contiguous.
+    statistics = np.full((2, len(release)), float(n))
 
     def initial(rng):
         theta = model.sample(np.broadcast_to(model.prior, (*release.shape, len(model.prior))), rng)
@@ -304,8 +315,8 @@ def redacted_kernel(
         centre, spread = full_sum(theta, mean, variance, noise)
         # Rounding can take the variance below 0 where y fixes the sum.
         full, rejected = truncated_normal(centre, np.sqrt(np.maximum(spread, 0.0)), smallest, largest, rng)
-        statistics = np.stack([full, np.broadcast_to(float(n), full.shape)], axis=-1)
-        return State(model.sample(model.posterior(statistics), rng), redacted, noise), rejected
+        statistics[0] = full
+        return State(model.sample(model.posterior(statistics.T), rng), redacted, noise), rejected
 
     return Kernel(initial, sweep)
 

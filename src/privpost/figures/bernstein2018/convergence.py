@@ -19,8 +19,8 @@ def draw(tables):
 
     table, traces = tables["convergence"], tables["traces"]
     models, epsilons = list(dict.fromkeys(table.model)), sorted(table.epsilon.unique())
-    figure = plt.figure(figsize=(style.TWO_COLUMNS, 4.4))
-    top, bottom = figure.subfigures(2, 1, height_ratios=[1.15, 1])
+    figure = plt.figure(figsize=(style.TWO_COLUMNS, 4.6))
+    top, bottom = figure.subfigures(2, 1, height_ratios=[1.3, 1])
     left, right = top.subplots(1, 2)
     for model, color, marker in zip(models, COLORS, MARKERS, strict=False):
         for epsilon, line in zip(epsilons, LINES, strict=False):
@@ -29,7 +29,7 @@ def draw(tables):
             left.plot(rows.n, rows.rhat - 1, **look)
             right.plot(rows.n, rows.ess_per_sweep, **look)
     left.axhline(0.01, color="#777777", linewidth=0.8, linestyle=":")
-    left.annotate("1.01", (1, 0.01), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=7)
+    left.annotate("1.01", (1, 0.01), xycoords=("axes fraction", "data"), ha="left", va="center", fontsize=7)
     left.set(xscale="log", yscale="log", xlabel="records n", ylabel="R-hat − 1 (worst trial)")
     right.set(xscale="log", yscale="log", xlabel="records n", ylabel="bulk ESS per sweep (median)")
     handles, labels = left.get_legend_handles_labels()
@@ -41,6 +41,6 @@ def draw(tables):
             axes.plot(chain.sweep, chain.theta, color=color, linewidth=0.4)
         axes.axvline(rows.burn_in.iloc[0], color="#000000", linewidth=0.8, linestyle="--")
         axes.set(xlabel="sweep")
-        axes.set_title(f"{model}: n = {rows.n.iloc[0]:g}, {rows.epsilon.iloc[0]:g}-DP")
-    panels[0].set_ylabel("θ (first parameter)")
+        axes.set_title(model)
+    panels[0].set_ylabel(f"θ; n = {traces.n.iloc[0]:g}, {traces.epsilon.iloc[0]:g}-DP")
     return figure

@@ -15,12 +15,13 @@ LOOKS = {
 def draw(tables):
     """Return the figure: KS statistic of the Gibbs sampler's U against n, one panel per ε; exponential records.
 
-    Grey: within the 95 % limit 1.358/√M of M trials. Bounds from the true θ are private metadata.
+    Black: the true posterior. Grey: within the 95 % limit 1.358/√M of M trials. Bounds from θ are private metadata.
     """
     import matplotlib.pyplot as plt
 
     table = tables["truncation"].sort_values("n")
-    epsilons = sorted(table.epsilon.unique())
+    reference = table[(table.method == "non_private") & (table.variant == table.variant.iloc[0])]
+    epsilons = sorted(table.epsilon.dropna().unique())
     size = (style.TWO_COLUMNS * 0.8, 2.7)
     figure, grid = plt.subplots(1, len(epsilons), figsize=size, sharex=True, sharey=True, squeeze=False)
     for axes, epsilon in zip(grid[0], epsilons, strict=True):
@@ -29,8 +30,9 @@ def draw(tables):
             rows = table[(table.bounds == key[0]) & (table.segments == key[1]) & (table.epsilon == epsilon)]
             if len(rows):
                 axes.plot(rows.n, rows.ks, color=color, marker=marker, linestyle=line, label=label)
+        axes.plot(reference.n, reference.ks, **style.look("non_private").line())
         axes.set(xscale="log", xlabel="records n", title=f"{epsilon:g}-DP")
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.1 * table.ks.max())
     grid[0, 0].set_ylabel("KS statistic of U (Gibbs)")
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2)

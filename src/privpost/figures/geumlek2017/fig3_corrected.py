@@ -7,5 +7,4 @@ def draw(tables):
     """Return test error against ln epsilon in the corrected variant; the paper's where there is no other (smoke)."""
     table = tables["logistic"]
     variant = "corrected" if (table.variant == "corrected").any() else "paper"
-    note = panels.NOTE + "; features scaled by public bounds, OPS at its exact RDP charge"
-    return panels.grid(table, "test_error", variant, compare_ops=False, note=note)
+    return panels.grid(table, "test_error", variant, compare_ops=False)

@@ -6,7 +6,10 @@ from privpost.figures import style
 
 TITLES = {"abalone": "Abalone", "adult": "Adult", "mnist": "MNIST, 3 against 8"}
 AXES = {"test_error": "Test error", "test_log_likelihood": "Test log-likelihood per example [nats]"}
-NOTE = "MCMC draws; bands: ± one standard error over 50 chains on one split"
+SCALING = {
+    "paper": "features scaled by the data's own range, which is private",
+    "corrected": "features scaled by public bounds, OPS at its exact RDP charge",
+}
 
 
 def _curve(axes, rows, method, **keywords):
@@ -17,15 +20,17 @@ def _curve(axes, rows, method, **keywords):
     axes.fill_between(rows.log_epsilon, low, high, color=look["color"], alpha=0.25, linewidth=0)
 
 
-def grid(table, metric: str, variant: str, *, compare_ops: bool, note: str = NOTE):
+def grid(table, metric: str, variant: str, *, compare_ops: bool):
     """Return a figure of a metric against ln epsilon: rows are orders, columns data sets, lines methods.
 
-    `variant` chooses the rows of the table; `compare_ops` adds OPS at its exact charge as a dashed line. Bands are
-    one standard error of the mean over the chains of one split.
+    `variant` chooses the rows of the table and what the caption says of the features' bounds; `compare_ops` adds OPS
+    at its exact charge as a dashed line. Bands are one standard error of the mean over the chains of one split.
     """
     import matplotlib.pyplot as plt
 
     table = table[table.metric == metric]
+    chains = f"MCMC draws; bands: ± one standard error over {table.n_repeats.min()} chains on one split"
+    note = f"{chains}; {SCALING[variant]}"
     datasets = [name for name in TITLES if name in set(table.dataset)]
     orders = sorted(table.order.dropna().unique())
     size = (style.TWO_COLUMNS, 0.9 + 1.55 * len(orders))

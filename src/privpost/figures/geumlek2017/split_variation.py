@@ -38,5 +38,7 @@ def draw(tables):
         Line2D([], [], color="#444444", label="one split"),
         Line2D([], [], color="#444444", linestyle="--", label=f"{most} splits"),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    note = "Bands: ± one standard error over 50 chains (one split), over 50 splits with one chain each (dashed)"
+    note = note.replace("50", str(most))
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), title=note, title_fontsize=7)
     return figure

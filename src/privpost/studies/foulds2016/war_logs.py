@@ -21,7 +21,7 @@ def select_fields(logs: war_logs.WarLogs, fields: str) -> tuple[np.ndarray, tupl
 
 
 def post_process(noisy, sizes, variant: str) -> np.ndarray:
-    """Return valid counts from noisy ones: clipped at 0 (`paper`) or projected keeping each field's sum (`corrected`)."""
+    """Return valid counts: clipped at 0 (`paper`), or projected with each field's noisy sum kept (`corrected`)."""
     return count_tables.clip(noisy) if variant == "paper" else count_tables.project(noisy, sizes)
 
 

@@ -187,10 +187,10 @@ def tabulate(cells):
     table = table.sort_values(["dataset", "_0", "_1", "order", "log_epsilon", "metric", "n_splits"], kind="stable")
     table = table.drop(columns=["_0", "_1"]).reset_index(drop=True)
     single = table[table.chains == 1].drop(columns="chains")
-    studied = single.loc[single.n_splits > 1, ["dataset", "variant"]].drop_duplicates()
+    studied = single.dataset.isin(single.dataset[single.n_splits > 1]) & (single.variant == "paper")
     return {
         "logistic": single[single.n_splits == 1].reset_index(drop=True),
-        "logistic_splits": single.merge(studied).reset_index(drop=True),
+        "logistic_splits": single[studied].reset_index(drop=True),
         "logistic_pairs": pd.DataFrame(_pairs(cells)),
         "rdp_glm": pd.DataFrame(_glm_rows(cells)),
     }
@@ -396,7 +396,7 @@ def _crossing(glm) -> Claim | None:
     draw = glm[glm.method != "ops"].set_index(["dataset", "power", "order"])
     for variant, factor in (("paper", 2), ("corrected_charge", 1)):
         ops = glm[(glm.method == "ops") & (glm.variant == variant)].set_index(["dataset", "power", "order"])
-        both = draw.join(ops[["epsilon"]], rsuffix="_ops").reset_index()
+        both = draw.join(ops[["epsilon"]].rename(columns={"epsilon": "epsilon_ops"})).reset_index()
         below = both.order <= factor * both.n / both.power
         right = (both.epsilon <= both.epsilon_ops) == below
         checks[f"crossing at {factor} n / rho, {variant} charge"] = bool(right.all()) and 0 < below.sum() < len(below)

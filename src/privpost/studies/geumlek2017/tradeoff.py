@@ -272,7 +272,8 @@ def _limits(kl, limits) -> Claim:
         elif method == "concentrated":
             width = float(curve.theta.max() - curve.theta.min()) / 12
             evidence[f"sd of the output, concentrated, {name}"] = width
-            growth = float(rows["mean"].iloc[0] / rows["mean"].iloc[1])
+            first, second = rows["mean"].iloc[:2]
+            growth = float(first / second) if second > 0 else 0.0
             # The KL divergence to a point mass grows like 1/epsilon: a step of h in ln epsilon multiplies it by e^h.
             step = float(rows.log_epsilon.iloc[1] - rows.log_epsilon.iloc[0])
             evidence[f"growth of KL per step, concentrated, {name}"] = growth
@@ -324,7 +325,8 @@ def _held_out(kl, nll) -> Claim:
         "section 5.1, figure 2 (c, d)",
         "Held-out likelihood has the limits of the KL test, and is kinder to concentrated than the KL test.",
         "smallest epsilon: concentrated's mean below diffused's by 4 standard errors though its KL is larger; largest "
-        "epsilon: excess over the true posterior is within 4 standard errors of 0 exactly where the KL vanishes",
+        "epsilon: excess over the true posterior is within 4 standard errors of 0 exactly where the KL vanishes (4 "
+        "standard errors: 16 comparisons, a false alarm in 2000 runs)",
         checks,
         evidence,
         variant="paper, corrected",

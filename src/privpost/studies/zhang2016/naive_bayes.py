@@ -47,14 +47,15 @@ def accuracy(theta, attributes, labels) -> np.ndarray:
     """Return the share of test examples that naive Bayes with given probabilities classifies rightly.
 
     Shapes: `theta` (..., trials, 2d+1) in the order of the network `graphs.naive_bayes(d)`; `attributes` (trials,
-    tests, d); `labels` (trials, tests); result (..., trials). Ties count as class 0.
+    tests, d) of floats; `labels` (trials, tests); result (..., trials). Ties count as class 0.
     """
     one, zero = theta[..., 2::2], theta[..., 1::2]
     weights = np.log(one / (1 - one)) - np.log(zero / (1 - zero))
     prior = np.log(theta[..., 0] / (1 - theta[..., 0]))
     offset = prior + (np.log1p(-one) - np.log1p(-zero)).sum(axis=-1)
-    scores = np.einsum("tnd,...td->...tn", attributes, weights, optimize=True) + offset[..., None]
-    return np.mean((scores > 0) == labels, axis=-1)
+    # Only the sign matters: single precision is enough, and twice as fast.
+    scores = np.matmul(attributes, weights[..., None].astype(attributes.dtype))[..., 0]
+    return np.mean((scores > -offset[..., None]) == labels, axis=-1)
 
 
 def simulate(config, streams, ledger) -> dict:
@@ -65,9 +66,10 @@ def simulate(config, streams, ledger) -> dict:
     """
     model = BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta)
     every = lines(config.method)
+    pilot = _Pilot(model, config, streams) if "fourier" in config.method else None
     shape = (len(every), len(config.epsilon))
     mechanisms = {
-        (i, j): _mechanism(line, model, config, epsilon, streams)
+        (i, j): _mechanism(line, model, config, epsilon, pilot)
         for i, line in enumerate(every)
         for j, epsilon in enumerate(config.epsilon)
     }
@@ -81,7 +83,7 @@ def simulate(config, streams, ledger) -> dict:
     smallest = np.zeros((len(config.epsilon), config.trials))
     for block in streams.blocks():
         statistics, tests = _data(model, config, streams("data", block.index), block.size)
-        labels, attributes = tests[..., 0] == 1, tests[..., 1:].astype(float)
+        labels, attributes = tests[..., 0] == 1, tests[..., 1:].astype(np.float32)
         for (i, j), mechanism in mechanisms.items():
             if mechanism is None and j > 0:
                 rates[i, j, block.trials] = rates[i, 0, block.trials]
@@ -111,7 +113,7 @@ def _data(model, config, rng, size) -> tuple[np.ndarray, np.ndarray]:
     return model.sufficient_statistics(records[:, : config.n_train]), records[:, config.n_train :]
 
 
-def _mechanism(line, model, config, epsilon, streams):
+def _mechanism(line, model, config, epsilon, pilot):
     method, variant = line
     n = config.n_train
     if method == "non_private":
@@ -123,23 +125,27 @@ def _mechanism(line, model, config, epsilon, streams):
     if method in SAMPLERS:
         return SAMPLERS[method](model, n, epsilon)
     scale = "corrected" if variant == "corrected" else "paper"
-    t = config.bound_t if variant == "bound" else _stealth_t(model, config, epsilon, streams, scale)
+    t = config.bound_t if variant == "bound" else pilot.t(epsilon, scale)
     return FourierMechanism.calibrate(model, n, Cost("pure", epsilon), t=t, variant=scale)
 
 
-def _stealth_t(model, config, epsilon, streams, variant) -> float:
-    """Return the t at which the target share of runs is stealthy, from data sets of the same law and of their own.
+class _Pilot:
+    """Chooses t from data sets of the same law and of their own: no data of the experiment enter, so t is public."""
 
-    No data of the experiment enter, so that t is public.
-    """
-    mechanism = FourierMechanism(model, config.n_train, epsilon, t=0.0, variant=variant)
-    needed = []
-    for block in streams.blocks():
-        rng = streams("pilot", block.index)
-        theta = rng.beta(config.model_alpha, config.model_beta, (block.size, *model.theta_shape))
-        statistics = model.sufficient_statistics(model.sample_data(theta, config.n_train, rng))
-        needed.append(mechanism.smallest_t(mechanism.perturb(statistics, rng)))
-    return float(np.quantile(np.concatenate(needed), config.stealth_target))
+    def __init__(self, model, config, streams):
+        self._model, self._config, self._streams = model, config, streams
+        self._statistics = []
+        for block in streams.blocks():
+            rng = streams("pilot", block.index)
+            theta = rng.beta(config.model_alpha, config.model_beta, (block.size, *model.theta_shape))
+            self._statistics.append(model.sufficient_statistics(model.sample_data(theta, config.n_train, rng)))
+
+    def t(self, epsilon: float, variant: str) -> float:
+        """Return the t at which the target share of the pilot's releases is stealthy."""
+        mechanism = FourierMechanism(self._model, self._config.n_train, epsilon, t=0.0, variant=variant)
+        rng = self._streams("pilot noise")
+        needed = [mechanism.smallest_t(mechanism.perturb(counts, rng)) for counts in self._statistics]
+        return float(np.quantile(np.concatenate(needed), self._config.stealth_target))
 
 
 def tabulate(cells):
@@ -292,7 +298,7 @@ def _fourier(table, pairs) -> Claim:
         evidence |= _evidence(f"Fourier minus Laplace at epsilon {lowest.epsilon:g}, {runs} runs", lowest)
         checks[f"nowhere above Laplace ({runs} runs)"] = not any(_above(row) for row in rows.itertuples())
         # Half a standard deviation of the accuracy over models would not be called small.
-        checks[f"by less than 0.05 everywhere ({runs} runs)"] = float(rows.difference_mean.min()) > -0.05
+        checks[f"by less than 0.05 everywhere ({runs} runs)"] = float(rows.difference_mean.abs().max()) < 0.05
     # The reason given: with an increment some 20 times larger the loss would have to grow everywhere.
     rows = _pair(pairs, "fourier", "fourier", variant="bound")
     highest = rows.loc[rows.difference_mean.idxmax()]
@@ -307,7 +313,7 @@ def _fourier(table, pairs) -> Claim:
         "section on naive Bayes, figure 1",
         "Fourier is a little less accurate than Laplace, because of the increments.",
         f"paired differences of accuracy, limits of {LIMIT} standard errors (one-sided 1e-4, about 50 comparisons): "
-        "below 0 at some epsilon, above 0 at none, above -0.05 at all; the reason is tested by an increment some 20 "
+        "below 0 at some epsilon, above 0 at none, within 0.05 at all; the reason is tested by an increment some 20 "
         "times larger, which may gain at none",
         checks,
         evidence,

@@ -1,0 +1,83 @@
+"""Fifty independent draws from a logistic posterior of MNIST's size (Geumlek et al. 2017, section 5.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+from bars import cpu_seconds, row
+from peers import nuts, polya_gamma_gibbs
+
+from privpost.datasets import load_design
+from privpost.evaluation.diagnostics import ess_bulk
+from privpost.models.logistic_regression import LogisticPosterior
+from privpost.samplers import elliptical_slice
+from privpost.samplers import slice as univariate_slice
+
+NAME = "logistic"
+WHAT = "50 independent draws, logistic posterior (n = 7988, d = 784)"
+DRAWS = 50
+BURN_IN = 10  # the study's
+PAPER_BURN_IN = 1000
+# Enough for a peer's rate of effective draws; its warm-up is charged as it is, far below the usual 1000.
+PEER_BURN_IN, PEER_DRAWS = {"nuts": 150, "gibbs": 20}, {"nuts": 100, "gibbs": 100}
+
+
+def _posterior() -> LogisticPosterior:
+    design = load_design("mnist", bounds="data", dropped_level="first", rng=np.random.default_rng(1))
+    return LogisticPosterior(design.train_features, design.train_labels, len(design.train_labels) * 1e-3)
+
+
+def _to_same_size(run) -> tuple[float, float]:
+    """Return CPU seconds to 50 effective draws and effective draws per draw, of the median coordinate."""
+    rate = float(np.median(ess_bulk(run.draws[:, None]))) / len(run.draws)
+    per_draw = run.seconds / len(run.draws)
+    return run.warm_up_seconds + DRAWS / rate * per_draw, rate
+
+
+def _ours(posterior, rng):
+    return elliptical_slice.sample(posterior, n_chains=DRAWS, n_draws=1, n_burn_in=BURN_IN, rng=rng)
+
+
+def run() -> list[dict]:
+    """Measure the study's sampler against three others, all on one thread, the Laplace approximation included."""
+    rng = np.random.default_rng(2)
+    posterior = _posterior()
+    ours, _ = cpu_seconds(_ours, posterior, rng, repeats=3)
+    approximation = posterior.laplace()
+    rows = []
+
+    start = approximation.mean
+    gibbs = polya_gamma_gibbs(posterior, start, PEER_BURN_IN["gibbs"], PEER_DRAWS["gibbs"], rng)
+    seconds, rate = _to_same_size(gibbs)
+    note = f"{seconds:.1f} s against {ours:.2f} s of CPU; {rate:.2f} effective draws per sweep, started at the mode"
+    rows.append(row(WHAT, "Pólya-gamma Gibbs (polyagamma)", seconds / ours, at_least=5, note=note))
+
+    try:
+        peer = nuts(posterior, start, PEER_BURN_IN["nuts"], PEER_DRAWS["nuts"], seed=3)
+    except ModuleNotFoundError as error:
+        print(f"skipped: NumPyro's NUTS ({error}); install the optional group: pip install -e '.[bench]'")
+    else:
+        seconds, rate = _to_same_size(peer)
+        note = f"{seconds:.1f} s against {ours:.2f} s of CPU; {rate:.2f} effective draws per draw after a warm-up of "
+        note += f"{PEER_BURN_IN['nuts']} from the mode, single precision, compilation not counted"
+        rows.append(row(WHAT, "NUTS (NumPyro)", seconds / ours, at_least=10, note=note))
+
+    deviations = 1 / np.linalg.norm(approximation.factor, axis=1)
+    start = approximation.mean + deviations * rng.standard_normal((DRAWS, posterior.dimension))
+    sweep, _ = cpu_seconds(
+        univariate_slice.sample, posterior, start=start, width=3 * deviations.mean(), n_burn_in=0, n_draws=1, rng=rng
+    )
+    note = f"extrapolated from one sweep of all 50 chains, {sweep:.1f} s of CPU, against {ours:.2f} s"
+    against = f"univariate slice sampling, {PAPER_BURN_IN} burn-in sweeps, as in the paper"
+    rows.append(row(WHAT, against, sweep * (PAPER_BURN_IN + 1) / ours, at_least=1000, note=note))
+
+    n_chains, n_draws = 4, 500
+    draws, info = elliptical_slice.sample(
+        posterior, n_chains=n_chains, n_draws=n_draws, n_burn_in=BURN_IN, rng=rng, approximation=approximation
+    )
+    effective = min(n_chains * n_draws, float(np.mean(ess_bulk(draws))))
+    calls = info.likelihood_calls.sum() / effective
+    note = f"{info.likelihood_calls.mean():.3f} calls per sweep, mean effective sample size {effective:.0f} of "
+    note += f"{n_chains * n_draws}; a chain's burn-in adds {BURN_IN} sweeps once"
+    what = "likelihood calls per effectively independent draw (n = 7988, d = 784)"
+    rows.append(row(what, "the limit of one", calls, at_most=1.5, note=note))
+    return rows

@@ -1,0 +1,86 @@
+"""Release, infer and plot on an array of your own.
+
+A notebook in plain Python: editors such as VS Code, Spyder and Jupyter (with jupytext) run it cell by cell at the
+`# %%` marks, and `python examples/own_data.py` runs it at once and writes own_data.png.
+"""
+
+# %% [markdown]
+# ## The data
+# One bit per person. Their number is public; replace the array by your own.
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+from privpost.mechanisms import ConcentratedPosterior, LaplaceMechanism
+from privpost.models import BetaBernoulli
+from privpost.privacy.accounting import Cost, Ledger
+
+rng = np.random.default_rng(20240501)
+data = (rng.random(400) < 0.3).astype(int)
+n = len(data)
+
+# %% [markdown]
+# ## The model
+# A uniform prior on the probability of a 1. Models know nothing of privacy: this is the posterior nobody may see.
+
+# %%
+model = BetaBernoulli(alpha=1, beta=1)
+true_posterior = model.posterior(model.sufficient_statistics(data))
+
+# %% [markdown]
+# ## A budget and a ledger
+# Every release is charged; the ledger refuses to overspend. Neighbours are data sets of equal size that differ in one
+# record (substitution).
+
+# %%
+budget = Cost("pure", epsilon=0.5)
+ledger = Ledger()
+ledger.open("survey", budget)
+
+# %% [markdown]
+# ## Release
+# `calibrate` finds the least noise that the budget allows, without looking at data. The noisy counts are the release:
+# whatever is computed from them costs nothing more.
+
+# %%
+mechanism = LaplaceMechanism.calibrate(model, n, budget)
+ledger.charge("survey", mechanism.cost())
+noisy_counts = mechanism.release(data, rng)
+print(f"released: {noisy_counts.round(1)}, at {mechanism.cost()}")
+
+# %% [markdown]
+# ## Infer
+# The conjugate update with the noisy counts, projected to what counts can be. It takes the noise for data, so it is
+# narrower than it should be; the noise-aware samplers of the package correct that.
+
+# %%
+private_posterior = mechanism.posterior(noisy_counts)
+draws = model.sample(private_posterior, rng, size=5000)
+low, high = np.quantile(draws, [0.025, 0.975])
+print(f"probability of a 1: {float(model.mean(private_posterior)):.3f}, 95 % interval {low:.3f} to {high:.3f}")
+
+# %% [markdown]
+# ## One posterior draw under Rényi differential privacy
+# A sampler spends its budget on a single draw: another draw would be another release.
+
+# %%
+sampler = ConcentratedPosterior.calibrate(model, n, Cost("rdp", epsilon=0.5, order=2))
+one_draw = float(sampler.posterior_sample(model.sufficient_statistics(data), rng))
+print(f"one private draw: {one_draw:.3f}, at {sampler.cost()}")
+
+# %% [markdown]
+# ## Plot
+
+# %%
+theta = np.linspace(0.001, 0.999, 600)
+figure, axes = plt.subplots(figsize=(5, 3), layout="constrained")
+for parameters, label, style in (
+    (true_posterior, "true posterior (not released)", "--"),
+    (private_posterior, f"from Laplace counts, ε = {budget.epsilon:g}", "-"),
+):
+    axes.plot(theta, np.exp(model.log_density(theta, parameters)), style, label=label)
+axes.axvline(one_draw, color="C3", linestyle=":", label="one private draw, (2, 0.5)-RDP")
+axes.set(xlabel="Probability of a 1", ylabel="Density", xlim=(0.1, 0.5))
+axes.legend()
+figure.savefig("own_data.png", dpi=150)

@@ -1,0 +1,85 @@
+"""What the figures on war logs share: names of data sets, colours of states, maps of states."""
+
+from __future__ import annotations
+
+import numpy as np
+
+TITLES = {
+    "afghanistan": "Afghanistan",
+    "afghanistan_dense": "Afghanistan, dense part",
+    "iraq_sigact": "Iraq SIGACT (stand-in)",
+    "iraq_simulated": "Iraq, simulated (stand-in)",
+}
+# Tol's muted set: dark, light and middle, so that states differ in grey too.
+STATE_COLORS = ("#332288", "#DDCC77", "#CC6677", "#44AA99", "#882255")
+
+
+def datasets(table, chosen=tuple(TITLES)) -> list[str]:
+    """Return the data sets of a table in the order of figures."""
+    present = set(table.dataset)
+    return [name for name in chosen if name in present]
+
+
+def select(table, **values):
+    """Return the rows with the given values; None stands for an empty cell."""
+    for name, value in values.items():
+        table = table[table[name].isna()] if value is None else table[table[name] == value]
+    return table
+
+
+def state_grid(rows) -> tuple[np.ndarray, list[str], list[str]]:
+    """Return states as (regions, months), nan where a cell is missing, with the names of regions and months."""
+    regions, months = sorted(rows.region.unique()), month_range(rows.month)
+    grid = np.full((len(regions), len(months)), np.nan)
+    row = rows.region.map({name: index for index, name in enumerate(regions)})
+    column = rows.month.map({name: index for index, name in enumerate(months)})
+    grid[row, column] = rows.state
+    return grid, regions, months
+
+
+def month_range(months) -> list[str]:
+    """Return all months from the first to the last, as YYYY-MM."""
+    numbers = [int(month[:4]) * 12 + int(month[5:]) - 1 for month in months]
+    return [f"{number // 12:04d}-{number % 12 + 1:02d}" for number in range(min(numbers), max(numbers) + 1)]
+
+
+def draw_map(axes, rows, n_states: int, title: str) -> None:
+    """Draw the states of regions over months."""
+    from matplotlib.colors import ListedColormap
+
+    grid, regions, months = state_grid(rows)
+    axes.imshow(
+        np.ma.masked_invalid(grid),
+        cmap=ListedColormap(STATE_COLORS[:n_states]),
+        vmin=0.5,
+        vmax=n_states + 0.5,
+        aspect="auto",
+        interpolation="nearest",
+    )
+    axes.set_yticks(range(len(regions)), labels=[name.replace("RC ", "").title() for name in regions])
+    year_ticks(axes, months)
+    axes.set_title(title)
+    axes.grid(visible=False)
+    axes.tick_params(length=2)
+
+
+def year_ticks(axes, months) -> None:
+    """Label each January with its year."""
+    places = [index for index, month in enumerate(months) if month.endswith("-01")]
+    axes.set_xticks(places, labels=[months[index][:4] for index in places])
+
+
+def state_legend(figure, n_states: int, extra=()) -> None:
+    """Add a legend of the states' colours below the figure."""
+    from matplotlib.patches import Patch
+
+    handles = [Patch(color=STATE_COLORS[k], label=f"State {k + 1}") for k in range(n_states)]
+    handles += extra
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+
+
+def worst_case(rows) -> str:
+    """Return the condition and the worst case of OPS's guarantee as a phrase for a caption."""
+    low, high = rows.worst_case_epsilon.min(), rows.worst_case_epsilon.max()
+    span = f"{low:,.0f}" if round(low) == round(high) else f"{low:,.0f} to {high:,.0f}"
+    return f"only if its chain has converged; else {span}"

@@ -1,0 +1,54 @@
+"""Laplace less OPS on the war logs' HMM, with one change of the experiment at a time (ours)."""
+
+from __future__ import annotations
+
+from privpost.figures import style
+from privpost.figures.foulds2016 import war_log_style as logs
+
+# Fields, copies of every event, variant of the Laplace mechanism.
+CURVES = (
+    ("all", 1, "paper", "#0072B2", "s", "as in the paper"),
+    ("all", 1, "corrected", "#0072B2", "D", "projected, not clipped"),
+    ("no_category", 1, "paper", "#009E73", "v", "without the category's levels"),
+    ("all", 10, "paper", "#CC79A7", "P", "every event ten times"),
+)
+
+
+def draw(tables):
+    """Return the figure: Laplace less OPS (M = 10) against ε (top), and against ε times the events of a mean cell.
+
+    Bars: one standard error of the paired difference over splits.
+    """
+    import matplotlib.pyplot as plt
+
+    table = tables["war_logs_ablation_differences"]
+    table = table[table.n_states == table.n_states.max()]
+    names = logs.datasets(table)
+    figure, panels = plt.subplots(
+        2, len(names), figsize=(style.TWO_COLUMNS if len(names) > 1 else 4.4, 4.6), sharey=True, squeeze=False
+    )
+    for column, name in zip(panels.T, names, strict=True):
+        for fields, replication, variant, color, marker, label in CURVES:
+            rows = logs.select(table, dataset=name, fields=fields, replication=replication, variant=variant)
+            rows = rows.sort_values("epsilon")
+            for axes, x in zip(column, (rows.epsilon, rows.epsilon * rows.events_per_cell), strict=True):
+                axes.errorbar(
+                    x,
+                    rows.laplace_minus_ops_mean,
+                    yerr=rows.laplace_minus_ops_sem,
+                    color=color,
+                    marker=marker,
+                    linestyle=":" if variant == "corrected" else "-",
+                    label=label,
+                )
+        column[0].set_title(logs.TITLES[name])
+        column[0].set_xlabel("Privacy budget ε (pure DP)")
+        column[1].set_xlabel("ε × events of a mean cell")
+        for axes in column:
+            axes.set_xscale("log")
+            axes.axhline(0, color="#444444", linewidth=0.8)
+    for axes in panels[:, 0]:
+        axes.set_ylabel("Laplace less OPS,\nlog-likelihood per event [nats]")
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels) if len(names) > 1 else 2)
+    return figure

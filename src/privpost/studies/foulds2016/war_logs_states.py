@@ -1,0 +1,463 @@
+"""States that private hidden Markov models find in war logs (Foulds et al. 2016, figures 3 to 5 and 7)."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from privpost.datasets import war_logs
+from privpost.evaluation.claims import Claim, from_checks
+from privpost.mechanisms import count_tables
+from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
+from privpost.privacy.accounting import Cost
+from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.studies.foulds2016.war_logs import post_process, title
+
+SETTINGS = Schema(
+    dataset=DatasetName(),
+    n_states=Integer(at_least=2),
+    many_states=Integer(at_least=2),
+    epsilon=Real(above=0),
+    iterations=Integer(at_least=2),
+    burn_in=Integer(at_least=1),
+    transition_concentration=Real(above=0),
+    emission_concentration=Real(at_least=1),
+    method=Choice("non_private", "laplace", "ops"),
+    variant=Choice("paper", "corrected"),
+    truncation=Real(above=1),
+)
+MAP_MEASURES = {"switches": "changes between months", "disagreement": "cells unlike the non-private map"}
+# A state counts as used when it holds this share of the cells.
+SUBSTANTIAL = 0.05
+
+
+class Row(NamedTuple):
+    """One method: variant is the Laplace mechanism's, truncation that of OPS."""
+
+    method: str
+    variant: str | None
+    truncation: float | None
+
+    @property
+    def settings(self) -> dict:
+        return {"variant": self.variant, "truncation": self.truncation}
+
+
+def rows(config) -> list[Row]:
+    """Return the methods at all their settings, from the within axes."""
+    listed = []
+    for method in config.method:
+        if method == "non_private":
+            listed.append(Row(method, None, None))
+        if method == "laplace":
+            listed += [Row(method, variant, None) for variant in config.variant]
+        if method == "ops":
+            listed += [Row(method, None, truncation) for truncation in config.truncation]
+    return listed
+
+
+class Fit(NamedTuple):
+    """What the chains of one method give; the leading axis are the repeats.
+
+    `mode` and `final` (repeats, cells): most frequent state after burn-in, and the last one; `frequency`
+    (repeats, cells): how often the most frequent one occurred; `parameters` (repeats, K, levels); `variates`: gamma
+    and exponential variates drawn for the parameters.
+    """
+
+    mode: np.ndarray
+    frequency: np.ndarray
+    final: np.ndarray
+    parameters: np.ndarray
+    variates: int
+
+
+def align(parameters, reference, sizes) -> np.ndarray:
+    """Return the permutation p that matches state i of `parameters` with state p[i] of `reference`, both (K, levels).
+
+    Hungarian assignment on the sum over fields of the squared Hellinger distance of the emissions.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    ends = np.cumsum(sizes)
+    cost = np.zeros((len(parameters), len(reference)))
+    for end, size in zip(ends, sizes, strict=True):
+        field = slice(end - size, end)
+        cost += 1 - np.sqrt(parameters[:, field]) @ np.sqrt(reference[:, field]).T
+    return linear_sum_assignment(cost)[1]
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return the fits with few states, aligned to the non-private one, and summaries of all repeats.
+
+    `mode`, `frequency` and `final` are (rows, cells) of the first repeat, `parameters` (rows, K, levels);
+    `switches_*`, `disagreement_*` and `misses_*` (rows, repeats) describe the maps (of the most frequent and the final
+    states); `used_*` (rows, repeats) is the number of states that hold 5 % of the cells, of few and of many states;
+    `variates` (rows,) the random variates that the parameters took.
+
+    States are in the order of their mean month in the non-private fit. For OPS the parameters are the released ones;
+    else the posterior means given the final states and the (noisy) counts.
+    """
+    logs = war_logs.load(config.dataset)
+    listed = rows(config)
+    _charge(config, listed, logs.sizes, ledger)
+    few, many = [], []
+    for block in streams.blocks():
+        few.append(_fit(config, logs, listed, config.n_states, streams, block))
+        many.append(_fit(config, logs, listed, config.many_states, streams, block))
+    reference = next(fits for fits, row in zip(few[0], listed, strict=True) if row.method == "non_private")
+    order = np.argsort([logs.month[reference.mode[0] == k].mean() for k in range(config.n_states)])
+    target = reference.parameters[0][order]
+    place = align(reference.parameters[0], target, logs.sizes)
+    target_map = place[reference.mode[0]]
+    arrays: dict[str, list] = {}
+    for index in range(len(listed)):
+        own = [[fits[index] for fits in blocks] for blocks in (few, many)]
+        summary = _summarise(config, logs, *own, target, target_map)
+        for name, value in summary.items():
+            arrays.setdefault(name, []).append(value)
+    return {name: np.array(values) for name, values in arrays.items()}
+
+
+def _charge(config, listed, sizes, ledger) -> None:
+    # Few and many states are two experiments with a budget of their own, as in the paper.
+    for n_states in ("few", "many"):
+        for row in listed:
+            if row.method == "non_private":
+                continue
+            account = "/".join([f"{n_states} states", row.method, str(row.variant or f"truncation={row.truncation:g}")])
+            ledger.open(account, Cost("pure", config.epsilon))
+            if row.method == "laplace":
+                ledger.charge(account, Cost("pure", config.epsilon / len(sizes)), len(sizes))
+            else:
+                ledger.charge(account, Cost("pure", count_tables.sampling_cost(sizes, row.truncation, config.epsilon)))
+
+
+def _fit(config, logs, listed, n_states, streams, block) -> list[Fit]:
+    counts, sizes = logs.counts.astype(float), tuple(logs.sizes)
+    observed = np.ones((block.size, len(counts)), bool)
+    unit = streams("mechanism", block.index, states=n_states).laplace(size=(block.size, *counts.shape))
+    scale = count_tables.noise_scale(config.epsilon, len(sizes))
+    groups = []
+    for row in listed:
+        rng = streams("sampler", block.index, states=n_states, method=row.method, **row.settings)
+        if row.method == "laplace":
+            groups.append(gibbs.Group(post_process(counts + scale * unit, sizes, row.variant), observed, rng))
+        elif row.method == "ops":
+            temperature = count_tables.temperature(sizes, row.truncation, config.epsilon)
+            lows = count_tables.smallest_probabilities(sizes, row.truncation)
+            groups.append(gibbs.Group(counts, observed, rng, temperature, lows=lows))
+        else:
+            groups.append(gibbs.Group(counts, observed, rng))
+    prior = gibbs.Prior(
+        n_states, sizes, transition=config.transition_concentration, emission=config.emission_concentration
+    )
+    seen = np.zeros((n_states, len(counts), len(groups) * block.size), np.int32)
+    for iteration, state in enumerate(gibbs.run(groups, gibbs.Layout.of(logs.region), prior, config.iterations)):
+        if iteration >= config.burn_in:
+            seen += state.states == np.arange(n_states)[:, None, None]
+    share = seen / (config.iterations - config.burn_in)
+    fits = []
+    for index, (row, group) in enumerate(zip(listed, groups, strict=True)):
+        chains = slice(index * block.size, (index + 1) * block.size)
+        final = state.states[:, chains]
+        if row.method == "ops":
+            parameters = np.exp(state.log_probabilities[chains])
+        else:
+            totals = gibbs.state_totals(group.counts, final, observed, n_states) + prior.emission
+            parameters = np.concatenate(
+                [totals[..., field] / totals[..., field].sum(axis=-1, keepdims=True) for field in prior.fields], axis=-1
+            )
+        mode, frequency = share[..., chains].argmax(axis=0), share[..., chains].max(axis=0)
+        fits.append(Fit(mode.T.copy(), frequency.T.copy(), final.T.copy(), parameters, int(state.variates[index])))
+    return fits
+
+
+def _summarise(config, logs, few, many, target, target_map) -> dict:
+    aligned = {"mode": [], "final": []}
+    first = None
+    for fit in few:
+        for repeat in range(len(fit.mode)):
+            place = align(fit.parameters[repeat], target, logs.sizes)
+            aligned["mode"].append(place[fit.mode[repeat]])
+            aligned["final"].append(place[fit.final[repeat]])
+            if first is None:
+                parameters = np.empty_like(fit.parameters[repeat])
+                parameters[place] = fit.parameters[repeat]
+                first = {"parameters": parameters, "frequency": fit.frequency[repeat]}
+    neighbours = logs.region[1:] == logs.region[:-1]
+    summary = {**first, "mode": aligned["mode"][0], "final": aligned["final"][0]}
+    for kind, listed in aligned.items():
+        maps = np.array(listed)
+        summary[f"switches_{kind}"] = (maps[:, 1:] != maps[:, :-1])[:, neighbours].mean(axis=1)
+        summary[f"disagreement_{kind}"] = (maps != target_map).mean(axis=1)
+        summary[f"misses_{kind}"] = _misses(maps, logs.truth, config.n_states)
+    for name, fits in (("few", few), ("many", many)):
+        n_states = config.n_states if name == "few" else config.many_states
+        for kind in ("mode", "final"):
+            maps = np.concatenate([getattr(fit, kind) for fit in fits])
+            shares = np.stack([(maps == k).mean(axis=1) for k in range(n_states)])
+            summary[f"used_{name}_{kind}"] = (shares >= SUBSTANTIAL).sum(axis=0)
+        summary[f"variates_{name}"] = sum(fit.variates for fit in fits) / sum(len(fit.mode) for fit in fits)
+    return summary
+
+
+def _misses(maps, truth, n_states) -> np.ndarray:
+    """Share of cells whose state did not generate them, under the best matching of labels; nan for real data."""
+    if truth is None:
+        return np.full(len(maps), np.nan)
+    from scipy.optimize import linear_sum_assignment
+
+    missed = []
+    for states in maps:
+        table = np.zeros((n_states, n_states))
+        np.add.at(table, (states, truth), 1)
+        missed.append(1 - table[linear_sum_assignment(-table)].sum() / len(truth))
+    return np.array(missed)
+
+
+def tabulate(cells):
+    """Return emissions, maps of states, states used, summaries of the maps, and counted operations."""
+    import pandas as pd
+
+    names = ("war_logs_emissions", "war_logs_assignments", "war_logs_states_used", "war_logs_maps")
+    tables = {name: [] for name in (*names, "war_logs_operations")}
+    for cell in cells:
+        config, arrays = cell.config, cell.arrays
+        logs = war_logs.load(config.dataset)
+        for index, row in enumerate(rows(config)):
+            fixed = {
+                "dataset": config.dataset,
+                "stand_in": logs.stand_in,
+                "variant": row.variant,
+                "method": row.method,
+                "truncation": row.truncation,
+                "epsilon": None if row.method == "non_private" else config.epsilon,
+                **_guarantee(config, row, logs.sizes),
+            }
+            one = {name: array[index] for name, array in arrays.items()}
+            tables["war_logs_emissions"].append(pd.DataFrame({**fixed, **_emissions(logs, one["parameters"])}))
+            tables["war_logs_assignments"].append(pd.DataFrame({**fixed, **_assignments(logs, row, one)}))
+            tables["war_logs_states_used"] += [{**fixed, **used} for used in _used(config, one)]
+            tables["war_logs_maps"] += [{**fixed, **summary} for summary in _maps(one)]
+            tables["war_logs_operations"] += [{**fixed, **counted} for counted in _operations(config, logs, row, one)]
+    return {
+        name: pd.concat(parts, ignore_index=True) if isinstance(parts[0], pd.DataFrame) else pd.DataFrame(parts)
+        for name, parts in tables.items()
+    }
+
+
+def _guarantee(config, row: Row, sizes) -> dict:
+    if row.method == "non_private":
+        return {"guarantee": None, "worst_case_epsilon": None}
+    if row.method == "laplace":
+        return {"guarantee": "unconditional", "worst_case_epsilon": config.epsilon}
+    cost = count_tables.unconverged_cost(sizes, row.truncation, config.epsilon, config.iterations)
+    return {"guarantee": "if_converged", "worst_case_epsilon": cost}
+
+
+def _emissions(logs, parameters) -> dict:
+    n_states = len(parameters)
+    fields = [field for field, levels in logs.levels.items() for _ in levels]
+    levels = [level for levels in logs.levels.values() for level in levels]
+    return {
+        "state": np.repeat(np.arange(1, n_states + 1), len(levels)),
+        "field": fields * n_states,
+        "level": levels * n_states,
+        "probability": parameters.ravel(),
+    }
+
+
+def _assignments(logs, row: Row, one) -> dict:
+    # OPS releases its final sample only; the others' maps show the most frequent state after burn-in.
+    kind = "final" if row.method == "ops" else "mode"
+    return {
+        "region": [logs.regions[region] for region in logs.region],
+        "month": [logs.months[month] for month in logs.month],
+        "state": one[kind] + 1,
+        "frequency": 1.0 if kind == "final" else one["frequency"],
+    }
+
+
+def _mean(values) -> tuple[float, float]:
+    spread = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return float(np.mean(values)), spread
+
+
+def _used(config, one):
+    for name, n_states in (("few", config.n_states), ("many", config.many_states)):
+        for kind in ("mode", "final"):
+            mean, error = _mean(one[f"used_{name}_{kind}"])
+            yield {
+                "n_states": n_states,
+                "summary": kind,
+                "states_over_5_percent": mean,
+                "sem": error,
+                "n_repeats": len(one[f"used_{name}_{kind}"]),
+            }
+
+
+def _maps(one):
+    for kind in ("mode", "final"):
+        summary = {"summary": kind, "n_repeats": len(one[f"switches_{kind}"])}
+        for name in ("switches", "disagreement", "misses"):
+            summary[f"{name}_mean"], summary[f"{name}_sem"] = _mean(one[f"{name}_{kind}"])
+        yield summary
+
+
+def _operations(config, logs, row: Row, one):
+    """Count what a chain of all iterations does: multiplications with counts, random variates, evaluations of exp."""
+    n_cells, n_levels = logs.counts.shape
+    for name, n_states in (("few", config.n_states), ("many", config.many_states)):
+        sites = config.iterations * n_cells
+        noise = n_cells * n_levels if row.method == "laplace" else 0
+        # A tempered update takes a logarithm and an exponential more per state.
+        elementary = sites * n_states * (3 if row.method == "ops" else 1)
+        yield {
+            "n_states": n_states,
+            "multiplications": 2 * sites * n_states * n_levels,
+            "noise_variates": noise,
+            "sampling_variates": round(float(one[f"variates_{name}"])) + sites,
+            "elementary_functions": elementary,
+        }
+
+
+# Which data set the paper's statements on Afghanistan are about.
+AFGHANISTAN = "afghanistan"
+
+
+def claims(tables) -> list[Claim]:
+    """Score F10 to F13, on every data set that the tables hold."""
+    used, maps = tables["war_logs_states_used"], tables["war_logs_maps"]
+    scored = [_operation_claim(tables["war_logs_operations"])]
+    for dataset in sorted(used.dataset.unique()):
+        scored.append(_used_claim(dataset, used[used.dataset == dataset]))
+        scored.append(_map_claim(dataset, maps[maps.dataset == dataset]))
+    emissions = tables["war_logs_emissions"]
+    if AFGHANISTAN in set(emissions.dataset):
+        scored.append(_casualty_claim(emissions[emissions.dataset == AFGHANISTAN]))
+    return sorted(scored, key=lambda claim: (int(claim.id.split("-")[0][1:]), claim.id))
+
+
+def _one(rows_of_table, **values):
+    """Return the only row with the given values."""
+    for name, value in values.items():
+        rows_of_table = rows_of_table[rows_of_table[name] == value]
+    if len(rows_of_table) != 1:
+        raise ValueError(f"{len(rows_of_table)} rows with {values}, expected one")
+    return rows_of_table.iloc[0]
+
+
+def _used_claim(dataset, used) -> Claim:
+    many = int(used.n_states.max())
+    chosen = used[(used.n_states == many) & (used.summary == "mode")]
+    private = _one(chosen, method="laplace", variant="paper")
+    corrected = _one(chosen, method="laplace", variant="corrected")
+    plain = _one(chosen, method="non_private")
+    low, high = 2, 3
+    error = 0.0 if math.isnan(private["sem"]) else float(private["sem"])
+    checks = {
+        f"the Laplace HMM uses {low} to {high} states": low - 2 * error
+        <= private.states_over_5_percent
+        <= high + 2 * error,
+        # 5 % of the cells per state can't be had by more than 20 states; "all" leaves one of them below it.
+        "the non-private HMM uses all but at most one": plain.states_over_5_percent >= many - 1,
+    }
+    evidence = {
+        "states over 5 %, Laplace (paper)": float(private.states_over_5_percent),
+        "its standard error": float(private["sem"]),
+        "states over 5 %, Laplace (corrected)": float(corrected.states_over_5_percent),
+        "states over 5 %, non-private": float(plain.states_over_5_percent),
+        "standard error, non-private": float(plain["sem"]),
+        "states of the model": many,
+    }
+    return from_checks(
+        f"F10-{dataset}",
+        "section 5",
+        f"{title(dataset)}: given many states, the private HMM uses two or three, the non-private one all.",
+        "mean number of states that hold 5 % of the cells over independent releases: within 2 standard errors of "
+        f"{low} to {high} (Laplace), at least all but one (non-private)",
+        checks,
+        evidence,
+        stand_in=bool(plain.stand_in),
+    )
+
+
+def _map_claim(dataset, maps) -> Claim:
+    laplace = _one(maps, method="laplace", variant="paper", summary="mode")
+    checks, evidence = {}, {}
+    for truncation in sorted(maps.truncation.dropna().unique()):
+        ops = _one(maps, method="ops", truncation=truncation, summary="final")
+        for name, words in MAP_MEASURES.items():
+            difference = float(ops[f"{name}_mean"] - laplace[f"{name}_mean"])
+            error = math.hypot(ops[f"{name}_sem"], laplace[f"{name}_sem"])
+            evidence[f"OPS minus Laplace, {words}, M = {truncation:g}"] = difference
+            evidence[f"its standard error, {words}, M = {truncation:g}"] = error
+            checks[f"more {words} under OPS (M = {truncation:g})"] = difference > 4 * error
+    for summary in ("mode", "final"):
+        row = _one(maps, method="laplace", variant="paper", summary=summary)
+        evidence[f"changes between months, Laplace, {summary}"] = float(row.switches_mean)
+        evidence[f"cells unlike the non-private map, Laplace, {summary}"] = float(row.disagreement_mean)
+    return from_checks(
+        f"F13-{dataset}",
+        "section 5, figure 7",
+        f"{title(dataset)}: the map of OPS's final sample is noisier than the Laplace HMM's.",
+        "share of neighbouring months of a region whose states differ, and of cells that disagree with the non-private "
+        "map: OPS minus Laplace above 4 standard errors over independent releases, for each truncation",
+        checks,
+        evidence,
+        stand_in=bool(laplace.stand_in),
+    )
+
+
+def _casualty_claim(emissions) -> Claim:
+    rows_of_level = emissions[(emissions.method == "laplace") & (emissions.level == "casualties")]
+    checks, evidence = {}, {}
+    for variant, part in rows_of_level.groupby("variant"):
+        rates = part.pivot(index="state", columns="field", values="probability")
+        for field in ("enemy", "civilian", "friendly_or_host"):
+            evidence[f"rate of {field} casualties by state, {variant}"] = [round(float(x), 4) for x in rates[field]]
+        if variant == "paper":
+            checks["enemy rates below friendly or host rates in all states"] = bool(
+                (rates.enemy < rates.friendly_or_host).all()
+            )
+            checks["enemy rates below civilian rates in 2 of 3 states"] = int((rates.enemy < rates.civilian).sum()) == 2
+    return from_checks(
+        f"F12-{AFGHANISTAN}",
+        "section 5 and supplement",
+        "Afghanistan: enemy casualty rates are below friendly or host ones in all states, below civilian ones in two.",
+        "posterior means of the Laplace HMM's emissions, first release, comparison of numbers",
+        checks,
+        evidence,
+    )
+
+
+def _operation_claim(operations) -> Claim:
+    checks, evidence = {}, {}
+    kinds = ["multiplications", "noise_variates", "sampling_variates", "elementary_functions"]
+    for (dataset, n_states), part in operations.groupby(["dataset", "n_states"]):
+        name = f"{dataset}, {n_states} states"
+        plain = _one(part, method="non_private")
+        laplace = _one(part, method="laplace", variant="paper")
+        overhead = float(laplace.noise_variates / plain.sampling_variates)
+        evidence[f"noise variates per variate of the chain, {name}"] = overhead
+        total = float(laplace[kinds].sum() / plain[kinds].sum())
+        evidence[f"all operations, Laplace over non-private, {name}"] = total
+        checks[f"Laplace adds less than a tenth to all operations ({name})"] = total < 1.1
+        for row in part[part.method == "ops"].itertuples():
+            ratio = row.sampling_variates / plain.sampling_variates
+            evidence[f"variates, OPS over non-private, {name}, M = {row.truncation:g}"] = float(ratio)
+            every = sum(getattr(row, kind) for kind in kinds) / float(plain[kinds].sum())
+            evidence[f"all operations, OPS over non-private, {name}, M = {row.truncation:g}"] = float(every)
+            checks[f"OPS takes 1.5 to 3 times the variates ({name}, M = {row.truncation:g})"] = 1.5 <= ratio <= 3
+    return from_checks(
+        "F11",
+        "section 5",
+        "The Laplace mechanism's overhead is small; OPS about doubles the run time.",
+        "counted operations of a chain of all iterations (multiplications, random variates, exponentials and "
+        "logarithms): Laplace over non-private below 1.1; random variates of OPS over non-private between 1.5 and 3",
+        checks,
+        evidence,
+        stand_in=bool(operations.stand_in.any()),
+    )

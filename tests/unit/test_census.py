@@ -1,0 +1,191 @@
+"""Census extracts and the linear regression on them."""
+
+import dataclasses
+import lzma
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privpost.datasets import catalogue, census, census_1980, fetch, ipums_us, prepared
+from privpost.mechanisms import linear_sampling
+from privpost.models.linear_regression import Moments, posterior
+from privpost.privacy.accounting import Cost
+
+HEADER = (
+    '"twoa.agefstm","twoa.agem","twoa.blackm","twoa.educm","twoa.hispm","twoa.incomed","twoa.kidcount",'
+    '"twoa.marital","twoa.othracem","twoa.samesex","twoa.workedm"\n'
+)
+ROWS = "18,27,FALSE,12,FALSE,33597.5,2,0,1,FALSE,TRUE\n19,25,FALSE,12,FALSE,NA,2,2,1,FALSE,TRUE\n"
+
+
+def declared(name, **changes):
+    return dataclasses.replace(catalogue.load(name), **changes)
+
+
+def packed(tmp_path, text):
+    path = tmp_path / "extract.csv.xz"
+    path.write_bytes(lzma.compress(text.encode()))
+    return {"extract.csv.xz": path}
+
+
+def test_rows_without_an_income_are_left_out(tmp_path):
+    arrays = census_1980.parse(packed(tmp_path, HEADER + ROWS), declared("census_1980", settings={"rows": 1}))
+    assert {name: values.tolist() for name, values in arrays.items()} == {
+        "mother_age_at_first_birth": [18],
+        "mother_age": [27],
+        "mother_education": [12],
+        "mother_hispanic": [0],
+        "children": [2],
+        "first_two_same_sex": [0],
+        "mother_works": [1],
+        "income": [33597.5],
+    }
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (HEADER.replace("educm", "x") + ROWS, r"missing columns twoa\.educm; needed are"),
+        (HEADER + "18,27\n", "line 2: 2 fields, expected 11"),
+        (HEADER + ROWS.replace("33597.5", "much"), "line 2: not a number"),
+        (HEADER + ROWS.replace("33597.5", "inf"), "line 2: not a finite number"),
+        (HEADER, "no row without gaps"),
+        (HEADER + ROWS, "1 rows with an income, expected 334535"),
+    ],
+)
+def test_a_malformed_extract_is_refused(tmp_path, text, message):
+    with pytest.raises(ValueError, match=message):
+        census_1980.parse(packed(tmp_path, text), declared("census_1980"))
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    path = tmp_path / "extract.csv.xz"
+    path.write_bytes(b"not packed")
+    with pytest.raises(ValueError, match="damaged"):
+        census_1980.parse({"extract.csv.xz": path}, declared("census_1980"))
+
+
+def test_a_wrong_ipums_file_names_the_missing_columns(tmp_path):
+    path = tmp_path / "ipums_us.csv"
+    path.write_text("AGE,SEX,income\n40,1,1000\n")
+    with pytest.raises(ValueError, match=r"missing columns age, sex, single, .*automobiles; needed are .*found AGE"):
+        ipums_us.parse({"ipums_us.csv": path}, declared("ipums_us"))
+    columns = list(declared("ipums_us").public["bounds"])
+    assert len(columns) == 14
+    path.write_text(",".join(columns) + ",extra\n" + ",".join(["1"] * 14) + ",9\n" + ",".join([""] * 14) + ",9\n")
+    arrays = ipums_us.parse({"ipums_us.csv": path}, declared("ipums_us"))
+    assert list(arrays) == columns
+    assert all(values.tolist() == [1] for values in arrays.values())
+
+
+def test_the_users_own_file_is_in_the_identity(tmp_path, monkeypatch):
+    conf = Path("conf").resolve()
+    monkeypatch.chdir(tmp_path)
+    absent = catalogue.load("ipums_us", conf)
+    assert absent.files[0].sha256 == catalogue.ABSENT
+    with pytest.raises(fetch.FetchError, match=r"your own extract, as conf/dataset/ipums_us\.yaml describes it"):
+        fetch.fetch(absent, mirrors=[])
+    path = tmp_path / catalogue.RAW / "ipums_us" / "ipums_us.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    columns = list(absent.public["bounds"])
+    identities = []
+    for value in ("1", "2"):
+        path.write_text(",".join(columns) + "\n" + ",".join([value] * 14) + "\n")
+        found = catalogue.load("ipums_us", conf)
+        identities.append(found.identity()["sha256"])
+        assert fetch.fetch(found, mirrors=[]) == [path.relative_to(tmp_path)]
+        prepared.prepare(found)
+        assert prepared.read("ipums_us", found)["age"].tolist() == [float(value)]
+    assert identities[0] != identities[1] != absent.identity()["sha256"]
+
+
+def test_features_and_labels_keep_their_public_bounds():
+    dataset = declared("census_1980")
+    rng = np.random.default_rng(1)
+    arrays = {
+        name: rng.uniform(2 * low - high, 2 * high, 300) for name, (low, high) in dataset.public["bounds"].items()
+    }
+    features, labels = census.regression(arrays, dataset)
+    assert features.shape == (300, 8)
+    # One constant and seven features at ±1, divided by √8.
+    assert np.linalg.norm(features, axis=1).max() <= 1 + 1e-12
+    assert labels.min() == 0
+    assert labels.max() == 1
+    # Each example depends on itself alone.
+    half = census.regression({name: values[:150] for name, values in arrays.items()}, dataset)
+    assert np.array_equal(half[0], features[:150])
+
+
+def test_the_published_file_has_the_published_profile():
+    dataset = catalogue.load("census_1980")
+    try:
+        paths = fetch.fetch(dataset)
+    except fetch.FetchError as error:
+        pytest.skip(str(error))
+    arrays = census_1980.parse({path.name: path for path in paths}, dataset)
+    income = arrays["income"]
+    assert len(income) == 334_535
+    assert (income == 0).sum() == 13_655
+    assert len(np.unique(income)) == 7_832
+    assert income.mean() == pytest.approx(37_401, abs=1)
+    assert income.std(ddof=1) == pytest.approx(24_529, abs=1)
+    # 1,051 in the whole file, of which these have an income.
+    assert (arrays["mother_education"] < 0).sum() == 865
+
+
+# Linear regression
+
+
+def toy(n=60, d=3, seed=2):
+    rng = np.random.default_rng(seed)
+    features = rng.uniform(-1, 1, (n, d)) / d**0.5
+    return features, features @ rng.normal(size=d) + 0.1 * rng.normal(size=n)
+
+
+def test_posterior_is_ridge_regression():
+    features, labels = toy()
+    mean, precision = posterior(Moments.of(features, labels), 3.0, 0.25)
+    # Ridge as least squares on an augmented design.
+    augmented = np.vstack([features / 0.5, 3.0**0.5 * np.eye(3)])
+    expected = np.linalg.lstsq(augmented, np.concatenate([labels / 0.5, np.zeros(3)]), rcond=None)[0]
+    assert np.allclose(mean, expected, rtol=1e-10)
+    assert np.allclose(precision, augmented.T @ augmented, rtol=1e-12)
+    with pytest.raises(ValueError, match="prior_precision is 0"):
+        posterior(Moments.of(features, labels), 0, 0.25)
+
+
+def test_moments_give_the_error_on_the_rest():
+    features, labels = toy()
+    test = Moments.of(features, labels).without(Moments.of(features[:20], labels[:20]))
+    weights = np.random.default_rng(3).normal(size=(4, 3))
+    residuals = labels[20:] - weights @ features[20:].T
+    assert np.allclose(test.mean_squared_error(weights), (residuals**2).mean(axis=1), rtol=1e-10)
+
+
+def test_cost_covers_random_neighbours_and_is_nearly_reached():
+    radius, noise = 2.0, 0.5
+    cost = linear_sampling.cost(radius, 1.0, 1.0, noise)
+    assert cost == Cost("pure", (1 + 2) ** 2 / 0.5)
+    # Largest change of a record's log-likelihood over the ball: L, attained by a perfectly and a worst fitted record.
+    rng = np.random.default_rng(4)
+    weights = rng.normal(size=(4000, 2))
+    weights *= (radius * rng.uniform(size=4000) ** 0.5 / np.linalg.norm(weights, axis=1))[:, None]
+    weights = np.concatenate([weights, [[radius, 0], [-radius, 0]]])
+    records = rng.uniform(-1, 1, (200, 3))
+    records = np.concatenate([records, [[1, 0, -1], [0, 0, 0]]])
+    records[:, :2] /= np.maximum(np.linalg.norm(records[:, :2], axis=1), 1)[:, None]
+    log_likelihood = -((records[:, 2] - weights @ records[:, :2].T) ** 2) / (2 * noise)
+    change = np.ptp(log_likelihood, axis=1).max()
+    assert 2 * change <= cost.epsilon
+    assert 2 * change == pytest.approx(cost.epsilon, rel=1e-9)
+
+
+def test_release_stays_in_the_ball():
+    features, labels = toy()
+    for radius in (0.2, 5.0):
+        drawn = linear_sampling.release(Moments.of(features, labels), 1.0, 0.01, radius, np.random.default_rng(5))
+        assert np.linalg.norm(drawn.weights) <= radius
+        assert 0 < drawn.acceptance <= 1
+    with pytest.raises(ValueError, match="radius is 0"):
+        linear_sampling.cost(0, 1, 1, 1)

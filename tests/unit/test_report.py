@@ -1,0 +1,345 @@
+"""Scorecard, quoted numbers, templates and descriptions: what the report is made of."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from privpost.evaluation.claims import VERDICTS, Claim
+from privpost.pipeline import grid, ledgers
+from privpost.pipeline.grid import Study
+from privpost.pipeline.schema import Real, Schema
+from privpost.report import describe, numbers, page, scorecard, templates
+from privpost.report.scorecard import Scored
+
+ROOT = Path(__file__).resolve().parents[2]
+STUDIES = sorted(
+    str(path.relative_to(ROOT / "conf/study").with_suffix("")) for path in ROOT.glob("conf/study/*/*.yaml")
+)
+
+
+@pytest.fixture(autouse=True)
+def _in_checkout(monkeypatch):
+    monkeypatch.chdir(ROOT)
+
+
+def claim(id="G1", verdict="holds", **fields):
+    fields.setdefault("reason", "" if verdict == "holds" else "because")
+    return Claim(id, "section 1", "It is so.", "a test", verdict, **fields)
+
+
+# Scorecard
+
+
+def test_one_row_per_claim_in_the_order_of_papers_and_numbers():
+    card = scorecard.table(
+        [
+            Scored("bernstein2018/calibration", [claim("B1")]),
+            Scored("foulds2016/efficiency", [claim("F10"), claim("F4")]),
+            Scored("zhang2016/bounds", [claim("Z6", "holds in part", stand_in=True)]),
+        ]
+    )
+    assert list(card.id) == ["F4", "F10", "Z6", "B1"]
+    assert list(card.columns) == list(scorecard.COLUMNS)
+    assert card.set_index("id").loc["Z6", ["verdict", "stand_in", "paper"]].tolist() == [
+        "holds in part", "yes", "zhang2016",
+    ]  # fmt: skip
+
+
+def test_a_claim_of_two_studies_is_an_error_that_names_both():
+    twice = [Scored("a2016/one", [claim("G1")]), Scored("a2016/two", [claim("G1")])]
+    with pytest.raises(ValueError, match="G1 is scored by a2016/one and by a2016/two"):
+        scorecard.table(twice)
+    with pytest.raises(ValueError, match="G1 is scored by a2016/one and by a2016/one"):
+        scorecard.table([Scored("a2016/one", [claim("G1"), claim("G1")])])
+
+
+def test_a_study_without_tables_has_a_row_that_says_so(tmp_path):
+    study = grid.load_study("geumlek2017/tradeoff", overrides=[f"root={tmp_path}"])
+    card = scorecard.table(scorecard.score([study]))
+    assert card.verdict.tolist() == ["not scored"]
+    assert "limits.csv" in card.reason[0] or "tradeoff.csv" in card.reason[0]
+    assert scorecard.counts(card) == dict.fromkeys(VERDICTS, 0)
+
+
+def test_verdicts_come_from_the_tables(tmp_path):
+    """The same study scored from its shipped table and from one with its methods exchanged."""
+    source = ROOT / "results/geumlek2017/rdp_curves.csv"
+    study = grid.load_study("geumlek2017/rdp_curves", overrides=[f"root={tmp_path}"])
+    path = study.table_path("rdp_curves")
+    path.parent.mkdir(parents=True)
+    table = pd.read_csv(source)
+    verdicts = []
+    for order in (table.order, 21 - table.order):
+        table.assign(order=order).to_csv(path, index=False)
+        verdicts.append(dict(scorecard.table(scorecard.score([study]))[["id", "verdict"]].to_numpy()))
+    assert verdicts[0]["G1"] == "holds"
+    assert verdicts[1]["G1"] != "holds"
+
+
+def test_the_file_gives_back_the_table(tmp_path):
+    scored = [Scored("a2016/one", [claim("G1", evidence={"NA": 1.0, "text": "NA"}, reason="")])]
+    scorecard.write(scored, tmp_path / "scorecard.csv")
+    pd.testing.assert_frame_equal(
+        scorecard.read(tmp_path / "scorecard.csv").astype(object), scorecard.table(scored), check_dtype=False
+    )
+    with pytest.raises(FileNotFoundError, match="snakemake scorecard"):
+        scorecard.read(tmp_path / "none.csv")
+
+
+def test_evidence_is_json_with_six_digits():
+    import numpy as np
+
+    evidence = {"a": np.float64(1 / 3), "b": np.int64(7), "c": float("inf"), "d": np.array([1.0, 2.0]), "e": np.True_}
+    card = scorecard.table([Scored("a2016/one", [claim(evidence=evidence | {"f": float("nan")})])])
+    assert json.loads(card.evidence[0]) == {
+        "a": 0.333333, "b": 7, "c": "inf", "d": [1.0, 2.0], "e": True, "f": "not a number",
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="set"):
+        scorecard.table([Scored("a2016/one", [claim(evidence={"a": {1, 2}})])])
+
+
+def test_changes_name_what_moved():
+    before = scorecard.table(
+        [Scored("a2016/one", [claim("G1"), claim("G2"), claim("G3")]), Scored("b2016/x", [claim("X1")])]
+    )
+    after = scorecard.table([Scored("a2016/one", [claim("G1"), claim("G2", "does not hold"), claim("G4")])])
+    assert scorecard.changes(before, after) == [
+        "G2: was holds, now does not hold",
+        "G3: was holds, is not scored any more",
+        "G4: new, holds",
+    ]
+    assert scorecard.changes(after, after) == []
+
+
+# Numbers and templates
+
+
+def test_numbers_collect_verdicts_evidence_and_offers(tmp_path, monkeypatch):
+    study = grid.load_study("geumlek2017/rdp_curves")
+    monkeypatch.setattr(study.module(), "numbers", lambda tables: {"rows": len(tables["rdp_curves"])}, raising=False)
+    card = scorecard.table([Scored(study.name, [claim("G1", evidence={"least": {"paper": 0.25}})])])
+    found = numbers.of_results({study.name: study}, {study.name: grid.expand(study)}, card)
+    assert found["claims"] == found["claims/holds"] == found["claims/geumlek2017/holds"] == 1
+    assert found["G1/verdict"] == "holds"
+    assert found["G1/least/paper"] == 0.25
+    assert found["geumlek2017/rdp_curves/rows"] == len(pd.read_csv(study.table_path("rdp_curves")))
+    assert found["cells"] == len(grid.expand(study))
+
+
+def test_times_are_read_from_the_records(tmp_path):
+    study = grid.load_study("geumlek2017/tradeoff", overrides=[f"root={tmp_path}"])
+    assert numbers.measured([study]).empty
+    study.timing_path().parent.mkdir(parents=True)
+    study.timing_path().write_text("cell,wall_seconds,peak_mib\na,1.5,100.0\nb,2.5,300.0\n")
+    times = numbers.measured([study])
+    assert times.iloc[0].tolist() == ["geumlek2017/tradeoff", 2, 4.0, 2.5, 300.0]
+    numbers.record_run(tmp_path / "timing", "reproduce", seconds=90, cores=2)
+    found = numbers.of_timing(times, tmp_path / "timing")
+    assert found["time/cells"] == 4.0
+    assert found["memory/peak"] == 300.0
+    assert found["reproduce/seconds"] == 90
+
+
+def test_one_name_in_both_files_is_an_error(tmp_path):
+    for file in numbers.FILES:
+        numbers.write(tmp_path / file, {"time": 1})
+    with pytest.raises(ValueError, match="time"):
+        numbers.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "text"),
+    [
+        (0.123456, None, "0.1235"),
+        (12, None, "12"),
+        (0.123456, ".2f", "0.12"),
+        (75.0, "duration", "75 s"),
+        (150.0, "duration", "2 min"),
+        (7200.0, "duration", "2.0 h"),
+        (200.0, "memory", "200 MiB"),
+        (2048.0, "memory", "2.0 GiB"),
+        (0.5, "percent", "50 %"),
+    ],
+)
+def test_formats(value, form, text):
+    assert templates.formatted(value, form) == text
+
+
+def test_a_placeholder_is_filled_once_and_must_be_known():
+    text = "{{ a }} and {{a|.1f}}, {{ G4/KL, (paper) | .2f }}"
+    values = {"a": 2.0, "G4/KL, (paper)": 0.25}
+    assert templates.render(text, values) == "2 and 2.0, 0.25"
+    # What is filled in is not looked at again.
+    assert templates.render("{{ a }}", {"a": "{{ b }}"}) == "{{ b }}"
+    with pytest.raises(ValueError, match=r"no number 'cels'\. Did you mean 'cells'"):
+        templates.render("{{ cels }}", {"cells": 1})
+    with pytest.raises(ValueError, match="G1/verdict"):
+        templates.render("{{ G1/verdict | .2f }}", {"G1/verdict": "holds"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["took 12 s", "in 3.5 minutes", "falls by 20 %", "20% of", "a ratio of 0.31", "13 claims", "4 MB", "2,784 rows"],
+)
+def test_bare_numbers_are_found(text):
+    assert templates.bare_numbers(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`sleep 3 s`",
+        "{{ time/cells | duration }}",
+        "Mironov 2012",
+        "[x](fig3.5.png)",
+        "```\n3.5 s\n```",
+        "Beta(6, 12)",
+        "two claims",
+    ],
+)
+def test_other_numbers_are_left_alone(text):
+    assert templates.bare_numbers(text) == []
+
+
+def test_allowed_phrases_are_left_out():
+    assert templates.bare_numbers("Python 3.11 and 0.5", ("Python 3.11",)) == ["0.5"]
+
+
+# What is known about a study
+
+
+def test_settings_carry_their_sources(tmp_path):
+    path = tmp_path / "x.yaml"
+    path.write_text(
+        textwrap.dedent(
+            """\
+            # @package _global_
+            # privpost -m study=a/x
+            title: T
+            alpha: 6 # paper: eta0
+            beta: 12
+            # ours: a long
+            # comment above
+            bounds:
+              - 1
+              - 2
+            gamma: 3
+            epsilon: 1
+            sweep:
+              # reconstructed: from the axis
+              - epsilon: [1, 2] # paper
+                method: [a]
+              - epsilon: [3]
+            within:
+              order: {start: 1, stop: 2, num: 3} # author code: their script
+            rev: 1
+            """
+        )
+    )
+
+    class Stub(Study):
+        file = property(lambda self: str(path))
+
+    config = {"within": {"order": []}, "sweep": [{"epsilon": [1, 2], "method": ["a"]}, {"epsilon": [3]}]}
+    found = describe.settings(Stub("a/x", config, Schema(alpha=Real())))
+    assert [tuple(setting) for setting in found] == [
+        ("setting", "alpha", "6", "paper", "eta0"),
+        ("setting", "beta", "12", "", ""),
+        ("setting", "bounds", "- 1 - 2", "ours", "a long comment above"),
+        ("setting", "gamma", "3", "", ""),
+        ("sweep 1", "epsilon", "[1, 2]", "paper", ""),
+        ("sweep 1", "method", "[a]", "reconstructed", "from the axis"),
+        ("sweep 2", "epsilon", "[3]", "", ""),
+        ("within", "order", "{start: 1, stop: 2, num: 3}", "author code", "their script"),
+    ]
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_figure_says_what_it_shows(name):
+    study = grid.load_study(name)
+    for stem in study.figures:
+        caption = describe.figure_caption(study, stem)
+        # Alternative text: a sentence on what it is, and one on how to read it.
+        assert len(caption.title) > 20
+        assert len(caption.text) > 20
+
+
+def test_validity_notes_read_tables_and_imports():
+    chains = grid.load_study("geumlek2017/logistic")
+    table = pd.DataFrame(
+        {
+            "variant": ["paper", "corrected"],
+            "uses_private_metadata": [True, False],
+            "rhat_max": ["1.02", "not assessed"],
+        }
+    )
+    notes = " ".join(describe.validity_notes(chains, {"t": table}, []))
+    assert "Markov chains" in notes
+    assert "Largest R-hat in the tables: 1.020" in notes
+    assert "variant paper" in notes
+    assert "variant corrected" not in notes
+    exact = describe.validity_notes(grid.load_study("geumlek2017/tradeoff"), {"t": pd.DataFrame({"x": [1]})}, [])
+    assert any("exact" in note for note in exact)
+    data = [{"title": "Made up", "kind": "stands in for the paper's data"}]
+    assert "Made up stands in" in describe.validity_notes(grid.load_study("geumlek2017/tradeoff"), {}, data)[0]
+
+
+# Ledger
+
+
+def ledger_row(account, epsilon, budget, releases=1, order=None):
+    notion = "pure" if order is None else "rdp"
+    cost = {"notion": notion, "order": order, "delta": None}
+    return {
+        "account": account, **cost, "epsilon": epsilon, "releases": releases,
+        "spent": {**cost, "epsilon": releases * epsilon}, "budget": {**cost, "epsilon": budget},
+    }  # fmt: skip
+
+
+def test_the_ledger_is_gathered_by_kind_and_notion(tmp_path):
+    study = grid.load_study("geumlek2017/tradeoff", overrides=[f"root={tmp_path}"])
+    cells = [
+        [ledger_row("ops/a", 0.5, 1.0), ledger_row("ops/b", 0.1, 2.0, releases=10)],
+        [ledger_row("ops/a", 0.25, 1.0), ledger_row("gaussian", "inf", "inf", order=2.0)],
+    ]
+    results = [SimpleNamespace(record={"ledger": rows, "digest": str(i)}) for i, rows in enumerate(cells)]
+    assert ledgers.read(study) is None
+    ledgers.path_of(study).parent.mkdir(parents=True)
+    ledgers.path_of(study).write_text(ledgers.describe(study, results))
+    gaussian, ops = ledgers.read(study)
+    assert ops["accounts"] == 3
+    assert ops["epsilon"] == [0.1, 0.5]
+    assert ops["releases"] == [1, 10]
+    assert ops["budget_epsilon"] == [1.0, 2.0]
+    assert ops["largest_share_spent"] == 0.5
+    assert gaussian["epsilon"] == ["inf", "inf"]
+    assert (gaussian["notion"], gaussian["order"]) == ("rdp", 2.0)
+
+
+# Page
+
+
+def test_an_image_is_inline_and_has_alternative_text(tmp_path):
+    caption = describe.Caption("A <title>.", "Bars are one standard error.")
+    assert "not in this checkout" in page.image(tmp_path / "fig", caption)
+    (tmp_path / "fig.png").write_bytes(b"png")
+    assert "data:image/png;base64," in page.image(tmp_path / "fig", caption)
+    (tmp_path / "fig.svg").write_text("<svg/>")
+    text = page.image(tmp_path / "fig", caption)
+    assert "data:image/svg+xml;base64," in text
+    assert 'alt="A &lt;title&gt;. Bars are one standard error."' in text
+    (tmp_path / "fig.svg").write_text(" " * (page.SVG_LIMIT + 1))
+    assert "data:image/png;base64," in page.image(tmp_path / "fig", caption)
+
+
+def test_a_claim_function_that_fails_is_named(monkeypatch):
+    study = grid.load_study("geumlek2017/rdp_curves")
+    monkeypatch.setattr(study.module(), "claims", lambda tables: tables["none"])
+    with pytest.raises(ValueError, match=r"geumlek2017/rdp_curves: its claims cannot be scored.*KeyError: 'none'"):
+        scorecard.score([study])

@@ -1,0 +1,387 @@
+"""The studies of Zhang et al. (2016): known numbers, the restored bounds, claims that turn, a golden smoke table."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privpost.models import graphs
+from privpost.models.bayesian_network import BayesianNetwork
+from privpost.pipeline import grid, store, tables
+from privpost.pipeline.streams import Streams
+from privpost.privacy.accounting import BudgetExceeded, Cost, Ledger
+from privpost.privacy.renyi import beta_divergence
+from privpost.studies.zhang2016 import bounds, linear_regression, marginal_error, naive_bayes
+
+GOLDEN = Path(__file__).parent / "golden" / "zhang2016_naive_bayes.csv"
+
+
+def shipped(name):
+    return tables.read_tables(grid.load_study(f"zhang2016/{name}"))
+
+
+def smoke(name):
+    """The study's smoke cells, computed here, as results."""
+    study = grid.load_study(f"zhang2016/{name}", "smoke")
+    results = []
+    for cell in grid.expand(study):
+        ledger = Ledger()
+        arrays = study.module().simulate(cell.config, Streams.of(cell), ledger)
+        results.append(store.Result(cell.config, arrays, {"ledger": ledger.record()}))
+    return results
+
+
+@pytest.fixture(scope="module")
+def bayes():
+    return shipped("naive_bayes")
+
+
+@pytest.fixture(scope="module")
+def bound_tables():
+    return shipped("bounds")
+
+
+@pytest.fixture(scope="module")
+def regression():
+    return shipped("linear_regression")
+
+
+def claim(module, own, id):
+    return next(found for found in module.claims(own) if found.id == id)
+
+
+def changed(own, name, **columns):
+    return {**own, name: own[name].assign(**columns)}
+
+
+# Naive Bayes
+
+
+@pytest.mark.parametrize(
+    "method, variant, expected",
+    [
+        ("laplace", "paper", (0.71, 0.94)),
+        ("fourier", "paper", (0.65, 0.94)),
+        ("sampler_record", "paper", (0.59, 0.90)),
+        ("sampler_attribute", "paper", (0.93, 0.96)),
+    ],
+)
+def test_accuracies_are_near_an_independent_draft(bayes, method, variant, expected):
+    table = bayes["naive_bayes"]
+    rows = table[(table.method == method) & (table.variant == variant) & (table.runs == "all")]
+    rows = rows.set_index("epsilon").accuracy_mean
+    # 0.04: 5 standard errors of the draft's 400 repeats at ε = 1 (0.0065 of 2000), and its digits.
+    assert rows[[1.0, 10.0]].tolist() == pytest.approx(expected, abs=0.04)
+
+
+def test_non_private_accuracy_and_shape_of_the_tables(bayes):
+    table = bayes["naive_bayes"]
+    truth = table[table.method == "non_private"]
+    assert len(truth) == 1
+    assert truth.epsilon.isna().all()
+    assert 0.95 < truth.accuracy_mean.item() < 0.98
+    columns = [
+        "method",
+        "variant",
+        "runs",
+        "epsilon",
+        "accuracy_mean",
+        "accuracy_sem",
+        "stealth_rate",
+        "t",
+        "n_repeats",
+    ]
+    assert set(columns) <= set(table)
+    assert {"t", "epsilon", "stealth_rate", "bound"} <= set(bayes["stealth"])
+    assert set(table.method) == {"non_private", "laplace", "fourier", *naive_bayes.SAMPLERS, "map"}
+
+
+def test_stealth_holds_in_the_share_of_runs_that_was_asked_for(bayes):
+    table = bayes["naive_bayes"]
+    rows = table[(table.method == "fourier") & (table.runs == "all")]
+    chosen = rows[rows.variant != "bound"]
+    # 0.05: 5 standard errors of two shares of 2000 runs, the pilot's and the experiment's.
+    assert chosen.stealth_rate.to_numpy() == pytest.approx(0.9, abs=0.05)
+    assert rows[rows.variant == "bound"].stealth_rate.min() > 0.99
+    paper = chosen[chosen.variant == "paper"]
+    assert paper.t.between(0.09, 0.13).all()
+    stealthy = table[(table.variant == "paper") & (table.runs == "stealthy")].set_index("epsilon").n_repeats
+    assert (stealthy == (paper.set_index("epsilon").stealth_rate * 2000).round()).all()
+    rates = bayes["stealth"].pivot_table(index="t", columns="epsilon", values="stealth_rate")
+    assert (rates.diff().dropna() >= 0).all().all()
+
+
+def test_accuracy_is_that_of_the_joint_probabilities():
+    model = BayesianNetwork(graphs.naive_bayes(3))
+    rng = np.random.default_rng(1)
+    theta = rng.uniform(0.05, 0.95, (4, *model.theta_shape))
+    records = rng.integers(0, 2, (4, 25, 4))
+    found = naive_bayes.accuracy(theta, records[..., 1:].astype(float), records[..., 0] == 1)
+    for trial in range(4):
+        right = 0
+        for record in records[trial]:
+            both = [np.array([[label, *record[1:]]]) for label in (0, 1)]
+            joint = [float(model.log_likelihood(theta[trial], model.sufficient_statistics(x))) for x in both]
+            right += int(joint[1] > joint[0]) == record[0]
+        assert found[trial] == right / 25
+
+
+def test_golden_naive_bayes_at_smoke_scale():
+    (result,) = smoke("naive_bayes")
+    made = naive_bayes.tabulate([result])["naive_bayes"]
+    columns = ["method", "variant", "runs", "epsilon"]
+    golden = pd.read_csv(GOLDEN)
+    pd.testing.assert_frame_equal(made[columns].astype({"epsilon": float}), golden[columns])
+    # 5 combined standard errors: floating point differs between kinds of CPU.
+    error = 5 * np.hypot(made.accuracy_sem.astype(float).fillna(1), golden.accuracy_sem.fillna(1))
+    assert (abs(made.accuracy_mean - golden.accuracy_mean) < error).all()
+    accounts = {row["account"]: row for row in result.record["ledger"]}
+    # 3 budgets of 9 lines, the true posterior having none; the attribute-level reading is charged for a record.
+    assert len(accounts) == 3 * 8
+    assert accounts["laplace/paper/epsilon=10"]["spent"]["epsilon"] == 10
+    assert accounts["sampler_attribute/paper/epsilon=10"]["spent"]["epsilon"] == 170
+
+
+def test_z1_turns(bayes):
+    assert claim(naive_bayes, bayes, "Z1").verdict == "holds"
+    pairs = bayes["naive_bayes_pairs"]
+    level = pairs.difference_mean.where(pairs.other != "non_private", 0.0)
+    assert (
+        claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_mean=level), "Z1").verdict == "does not hold"
+    )
+
+
+def test_z2_turns(bayes):
+    found = claim(naive_bayes, bayes, "Z2")
+    assert found.verdict == "holds in part"
+    assert "larger increment" in found.reason
+    pairs = bayes["naive_bayes_pairs"]
+    own = (pairs.method == "fourier") & (pairs.other == "fourier")
+    agrees = pairs.difference_mean.where(~own, -0.01)
+    clear = pairs.difference_mean.where(pairs.other != "laplace", -0.04)
+    both = agrees.where(pairs.other != "laplace", clear)
+    assert claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_mean=both), "Z2").verdict == "holds"
+    gain = pairs.difference_mean.where(pairs.method != "fourier", 0.2)
+    reason = claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_mean=gain), "Z2").reason
+    assert "below Laplace at some epsilon" in reason
+    assert "nowhere above Laplace" in reason
+    loss = pairs.difference_mean.where(pairs.other != "laplace", -0.2)
+    reason = claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_mean=loss), "Z2").reason
+    assert "by less than 0.05 everywhere" in reason
+
+
+def test_z3_turns_in_each_reading(bayes):
+    found = claim(naive_bayes, bayes, "Z3")
+    assert found.verdict == "holds in part"
+    # The record level is never ahead, the attribute level never behind.
+    assert found.reason.count("ahead of") == found.reason.count("behind") == 2
+    assert "behind laplace at some epsilon up to 1 (attribute level)" in found.reason
+    assert "ahead of laplace at epsilon 10 (record level)" in found.reason
+    pairs = bayes["naive_bayes_pairs"]
+    crossing = np.where(pairs.epsilon <= 1, -0.2, 0.2)
+    assert claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_mean=crossing), "Z3").verdict == "holds"
+    never = claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_mean=-crossing), "Z3")
+    assert never.verdict == "does not hold"
+
+
+# Linear regression
+
+
+def test_regression_table(regression):
+    table = regression["linear_regression"]
+    columns = [
+        "dataset",
+        "variant",
+        "method",
+        "prior_precision",
+        "epsilon",
+        "mse_mean",
+        "mse_sem",
+        "n_repeats",
+        "acceptance",
+    ]
+    assert set(columns) <= set(table)
+    assert table[table.method == "non_private"].epsilon.isna().all()
+    private = table[table.method == "sampler_record"].set_index("prior_precision")
+    assert private.epsilon[[1, 100]].tolist() == pytest.approx([6050, 200])
+    assert private.epsilon.is_monotonic_decreasing
+    # Plain rejection fails where the ball excludes the posterior mean; the draws are exact all the same.
+    assert private.acceptance[[1, 100]].tolist() == [1, 0]
+    assert private.proposal_acceptance.min() > 0.1
+
+
+def test_z5_turns(regression):
+    found = claim(linear_regression, regression, "Z5")
+    assert found.stand_in
+    assert "weakest (non_private" in found.reason or found.verdict == "holds"
+    rising = changed(regression, "linear_regression", rise_mean=1.0)
+    assert claim(linear_regression, rising, "Z5").verdict == "holds"
+    falling = changed(regression, "linear_regression", rise_mean=-1.0)
+    assert claim(linear_regression, falling, "Z5").reason.count("strongest prior") == 2
+    much = changed(regression, "linear_regression", excess_mean=0.01)
+    assert "by less than 1 %" in claim(linear_regression, much, "Z5").reason
+    better = changed(regression, "linear_regression", excess_mean=-1e-6)
+    assert "worse at every b" in claim(linear_regression, better, "Z5").reason
+    real = changed(regression, "linear_regression", stand_in=False)
+    assert not claim(linear_regression, real, "Z5").stand_in
+
+
+# Bounds
+
+
+def test_range_of_a_divergence_is_reached_at_the_corners():
+    for prior, n in ((1.0, 4), (0.2, 1)):
+        counts = [(a, b) for a in range(n + 1) for b in range(n + 1 - a)]
+        axis = np.linspace(0, n, 41)
+        inside = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+        every = [beta_divergence(np.add(prior, count), prior + inside, 1.0).max() for count in counts]
+        assert bounds.largest_divergence(prior, prior, n) == pytest.approx(max(every), rel=1e-12)
+
+
+def test_fast_divergences_agree_with_the_exact_ones():
+    rng = np.random.default_rng(2)
+    truth, released = rng.uniform(0.2, 200, (5, 2)), rng.uniform(0.2, 200, (50, 5, 2))
+    # 1e-9: the textbook form subtracts numbers of about 1000.
+    assert np.allclose(bounds.divergences(truth, released), beta_divergence(truth, released, 1.0), rtol=0, atol=1e-9)
+
+
+def test_bounds_that_hold_and_those_that_do_not(bound_tables):
+    table = bound_tables["bounds"]
+    assert {"statement", "graph", "n", "epsilon", "parameter", "empirical", "bound", "holds"} <= set(table)
+    share = table.groupby("statement").holds.mean()
+    for statement in ("proposition_1", "theorem_1", "theorem_3", "lemma_4"):
+        assert share[statement] == 1
+    for statement in ("corollary_3", "theorem_1_difference", "theorem_1_expectation", "lemma_4_printed"):
+        assert share[statement] < 1
+    dense = table[(table.statement == "corollary_3") & (table.graph == "collider_4") & (table.epsilon == 1)]
+    row = dense[(dense.parameter == "t=0.1") & (dense.n == 20)]
+    assert row.empirical.item() == pytest.approx(0.003, abs=0.003)
+    assert row.bound.item() == pytest.approx(0.0952, abs=1e-4)
+    difference = table[table.statement == "theorem_1_difference"].set_index(["parameter", "n"])
+    assert not difference.holds["alpha=beta=0.2", 1]
+    assert difference.holds[["alpha=beta=0.5", "alpha=beta=1", "alpha=beta=2"]].all()
+    # A bound that never binds would test nothing.
+    assert (table[table.statement == "lemma_4"].bound < 1).any()
+
+
+def test_quantiles_of_proposition_1_have_their_closed_form(bound_tables):
+    table = bound_tables["bounds"]
+    rows = table[(table.statement == "proposition_1") & (table.graph == "chain_5") & (table.epsilon == 1)]
+    for row in rows.itertuples():
+        delta = float(row.parameter.split("=")[1])
+        # The largest of 2m = 18 absolute Laplace variates of scale 2|I|/ε = 10.
+        exact = -10 * np.log1p(-((1 - delta) ** (1 / 18)))
+        # 5 standard errors of a quantile of 10,000, density about δ/10 there.
+        assert row.empirical == pytest.approx(exact, abs=5 * 10 * np.sqrt((1 - delta) / delta / 1e4))
+
+
+def test_noise_scales_of_naive_bayes(bound_tables):
+    table = bound_tables["noise_scale"]
+    assert {"graph", "in_degree", "laplace", "fourier_coefficient", "fourier_cell"} <= set(table)
+    row = table[(table.graph == "naive_bayes_16") & (table.in_degree == 1)].iloc[0]
+    assert (row.laplace, row.fourier_cell, row.closure) == (34, 34, 34)
+    assert row.fourier_coefficient == pytest.approx(68 / 2**8.5)
+    # The ratio of standard deviations |N_I| / (|I| 2^(k/2)).
+    ratio = table.closure / (table.nodes * 2 ** ((table.in_degree + 1) / 2))
+    assert np.allclose(table.fourier_cell / table.laplace, ratio, rtol=1e-12)
+
+
+def test_z4_turns(bound_tables):
+    assert claim(bounds, bound_tables, "Z4").verdict == "holds"
+    table = bound_tables["consistency"]
+    assert {"method", "graph", "epsilon", "largest_disagreement"} <= set(table)
+    swapped = table.method.map({"laplace": "fourier", "fourier": "laplace"})
+    assert claim(bounds, changed(bound_tables, "consistency", method=swapped), "Z4").verdict == "does not hold"
+
+
+@pytest.mark.parametrize(
+    "statement, name",
+    [
+        ("proposition_1", "proposition 1"),
+        ("theorem_1", "theorem 1, deviation"),
+        ("theorem_3", "theorem 3"),
+        ("corollary_3", "corollary 3, t >= 1"),
+        ("lemma_4", "lemma 4 with the exponent"),
+        ("theorem_1_difference", "theorem 1, c_ij with a product, priors of 1/2 and more"),
+    ],
+)
+def test_z6_turns_for_every_bound(bound_tables, statement, name):
+    found = claim(bounds, bound_tables, "Z6")
+    assert found.verdict == "holds in part"
+    assert name not in found.reason
+    table = bound_tables["bounds"]
+    broken = table.holds & (table.statement != statement)
+    assert name in claim(bounds, changed(bound_tables, "bounds", holds=broken), "Z6").reason
+    assert claim(bounds, changed(bound_tables, "bounds", holds=True), "Z6").verdict == "holds"
+
+
+def test_z7_turns(bound_tables):
+    found = claim(bounds, bound_tables, "Z7")
+    assert found.verdict == "holds in part"
+    assert "rebuilt count" in found.reason
+    smaller = changed(bound_tables, "noise_scale", fourier_cell=0.1)
+    assert claim(bounds, smaller, "Z7").verdict == "holds"
+    larger = changed(bound_tables, "noise_scale", fourier_coefficient=1e3)
+    assert claim(bounds, larger, "Z7").verdict == "does not hold"
+
+
+def test_a_row_contradicts_its_bound_only_beyond_simulation_error():
+    values = np.concatenate([np.zeros(8950), np.ones(1050)])
+    assert bounds._upper("s", values, 0.5, 0.1, {})["holds"]
+    values = np.concatenate([np.zeros(8850), np.ones(1150)])
+    assert not bounds._upper("s", values, 0.5, 0.1, {})["holds"]
+
+
+# Marginals
+
+
+def test_marginal_errors(bayes):
+    table = shipped("marginal_error")["marginal_error"]
+    assert {"graph", "method", "n", "epsilon", "error_mean", "error_sem"} <= set(table)
+    assert set(table.graph) == {"chain", "naive_bayes", "collider", "three_parents", "asia"}
+    truth = table[table.method == "non_private"].set_index(["graph", "n"]).error_mean
+    last = table[table.epsilon == table.epsilon.max()].set_index(["graph", "n", "method"])
+    first = table[table.epsilon == table.epsilon.min()].set_index(["graph", "n", "method"])
+    for graph, n in truth.index:
+        for method in ("laplace", "fourier"):
+            assert last.error_mean[graph, n, method] < 1.1 * truth[graph, n]
+            assert first.error_mean[graph, n, method] > 2 * truth[graph, n]
+        # At its widest interval one draw has about √2 times the error of the mean.
+        assert 1.2 < last.error_mean[graph, n, "sampler_record"] / truth[graph, n] < 1.7
+
+
+def test_marginal_error_of_the_truth_is_zero_and_of_a_flip_is_one():
+    model = BayesianNetwork({"a": [], "b": ["a"]})
+    theta = np.array([0.3, 0.2, 0.9])
+    truth = model.cell_probabilities(theta)
+    assert marginal_error.error(model, theta, truth) == 0
+    sure = model.cell_probabilities(np.array([1.0, 0.5, 1.0]))
+    assert marginal_error.error(model, np.array([0.0, 0.0, 0.5]), sure) == 1
+
+
+def test_marginal_error_takes_a_graph_of_ones_own(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("nodes:\n  rain: []\n  sprinkler: [rain]\n  wet: [rain, sprinkler]\n")
+    study = grid.load_study("zhang2016/marginal_error", "smoke")
+    cell = grid.make_cell(study, {"graph": [str(path)]})
+    before = cell.digest
+    arrays = marginal_error.simulate(cell.config, Streams.of(cell), Ledger())
+    rows = marginal_error.tabulate([store.Result(cell.config, arrays, {})])
+    assert set(rows.graph) == {"mine"}
+    # The graph itself is in the digest, not only its name.
+    path.write_text("nodes:\n  rain: []\n  sprinkler: []\n  wet: [rain, sprinkler]\n")
+    assert grid.make_cell(study, {"graph": [str(path)]}).digest != before
+    path.write_text("nodes:\n  rain: [wet]\n  wet: [rain]\n")
+    with pytest.raises(ValueError, match=r"graph: .*mine\.yaml: node '(rain|wet)' is in a cycle: "):
+        grid.make_cell(study, {"graph": [str(path)]})
+
+
+def test_an_overspending_experiment_is_refused():
+    (result,) = smoke("marginal_error")
+    ledger = Ledger()
+    row = next(row for row in result.record["ledger"] if row["account"].startswith("laplace/"))
+    ledger.open(row["account"], Cost("pure", row["budget"]["epsilon"]))
+    ledger.charge(row["account"], Cost("pure", row["epsilon"]), row["releases"])
+    with pytest.raises(BudgetExceeded):
+        ledger.charge(row["account"], Cost("pure", row["epsilon"]))

@@ -1,0 +1,135 @@
+"""A contract that every study fulfils, with its shipped tables and with those of a smoke rebuild of everything."""
+
+from __future__ import annotations
+
+import importlib
+import json
+
+import pytest
+
+from privpost.evaluation.claims import Claim
+from privpost.pipeline import grid, store, sweeps, tables
+
+
+def _names() -> list[str]:
+    from pathlib import Path
+
+    folder = Path(__file__).resolve().parents[2] / "conf" / "study"
+    return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.glob("*/*.yaml"))
+
+
+every_study = pytest.mark.parametrize("name", _names())
+
+
+@pytest.fixture(scope="session")
+def everything(pristine, tmp_path_factory):
+    """A clone in which every study has been rebuilt at smoke scale, and what the rebuild said."""
+    clone = pristine.copy(tmp_path_factory.mktemp("everything") / "clone")
+    process = clone.start("privpost", "reproduce", "--scale", "smoke")
+    output, _ = process.communicate(timeout=900)
+    return clone, output
+
+
+@pytest.fixture
+def built(everything, monkeypatch, name):
+    """The study at smoke scale, with the rebuilt clone as working directory; skipped without its data."""
+    clone, output = everything
+    monkeypatch.chdir(clone.folder)
+    study = grid.load_study(name, "smoke")
+    if not study.grid_path().is_file() and _lacks_data(study, output):
+        pytest.skip(f"{name}: its data cannot be had on this machine")
+    assert study.grid_path().is_file(), output
+    return study
+
+
+def _lacks_data(study, output: str) -> bool:
+    datasets = {cell.dataset for cell in grid.expand(study)} - {None}
+    return any(f"fetch {dataset}: " in output for dataset in datasets)
+
+
+def _check_columns(study) -> None:
+    for name, table in tables.read_tables(study).items():
+        assert len(table) > 0, f"{name} has no rows"
+        empty = [column for column in table if table[column].isna().all()]
+        assert not empty, f"{name}: the columns {empty} are empty"
+        assert not any(column.startswith("Unnamed") for column in table)
+
+
+def _check_claims(study) -> None:
+    claims = study.module().claims(tables.read_tables(study))
+    assert all(isinstance(claim, Claim) for claim in claims)
+    assert len({claim.id for claim in claims}) == len(claims)
+    for claim in claims:
+        assert claim.statement
+        assert claim.test
+        assert claim.place
+        json.dumps(claim.evidence)
+
+
+@every_study
+def test_a_study_has_a_complete_schema_and_a_module_for_each_figure(checkout, name):
+    for scale in ("paper", "smoke"):
+        study = grid.load_study(name, scale)
+        cells = grid.expand(study)
+        assert cells
+        for cell in cells:
+            assert set(study.schema.fields) == {*cell.settings, *cell.within}
+    assert study.paper == study.config["paper"]
+    module = study.module()
+    for function in ("simulate", "tabulate", "claims"):
+        assert callable(getattr(module, function, None)), function
+    for stem in study.figures:
+        assert callable(importlib.import_module(tables.figure_module(study.paper, stem)).draw)
+
+
+@every_study
+def test_a_study_is_small_at_smoke_scale(checkout, name):
+    """At smoke scale a study has a few cells at most, so that all of them can be rebuilt in every test run."""
+    assert len(grid.expand(grid.load_study(name, "smoke"))) <= 12
+
+
+@every_study
+def test_shipped_tables_are_whole_and_their_claims_can_be_scored(checkout, name):
+    study = grid.load_study(name)
+    if not study.grid_path().is_file():
+        pytest.skip(f"{name} ships no tables")
+    _check_columns(study)
+    _check_claims(study)
+
+
+@every_study
+def test_shipped_figures_are_there(checkout, name):
+    study = grid.load_study(name)
+    if not study.grid_path().is_file():
+        pytest.skip(f"{name} ships no figures")
+    for path in study.figure_paths():
+        assert path.stat().st_size > 1000, path
+        assert path.suffix != ".svg" or path.stat().st_size <= tables.SVG_LIMIT
+
+
+@every_study
+def test_a_smoke_rebuild_gives_whole_tables_whose_claims_can_be_scored(built):
+    _check_columns(built)
+    _check_claims(built)
+
+
+@every_study
+def test_a_smoke_rebuild_draws_every_figure(built):
+    for path in built.figure_paths():
+        assert path.stat().st_size > 1000, path
+
+
+@every_study
+def test_a_sweep_over_a_part_of_the_grid_ends_with_a_table_and_a_figure(built, tmp_path, monkeypatch):
+    monkeypatch.setattr(sweeps, "FOLDER", tmp_path)
+    cells = grid.expand(built)[:1]
+    paths = sweeps.write(built, cells, [store.read(cell.path) for cell in cells], [], whole=False)
+    assert {path.suffix for path in paths} == {".csv", ".pdf", ".png"}
+    assert all(path.stat().st_size > 0 for path in paths)
+
+
+def test_the_smoke_rebuild_touches_nothing_that_is_shipped(everything):
+    import subprocess
+
+    clone, _ = everything
+    assert subprocess.check_output(["git", "status", "--porcelain"], cwd=clone.folder) == b""
