@@ -50,8 +50,9 @@ def lock(checkout) -> dict[str, list[Entry]]:
 
 
 def requirements(project: dict) -> list[Requirement]:
+    # The other extras (peers of the benchmarks) are too heavy to lock.
     texts = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
-    texts += [text for extra in project["project"]["optional-dependencies"].values() for text in extra]
+    texts += project["project"]["optional-dependencies"]["test"]
     return [Requirement(text) for text in texts]
 
 
