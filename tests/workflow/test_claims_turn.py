@@ -83,22 +83,27 @@ def unturned(module, own) -> set[str]:
     left = {id for id, verdict in true.items() if verdict != "not testable"}
     for id in sorted(left & set(LIES)):
         left -= {id} if verdicts(module, LIES[id](own))[id] != true[id] else set()
+    read = [
+        (name, column)
+        for name, table in own.items()
+        if not not_read(module, {other: own[other] for other in own if other != name}, true)
+        for column in table
+    ]
+    # Exchanged labels turn most claims at once.
+    read.sort(key=lambda place: pd.api.types.is_numeric_dtype(own[place[0]][place[1]]))
     for base in (own, certain(own)):
-        for name, table in base.items():
-            if not_read(module, {other: own[other] for other in own if other != name}, true):
+        for name, column in read:
+            table = base[name]
+            if not left or not_read(module, {**own, name: own[name].drop(columns=column)}, true):
                 continue
-            # Exchanged labels turn most claims at once. A column that can be left out turns nothing.
-            for column in sorted(table.columns, key=lambda c: pd.api.types.is_numeric_dtype(table[c])):
-                if not left or not_read(module, {**own, name: own[name].drop(columns=column)}, true):
+            for new in falsified(table[column]):
+                try:
+                    found = verdicts(module, {**base, name: table.assign(**{column: new})})
+                except REFUSALS:
                     continue
-                for new in falsified(table[column]):
-                    try:
-                        found = verdicts(module, {**base, name: table.assign(**{column: new})})
-                    except REFUSALS:
-                        continue
-                    left -= {id for id in left if id in found and found[id] != true[id]}
-                    if not left:
-                        break
+                left -= {id for id in left if id in found and found[id] != true[id]}
+                if not left:
+                    break
     return left
 
 

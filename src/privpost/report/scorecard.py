@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from privpost.evaluation.claims import VERDICTS, Claim
-from privpost.pipeline import tables
+from privpost.pipeline import grid, tables
 from privpost.pipeline.grid import Study
 
 COLUMNS = (
@@ -43,7 +43,10 @@ def score(studies: Iterable[Study]) -> list[Scored]:
     ValueError naming the study whose claim function fails on its tables.
     """
     scored, found, lacking = [], {}, {}
-    for study in sorted(studies, key=lambda study: paper_order(study.name)):
+    studies = sorted(studies, key=lambda study: paper_order(study.name))
+    # A rebuild of some studies scores those alone.
+    others = set(grid.study_names()) - {study.name for study in studies}
+    for study in studies:
         try:
             own = tables.read_tables(study)
         except FileNotFoundError as error:
@@ -54,7 +57,7 @@ def score(studies: Iterable[Study]) -> list[Scored]:
         scored.append(Scored(study.name, _claims_of(study.name, study.module(), own)))
     for paper in sorted({*found, *lacking}, key=paper_order):
         name = f"privpost.studies.{paper}.claims"
-        if importlib.util.find_spec(name) is None:
+        if importlib.util.find_spec(name) is None or any(other.startswith(f"{paper}/") for other in others):
             continue
         if paper in lacking:
             scored.append(Scored(f"{paper}/claims", None, f"the tables of {', '.join(lacking[paper])} are missing"))
