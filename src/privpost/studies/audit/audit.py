@@ -21,7 +21,7 @@ SETTINGS = Schema(
     pilot=Integer(at_least=100),
     confidence=Real(above=0, below=1),
 )
-CONFIDENCE_NAME = "joint over the table"
+CHUNK = 10_000
 # A claim may be met to rounding: exact divergences have 9 digits or more.
 ROUNDING = 1e-7
 
@@ -52,11 +52,17 @@ def examine(mechanism: Mechanism, size: int, pilot: int, rng: np.random.Generato
         pair, exact = pairs[int(np.argmax(divergences))], float(np.max(divergences))
     else:
         pair, exact = _worst_by_pilot(mechanism, order, pilot, rng, level), math.nan
-    samples = [[mechanism.replicate(side, size, rng) for side in pair] for _ in range(2)]
+    samples = [[_releases(mechanism, side, size, rng) for side in pair] for _ in range(2)]
     exact *= audited.copies(mechanism, samples[0][0])
     chosen, counted = ([audited.features(mechanism, sample, pair) for sample in half] for half in samples)
     event = choose_event(*chosen, order, level)
     return Finding(exact, Counts(event.hits(counted[0]), event.hits(counted[1]), size), pair)
+
+
+def _releases(mechanism: Mechanism, statistics, size: int, rng) -> np.ndarray:
+    # In parts: a mechanism that weighs a grid for each release needs much memory.
+    parts = [min(CHUNK, size - start) for start in range(0, size, CHUNK)]
+    return np.concatenate([mechanism.replicate(statistics, part, rng) for part in parts])
 
 
 def _worst_by_pilot(mechanism, order, pilot, rng, level):
