@@ -1,0 +1,216 @@
+"""The privacy audit: its bounds, the bugs that it must catch, and its claims."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privpost.mechanisms import event_counts, redacted_laplace
+from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler
+from privpost.mechanisms.exponential import ExponentialMechanism
+from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
+from privpost.models import BetaBernoulli, DirichletCategorical, GammaExponential
+from privpost.models.event_counts import EventCounts
+from privpost.privacy.audit import Counts, choose_event, event_divergence, lower_bound, probability_limits
+from privpost.privacy.renyi import gaussian_divergence
+from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.studies.audit import audit, instances
+
+SIZE, LEVEL = 5000, 1e-6
+
+
+def judge(mechanism):
+    found = audit.examine(mechanism, SIZE, 200, np.random.default_rng(2))
+    bound = lower_bound(found.counts, instances.order_of(mechanism), LEVEL)
+    return audit.verdict(mechanism.cost().epsilon, bound, found.exact)
+
+
+def shared_noise(patch):
+    """One noise variate for all coordinates."""
+    independent = LaplaceMechanism.noise
+    patch.setattr(
+        LaplaceMechanism,
+        "noise",
+        lambda self, shape, rng: np.broadcast_to(independent(self, (*shape[:-1], 1), rng), shape),
+    )
+    return LaplaceMechanism(DirichletCategorical((5, 5, 5)), 4, 1.0)
+
+
+def sensitivity_too_small(patch):
+    """The sensitivity of counts taken as 1."""
+    patch.setattr(LaplaceMechanism, "sensitivity", property(lambda self: 1.0))
+    return LaplaceMechanism(DirichletCategorical((5, 5, 5)), 4, 1.0)
+
+
+def field_sensitivity_too_small(patch):
+    """An event's change of counts taken as 1 per field."""
+    patch.setattr(event_counts.count_tables, "SENSITIVITY", 1.0)
+    return EventCountsLaplace(EventCounts((0,), (2,), 1), 4, 1.0)
+
+
+def interval_length(patch):
+    """The truncation bound b − a."""
+    patch.setattr(redacted_laplace, "redacted_sensitivity", lambda low, high: high - low)
+    return RedactedLaplace(RedactedSum(GammaExponential(8, 2), 1.0, 1.5), 4, 1.0)
+
+
+def two_draws(patch):
+    """Two posterior samples for one ε."""
+    once = ExponentialMechanism.perturb
+    patch.setattr(
+        ExponentialMechanism,
+        "perturb",
+        lambda self, statistics, rng: np.stack([once(self, statistics, rng) for _ in range(2)], axis=-1),
+    )
+    return ExponentialMechanism(BetaBernoulli(), 100, 1.0, a0=0.2)
+
+
+def two_states_of_a_chain(patch):
+    """The last two states of one OPS chain for one ε."""
+
+    def last_two(model, group, iterations):
+        prior = gibbs.Prior(model.n_states, model.sizes)
+        run = gibbs.run([group], gibbs.Layout.of(model.regions), prior, iterations + 1)
+        states = [np.exp(state.log_probabilities) for state in run]
+        return np.stack(states[-2:], axis=1)
+
+    patch.setattr(event_counts, "final_sample", last_two)
+    return HiddenMarkovSampler(EventCounts((0,), (2,), 1), 30, 4.0, iterations=2)
+
+
+BUGS = [
+    shared_noise,
+    sensitivity_too_small,
+    field_sensitivity_too_small,
+    interval_length,
+    two_draws,
+    two_states_of_a_chain,
+]
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
+def test_seeded_bugs_are_caught(bug, monkeypatch):
+    with monkeypatch.context() as patch:
+        mechanism = bug(patch)
+        assert judge(mechanism) == "violated"
+    # The same instance as shipped is within its claim: a false alarm has probability 1e-6.
+    assert judge(mechanism) == "within claim"
+
+
+@pytest.mark.parametrize("bug", [shared_noise, sensitivity_too_small, field_sensitivity_too_small, interval_length])
+def test_noise_bugs_are_caught_without_knowing_the_law(bug, monkeypatch):
+    monkeypatch.setattr(instances, "exact_divergences", lambda mechanism, pairs: None)
+    assert judge(bug(monkeypatch)) == "violated"
+
+
+def test_last_digits_of_floating_point_noise_give_the_data_away(monkeypatch):
+    # Without rounding an event on the last digits of y − s "proves" more than ε, with confidence 1 − 1e-6: the noisy
+    # sums of different data are different floating-point numbers (Mironov 2012).
+    mechanism = LaplaceMechanism(BetaBernoulli(), 8, 1.0, coordinates="free")
+    assert judge(mechanism) == "within claim"
+    monkeypatch.setattr(instances, "DIGITS", 18)
+    assert judge(mechanism) == "violated"
+
+
+def test_limits_are_clopper_pearson():
+    from scipy.stats import binomtest
+
+    for hits, size in ((0, 50), (3, 50), (50, 50), (700, 1000)):
+        interval = binomtest(hits, size).proportion_ci(0.98, method="exact")
+        low, high = probability_limits(hits, size, 0.01)
+        assert (float(low), float(high)) == pytest.approx((interval.low, interval.high), rel=1e-9, abs=1e-12)
+    with pytest.raises(ValueError, match="hits must lie in"):
+        probability_limits(51, 50, 0.1)
+    with pytest.raises(ValueError, match="level is 1"):
+        probability_limits(5, 50, 1)
+
+
+def test_an_event_never_proves_more_than_the_divergence():
+    from scipy.stats import norm
+
+    # Half-lines under N(0, 1) against N(1, 1), at many thresholds and orders.
+    thresholds = np.linspace(-4, 4, 81)
+    p, q = norm.cdf(thresholds), norm.cdf(thresholds, 1)
+    for order in (1.1, 2, 15):
+        exact = float(gaussian_divergence(0, 1, 1, 1, order))
+        proved = event_divergence(p, q, order)
+        assert proved.max() <= exact
+        # The best event proves a good part of it at low orders.
+        assert order > 2 or proved.max() > 0.5 * exact
+    assert event_divergence(0.4, 0.1, None) == pytest.approx(np.log(4))
+    assert event_divergence(0.1, 0.4, 2.0) == 0
+    with pytest.raises(ValueError, match="order is 1"):
+        event_divergence(0.4, 0.1, 1)
+
+
+def test_bounds_cover_the_truth_at_their_level():
+    # Randomised response at ε = 1: 2000 bounds at level 0.05; binomial sd of the misses is 10, 5 of them are 50.
+    rng = np.random.default_rng(5)
+    p = np.e / (1 + np.e)
+    first, second = rng.binomial(1000, p, 2000), rng.binomial(1000, 1 - p, 2000)
+    misses = sum(lower_bound(Counts(a, b, 1000), None, 0.05) > 1 for a, b in zip(first, second, strict=True))
+    assert misses <= 0.05 * 2000 + 50
+
+
+def test_the_chosen_event_tells_the_samples_apart():
+    rng = np.random.default_rng(6)
+    first, second = rng.normal(size=(2, 4000, 3))
+    second[:, 1] += 2
+    event = choose_event(first, second, None, 0.01)
+    assert (event.column, event.sign) == (1, -1)
+    assert event.hits(first) > 3 * event.hits(second)
+    with pytest.raises(ValueError, match="they must be equal"):
+        choose_event(first, second[:-1], None, 0.01)
+
+
+def test_bounds_hold_jointly_by_bonferroni():
+    config = SimpleNamespace(confidence=0.95, epsilon=1.0)
+    arrays = {
+        "name": np.array(["A 0, n = 1", "B 0, n = 1"]),
+        "method": np.array(["a", "b"]),
+        "study": np.array(["none", "none"]),
+        "model": np.array(["M", "M"]),
+        "n": np.array([1, 1]),
+        "variant": np.array(["", ""]),
+        "notion": np.array(["pure", "rdp"]),
+        "order": np.array([np.nan, 2.0]),
+        "claimed": np.array([1.0, 1.0]),
+        "exact": np.array([np.nan, 0.7]),
+        "counts": np.array([[500, 200, 1000], [500, 200, 1000]]),
+        "mcmc": np.array([False, True]),
+        "settings": np.array(["", ""]),
+    }
+
+    table = audit.tabulate([SimpleNamespace(config=config, arrays=arrays)] * 2)
+    # Four rows share 5 %.
+    assert np.allclose(table.row_confidence, 1 - 0.05 / 4)
+    assert table.lower_bound[0] == lower_bound(Counts(500, 200, 1000), None, 0.05 / 4)
+    assert table.lower_bound[1] == lower_bound(Counts(500, 200, 1000), 2.0, 0.05 / 4)
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    return pd.read_csv("results/audit/audit.csv", keep_default_na=False, na_values=[""])
+
+
+def verdicts(table):
+    return {claim.id: claim.verdict for claim in audit.claims({"audit": table})}
+
+
+def test_falsified_tables_flip_the_verdicts(shipped):
+    assert [verdicts(shipped)[id] for id in ("A1", "A2", "A3")] == ["holds"] * 3
+    assert verdicts(shipped.assign(lower_bound=shipped.claimed_epsilon * 1.01))["A1"] != "holds"
+    assert verdicts(shipped.assign(exact=shipped.claimed_epsilon * 1.01))["A2"] == "does not hold"
+    assert verdicts(shipped.assign(lower_bound=shipped.exact.fillna(0) + 0.01))["A3"] == "does not hold"
+    assert verdicts(shipped.assign(tightness=0.9))["A4"] == "holds"
+    assert verdicts(shipped.assign(tightness=0.1))["A4"] == "does not hold"
+
+
+def test_every_mechanism_is_audited(shipped):
+    from privpost.mechanisms import discover
+
+    found = {kind.__name__ for kinds in discover().values() for kind in kinds}
+    assert set(shipped.mechanism) == found
+    assert (shipped[shipped.sampling == "mcmc"].n_samples >= 10_000).all()

@@ -1,0 +1,197 @@
+"""Conversions to (ε, δ), the calibrated mechanisms, and the claims of the fair axis."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privpost.evaluation.calibration import ks_statistic
+from privpost.mechanisms import truncated_beta
+from privpost.mechanisms.exponential import ExponentialMechanism
+from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.models.binary_regression import BinaryRegression
+from privpost.privacy.approximate import (
+    beta_curve,
+    converted_epsilon,
+    gaussian_from_approximate,
+    laplace_from_approximate,
+    largest_within,
+    pure_from_approximate,
+)
+from privpost.studies.fair_axis import beta_bernoulli, calibration, logistic
+
+MODEL, A0 = BetaBernoulli(6, 12), 0.05
+
+
+@pytest.mark.parametrize("epsilon, delta", [(0.1, 1e-6), (1.0, 1e-2), (3.0, 0.0)])
+def test_pure_mechanisms_by_randomised_response(epsilon, delta):
+    pure = pure_from_approximate(epsilon, delta)
+    p = 1 / (1 + np.exp(-pure))
+    assert p - np.exp(epsilon) * (1 - p) == pytest.approx(delta, rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize("epsilon, delta", [(0.1, 1e-2), (1.0, 1e-4)])
+def test_laplace_noise_by_integration(epsilon, delta):
+    ratio = laplace_from_approximate(epsilon, delta)
+    x = np.linspace(-40, 40, 2_000_001)
+    p, q = np.exp(-np.abs(x)) / 2, np.exp(-np.abs(x - ratio)) / 2
+    # 1e-6 relative: the step is 4e-5, and the integrand has two kinks.
+    integral = np.maximum(p - np.exp(epsilon) * q, 0).sum() * (x[1] - x[0])
+    assert integral == pytest.approx(delta, rel=1e-3, abs=1e-8)
+
+
+@pytest.mark.parametrize("epsilon, delta", [(0.1, 1e-2), (1.0, 1e-6)])
+def test_gaussian_noise_by_the_closed_curve(epsilon, delta):
+    from scipy.stats import norm
+
+    sigma = gaussian_from_approximate(epsilon, delta)
+    curve = norm.cdf(0.5 / sigma - epsilon * sigma) - np.exp(epsilon) * norm.cdf(-0.5 / sigma - epsilon * sigma)
+    # dp-accounting solves to 1e-12 in delta.
+    assert curve == pytest.approx(delta, rel=1e-4)
+
+
+@pytest.mark.parametrize("low, high", [(0.0, 1.0), (0.05, 0.95)])
+def test_beta_curve_is_the_integral(low, high):
+    step = (high - low) / 200_000
+    theta = low + step * (np.arange(200_000) + 0.5)
+    for p, q in (((7, 12), (6, 13)), ((6, 13), (7, 12)), ((3.2, 80), (2.7, 80.5)), ((50, 2), (51, 1))):
+        densities = [np.exp(truncated_beta.log_density(theta, side, low, high)) for side in (p, q)]
+        for epsilon in (0.0, 0.1, 0.7):
+            integral = step * np.maximum(densities[0] - np.exp(epsilon) * densities[1], 0).sum()
+            # 1e-6: the midpoint rule over one kink.
+            assert float(beta_curve(p, q, epsilon, low, high)) == pytest.approx(integral, rel=1e-3, abs=1e-6)
+
+
+@pytest.mark.parametrize("epsilon, delta", [(0.1, 1e-2), (1.0, 1e-4)])
+def test_calibrated_mechanisms_meet_the_target(epsilon, delta):
+    found = calibration.converted(MODEL, 10, epsilon, delta, A0)
+    assert {"laplace", "gaussian", "ops", "diffused", "concentrated"} <= set(found)
+    for method, mechanism in found.items():
+        if mechanism.notion == "rdp":
+            spent = converted_epsilon(mechanism.rdp, delta)
+            assert spent <= epsilon
+            # Only a coefficient of 1 can leave something over.
+            assert spent > 0.999 * epsilon or getattr(mechanism, "coefficient", 1.0) == 1
+        tight = calibration.exact(mechanism, epsilon, delta)
+        if method in ("ops", "diffused", "concentrated"):
+            ends = (A0, 1 - A0) if isinstance(tight, ExponentialMechanism) else (0.0, 1.0)
+            assert calibration.largest_delta(tight, epsilon, *ends) <= delta
+            before, after = (getattr(m, m.calibrated) for m in (mechanism, tight))
+            # The exact curve never asks for more than the converted guarantee.
+            assert after >= before * (1 - 1e-4)
+        if method == "gaussian":
+            assert tight.sigma <= mechanism.sigma
+
+
+def test_calibrated_logistic_mechanisms_meet_the_target():
+    found = logistic.mechanisms(BinaryRegression(3), 500, 0.5, 1e-5)
+    assert set(found) == {"concentrated", "diffused", "ops"}
+    for method in ("concentrated", "diffused"):
+        assert 0.999 * 0.5 < converted_epsilon(found[method].rdp, 1e-5) <= 0.5
+    assert found["ops"].cost().epsilon == pytest.approx(pure_from_approximate(0.5, 1e-5), rel=1e-9)
+    # One large enough for the true posterior.
+    assert "direct" in logistic.mechanisms(BinaryRegression(3), 500, 100.0, 1e-5)
+
+
+def test_bisection_is_of_a_condition_that_small_values_meet():
+    assert largest_within(lambda x: x <= 0.3, 1e-6, 1.0) == pytest.approx(0.3, rel=1e-9)
+    assert largest_within(lambda x: True, 1e-6, 1.0) == 1.0
+    with pytest.raises(ValueError, match="low is"):
+        largest_within(lambda x: False, 1e-6, 1.0)
+    with pytest.raises(ValueError, match="epsilon is 0"):
+        pure_from_approximate(0, 0.1)
+    with pytest.raises(ValueError, match="delta is 1"):
+        laplace_from_approximate(1, 1)
+    with pytest.raises(ValueError, match="delta is 0"):
+        gaussian_from_approximate(1, 0)
+
+
+def test_divergence_of_noisy_counts_by_simulation():
+    # The law of a draw from noisy counts as an average over releases: 20,000 of them leave about 0.002 in the KL.
+    divergence = beta_bernoulli.Divergence(MODEL, 10, A0)
+    found = calibration.converted(MODEL, 10, 1.0, 1e-4, A0)
+    for method in ("laplace", "gaussian"):
+        mechanism, rng = found[method], np.random.default_rng(3)
+        law = mechanism.posterior(mechanism.perturb(np.tile([3.0, 7.0], (20_000, 1)), rng))
+        grid = np.linspace(0.001, 0.999, 400)
+        mixture = np.exp(MODEL.log_density(grid[:, None], law)).mean(axis=1)
+        true = np.exp(MODEL.log_density(grid, np.array([9.0, 19.0])))
+        kl = (true * np.log(true / mixture)).sum() * (grid[1] - grid[0])
+        assert float(divergence(mechanism, np.array([3.0]))[0]) == pytest.approx(kl, abs=0.006)
+    assert divergence(found["diffused"], np.array([3.0]))[0] > 0
+
+
+def test_ks_with_error_is_the_ks_statistic():
+    values = np.random.default_rng(4).random(500) ** 1.2
+    statistic, error = beta_bernoulli.ks_with_error(values)
+    assert statistic == pytest.approx(float(ks_statistic(values)), rel=1e-12)
+    assert 0 < error <= 0.5 / np.sqrt(500)
+
+
+@pytest.fixture(scope="module")
+def bits():
+    return {
+        name: pd.read_csv(f"results/fair_axis/{name}.csv", keep_default_na=False, na_values=[""])
+        for name in ("beta_bernoulli", "beta_bernoulli_pairs")
+    }
+
+
+def verdict(tables, id, module=beta_bernoulli):
+    return next(claim.verdict for claim in module.claims(tables) if claim.id == id)
+
+
+def changed(tables, name, **columns):
+    return {**tables, name: tables[name].assign(**columns)}
+
+
+def test_falsified_tables_flip_the_verdicts_for_bits(bits):
+    pairs = bits["beta_bernoulli_pairs"]
+    # The alphabetically first method ahead everywhere: one winner only.
+    uniform = changed(bits, "beta_bernoulli_pairs", difference_mean=-1.0, difference_sem=1e-3)
+    assert verdict(bits, "X1") == "holds"
+    assert verdict(uniform, "X1") == "does not hold"
+    assert verdict(uniform, "X2") == "holds"
+    reverse = changed(bits, "beta_bernoulli_pairs", difference_mean=1.0, difference_sem=1e-3)
+    assert verdict(reverse, "X2") == "does not hold"
+    noise = (pairs["first"] == "gaussian") & (pairs["second"] == "laplace")
+    sign = np.where(noise & (pairs.delta == pairs.delta.min()), 1.0, -1.0)
+    assert verdict(changed(bits, "beta_bernoulli_pairs", difference_mean=sign, difference_sem=1e-3), "X3") == "holds"
+    assert (
+        verdict(changed(bits, "beta_bernoulli_pairs", difference_mean=-sign, difference_sem=1e-3), "X3")
+        == "does not hold"
+    )
+    table = bits["beta_bernoulli"]
+    ks = table.metric == "ks"
+    assert verdict(changed(bits, "beta_bernoulli", mean=table["mean"].where(~ks, 0.5)), "X4") == "holds"
+    assert verdict(changed(bits, "beta_bernoulli", mean=table["mean"].where(~ks, 0.001)), "X4") == "does not hold"
+    assert verdict(bits, "X5") == "holds"
+    assert verdict(
+        changed(bits, "beta_bernoulli", mean=table["mean"].where(table.accounting != "exact", 1e6)), "X5"
+    ) != ("holds")
+
+
+def test_falsified_tables_flip_the_verdicts_for_logistic_regression():
+    rows = [
+        {
+            "dataset": "abalone",
+            "first": first,
+            "second": second,
+            "epsilon": 0.5,
+            "delta": 1e-6,
+            "metric": metric,
+            "difference_mean": mean,
+            "difference_sem": 0.001,
+            "n_repeats": 50,
+        }
+        for first, second, metric, mean in (
+            ("ops", "diffused", "test_error", 0.1),
+            ("concentrated", "ops", "test_error", -0.1),
+            ("concentrated", "diffused", "test_log_likelihood", -0.1),
+        )
+    ]
+    pairs = pd.DataFrame(rows)
+    for id in ("X6", "X7"):
+        assert verdict({"logistic_pairs": pairs}, id, logistic) == "holds"
+        flipped = pairs.assign(difference_mean=-pairs.difference_mean)
+        assert verdict({"logistic_pairs": flipped}, id, logistic) == "does not hold"
+        blurred = pairs.assign(difference_sem=0.1)
+        assert verdict({"logistic_pairs": blurred}, id, logistic) == "does not hold"
