@@ -212,3 +212,26 @@ def test_groups_out_of_range_are_refused(change, message) -> None:
 def test_priors_out_of_range_are_refused(settings, message) -> None:
     with pytest.raises(ValueError, match=message):
         gibbs.Prior(*settings)
+
+
+def test_the_batched_sweep_is_the_loop_over_sites(monkeypatch) -> None:
+    """The benchmark's peer, chain by chain, takes the same decisions with the same uniforms."""
+    from pathlib import Path
+
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+    from hidden_markov_loop import sweep
+
+    rng = np.random.default_rng(16)
+    layout = gibbs.Layout.of(np.array([0, 0, 0, 0, 1, 2, 2, 3, 3, 3]))
+    n_states, n_chains, a = 4, 50, 0.7
+    states = rng.integers(n_states, size=(10, n_chains))
+    weights = rng.random((10, n_states, n_chains))
+    uniforms = rng.random((10, n_chains))
+    loop = states.copy()
+    for chain in range(n_chains):
+        column = loop[:, chain].copy()
+        sweep(column, weights[:, :, chain], uniforms[:, chain], layout, a)
+        loop[:, chain] = column
+    moves = gibbs.Sweep(layout, n_states, n_chains, a, np.ones(n_chains))(states, weights, uniforms)
+    assert np.array_equal(states, loop)
+    assert np.array_equal(moves, gibbs.transition_counts(loop, layout, n_states))

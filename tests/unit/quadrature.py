@@ -27,10 +27,10 @@ def parameter_nodes(model):
     if model.theta_shape == () and model.support == (-np.inf, np.inf):
         z = np.arange(-30.0, 30.0, 0.01)
         return z, np.full(len(z), np.log(0.01))
-    if model.support == (0.0, 1.0) and model.theta_shape == (2,):
+    if model.support == (0.0, 1.0) and model.theta_shape in ((2,), (1, 2)):
         z = np.arange(-200.0, 200.0, 0.05)
         theta = np.stack([expit(z), expit(-z)], axis=-1)
-        return theta, np.log(0.05) - np.logaddexp(0, z) - np.logaddexp(0, -z)
+        return theta.reshape(-1, *model.theta_shape), np.log(0.05) - np.logaddexp(0, z) - np.logaddexp(0, -z)
     if model.support == (0.0, 1.0) and model.theta_shape == (3,):
         step = 0.4
         axis = np.arange(-40.0, 40.0, step)

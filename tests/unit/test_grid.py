@@ -226,8 +226,9 @@ def test_every_cells_command_gives_its_digest_again(checkout, scale):
     from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf
 
+    studies = grid.load_studies(scale=scale)
     with initialize_config_dir(version_base="1.3", config_dir=str(grid.CONF.resolve())):
-        for study in grid.load_studies(scale=scale):
+        for study in studies:
             cells = grid.expand(study)
             if scale == "paper":
                 cells = list({tuple(map(run.key_of, cell.overrides)): cell for cell in cells}.values())

@@ -270,7 +270,8 @@ def test_a_ledger_refuses_the_second_release(mechanism):
 
 @every_example
 def test_perturb_on_a_batch_is_a_loop_over_it(mechanism):
-    statistics = neighbouring_statistics(mechanism)[:5, 0]
+    # Different rows: equal ones may run as one batch of chains.
+    statistics = np.unique(neighbouring_statistics(mechanism)[:, 0], axis=0)[:5]
     together = mechanism.perturb(statistics, np.random.default_rng(5))
     rng = np.random.default_rng(5)
     alone = np.stack([mechanism.perturb(one, rng) for one in statistics])

@@ -336,3 +336,10 @@ def test_an_image_is_inline_and_has_alternative_text(tmp_path):
     assert 'alt="A &lt;title&gt;. Bars are one standard error."' in text
     (tmp_path / "fig.svg").write_text(" " * (page.SVG_LIMIT + 1))
     assert "data:image/png;base64," in page.image(tmp_path / "fig", caption)
+
+
+def test_a_claim_function_that_fails_is_named(monkeypatch):
+    study = grid.load_study("geumlek2017/rdp_curves")
+    monkeypatch.setattr(study.module(), "claims", lambda tables: tables["none"])
+    with pytest.raises(ValueError, match=r"geumlek2017/rdp_curves: its claims cannot be scored.*KeyError: 'none'"):
+        scorecard.score([study])

@@ -60,7 +60,7 @@ class Clone:
     def run(self, module: str, *arguments: str, status: int = 0, prefix=(), **extra: str) -> str:
         """Run a module and return its output; fails the test when the exit status is not the expected one."""
         process = self.start(module, *arguments, prefix=prefix, **extra)
-        output, _ = process.communicate(timeout=300)
+        output, _ = process.communicate(timeout=600)
         assert process.returncode == status, output
         return output
 

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from privpost.evaluation.claims import Claim
-from privpost.pipeline import grid, tables
+from privpost.pipeline import grid, store, sweeps, tables
 
 
 def _names() -> list[str]:
@@ -26,7 +26,7 @@ def everything(pristine, tmp_path_factory):
     """A clone in which every study has been rebuilt at smoke scale, and what the rebuild said."""
     clone = pristine.copy(tmp_path_factory.mktemp("everything") / "clone")
     process = clone.start("privpost", "reproduce", "--scale", "smoke")
-    output, _ = process.communicate(timeout=400)
+    output, _ = process.communicate(timeout=900)
     return clone, output
 
 
@@ -117,6 +117,15 @@ def test_a_smoke_rebuild_gives_whole_tables_whose_claims_can_be_scored(built):
 def test_a_smoke_rebuild_draws_every_figure(built):
     for path in built.figure_paths():
         assert path.stat().st_size > 1000, path
+
+
+@every_study
+def test_a_sweep_over_a_part_of_the_grid_ends_with_a_table_and_a_figure(built, tmp_path, monkeypatch):
+    monkeypatch.setattr(sweeps, "FOLDER", tmp_path)
+    cells = grid.expand(built)[:1]
+    paths = sweeps.write(built, cells, [store.read(cell.path) for cell in cells], [], whole=False)
+    assert {path.suffix for path in paths} == {".csv", ".pdf", ".png"}
+    assert all(path.stat().st_size > 0 for path in paths)
 
 
 def test_the_smoke_rebuild_touches_nothing_that_is_shipped(everything):

@@ -18,7 +18,7 @@ def draw(tables):
     place = range(len(times))
     left.barh(place, times.seconds, color="#56B4E9", label="all cells")
     left.plot(times.longest_cell_seconds, place, "o", color="#0072B2", label="longest cell")
-    left.set(xscale="log", xlabel="Wall time  [s]", yticks=list(place))
+    left.set(xscale="log", xlabel="Wall time  [s]", yticks=list(place), ylim=(-0.7, len(times) - 0.3))
     left.set_yticklabels(times.study)
     left.legend(loc="lower right")
     right.barh(place, times.peak_mib, color="#CC79A7")

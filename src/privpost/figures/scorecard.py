@@ -25,6 +25,7 @@ LINE = 0.105  # inches
 GAP = 0.07
 HEADING = 0.26
 CHARACTERS = 62
+UNEVEN = 0.15
 
 
 def draw(tables):
@@ -65,9 +66,10 @@ def draw(tables):
 def _entries(rows) -> list[tuple[str, str, list[str]]]:
     entries = []
     for row in rows.itertuples():
-        text = row.statement or f"{row.study}: {row.reason}"
+        text = row.statement or f"{row.study}: its tables are not there"
         text += " †" if row.stand_in == "yes" else ""
-        entries.append((row.id, row.verdict, textwrap.wrap(text, CHARACTERS)))
+        # An id with a data set behind the dash: the statement names the data set.
+        entries.append((row.id.split("-")[0], row.verdict, textwrap.wrap(text, CHARACTERS)))
     return entries
 
 
@@ -76,18 +78,19 @@ def _height(entries) -> float:
 
 
 def _balanced(blocks) -> tuple[list, list]:
-    """Return the papers in two columns of nearly equal height; a paper may go on in the second column."""
-    half = sum(_height(entries) for _, entries in blocks) / 2
+    """Return the papers in two columns of similar height; a paper goes on in the second column only if it must."""
+    heights = [_height(entries) for _, entries in blocks]
+    half = sum(heights) / 2
+    place = min(range(len(blocks) + 1), key=lambda i: abs(sum(heights[:i]) - half))
+    if abs(sum(heights[:place]) - half) < UNEVEN * half:
+        return list(blocks[:place]), list(blocks[place:])
     columns, used = ([], []), 0.0
     for paper, entries in blocks:
-        split = len(entries)
-        for place in range(len(entries) + 1):
-            if used + _height(entries[:place]) > half + LINE:
-                split = max(place - 1, 0)
-                break
-        if entries[:split]:
-            columns[0].append((paper, entries[:split]))
-        if entries[split:]:
-            columns[1].append((paper, entries[split:]))
+        fitting = [i for i in range(1, len(entries) + 1) if used + _height(entries[:i]) <= half + LINE]
+        split = max(fitting, default=0)
+        parts = (entries[:split], entries[split:])
+        for column, part in zip(columns, parts, strict=True):
+            if part:
+                column.append((paper, part))
         used += _height(entries)
     return columns

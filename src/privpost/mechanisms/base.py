@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
@@ -94,6 +95,14 @@ class Mechanism(ABC):
         """The release for a data set (..., n, *record_shape)."""
         return self.perturb(self.model.sufficient_statistics(data), rng)
 
+    def replicate(self, statistics, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Independent releases about one data set's statistics (d,), along a new first axis: for audits.
+
+        Mechanisms whose chains run faster as a batch override it.
+        """
+        statistics = np.asarray(statistics, float)
+        return self.perturb(np.broadcast_to(statistics, (size, *statistics.shape)), rng)
+
     @abstractmethod
     def posterior_sample(self, statistics, rng: np.random.Generator) -> np.ndarray:
         """One draw of θ per leading index as the analyst gets it, each from a release of its own."""
@@ -128,6 +137,21 @@ class Mechanism(ABC):
     @abstractmethod
     def examples(cls) -> list[Self]:
         """Small instances, with all data sets few enough to enumerate, on which the contract tests run."""
+
+
+def batches(replicate: Callable, statistics, rng: np.random.Generator) -> np.ndarray:
+    """Releases for statistics (..., d) of a mechanism whose chains run as a batch where all rows are equal.
+
+    Args:
+        replicate: function of one data set's statistics (d,), a number and rng, with releases along a first axis.
+    """
+    statistics = np.asarray(statistics, float)
+    rows = statistics.reshape(-1, statistics.shape[-1])
+    if np.all(rows == rows[0]):
+        draws = replicate(rows[0], len(rows), rng)
+    else:
+        draws = np.stack([replicate(row, 1, rng)[0] for row in rows])
+    return draws.reshape(*statistics.shape[:-1], *draws.shape[1:])
 
 
 def pure_epsilon(budget: Cost, method: str) -> float:

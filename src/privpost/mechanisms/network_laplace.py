@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ class NetworkLaplace(LaplaceMechanism):
     Raises:
         ValueError: a setting outside its range, or another model than BayesianNetwork.
     """
+
+    public_inputs: ClassVar[tuple[str, ...]] = ("n", "graph", "prior")
 
     def __post_init__(self):
         check_network(self.model)

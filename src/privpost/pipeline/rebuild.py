@@ -263,9 +263,15 @@ def _tell_claims(plan: Plan, before) -> None:
     """Print how many claims hold, and those whose verdict is not the shipped one."""
     from privpost.report import scorecard
 
-    after = scorecard.table(scorecard.score(plan.studies.values()))
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in scorecard.counts(after).items() if count)
-    print(f"Claims: {counts or 'none scored'}.")
+    try:
+        after = scorecard.table(scorecard.score(plan.studies.values()))
+    except ValueError as error:
+        print(f"Claims: not scored, since {error}.")
+        return
+    words = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not hold"}
+    counts = scorecard.counts(after).items()
+    said = ", ".join(f"{count} {words.get(verdict, verdict)}" for verdict, count in counts if count)
+    print(f"Claims: {said or 'none scored'}.")
     if plan.scale != "paper":
         print(f"(Verdicts at scale {plan.scale} say that the code runs, not what the papers' experiments give.)")
     elif before is not None:
@@ -282,14 +288,15 @@ def _tell_report(plan: Plan, code: int) -> None:
     path = build.report_file(plan.root)
     if code:
         try:
-            path = page.write(plan)
-        except FileNotFoundError as error:
+            # Shipped scores are left alone: they would be those of half a rebuild.
+            if plan.root != Path("results"):
+                build.write_scores(plan)
+                build.draw(plan)
+            page.write(plan)
+        except (ValueError, FileNotFoundError) as error:
             print(f"No report: {error}")
             return
-        print("The report is written from what there is:", end=" ")
-    else:
-        print("Report:", end=" ")
-    print(path.resolve().as_uri())
+    print(f"Report{' of what there is' if code else ''}: {path.resolve().as_uri()}")
 
 
 def _record(plan: Plan, seconds: float, cores: int) -> None:

@@ -125,12 +125,15 @@ def _values(word: str) -> list:
     from hydra.errors import HydraException
 
     parser = OverridesParser.create()
+    listed = SettingError(f"{word!r}: list the values (key=a,b) or give a range (key=range(1,4)).")
+    if word.partition("=")[2].startswith("glob("):
+        raise listed
     try:
         override = parser.parse_override(word)
         if not override.is_sweep_override():
             return [override.value()]
-        if not (override.is_choice_sweep() or override.is_range_sweep()):
-            raise SettingError(f"{word!r}: list the values (key=a,b) or give a range (key=range(1,4)).")
+        if not override.is_discrete_sweep():
+            raise listed
         return [parser.parse_override(f"key={text}").value() for text in override.sweep_string_iterator()]
     except HydraException as error:
         raise SettingError(f"{word!r} cannot be read: {str(error).splitlines()[0]}") from error

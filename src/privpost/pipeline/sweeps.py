@@ -18,6 +18,8 @@ COLUMNS = 6
 LINES = ("-", ":", "--", "-.")
 # Curves of fewer points show them; a legend of more entries is left out.
 MARKED = 30
+# From this ratio of its ends on the horizontal axis is logarithmic.
+DECADES = 50
 # Columns that describe the spread of another one, or count; they are not drawn.
 _NOT_DRAWN = re.compile(r"(.*_)?(sem|sd|n_repeats|error|low|high)")
 
@@ -39,7 +41,10 @@ def write(study: Study, cells: list[Cell], results: list[store.Result], settings
     other by small multiples of the first table.
     """
     folder = FOLDER / name_of(study, settings)
-    frames = tables.tables_of(study, results)
+    # A table that compares cells may have nothing to say of a part of the grid.
+    frames = {name: frame for name, frame in tables.tables_of(study, results).items() if not frame.empty}
+    if not frames:
+        raise ValueError(f"{study.name}: these cells give empty tables only")
     paths = []
     for name, frame in frames.items():
         paths.append(folder / f"{name}.csv")
@@ -53,7 +58,8 @@ def write(study: Study, cells: list[Cell], results: list[store.Result], settings
             modules = {stem: importlib.import_module(tables.figure_module(study.paper, stem)) for stem in study.figures}
             figures = {stem: module.draw(frames) for stem, module in modules.items()}
         else:
-            figures = {"sweep": small_multiples(study, cells, frames[study.tables[0]])}
+            first = next(name for name in study.tables if name in frames)
+            figures = {"sweep": small_multiples(study, cells, frames[first])}
         for stem, figure in figures.items():
             for ending in ("pdf", "png"):
                 paths.append(folder / f"{stem}.{ending}")
@@ -125,6 +131,8 @@ def small_multiples(study: Study, cells: list[Cell], table):
         row[0].set_ylabel(" ".join([column, *map(str, metric)]))
     for axes in grid[-1]:
         axes.set_xlabel(x)
+    if table[x].min() > 0 and table[x].max() > DECADES * table[x].min():
+        grid[0, 0].set_xscale("log")
     handles = [Line2D([], [], color=shade, label=hue) for hue, shade in zip(hues, shades, strict=True) if hue]
     handles += [
         Line2D([], [], color="#444444", linestyle=LINES[place % len(LINES)], label=label)

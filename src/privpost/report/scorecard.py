@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import math
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from privpost.evaluation.claims import VERDICTS, Claim
-from privpost.pipeline import tables
+from privpost.pipeline import grid, tables
 from privpost.pipeline.grid import Study
 
 COLUMNS = (
@@ -38,10 +39,14 @@ class Scored(NamedTuple):
 def score(studies: Iterable[Study]) -> list[Scored]:
     """Return the claims of each study from its tables, and of each paper that scores claims over several studies.
 
-    A paper does so in a module `claims` beside its studies, with `claims(tables)` of all the paper's tables.
+    A paper does so in a module `claims` beside its studies, with `claims(tables)` of all the paper's tables. Raises
+    ValueError naming the study whose claim function fails on its tables.
     """
     scored, found, lacking = [], {}, {}
-    for study in sorted(studies, key=lambda study: paper_order(study.name)):
+    studies = sorted(studies, key=lambda study: paper_order(study.name))
+    # A rebuild of some studies scores those alone.
+    others = set(grid.study_names()) - {study.name for study in studies}
+    for study in studies:
         try:
             own = tables.read_tables(study)
         except FileNotFoundError as error:
@@ -49,20 +54,26 @@ def score(studies: Iterable[Study]) -> list[Scored]:
             lacking.setdefault(study.paper, []).append(study.name)
             continue
         found.setdefault(study.paper, {}).update(own)
-        scored.append(Scored(study.name, _claims_of(study.module(), own)))
+        scored.append(Scored(study.name, _claims_of(study.name, study.module(), own)))
     for paper in sorted({*found, *lacking}, key=paper_order):
         name = f"privpost.studies.{paper}.claims"
-        if importlib.util.find_spec(name) is None:
+        if importlib.util.find_spec(name) is None or any(other.startswith(f"{paper}/") for other in others):
             continue
         if paper in lacking:
             scored.append(Scored(f"{paper}/claims", None, f"the tables of {', '.join(lacking[paper])} are missing"))
         else:
-            scored.append(Scored(f"{paper}/claims", _claims_of(importlib.import_module(name), found[paper])))
+            module = importlib.import_module(name)
+            scored.append(Scored(f"{paper}/claims", _claims_of(f"{paper}/claims", module, found[paper])))
     return scored
 
 
-def _claims_of(module, own: Mapping[str, Any]) -> list[Claim]:
-    return [claim for claim in module.claims(own) if claim is not None]
+def _claims_of(name: str, module, own: Mapping[str, Any]) -> list[Claim]:
+    try:
+        return [claim for claim in module.claims(own) if claim is not None]
+    except (KeyError, IndexError, ValueError, TypeError, ArithmeticError, AttributeError) as error:
+        raise ValueError(
+            f"{name}: its claims cannot be scored from its tables ({type(error).__name__}: {error})"
+        ) from error
 
 
 def table(scored: Iterable[Scored]):

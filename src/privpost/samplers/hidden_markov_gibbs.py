@@ -171,7 +171,7 @@ def run(
     weights = np.empty((n_cells, n_states, n_chains))
     uniforms = np.empty((n_cells, n_chains))
     powers = np.concatenate([np.full(len(group.observed), 1 / group.prior_temperature) for group in groups])
-    sweep = _Sweep(layout, n_states, n_chains, prior.transition, powers)
+    sweep = Sweep(layout, n_states, n_chains, prior.transition, powers)
     variates = np.zeros(len(groups), np.int64)
     for _ in range(iterations):
         for place, (group, chains) in enumerate(zip(groups, slices, strict=True)):
@@ -230,8 +230,19 @@ def _draw_emissions(group: Group, states, prior: Prior) -> tuple[np.ndarray, int
     return np.log(np.maximum(draws, np.finfo(float).tiny)), variates
 
 
-class _Sweep:
-    """One pass over all cells, in place; chains lie along the last, contiguous axis."""
+class Sweep:
+    """One pass over the states of all cells, month by month, for a number of chains.
+
+    Args (of a call):
+        states: (cells, chains), updated in place.
+        weights: the emissions' likelihoods to the power 1/T, up to a factor, (cells, K, chains).
+        uniforms: (cells, chains), one number in [0, 1) per update.
+
+    Returns:
+        Counts of moves after the pass, (K, K, chains).
+
+    `powers` (chains,) are 1/T of the prior. Chains lie along the last, contiguous axis.
+    """
 
     def __init__(self, layout: Layout, n_states: int, n_chains: int, a: float, powers):
         self.layout, self.n_states, self.n_chains, self.a = layout, n_states, n_chains, a

@@ -34,5 +34,5 @@ def draw(tables):
     handles, labels = grid[0, 0].get_legend_handles_labels()
     handles.append(plt.Rectangle((0, 0), 1, 1, color="#dddddd"))
     labels.append("95 % band")
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), columnspacing=1.2)
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), columnspacing=1.2, handlelength=2.6)
     return figure

@@ -35,7 +35,7 @@ def draw(tables):
         logarithmic.set_yscale("log")
     grid[0, 0].set_ylabel("MMD to the true posterior")
     handles, labels = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), handlelength=3)
     return figure
 
 

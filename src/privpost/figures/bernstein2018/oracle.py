@@ -22,7 +22,7 @@ def draw(tables):
     table = tables["oracle"].sort_values("n")
     priors = sorted(table.prior.unique(), reverse=True)
     priors = sorted(priors, key=lambda prior: table[table.prior == prior].total_variation.mean())
-    size = (style.TWO_COLUMNS * 0.8, 2.9)
+    size = (style.TWO_COLUMNS * 0.8, 3.2)
     figure, panels = plt.subplots(1, len(priors), figsize=size, sharex=True, sharey=True, squeeze=False)
     for axes, prior in zip(panels[0], priors, strict=True):
         for (epsilon, rows), color in zip(table[table.prior == prior].groupby("epsilon"), COLORS, strict=False):
@@ -33,10 +33,10 @@ def draw(tables):
             axes.plot(rows.n, rows.total_variation_sampled, "o", color=color, markerfacecolor="none")
             axes.plot(rows.n, rows.sampling_floor, ":", color=color, linewidth=0.8)
         axes.set(xscale="log", yscale="log", xlabel="records n", title=f"prior {prior}")
-    panels[0, 0].set_ylabel("total variation, noise-aware − exact")
+    panels[0, 0].set_ylabel("total variation to the exact posterior")
     handles, labels = panels[0, 0].get_legend_handles_labels()
     handles += [Line2D([], [], color="#444444", marker="o", linestyle="", markerfacecolor="none")]
     handles += [Line2D([], [], color="#444444", linestyle=":", linewidth=0.8)]
-    labels += ["Gibbs draws, binned", "Monte Carlo noise of the draws"]
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    labels += ["Gibbs draws, binned", "their Monte Carlo noise"]
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
     return figure

@@ -1,0 +1,13 @@
+"""Calibration of private posteriors for bits, all mechanisms at the same (ε, δ)."""
+
+from __future__ import annotations
+
+from privpost.figures.fair_axis.panels import bits
+
+
+def draw(tables):
+    """Return the figure: one row per n, one column per δ, on ε of (ε, δ)-DP.
+
+    Solid: exact privacy curves; dashed: the stated guarantees, converted. Bars are two standard errors either side.
+    """
+    return bits(tables["beta_bernoulli"], "ks", "KS distance of U from uniform")

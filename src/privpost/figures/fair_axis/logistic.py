@@ -1,0 +1,58 @@
+"""Logistic regression by private posterior samples at the same (ε, δ), on three data sets."""
+
+from __future__ import annotations
+
+from privpost.figures import style
+
+LABELS = {"test_error": "test error", "test_log_likelihood": "test log-likelihood per example"}
+LINES = ("-", "--", "-.", ":")
+
+
+def draw(tables):
+    """Return the figure: one column per data set, test error above log-likelihood, on ε of (ε, δ)-DP.
+
+    Line styles are values of δ; bars are two standard errors of the draws either side, on one train/test split.
+    """
+    import matplotlib.pyplot as plt
+    from matplotlib.lines import Line2D
+
+    table = tables["logistic"]
+    datasets = list(dict.fromkeys(table.dataset))
+    figure, panels = plt.subplots(
+        len(LABELS), len(datasets), figsize=(style.TWO_COLUMNS, 4.6), sharex=True, squeeze=False
+    )
+    deltas = sorted(table.delta.dropna().unique())
+    for axes_row, (metric, label) in zip(panels, LABELS.items(), strict=True):
+        for axes, dataset in zip(axes_row, datasets, strict=True):
+            here = table[(table.dataset == dataset) & (table.metric == metric)]
+            reference = here[here.method == "non_private"]
+            axes.axhline(reference["mean"].iloc[0], color=style.look("non_private").color, linestyle=":", linewidth=1)
+            for (method, delta), rows in here[here.delta.notna()].groupby(["method", "delta"]):
+                look, curve = style.look(method), rows.sort_values("epsilon")
+                axes.errorbar(
+                    curve.epsilon,
+                    curve["mean"],
+                    2 * curve["sem"],
+                    color=look.color,
+                    marker=look.marker,
+                    linestyle=LINES[deltas.index(delta) % len(LINES)],
+                )
+            if metric == "test_log_likelihood":
+                # Single draws from nearly flat posteriors can be far off; the interesting range is near the others.
+                axes.set_yscale("symlog", linthresh=1.0)
+            axes.set(xscale="log", title=dataset if metric == "test_error" else "")
+            axes.set_xticks(sorted(table.epsilon.dropna().unique()))
+            axes.set_xticklabels([f"{value:g}" for value in sorted(table.epsilon.dropna().unique())])
+            axes.minorticks_off()
+        axes_row[0].set_ylabel(label)
+    for axes in panels[-1]:
+        axes.set_xlabel("ε of (ε, δ)-DP")
+    handles = []
+    for method in sorted(table.method.unique()):
+        look = style.look(method)
+        line = {"linestyle": ":"} if method == "non_private" else {"marker": look.marker}
+        handles.append(Line2D([], [], color=look.color, label=look.label, **line))
+    for place, delta in enumerate(deltas):
+        handles.append(Line2D([], [], color="#555555", linestyle=LINES[place % len(LINES)], label=f"δ = {delta:g}"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=6)
+    return figure

@@ -1,0 +1,65 @@
+"""Panels that the figures of the fair axis share."""
+
+from __future__ import annotations
+
+from privpost.figures import style
+
+LINES = {"exact": "-", "converted": "--"}
+
+
+def bits(table, metric: str, label: str):
+    """Return one panel per n and δ with a metric on ε, for every method and accounting."""
+    import matplotlib.pyplot as plt
+    from matplotlib.lines import Line2D
+
+    table = table[(table.metric == metric) & (table.statistic != "mean")]
+    sizes, deltas = sorted(table.n.unique()), sorted(table.delta.dropna().unique())
+    figure, panels = plt.subplots(
+        len(sizes),
+        len(deltas),
+        figsize=(style.TWO_COLUMNS, 1.75 * len(sizes) + 0.8),
+        sharex=True,
+        sharey="row",
+        squeeze=False,
+    )
+    for axes_row, n in zip(panels, sizes, strict=True):
+        for axes, delta in zip(axes_row, deltas, strict=True):
+            here = table[table.n == n]
+            reference = here[here.method == "non_private"]
+            # The true posterior has no divergence from itself, which a logarithmic axis cannot show.
+            if metric != "kl" and len(reference):
+                axes.axhline(reference["mean"].iloc[0], color=style.look("non_private").color, linestyle=":")
+            for (method, accounting), rows in here[here.delta == delta].groupby(["method", "accounting"]):
+                look, curve = style.look(method), rows[rows["mean"] > 1e-12].sort_values("epsilon")
+                axes.errorbar(
+                    curve.epsilon,
+                    curve["mean"],
+                    2 * curve["sem"],
+                    color=look.color,
+                    marker=look.marker,
+                    linestyle=LINES[accounting],
+                    markerfacecolor=look.color if accounting == "exact" else "white",
+                )
+            axes.set(xscale="log", yscale="log", title=f"n = {n}, δ = {delta:g}")
+    for axes in panels[-1]:
+        axes.set_xlabel("ε of (ε, δ)-DP")
+        axes.set_xticks(sorted(table.epsilon.dropna().unique()))
+        axes.set_xticklabels([f"{value:g}" for value in sorted(table.epsilon.dropna().unique())])
+        axes.minorticks_off()
+    figure.supylabel(label, fontsize=8)
+    handles = []
+    for method in sorted(table.method.unique()):
+        look = style.look(method)
+        if method == "non_private":
+            if metric != "kl":
+                handles.append(Line2D([], [], color=look.color, linestyle=":", label=look.label))
+            continue
+        handles.append(Line2D([], [], color=look.color, marker=look.marker, label=look.label))
+    handles.append(Line2D([], [], color="#555555", linestyle="-", label="exact privacy curve"))
+    handles.append(
+        Line2D(
+            [], [], color="#555555", linestyle="--", marker="o", markerfacecolor="white", label="converted guarantee"
+        )
+    )
+    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    return figure

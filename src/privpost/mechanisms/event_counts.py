@@ -1,0 +1,176 @@
+"""Releases about events in cells: Laplace noise on the counts, and one sample of the hidden Markov model."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from privpost.mechanisms import count_tables, truncated_beta
+from privpost.mechanisms.base import Mechanism, batches, check_positive, pure_epsilon
+from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.models.event_counts import EventCounts
+from privpost.privacy.accounting import Cost
+from privpost.samplers import hidden_markov_gibbs as gibbs
+
+
+def check_events(model) -> None:
+    """Raises a ValueError unless the model is an EventCounts."""
+    if not isinstance(model, EventCounts):
+        raise ValueError(f"model is {model!r}; it must be an EventCounts")
+
+
+def final_sample(model: EventCounts, group: gibbs.Group, iterations: int) -> np.ndarray:
+    """Probabilities (chains, K, levels) of the last iteration of a group's chains."""
+    prior = gibbs.Prior(model.n_states, model.sizes)
+    for state in gibbs.run([group], gibbs.Layout.of(model.regions), prior, iterations):
+        last = state
+    return np.exp(last.log_probabilities)
+
+
+@dataclass(frozen=True)
+class EventCountsLaplace(LaplaceMechanism):
+    """Every cell's count of every level plus Lap(2D/ε), D the number of fields (Foulds et al. 2016, section 5).
+
+    Raises:
+        ValueError: a setting outside its range, or another model than EventCounts.
+    """
+
+    # ours: Gibbs iterations of `posterior_sample`, which is post-processing.
+    iterations: ClassVar[int] = 50
+
+    def __post_init__(self):
+        check_events(self.model)
+        super().__post_init__()
+
+    @property
+    def sensitivity(self):
+        """2D, attained by an event that changes its cell or all of its levels."""
+        return count_tables.SENSITIVITY * len(self.model.sizes)
+
+    @property
+    def scale(self):
+        """2D/ε."""
+        return count_tables.noise_scale(self.epsilon, len(self.model.sizes))
+
+    def posterior_sample(self, statistics, rng):
+        """Emission probabilities (..., K, levels) at the end of a chain on each clipped release."""
+        counts = self.model.tables(self.project(self.perturb(statistics, rng)))
+        flat = counts.reshape(-1, *counts.shape[-2:])
+        group = gibbs.Group(flat, np.ones(flat.shape[:2], bool), rng)
+        return final_sample(self.model, group, self.iterations).reshape(*counts.shape[:-2], *self.model.theta_shape)
+
+    @classmethod
+    def examples(cls):
+        """One cell, and two months of one region with two fields."""
+        return [cls(EventCounts((0,), (2,), 1), 4, 1.0), cls(EventCounts((0, 0), (2, 2)), 3, 1.0)]
+
+
+@dataclass(frozen=True)
+class HiddenMarkovSampler(Mechanism):
+    """Emission probabilities at the end of a Gibbs chain at temperature T = max(1, 2Δ/ε).
+
+    Foulds et al. (2016), section 5. Every probability is at least a0 = 1/(M K_d). ε holds for a chain that has
+    converged; what is certain without that is `count_tables.unconverged_cost`. With one state a draw is exact.
+
+    Attributes:
+        epsilon: ε > 0 that the sample may cost.
+        truncation: M > 1.
+        iterations: Gibbs iterations before the released one, ≥ 1.
+
+    Raises:
+        ValueError: a setting outside its range, or another model than EventCounts.
+    """
+
+    epsilon: float
+    truncation: float = field(default=10.0, kw_only=True)
+    iterations: int = field(default=50, kw_only=True)
+
+    method: ClassVar[str] = "ops"
+    norm: ClassVar[str] = "log-likelihood ratio"
+    notion: ClassVar[str] = "pure"
+    public_inputs: ClassVar[tuple[str, ...]] = ("cells", "levels", "prior", "truncation")
+    releases: ClassVar[str] = "sample"
+    exact: ClassVar[bool] = False
+    calibrated: ClassVar[str] = "epsilon"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_events(self.model)
+        check_positive("epsilon", self.epsilon)
+        count_tables.smallest_probabilities(self.model.sizes, self.truncation)
+        if self.iterations < 1:
+            raise ValueError(f"iterations is {self.iterations!r}; it must be >= 1")
+
+    @classmethod
+    def calibrate(cls, model, n, budget, *, truncation=10.0, iterations=50):
+        """The lowest temperature ≥ 1 within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        return cls(model, n, pure_epsilon(budget, cls.method), truncation=truncation, iterations=iterations)
+
+    @property
+    def sensitivity(self):
+        """Δ = Σ_d ln((1 − (K_d − 1) a0)/a0)."""
+        return count_tables.log_likelihood_range(self.model.sizes, self.truncation)
+
+    @property
+    def temperature(self) -> float:
+        """T = max(1, 2Δ/ε)."""
+        return count_tables.temperature(self.model.sizes, self.truncation, self.epsilon)
+
+    @property
+    def lows(self) -> list[float]:
+        """a0 of each field."""
+        return count_tables.smallest_probabilities(self.model.sizes, self.truncation)
+
+    def query(self, data):
+        """Log-likelihood of the events in one state, at the vertices of the truncated simplices, shape (ΠK_d,)."""
+        counts = self.model.tables(self.model.sufficient_statistics(data)).sum(axis=-2)
+        vertices = [
+            np.where(np.eye(size, dtype=bool), 1 - (size - 1) * low, low)
+            for size, low in zip(self.model.sizes, self.lows, strict=True)
+        ]
+        grid = np.stack([np.concatenate(rows) for rows in itertools.product(*vertices)])
+        return np.log(grid) @ counts
+
+    def perturb(self, statistics, rng):
+        """Emission probabilities (..., K, levels), one chain per leading index."""
+        return batches(self.replicate, statistics, rng)
+
+    def replicate(self, statistics, size, rng):
+        """Independent releases (size, K, levels) about one data set's statistics, as one batch of chains."""
+        counts = self.model.tables(statistics)
+        group = gibbs.Group(
+            counts, np.ones((size, len(counts)), bool), rng, temperature=self.temperature, lows=self.lows
+        )
+        return final_sample(self.model, group, self.iterations)
+
+    def posterior_sample(self, statistics, rng):
+        """The release itself."""
+        return self.perturb(statistics, rng)
+
+    def cost(self):
+        """2Δ/T, which is ε or, at T = 1, less; if the chain has converged."""
+        return Cost("pure", count_tables.sampling_cost(self.model.sizes, self.truncation, self.epsilon))
+
+    def log_density(self, release, statistics):
+        """Log-density (...) of a release, known for one state and fields of two levels; else None."""
+        if self.model.n_states > 1 or max(self.model.sizes) > 2:
+            return None
+        counts = self.model.tables(statistics).sum(axis=-2)
+        release = np.asarray(release, float)[..., 0, :]
+        return sum(
+            truncated_beta.log_density(
+                release[..., 2 * d], 1 + counts[..., 2 * d : 2 * d + 2] / self.temperature, low, 1 - low
+            )
+            for d, low in enumerate(self.lows)
+        )
+
+    @classmethod
+    def examples(cls):
+        """One cell, where the law is known, and two months of one region."""
+        return [
+            cls(EventCounts((0,), (2,), 1), 8, 2.0, iterations=2),
+            cls(EventCounts((0, 0), (2,)), 4, 4.0),
+        ]

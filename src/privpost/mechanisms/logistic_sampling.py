@@ -1,0 +1,316 @@
+"""One draw from the posterior of a logistic regression, its prior or likelihood weighted for privacy."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from privpost.mechanisms.base import Mechanism, batches, check_positive, pure_epsilon, rdp_budget
+from privpost.models.binary_regression import BinaryRegression
+from privpost.models.logistic_regression import LogisticPosterior
+from privpost.privacy.accounting import Cost
+from privpost.privacy.glm import concentrated_precision, diffused_power, ops_pure_epsilon, posterior_rdp
+from privpost.samplers import elliptical_slice
+
+
+@dataclass(frozen=True)
+class LogisticSampling(Mechanism):
+    """One draw of w from N(w; 0, (nβ)⁻¹ I) Π 1/(1 + exp(−z_i·w))^ρ, by elliptical slice sampling.
+
+    The guarantee is that of an exact draw; the chain's draws are nearly independent, so that a few sweeps reach it.
+
+    Attributes:
+        burn_in: sweeps before the released one, ≥ 0.
+
+    Raises:
+        ValueError: a setting outside its range, or another model than BinaryRegression.
+    """
+
+    burn_in: int = field(default=10, kw_only=True)
+
+    public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "bound on the features")
+    releases: ClassVar[str] = "sample"
+    exact: ClassVar[bool] = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_model(self.model)
+        if self.burn_in < 0:
+            raise ValueError(f"burn_in is {self.burn_in!r}; it must be >= 0")
+
+    @property
+    @abstractmethod
+    def power(self) -> float:
+        """ρ in (0, 1]."""
+
+    @property
+    @abstractmethod
+    def precision(self) -> float:
+        """β > 0 of the prior that is sampled with."""
+
+    @property
+    def radius(self) -> float | None:
+        """Radius of the ball that the prior is truncated to, if any."""
+        return None
+
+    def posterior(self, statistics) -> LogisticPosterior:
+        """The law of a release about one data set's statistics (n d,)."""
+        records = np.asarray(statistics, float).reshape(-1, self.model.dimension)
+        return LogisticPosterior(
+            records,
+            np.ones(len(records)),
+            prior_precision=self.n * self.precision,
+            power=self.power,
+            radius=self.radius,
+        )
+
+    def log_weight(self, theta, statistics) -> np.ndarray:
+        """Log-density of the release up to a constant, at weights (..., d)."""
+        theta = np.asarray(theta, float)
+        shape = theta.shape[:-1]
+        return self.posterior(statistics).log_density(theta.reshape(-1, theta.shape[-1])).reshape(shape)
+
+    def perturb(self, statistics, rng):
+        """One draw of w (..., d) per leading index, each from a chain of its own."""
+        return batches(self.replicate, statistics, rng)
+
+    def replicate(self, statistics, size, rng):
+        """Independent releases (size, d) about one data set's statistics, as one batch of chains."""
+        posterior = self.posterior(statistics)
+        return elliptical_slice.sample(posterior, n_chains=size, n_draws=1, n_burn_in=self.burn_in, rng=rng)[0][0]
+
+    def posterior_sample(self, statistics, rng):
+        """The release itself."""
+        return self.perturb(statistics, rng)
+
+
+@dataclass(frozen=True)
+class RenyiLogistic(LogisticSampling):
+    """Draws with a Rényi guarantee, (λ, 2(ρc)²λ/(nβ)) at every order (Geumlek et al. 2017, theorems 16 and 17).
+
+    Attributes:
+        order: order λ ≥ 1 at which `cost` is stated.
+    """
+
+    order: float
+
+    norm: ClassVar[str] = "l2"
+    notion: ClassVar[str] = "rdp"
+
+    @property
+    def sensitivity(self):
+        """2ρc, largest change of the gradient of the tempered log-likelihood, whatever the w."""
+        return 2 * self.power * self.model.feature_bound
+
+    @property
+    def tight(self):
+        """False: `query` looks at w = 0, where the gradient changes by at most half of it."""
+        return False
+
+    def query(self, data):
+        """Gradient of the tempered log-likelihood at w = 0, shape (d,)."""
+        return self.power * np.asarray(data, float).sum(axis=-2) / 2
+
+    def cost(self):
+        """(λ, ε)-RDP at the mechanism's order."""
+        return Cost("rdp", float(self.rdp(self.order)), order=self.order)
+
+    def rdp(self, orders):
+        """2(ρc)²λ/(nβ) at each order."""
+        return posterior_rdp(orders, self.n, self.precision, self.power, self.model.feature_bound)
+
+
+@dataclass(frozen=True)
+class LogisticDirect(RenyiLogistic):
+    """One draw from the true posterior."""
+
+    method: ClassVar[str] = "direct"
+    calibrated: ClassVar[None] = None
+
+    @classmethod
+    def calibrate(cls, model, n, budget, *, burn_in=10):
+        """The mechanism itself, if its cost is within the budget.
+
+        Raises:
+            ValueError: the budget is not a Rényi budget, or below the cost of the direct posterior.
+        """
+        _, order = rdp_budget(budget, cls.method)
+        mechanism = cls(model, n, order, burn_in=burn_in)
+        if not mechanism.cost().within(budget):
+            raise ValueError(f"budget is {budget}; the direct posterior costs {mechanism.cost()}")
+        return mechanism
+
+    @property
+    def power(self):
+        """1: the likelihood as it is."""
+        return 1.0
+
+    @property
+    def precision(self):
+        """β of the model."""
+        return self.model.prior_precision
+
+    @classmethod
+    def examples(cls):
+        """One weight and two."""
+        return [cls(BinaryRegression(1, 1.0), 4, 2.0), cls(BinaryRegression(2, 0.5), 3, 2.0)]
+
+
+@dataclass(frozen=True)
+class LogisticConcentrated(RenyiLogistic):
+    """One draw from the posterior under a stronger prior (algorithm 4).
+
+    Attributes:
+        coefficient: β, at least the model's.
+    """
+
+    coefficient: float
+
+    method: ClassVar[str] = "concentrated"
+    calibrated: ClassVar[str] = "coefficient"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not self.model.prior_precision <= self.coefficient < np.inf:
+            raise ValueError(f"coefficient is {self.coefficient!r}; it must be >= {self.model.prior_precision}, finite")
+
+    @classmethod
+    def calibrate(cls, model, n, budget, *, burn_in=10):
+        """The smallest β ≥ the model's within the budget."""
+        epsilon, order = rdp_budget(budget, cls.method)
+        check_model(model)
+        beta = float(concentrated_precision(order, epsilon, n, model.prior_precision, model.feature_bound))
+        return cls(model, n, order, beta, burn_in=burn_in)
+
+    @property
+    def power(self):
+        """1: the likelihood as it is."""
+        return 1.0
+
+    @property
+    def precision(self):
+        """The coefficient."""
+        return self.coefficient
+
+    @classmethod
+    def examples(cls):
+        """One weight and two."""
+        return [cls(BinaryRegression(1), 4, 2.0, 1.0), cls(BinaryRegression(2), 3, 2.0, 2.0)]
+
+
+@dataclass(frozen=True)
+class LogisticDiffused(RenyiLogistic):
+    """One draw with the likelihood to a power (algorithm 5).
+
+    Attributes:
+        coefficient: ρ in (0, 1].
+    """
+
+    coefficient: float
+
+    method: ClassVar[str] = "diffused"
+    calibrated: ClassVar[str] = "coefficient"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_power(self.coefficient)
+
+    @classmethod
+    def calibrate(cls, model, n, budget, *, burn_in=10):
+        """The largest ρ within the budget."""
+        epsilon, order = rdp_budget(budget, cls.method)
+        check_model(model)
+        power = float(diffused_power(order, epsilon, n, model.prior_precision, model.feature_bound))
+        return cls(model, n, order, power, burn_in=burn_in)
+
+    @property
+    def power(self):
+        """The coefficient."""
+        return self.coefficient
+
+    @property
+    def precision(self):
+        """β of the model."""
+        return self.model.prior_precision
+
+    @classmethod
+    def examples(cls):
+        """One weight and two."""
+        return [cls(BinaryRegression(1, 0.1), 4, 2.0, 0.3), cls(BinaryRegression(2, 0.1), 3, 2.0, 0.3)]
+
+
+@dataclass(frozen=True)
+class LogisticOps(LogisticSampling):
+    """One draw with the prior truncated to ‖w‖ ≤ c/β and the likelihood to a power ρ: pure 2c²ρ/β-DP.
+
+    On the ball a record's log-likelihood varies by at most c²/β; Wang et al. (2015) charge twice that.
+
+    Attributes:
+        epsilon: ε > 0 that one draw may cost.
+    """
+
+    epsilon: float
+
+    method: ClassVar[str] = "ops"
+    norm: ClassVar[str] = "log-likelihood ratio"
+    notion: ClassVar[str] = "pure"
+    calibrated: ClassVar[str] = "epsilon"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_positive("epsilon", self.epsilon)
+
+    @classmethod
+    def calibrate(cls, model, n, budget, *, burn_in=10):
+        """The largest ρ within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        return cls(model, n, pure_epsilon(budget, cls.method), burn_in=burn_in)
+
+    @property
+    def power(self):
+        """min{1, εβ/(2c²)}."""
+        return min(1.0, self.epsilon / float(ops_pure_epsilon(1.0, self.precision, self.model.feature_bound)))
+
+    @property
+    def precision(self):
+        """β of the model."""
+        return self.model.prior_precision
+
+    @property
+    def radius(self):
+        """c/β."""
+        return self.model.feature_bound / self.precision
+
+    @property
+    def sensitivity(self):
+        """ρc²/β, the largest change of the tempered log-likelihood on the ball."""
+        return self.power * self.model.feature_bound * self.radius
+
+    def query(self, data):
+        """Tempered log-likelihood on the axes of the ball, 21 points each with both ends, shape (21 d,)."""
+        steps = np.linspace(-self.radius, self.radius, 21)
+        points = (steps[:, None, None] * np.eye(self.model.dimension)).reshape(-1, self.model.dimension)
+        return self.power * self.model.log_likelihood(points, self.model.sufficient_statistics(data))
+
+    def cost(self):
+        """2c²ρ/β, which is ε or, at ρ = 1, less."""
+        return Cost("pure", float(ops_pure_epsilon(self.power, self.precision, self.model.feature_bound)))
+
+    @classmethod
+    def examples(cls):
+        """One weight and two."""
+        return [cls(BinaryRegression(1, 0.5), 4, 2.0), cls(BinaryRegression(2, 1.0), 3, 1.0)]
+
+
+def check_model(model) -> None:
+    """Raises a ValueError unless the model is a BinaryRegression."""
+    if not isinstance(model, BinaryRegression):
+        raise ValueError(f"model is {model!r}; it must be a BinaryRegression")
+
+
+def check_power(power: float) -> None:
+    """Raises a ValueError unless the power lies in (0, 1]."""
+    if not 0 < power <= 1:
+        raise ValueError(f"coefficient is {power!r}; it must lie in (0, 1]")

@@ -1,0 +1,90 @@
+"""Laplace mechanism on a sum from which records outside public bounds are left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.mechanisms.redaction import redacted_sensitivity, redacted_sum
+from privpost.models.gamma_exponential import GammaExponential
+
+
+@dataclass(frozen=True)
+class RedactedSum:
+    """Records of a univariate family, of which only those in [low, high] are summed (Bernstein and Sheldon 2018, 3.3).
+
+    Attributes:
+        family: a family with `prior`, `posterior` and `sample`.
+        low, high: public bounds.
+
+    Raises:
+        ValueError: bounds that are not finite or out of order.
+    """
+
+    family: Any
+    low: float
+    high: float
+
+    bounded: ClassVar[bool] = True
+
+    def __post_init__(self):
+        if not (np.isfinite([self.low, self.high]).all() and self.low < self.high):
+            raise ValueError(f"low is {self.low!r} and high is {self.high!r}; both must be finite, low < high")
+
+    @property
+    def records(self):
+        """Both bounds, their middle, and a record beyond them, which is redacted."""
+        return np.array([self.low, (self.low + self.high) / 2, self.high, self.high + 1.0])
+
+    @property
+    def prior(self):
+        """The family's."""
+        return self.family.prior
+
+    @property
+    def theta_shape(self):
+        """θ is a scalar."""
+        return ()
+
+    def sufficient_statistics(self, data):
+        """The redacted sum, shape (..., 1)."""
+        return redacted_sum(data, self.low, self.high)[..., None]
+
+
+@dataclass(frozen=True)
+class RedactedLaplace(LaplaceMechanism):
+    """The redacted sum plus Lap(Δ/ε), Δ = max(|low|, |high|, high − low) (Bernstein and Sheldon 2018, section 3.3).
+
+    A record can leave the interval, so that high − low is too small wherever the interval does not contain 0.
+
+    Raises:
+        ValueError: a setting outside its range, or another model than RedactedSum.
+    """
+
+    def __post_init__(self):
+        if not isinstance(self.model, RedactedSum):
+            raise ValueError(f"model is {self.model!r}; it must be a RedactedSum")
+        super().__post_init__()
+
+    @property
+    def sensitivity(self):
+        """max(|low|, |high|, high − low)."""
+        return float(redacted_sensitivity(self.model.low, self.model.high))
+
+    def posterior(self, release):
+        """Parameters of the conjugate update that takes the sum, at least 0, for that of all n records."""
+        total = self.project(release)[..., 0]
+        return self.model.family.posterior(np.stack([total, np.full_like(total, self.n)], axis=-1))
+
+    def posterior_sample(self, statistics, rng):
+        """One draw of θ from the privatised posterior of one release, per leading index."""
+        return self.model.family.sample(self.posterior(self.perturb(statistics, rng)), rng)
+
+    @classmethod
+    def examples(cls):
+        """A short interval far from 0 and a long one."""
+        family = GammaExponential(8, 2)
+        return [cls(RedactedSum(family, 1.0, 1.5), 4, 1.0), cls(RedactedSum(family, 0.5, 3.0), 4, 1.0)]

@@ -1,0 +1,71 @@
+"""Records of a logistic regression without intercept, as mechanisms see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class BinaryRegression:
+    """A record is z = ±x, the features of an example with the sign of its label: p(y | x, w) = 1/(1 + exp(−z·w)).
+
+    It is not conjugate: the data themselves, flattened, are the statistics. Public are the bound c on ‖z‖₂ and the
+    prior w ~ N(0, (nβ)⁻¹ I) (Geumlek et al. 2017, section 4).
+
+    Attributes:
+        dimension: number of weights d.
+        prior_precision: β > 0, the prior's precision per record.
+        feature_bound: c > 0.
+
+    Raises:
+        ValueError: a setting outside its range.
+    """
+
+    dimension: int
+    prior_precision: float = 1e-3
+    feature_bound: float = 1.0
+
+    bounded: ClassVar[bool] = False
+
+    def __post_init__(self):
+        if self.dimension < 1:
+            raise ValueError(f"dimension is {self.dimension!r}; it must be >= 1")
+        for name in ("prior_precision", "feature_bound"):
+            value = getattr(self, name)
+            if not 0 < value < np.inf:
+                raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
+
+    @property
+    def records(self):
+        """The vectors ±c e_i, shape (2d, d): opposite ones change a log-likelihood most."""
+        axes = self.feature_bound * np.eye(self.dimension)
+        return np.concatenate([axes, -axes])
+
+    @property
+    def prior(self):
+        """β, shape (1,)."""
+        return np.array([self.prior_precision])
+
+    @property
+    def theta_shape(self):
+        """The weights (d,)."""
+        return (self.dimension,)
+
+    def sufficient_statistics(self, data):
+        """The records one after the other, shape (..., n d).
+
+        Raises:
+            ValueError: a record longer than c.
+        """
+        data = np.asarray(data, float)
+        if not np.all(np.linalg.norm(data, axis=-1) <= self.feature_bound * (1 + 1e-12)):
+            raise ValueError(f"data has records longer than feature_bound, {self.feature_bound}")
+        return data.reshape(*data.shape[:-2], -1)
+
+    def log_likelihood(self, theta, statistics) -> np.ndarray:
+        """Σ ln 1/(1 + exp(−z·w)), shape (...), for weights (..., d) and one data set's statistics (n d,)."""
+        records = np.asarray(statistics, float).reshape(-1, self.dimension)
+        return -np.logaddexp(0.0, -np.asarray(theta, float) @ records.T).sum(axis=-1)

@@ -1,0 +1,135 @@
+"""Settings that meet (ε, δ)-DP: through what a guarantee of another notion implies, and by exact privacy curves.
+
+A privacy curve is δ(ε) = max over neighbours of the hockey-stick divergence sup_A P(A) − e^ε Q(A).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import betainc, expit, logit
+
+from privpost.mechanisms import truncated_beta
+from privpost.privacy.accounting import Cost, to_approximate
+
+# Orders at which Rényi curves are converted.
+ORDERS = 1 + np.geomspace(0.02, 1000, 90)
+
+
+def pure_from_approximate(epsilon: float, delta: float) -> float:
+    """Largest ε0 such that every ε0-DP mechanism is (ε, δ)-DP: ln((e^ε + δ)/(1 − δ)).
+
+    δ(ε) ≤ (e^ε0 − e^ε)/(1 + e^ε0) for every ε0-DP mechanism, attained by randomised response (Kairouz, Oh and
+    Viswanath 2015).
+
+    Raises:
+        ValueError: an ε that is not positive or a δ outside [0, 1).
+    """
+    _check(epsilon, delta)
+    return float(np.logaddexp(epsilon, np.log(delta) if delta > 0 else -np.inf) - np.log1p(-delta))
+
+
+def laplace_from_approximate(epsilon: float, delta: float) -> float:
+    """Δ/b of Laplace noise b on one number that is exactly (ε, δ)-DP: ε − 2 ln(1 − δ).
+
+    With ε0 = Δ/b the curve is δ(ε) = 1 − exp((ε − ε0)/2), ε ≤ ε0.
+
+    Raises:
+        ValueError: an ε that is not positive or a δ outside [0, 1).
+    """
+    _check(epsilon, delta)
+    return float(epsilon - 2 * np.log1p(-delta))
+
+
+def gaussian_from_approximate(epsilon: float, delta: float) -> float:
+    """σ/Δ of Gaussian noise that is exactly (ε, δ)-DP, from dp-accounting (Balle and Wang 2018, theorem 8).
+
+    Raises:
+        ValueError: an ε that is not positive or a δ outside (0, 1).
+    """
+    _check(epsilon, delta)
+    if delta == 0:
+        raise ValueError("delta is 0; Gaussian noise has no pure guarantee")
+    from dp_accounting.gaussian_mechanism import get_sigma_gaussian
+
+    return float(get_sigma_gaussian(epsilon, delta))
+
+
+def beta_curve(parameters_p, parameters_q, epsilon: float, low: float = 0.0, high: float = 1.0) -> np.ndarray:
+    """Hockey-stick divergence of beta distributions with equal α+β, both truncated to [low, high].
+
+    The log-ratio is then monotone in θ, so that the best event is a half-line.
+
+    Args:
+        parameters_p, parameters_q: (α, β), shape (..., 2), with equal sums.
+        epsilon: ε ≥ 0.
+        low, high: ends of the interval.
+
+    Returns:
+        δ(ε), shape (...).
+    """
+    p, q = np.broadcast_arrays(np.asarray(parameters_p, float), np.asarray(parameters_q, float))
+    # Reflected where P has the smaller α, so that the event is always {θ ≥ t}.
+    flip = p[..., 0] < q[..., 0]
+    p, q = (np.where(flip[..., None], side[..., ::-1], side) for side in (p, q))
+    low, high = np.where(flip, 1 - high, low), np.where(flip, 1 - low, high)
+    gap = p[..., 0] - q[..., 0]
+    middle = (low + high) / 2
+    at_middle = truncated_beta.log_density(middle, p, low, high) - truncated_beta.log_density(middle, q, low, high)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        start = expit(logit(middle) + (epsilon - at_middle) / gap)
+    start = np.clip(np.where(gap > 0, start, high), low, high)
+    return np.maximum(_above(start, p, low, high) - np.exp(epsilon) * _above(start, q, low, high), 0.0)
+
+
+def _above(start, parameters, low, high):
+    """P(θ ≥ start) of a beta distribution truncated to [low, high], from its upper tail."""
+    a, b = parameters[..., 0], parameters[..., 1]
+    top = betainc(b, a, 1 - high)
+    return (betainc(b, a, 1 - start) - top) / (betainc(b, a, 1 - low) - top)
+
+
+def largest_within(met: Callable[[float], bool], low: float, high: float, steps: int = 40) -> float:
+    """Largest value in [low, high] that meets a condition which small values meet, by bisection of the logarithm.
+
+    Raises:
+        ValueError: `low` does not meet it.
+    """
+    if met(high):
+        return high
+    if not met(low):
+        raise ValueError(f"low is {low!r}; it does not meet the condition")
+    for _ in range(steps):
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if met(middle) else (low, middle)
+    return low
+
+
+def converted_epsilon(rdp: Callable[[np.ndarray], np.ndarray], delta: float) -> float:
+    """Smallest ε that a Rényi DP curve implies at δ, over `ORDERS` (dp-accounting)."""
+    return to_approximate(ORDERS, rdp(ORDERS), delta)[0]
+
+
+def largest_renyi_budget(calibrate: Callable, epsilon: float, delta: float, order: float = 2.0):
+    """The mechanism of the largest Rényi budget at one order whose whole curve converts to at most (ε, δ).
+
+    Mechanisms form a family with one free setting, so that any order at which their curves are finite names them all.
+
+    Args:
+        calibrate: function of a `Cost`, returning a mechanism.
+        epsilon, delta: what the release may cost.
+        order: λ of the budgets.
+    """
+
+    def at(budget: float):
+        return calibrate(Cost("rdp", budget, order=order))
+
+    return at(largest_within(lambda budget: converted_epsilon(at(budget).rdp, delta) <= epsilon, 1e-9, 1e6, steps=26))
+
+
+def _check(epsilon, delta):
+    if not 0 < epsilon < np.inf:
+        raise ValueError(f"epsilon is {epsilon!r}; it must be > 0 and finite")
+    if not 0 <= delta < 1:
+        raise ValueError(f"delta is {delta!r}; it must lie in [0, 1)")

@@ -1,0 +1,115 @@
+"""Statistical lower bounds on privacy parameters, from releases about two neighbouring data sets.
+
+An event is chosen on one pair of samples and counted on another, so that the choice costs no confidence. Its two
+probabilities have Clopper-Pearson limits; by the data-processing inequality the divergence between the two-point
+distributions (event, complement) is at most that of the releases.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betaincinv
+
+
+class Counts(NamedTuple):
+    """How many of `size` releases about either data set fell into the event."""
+
+    first: int
+    second: int
+    size: int
+
+
+def probability_limits(hits, size: int, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Clopper-Pearson lower and upper limit of a probability, each exceeded with probability at most `level`.
+
+    Args:
+        hits: successes out of `size`, any shape.
+        level: in (0, 1).
+
+    Raises:
+        ValueError: hits outside [0, size], or a level outside (0, 1).
+    """
+    hits = np.asarray(hits, float)
+    if not np.all((hits >= 0) & (hits <= size)):
+        raise ValueError(f"hits must lie in [0, {size}]")
+    if not 0 < level < 1:
+        raise ValueError(f"level is {level!r}; it must lie in (0, 1)")
+    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), size - hits + 1, level), 0.0)
+    high = np.where(hits < size, betaincinv(hits + 1, np.maximum(size - hits, 1), 1 - level), 1.0)
+    return low, high
+
+
+def event_divergence(p, q, order: float | None) -> np.ndarray:
+    """Divergence that an event of probabilities p > q proves: ln(p/q) (pure, order None) or the Rényi one.
+
+    The Rényi divergence of the two-point distributions, ln(p^λ q^(1−λ) + (1−p)^λ (1−q)^(1−λ)) / (λ−1), rises in p and
+    falls in q where p > q, so that limits of p and q give a limit of it. 0 where p ≤ q.
+
+    Raises:
+        ValueError: an order of at most 1.
+    """
+    p, q = np.asarray(p, float), np.asarray(q, float)
+    inside = p > q
+    p, q = np.where(inside, p, 0.5), np.where(inside, q, 0.25)
+    if order is None:
+        return np.where(inside, np.log(p / q), 0.0)
+    if not order > 1:
+        raise ValueError(f"order is {order!r}; it must be > 1")
+    with np.errstate(divide="ignore"):
+        both = np.logaddexp(
+            order * np.log(p) + (1 - order) * np.log(q), order * np.log1p(-p) + (1 - order) * np.log1p(-q)
+        )
+    return np.where(inside, both / (order - 1), 0.0)
+
+
+def lower_bound(counts: Counts, order: float | None, level: float) -> float:
+    """Lower limit of the divergence of the releases that is exceeded wrongly with probability at most `level`."""
+    low, _ = probability_limits(counts.first, counts.size, level / 2)
+    _, high = probability_limits(counts.second, counts.size, level / 2)
+    return float(event_divergence(low, high, order))
+
+
+class Event(NamedTuple):
+    """{sign · feature ≥ threshold}: the feature's column, 1 or −1, and the threshold."""
+
+    column: int
+    sign: int
+    threshold: float
+
+    def hits(self, features) -> int:
+        """How many rows of features (size, columns) lie in the event."""
+        return int((self.sign * features[:, self.column] >= self.threshold).sum())
+
+
+def choose_event(first, second, order: float | None, level: float, thresholds: int = 60) -> Event:
+    """The half-line of one feature with the largest lower bound on the two samples given.
+
+    Args:
+        first, second: features of releases about either data set, shape (size, columns).
+        order: order of the Rényi divergence, None for pure DP.
+        level: as in `lower_bound`.
+        thresholds: how many quantiles of `first` are tried.
+
+    Raises:
+        ValueError: samples of different shapes.
+    """
+    first, second = np.asarray(first, float), np.asarray(second, float)
+    if first.shape != second.shape:
+        raise ValueError(f"first and second have shapes {first.shape} and {second.shape}; they must be equal")
+    size = len(first)
+    shares = np.unique(np.concatenate([np.geomspace(20 / size, 0.5, thresholds // 2), np.linspace(0.5, 1, thresholds)]))
+    best, chosen = -np.inf, Event(0, 1, -np.inf)
+    for column in range(first.shape[1]):
+        for sign in (1, -1):
+            u, v = np.sort(sign * first[:, column]), np.sort(sign * second[:, column])
+            cut = np.unique(u[np.clip(np.floor((1 - shares) * size).astype(int), 0, size - 1)])
+            hits = size - np.searchsorted(u, cut), size - np.searchsorted(v, cut)
+            low, _ = probability_limits(hits[0], size, level / 2)
+            _, high = probability_limits(hits[1], size, level / 2)
+            bounds = event_divergence(low, high, order)
+            place = int(bounds.argmax())
+            if bounds[place] > best:
+                best, chosen = bounds[place], Event(column, sign, float(cut[place]))
+    return chosen

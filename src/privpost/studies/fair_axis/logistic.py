@@ -1,0 +1,247 @@
+"""Logistic regression at the same (ε, δ): concentrated, diffused and OPS posterior samples on three data sets."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import partial
+
+import numpy as np
+
+from privpost.datasets import load_design
+from privpost.evaluation.claims import Claim, from_checks
+from privpost.evaluation.diagnostics import assess
+from privpost.evaluation.multiplicity import FALSE_ALARM
+from privpost.mechanisms.logistic_sampling import LogisticSampling
+from privpost.mechanisms.serving import serving
+from privpost.models.binary_regression import BinaryRegression
+from privpost.models.logistic_regression import LogisticPosterior, predictive_metrics
+from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
+from privpost.privacy.accounting import Cost
+from privpost.privacy.approximate import converted_epsilon, largest_renyi_budget, pure_from_approximate
+from privpost.samplers import elliptical_slice
+
+SETTINGS = Schema(
+    dataset=DatasetName(),
+    beta0=Real(above=0),
+    dropped_level=Choice("first", "last", "none"),
+    burn_in=Integer(at_least=0),
+    diagnostic_chains=Integer(at_least=1),
+    diagnostic_draws=Integer(at_least=4),
+    epsilon=Real(above=0),
+    delta=Real(above=0, below=1),
+)
+METRICS = ("test_error", "test_log_likelihood")
+# Order at which Rényi mechanisms are calibrated: their curves are linear, so that any order names the same ones.
+ORDER = 2.0
+
+
+def mechanisms(model: BinaryRegression, n: int, epsilon: float, delta: float) -> dict[str, LogisticSampling]:
+    """Every mechanism that can serve a logistic regression, at (ε, δ).
+
+    Pure ones by `pure_from_approximate`; Rényi ones by the largest budget at order 2 whose whole curve converts to at
+    most ε (package dp-accounting), which is the best λ for each (ε, δ). The direct posterior only if it is private
+    enough as it is.
+    """
+    found = serving(model, n, Cost("pure", pure_from_approximate(epsilon, delta)))
+
+    for method, kind in serving(model, n, Cost("rdp", 1e6, order=ORDER)).items():
+        if method in found:
+            continue
+        if kind.calibrated is not None:
+            found[method] = largest_renyi_budget(partial(_calibrate, kind, model, n), epsilon, delta, ORDER)
+        elif converted_epsilon(kind.rdp, delta) <= epsilon:
+            found[method] = kind
+    return found
+
+
+def _calibrate(kind: LogisticSampling, model: BinaryRegression, n: int, budget: Cost) -> LogisticSampling:
+    return type(kind).calibrate(model, n, budget, **kind.options)
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return `metrics` (rows, 2, repeats) with names and settings of the rows, and their diagnostics.
+
+    The first row is the true posterior. All rows share the split and the random numbers of the sampler; features are
+    scaled by public bounds.
+    """
+    design = load_design(config.dataset, bounds="public", dropped_level=config.dropped_level, rng=streams("split", 0))
+    n, dimension = design.train_features.shape
+    model = BinaryRegression(dimension, config.beta0)
+    # A record is the example with the sign of its label; a zero row stays one.
+    listed = [("non_private", math.nan, math.nan, None)]
+    for epsilon, delta in itertools.product(config.epsilon, config.delta):
+        for method, mechanism in mechanisms(model, n, epsilon, delta).items():
+            listed.append((method, epsilon, delta, mechanism))
+            account = f"{method}/epsilon={epsilon:g}/delta={delta:g}"
+            ledger.open(account, Cost("approximate", epsilon, delta=delta))
+            ledger.charge(account, Cost("approximate", epsilon, delta=delta))
+    metrics = np.empty((len(listed), len(METRICS), config.trials))
+    rhat, ess = np.full(len(listed), np.nan), np.full(len(listed), np.nan)
+    approximations: dict[str, object] = {}
+    # From the weakest privacy on: each method's mode is the next one's start.
+    for i in sorted(range(len(listed)), key=lambda i: -np.nan_to_num(listed[i][1], nan=np.inf)):
+        method, _, _, mechanism = listed[i]
+        posterior = LogisticPosterior(
+            design.train_features,
+            design.train_labels,
+            prior_precision=n * (config.beta0 if mechanism is None else mechanism.precision),
+            power=1.0 if mechanism is None else mechanism.power,
+            radius=None if mechanism is None else mechanism.radius,
+        )
+        approximation = posterior.laplace(approximations.get(method))
+        approximations[method] = approximation
+        for block in streams.blocks():
+            draws, _ = elliptical_slice.sample(
+                posterior,
+                n_chains=block.size,
+                n_draws=1,
+                n_burn_in=config.burn_in,
+                rng=streams("sampler", block.index),
+                approximation=approximation,
+            )
+            scored = predictive_metrics(draws[0], design.test_features, design.test_labels)
+            metrics[i, :, block.trials] = np.stack(scored)
+        draws, _ = elliptical_slice.sample(
+            posterior,
+            n_chains=config.diagnostic_chains,
+            n_draws=config.diagnostic_draws,
+            n_burn_in=config.burn_in,
+            rng=streams("diagnostic"),
+            approximation=approximation,
+        )
+        assessment = assess(draws)
+        rhat[i], ess[i] = assessment.rhat_max, assessment.ess_min
+    return {
+        "metrics": metrics,
+        "method": np.array([row[0] for row in listed]),
+        "epsilon": np.array([row[1] for row in listed]),
+        "delta": np.array([row[2] for row in listed]),
+        "coefficient": np.array([_coefficient(row[3]) for row in listed]),
+        "rhat": rhat,
+        "ess": ess,
+        "n": np.array(n),
+    }
+
+
+def _coefficient(mechanism: LogisticSampling | None) -> float:
+    """β of the concentrated posterior, ρ of the others."""
+    if mechanism is None:
+        return math.nan
+    return mechanism.precision if mechanism.method == "concentrated" else mechanism.power
+
+
+def tabulate(cells):
+    """Return the metrics, and paired differences between methods at the same data set, ε and δ."""
+    import pandas as pd
+
+    rows, pairs = [], []
+    for cell in cells:
+        arrays, dataset = cell.arrays, cell.config.dataset
+        for i, k in np.ndindex(arrays["metrics"].shape[:2]):
+            values = arrays["metrics"][i, k]
+            private = math.isfinite(arrays["epsilon"][i])
+            assessed = math.isfinite(arrays["rhat"][i])
+            rows.append(
+                {
+                    "dataset": dataset,
+                    "method": arrays["method"][i],
+                    "epsilon": arrays["epsilon"][i] if private else None,
+                    "delta": arrays["delta"][i] if private else None,
+                    "metric": METRICS[k],
+                    "mean": values.mean(),
+                    "sem": values.std(ddof=1) / math.sqrt(len(values)),
+                    "n_repeats": len(values),
+                    "coefficient": arrays["coefficient"][i],
+                    "rhat_max": arrays["rhat"][i] if assessed else "not assessed",
+                    "ess_min": arrays["ess"][i] if assessed else "not assessed",
+                    "n_train": int(arrays["n"]),
+                    "sampling": "mcmc",
+                    "uses_private_metadata": False,
+                }
+            )
+        keys = list(zip(arrays["epsilon"], arrays["delta"], strict=True))
+        for key in dict.fromkeys(k for k in keys if math.isfinite(k[0])):
+            members = [i for i, k in enumerate(keys) if k == key]
+            for (i, j), k in itertools.product(itertools.combinations(members, 2), range(len(METRICS))):
+                values = arrays["metrics"][i, k] - arrays["metrics"][j, k]
+                pairs.append(
+                    {
+                        "dataset": dataset,
+                        "first": arrays["method"][i],
+                        "second": arrays["method"][j],
+                        "epsilon": key[0],
+                        "delta": key[1],
+                        "metric": METRICS[k],
+                        "difference_mean": values.mean(),
+                        "difference_sem": values.std(ddof=1) / math.sqrt(len(values)),
+                        "n_repeats": len(values),
+                    }
+                )
+    return {"logistic": pd.DataFrame(rows), "logistic_pairs": pd.DataFrame(pairs)}
+
+
+def leads(pairs, one: str, other: str, metric: str):
+    """Rows in which both methods stand, with `lead`: how many standard errors `one` is ahead of `other`."""
+    rows = pairs[pairs.metric == metric]
+    forward = rows[(rows["first"] == one) & (rows["second"] == other)]
+    backward = rows[(rows["first"] == other) & (rows["second"] == one)]
+    # A smaller error is better, a larger log-likelihood too.
+    sign = -1 if metric == "test_error" else 1
+    for part, direction in ((forward, sign), (backward, -sign)):
+        difference, error = part.difference_mean.to_numpy(), part.difference_sem.to_numpy()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            lead = np.where(difference == 0, 0.0, direction * difference / error)
+        if len(part):
+            return part.assign(lead=lead)
+    return rows.iloc[:0].assign(lead=[])
+
+
+def claims(tables) -> list[Claim]:
+    """Score X6 and X7."""
+    from scipy.special import stdtrit
+
+    pairs = tables["logistic_pairs"]
+    results = []
+    for id, statement, contests in (
+        (
+            "X6",
+            "At the same (epsilon, delta) diffused and concentrated sampling have a lower test error than OPS.",
+            (("diffused", "ops"), ("concentrated", "ops")),
+        ),
+        ("X7", "Diffused is ahead of concentrated sampling in test log-likelihood.", (("diffused", "concentrated"),)),
+    ):
+        metric = "test_error" if id == "X6" else "test_log_likelihood"
+        found = {contest: leads(pairs, *contest, metric) for contest in contests}
+        total = sum(map(len, found.values()))
+        if not total:
+            continue
+        limit = float(stdtrit(int(pairs.n_repeats.min()) - 1, 1 - FALSE_ALARM / (2 * total)))
+        checks, evidence = {}, {}
+        for (one, other), rows in found.items():
+            for dataset, part in rows.groupby("dataset"):
+                checks[f"{one} ahead of {other} on {dataset}"] = bool((part.lead > limit).all())
+                evidence[f"{one} against {other} on {dataset}"] = {
+                    "settings": len(part),
+                    "ahead": int((part.lead > limit).sum()),
+                    "behind": int((part.lead < -limit).sum()),
+                    "behind at (epsilon, delta)": [
+                        [float(row.epsilon), float(row.delta)] for row in part[part.lead < -limit].itertuples()
+                    ],
+                    "undecided at (epsilon, delta)": [
+                        [float(row.epsilon), float(row.delta)] for row in part[part.lead.abs() <= limit].itertuples()
+                    ],
+                }
+        results.append(
+            from_checks(
+                id,
+                "ours",
+                statement,
+                f"{metric.replace('_', ' ')}, paired differences beyond {limit:.2f} standard errors (Student's t, "
+                f"joint false-alarm rate {FALSE_ALARM} over {total} settings)",
+                checks,
+                evidence,
+                variant="public bounds",
+            )
+        )
+    return results
