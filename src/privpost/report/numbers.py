@@ -82,7 +82,8 @@ def of_results(studies: Mapping[str, Study], cells: Mapping[str, Sequence[Cell]]
     """
     plan = workflow(studies, cells)
     found: dict[str, Any] = {
-        "papers": len({study.paper for study in studies.values()}),
+        # Studies beyond the papers stand in folders without a year.
+        "papers": len({study.paper for study in studies.values() if study.paper[-4:].isdigit()}),
         "studies": len(plan),
         **{name: int(plan[name].sum()) for name in ("cells", "tables", "figures")},
         "datasets": len({name for names in plan.datasets for name in names.split()}),
