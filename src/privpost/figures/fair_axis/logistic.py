@@ -37,9 +37,6 @@ def draw(tables):
                     marker=look.marker,
                     linestyle=LINES[deltas.index(delta) % len(LINES)],
                 )
-            if metric == "test_log_likelihood":
-                # Single draws from nearly flat posteriors can be far off; the interesting range is near the others.
-                axes.set_yscale("symlog", linthresh=1.0)
             axes.set(xscale="log", title=dataset if metric == "test_error" else "")
             axes.set_xticks(sorted(table.epsilon.dropna().unique()))
             axes.set_xticklabels([f"{value:g}" for value in sorted(table.epsilon.dropna().unique())])

@@ -40,7 +40,9 @@ def bits(table, metric: str, label: str):
                     linestyle=LINES[accounting],
                     markerfacecolor=look.color if accounting == "exact" else "white",
                 )
-            axes.set(xscale="log", yscale="log", title=f"n = {n}, δ = {delta:g}")
+            axes.set(xscale="log", yscale="log" if metric == "kl" else "linear", title=f"n = {n}, δ = {delta:g}")
+        if metric != "kl":
+            axes_row[0].set_ylim(bottom=0)
     for axes in panels[-1]:
         axes.set_xlabel("ε of (ε, δ)-DP")
         axes.set_xticks(sorted(table.epsilon.dropna().unique()))
