@@ -51,7 +51,8 @@ def lock(checkout) -> dict[str, list[Entry]]:
 
 def requirements(project: dict) -> list[Requirement]:
     texts = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
-    texts += [text for extra in project["project"]["optional-dependencies"].values() for text in extra]
+    # `make lock` resolves the group of the tests; other groups are for those who install them by hand.
+    texts += project["project"]["optional-dependencies"]["test"]
     return [Requirement(text) for text in texts]
 
 
