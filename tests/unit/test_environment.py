@@ -50,8 +50,8 @@ def lock(checkout) -> dict[str, list[Entry]]:
 
 
 def requirements(project: dict) -> list[Requirement]:
-    # The other extras (peers of the benchmarks) are too heavy to lock.
     texts = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    # `make lock` resolves the group of the tests; other groups are for those who install them by hand.
     texts += project["project"]["optional-dependencies"]["test"]
     return [Requirement(text) for text in texts]
 
