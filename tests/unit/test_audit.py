@@ -214,3 +214,15 @@ def test_every_mechanism_is_audited(shipped):
     found = {kind.__name__ for kinds in discover().values() for kind in kinds}
     assert set(shipped.mechanism) == found
     assert (shipped[shipped.sampling == "mcmc"].n_samples >= 10_000).all()
+
+
+def test_a_new_mechanism_changes_what_the_studies_take():
+    from privpost.pipeline.schema import SettingError
+    from privpost.studies.discovered import Discovered
+
+    field = Discovered(lambda: {"b", "a"})
+    assert field.normalise("all") == ["a", "b"]
+    assert Discovered(lambda: {"a", "b", "c"}).normalise("all") != field.normalise("all")
+    assert field.normalise(["b"]) == ["b"]
+    with pytest.raises(SettingError, match="all or a list of"):
+        audit.SETTINGS.value("mechanisms", ["no_such_mechanism"], "here")

@@ -12,8 +12,10 @@ from privpost.mechanisms.base import Mechanism
 from privpost.pipeline.schema import Integer, Real, Schema
 from privpost.privacy.audit import Counts, choose_event, lower_bound
 from privpost.studies.audit import instances as audited
+from privpost.studies.discovered import Discovered
 
 SETTINGS = Schema(
+    mechanisms=Discovered(audited.names),
     epsilon=Real(above=0),
     large_n=Integer(at_least=1),
     releases=Integer(at_least=1000),
@@ -90,6 +92,8 @@ def simulate(config, streams, ledger) -> dict:
     """Return one entry per audited mechanism: names, claims, exact divergences and event counts (audited, 3)."""
     rows = []
     for name, mechanism in audited.instances(config.epsilon, config.large_n).items():
+        if type(mechanism).__name__ not in config.mechanisms:
+            continue
         cost = mechanism.cost()
         if not math.isfinite(cost.epsilon) or not (cost.order is None or cost.order > 1):
             continue

@@ -44,6 +44,11 @@ STUDIES = {
 }
 
 
+def names() -> set[str]:
+    """Class names of all discovered mechanisms."""
+    return {kind.__name__ for classes in discover().values() for kind in classes}
+
+
 def instances(epsilon: float, large_n: int) -> dict[str, Mechanism]:
     """Every discovered mechanism's examples calibrated to ε of their own notion (and order), by a stable name.
 

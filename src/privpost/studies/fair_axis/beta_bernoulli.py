@@ -20,9 +20,11 @@ from privpost.mechanisms.posterior_sampling import PosteriorSampling
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Integer, Real, Schema
 from privpost.privacy.accounting import Cost
+from privpost.studies.discovered import Discovered
 from privpost.studies.fair_axis import calibration
 
 SETTINGS = Schema(
+    methods=Discovered(lambda: calibration.methods(BetaBernoulli(6, 12), a0=0.05)),
     alpha=Real(above=0),
     beta=Real(above=0),
     a0=Real(above=0, below=0.5),
@@ -136,6 +138,8 @@ def simulate(config, streams, ledger) -> dict:
     for epsilon, delta in itertools.product(config.epsilon, config.delta):
         found = calibration.converted(model, n, epsilon, delta, config.a0)
         for method, mechanism in found.items():
+            if method not in config.methods:
+                continue
             for accounting in calibration.ACCOUNTINGS:
                 used = mechanism if accounting == "converted" else calibration.exact(mechanism, epsilon, delta)
                 if used is None:

@@ -31,6 +31,12 @@ ACCOUNTINGS = ("converted", "exact")
 ORDER = 2.0
 
 
+def methods(model, **settings) -> set[str]:
+    """Ids of all mechanisms that can serve a model, under pure or Rényi DP."""
+    budgets = Cost("pure", 1.0), Cost("rdp", 1e6, order=ORDER)
+    return set().union(*(serving(model, 10, budget, **settings) for budget in budgets))
+
+
 def converted(model: BetaBernoulli, n: int, epsilon: float, delta: float, a0: float) -> dict[str, Mechanism]:
     """Every mechanism that can serve bits, calibrated by what its stated guarantee implies at (ε, δ).
 

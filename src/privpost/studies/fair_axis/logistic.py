@@ -20,9 +20,12 @@ from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
 from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import converted_epsilon, largest_renyi_budget, pure_from_approximate
 from privpost.samplers import elliptical_slice
+from privpost.studies.discovered import Discovered
+from privpost.studies.fair_axis import calibration
 
 SETTINGS = Schema(
     dataset=DatasetName(),
+    methods=Discovered(lambda: calibration.methods(BinaryRegression(1))),
     beta0=Real(above=0),
     dropped_level=Choice("first", "last", "none"),
     burn_in=Integer(at_least=0),
@@ -72,6 +75,8 @@ def simulate(config, streams, ledger) -> dict:
     listed = [("non_private", math.nan, math.nan, None)]
     for epsilon, delta in itertools.product(config.epsilon, config.delta):
         for method, mechanism in mechanisms(model, n, epsilon, delta).items():
+            if method not in config.methods:
+                continue
             listed.append((method, epsilon, delta, mechanism))
             account = f"{method}/epsilon={epsilon:g}/delta={delta:g}"
             ledger.open(account, Cost("approximate", epsilon, delta=delta))
