@@ -27,7 +27,7 @@ figures: environment
 
 # One HTML file with everything inside: scorecard, figures, tables, settings, ledgers. Opens from disk.
 report: environment
-	@$(RUN) snakemake report --cores $(CORES) --quiet all && echo "The report is build/report.html."
+	@$(RUN) snakemake report --cores $(CORES) --quiet host reason && echo "The report is build/report.html."
 
 smoke: environment
 	@$(RUN) privpost reproduce --scale smoke --cores $(CORES)
@@ -36,9 +36,9 @@ verify: environment
 	@$(RUN) privpost verify $(STUDY) --cores $(CORES)
 
 # Speed against its bars (some minutes): results/benchmarks.csv and figures/benchmarks.*. NumPyro takes part if it is
-# installed: .venv/bin/python -m pip install -e '.[bench]'
+# installed: `uv pip install --python .venv/bin/python -e '.[bench]'`, or the same with .venv/bin/python -m pip.
 bench: environment
-	$(RUN) snakemake data/prepared/mnist.npz --cores 1 --quiet all
+	$(RUN) snakemake data/prepared/mnist.npz --cores 1 --quiet host reason
 	.venv/bin/python benchmarks/run.py $(BENCHMARKS)
 
 lint: environment

@@ -17,20 +17,28 @@ case $version in
     ;;
 esac
 
-want="$version $(cat requirements.lock pyproject.toml | cksum)"
+# The package is installed in place, so that the environment belongs to this folder.
+want="$version $(cat requirements.lock pyproject.toml | cksum) $PWD"
 if [ -f .venv/privpost-lock ] && [ "$(cat .venv/privpost-lock)" = "$want" ]; then
     exit 0
 fi
 
 echo "Making .venv with Python $version from requirements.lock (about a minute) ..."
+if [ -e .venv ] && [ ! -f .venv/privpost-lock ]; then
+    echo "There is a .venv that this project did not make; it is moved to .venv.before." >&2
+    rm -rf .venv.before
+    mv .venv .venv.before
+fi
 rm -rf .venv
 if command -v uv >/dev/null 2>&1; then
     # uv downloads wheels in parallel, but compiles bytecode only when told to; without it every job starts slowly.
     uv venv --quiet --python "$python" .venv
+    echo building >.venv/privpost-lock
     uv pip install --quiet --python .venv/bin/python --require-hashes --compile-bytecode -r requirements.lock
     uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
 else
     "$python" -m venv .venv
+    echo building >.venv/privpost-lock
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 fi

@@ -7,8 +7,13 @@ import subprocess
 import sys
 
 import pytest
-import yaml
 
+# Studies that take every mechanism, and the table in which a newcomer appears.
+TAKING_EVERY_MECHANISM = {
+    "foulds2016/efficiency": "foulds2016/efficiency",
+    "audit/audit": "audit/audit",
+    "fair_axis/beta_bernoulli": "fair_axis/beta_bernoulli",
+}
 EXAMPLES = re.compile(r"^`([a-z][\w./]+)`\n\n```(?:python|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -46,15 +51,10 @@ def test_a_mechanism_is_one_file(clone):
     assert re.search("^logistic_noise +LogisticNoise ", clone.run("privpost", "mechanisms"), re.MULTILINE)
     pytest_passes(clone, "tests/unit/test_mechanisms.py", "-k", "LogisticNoise")
     assert changed(clone) == files
-    for path in (clone / "conf/study").glob("*/*.yaml"):
-        config = yaml.safe_load(path.read_text())
-        module = clone / "src" / (config["target"].replace(".", "/") + ".py")
-        if re.search(r"\bmechanisms import (.*, )?discover\b|\bmechanisms\.discover\(", module.read_text()):
-            study = f"{path.parent.name}/{path.stem}"
-            clone.run("privpost", "reproduce", study, "--scale", "smoke")
-            tables = config.get("tables") or [path.stem]
-            texts = [(clone / f"build/smoke/{path.parent.name}/{table}.csv").read_text() for table in tables]
-            assert any("logistic_noise" in text for text in texts), f"{study} does not take a new mechanism"
+    for study, table in TAKING_EVERY_MECHANISM.items():
+        clone.run("privpost", "reproduce", study, "--scale", "smoke")
+        text = (clone / f"build/smoke/{table}.csv").read_text()
+        assert "logistic_noise" in text, f"{study} does not take a new mechanism"
 
 
 def test_a_model_is_one_file(clone):

@@ -14,7 +14,9 @@ EXPECTED = {
     "foulds2016": [f"F{i}" for i in range(1, 15)],
     "zhang2016": [f"Z{i}" for i in range(1, 9)],
     "geumlek2017": [f"G{i}" for i in range(1, 13)],
-    "bernstein2018": [f"B{i}" for i in range(1, 9)],
+    "bernstein2018": [f"B{i}" for i in range(1, 12)],
+    "audit": [f"A{i}" for i in range(1, 5)],
+    "fair_axis": [f"X{i}" for i in range(1, 8)],
 }
 
 
@@ -22,8 +24,6 @@ EXPECTED = {
 def test_every_claim_is_scored(paper):
     card = scorecard.read(ROOT / "results/scorecard.csv")
     rows = card[card.paper == paper]
-    if (rows.verdict == scorecard.NOT_SCORED).any():
-        pytest.skip(f"tables of {paper} are not in this checkout")
     assert set(EXPECTED[paper]) - {id.split("-")[0] for id in rows.id} == set()
 
 

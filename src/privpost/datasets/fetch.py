@@ -19,6 +19,8 @@ from pathlib import Path, PurePosixPath
 from types import FrameType
 from urllib.parse import urlsplit
 
+import yaml
+
 from privpost import __version__
 from privpost.datasets import catalogue
 from privpost.datasets.catalogue import Dataset, File
@@ -27,6 +29,7 @@ from privpost.datasets.files import checksum, remove_stale, replacing
 RAW = catalogue.RAW
 MIRRORS = ("data/mirror", "../shared/data")
 MIRRORS_VARIABLE = "PRIVPOST_MIRRORS"
+CONFIGURATION = Path("conf/config.yaml")
 
 CHUNK = 1 << 16
 # Bytes per second below which a transfer is given up once it has lasted longer than the timeout.
@@ -66,9 +69,10 @@ def fetch(
     data set's name unless its declaration names another); each address of the
     catalogue, asked ``1 + retries`` times with pauses of ``backoff``, 2 ``backoff``, ... seconds after failures that
     may pass. ``timeout`` (seconds) limits each wait for the network. ``mirrors`` defaults to the folders in the
-    environment variable PRIVPOST_MIRRORS (separated as PATH is), else to data/mirror and ../shared/data, relative to
-    the working directory. A file that is there with a wrong sum is renamed to ``<file>.rejected``. Raises FetchError,
-    one message for all files that could not be had, and ValueError for a setting out of range.
+    environment variable PRIVPOST_MIRRORS (separated as PATH is), else to ``mirrors`` in conf/config.yaml (data/mirror
+    and ../shared/data), relative to the working directory. A file that is there with a wrong sum is renamed to
+    ``<file>.rejected``. Raises FetchError, one message for all files that could not be had, and ValueError for a
+    setting out of range.
     """
     if not timeout > 0:
         raise ValueError(f"timeout = {timeout!r}: must be above 0 seconds")
@@ -148,10 +152,20 @@ def _terminating() -> Iterator[None]:
         signal.signal(signal.SIGTERM, previous)
 
 
+def _configured_mirrors() -> Sequence[str]:
+    """Return the key `mirrors` of the project's configuration, or the built-in list where there is none."""
+    if not CONFIGURATION.is_file():
+        return MIRRORS
+    mirrors = yaml.safe_load(CONFIGURATION.read_text()).get("mirrors", MIRRORS)
+    if not isinstance(mirrors, list | tuple) or not all(isinstance(mirror, str) for mirror in mirrors):
+        raise ValueError(f"{CONFIGURATION}: mirrors = {mirrors!r}: must be a list of folders")
+    return mirrors
+
+
 def _default_mirrors() -> list[Path]:
     listed = os.environ.get(MIRRORS_VARIABLE)
     if listed is None:
-        return [Path(mirror) for mirror in MIRRORS]
+        return [Path(mirror) for mirror in _configured_mirrors()]
     return [Path(mirror) for mirror in listed.split(os.pathsep) if mirror]
 
 

@@ -60,13 +60,20 @@ class Failure:
         return f"{what}: {self.reason}" + (f" ({self.log})" if self.log else "")
 
 
+def positive(text: str) -> int:
+    """Return a whole number of at least 1; raises argparse.ArgumentTypeError for anything else."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
 def main(argv: list[str]) -> int:
     """Rebuild all studies, or the named ones; returns Snakemake's exit status."""
     parser = argparse.ArgumentParser(prog="privpost reproduce", description="Rebuild studies from raw data to figures.")
     parser.add_argument("study", nargs="*", help="<paper>/<study>; all studies when none is named")
     parser.add_argument("--scale", default="paper", help="paper (default) or smoke")
     parser.add_argument("--root", help="where results go, when not the scale's own folder")
-    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--cores", type=positive, default=2, help="processes at a time, at least 1")
     parser.add_argument(
         "--strict", action="store_true", help="end with status 1 when a data set that users bring is missing"
     )
@@ -227,6 +234,10 @@ def _summarise(plan: Plan, code: int, failures: list[Failure], seconds: float) -
     print(f"Built in {_minutes(seconds)}: {', '.join(built) or 'nothing'}.")
     if lacking:
         print("Not built:", *lacking, sep="\n")
+    # What belongs to no study: scores, overview figures, README, report.
+    others = [f for f in failures if not any(f.concerns(study, plan) for study in plan.studies.values())]
+    for failure in others:
+        print(f"Failed: {failure}")
     if code:
         print(f"The whole log is in {LOG}.")
     else:
@@ -301,8 +312,11 @@ def _tell_report(plan: Plan, code: int) -> None:
 
 def _record(plan: Plan, seconds: float, cores: int) -> None:
     """Keep how long the whole rebuild took, and bring the README that quotes it up to date."""
-    from privpost.report import build, numbers, readme
+    from privpost.report import build, numbers, page, readme
 
     numbers.record_run(plan.root / "timing", "reproduce", seconds=round(seconds), cores=cores)
+    # In the order of the rules, so that the next run finds nothing to do.
     build.write_scores(plan)
+    build.draw(plan)
     readme.write(plan)
+    page.write(plan)

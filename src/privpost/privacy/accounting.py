@@ -141,8 +141,8 @@ class _Account:
 class Ledger:
     """Accounts of one experiment, each with a budget that its releases may not exceed.
 
-    An account counts the releases of *one* run of the experiment: repeated trials replicate the experiment on
-    data of their own and are not charged again. Composition is sequential; charge `parallel([...])` for
+    An account counts the releases of *one* run of the experiment: repeated trials replicate it to show its errors
+    and are not charged again, so a table that averages repeats over the same private data costs more to publish. Composition is sequential; charge `parallel([...])` for
     releases about disjoint records.
     """
 

@@ -193,6 +193,11 @@ def markdown(table) -> str:
     return "".join(f"| {line} |\n" for line in lines)
 
 
+def documents(tables) -> dict[str, str]:
+    """Return table 1 as Markdown, beside its CSV."""
+    return {"table1.md": markdown(tables["table1"])}
+
+
 def claims(tables) -> list[Claim]:
     """Return no claim: the entries are scored as F4 and F6, and the rest is checked by enumeration in the table."""
     return []
