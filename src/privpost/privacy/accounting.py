@@ -142,8 +142,8 @@ class Ledger:
     """Accounts of one experiment, each with a budget that its releases may not exceed.
 
     An account counts the releases of *one* run of the experiment: repeated trials replicate it to show its errors
-    and are not charged again, so a table that averages repeats over the same private data costs more to publish. Composition is sequential; charge `parallel([...])` for
-    releases about disjoint records.
+    and are not charged again, so a table that averages repeats over the same private data costs more to publish.
+    Composition is sequential; charge `parallel([...])` for releases about disjoint records.
     """
 
     def __init__(self):
