@@ -15,4 +15,4 @@ rule cell:
     message:
         "Compute {wildcards.paper}/{wildcards.study} {wildcards.cell}"
     shell:
-        "\"${{PRIVPOST_PYTHON:-python}}\" -m privpost {params.arguments} > {log} 2>&1"
+        '"${{PRIVPOST_PYTHON:-python}}" -m privpost {params.arguments} > {log} 2>&1'

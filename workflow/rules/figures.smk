@@ -18,4 +18,4 @@ for study in PLAN.drawn:
         message:
             f"Draw the figures of {study.name}"
         shell:
-            "\"${{PRIVPOST_PYTHON:-python}}\" -m privpost draw {params.study} {params.where} > {log} 2>&1"
+            '"${{PRIVPOST_PYTHON:-python}}" -m privpost draw {params.study} {params.where} > {log} 2>&1'

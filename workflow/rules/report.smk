@@ -16,7 +16,7 @@ if WHOLE:
         message:
             "Score all claims"
         shell:
-            "\"${{PRIVPOST_PYTHON:-python}}\" -m privpost scorecard {params.where} > {log} 2>&1"
+            '"${{PRIVPOST_PYTHON:-python}}" -m privpost scorecard {params.where} > {log} 2>&1'
 
     rule draw_overview:
         input:
@@ -33,7 +33,7 @@ if WHOLE:
         message:
             "Draw the scorecard and the run times"
         shell:
-            "\"${{PRIVPOST_PYTHON:-python}}\" -m privpost overview {params.where} > {log} 2>&1"
+            '"${{PRIVPOST_PYTHON:-python}}" -m privpost overview {params.where} > {log} 2>&1'
 
     rule write_report:
         input:
@@ -52,7 +52,7 @@ if WHOLE:
         message:
             "Write the report {output}"
         shell:
-            "\"${{PRIVPOST_PYTHON:-python}}\" -m privpost report {params.where} > {log} 2>&1"
+            '"${{PRIVPOST_PYTHON:-python}}" -m privpost report {params.where} > {log} 2>&1'
 
 
 if README:
@@ -72,4 +72,4 @@ if README:
         message:
             "Render README.md"
         shell:
-            "\"${{PRIVPOST_PYTHON:-python}}\" -m privpost readme > {log} 2>&1"
+            '"${{PRIVPOST_PYTHON:-python}}" -m privpost readme > {log} 2>&1'

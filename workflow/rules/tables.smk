@@ -20,4 +20,4 @@ for study in PLAN.tabulated:
         message:
             f"Tabulate {study.name}"
         shell:
-            "\"${{PRIVPOST_PYTHON:-python}}\" -m privpost tabulate {params.study} {params.where} > {log} 2>&1"
+            '"${{PRIVPOST_PYTHON:-python}}" -m privpost tabulate {params.study} {params.where} > {log} 2>&1'

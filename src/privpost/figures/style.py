@@ -92,14 +92,14 @@ def context() -> Iterator[None]:
         yield
 
 
-def save(figure, path: Path) -> None:
-    """Write a figure in the format of the path's ending, with no date or version inside."""
+def save(figure, path: Path, dpi: int = 300) -> None:
+    """Write a figure in the format of the path's ending, with no date or version inside; `dpi` is that of a PNG."""
     metadata = {
         ".png": {"Software": None},
         ".pdf": {"CreationDate": None, "Producer": None, "Creator": None},
         ".svg": {"Date": None, "Creator": None},
     }[path.suffix]
-    figure.savefig(path, metadata=metadata, dpi=300)
+    figure.savefig(path, metadata=metadata, dpi=dpi)
 
 
 def close(figure) -> None:

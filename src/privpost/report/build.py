@@ -69,6 +69,7 @@ def draw(plan: Plan) -> list[Path]:
             figure = importlib.import_module(f"privpost.figures.{name}").draw({path.stem: frame})
             for ending in FORMATS:
                 with store.replacing(folder / f"{stem}.{ending}") as temporary:
-                    style.save(figure, temporary)
+                    # Long pictures of large type: fewer pixels do, and the file stays below 1 MB.
+                    style.save(figure, temporary, dpi=200)
             style.close(figure)
     return figure_files(folder)
