@@ -112,7 +112,7 @@ def claims(tables) -> list[Claim]:
         "states gains Laplace less than that; "
         "Laplace minus OPS grows from the smallest to the largest epsilon, and at the smallest with ten times the "
         "events or fewer levels; ten times the events at epsilon and the data at ten epsilon give the same lead "
-        "within 0.1",
+        "within 0.1; R-hat is of the halves of one chain",
         checks,
         evidence,
         variant="paper, corrected",
