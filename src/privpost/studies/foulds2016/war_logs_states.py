@@ -430,8 +430,9 @@ def _map_claim(dataset, maps) -> Claim:
         "non-private chain's map: OPS's final sample minus Laplace's most frequent states (the paper's figure) and "
         "minus Laplace's final sample (like for like), above 4 standard errors over independent releases, for each "
         "truncation; for the disagreement also above twice the share of cells in which other non-private chains' maps "
-        "differ from the one of reference, so that the mean over those, labels held, could not turn it. OPS's epsilon is claimed only "
-        f"if its chain has converged; R-hat of these chains: {evidence['R-hat, all methods']}",
+        "differ from the one of reference, so that the mean over those, labels held, could not turn it. "
+        "OPS's epsilon is claimed only if its chain has converged; R-hat of these chains: "
+        f"{evidence['R-hat, all methods']}",
         "stand_in": bool(plain["mode"].stand_in),
     }
     chosen = maps[maps.variant != "corrected"]
