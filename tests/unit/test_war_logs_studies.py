@@ -14,7 +14,7 @@ from privpost.datasets.prepared import prepare
 from privpost.pipeline import grid, tables
 from privpost.pipeline.streams import Streams
 from privpost.privacy.accounting import Ledger
-from privpost.studies.foulds2016 import war_logs_ablation, war_logs_likelihood, war_logs_states
+from privpost.studies.foulds2016 import war_logs, war_logs_ablation, war_logs_likelihood, war_logs_states
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = ("war_logs_likelihood", "war_logs_ablation", "war_logs_states")
@@ -112,8 +112,24 @@ def test_the_private_hmm_recovers_the_states_that_generated_the_data(built) -> N
     assert maps.misses_mean.max() == 0
 
 
-def paired(dataset: str, lead, sem=0.01, model="hmm") -> dict:
-    """A table of differences with a lead that is a function of ε."""
+def test_tables_say_how_they_were_sampled_and_what_was_read_off_the_records(built) -> None:
+    likelihoods = built["war_logs_likelihood"]["war_logs_likelihood"]
+    bayes = likelihoods.model == "naive_bayes"
+    assert set(likelihoods.sampling[bayes]) == set(likelihoods.rhat_max[bayes]) == {"exact"}
+    assert set(likelihoods.sampling[~bayes]) == {"mcmc"}
+    assert (likelihoods.rhat_max[~bayes].astype(float) > 0.9).all()
+    for made in built.values():
+        for name, table in made.items():
+            if name != "ledgers":
+                # Simulated data are whole: nothing was left out by looking at them.
+                assert not table.uses_private_metadata.any()
+    assert set(built["war_logs_states"]["war_logs_maps"].rhat_max) == {"not assessed"}
+    assert war_logs.uses_private_metadata("iraq_sigact")
+    assert war_logs.uses_private_metadata("afghanistan")
+
+
+def paired(dataset: str, lead, sem=0.01, model="hmm", rhat_max="2.5") -> dict:
+    """A table of differences with a lead that is a function of ε, and one of the chains' R-hat."""
     rows = [
         {
             "dataset": dataset,
@@ -129,7 +145,8 @@ def paired(dataset: str, lead, sem=0.01, model="hmm") -> dict:
         for truncation in (10.0, 100.0)
         for epsilon in (0.1, 1.0, 10.0)
     ]
-    return {"war_logs_differences": pd.DataFrame(rows)}
+    chains = [{"dataset": dataset, "model": "hmm", "method": "ops", "rhat_max": text} for text in (rhat_max, "1.01")]
+    return {"war_logs_differences": pd.DataFrame(rows), "war_logs_likelihood": pd.DataFrame(chains)}
 
 
 @pytest.mark.parametrize(
@@ -149,6 +166,17 @@ def paired(dataset: str, lead, sem=0.01, model="hmm") -> dict:
 def test_verdicts_on_likelihoods_follow_the_tables(dataset, model, lead, verdict) -> None:
     scored = verdicts(war_logs_likelihood, paired(dataset, lead, model=model))
     assert list(scored.values()) == [verdict]
+
+
+@pytest.mark.parametrize(("dataset", "lead"), [("iraq_sigact", lambda e: -1 / e), ("afghanistan", lambda e: 1.0)])
+def test_claims_on_chains_carry_their_convergence(dataset, lead) -> None:
+    (claim,) = war_logs_likelihood.claims(paired(dataset, lead))
+    assert "2.50 (ops)" in claim.test
+    assert "2.50 (ops)" in claim.reason
+    assert claim.evidence["largest R-hat, ops"] == 2.5
+    assert claim.evidence["settings with R-hat above 1.05, ops"] == "1 of 2"
+    (claim,) = war_logs_likelihood.claims(paired(dataset, lead, model="naive_bayes"))
+    assert "R-hat" not in claim.test
 
 
 def test_toy_claims_of_the_ablation_flip(built) -> None:
@@ -191,11 +219,12 @@ def test_verdicts_on_states_follow_the_tables(built) -> None:
     assert verdict(claim, "war_logs_states_used", used(4, 3)) == "holds in part"
     assert verdict(claim, "war_logs_states_used", used(4, 1)) == "does not hold"
 
-    def noisier(switches, disagreement):
+    def noisier(switches, disagreement, reference=0.01):
         def change(table):
             for name, extra in (("switches", switches), ("disagreement", disagreement)):
                 table[f"{name}_mean"] = 0.1 + extra * (table.method == "ops")
                 table[f"{name}_sem"] = 0.01
+            table.loc[table.method == "non_private", "disagreement_mean"] = reference
 
         return change
 
@@ -203,6 +232,20 @@ def test_verdicts_on_states_follow_the_tables(built) -> None:
     assert verdict(claim, "war_logs_maps", noisier(0.2, 0.2)) == "holds"
     assert verdict(claim, "war_logs_maps", noisier(0.2, 0.0)) == "holds in part"
     assert verdict(claim, "war_logs_maps", noisier(-0.1, 0.0)) == "does not hold"
+    # Non-private maps as far from each other as OPS's from them: another reference might turn the comparison.
+    assert verdict(claim, "war_logs_maps", noisier(0.2, 0.2, reference=0.1)) == "holds in part"
+
+    def same(table):
+        table["switches_mean"], table["disagreement_mean"] = 0.05, 0.0
+
+    assert verdict(claim, "war_logs_maps", same) == "not testable"
+
+    def final_sample_as_noisy(table):
+        noisier(0.2, 0.2)(table)
+        both = (table.method == "laplace") & (table.summary == "final")
+        table.loc[both, ["switches_mean", "disagreement_mean"]] = 0.3
+
+    assert verdict(claim, "war_logs_maps", final_sample_as_noisy) == "holds in part"
 
     def counted(noise, variates):
         def change(table):

@@ -42,7 +42,8 @@ def draw(tables, names):
     logs.state_legend(figure, int(logs.select(table, dataset=names[0]).state.max()), [tick])
     laplace = logs.select(table, method="laplace", variant="paper")
     figure.suptitle(
-        f"Laplace HMM, ε = {laplace.epsilon.iloc[0]:g} in all (pure DP, unconditional); clipped counts (paper)",
+        f"Laplace HMM, ε = {laplace.epsilon.iloc[0]:g} in all (pure DP, unconditional); clipped counts (paper).\n"
+        + logs.selection_note(table[table.dataset.isin(names)]),
         fontsize=7,
     )
     return figure

@@ -35,6 +35,9 @@ def draw(tables):
     epsilon = logs.select(table, method="laplace").epsilon.iloc[0]
     for axes in panels[-1]:
         axes.set_xlabel("Month")
-    figure.suptitle(f"Laplace HMM: ε = {epsilon:g} in all (pure DP, unconditional), clipped counts", fontsize=7)
+    figure.suptitle(
+        f"Laplace HMM: ε = {epsilon:g} in all (pure DP, unconditional), clipped counts.\n{logs.selection_note(table)}",
+        fontsize=7,
+    )
     logs.state_legend(figure, int(table.state.max()))
     return figure

@@ -41,7 +41,9 @@ def draw(tables):
     for axes in panels[-1]:
         axes.set_xlabel("Month")
     figure.suptitle(
-        f"ε = {ops.epsilon.iloc[0]:g} (pure DP): Laplace unconditionally, OPS {logs.worst_case(ops)}", fontsize=7
+        f"ε = {ops.epsilon.iloc[0]:g} (pure DP): Laplace unconditionally, OPS {logs.worst_case(ops)} "
+        f"(R-hat: {', '.join(sorted(set(ops.rhat_max.astype(str))))}).\n{logs.selection_note(table)}",
+        fontsize=7,
     )
     logs.state_legend(figure, int(table.state.max()))
     return figure

@@ -78,6 +78,16 @@ def state_legend(figure, n_states: int, extra=()) -> None:
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
 
 
+def selection_note(table) -> str:
+    """Return what was chosen by looking at the records, as a line for a caption."""
+    if not table.uses_private_metadata.any():
+        return "States are ordered and labelled by the non-private fit."
+    return (
+        "Real data: empty cells left out and regions chosen by looking at the data, levels spelt as released.\n"
+        "States are ordered and labelled by the non-private fit."
+    )
+
+
 def worst_case(rows) -> str:
     """Return the condition and the worst case of OPS's guarantee as a phrase for a caption."""
     low, high = rows.worst_case_epsilon.min(), rows.worst_case_epsilon.max()

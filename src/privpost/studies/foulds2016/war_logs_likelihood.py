@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from privpost.mechanisms import count_tables, truncated_dirichlet
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
 from privpost.privacy.accounting import Cost
 from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.studies.foulds2016.war_logs import post_process, select_fields, title
+from privpost.studies.foulds2016.war_logs import post_process, select_fields, title, uses_private_metadata
 
 SETTINGS = Schema(
     dataset=DatasetName(),
@@ -265,6 +266,7 @@ def summarise(config, arrays):
     plain = {row.model: index for index, row in enumerate(listed) if row.method == "non_private"}
     per_event = arrays["log_likelihood"] / events
     fixed = {"dataset": config.dataset, "stand_in": logs.stand_in}
+    private = {"uses_private_metadata": uses_private_metadata(config.dataset)}
     table = []
     for index, row in enumerate(listed):
         values = arrays["log_likelihood"][index]
@@ -283,8 +285,8 @@ def summarise(config, arrays):
                 "n_splits": n_splits,
                 "clipped_share": arrays["clipped_share"][index],
                 **guarantee(config, row, sizes),
-                "rhat_max": arrays["rhat"][index],
-                "uses_private_metadata": True,
+                **_convergence(row.model, float(arrays["rhat"][index])),
+                **private,
             }
         )
     paired = []
@@ -303,10 +305,17 @@ def summarise(config, arrays):
                         "laplace_minus_ops_mean": difference.mean(),
                         "laplace_minus_ops_sem": difference.std(ddof=1) / math.sqrt(n_splits),
                         "n_splits": n_splits,
+                        **private,
                     }
                 )
     rest = [name for name in table[0] if name not in COLUMNS]
     return pd.DataFrame(table)[COLUMNS + rest], pd.DataFrame(paired)
+
+
+def _convergence(model: str, rhat_max: float) -> dict:
+    if model == "naive_bayes":
+        return {"sampling": "exact", "rhat_max": "exact"}
+    return {"sampling": "mcmc", "rhat_max": "not assessed" if math.isnan(rhat_max) else rhat_max}
 
 
 def guarantee(config, row: Row, sizes) -> dict:
@@ -329,16 +338,50 @@ THRESHOLD = 5.0
 SPARSE = ("afghanistan",)
 
 
+# A chain whose R-hat is above this can't be taken as converged.
+CONVERGED = 1.05
+
+
+def qualified(claim: Claim, likelihoods) -> Claim:
+    """Return a claim on HMMs that says in test, evidence and reason how far its chains have converged.
+
+    `likelihoods` are the rows of the likelihood table that the claim is about. Chains of any method may be unconverged;
+    for OPS that also voids ε.
+    """
+    import pandas as pd
+
+    chains = likelihoods[likelihoods.model == "hmm"]
+    evidence, words = {}, {}
+    for method, rows_of_method in chains.groupby("method"):
+        values = pd.to_numeric(rows_of_method.rhat_max, errors="coerce").dropna()
+        words[method] = f"{values.max():.2f}" if len(values) else "not assessed"
+        evidence[f"largest R-hat, {method}"] = float(values.max()) if len(values) else "not assessed"
+        if len(values):
+            evidence[f"settings with R-hat above {CONVERGED:g}, {method}"] = (
+                f"{(values > CONVERGED).sum()} of {len(values)}"
+            )
+    listed = ", ".join(f"{words[method]} ({method})" for method in sorted(words, reverse=True))
+    condition = f"OPS's epsilon is claimed only if its chain has converged; largest R-hat {listed}"
+    return replace(
+        claim,
+        test=f"{claim.test}. {condition}",
+        evidence={**claim.evidence, **evidence},
+        reason=f"{claim.reason}. {condition}" if claim.reason else "",
+    )
+
+
 def claims(tables) -> list[Claim]:
     """Score F7 on every data set, F8 on the dense ones and F9 on the sparse one, each by itself."""
-    table = tables["war_logs_differences"]
+    table, likelihoods = tables["war_logs_differences"], tables["war_logs_likelihood"]
     scored = []
     for dataset, rows_of_data in table.groupby("dataset", sort=True):
         for model, score in (("naive_bayes", _naive_bayes_claim), ("hmm", _sparse if dataset in SPARSE else _dense)):
             rows_of_model = rows_of_data[(rows_of_data.model == model) & (rows_of_data.variant == "paper")]
             if len(rows_of_model):
                 corrected = rows_of_data[(rows_of_data.model == model) & (rows_of_data.variant == "corrected")]
-                scored.append(score(dataset, bool(rows_of_data.stand_in.iloc[0]), rows_of_model, corrected))
+                claim = score(dataset, bool(rows_of_data.stand_in.iloc[0]), rows_of_model, corrected)
+                own = likelihoods[likelihoods.dataset == dataset]
+                scored.append(qualified(claim, own) if model == "hmm" else claim)
     return sorted(scored, key=lambda claim: claim.id)
 
 
