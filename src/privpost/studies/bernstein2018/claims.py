@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from privpost.evaluation.claims import Claim, from_checks
 from privpost.studies.bernstein2018.calibration import LEVEL, calibration_by_model
-from privpost.studies.bernstein2018.truncation import dependent_segments
+from privpost.studies.bernstein2018.truncation import dependent_segments, with_cause
 
 SHOWN = "theta_1"  # the one category that the paper draws
 
@@ -29,7 +29,7 @@ def _public_bounds(tables) -> Claim:
         # A chain that stays at one of several values of θ shows in R-hat: what fails is then the run, not the law.
         if not passed and len(here):
             evidence[f"largest R-hat where it fails, n={n:g}, epsilon={epsilon:g}"] = float(here.rhat.max())
-    return from_checks(
+    found = from_checks(
         "B8",
         "ours",
         "Gibbs is calibrated with fixed public bounds and dependent segments.",
@@ -39,6 +39,7 @@ def _public_bounds(tables) -> Claim:
         evidence,
         variant="corrected",
     )
+    return with_cause(found, finer, tables["truncation"].n.max())
 
 
 def _other_categories(table) -> Claim:

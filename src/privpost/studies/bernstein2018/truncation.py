@@ -111,6 +111,15 @@ def dependent_segments(table) -> tuple[dict[tuple, bool], dict]:
     return passed, evidence
 
 
+def with_cause(claim: Claim, passed: dict[tuple, bool], largest_n) -> Claim:
+    """Return the claim with stuck chains as the cause in its reason, if points (n, ε) fail at the largest n only."""
+    failed = [n for (n, _), ok in passed.items() if not ok]
+    # With fewer records a release does not tell two values of θ apart so sharply that chains never cross.
+    if failed and all(n == largest_n for n in failed):
+        return replace(claim, reason=f"{claim.reason}; {STUCK_CHAINS}")
+    return claim
+
+
 def claims(tables) -> list[Claim]:
     """Score B10: with public bounds Algorithm 2 needs the covariance between segments, and is calibrated with it."""
     table = tables["truncation"]
@@ -133,8 +142,4 @@ def claims(tables) -> list[Claim]:
         evidence,
         variant="public_bounds, corrected",
     )
-    failed = [point for point, ok in passed.items() if not ok]
-    # The explanation is that of many records and no other: a release then supports two values of θ, each narrowly.
-    if failed and all(n == table.n.max() for n, _ in failed):
-        return [replace(found, reason=f"{found.reason}; {STUCK_CHAINS}")]
-    return [found]
+    return [with_cause(found, passed, table.n.max())]
