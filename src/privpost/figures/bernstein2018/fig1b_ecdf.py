@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from privpost.figures import style
-from privpost.figures.bernstein2018.fig1a_ks import METHODS, first_parameter, panels, title
+from privpost.figures.bernstein2018.fig1a_ks import METHODS, first_parameter, legend, line, panels, title
 
 
 def draw(tables):
     """Return the figure: Pr(U ≤ u), one panel per model, at one n and ε; the multinomial's first category.
 
-    Grey: simultaneous 95 % band of a calibrated method, u ± 1.358/√M for M trials.
+    Grey: simultaneous 95 % band of a calibrated method, u ± 1.358/√M for M trials. Dotted,
+    hollow: the naive method where it reads an unredacted sum, which is not private.
     """
     import matplotlib.pyplot as plt
 
     table, names = first_parameter(tables["ecdf"]), tables["calibration"]
     columns = panels(table)
-    size = (style.TWO_COLUMNS, 2.3)
+    size = (style.TWO_COLUMNS, 2.4)
     figure, grid = plt.subplots(1, len(columns), figsize=size, sharex=True, sharey=True, squeeze=False)
     for axes, (model, variant) in zip(grid[0], columns, strict=True):
         rows = table[(table.model == model) & (table.variant == variant)]
@@ -23,16 +24,12 @@ def draw(tables):
             curve = rows[rows.method == method].sort_values("u")
             if not len(curve):
                 continue
-            line = style.look(method).line() | {"markevery": (4 * number, 40)}
-            axes.plot(curve.u, curve.ecdf, **line)
+            axes.plot(curve.u, curve.ecdf, markevery=(4 * number, 40), **line(names, model, variant, method))
         axes.fill_between(curve.u, curve.band_low, curve.band_high, color="#dddddd", linewidth=0, zorder=0)
         axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="u", xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
         axes.set_xticklabels(["0", "0.5", "1"])
         axes.set_title(title(names, model, variant))
     rows = table[table.epsilon.notna()]
     grid[0, 0].set_ylabel(f"Pr(U ≤ u), n = {rows.n.iloc[0]:g}, {rows.epsilon.iloc[0]:g}-DP")
-    handles, labels = grid[0, 0].get_legend_handles_labels()
-    handles.append(plt.Rectangle((0, 0), 1, 1, color="#dddddd"))
-    labels.append("95 % band")
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), columnspacing=1.2, handlelength=2.6)
+    legend(figure, grid.flat, "95 % band")
     return figure

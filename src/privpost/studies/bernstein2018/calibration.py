@@ -2,8 +2,13 @@
 
 In every trial θ is drawn from the prior, data from the model and a release from the mechanism; U is the quantile of
 the true θ in the posterior. Where the posterior is known in closed form so is U; for the Gibbs sampler and OPS it is
-the share of draws at most θ. Successive Gibbs draws depend on each other: that widens the law of U by the order of
-1 / (effective sample size), below 0.005 here, and is part of what is tested.
+the share of draws at most θ.
+
+Ranks among independent draws would be exactly uniform. Successive Gibbs draws depend on each other, which moves mass of
+U to both ends and adds up to about 1 / (2 · effective sample size of one chain) to the KS statistic. At ε = 0.1 that is
+below 0.004. At ε = 0.01 `convergence` finds chains of 14 (exponential), 24 (normal), 49 (multinomial) and 86 (binomial)
+effective draws at the worst n, hence up to 0.036, 0.021, 0.010 and 0.006 against a limit of 0.043 at 1000 trials. The
+statistic tests the sampler as it is run, its autocorrelation included, not its stationary law alone.
 """
 
 from __future__ import annotations
@@ -35,6 +40,7 @@ SETTINGS = Schema(
     epsilon=Real(above=0),
 )
 METHODS = ("non_private", "gibbs", "naive", "ops", "exact")
+LEVEL = 0.05
 
 
 def gibbs_quantiles(
@@ -117,8 +123,19 @@ def _account(config, trial: Experiment, ledger) -> None:
                 ledger.charge(account, cost, releases)
 
 
+def _is_private(method: str, trial: Experiment) -> bool:
+    """Whether a method's posterior costs a finite ε; bounds from the true θ are a matter of their own."""
+    if method == "non_private":
+        return False
+    return method != "naive" or bool(np.isfinite(trial.naive_cost(1.0).epsilon))
+
+
 def statistics_rows(cells) -> list[dict]:
-    """Return one row per (cell, method, parameter, n, ε) that has quantiles: its KS statistic, limit and p-value."""
+    """Return one row per (cell, method, parameter, n, ε) that has quantiles: its KS statistic, limit and p-value.
+
+    `sampling` is `mcmc` where U comes from a chain, `exact` where it comes from a distribution function or from
+    independent exact draws; `private` is false where a method reads what no finite ε covers.
+    """
     rows = []
     for cell in cells:
         config, arrays = cell.config, cell.arrays
@@ -140,6 +157,8 @@ def statistics_rows(cells) -> list[dict]:
                                 "n": n,
                                 "epsilon": None if method == "non_private" else epsilon,
                                 "method": method,
+                                "sampling": "mcmc" if method == "gibbs" else "exact",
+                                "private": _is_private(method, trial),
                                 "ks": statistic,
                                 "ks_limit": limit,
                                 "p_value": float(ks_p_value(statistic, config.trials)),
@@ -182,10 +201,10 @@ def _ecdf_rows(cells) -> list[dict]:
 
 
 def claims(tables) -> list[Claim]:
-    """Score B1 to B4, B8 and the part of B6 that calibration shows."""
+    """Score B1 to B4; B8 needs the finer test of `truncation` as well."""
     table, ecdf = tables["calibration"], tables["ecdf"]
     return [
-        *_gibbs_calibrated(table),
+        _gibbs_calibrated(table),
         _naive_miscalibrated(table),
         _ops_miscalibrated(table),
         _shapes(ecdf),
@@ -199,59 +218,53 @@ def excesses(table, method: str):
     return table[table.method == method].merge(reference, on=keys)
 
 
-def _gibbs_calibrated(table) -> list[Claim]:
-    """B1 for the paper's setting and for the fourth family, B8 for public bounds.
+def calibration_by_model(table, variant: str) -> tuple[dict[str, bool], dict]:
+    """Return one check per model of a variant, that Gibbs is calibrated where the true posterior is, and its evidence.
 
-    θ and data are shared across ε, so the (model, n) blocks are the units. A block fails when any of its KS statistics
-    leaves the limit though the non-private one stays within. The number of failures that calibrated methods exceed
-    with probability below 5 % is the binomial one at a failure rate of (statistics per block) · 5 %, an upper bound;
-    and no statistic may leave the limit at 5 % over the number of statistics (Bonferroni).
+    θ and data are shared across ε, so the (model, n) blocks are the units. Rows count where the non-private KS
+    statistic is within its 95 % limit; a block is beyond when any Gibbs statistic in it leaves the limit. A calibrated
+    method's block does so with probability at most 5 % times its number of statistics (union bound, whatever their
+    dependence), and blocks are independent. A model fails when its number of blocks beyond has a binomial tail below
+    half of 5 % / number of models, or its smallest p-value is below that over its number of statistics.
     """
-    scored = []
-    for claim, variant, place, statement in (
-        ("B1", "paper", "section 4, figure 1a", "Gibbs is as well calibrated as the non-private posterior."),
-        ("B8", "corrected", "ours", "Gibbs is calibrated with fixed public bounds and dependent segments."),
-    ):
-        rows = excesses(table[table.variant == variant], "gibbs")
-        rows = rows[rows.reference <= rows.ks_limit]
-        test = (
-            "where the non-private KS statistic is within its 95 % limit: number of (model, n) blocks with a Gibbs "
-            "statistic beyond the limit at most the 95 % quantile of a binomial with the union bound of the block as "
-            "rate, and no p-value below 5 % / number of statistics"
-        )
-        if rows.empty:
-            scored.append(
-                Claim(claim, place, statement, test, "not testable", variant=variant, reason="no rows to compare")
-            )
-            continue
-        outside = rows.ks > rows.ks_limit
-        blocks = outside.groupby([rows.model, rows.n]).agg(["any", "size"])
-        rate = min(1.0, 0.05 * blocks["size"].mean())
-        allowed = _binomial_quantile(0.95, len(blocks), rate)
-        evidence = {
-            "statistics": len(rows),
-            "beyond the 95 % limit": int(outside.sum()),
-            "blocks": len(blocks),
-            "blocks beyond": int(blocks["any"].sum()),
-            "blocks allowed": allowed,
-            "smallest p-value": float(rows.p_value.min()),
-        }
-        for model, group in rows.groupby("model"):
-            worst = group.loc[group.ks.idxmax()]
-            where = f"n={worst.n:g}, epsilon={worst.epsilon:g}, {worst.parameter}"
-            evidence[f"largest KS, {model} ({where})"] = float(worst.ks)
-        checks = {
-            "number of blocks beyond the limit": evidence["blocks beyond"] <= allowed,
-            "smallest p-value over all statistics": evidence["smallest p-value"] >= 0.05 / len(rows),
-        }
-        scored.append(from_checks(claim, place, statement, test, checks, evidence, variant=variant))
-    return scored
-
-
-def _binomial_quantile(level: float, trials: int, rate: float) -> int:
     from scipy.stats import binom
 
-    return int(binom.ppf(level, trials, rate))
+    rows = excesses(table[table.variant == variant], "gibbs")
+    rows = rows[rows.reference <= rows.ks_limit]
+    level = LEVEL / (2 * max(1, rows.model.nunique()))
+    checks, evidence = {}, {"level of each of a model's two tests": level}
+    for model, group in rows.groupby("model"):
+        blocks = (group.ks > group.ks_limit).groupby(group.n).agg(["any", "size"])
+        beyond, rate = int(blocks["any"].sum()), min(1.0, LEVEL * int(blocks["size"].max()))
+        tail = float(binom.sf(beyond - 1, len(blocks), rate))
+        worst = group.loc[group.ks.idxmax()]
+        where = f"n={worst.n:g}, epsilon={worst.epsilon:g}, {worst.parameter}"
+        counts = f"{beyond} of {len(blocks)} blocks of n beyond the limit"
+        evidence[f"blocks beyond the limit, blocks, statistics, {model}"] = [beyond, len(blocks), len(group)]
+        evidence[f"binomial tail at rate {rate:g} per block, {model}"] = tail
+        evidence[f"KS and p-value beyond the limit, {model}"] = {
+            f"n={row.n:g}, epsilon={row.epsilon:g}, {row.parameter}": [float(row.ks), float(row.p_value)]
+            for row in group[group.ks > group.ks_limit].itertuples()
+        }
+        evidence[f"largest KS and its p-value, {model} ({where})"] = [float(worst.ks), float(worst.p_value)]
+        name = f"{model}: {counts} (tail {tail:.2g}), smallest p-value {group.p_value.min():.2g}"
+        checks[name] = tail >= level and bool((group.p_value >= level / len(group)).all())
+    return checks, evidence
+
+
+def _gibbs_calibrated(table) -> Claim:
+    statement = "Gibbs is as well calibrated as the non-private posterior."
+    test = (
+        "per model, where the non-private KS statistic is within its 95 % limit: binomial tail of the number of n with "
+        "a Gibbs statistic beyond the limit, at the union bound of 5 % per statistic of a block, not below 2.5 % / "
+        "number of models, and no p-value below that over the model's number of statistics; U is the share of draws of "
+        "one chain, whose autocorrelation adds up to about 1/(2 ESS) to the statistic and is part of what is tested"
+    )
+    place = "section 4, figure 1a"
+    checks, evidence = calibration_by_model(table, "paper")
+    if not checks:
+        return Claim("B1", place, statement, test, "not testable", reason="no rows to compare")
+    return from_checks("B1", place, statement, test, checks, evidence)
 
 
 def _naive_miscalibrated(table) -> Claim:

@@ -6,6 +6,8 @@ though the counts in the segments are multinomial. Both are varied here, with mo
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from privpost.evaluation.calibration import ks_limit, ks_p_value, ks_statistic
@@ -23,6 +25,10 @@ SETTINGS = Schema(
     draws=Integer(at_least=1),
     n=Integer(at_least=1),
     epsilon=Real(above=0),
+)
+STUCK_CHAINS = (
+    "the redacted sum is not one-to-one in theta, so that a release of many records can support two values, and a "
+    "chain may stay at the wrong one"
 )
 
 
@@ -89,28 +95,51 @@ def tabulate(cells):
     return pd.DataFrame(rows)
 
 
+def dependent_segments(table) -> tuple[dict[tuple, bool], dict]:
+    """Return whether Gibbs with public bounds and dependent segments passes at each (n, ε), and the evidence.
+
+    It passes where its p-value is at least 5 % over the number of points (Bonferroni).
+    """
+    rows = table[(table.method == "gibbs") & (table.variant == "corrected")]
+    level = 0.05 / max(1, len(rows))
+    evidence: dict = {"p-value below which a point fails": level}
+    passed = {}
+    for row in rows.itertuples():
+        passed[row.n, row.epsilon] = bool(row.p_value >= level)
+        name = f"KS and p-value, dependent segments, n={row.n:g}, epsilon={row.epsilon:g}"
+        evidence[name] = [float(row.ks), float(row.p_value)]
+    return passed, evidence
+
+
+def with_cause(claim: Claim, passed: dict[tuple, bool], largest_n) -> Claim:
+    """Return the claim with stuck chains as the cause in its reason, if points (n, ε) fail at the largest n only."""
+    failed = [n for (n, _), ok in passed.items() if not ok]
+    # With fewer records a release does not tell two values of θ apart so sharply that chains never cross.
+    if failed and all(n == largest_n for n in failed):
+        return replace(claim, reason=f"{claim.reason}; {STUCK_CHAINS}")
+    return claim
+
+
 def claims(tables) -> list[Claim]:
     """Score B10: with public bounds Algorithm 2 needs the covariance between segments, and is calibrated with it."""
     table = tables["truncation"]
-    gibbs = table[table.method == "gibbs"].set_index(["n", "epsilon"])
-    independent = gibbs[gibbs.variant == "public_bounds"]
-    dependent = gibbs[gibbs.variant == "corrected"]
-    level = 0.05 / len(dependent)
-    checks, evidence = {}, {}
-    for point, row in dependent.iterrows():
-        name = f"n={point[0]:g}, epsilon={point[1]:g}"
-        evidence[f"KS, independent and dependent segments, {name}"] = [float(independent.ks[point]), float(row.ks)]
-        checks[f"dependent segments within the Bonferroni limit ({name})"] = bool(row.p_value >= level)
+    independent = table[(table.method == "gibbs") & (table.variant == "public_bounds")]
+    passed, evidence = dependent_segments(table)
+    level = evidence["p-value below which a point fails"]
+    for row in independent.itertuples():
+        name = f"KS and p-value, independent segments, n={row.n:g}, epsilon={row.epsilon:g}"
+        evidence[name] = [float(row.ks), float(row.p_value)]
+    points = {point: f"n={point[0]:g}, epsilon={point[1]:g}" for point in passed}
+    checks = {f"dependent segments within the Bonferroni limit ({points[point]})": passed[point] for point in passed}
     checks["independent segments beyond the Bonferroni limit somewhere"] = bool((independent.p_value < level).any())
-    return [
-        from_checks(
-            "B10",
-            "ours",
-            "With public bounds Algorithm 2 is calibrated with dependent segments, not with independent ones.",
-            "p-values of the KS statistics against 5 % / number of points: below it at some point for independent "
-            "segments, at no point for dependent ones",
-            checks,
-            evidence,
-            variant="public_bounds, corrected",
-        )
-    ]
+    found = from_checks(
+        "B10",
+        "ours",
+        "With public bounds Algorithm 2 is calibrated with dependent segments, not with independent ones.",
+        "p-values of the KS statistics against 5 % / number of points: below it at some point for independent "
+        "segments, at no point for dependent ones",
+        checks,
+        evidence,
+        variant="public_bounds, corrected",
+    )
+    return [with_cause(found, passed, table.n.max())]

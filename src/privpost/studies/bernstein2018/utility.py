@@ -75,7 +75,10 @@ def _estimates(config, trial, kernel, true_statistics, naive_statistics, streams
 
 
 def tabulate(cells):
-    """Return the means over trials with their standard errors; `mmd` is the root of the mean, 0 if that is negative."""
+    """Return the means over trials with their standard errors; `mmd` is the root of the mean, 0 if that is negative.
+
+    `sampling` tells whether a method's draws are independent (`exact`) or those of a chain (`mcmc`).
+    """
     import pandas as pd
 
     rows = []
@@ -93,6 +96,7 @@ def tabulate(cells):
                         "n": n,
                         "epsilon": config.epsilon,
                         "method": method,
+                        "sampling": "mcmc" if method == "gibbs" else "exact",
                         "mmd": np.sqrt(max(mean, 0.0)),
                         "mmd2_mean": mean,
                         "mmd2_sem": _sem(values),
