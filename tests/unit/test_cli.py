@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -425,3 +427,16 @@ def test_other_differences_are_said_in_words(toy, change, part):
 def test_a_study_that_could_not_be_rebuilt_is_not_identical(toy):
     build(toy)
     assert not verify.compare("toy/curve").rebuilt
+
+
+def test_mechanisms_are_listed_with_their_curves(toy, capsys):
+    assert privpost("mechanisms") == 0
+    lines = {line.split()[1]: line for line in capsys.readouterr().out.splitlines()}
+    assert "from its pure ε" in lines["LaplaceMechanism"]
+    assert "its own" in lines["GaussianMechanism"]
+
+
+def test_a_reader_that_stops_early_sees_no_traceback():
+    command = f"{sys.executable} -m privpost mechanisms | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("method") and done.stderr == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 
@@ -59,6 +60,10 @@ def main(argv: list[str]) -> int:
     except (SettingError, FileNotFoundError) as error:
         print(f"privpost: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        # The reader (head, a pager) has seen enough; what Python flushes at its end goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
 
 
 def _study_parser(name: str, help_text: str) -> argparse.ArgumentParser:
@@ -140,15 +145,18 @@ def prune(argv: list[str]) -> int:
 def mechanisms(argv: list[str]) -> int:
     """Print what each mechanism of the package declares about itself."""
     from privpost.mechanisms import discover
+    from privpost.mechanisms.base import Mechanism
 
     argparse.ArgumentParser(prog="privpost mechanisms", description="List the mechanisms.").parse_args(argv)
-    columns = ("method", "class", "neighbours", "notion", "norm", "releases", "exact", "public")
+    columns = ("method", "class", "neighbours", "notion", "RDP curve", "norm", "releases", "exact", "public")
+    inherited = {"pure": "from its pure ε", "rdp": "none", "approximate": "none"}
     rows = [
         (
             kind.method,
             kind.__name__,
             kind.neighbours,
             kind.notion,
+            inherited[kind.notion] if kind.rdp is Mechanism.rdp else "its own",
             kind.norm,
             kind.releases,
             "exact" if kind.exact else "mcmc",
