@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from privpost.figures import style
+from privpost.figures.geumlek2017.panels import TITLES
 
 LABELS = {"test_error": "test error", "test_log_likelihood": "test log-likelihood per example"}
 LINES = ("-", "--", "-.", ":")
@@ -37,7 +38,7 @@ def draw(tables):
                     marker=look.marker,
                     linestyle=LINES[deltas.index(delta) % len(LINES)],
                 )
-            axes.set(xscale="log", title=dataset if metric == "test_error" else "")
+            axes.set(xscale="log", title=TITLES[dataset] if metric == "test_error" else "")
             axes.set_xticks(sorted(table.epsilon.dropna().unique()))
             axes.set_xticklabels([f"{value:g}" for value in sorted(table.epsilon.dropna().unique())])
             axes.minorticks_off()
