@@ -22,6 +22,9 @@ from scipy.special import betaln, gammaln
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 
+# Rows of one convolution, which fit into a processor's cache.
+_ROWS = 256
+
 
 class Leaf(NamedTuple):
     """The counts of one attribute in one class, for every size T of the class; leading axes are releases.
@@ -100,16 +103,27 @@ def _leaves(model, pairs, n, scale) -> Leaf:
         log_factor = gammaln(prior + counts) - gammaln(counts + 1) - np.abs(noisy[..., None] - counts) / scale[..., None]
         factors.append(np.exp(log_factor - log_factor.max(axis=-1, keepdims=True)))
     ones, zeros = factors
-    weighted, reverse = ones * (model.alpha + counts), np.ascontiguousarray(zeros[..., ::-1])
-    sums, moments = np.empty(ones.shape), np.empty(ones.shape)
-    for total in range(n + 1):
-        rest = reverse[..., n - total :]
-        np.einsum("...k,...k->...", ones[..., : total + 1], rest, out=sums[..., total])
-        np.einsum("...k,...k->...", weighted[..., : total + 1], rest, out=moments[..., total])
+    sums, moments = _convolutions(ones, zeros, model.alpha + counts)
     prior = model.alpha + model.beta
     with np.errstate(invalid="ignore"):
         mean = np.where(sums > 0, moments / (sums * (prior + counts)), model.alpha / prior)
     return Leaf(ones, zeros, sums, mean)
+
+
+def _convolutions(ones, zeros, weights) -> tuple[np.ndarray, np.ndarray]:
+    """Σ_K a_K b_{T−K} and Σ_K w_K a_K b_{T−K} for T = 0..n, of rows a and b; directly, since tails count."""
+    shape = ones.shape
+    sums, moments = np.empty((2, ones.size // shape[-1], shape[-1]))
+    ones, zeros = ones.reshape(sums.shape), zeros.reshape(sums.shape)
+    for start in range(0, len(sums), _ROWS):
+        rows = slice(start, start + _ROWS)
+        plain, reverse = ones[rows], np.ascontiguousarray(zeros[rows, ::-1])
+        weighted = plain * weights
+        for total in range(shape[-1]):
+            rest = reverse[:, shape[-1] - 1 - total :]
+            sums[rows, total] = np.einsum("ij,ij->i", plain[:, : total + 1], rest)
+            moments[rows, total] = np.einsum("ij,ij->i", weighted[:, : total + 1], rest)
+    return sums.reshape(shape), moments.reshape(shape)
 
 
 def _log_beta_binomial(model, counts, n):
@@ -134,15 +148,19 @@ def log_predictive(found: Posterior, records) -> np.ndarray:
     with np.errstate(divide="ignore"):
         log_weights = np.log(found.weights)
     log_one, log_zero = np.log(found.means), np.log1p(-found.means)
-    both = []
-    for value, log_class in enumerate((np.log1p(-found.class_mean), np.log(found.class_mean))):
-        slope = log_one[..., value, :] - log_zero[..., value, :]
-        terms = records @ slope
-        terms += (log_weights + log_class + log_zero[..., value, :].sum(axis=-2))[..., None, :]
-        top = terms.max(axis=-1, keepdims=True)
-        terms -= top
-        both.append(top[..., 0] + np.log(np.exp(terms, out=terms).sum(axis=-1)))
-    return np.stack(both, axis=-1)
+    slopes = log_one - log_zero
+    classes = np.stack([np.log1p(-found.class_mean), np.log(found.class_mean)])
+    offsets = log_weights[..., None, :] + classes + log_zero.sum(axis=-3)
+    result = np.empty((*found.weights.shape[:-1], records.shape[1], 2))
+    # One release at a time stays in a processor's cache.
+    for place in np.ndindex(found.weights.shape[:-1]):
+        for value in (0, 1):
+            terms = records[place[-1]] @ slopes[place][:, value]
+            terms += offsets[place][value]
+            top = terms.max(axis=-1)
+            terms -= top[:, None]
+            result[place][:, value] = top + np.log(np.exp(terms, out=terms).sum(axis=-1))
+    return result
 
 
 def expectations(

@@ -14,6 +14,8 @@ from privpost.mechanisms.consistency import consistent_counts
 # What is done with a release before the conjugate update that takes it for the data.
 NAIVE_VARIANTS = ("paper", "consistent")
 AWARE = ("exact", "gibbs")
+# Where empirical distribution functions are tabulated.
+_AT = np.linspace(0, 1, 41)
 
 
 def lines(methods) -> list[tuple[str, str]]:
@@ -37,7 +39,7 @@ def tabulate(cells, places, parameters) -> dict:
     """Return the tables that every study has, by the last part of their names.
 
     `""`: mean scores; `"pairs"`: paired differences between methods; `"calibration"`: KS statistics of the quantiles
-    of the true parameters; `"ecdf"`: their empirical distribution functions, all parameters together.
+    of the true parameters; `"ecdf"`: their empirical distribution functions at the ε next to 1.
 
     Args:
         cells: with arrays `quantile` (lines, epsilons, parameters, trials) and scores (lines, epsilons, trials).
@@ -52,15 +54,13 @@ def tabulate(cells, places, parameters) -> dict:
         place = places(config)
         every = lines(config.method)
         metrics = [name for name in ("accuracy", "log_likelihood", "label_log_likelihood", "mmd2") if name in arrays]
+        middle = int(np.argmin(np.abs(np.log(config.epsilon))))
         for (i, (method, variant)), (j, epsilon) in itertools.product(enumerate(every), enumerate(config.epsilon)):
+            # The true posterior has no ε.
             if method == "non_private" and j > 0:
                 continue
-            named = {
-                **place,
-                "method": method,
-                "variant": variant,
-                "epsilon": None if method == "non_private" else epsilon,
-            }
+            shown = None if method == "non_private" else epsilon
+            named = {**place, "method": method, "variant": variant, "epsilon": shown}
             for metric in metrics:
                 # The true posterior has no distance from itself.
                 if (method, metric) != ("non_private", "mmd2"):
@@ -69,11 +69,11 @@ def tabulate(cells, places, parameters) -> dict:
                 ks = float(ks_statistic(values))
                 p_value = float(ks_p_value(ks, len(values)))
                 calibration.append({**named, "parameter": name, "ks": ks, "p_value": p_value, "n_trials": len(values)})
-            at = np.linspace(0, 1, 41)
-            ecdf += [
-                {**named, "u": u, "ecdf": share}
-                for u, share in zip(at, empirical_cdf(arrays["quantile"][i, j].ravel(), at), strict=True)
-            ]
+        for i, (method, variant) in enumerate(every):
+            for name, values in zip(parameters(config), arrays["quantile"][i, middle], strict=True):
+                named = {**place, "method": method, "variant": variant, "epsilon": config.epsilon[middle]}
+                shares = empirical_cdf(values, _AT)
+                ecdf += [{**named, "parameter": name, "u": u, "ecdf": x} for u, x in zip(_AT, shares, strict=True)]
         for (i, first), (k, second) in itertools.combinations(enumerate(every), 2):
             for (j, epsilon), metric in itertools.product(enumerate(config.epsilon), metrics):
                 pair = {"first": first[0], "first_variant": first[1], "second": second[0], "second_variant": second[1]}
