@@ -23,22 +23,22 @@ def draw(tables):
     import matplotlib.pyplot as plt
 
     table, calibration = tables["networks"], tables["networks_calibration"]
-    networks = list(dict.fromkeys(table.network))
+    graphs = list(dict.fromkeys(table.graph))
     figure, panels = plt.subplots(
-        len(networks),
+        len(graphs),
         len(METRICS) + 1,
-        figsize=(style.TWO_COLUMNS, 1.6 * len(networks) + 0.6),
+        figsize=(style.TWO_COLUMNS, 1.6 * len(graphs) + 0.6),
         sharex=True,
         sharey="col",
         squeeze=False,
     )
-    for row, network in zip(panels, networks, strict=True):
-        here = calibration[calibration.network == network]
+    for row, graph in zip(panels, graphs, strict=True):
+        here = calibration[calibration.graph == graph]
         keys = ["method", "variant", "epsilon"]
         network_panels.curves(row[0], here.groupby(keys, dropna=False).ks.median().reset_index(), "ks")
         row[0].axhspan(0, ks_limit(int(here.n_trials.max())), color="#cccccc", alpha=0.5, linewidth=0)
-        row[0].set(ylabel="KS statistic, median", title=network.replace("_", " "), ylim=(0, None))
-        scored = table[table.network == network]
+        row[0].set(ylabel="KS statistic, median", title=graph.replace("_", " "), ylim=(0, None))
+        scored = table[table.graph == graph]
         for axes, (metric, label) in zip(row[1:], METRICS.items(), strict=True):
             transform = network_panels.root if metric == "mmd2" else lambda values: values
             network_panels.curves(axes, scored[scored.metric == metric], "mean", "sem", transform)

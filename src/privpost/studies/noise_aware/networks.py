@@ -27,7 +27,7 @@ SETTINGS = Schema(
     draws=Integer(at_least=1),
     thin=Integer(at_least=1),
     diagnosed=Integer(at_least=1),
-    network=Network(),
+    graph=Network(),
     method=Choice("non_private", "naive", "gibbs"),
     epsilon=Real(above=0),
 )
@@ -45,7 +45,7 @@ def simulate(config, streams, ledger) -> dict:
     records, without test data), and `mmd2` to the true posterior, mean over parameters: (lines, epsilons, trials).
     `rhat`, `ess` (epsilons,): the worst over parameters and diagnosed trials; nan where they cannot be assessed.
     """
-    model, n = BayesianNetwork(parse(config.network)[1], config.alpha, config.beta), config.n
+    model, n = BayesianNetwork(parse(config.graph)[1], config.alpha, config.beta), config.n
     mechanisms = [NetworkLaplace.calibrate(model, n, Cost("pure", epsilon)) for epsilon in config.epsilon]
     for mechanism in mechanisms:
         # All methods work on the same release.
@@ -137,10 +137,9 @@ def _aware(model, config, mechanisms, releases, theta, rng):
 
 def parameters(config) -> list[str]:
     """Return the names of the network's parameters: a node, and the values of its parents."""
-    graph = parse(config.network)[1]
     return [
         f"{node} | {', '.join(f'{parent} = {value}' for parent, value in zip(parents, values, strict=True))}".rstrip("| ")
-        for node, parents in graph
+        for node, parents in parse(config.graph)[1]
         for values in itertools.product((0, 1), repeat=len(parents))
     ]
 
@@ -150,7 +149,7 @@ def tabulate(cells):
     import pandas as pd
 
     def place(config):
-        return {"network": parse(config.network)[0]}
+        return {"graph": parse(config.graph)[0]}
 
     found = scores.tabulate(cells, place, parameters)
     chains = [
@@ -175,8 +174,8 @@ def claims(tables) -> list[Claim]:
     pairs, chains = tables["networks_pairs"], tables["networks_chains"]
     aware = scores.calibrated(tables["networks_calibration"], ["gibbs", "non_private"])
     checks = {
-        f"{method}, {network}: calibrated at every epsilon": not part.rejected.any()
-        for (method, network), part in aware.groupby(["method", "network"])
+        f"{method}, {graph}: calibrated at every epsilon": not part.rejected.any()
+        for (method, graph), part in aware.groupby(["method", "graph"])
     }
     evidence = {
         "smallest p-value of the noise-aware posterior": float(aware[aware.method == "gibbs"].p_value.min()),
@@ -185,8 +184,8 @@ def claims(tables) -> list[Claim]:
     }
     for variant in scores.NAIVE_VARIANTS:
         for metric, options in (("log_likelihood", {}), ("accuracy", {"ahead": False}), ("mmd2", {"sign": -1})):
-            checks |= scores.gains(pairs, ("network",), metric, variant, **options)
-            evidence |= scores.gain_evidence(pairs, ("network",), metric, variant)
+            checks |= scores.gains(pairs, ("graph",), metric, variant, **options)
+            evidence |= scores.gain_evidence(pairs, ("graph",), metric, variant)
     return [
         from_checks(
             "N5",
