@@ -165,7 +165,7 @@ def test_statistics_are_the_moments_and_give_the_likelihood():
     weights = np.random.default_rng(6).normal(size=(5, 3))
     expected = -((labels - weights @ features.T) ** 2).sum(axis=1) / (2 * 0.25)
     assert np.allclose(model.log_likelihood(weights, statistics), expected, rtol=1e-10)
-    with pytest.raises(ValueError, match="feature_bound is 1.0 and label_bound 5.0; the records reach 2 and 0"):
+    with pytest.raises(ValueError, match=r"feature_bound is 1\.0 .*the records reach 2 and 0"):
         model.sufficient_statistics([[0.0, 2.0, 0.0, 0.0]])
     with pytest.raises(ValueError, match="the records reach 0 and 6"):
         model.sufficient_statistics([[0.0, 0.0, 0.0, -6.0]])
