@@ -219,17 +219,26 @@ def compose(names: Iterable[str], scale: str, overrides: Iterable[str] = ()) -> 
 def _compose_with_hydra(names: list[str], scale: str, overrides: list[str]) -> dict[str, dict]:
     if not names:
         return {}
+    import yaml
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
+    from hydra.errors import HydraException
     from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
 
+    configs = {}
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF.resolve())):
-        return {
-            name: OmegaConf.to_container(
-                hydra_compose("config", overrides=[f"study={name}", f"scale={scale}", *overrides]), resolve=True
-            )
-            for name in names
-        }
+        for name in names:
+            words = [f"study={name}", f"scale={scale}", *overrides]
+            try:
+                configs[name] = OmegaConf.to_container(hydra_compose("config", overrides=words), resolve=True)
+            except (HydraException, OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError) as error:
+                # Hydra's own messages go on for many lines; what is wrong stands in the first ones.
+                reason = " ".join(line.strip() for line in str(error).splitlines()[:4])
+                raise SettingError(
+                    f"{CONF}/study/{name}.yaml cannot be read with {' '.join(words)}: {reason}"
+                ) from error
+    return configs
 
 
 def _conf_digest() -> str:
@@ -439,7 +448,9 @@ def _spaced(axis: Mapping, where: str) -> list[float]:
     unknown = set(axis) - {"start", "stop", "num", "spacing"}
     if unknown or not {"start", "stop", "num"} <= set(axis):
         raise SettingError(f"{where} is {dict(axis)}; an axis given as a map needs start, stop, num (and spacing).")
-    fields = Schema(start=Real(), stop=Real(), num=Integer(at_least=2, at_most=LARGEST_GRID), spacing=Choice("linear", "log"))
+    fields = Schema(
+        start=Real(), stop=Real(), num=Integer(at_least=2, at_most=LARGEST_GRID), spacing=Choice("linear", "log")
+    )
     checked = {key: fields.value(key, value, where) for key, value in {"spacing": "linear", **axis}.items()}
     start, stop, log = checked["start"], checked["stop"], checked["spacing"] == "log"
     if log and not (start > 0 and stop > 0):
@@ -529,6 +540,8 @@ def _axes(study: Study) -> tuple[str, ...]:
     for key in axes:
         if key in SIZES:
             raise SettingError(f"{study.file}: {key!r} is swept, but only settings can be axes of a grid.")
+        if key not in study.schema:
+            raise study.schema.unknown(key, f"{study.file}: sweep")
         if key not in study.config:
             raise SettingError(f"{study.file}: {key!r} is swept, so it needs a base value among the settings.")
     return tuple(axes)
