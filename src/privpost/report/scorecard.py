@@ -16,7 +16,8 @@ from privpost.pipeline import grid, tables
 from privpost.pipeline.grid import Study
 
 COLUMNS = (
-    "id", "paper", "study", "place", "statement", "test", "verdict", "reason", "evidence", "variant", "stand_in",
+    "id", "paper", "study", "place", "statement", "test", "verdict", "reason", "checks", "failed", "why", "unexplained",
+    "see", "evidence", "variant", "stand_in",
 )  # fmt: skip
 # The verdict of a study's row while it has no tables; it has no claims either, so the row stands for them all.
 NOT_SCORED = "not scored"
@@ -79,7 +80,8 @@ def _claims_of(name: str, module, own: Mapping[str, Any]) -> list[Claim]:
 def table(scored: Iterable[Scored]):
     """Return the scorecard as a DataFrame of strings with columns `COLUMNS`, one row per claim in the papers' order.
 
-    `evidence` is JSON text. A study without tables has one row, without id, whose verdict is `NOT_SCORED`. Raises
+    `evidence`, `failed` (names of the checks that fail, of `checks` in all) and `unexplained` (those that `why` does
+    not cover) are JSON text. A study without tables has one row, without id, whose verdict is `NOT_SCORED`. Raises
     ValueError naming both studies when two claims have the same id.
     """
     import pandas as pd
@@ -105,6 +107,11 @@ def table(scored: Iterable[Scored]):
                     "test": claim.test,
                     "verdict": claim.verdict,
                     "reason": claim.reason,
+                    "checks": str(len(claim.checks)),
+                    "failed": json.dumps(claim.failed, ensure_ascii=False),
+                    "why": claim.why,
+                    "unexplained": json.dumps(claim.unexplained, ensure_ascii=False),
+                    "see": claim.see,
                     "evidence": json.dumps(plain(claim.evidence), ensure_ascii=False, allow_nan=False),
                     "variant": claim.variant,
                     "stand_in": "yes" if claim.stand_in else "no",
@@ -162,6 +169,23 @@ def read(path: Path):
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist; make it with: snakemake scorecard")
     return pd.read_csv(path, dtype=str, keep_default_na=False)
+
+
+def explanation(row) -> str:
+    """Return why a claim (a row of the scorecard) does not hold in words, and what of it has no known cause.
+
+    Empty for a claim that holds; the list of failed checks where no cause is known at all.
+    """
+    if not row.why:
+        return row.reason
+    unexplained = json.loads(row.unexplained)
+    return row.why + (f" No cause is known for: {'; '.join(unexplained)}." if unexplained else "")
+
+
+def tally(row) -> str:
+    """Return how many of a claim's checks fail, empty if none does or the claim is not scored by checks."""
+    failed = json.loads(row.failed or "[]")
+    return f"{len(failed)} of {row.checks} checks fail" if failed else ""
 
 
 def changes(before, after) -> list[str]:
