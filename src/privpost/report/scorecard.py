@@ -58,7 +58,7 @@ def score(studies: Iterable[Study]) -> list[Scored]:
         scored.append(Scored(study.name, _claims_of(study.name, study.module(), own)))
     for paper in sorted({*found, *lacking}, key=paper_order):
         name = f"privpost.studies.{paper}.claims"
-        if importlib.util.find_spec(name) is None or any(other.startswith(f"{paper}/") for other in others):
+        if not _exists(name) or any(other.startswith(f"{paper}/") for other in others):
             continue
         if paper in lacking:
             scored.append(Scored(f"{paper}/claims", None, f"the tables of {', '.join(lacking[paper])} are missing"))
@@ -66,6 +66,14 @@ def score(studies: Iterable[Study]) -> list[Scored]:
             module = importlib.import_module(name)
             scored.append(Scored(f"{paper}/claims", _claims_of(f"{paper}/claims", module, found[paper])))
     return scored
+
+
+def _exists(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        # A study's module may stand outside the package.
+        return False
 
 
 def _claims_of(name: str, module, own: Mapping[str, Any]) -> list[Claim]:
