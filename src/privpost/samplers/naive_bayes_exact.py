@@ -105,8 +105,9 @@ def _leaves(model, pairs, n, scale) -> Leaf:
     ones, zeros = factors
     sums, moments = _convolutions(ones, zeros, model.alpha + counts)
     prior = model.alpha + model.beta
-    with np.errstate(invalid="ignore"):
-        mean = np.where(sums > 0, moments / (sums * (prior + counts)), model.alpha / prior)
+    # Where a sum underflows the weight is 0; any mean will do.
+    mean = np.full(sums.shape, model.alpha / prior)
+    np.divide(moments, sums * (prior + counts), out=mean, where=sums > 0)
     return Leaf(ones, zeros, sums, mean)
 
 
