@@ -15,7 +15,7 @@ from privpost.pipeline.provenance import PACKAGE
 from privpost.pipeline.tables import figure_module
 
 # What else is in the folder of samplers runs a Markov chain.
-EXACT_SAMPLERS = {"gaussian_in_ball", "noise_aware_exact"}
+EXACT_SAMPLERS = {"gaussian_in_ball", "naive_bayes_exact", "noise_aware_exact"}
 NOTIONS = {"pure": "pure ε-DP", "rdp": "(λ, ε)-RDP", "approximate": "(ε, δ)-DP"}
 _SOURCE = re.compile(r"^(paper|author code|reconstructed|ours)\b")
 

@@ -32,6 +32,7 @@ PAPERS = {
     "Families, NeurIPS, arXiv:1809.02188",
     "audit": "Beyond the papers: claimed against proved privacy loss, every mechanism",
     "fair_axis": "Beyond the papers: every mechanism at the same (ε, δ)",
+    "noise_aware": "Beyond the papers: noise-aware inference for the other papers' models",
 }
 SEVERITY = ("does not hold", "holds in part", "not testable", "not scored", "holds")
 ABSENT = "not in this checkout"
