@@ -312,11 +312,12 @@ def _tell_report(plan: Plan, code: int) -> None:
 
 def _record(plan: Plan, seconds: float, cores: int) -> None:
     """Keep how long the whole rebuild took, and bring the README that quotes it up to date."""
-    from privpost.report import build, numbers, page, readme
+    from privpost.report import build, documents, numbers, page, readme
 
     numbers.record_run(plan.root / "timing", "reproduce", seconds=round(seconds), cores=cores)
     # In the order of the rules, so that the next run finds nothing to do.
     build.write_scores(plan)
     build.draw(plan)
     readme.write(plan)
+    documents.write(plan)
     page.write(plan)
