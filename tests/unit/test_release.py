@@ -303,6 +303,15 @@ def test_draws_are_probabilities(folder, model):
         assert np.array([draws["P(smokes = no)"], draws["P(smokes = yes)"]]).sum(axis=0) == pytest.approx(1)
 
 
+def test_a_posterior_that_fails_does_not_waste_the_release(folder):
+    folder.specify(content("gamma_exponential", prior={"shape": 1e300, "rate": 1e-300}))
+    status, out, _ = folder.run()
+    found = json.loads(out)
+    assert status == 0
+    assert found["posterior"].keys() == {"failed"}
+    assert found["statistics"]["sums"].keys() == {"minutes"}
+
+
 # What gets out
 
 
@@ -607,7 +616,7 @@ SCALARS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     model=st.sampled_from(list(SPECS)),
     path=st.lists(st.integers(0, 5), min_size=1, max_size=3),
@@ -625,7 +634,7 @@ def test_any_specification_is_released_or_refused(folder, model, path, value):
     check_outcome(folder)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     model=st.sampled_from(["beta_bernoulli", "normal_known_variance", "bounded_sum"]),
     lines=st.lists(st.text(alphabet="smokesminutyno,.\"'0123e-\x00\r é", max_size=12), max_size=5),
