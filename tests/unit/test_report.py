@@ -235,7 +235,11 @@ def test_settings_carry_their_sources(tmp_path):
               # reconstructed: from the axis
               - epsilon: [1, 2] # paper
                 method: [a]
-              - epsilon: [3]
+              - epsilon: [3] # beyond
+              # ours
+              - {epsilon: [4], method: [b]} # paper; method: author code
+              # ours: all
+              - epsilon: [5] # beyond
             within:
               order: {start: 1, stop: 2, num: 3} # author code: their script
             rev: 1
@@ -246,7 +250,13 @@ def test_settings_carry_their_sources(tmp_path):
     class Stub(Study):
         file = property(lambda self: str(path))
 
-    config = {"within": {"order": []}, "sweep": [{"epsilon": [1, 2], "method": ["a"]}, {"epsilon": [3]}]}
+    sweep = [
+        {"epsilon": [1, 2], "method": ["a"]},
+        {"epsilon": [3]},
+        {"epsilon": [4], "method": ["b"]},
+        {"epsilon": [5]},
+    ]
+    config = {"within": {"order": []}, "sweep": sweep}
     found = describe.settings(Stub("a/x", config, Schema(alpha=Real())))
     assert [tuple(setting) for setting in found] == [
         ("setting", "alpha", "6", "paper", "eta0"),
@@ -255,9 +265,19 @@ def test_settings_carry_their_sources(tmp_path):
         ("setting", "gamma", "3", "", ""),
         ("sweep 1", "epsilon", "[1, 2]", "paper", ""),
         ("sweep 1", "method", "[a]", "reconstructed", "from the axis"),
-        ("sweep 2", "epsilon", "[3]", "", ""),
+        ("sweep 2", "epsilon", "[3]", "", "beyond"),
+        ("sweep 3", "epsilon", "[4]", "paper", "method: author code"),
+        ("sweep 3", "method", "[b]", "author code", "method: author code"),
+        ("sweep 4", "epsilon", "[5]", "ours", "beyond"),
         ("within", "order", "{start: 1, stop: 2, num: 3}", "author code", "their script"),
     ]
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_value_has_a_source(name):
+    found = describe.settings(grid.load_study(name))
+    lacking = [f"{setting.section} {setting.name}: {setting.value}" for setting in found if not setting.source]
+    assert lacking == [], f"say in a comment where each comes from, one of {', '.join(describe.SOURCES)}"
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -17,7 +17,8 @@ from privpost.pipeline.tables import figure_module
 # What else is in the folder of samplers runs a Markov chain.
 EXACT_SAMPLERS = {"gaussian_in_ball", "noise_aware_exact"}
 NOTIONS = {"pure": "pure ε-DP", "rdp": "(λ, ε)-RDP", "approximate": "(ε, δ)-DP"}
-_SOURCE = re.compile(r"^(paper|author code|reconstructed|ours)\b")
+SOURCES = ("paper", "author code", "reconstructed", "ours")
+_SOURCE = re.compile(rf"^({'|'.join(SOURCES)})\b")
 
 
 class Setting(NamedTuple):
@@ -31,7 +32,11 @@ class Setting(NamedTuple):
 
 
 def settings(study: Study) -> list[Setting]:
-    """Return the study's settings and axes as its YAML has them, each with the comment beside or above it."""
+    """Return the study's settings and axes as its YAML has them, each with the comment beside or above it.
+
+    A comment begins with its source (one of `SOURCES`). Beside several axes, `paper; prior: author code` gives one of
+    them a source of its own; a comment above the axes of a block is for those that have none beside them.
+    """
     import yaml
 
     text = Path(study.file).read_text()
@@ -49,11 +54,14 @@ def settings(study: Study) -> list[Setting]:
                 section = key.value if len(blocks) == 1 else f"{key.value} {place}"
                 above = _above(lines, block.start_mark.line)
                 for axis, values in block.value:
-                    note = _comment(lines, axis.start_mark.line, values.end_mark) or above
-                    found.append(Setting(section, axis.value, _source_text(text, values), *_split(note)))
+                    source, note = _split(_comment(lines, axis.start_mark.line, values.end_mark), axis.value)
+                    if not source:
+                        source, of_block = _split(above, axis.value)
+                        note = note or of_block
+                    found.append(Setting(section, axis.value, _source_text(text, values), source, note))
         else:
             note = _comment(lines, key.start_mark.line, value.end_mark) or _above(lines, key.start_mark.line)
-            found.append(Setting("setting", key.value, _source_text(text, value), *_split(note)))
+            found.append(Setting("setting", key.value, _source_text(text, value), *_split(note, key.value)))
     return found
 
 
@@ -85,9 +93,12 @@ def _above(lines: list[str], first: int) -> str:
     return " ".join(words)
 
 
-def _split(note: str) -> tuple[str, str]:
+def _split(note: str, name: str) -> tuple[str, str]:
+    """Return source and text of a comment; a source that stands after the setting's name is its own."""
     match = _SOURCE.match(note)
-    return (match[1], note[match.end() :].lstrip(":,; ")) if match else ("", note)
+    source, text = (match[1], note[match.end() :].lstrip(":,; ")) if match else ("", note)
+    own = re.search(rf"(?:^|[;,] ){re.escape(name)}: ({'|'.join(SOURCES)})\b", note)
+    return (own[1] if own else source, text)
 
 
 def sections(path: Path) -> dict[str, str]:
