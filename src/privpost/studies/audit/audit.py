@@ -141,6 +141,7 @@ def tabulate(cells):
                 {
                     "method": arrays["method"][i],
                     "study": arrays["study"][i],
+                    "post_processing": audited.POST_PROCESSING.get(str(name).split()[0]),
                     "mechanism": str(name).split()[0],
                     "model": arrays["model"][i],
                     "instance": name,

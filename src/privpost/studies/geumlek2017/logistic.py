@@ -76,21 +76,16 @@ def _rdp(epsilon, order: float) -> Cost:
     return Cost("rdp", float(epsilon), order=order)
 
 
-def _sample(posterior: LogisticPosterior, approximation, config, n_chains: int, n_draws: int, rng) -> np.ndarray:
+def _sample(posterior: LogisticPosterior, gaussian, config, n_chains: int, n_draws: int, rng) -> np.ndarray:
     """Return draws (n_draws, n_chains, d), each chain from a start of its own."""
     if config.sampler == "elliptical":
         draws, _ = elliptical_slice.sample(
-            posterior,
-            n_chains=n_chains,
-            n_draws=n_draws,
-            n_burn_in=config.burn_in,
-            rng=rng,
-            approximation=approximation,
+            posterior, n_chains=n_chains, n_draws=n_draws, n_burn_in=config.burn_in, rng=rng, gaussian=gaussian
         )
     else:
         # The conditional standard deviations, those of a coordinate when the others stay.
-        deviations = 1 / np.linalg.norm(approximation.factor, axis=1)
-        start = approximation.mean + deviations * rng.standard_normal((n_chains, posterior.dimension))
+        deviations = 1 / np.linalg.norm(gaussian.factor, axis=1)
+        start = gaussian.mean + deviations * rng.standard_normal((n_chains, posterior.dimension))
         draws, _ = univariate_slice.sample(
             posterior,
             start=posterior.into_ball(start),
@@ -141,14 +136,17 @@ def simulate(config, streams, ledger) -> dict:
                 coefficient[j] = np.nan if calibrations[j].coefficient is None else calibrations[j].coefficient
                 posterior = _posterior(data, calibrations[j])
                 approximation = posterior.laplace(approximation)
+                # One for the draws and the diagnostic run: it costs as much as a sweep of all chains.
+                rng = streams("gaussian", split, log_epsilon=config.log_epsilon[j])
+                gaussian = elliptical_slice.recentred(posterior, approximation, rng)
                 rng = streams("sampler", split, log_epsilon=config.log_epsilon[j])
-                draws = _sample(posterior, approximation, config, repeats * config.chains, 1, rng)[0]
+                draws = _sample(posterior, gaussian, config, repeats * config.chains, 1, rng)[0]
                 values = np.stack(predictive_metrics(draws, data.test_features, data.test_labels))
                 metrics[i, j, :, where] = values.reshape(len(METRICS), repeats, config.chains).mean(axis=-1)
                 if i == 0 and split == 0:
                     rng = streams("diagnostic", log_epsilon=config.log_epsilon[j])
                     sizes = config.diagnostic_chains, config.diagnostic_draws
-                    assessment = assess(_sample(posterior, approximation, config, *sizes, rng))
+                    assessment = assess(_sample(posterior, gaussian, config, *sizes, rng))
                     rhat[j], ess[j] = assessment.rhat_max, assessment.ess_min
     majority = np.mean(design.test_labels != (design.train_labels.mean() > 0.5))
     return {
