@@ -306,8 +306,29 @@ def test_validity_notes_read_tables_and_imports():
     assert "variant corrected" not in notes
     exact = describe.validity_notes(grid.load_study("geumlek2017/tradeoff"), {"t": pd.DataFrame({"x": [1]})}, [])
     assert any("exact" in note for note in exact)
+    mixed = {"t": pd.DataFrame({"sampling": ["exact", "mcmc", "exact"]})}
+    notes = " ".join(describe.validity_notes(grid.load_study("geumlek2017/tradeoff"), mixed, []))
+    assert "exact" not in notes and "in 1 of 3 rows" in notes
     data = [{"title": "Made up", "kind": "stands in for the paper's data"}]
     assert "Made up stands in" in describe.validity_notes(grid.load_study("geumlek2017/tradeoff"), {}, data)[0]
+
+
+def test_chains_and_neighbours_are_read_from_declarations(monkeypatch):
+    from privpost.mechanisms import discover
+
+    exact = {name: describe._declares_exact(f"privpost.samplers.{name}") for name in ("gaussian_in_ball", "slice")}
+    assert exact == {"gaussian_in_ball": True, "slice": False}
+    monkeypatch.setattr(describe, "_declares_exact", lambda module: True)
+    assert not describe._runs_chains("privpost.studies.bernstein2018.oracle")
+    study = grid.load_study("geumlek2017/tradeoff")
+    assert describe.neighbours(study) == "one record substituted, n public"
+    other = next(kind for kind in discover()["concentrated"] if kind.__module__.endswith("posterior_sampling"))
+    monkeypatch.setattr(other, "neighbours", "add/remove")
+    assert "one record added or removed (concentrated)" in describe.neighbours(study)
+    assert "one record added or removed (concentrated)" in describe.all_neighbours()
+    monkeypatch.setattr(other, "neighbours", "bounded")
+    with pytest.raises(ValueError, match="neighbours is 'bounded'; known: substitution, add/remove"):
+        describe.neighbours(study)
 
 
 # Ledger

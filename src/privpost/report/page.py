@@ -70,6 +70,7 @@ def _blocks(plan: Plan, root: Path, folder: Path) -> dict[str, str]:
         "page/times": _times(root, folder, tables),
         "page/data": _data(cell for cells in plan.cells.values() for cell in cells),
         "page/footer": _footer(),
+        "page/neighbours": describe.all_neighbours(),
     }
     return {**blocks, "page/tables": tables.scripts()}
 
@@ -359,8 +360,8 @@ def _ledger(study: Study) -> str:
     ]
     columns = ("Account", "Notion", "Order λ", "Accounts", "Releases", "ε per release", "Budget ε", "Most spent")
     return (
-        f"<p>Notion: {_text('; '.join(notions))}. Neighbours: one record substituted, n public. Every release of one "
-        "run of the experiment is entered; a charge above the budget stops the job.</p>" + _table(columns, rows)
+        f"<p>Notion: {_text('; '.join(notions))}. Neighbours: {_text(describe.neighbours(study))}. Every release of "
+        "one run of the experiment is entered; a charge above the budget stops the job.</p>" + _table(columns, rows)
     )
 
 

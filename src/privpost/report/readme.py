@@ -40,6 +40,7 @@ def render(plan: Plan) -> str:
         "readme/failing": _failing(card),
         "readme/studies": _studies(studies),
         "readme/stand_ins": _stand_ins(plan),
+        "readme/neighbours": describe.all_neighbours(),
     }
     return templates.render(TEMPLATE.read_text(), values, str(TEMPLATE))
 
