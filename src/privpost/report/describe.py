@@ -202,7 +202,7 @@ def _file(module: str) -> Path:
 
 
 def _imported(target: str, kind: str) -> set[str]:
-    """Return the modules of a subpackage that a study module imports, or one of the studies' modules that it imports."""
+    """Return the modules of a subpackage that a study module imports, itself or through other studies' modules."""
     waiting, seen, found = [target], set(), set()
     while waiting:
         module = waiting.pop()
