@@ -164,8 +164,8 @@ def _tally(papers: Sequence[str], card) -> str:
         "</span></td>" + "".join(f'<td class="count">{found[verdict] or ""}</td>' for verdict in verdicts) + "</tr>"
         for paper, found in counts.items()
     )
-    table = f'<table class="tally"><thead><tr><th scope="col">Claims of</th>{head}</tr></thead><tbody>{rows}</tbody></table>'
-    return f'<div class="box" tabindex="0">{table}</div>'
+    head = f'<thead><tr><th scope="col">Claims of</th>{head}</tr></thead>'
+    return f'<div class="box" tabindex="0"><table class="tally">{head}<tbody>{rows}</tbody></table></div>'
 
 
 def _failing(card) -> str:
