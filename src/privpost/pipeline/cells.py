@@ -6,8 +6,9 @@ import resource
 import sys
 import time
 import traceback
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,18 +18,27 @@ from privpost.pipeline.streams import Streams
 from privpost.privacy.accounting import Ledger
 
 
-def compute(study: Study, cell: Cell, planned: Container[str] | None = None) -> Path:
-    """Compute a cell and store it; returns its path.
+class Known(NamedTuple):
+    """What the cells of one process share: digests of the study's own grid, and where results come from by data set."""
 
-    `planned` are the digests of the study's own grid, when they are known already; other cells are those of a sweep.
+    planned: set[str]
+    origins: dict[str | None, dict[str, dict[str, str]]]
+
+    @classmethod
+    def of(cls, study: Study, cells: Sequence[Cell]) -> Known:
+        origins = {name: provenance.of_cell(study.config["target"], name) for name in {cell.dataset for cell in cells}}
+        return cls(_planned(study.name, study.config["scale"]), origins)
+
+
+def compute(study: Study, cell: Cell, known: Known | None = None) -> Path:
+    """Compute a cell and store it; returns its path. `known` spares finding out again what many cells share.
+
     A result that another process stored meanwhile stays: a job that outlived its run cannot replace a newer result.
     Raises ValueError when the study returns something that is not a map from name to array.
     """
     start = time.perf_counter()
-    if planned is None:
-        planned = planned_digests(cell.study, study.config["scale"])
     # Taken before the work: this is the code that runs, even if a file is edited meanwhile.
-    origin = provenance.of_cell(study.config["target"], cell.dataset)
+    known = known or Known.of(study, [cell])
     ledger = Ledger()
     arrays = study.module().simulate(cell.config, Streams.of(cell), ledger)
     if not isinstance(arrays, dict) or not arrays:
@@ -46,8 +56,8 @@ def compute(study: Study, cell: Cell, planned: Container[str] | None = None) -> 
         "data": cell.data,
         "command": cell.command(),
         "ledger": ledger.record(),
-        "asked_by": "grid" if cell.digest in planned else "sweep",
-        **origin,
+        "asked_by": "grid" if cell.digest in known.planned else "sweep",
+        **known.origins[cell.dataset],
         "wall_seconds": time.perf_counter() - start,
         # ru_maxrss is in KiB on Linux and in bytes on macOS.
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10),
@@ -63,13 +73,13 @@ def compute_each(study: Study, cells: Sequence[Cell]) -> list[Cell]:
     Returns those that failed: an error is printed and the next cell computed. Paths go to stdout as cells are stored.
     (The peak memory in a cell's record is that of the process so far.)
     """
-    planned = planned_digests(study.name, study.config["scale"])
+    known = Known.of(study, cells)
     failed = []
     for cell in cells:
         if in_store(cell):
             continue
         try:
-            print(compute(study, cell, planned), flush=True)
+            print(compute(study, cell, known), flush=True)
         except Exception as error:
             traceback.print_exc()
             print(f"privpost: {cell.slug}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
@@ -77,8 +87,7 @@ def compute_each(study: Study, cells: Sequence[Cell]) -> list[Cell]:
     return failed
 
 
-def planned_digests(name: str, scale: str) -> set[str]:
-    """Return the digests of the cells of a study's own grid."""
+def _planned(name: str, scale: str) -> set[str]:
     # Composed anew: `study` may carry the overrides of an ad hoc run.
     return {cell.digest for cell in grid.expand(grid.load_study(name, scale))}
 
