@@ -263,12 +263,15 @@ def overview(argv: list[str]) -> int:
     return 0
 
 
-@command("readme", "render README.md from its template and the numbers")
+@command("readme", "render README.md and docs/*.md from their templates and the numbers")
 def readme(argv: list[str]) -> int:
-    """Render README.md."""
+    """Render README.md and the documents that have a template."""
+    from privpost.report import documents
     from privpost.report import readme as rendering
 
-    print(rendering.write(_whole("readme", "Render README.md from docs/templates/README.md.in.", argv)))
+    plan = _whole("readme", "Render README.md, and docs/*.md, from the templates in docs/templates.", argv)
+    for path in (rendering.write(plan), *documents.write(plan)):
+        print(path)
     return 0
 
 

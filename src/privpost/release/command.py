@@ -116,8 +116,21 @@ def _released(spec, kind, mechanism, terms, exact) -> dict[str, Any]:
         "statistics": kind.statistics(spec, release),
     }
     if spec.draws:
-        content["posterior"] = statement.posterior(kind.posterior(spec, mechanism, release, simulated))
+        content["posterior"] = _posterior(spec, kind, mechanism, release, simulated)
     return {**content, "versions": statement.versions(spec)}
+
+
+def _posterior(spec, kind, mechanism, release, rng) -> dict[str, Any]:
+    """Draws and how they were made; where extreme settings leave none, a statement of that: the release is made."""
+    try:
+        with np.errstate(all="ignore"):
+            found = kind.posterior(spec, mechanism, release, rng)
+        if all(np.isfinite(draws).all() for draws in found.draws.values()):
+            return statement.posterior(found)
+        reason = "draws are not finite"
+    except (ValueError, ArithmeticError) as error:
+        reason = str(error)
+    return {"failed": f"no draws from the posterior with this prior: {reason}"}
 
 
 def _json(content: dict[str, Any]) -> str:

@@ -339,20 +339,15 @@ class _Numeric(Kind):
             raise SettingError(
                 f"{where}: low is {settings['low']:g} and high is {settings['high']:g}; low must be less."
             )
+        if spec.n * max(abs(low), abs(high)) / resolution > LARGEST_TOTAL:
+            raise SettingError(
+                f"{where}: resolution is {resolution}, too fine: n times the larger bound must be at most 2^50 steps."
+            )
         for key, bound in (("low", low), ("high", high)):
             if bound % resolution != 0:
                 raise SettingError(
                     f"{where}: {key} is {settings[key]:g}, but must be a multiple of the resolution, {resolution}."
                 )
-        if spec.n * max(abs(low), abs(high)) / resolution > LARGEST_TOTAL:
-            raise SettingError(
-                f"{where}: resolution is {resolution}, too fine: n times the larger bound must be at most 2^50 steps."
-            )
-
-    def _bounds(self, spec) -> tuple[Decimal, Decimal, Decimal]:
-        ((_, settings),) = spec.columns.items()
-        low, high, resolution = (Decimal(repr(settings[key])) for key in ("low", "high", "resolution"))
-        return low, high, resolution
 
     def family(self, spec):
         """The family of the records, with its prior; None for a sum without a model."""

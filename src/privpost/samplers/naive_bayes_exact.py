@@ -22,6 +22,8 @@ from scipy.special import betaln, gammaln
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 
+# No Markov chain.
+EXACT = True
 # Rows of one convolution, which fit into a processor's cache.
 _ROWS = 256
 
