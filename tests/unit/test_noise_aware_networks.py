@@ -1,4 +1,4 @@
-"""Noise-aware posteriors of Bayesian networks: against enumeration of all tables, against each other, and the claims."""
+"""Noise-aware posteriors of Bayesian networks: against the sum over all tables, each other, and calibration."""
 
 import itertools
 
@@ -297,7 +297,9 @@ def test_falsified_tables_flip_the_verdicts_on_naive_bayes(bayes):
     assert verdict(naive_bayes, better, "N3") == "holds"
     assert verdict(naive_bayes, better, "N4") == "does not hold"
     one = pairs.difference_mean.where(~((pairs.metric == "mmd2") & (pairs.epsilon == pairs.epsilon.max())), 0.0)
-    assert verdict(naive_bayes, {**bayes, "naive_bayes_pairs": pairs.assign(difference_mean=one)}, "N4") == "holds in part"
+    assert (
+        verdict(naive_bayes, {**bayes, "naive_bayes_pairs": pairs.assign(difference_mean=one)}, "N4") == "holds in part"
+    )
 
 
 def test_falsified_tables_flip_the_verdict_on_networks(graph_tables):

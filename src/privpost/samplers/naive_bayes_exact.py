@@ -22,7 +22,7 @@ from scipy.special import betaln, gammaln
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 
-# No Markov chain.
+# Sums, which the report says: no Markov chain.
 EXACT = True
 # Rows of one convolution, which fit into a processor's cache.
 _ROWS = 256
@@ -102,7 +102,9 @@ def _leaves(model, pairs, n, scale) -> Leaf:
     counts = np.arange(n + 1.0)
     factors = []
     for prior, noisy in ((model.alpha, pairs[..., 0]), (model.beta, pairs[..., 1])):
-        log_factor = gammaln(prior + counts) - gammaln(counts + 1) - np.abs(noisy[..., None] - counts) / scale[..., None]
+        log_factor = (
+            gammaln(prior + counts) - gammaln(counts + 1) - np.abs(noisy[..., None] - counts) / scale[..., None]
+        )
         factors.append(np.exp(log_factor - log_factor.max(axis=-1, keepdims=True)))
     ones, zeros = factors
     sums, moments = _convolutions(ones, zeros, model.alpha + counts)

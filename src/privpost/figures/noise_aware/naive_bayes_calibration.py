@@ -15,7 +15,9 @@ def draw(tables):
     """
     import matplotlib.pyplot as plt
 
-    table, ecdf = (tables[name][tables[name].concentration == 1] for name in ("naive_bayes_calibration", "naive_bayes_ecdf"))
+    table, ecdf = (
+        tables[name][tables[name].concentration == 1] for name in ("naive_bayes_calibration", "naive_bayes_ecdf")
+    )
     sizes, parameters = sorted(table.n.unique()), list(dict.fromkeys(table.parameter))
     figure, panels = plt.subplots(
         len(sizes), len(parameters) + 1, figsize=(style.TWO_COLUMNS, 1.7 * len(sizes) + 0.6), squeeze=False

@@ -34,8 +34,8 @@ PARAMETERS = {"y": None, "x1 | y = 0": (0, 0), "x1 | y = 1": (0, 1)}
 # Columns that name a cell.
 PLACES = ("n", "concentration")
 NOTES = [
-    "At concentration 1 parameters are drawn from the prior that all posteriors have: calibration needs that, and under "
-    "it the noise-aware predictions are the best that a release allows. The other concentrations test them without."
+    "At concentration 1 parameters are drawn from the prior that all posteriors have: calibration needs that, and then "
+    "the noise-aware predictions are the best that a release allows. The other concentrations test them without."
 ]
 
 
@@ -161,22 +161,13 @@ def claims(tables) -> list[Claim]:
     mean_ks = naive.groupby(["variant", "n", "epsilon"]).ks.mean()
     joint = f"joint false-alarm rate {FALSE_ALARM}"
     against = {"variant": "paper, consistent"}
-
-    def checks(metric, **options) -> dict[str, bool]:
-        return {
-            name: passed
-            for variant in scores.NAIVE_VARIANTS
-            for name, passed in scores.gains(pairs, PLACES, metric, variant, **options).items()
-        }
-
-    def evidence(*metrics) -> dict[str, float]:
-        return {
-            name: value
-            for variant in scores.NAIVE_VARIANTS
-            for metric in metrics
-            for name, value in scores.gain_evidence(pairs, PLACES, metric, variant).items()
-        }
-
+    predictions = (
+        scores.Comparison("log_likelihood"),
+        scores.Comparison("label_log_likelihood"),
+        scores.Comparison("accuracy", ahead=False),
+    )
+    predicted = scores.gain_checks(pairs, predictions, PLACES)
+    distance = scores.gain_checks(pairs, [scores.Comparison("mmd2", sign=-1)], PLACES)
     return [
         from_checks(
             "N1",
@@ -193,8 +184,8 @@ def claims(tables) -> list[Claim]:
         from_checks(
             "N2",
             "ours",
-            "The posterior that ignores the noise is miscalibrated at small epsilon, from truncated and from consistent "
-            "counts; a larger epsilon helps.",
+            "The posterior that ignores the noise is miscalibrated at small epsilon, from truncated and from "
+            "consistent counts; a larger epsilon helps.",
             f"KS statistic beyond the limit at the smallest epsilon ({joint} over {len(naive)} tests); the mean over "
             "parameters at the largest epsilon below that at the smallest; parameters drawn from the prior",
             {
@@ -225,12 +216,8 @@ def claims(tables) -> list[Claim]:
             "records and of labels, and are not less accurate; also where the parameters do not follow the prior.",
             f"paired differences to truncated and to consistent counts beyond joint chance ({FALSE_ALARM} per metric "
             "and variant); accuracy not below by as much",
-            {
-                **checks("log_likelihood"),
-                **checks("label_log_likelihood"),
-                **checks("accuracy", ahead=False),
-            },
-            evidence("log_likelihood", "accuracy"),
+            *predicted[:2],
+            whys=predicted[2:],
             **against,
         ),
         from_checks(
@@ -239,8 +226,8 @@ def claims(tables) -> list[Claim]:
             "The noise-aware posterior of naive Bayes is closer to the true posterior than the one that ignores the "
             "noise, at every n and epsilon.",
             f"paired differences of MMD², mean over three parameters, beyond joint chance ({FALSE_ALARM} per variant)",
-            checks("mmd2", sign=-1),
-            evidence("mmd2"),
+            *distance[:2],
+            whys=distance[2:],
             **against,
         ),
     ]
@@ -248,7 +235,5 @@ def claims(tables) -> list[Claim]:
 
 def numbers(tables) -> dict:
     """Return what texts quote, parameters drawn from the prior."""
-    matched = [
-        table[table.concentration == 1] for table in (tables["naive_bayes"], tables["naive_bayes_calibration"])
-    ]
+    matched = [table[table.concentration == 1] for table in (tables["naive_bayes"], tables["naive_bayes_calibration"])]
     return scores.quoted(*matched, ("n",))

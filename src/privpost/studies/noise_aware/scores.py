@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from privpost.evaluation.calibration import empirical_cdf, ks_limit, ks_p_value, ks_statistic
+from privpost.evaluation.claims import Why
 from privpost.evaluation.multiplicity import FALSE_ALARM, critical_value
 from privpost.mechanisms.consistency import consistent_counts
 
@@ -78,7 +80,9 @@ def tabulate(cells, places, parameters) -> dict:
             for (j, epsilon), metric in itertools.product(enumerate(config.epsilon), metrics):
                 pair = {"first": first[0], "first_variant": first[1], "second": second[0], "second_variant": second[1]}
                 difference = arrays[metric][i, j] - arrays[metric][k, j]
-                pairs.append({**place, **pair, "epsilon": epsilon, "metric": metric, **_mean("difference_", difference)})
+                pairs.append(
+                    {**place, **pair, "epsilon": epsilon, "metric": metric, **_mean("difference_", difference)}
+                )
     return {
         name: pd.DataFrame(found)
         for name, found in {"": rows, "pairs": pairs, "calibration": calibration, "ecdf": ecdf}.items()
@@ -90,40 +94,58 @@ def _mean(prefix, values) -> dict:
     return {f"{prefix}mean": float(values.mean()), f"{prefix}sem": sem, "n_repeats": len(values)}
 
 
-def comparisons(pairs, metric: str, variant: str):
-    """Return the rows noise-aware minus noise-naive (of a variant) of one metric: columns of `pairs` and `gain`."""
-    rows = pairs[(pairs["first"] == "naive") & (pairs.first_variant == variant) & pairs["second"].isin(AWARE)]
-    rows = rows[rows.metric == metric]
-    return rows.assign(gain=-rows.difference_mean)
+class Comparison(NamedTuple):
+    """What a claim says of one score of the noise-aware method against the noise-naive ones.
 
-
-def gains(pairs, places, metric: str, variant: str, *, sign: int = 1, ahead: bool = True) -> dict[str, bool]:
-    """Return the checks that the noise-aware method gains on the naive one, at each setting, beyond joint chance.
-
-    `places` are the columns that name a setting beside ε; `sign` is −1 for a metric of which less is better;
-    `ahead=False` asks only for not being behind.
+    `sign` is −1 for a score of which less is better; without `ahead` it need only not be behind.
     """
-    rows = comparisons(pairs, metric, variant)
-    z = critical_value(len(rows))
-    return {
-        f"{metric} against {variant}: {setting(row, places)}": bool(
-            sign * row["gain"] > (z if ahead else -z) * row["difference_sem"]
-        )
-        for row in rows.to_dict("records")
-    }
+
+    metric: str
+    sign: int = 1
+    ahead: bool = True
 
 
-def gain_evidence(pairs, places, metric: str, variant: str) -> dict[str, float]:
-    """Return the gain of the noise-aware method at each setting."""
-    return {
-        f"gain in {metric} on {variant}, {setting(row, places)}": float(row["gain"])
-        for row in comparisons(pairs, metric, variant).to_dict("records")
-    }
+def gains(pairs, comparison: Comparison, places):
+    """Return the rows noise-aware against noise-naive of one score: the columns of `pairs` and those of the test.
+
+    `check` names it; `gain` is the difference in the claimed direction, `errors` the same in standard errors, `limit`
+    the least number of them, beyond joint chance over the rows of a variant, and `passed` whether it is reached.
+    """
+    rows = pairs[(pairs["first"] == "naive") & pairs["second"].isin(AWARE) & (pairs.metric == comparison.metric)]
+    gain = -comparison.sign * rows.difference_mean
+    errors = gain / rows.difference_sem
+    limit = rows.groupby("first_variant").metric.transform(lambda part: critical_value(len(part))).astype(float)
+    limit *= 1 if comparison.ahead else -1
+    check = [
+        f"{row['metric']} against {row['first_variant']}: {setting(row, places)}" for row in rows.to_dict("records")
+    ]
+    return rows.assign(check=check, gain=gain, errors=errors, limit=limit, passed=errors > limit)
+
+
+def gain_checks(pairs, comparisons, places) -> tuple[dict[str, bool], dict[str, float], Why]:
+    """Return checks, evidence and the explanation of differences that are too small for the number of repeats."""
+    checks, evidence, short = {}, {}, []
+    for comparison in comparisons:
+        rows = gains(pairs, comparison, places)
+        checks |= dict(zip(rows.check, rows.passed, strict=True))
+        evidence |= {f"gain in {check}": float(gain) for check, gain in zip(rows.check, rows.gain, strict=True)}
+        short.append(rows[~rows.passed & (rows.errors > 0)])
+    short = [row for rows in short for row in rows.itertuples()]
+    why = Why(
+        "The difference has the claimed sign but is too small for the number of repeats: "
+        + ", ".join(f"{row.errors:.1f} standard errors where {row.limit:.1f} are asked for" for row in short)
+        + f". All of it at epsilon >= {min((row.epsilon for row in short), default=math.nan):.3g}, where all methods "
+        "are close to the true posterior.",
+        tuple(row.check for row in short),
+        "docs/noise_aware.md#where-the-noise-is-small",
+    )
+    return checks, evidence, why
 
 
 def setting(row, places) -> str:
     """Return the words for a row's setting."""
-    return ", ".join(f"{name} = {row[name]}" for name in places) + f", epsilon = {row['epsilon']:.3g}"
+    shown = [f"{name} = {row[name] if isinstance(row[name], str) else format(row[name], 'g')}" for name in places]
+    return ", ".join([*shown, f"epsilon = {row['epsilon']:.3g}"])
 
 
 def calibrated(calibration, methods, variants=("paper",)):
