@@ -302,14 +302,24 @@ def test_falsified_tables_flip_the_verdicts_on_naive_bayes(bayes):
     )
 
 
-def test_falsified_tables_flip_the_verdict_on_networks(graph_tables):
-    true = networks.claims(graph_tables)[0]
+def test_falsified_tables_flip_the_verdicts_on_networks(graph_tables):
+    assert verdict(networks, graph_tables, "N5-calibration") == "holds"
+    # Chains that could not be assessed are no pass.
     stuck = {**graph_tables, "networks_chains": graph_tables["networks_chains"].assign(rhat_max=np.nan)}
-    assert "R-hat" in networks.claims(stuck)[0].reason
-    assert "R-hat" not in true.reason
+    assert verdict(networks, stuck, "N5-calibration") == "holds in part"
     biased = {**graph_tables, "networks_calibration": graph_tables["networks_calibration"].assign(ks=0.5)}
-    assert "calibrated" in networks.claims(biased)[0].reason
-    assert "calibrated" not in true.reason
+    assert verdict(networks, biased, "N5-calibration") == "holds in part"
     pairs = graph_tables["networks_pairs"]
-    behind = {**graph_tables, "networks_pairs": pairs.assign(difference_mean=pairs.difference_mean.abs())}
-    assert "log_likelihood against paper: graph = collider, epsilon = 0.1" in networks.claims(behind)[0].reason
+    for difference, predictions, distance in ((-1.0, "holds", "does not hold"), (1.0, "does not hold", "holds")):
+        own = {**graph_tables, "networks_pairs": pairs.assign(difference_mean=difference)}
+        assert verdict(networks, own, "N5-predictions") == predictions
+        assert verdict(networks, own, "N5-distance") == distance
+
+
+def test_only_differences_of_the_claimed_sign_are_put_down_to_few_repeats(graph_tables):
+    pairs = graph_tables["networks_pairs"]
+    for factor, explained in ((1e-3, True), (-1.0, False)):
+        own = {**graph_tables, "networks_pairs": pairs.assign(difference_mean=factor * pairs.difference_mean.abs())}
+        claim = next(claim for claim in networks.claims(own) if claim.id == "N5-distance")
+        assert claim.verdict == "does not hold"
+        assert bool(claim.unexplained) != explained

@@ -172,39 +172,53 @@ def tabulate(cells):
 
 
 def claims(tables) -> list[Claim]:
-    """Score N5."""
+    """Score N5 in three parts."""
     pairs, chains = tables["networks_pairs"], tables["networks_chains"]
     aware = scores.calibrated(tables["networks_calibration"], ["gibbs", "non_private"])
     calibrated = {
         f"{method}, {graph}: calibrated at every epsilon": not part.rejected.any()
         for (method, graph), part in aware.groupby(["method", "graph"])
     }
-    comparisons = (
-        scores.Comparison("log_likelihood"),
-        scores.Comparison("accuracy", ahead=False),
-        scores.Comparison("mmd2", sign=-1),
-    )
-    checks, evidence, why = scores.gain_checks(pairs, comparisons, ("graph",))
     mixed = {f"R-hat at most {LARGEST_RHAT}": bool((chains.rhat_max <= LARGEST_RHAT).all())}
-    chain = {
-        "smallest p-value of the noise-aware posterior": float(aware[aware.method == "gibbs"].p_value.min()),
-        "largest R-hat": float(chains.rhat_max.max()),
-        "smallest effective sample size": float(chains.ess_min.min()),
-    }
+    predictions = (scores.Comparison("log_likelihood"), scores.Comparison("accuracy", ahead=False))
+    predicted = scores.gain_checks(pairs, predictions, ("graph",))
+    distance = scores.gain_checks(pairs, [scores.Comparison("mmd2", sign=-1)], ("graph",))
+    against = {"variant": "paper, consistent"}
     return [
         from_checks(
-            "N5",
+            "N5-calibration",
             "ours",
-            "On networks with several parents, too, the noise-aware posterior is calibrated, predicts records better "
-            "and is closer to the true posterior than the one that ignores the noise, at every epsilon.",
+            "On networks with several parents the noise-aware posterior is calibrated at every epsilon.",
             f"KS statistics of all parameters within the limit (joint false-alarm rate {FALSE_ALARM} over {len(aware)} "
-            f"tests); paired differences beyond joint chance ({FALSE_ALARM} per metric and variant), for accuracy not "
-            f"below by as much; chains with an R-hat of at most {LARGEST_RHAT}",
-            calibrated | mixed | checks,
-            chain | evidence,
-            whys=[why],
-            variant="paper, consistent",
-        )
+            f"tests); chains with an R-hat of at most {LARGEST_RHAT}",
+            calibrated | mixed,
+            {
+                "smallest p-value of the noise-aware posterior": float(aware[aware.method == "gibbs"].p_value.min()),
+                "largest R-hat": float(chains.rhat_max.max()),
+                "smallest effective sample size": float(chains.ess_min.min()),
+            },
+        ),
+        from_checks(
+            "N5-predictions",
+            "ours",
+            "On networks with several parents noise-aware predictions have the higher log-likelihood at every epsilon, "
+            "and are not less accurate.",
+            f"paired differences to truncated and to consistent counts beyond joint chance ({FALSE_ALARM} per metric "
+            "and variant); accuracy not below by as much",
+            *predicted[:2],
+            whys=predicted[2:],
+            **against,
+        ),
+        from_checks(
+            "N5-distance",
+            "ours",
+            "On networks with several parents the noise-aware posterior is closer to the true posterior than the one "
+            "that ignores the noise, at every epsilon.",
+            f"paired differences of MMD², mean over parameters, beyond joint chance ({FALSE_ALARM} per variant)",
+            *distance[:2],
+            whys=distance[2:],
+            **against,
+        ),
     ]
 
 
