@@ -17,7 +17,7 @@ reproduce: environment
 	@$(RUN) privpost reproduce $(STUDY) --scale $(SCALE) --cores $(CORES)
 
 test: environment
-	$(RUN) pytest --numprocesses $(CORES) --dist loadfile
+	$(RUN) pytest --numprocesses $(CORES) --dist loadfile --no-loadscope-reorder
 
 environment:
 	@workflow/environment.sh

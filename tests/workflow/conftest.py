@@ -123,10 +123,11 @@ class Clone:
 
 
 PLAN = ("--dry-run", "--quiet", "host")
-# Reads folders, and answers for each with what a dry run in it prints; importing Snakemake takes longer than planning.
+# Reads folders, and answers for each with what a dry run in it prints; imports take longer than planning.
 PLANNER = """
-import contextlib, json, os, sys, tempfile
-from snakemake import cli
+import json, os, sys, tempfile
+import hydra, numpy, pandas, scipy.special, yaml
+from snakemake import cli, workflow
 
 answers = []
 for folder, environment, arguments in json.load(sys.stdin):
