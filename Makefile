@@ -7,6 +7,7 @@ CORES ?= 2
 SCALE ?= paper
 STUDY ?=
 BENCHMARKS ?=
+RECORD ?=
 RUN = .venv/bin/python -m
 
 export PYTHON
@@ -16,8 +17,9 @@ export PYTHON
 reproduce: environment
 	@$(RUN) privpost reproduce $(STUDY) --scale $(SCALE) --cores $(CORES)
 
+# RECORD=1 keeps the time in results/timing/run_test.json, and renders the README that quotes it.
 test: environment
-	$(RUN) pytest --numprocesses $(CORES) --dist loadfile
+	$(RUN) pytest --numprocesses $(CORES) --dist loadfile $(if $(RECORD),--record-time)
 
 environment:
 	@workflow/environment.sh

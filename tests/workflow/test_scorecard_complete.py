@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from privpost.pipeline import grid
-from privpost.report import scorecard
+from privpost.report import describe, scorecard
 
 ROOT = Path(__file__).resolve().parents[2]
 # Claims of the four papers, and ours on them; those on several data sets have one id each, "F7-afghanistan".
@@ -34,6 +34,15 @@ def test_every_claim_says_where_how_and_why():
     for column in ("place", "statement", "test", "evidence", "variant"):
         assert (claims[column] != "").all()
     assert (claims[claims.verdict != "holds"].reason != "").all()
+
+
+def test_every_verdict_but_holds_has_a_why_that_is_derived_somewhere(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    card = scorecard.table(scorecard.score(grid.load_studies()))
+    testable = card[(card.verdict != "not testable") & (card.id != "")]
+    assert testable[(testable.why != "") != (testable.verdict != "holds")].id.tolist() == []
+    for see in {place for places in testable.see for place in places.split()}:
+        assert describe.section(see)[1]
 
 
 def test_the_shipped_verdicts_are_those_of_the_shipped_tables():

@@ -163,9 +163,14 @@ class DirectPosterior(PosteriorSampling):
 
     @classmethod
     def examples(cls):
-        """Bits and three categories."""
-        bits, categories = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5))
-        return [cls(bits, 8, 2.0), cls(bits, 8, 1.5, supremum="paper"), cls(categories, 4, 2.0)]
+        """Bits with either supremum, three categories, and bits with a uniform prior."""
+        bits, categories, uniform = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5)), BetaBernoulli(1, 1)
+        return [
+            cls(bits, 8, 2.0),
+            cls(bits, 8, 1.5, supremum="paper"),
+            cls(categories, 4, 2.0),
+            cls(uniform, 5, 1.5),
+        ]
 
 
 @dataclass(frozen=True)
@@ -201,9 +206,14 @@ class DiffusedPosterior(PosteriorSampling):
 
     @classmethod
     def examples(cls):
-        """Bits with either supremum, and three categories."""
-        bits, categories = BetaBernoulli(6, 12), DirichletCategorical((1, 2, 3))
-        return [cls(bits, 8, 2.0, 0.3), cls(bits, 8, 15.0, 0.3, supremum="paper"), cls(categories, 4, 2.0, 0.5)]
+        """Bits with either supremum, three categories, and bits with a uniform prior."""
+        bits, categories, uniform = BetaBernoulli(6, 12), DirichletCategorical((1, 2, 3)), BetaBernoulli(1, 1)
+        return [
+            cls(bits, 8, 2.0, 0.3),
+            cls(bits, 8, 15.0, 0.3, supremum="paper"),
+            cls(categories, 4, 2.0, 0.5),
+            cls(uniform, 5, 1.5, 0.3),
+        ]
 
 
 @dataclass(frozen=True)
@@ -238,9 +248,14 @@ class ConcentratedPosterior(PosteriorSampling):
 
     @classmethod
     def examples(cls):
-        """Bits with either supremum, and three categories."""
-        bits, categories = BetaBernoulli(6, 12), DirichletCategorical((1, 2, 3))
-        return [cls(bits, 8, 2.0, 0.3), cls(bits, 8, 15.0, 0.3, supremum="paper"), cls(categories, 4, 2.0, 0.5)]
+        """Bits with either supremum, three categories, and bits with a uniform prior."""
+        bits, categories, uniform = BetaBernoulli(6, 12), DirichletCategorical((1, 2, 3)), BetaBernoulli(1, 1)
+        return [
+            cls(bits, 8, 2.0, 0.3),
+            cls(bits, 8, 15.0, 0.3, supremum="paper"),
+            cls(categories, 4, 2.0, 0.5),
+            cls(uniform, 5, 1.5, 0.3),
+        ]
 
 
 def _check_coefficient(value):

@@ -90,6 +90,26 @@ def _split(note: str) -> tuple[str, str]:
     return (match[1], note[match.end() :].lstrip(":,; ")) if match else ("", note)
 
 
+def sections(path: Path) -> dict[str, str]:
+    """Return the headings of a Markdown file by their anchors, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-"): title.replace("`", "") for title in titles}
+
+
+def section(see: str) -> tuple[str, str]:
+    """Return the file and the heading that `docs/<file>.md#<anchor>` leads to.
+
+    Raises ValueError naming the nearest anchor when the file has no such heading.
+    """
+    from privpost.pipeline.schema import suggest
+
+    name, _, anchor = see.partition("#")
+    found = sections(Path(name))
+    if anchor not in found:
+        raise ValueError(f"{see}: {name} has no such heading.{suggest(anchor, found)}")
+    return name, found[anchor]
+
+
 class Caption(NamedTuple):
     """What a figure shows: one sentence for its title, and how to read it."""
 

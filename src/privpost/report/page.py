@@ -152,16 +152,25 @@ def _tiles(card) -> str:
 
 
 def _failing(card) -> str:
-    rows = card[card.verdict.isin(SEVERITY[:2])]
-    items = [
-        f'<a href="#{row.id}">{row.id}</a> {_verdict(row.verdict)}: {_text(row.statement)} '
-        f'<span class="quiet">{_text(shortened(row.reason))}</span>'
-        for row in sorted(rows.itertuples(), key=lambda row: SEVERITY.index(row.verdict))
-    ]
-    return "<h3>What does not reproduce, and why</h3>" + _list(items, "failing") if items else ""
+    parts = []
+    for verdict in SEVERITY[:3]:
+        items = [
+            f'<a href="#{row.id}">{row.id}</a> {_text(row.statement)}{" †" if row.stand_in == "yes" else ""} '
+            f'<span class="quiet">{_text(shortened(scorecard.explanation(row)))} {_sources(row.see)}</span>'
+            for row in card[card.verdict == verdict].itertuples()
+        ]
+        if items:
+            parts.append(f"<h4>{_verdict(verdict)}</h4>{_list(items, 'failing')}")
+    return "<h3>What does not reproduce, and why</h3>" + "".join(parts) if parts else ""
 
 
-def shortened(reason: str, length: int = 220) -> str:
+def _sources(see: str) -> str:
+    """Return where an explanation is derived: file and heading of the documentation."""
+    places = [describe.section(place) for place in see.split()]
+    return "; ".join(f"<code>{_text(name)}</code>, “{_text(title)}”" for name, title in places)
+
+
+def shortened(reason: str, length: int = 700) -> str:
     """Return a reason cut at a word, with an ellipsis where something was cut."""
     return reason if len(reason) <= length else reason[:length].rsplit(" ", 1)[0].rstrip(",;:") + " …"
 
@@ -195,7 +204,12 @@ def _claim(row) -> str:
     if not row.id:
         cells = ["", f"{link}: {_text(row.reason)}", _verdict(row.verdict), ""]
     else:
-        reason = f"<p><b>Why:</b> {_text(row.reason)}</p>" if row.reason else ""
+        reason = ""
+        if row.reason:
+            see = f" Derived in {_sources(row.see)}." if row.see else ""
+            reason = f"<p><b>Why:</b> {_text(scorecard.explanation(row))}{see}</p>"
+        if failed := json.loads(row.failed or "[]"):
+            reason += f"<p><b>{_text(scorecard.tally(row))}:</b></p>{_list(map(_text, failed), 'failed')}"
         numbers_table = _evidence(json.loads(row.evidence))
         cells = [
             f'<b>{_text(row.id)}</b><br><span class="quiet">{_text(row.paper)}<br>{_text(row.place)}</span>',
