@@ -51,7 +51,7 @@ lint: environment
 
 # Resolve pyproject.toml anew (needs uv); commit the result.
 lock:
-	uv pip compile pyproject.toml --extra test --extra secure --universal --python-version 3.11 --generate-hashes --no-header -o requirements.lock
+	uv pip compile pyproject.toml --extra test --extra secure --extra slurm --universal --python-version 3.11 --generate-hashes --no-header -o requirements.lock
 
 # Removes what a rebuild makes again; never the shipped tables, figures or the raw data.
 clean:

@@ -9,6 +9,7 @@ if WHOLE:
             [update(path) for path in SCORES],
         log:
             f"logs/{ROOT}/scorecard.log",
+        localrule: True
         conda:
             ENVIRONMENT
         params:
@@ -26,6 +27,7 @@ if WHOLE:
             [update(path) for path in OVERVIEW],
         log:
             f"logs/{ROOT}/overview.log",
+        localrule: True
         conda:
             ENVIRONMENT
         params:
@@ -45,6 +47,7 @@ if WHOLE:
             REPORT,
         log:
             f"logs/{ROOT}/report.log",
+        localrule: True
         conda:
             ENVIRONMENT
         params:
@@ -68,6 +71,7 @@ if README:
             [update(path) for path in README],
         log:
             f"logs/{ROOT}/readme.log",
+        localrule: True
         conda:
             ENVIRONMENT
         message:

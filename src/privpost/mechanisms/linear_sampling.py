@@ -8,14 +8,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from privpost.mechanisms.base import Mechanism, batches, check_positive, pure_epsilon
+from privpost.mechanisms.base import SamplingMechanism, batches, check_positive, pure_epsilon
 from privpost.models.linear_regression import LinearRegression
 from privpost.privacy.accounting import Cost
 from privpost.samplers import gaussian_in_ball
 
 
 @dataclass(frozen=True)
-class LinearSampler(Mechanism):
+class LinearSampler(SamplingMechanism):
     """One exact draw of w from its posterior under the prior N(0, I/b) truncated to ‖w‖ ≤ R: 2L-DP.
 
     On the ball a record's log-likelihood −(y − xᵀw)²/(2σ²) lies in [−L, 0], L = (Y + RX)²/(2σ²) for public bounds
@@ -35,7 +35,6 @@ class LinearSampler(Mechanism):
     norm: ClassVar[str] = "log-likelihood ratio"
     notion: ClassVar[str] = "pure"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "noise variance", "bounds on features, label and weights")
-    releases: ClassVar[str] = "sample"
     calibrated: ClassVar[str] = "radius"
 
     def __post_init__(self):
@@ -82,10 +81,6 @@ class LinearSampler(Mechanism):
     def replicate(self, statistics, size, rng):
         """Independent releases (size, d) about one data set's statistics, as one batch of proposals."""
         return self.draws(statistics, size, rng).draws
-
-    def posterior_sample(self, statistics, rng):
-        """The release itself."""
-        return self.perturb(statistics, rng)
 
     def cost(self):
         """2L."""

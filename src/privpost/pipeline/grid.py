@@ -19,7 +19,7 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -128,6 +128,8 @@ class Cell:
     root: str
     data: dict[str, Any] | None
     overrides: tuple[str, ...] = field(compare=False)
+    # The within axes as JSON where many cells share them: most of what is hashed.
+    within_json: str | None = field(default=None, compare=False, repr=False)
 
     @functools.cached_property
     def digest(self) -> str:
@@ -135,13 +137,14 @@ class Cell:
             {
                 "study": self.study,
                 "settings": self.settings,
-                "within": self.within,
                 "sizes": self.sizes,
                 "axes": sorted(self.axes),
                 "common": sorted(self.common),
                 "data": self.data,
             }
         )
+        # One sorted JSON map, of whose keys `within` is the last.
+        text = f'{text[:-1]},"within":{self.within_json or canonical(self.within)}}}'
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
     @property
@@ -164,7 +167,8 @@ class Cell:
     @property
     def config(self) -> SimpleNamespace:
         """Settings, within axes (as lists), trials and block as attributes: what `simulate` is given."""
-        return SimpleNamespace(**self.settings, **self.within, trials=self.sizes["trials"], block=self.sizes["block"])
+        within = {key: list(values) for key, values in self.within.items()}
+        return SimpleNamespace(**self.settings, **within, trials=self.sizes["trials"], block=self.sizes["block"])
 
     def command(self) -> list[str]:
         """Return the arguments of `privpost` that compute this cell."""
@@ -382,8 +386,7 @@ def expand(study: Study) -> list[Cell]:
     Raises SettingError for an unknown key or a value that is not allowed, naming the file.
     """
     cells = {}
-    for point in points(study):
-        cell = make_cell(study, point)
+    for cell in make_cells(study, points(study)):
         if cell.dataset not in study.left_out:
             cells.setdefault(cell.digest, cell)
     return list(cells.values())
@@ -462,7 +465,7 @@ def _spaced(axis: Mapping, where: str) -> list[float]:
     return [float(f"{math.exp(number) if log else number:.12g}") for number in numbers]
 
 
-def _scaled(study: Study, overrides: Mapping[str, Any]) -> dict[str, Any]:
+def _scaled(study: Study, overrides: Container[str]) -> dict[str, Any]:
     """Return the configuration at the study's scale: the `smoke:` section gives way to explicit overrides only."""
     config = dict(study.config)
     if config["scale"] == "smoke":
@@ -480,45 +483,73 @@ def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
     A key of a within axis is pinned (to a value or a list of values); any other key replaces the setting. Raises
     SettingError for an unknown key or a value that is not allowed.
     """
-    where, schema = study.file, study.schema
-    config = _scaled(study, overrides)
-    within = dict(config["within"])
-    settings = {k: v for k, v in config.items() if k not in {*DESCRIPTION, *GRID, *RUN, *SIZES, *within}}
-    sizes = {key: config[key] for key in SIZES}
-    for key, value in overrides.items():
-        if key in within:
-            within[key] = value if isinstance(value, list | Mapping) else [value]
-        elif key in sizes:
-            sizes[key] = value
-        elif key in settings:
-            settings[key] = value
-        else:
-            raise schema.unknown(key, where, others=SIZES)
-    for key in {*settings, *within} - set(schema.fields):
-        raise schema.unknown(key, where, others=[*DESCRIPTION, *GRID, *SIZES])
-    for key in set(schema.fields) - {*settings, *within}:
-        raise SettingError(f"{where}: the setting {key!r} is missing; it must be {schema.fields[key].describe()}.")
-    settings = {key: schema.value(key, settings[key], where) for key in settings}
-    within = {key: _within_values(schema, key, values, where) for key, values in within.items()}
-    axes = _axes(study)
-    return Cell(
-        study=study.name,
-        settings=settings,
-        within=within,
-        sizes=_checked_sizes(sizes, where),
-        axes=axes,
-        common=_checked_common(config["common"], {*axes, *within}, where),
-        root=config["root"],
-        data=_identity(settings.get("dataset")),
-        overrides=tuple(
-            [f"scale={config['scale']}"] * (config["scale"] != "paper")
-            + [
-                # Hydra cannot replace an axis given as a map by a list, so a pinned axis is a key of its own (++).
-                f"{'++' * (key in within)}{key}={hydra_value(within.get(key, {**settings, **sizes}.get(key)))}"
-                for key in overrides
-            ]
-        ),
-    )
+    return next(make_cells(study, [overrides]))
+
+
+def make_cells(study: Study, points: Iterable[Mapping[str, Any]]) -> Iterator[Cell]:
+    """Yield the cell of each point, as `make_cell` returns it; what the points share is checked once."""
+    bases: dict[tuple[str, ...], _Base] = {}
+    for overrides in points:
+        keys = tuple(overrides)
+        if keys not in bases:
+            bases[keys] = _Base(study, keys)
+        yield bases[keys].cell(overrides)
+
+
+class _Base:
+    """What all cells share that set the same keys: the other settings and axes, checked and in their normal form."""
+
+    def __init__(self, study: Study, keys: tuple[str, ...]):
+        where, schema = study.file, study.schema
+        config = _scaled(study, keys)
+        within = config["within"]
+        settings = {k: v for k, v in config.items() if k not in {*DESCRIPTION, *GRID, *RUN, *SIZES, *within}}
+        for key in keys:
+            if key not in within and key not in SIZES and key not in settings:
+                raise schema.unknown(key, where, others=SIZES)
+        for key in {*settings, *within} - set(schema.fields):
+            raise schema.unknown(key, where, others=[*DESCRIPTION, *GRID, *SIZES])
+        for key in set(schema.fields) - {*settings, *within}:
+            raise SettingError(f"{where}: the setting {key!r} is missing; it must be {schema.fields[key].describe()}.")
+        self.study = study
+        self.settings = {k: v if k in keys else schema.value(k, v, where) for k, v in settings.items()}
+        self.within = {k: v if k in keys else _within_values(schema, k, v, where) for k, v in within.items()}
+        self.within_json = None if set(keys) & set(within) else canonical(self.within)
+        self.sizes = {key: config[key] for key in SIZES}
+        self.axes = _axes(study)
+        self.common = _checked_common(config["common"], {*self.axes, *within}, where)
+        self.scale = [f"scale={config['scale']}"] * (config["scale"] != "paper")
+
+    def cell(self, overrides: Mapping[str, Any]) -> Cell:
+        where, schema = self.study.file, self.study.schema
+        settings, sizes, within = dict(self.settings), dict(self.sizes), self.within
+        for key, value in overrides.items():
+            if key in within:
+                values = value if isinstance(value, list | Mapping) else [value]
+                within = {**within, key: _within_values(schema, key, values, where)}
+            elif key in sizes:
+                sizes[key] = value
+            else:
+                settings[key] = schema.value(key, value, where)
+        # Hydra cannot replace an axis given as a map by a list, so a pinned axis is a key of its own (++).
+        words = [
+            f"++{key}={hydra_value(within[key])}"
+            if key in within
+            else f"{key}={hydra_value(settings[key] if key in settings else sizes[key])}"
+            for key in overrides
+        ]
+        return Cell(
+            study=self.study.name,
+            settings=settings,
+            within=within,
+            sizes=_checked_sizes(sizes, where),
+            axes=self.axes,
+            common=self.common,
+            root=self.study.config["root"],
+            data=_identity(settings.get("dataset")),
+            overrides=(*self.scale, *words),
+            within_json=self.within_json,
+        )
 
 
 def _within_values(schema: Schema, key: str, values: Any, where: str) -> list:
@@ -603,6 +634,19 @@ def hydra_value(value: Any) -> str:
         return text
     # In quotes Hydra takes a backslash literally, except before a quote.
     return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + "\\'" * bool(found[2]), text) + "'"
+
+
+def shard_of(cells: Sequence[Cell], number: int, count: int) -> Sequence[Cell]:
+    """Return one of `count` shards of a list of cells, counted from 1: every `count`-th cell, so that neighbours part.
+
+    Neighbours on an axis take about as long as each other, so shards do too.
+    """
+    return cells[number - 1 :: count]
+
+
+def joint_digest(cells: Iterable[Cell]) -> str:
+    """Return the digest of several cells together: what `expect` names for a shard."""
+    return hashlib.sha256(" ".join(cell.digest for cell in cells).encode()).hexdigest()[:10]
 
 
 def describe(study: Study, cells: list[Cell]) -> str:

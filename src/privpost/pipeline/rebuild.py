@@ -48,7 +48,7 @@ class Failure:
 
     def concerns(self, study: Study, plan: Plan) -> bool:
         """Whether this failure keeps a study from being built."""
-        if self.rule == "cell":
+        if self.rule.startswith("cell"):
             return any(path in plan.by_path and plan.by_path[path].study == study.name for path in self.output)
         step, _, name = self.rule.partition("_")
         if step in ("fetch", "prepare"):

@@ -40,6 +40,7 @@ def render(plan: Plan) -> str:
         "readme/failing": _failing(card),
         "readme/studies": _studies(studies),
         "readme/stand_ins": _stand_ins(plan),
+        "readme/neighbours": describe.all_neighbours(),
     }
     return templates.render(TEMPLATE.read_text(), values, str(TEMPLATE))
 
@@ -121,7 +122,8 @@ def _studies(studies: Iterable[Study]) -> str:
         ]
         tables = [_link(f"{table}.csv", study.table_path(table)) for table in study.tables]
         lines.append(
-            f"| {', '.join(figures) or 'a table only'} | `make reproduce STUDY={study.name}` | {', '.join(tables)} |"
+            f"| {', '.join(figures) or f'a table: {tables[0]}'} | `make reproduce STUDY={study.name}` "
+            f"| {', '.join(tables)} |"
         )
     return "\n".join(lines)
 

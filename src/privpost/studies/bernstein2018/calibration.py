@@ -261,6 +261,7 @@ def _gibbs_calibrated(table) -> Claim:
     )
     place = "section 4, figure 1a"
     checks, evidence = calibration_by_model(table, "paper")
+    evidence["95 % limit of a KS statistic"] = float(table.ks_limit.max())
     if not checks:
         return Claim("B1", place, statement, test, "not testable", reason="no rows to compare")
     beyond, blocks, _ = evidence.get("blocks beyond the limit, blocks, statistics, exponential", (0, 0, 0))
@@ -287,6 +288,7 @@ def _naive_miscalibrated(table) -> Claim:
         better_epsilon, best = at.loc[(low_n, high)], at.loc[(high_n, high)]
         name = f"{model}, {variant}"
         evidence[f"KS at the corners, {name}"] = [float(r.ks) for r in (worst, better_n, better_epsilon, best)]
+        evidence["95 % limit of a KS statistic"] = float(worst.ks_limit)
         # The difference of two empirical distribution functions of M values is within this with 95 %.
         noise = float(worst.ks_limit) * np.sqrt(2)
         checks[f"miscalibrated at the smallest n and epsilon ({name})"] = bool(
@@ -316,7 +318,12 @@ def _ops_miscalibrated(table) -> Claim:
         "OPS is calibrated at no n and epsilon.",
         "every KS statistic has a p-value below 5 % / number of points (Bonferroni)",
         {f"n={row.n:g}, epsilon={row.epsilon:g}": bool(row.p_value < 0.05 / len(rows)) for row in rows.itertuples()},
-        {"smallest KS": float(rows.ks.min()), "largest KS": float(rows.ks.max()), "share miscalibrated": share},
+        {
+            "smallest KS": float(rows.ks.min()),
+            "largest KS": float(rows.ks.max()),
+            "95 % limit of a KS statistic": float(rows.ks_limit.max()),
+            "share miscalibrated": share,
+        },
     )
 
 
@@ -333,6 +340,7 @@ def _shapes(ecdf) -> Claim:
         # Twice the KS limit bounds the sampling error of any difference of two values of the function.
         noise = 2 * float((rows.band_high - rows.u)[(rows.u > 0.4) & (rows.u < 0.6)].iloc[0])
         outer, middle = float(tenth + 1 - nine_tenths), float(three_quarters - quarter)
+        evidence["95 % limit of the sampling error of a share"] = noise
         evidence[f"share in the outer tenths and in the middle half, {method}, {model}, {variant}"] = [outer, middle]
         if method == "naive":
             checks[f"naive piles up at 0 and 1 ({model}, {variant})"] = bool(

@@ -60,6 +60,7 @@ def _other_categories(table) -> Claim:
     for parameter, part in gibbs.groupby("parameter"):
         evidence[f"smallest p value of Gibbs, {parameter}"] = float(part.p_value.min())
         evidence[f"largest KS statistic of Gibbs, {parameter}"] = float(part.ks.max())
+        evidence["95 % limit of a KS statistic"] = float(part.ks_limit.max())
         checks[f"Gibbs is calibrated at every n and epsilon ({parameter})"] = bool((part.p_value >= limit).all())
     for row in hardest.itertuples():
         evidence[f"KS statistic of naive at the smallest n and epsilon, {row.parameter}"] = float(row.ks)

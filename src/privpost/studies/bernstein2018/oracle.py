@@ -192,7 +192,9 @@ def claims(tables) -> list[Claim]:
         excess = rows.total_variation_sampled - rows.total_variation - 2 * rows.sampling_floor
         checks[f"the sampler's draws are no further than its stationary law ({name})"] = bool((excess <= 0).all())
         evidence[f"largest total variation, {name} (n={worst.n:g})"] = float(worst.total_variation)
+        evidence[f"its standard error, largest total variation, {name}"] = float(worst.total_variation_sem)
         evidence[f"total variation at the largest n, {name}"] = float(last.total_variation)
+        evidence[f"its standard error, total variation at the largest n, {name}"] = float(last.total_variation_sem)
     large = table[table.n >= 100]
     skew = large.prior[large.total_variation.idxmax()] if len(large) else ""
     far = float(large.total_variation.max())

@@ -101,6 +101,8 @@ def dependent_segments(table) -> tuple[dict[tuple, bool], dict]:
     rows = table[(table.method == "gibbs") & (table.variant == "corrected")]
     level = 0.05 / max(1, len(rows))
     evidence: dict = {"p-value below which a point fails": level}
+    if len(rows):
+        evidence["95 % limit of a KS statistic"] = float(rows.ks_limit.max())
     passed = {}
     for row in rows.itertuples():
         passed[row.n, row.epsilon] = bool(row.p_value >= level)

@@ -417,7 +417,13 @@ def claims(tables) -> list[Claim]:
             "No mechanism for bits is the best at every n, epsilon and delta.",
             f"the method ahead of all others in KL, and in the error of one sample; {paired}",
             {f"{metric}: several methods win somewhere": len(names) > 1 for metric, names in decided.items()},
-            {"winners": evidence},
+            {
+                "winners": evidence,
+                "settings with a winner": {
+                    metric: sum(map(bool, found.values())) for metric, found in by_metric.items()
+                },
+                "standard errors that decide": z,
+            },
             variant="converted, exact",
         ),
         from_checks(
