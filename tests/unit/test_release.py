@@ -295,19 +295,20 @@ def enumerated(weights: dict[tuple, float], value) -> np.ndarray:
     return sum(weight / total * value(data) for data, weight in weights.items())
 
 
-def drawn_means(tmp_path, monkeypatch, found: dict, release: np.ndarray) -> np.ndarray:
-    """Means of 4000 draws of each quantity."""
+def drawn_means(tmp_path, monkeypatch, found: dict, release: np.ndarray, names: list[str]) -> np.ndarray:
+    """Means of 4000 draws of the named quantities, which are all."""
     monkeypatch.setattr(models, "COUNT_BURN_IN", 200)
     monkeypatch.setattr(models, "COUNT_THIN", 3)
     found, kind = specification(tmp_path, {**found, "posterior": {"draws": 4000}})
     mechanism, _ = command.calibrate(found, kind)
     drawn = kind.posterior(found, mechanism, release, np.random.default_rng(8))
     assert drawn.noise_aware
-    return np.array([draws.mean() for draws in drawn.draws.values()])
+    assert set(drawn.draws) == set(names)
+    return np.array([drawn.draws[name].mean() for name in names])
 
 
 # A probability's standard deviation is below 0.3, so that 0.02 is over four standard errors of 4000 independent draws;
-# seeds are fixed. Levels in the wrong order, or noise of half the scale, move some mean by more than 0.04.
+# seeds are fixed. Noise of half the scale, or levels in the wrong order, move some mean by more than 0.05.
 TOLERANCE = 0.02
 
 
@@ -320,7 +321,8 @@ def test_draws_for_categories_agree_with_enumeration(tmp_path, monkeypatch):
     }
     # With a flat prior all counts of the same sum are equally likely.
     exact = enumerated(weights, lambda counts: (1 + np.array(counts)) / (3 + n))
-    found = drawn_means(tmp_path, monkeypatch, content("dirichlet_categorical", n=n, epsilon=1.0), release)
+    names = [f"P(diet = {level})" for level in "abc"]
+    found = drawn_means(tmp_path, monkeypatch, content("dirichlet_categorical", n=n, epsilon=1.0), release, names)
     assert np.abs(found - exact).max() < TOLERANCE
 
 
@@ -349,7 +351,9 @@ def test_draws_for_naive_bayes_agree_with_enumeration(tmp_path, monkeypatch):
         )
 
     specified = content("naive_bayes", n=n, epsilon=1.0, columns=columns)
-    found = drawn_means(tmp_path, monkeypatch, specified, release)
+    names = ["P(smokes = no)", "P(smokes = yes)"]
+    names += [f"P(cough = {value} | smokes = {level})" for level in YES_NO for value in YES_NO]
+    found = drawn_means(tmp_path, monkeypatch, specified, release, names)
     assert np.abs(found - enumerated(weights, means)).max() < TOLERANCE
 
 
@@ -363,7 +367,9 @@ def test_draws_for_a_network_agree_with_enumeration(tmp_path, monkeypatch):
         evidence = model.log_partition(model.natural_parameters(model.posterior(counts[data])))
         weights[data] = np.exp(evidence - np.abs(release - counts[data]).sum() / scale)
     exact = enumerated(weights, lambda data: model.mean(model.posterior(counts[data])))
-    assert np.abs(drawn_means(tmp_path, monkeypatch, specified, release) - exact).max() < TOLERANCE
+    names = ["P(smokes = yes)", "P(cough = yes | smokes = no)", "P(cough = yes | smokes = yes)"]
+    found = drawn_means(tmp_path, monkeypatch, specified, release, names)
+    assert np.abs(found - exact).max() < TOLERANCE
 
 
 def test_draws_of_large_networks_say_that_they_ignore_the_noise(tmp_path, monkeypatch):
