@@ -21,7 +21,7 @@ def compute(study: Study, cell: Cell) -> Path:
     A result that another process stored meanwhile stays: a job that outlived its run cannot replace a newer result.
     Raises ValueError when the study returns something that is not a map from name to array.
     """
-    start = time.perf_counter()
+    started, start = time.time(), time.perf_counter()
     # Taken before the work: this is the code that runs, even if a file is edited meanwhile.
     origin = provenance.of_cell(study.config["target"], cell.dataset)
     ledger = Ledger()
@@ -43,6 +43,7 @@ def compute(study: Study, cell: Cell) -> Path:
         "ledger": ledger.record(),
         "asked_by": "grid" if cell.digest in _grid_digests(cell.study, study.config["scale"]) else "sweep",
         **origin,
+        "started": started,
         "wall_seconds": time.perf_counter() - start,
         # ru_maxrss is in KiB on Linux and in bytes on macOS.
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10),

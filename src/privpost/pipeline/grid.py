@@ -29,7 +29,7 @@ from privpost.pipeline.project import CONF, STATE
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, SettingError, suggest
 
 # Keys of a composed configuration that are not settings of the study itself. `hydra` is left out when composing.
-DESCRIPTION = ("title", "paper", "claim", "target", "tables", "figures")
+DESCRIPTION = ("title", "paper", "claim", "target", "tables", "figures", "beyond_papers")
 GRID = ("sweep", "within", "common", "smoke")
 RUN = ("scale", "root", "figure_root", "mirrors", "expect")
 SIZES = {
@@ -63,6 +63,11 @@ class Study:
     @property
     def paper(self) -> str:
         return self.name.split("/")[0]
+
+    @property
+    def beyond_papers(self) -> bool:
+        """Whether no paper has the study: one in a folder without a year, or whose YAML says `beyond_papers: true`."""
+        return bool(self.config.get("beyond_papers", not self.paper[-4:].isdigit()))
 
     @property
     def identifier(self) -> str:
@@ -219,15 +224,22 @@ def _compose_with_hydra(names: list[str], scale: str, overrides: list[str]) -> d
         return {}
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
     from omegaconf import OmegaConf
 
-    with initialize_config_dir(version_base="1.3", config_dir=str(CONF.resolve())):
-        return {
-            name: OmegaConf.to_container(
-                hydra_compose("config", overrides=[f"study={name}", f"scale={scale}", *overrides]), resolve=True
-            )
-            for name in names
-        }
+    # A cell's job is itself run by Hydra, which allows one composition at a time.
+    outer = GlobalHydra.instance().hydra
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(version_base="1.3", config_dir=str(CONF.resolve())):
+            return {
+                name: OmegaConf.to_container(
+                    hydra_compose("config", overrides=[f"study={name}", f"scale={scale}", *overrides]), resolve=True
+                )
+                for name in names
+            }
+    finally:
+        GlobalHydra.instance().hydra = outer
 
 
 def _conf_digest() -> str:

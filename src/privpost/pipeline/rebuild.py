@@ -90,7 +90,7 @@ def rebuild(options: argparse.Namespace) -> int:
         _look_through(plan, options.behind)
         missing = _announce(plan, options.cores)
         before = _shipped_scorecard()
-        start = time.perf_counter()
+        started, start = time.time(), time.perf_counter()
         code, failures = _snakemake(_arguments(options))
         seconds = time.perf_counter() - start
         _summarise(plan, code, failures, seconds)
@@ -99,7 +99,7 @@ def rebuild(options: argparse.Namespace) -> int:
             _tell_report(plan, code)
         whole = not options.study and missing == sum(map(len, plan.cells.values()))
         if whole and not code and plan.root == Path("results"):
-            _record(plan, seconds, options.cores)
+            _record(plan, started, seconds, options.cores)
         _tell_missing(plan)
     return code or int(options.strict and bool(plan.missing))
 
@@ -310,11 +310,20 @@ def _tell_report(plan: Plan, code: int) -> None:
     print(f"Report{' of what there is' if code else ''}: {path.resolve().as_uri()}")
 
 
-def _record(plan: Plan, seconds: float, cores: int) -> None:
-    """Keep how long the whole rebuild took, and bring the README that quotes it up to date."""
+def _record(plan: Plan, started: float, seconds: float, cores: int) -> None:
+    """Keep when the whole rebuild began and how long it took, and bring the README that quotes it up to date."""
     from privpost.report import build, numbers, page, readme
 
-    numbers.record_run(plan.root / "timing", "reproduce", seconds=round(seconds), cores=cores)
+    # What its cells took is kept too: a study that is built again later must not look like a part of this run.
+    cells = round(float(numbers.measured(plan.studies.values()).seconds.sum()), 1)
+    numbers.record_run(
+        plan.root / "timing",
+        "reproduce",
+        started=round(started, 2),
+        seconds=round(seconds),
+        cores=cores,
+        cell_seconds=cells,
+    )
     # In the order of the rules, so that the next run finds nothing to do.
     build.write_scores(plan)
     build.draw(plan)
