@@ -18,6 +18,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = "geumlek2017/rdp_curves"
+# A checkout may stand anywhere: every workflow test runs in a folder with blanks in its name.
+CLONE = "a clone with blanks"
 # A study that is made slow writes its process id and waits for as long as a file of the name in `hold` is there.
 WAITING = """
     import os, pathlib, time
@@ -167,7 +169,7 @@ def pristine(tmp_path_factory) -> Clone:
     """A fresh clone of the checkout's last commit; tests must not change it."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout, so there is nothing to clone")
-    folder = tmp_path_factory.mktemp("pristine") / "clone"
+    folder = tmp_path_factory.mktemp("pristine") / CLONE
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
     return Clone(folder)
 
@@ -175,12 +177,12 @@ def pristine(tmp_path_factory) -> Clone:
 @pytest.fixture
 def clone(pristine, tmp_path) -> Clone:
     """A fresh clone of this test's own."""
-    return pristine.copy(tmp_path / "clone")
+    return pristine.copy(tmp_path / CLONE)
 
 
 @pytest.fixture(scope="session")
 def _smoke(pristine, tmp_path_factory) -> Clone:
-    built = pristine.copy(tmp_path_factory.mktemp("smoke") / "clone")
+    built = pristine.copy(tmp_path_factory.mktemp("smoke") / CLONE)
     built.snakemake()
     return built
 
@@ -188,12 +190,12 @@ def _smoke(pristine, tmp_path_factory) -> Clone:
 @pytest.fixture
 def smoke(_smoke, tmp_path) -> Clone:
     """A clone with the quick study built at smoke scale."""
-    return _smoke.copy(tmp_path / "clone")
+    return _smoke.copy(tmp_path / CLONE)
 
 
 @pytest.fixture(scope="session")
 def _paper(pristine, tmp_path_factory) -> Clone:
-    built = pristine.copy(tmp_path_factory.mktemp("paper") / "clone")
+    built = pristine.copy(tmp_path_factory.mktemp("paper") / CLONE)
     built.snakemake(scale="paper")
     return built
 
@@ -201,4 +203,4 @@ def _paper(pristine, tmp_path_factory) -> Clone:
 @pytest.fixture
 def paper(_paper, tmp_path) -> Clone:
     """A clone with the quick study built at paper scale."""
-    return _paper.copy(tmp_path / "clone")
+    return _paper.copy(tmp_path / CLONE)

@@ -24,7 +24,7 @@ every_study = pytest.mark.parametrize("name", _names())
 @pytest.fixture(scope="session")
 def everything(pristine, tmp_path_factory):
     """A clone in which every study has been rebuilt at smoke scale, and what the rebuild said."""
-    clone = pristine.copy(tmp_path_factory.mktemp("everything") / "clone")
+    clone = pristine.copy(tmp_path_factory.mktemp("everything") / CLONE)
     process = clone.start("privpost", "reproduce", "--scale", "smoke")
     output, _ = process.communicate(timeout=900)
     return clone, output

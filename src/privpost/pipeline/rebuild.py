@@ -48,7 +48,7 @@ class Failure:
 
     def concerns(self, study: Study, plan: Plan) -> bool:
         """Whether this failure keeps a study from being built."""
-        if self.rule == "cell":
+        if self.rule.startswith("cell"):
             return any(path in plan.by_path and plan.by_path[path].study == study.name for path in self.output)
         step, _, name = self.rule.partition("_")
         if step in ("fetch", "prepare"):
@@ -245,6 +245,16 @@ def _summarise(plan: Plan, code: int, failures: list[Failure], seconds: float) -
         print(f"Tables are in {first['root']}/, figures in {first['figure_root']}/.")
 
 
+def _record(plan: Plan, started: float, seconds: float, cores: int) -> None:
+    """Keep when a whole rebuild began (seconds of the epoch) and what it and its cells took."""
+    from privpost.report import build, numbers
+
+    # Of this run: a study that is built again later leaves other times in results/timing.
+    cells = round(float(numbers.measured(plan.studies.values()).seconds.sum()), 1)
+    measured = {"started": round(started, 2), "seconds": round(seconds), "cores": cores, "cell_seconds": cells}
+    build.record(plan, "reproduce", **measured)
+
+
 def _tell_missing(plan: Plan) -> None:
     """Print which data sets that users bring were not there, and where what was built without them is."""
     if not plan.missing:
@@ -308,24 +318,3 @@ def _tell_report(plan: Plan, code: int) -> None:
             print(f"No report: {error}")
             return
     print(f"Report{' of what there is' if code else ''}: {path.resolve().as_uri()}")
-
-
-def _record(plan: Plan, started: float, seconds: float, cores: int) -> None:
-    """Keep when the whole rebuild began and how long it took, and bring the README that quotes it up to date."""
-    from privpost.report import build, numbers, page, readme
-
-    # What its cells took is kept too: a study that is built again later must not look like a part of this run.
-    cells = round(float(numbers.measured(plan.studies.values()).seconds.sum()), 1)
-    numbers.record_run(
-        plan.root / "timing",
-        "reproduce",
-        started=round(started, 2),
-        seconds=round(seconds),
-        cores=cores,
-        cell_seconds=cells,
-    )
-    # In the order of the rules, so that the next run finds nothing to do.
-    build.write_scores(plan)
-    build.draw(plan)
-    readme.write(plan)
-    page.write(plan)
