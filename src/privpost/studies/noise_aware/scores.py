@@ -78,7 +78,9 @@ def tabulate(cells, places, parameters) -> dict:
             for (j, epsilon), metric in itertools.product(enumerate(config.epsilon), metrics):
                 pair = {"first": first[0], "first_variant": first[1], "second": second[0], "second_variant": second[1]}
                 difference = arrays[metric][i, j] - arrays[metric][k, j]
-                pairs.append({**place, **pair, "epsilon": epsilon, "metric": metric, **_mean("difference_", difference)})
+                pairs.append(
+                    {**place, **pair, "epsilon": epsilon, "metric": metric, **_mean("difference_", difference)}
+                )
     return {
         name: pd.DataFrame(found)
         for name, found in {"": rows, "pairs": pairs, "calibration": calibration, "ecdf": ecdf}.items()
