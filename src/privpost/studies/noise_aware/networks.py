@@ -202,3 +202,8 @@ def claims(tables) -> list[Claim]:
             variant="paper, consistent",
         )
     ]
+
+
+def numbers(tables) -> dict:
+    """Return what texts quote."""
+    return scores.quoted(tables["networks"], tables["networks_calibration"], ("graph",))
