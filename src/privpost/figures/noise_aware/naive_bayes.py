@@ -42,5 +42,5 @@ def draw(tables):
         axes.set_ylim(bottom=0)
     for axes in panels[-1]:
         axes.set_xlabel("Privacy cost ε, ε-DP")
-    network_panels.legend(figure, set(zip(table.method, table.variant, strict=True)), ncols=4)
+    network_panels.legend(figure, set(zip(table.method, table.variant, strict=True)), ncols=3)
     return figure

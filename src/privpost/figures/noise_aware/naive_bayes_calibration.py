@@ -36,5 +36,5 @@ def draw(tables):
     for axes in panels[-1][:-1]:
         axes.set_xlabel("Privacy cost ε, ε-DP")
     panels[-1][-1].set_xlabel("u")
-    network_panels.legend(figure, set(zip(table.method, table.variant, strict=True)), ncols=4)
+    network_panels.legend(figure, set(zip(table.method, table.variant, strict=True)), ncols=3)
     return figure

@@ -12,6 +12,7 @@ LINES = {
     ("naive", "paper"): ("Naive, counts truncated", "-", True),
     ("naive", "consistent"): ("Naive, consistent counts", ":", False),
     ("exact", "paper"): ("Noise-aware, exact", "-", True),
+    ("exact", "families"): ("Noise-aware, family by family", ":", False),
     ("gibbs", "paper"): ("Noise-aware, chain", "-", True),
 }
 

@@ -44,8 +44,8 @@ def simulate(config, streams, ledger) -> dict:
 
     `quantile` (lines, epsilons, 3, trials): that of the true parameter in its posterior. `accuracy`,
     `log_likelihood` (of class and attributes), `label_log_likelihood` (of the class given the attributes), means over
-    a trial's test records, and `mmd2` to the true posterior, mean over the three parameters: (lines, epsilons,
-    trials).
+    a trial's test records, `mmd2` to the true posterior, mean over the three parameters, and `truncated`, the share of
+    counts that naive methods truncate: (lines, epsilons, trials).
     """
     model, n = BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta), config.n
     mechanisms = [NetworkLaplace.calibrate(model, n, Cost("pure", epsilon)) for epsilon in config.epsilon]
@@ -57,10 +57,8 @@ def simulate(config, streams, ledger) -> dict:
     every = scores.lines(config.method)
     shape = (len(every), len(mechanisms))
     quantile = np.empty((*shape, len(PARAMETERS), config.trials))
-    found = {
-        name: np.empty((*shape, config.trials))
-        for name in ("accuracy", "log_likelihood", "label_log_likelihood", "mmd2")
-    }
+    names = ("accuracy", "log_likelihood", "label_log_likelihood", "mmd2", "truncated")
+    found = {name: np.zeros((*shape, config.trials)) for name in names}
 
     @functools.cache
     def embedding(total: int) -> np.ndarray:
@@ -73,21 +71,23 @@ def simulate(config, streams, ledger) -> dict:
         records = model.sample_data(theta, n + config.n_test, rng)
         statistics, tests = model.sufficient_statistics(records[:, :n]), records[:, n:]
         releases = np.stack([m.perturb(statistics, streams("mechanism", block.index)) for m in mechanisms])
+        scale = np.array([mechanism.scale for mechanism in mechanisms])[:, None]
         truth = None
         for i, (method, variant) in enumerate(every):
             if method == "exact":
-                scale = np.array([mechanism.scale for mechanism in mechanisms])[:, None]
-                posterior = naive_bayes_exact.posterior(model, releases, n, scale)
-                log_predictive = naive_bayes_exact.log_predictive(posterior, tests[..., 1:])
-                features, quantiles = _aware(posterior, config, theta, embedding)
+                if variant == "paper":
+                    posterior = naive_bayes_exact.posterior(model, releases, n, scale)
+                    log_predictive = naive_bayes_exact.log_predictive(posterior, tests[..., 1:])
+                    weights = [posterior.weights] * len(PARAMETERS)
+                else:
+                    root, families = naive_bayes_exact.by_family(posterior)
+                    log_predictive = conjugate_log_predictive(family_means(posterior), tests[..., 1:])
+                    weights = [root, families[..., 0, :], families[..., 0, :]]
+                features, quantiles = _aware(posterior, weights, config, theta, embedding)
             else:
-                counts = (
-                    np.broadcast_to(statistics, releases.shape)
-                    if method == "non_private"
-                    else np.stack(
-                        [scores.naive_counts(m, variant, z) for m, z in zip(mechanisms, releases, strict=True)]
-                    )
-                )
+                counts = np.broadcast_to(statistics, releases.shape)
+                if method == "naive":
+                    counts, found["truncated"][i, :, block.trials] = scores.naive_counts(mechanisms, variant, releases)
                 parameters = model.posterior(counts)
                 log_predictive = conjugate_log_predictive(model.mean(parameters), tests[..., 1:])
                 features, quantiles = _conjugate(model.pairs(parameters), theta)
@@ -132,9 +132,17 @@ def _conjugate(pairs, theta) -> tuple[np.ndarray, np.ndarray]:
     return beta_embedding(a, b), np.swapaxes(quantiles, 0, 1)
 
 
-def _aware(posterior, config, theta, embedding) -> tuple[np.ndarray, np.ndarray]:
+def family_means(posterior) -> np.ndarray:
+    """Return the means of all probabilities, each given the counts of its own family and its parent's (..., 2d+1)."""
+    root, families = naive_bayes_exact.by_family(posterior)
+    means = np.einsum("...dck,...dk->...dc", posterior.means, families)
+    return np.concatenate([(root @ posterior.class_mean)[..., None], means.reshape(*means.shape[:-2], -1)], axis=-1)
+
+
+def _aware(posterior, weights, config, theta, embedding) -> tuple[np.ndarray, np.ndarray]:
     features, quantiles = [], []
     for index, place in enumerate(PARAMETERS.values()):
+        posterior = posterior._replace(weights=weights[index])
         own = functools.partial(conditional_cdf, (config.alpha, config.beta), theta[:, index])
         feature, cdf = naive_bayes_exact.expectations(posterior, place, embedding, own)
         features.append(np.moveaxis(feature, -1, 0))

@@ -42,8 +42,9 @@ def simulate(config, streams, ledger) -> dict:
 
     `quantile` (lines, epsilons, m, trials): that of the true parameter in its posterior. `accuracy` (chance to
     predict a node from all others, mean over nodes), `log_likelihood` of a new record (both expectations over new
-    records, without test data), and `mmd2` to the true posterior, mean over parameters: (lines, epsilons, trials).
-    `rhat`, `ess` (epsilons,): the worst over parameters and diagnosed trials; nan where they cannot be assessed.
+    records, without test data), `mmd2` to the true posterior, mean over parameters, and `truncated`, the share of
+    counts that naive methods truncate: (lines, epsilons, trials). `rhat`, `ess` (epsilons,): the worst over parameters
+    and diagnosed trials; nan where they cannot be assessed.
     """
     model, n = BayesianNetwork(parse(config.graph)[1], config.alpha, config.beta), config.n
     mechanisms = [NetworkLaplace.calibrate(model, n, Cost("pure", epsilon)) for epsilon in config.epsilon]
@@ -55,7 +56,8 @@ def simulate(config, streams, ledger) -> dict:
     every = scores.lines(config.method)
     shape = (len(every), len(mechanisms))
     quantile = np.empty((*shape, *model.theta_shape, config.trials))
-    found = {name: np.empty((*shape, config.trials)) for name in ("accuracy", "log_likelihood", "mmd2")}
+    names = ("accuracy", "log_likelihood", "mmd2", "truncated")
+    found = {name: np.zeros((*shape, config.trials)) for name in names}
     rhat, ess = np.full(len(mechanisms), -np.inf), np.full(len(mechanisms), np.inf)
     for block in streams.blocks():
         rng = streams("data", block.index)
@@ -70,13 +72,9 @@ def simulate(config, streams, ledger) -> dict:
                 # Chains that cannot be assessed leave nan, never a pass.
                 rhat, ess = np.maximum(rhat, chains[0]), np.minimum(ess, chains[1])
             else:
-                counts = (
-                    np.broadcast_to(statistics, releases.shape)
-                    if method == "non_private"
-                    else np.stack(
-                        [scores.naive_counts(m, variant, z) for m, z in zip(mechanisms, releases, strict=True)]
-                    )
-                )
+                counts = np.broadcast_to(statistics, releases.shape)
+                if method == "naive":
+                    counts, found["truncated"][i, :, block.trials] = scores.naive_counts(mechanisms, variant, releases)
                 quantiles, features, predictive = _conjugate(model, counts, theta)
             truth = features if method == "non_private" else truth
             quantile[i, ..., block.trials] = np.swapaxes(quantiles, 1, 2)

@@ -15,26 +15,31 @@ from privpost.mechanisms.consistency import consistent_counts
 
 # What is done with a release before the conjugate update that takes it for the data.
 NAIVE_VARIANTS = ("paper", "consistent")
+# Whether the exact posterior takes all counts together, or one family at a time.
+VARIANTS = {"naive": NAIVE_VARIANTS, "exact": ("paper", "families")}
 AWARE = ("exact", "gibbs")
 # Where empirical distribution functions are tabulated.
 _AT = np.linspace(0, 1, 41)
 
 
 def lines(methods) -> list[tuple[str, str]]:
-    """Return the (method, variant) pairs: naive from truncated counts (paper) and from consistent ones."""
-    return [
-        (method, variant) for method in methods for variant in (NAIVE_VARIANTS if method == "naive" else ("paper",))
-    ]
+    """Return the (method, variant) pairs that the methods' variants make."""
+    return [(method, variant) for method in methods for variant in VARIANTS.get(method, ("paper",))]
 
 
-def naive_counts(mechanism, variant: str, release) -> np.ndarray:
-    """Return the counts (..., 2m) that a noise-naive analyst takes for the data.
+def naive_counts(mechanisms, variant: str, releases) -> tuple[np.ndarray, np.ndarray]:
+    """Return the counts that a noise-naive analyst takes for the data, and the share of them that was truncated.
 
     `paper`: truncated to [0, n]; `consistent`: the nearest ones that some n records have, then truncated.
+
+    Args:
+        mechanisms: one per ε.
+        releases: shape (epsilons, trials, 2m), as the counts; the shares have shape (epsilons, trials).
     """
-    if variant == "paper":
-        return mechanism.project(release)
-    return consistent_counts(mechanism.model, release, mechanism.n)
+    if variant == "consistent":
+        releases = consistent_counts(mechanisms[0].model, releases, mechanisms[0].n)
+    counts = np.stack([mechanism.project(z) for mechanism, z in zip(mechanisms, releases, strict=True)])
+    return counts, (counts != releases).mean(axis=-1)
 
 
 def tabulate(cells, places, parameters) -> dict:
@@ -44,7 +49,8 @@ def tabulate(cells, places, parameters) -> dict:
     of the true parameters; `"ecdf"`: their empirical distribution functions at the ε next to 1.
 
     Args:
-        cells: with arrays `quantile` (lines, epsilons, parameters, trials) and scores (lines, epsilons, trials).
+        cells: with arrays `quantile` (lines, epsilons, parameters, trials), and scores and `truncated`, the share of
+            counts that were truncated (lines, epsilons, trials).
         places: function of a cell's config that returns its first columns.
         parameters: function of a cell's config that names the parameters.
     """
@@ -66,7 +72,9 @@ def tabulate(cells, places, parameters) -> dict:
             for metric in metrics:
                 # The true posterior has no distance from itself.
                 if (method, metric) != ("non_private", "mmd2"):
-                    rows.append({**named, "metric": metric, **_mean("", arrays[metric][i, j])})
+                    share = float(arrays["truncated"][i, j].mean()) if method == "naive" else None
+                    score = _mean("", arrays[metric][i, j])
+                    rows.append({**named, "metric": metric, **score, "truncated_share": share})
             for name, values in zip(parameters(config), arrays["quantile"][i, j], strict=True):
                 ks = float(ks_statistic(values))
                 p_value = float(ks_p_value(ks, len(values)))
@@ -111,7 +119,8 @@ def gains(pairs, comparison: Comparison, places):
     `check` names it; `gain` is the difference in the claimed direction, `errors` the same in standard errors, `limit`
     the least number of them, beyond joint chance over the rows of a variant, and `passed` whether it is reached.
     """
-    rows = pairs[(pairs["first"] == "naive") & pairs["second"].isin(AWARE) & (pairs.metric == comparison.metric)]
+    aware = pairs["second"].isin(AWARE) & (pairs.second_variant == "paper")
+    rows = pairs[(pairs["first"] == "naive") & aware & (pairs.metric == comparison.metric)]
     gain = -comparison.sign * rows.difference_mean
     errors = gain / rows.difference_sem
     limit = rows.groupby("first_variant").metric.transform(lambda part: critical_value(len(part))).astype(float)
