@@ -51,8 +51,9 @@ def lock(checkout) -> dict[str, list[Entry]]:
 
 def requirements(project: dict) -> list[Requirement]:
     texts = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
-    # `make lock` resolves the group of the tests; other groups are for those who install them by hand.
-    texts += project["project"]["optional-dependencies"]["test"]
+    # `make lock` resolves these groups; other groups are for those who install them by hand.
+    for group in ("test", "secure"):
+        texts += project["project"]["optional-dependencies"][group]
     return [Requirement(text) for text in texts]
 
 

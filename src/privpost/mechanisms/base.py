@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from privpost.mechanisms import noise
 from privpost.privacy.accounting import Cost, pure_to_rdp, rdp_to_pure_epsilon
 from privpost.privacy.renyi import check_size
 
@@ -275,7 +276,7 @@ class AdditiveNoiseMechanism(Mechanism):
     def perturb(self, statistics, rng):
         """The noisy coordinates, shape (..., q)."""
         exact = self.select(statistics)
-        return exact + self.noise(exact.shape, rng)
+        return noise.add(exact, self.noise(exact.shape, rng), rng)
 
     def project(self, release) -> np.ndarray:
         """The valid sufficient statistics (..., d) next to a release (..., q).

@@ -48,7 +48,7 @@ class Failure:
 
     def concerns(self, study: Study, plan: Plan) -> bool:
         """Whether this failure keeps a study from being built."""
-        if self.rule == "cell":
+        if self.rule.startswith("cell"):
             return any(path in plan.by_path and plan.by_path[path].study == study.name for path in self.output)
         step, _, name = self.rule.partition("_")
         if step in ("fetch", "prepare"):
@@ -99,7 +99,9 @@ def rebuild(options: argparse.Namespace) -> int:
             _tell_report(plan, code)
         whole = not options.study and missing == sum(map(len, plan.cells.values()))
         if whole and not code and plan.root == Path("results"):
-            _record(plan, seconds, options.cores)
+            from privpost.report import build
+
+            build.record(plan, "reproduce", seconds=round(seconds), cores=options.cores)
         _tell_missing(plan)
     return code or int(options.strict and bool(plan.missing))
 
@@ -308,15 +310,3 @@ def _tell_report(plan: Plan, code: int) -> None:
             print(f"No report: {error}")
             return
     print(f"Report{' of what there is' if code else ''}: {path.resolve().as_uri()}")
-
-
-def _record(plan: Plan, seconds: float, cores: int) -> None:
-    """Keep how long the whole rebuild took, and bring the README that quotes it up to date."""
-    from privpost.report import build, numbers, page, readme
-
-    numbers.record_run(plan.root / "timing", "reproduce", seconds=round(seconds), cores=cores)
-    # In the order of the rules, so that the next run finds nothing to do.
-    build.write_scores(plan)
-    build.draw(plan)
-    readme.write(plan)
-    page.write(plan)

@@ -54,6 +54,19 @@ def write_scores(plan: Plan) -> list[Path]:
     return score_files(root)
 
 
+def record(plan: Plan, command: str, **measured: float) -> None:
+    """Keep what a whole run of a command measured, and bring README and report, which quote it, up to date."""
+    from privpost.report import documents, page, readme
+
+    numbers.record_run(plan.root / "timing", command, **measured)
+    # In the order of the rules, so that the next run finds nothing to do.
+    write_scores(plan)
+    draw(plan)
+    readme.write(plan)
+    documents.write(plan)
+    page.write(plan)
+
+
 def draw(plan: Plan) -> list[Path]:
     """Draw the scorecard, the graph of the rebuild and the run times from their tables; returns the paths."""
     root, folder = plan.root, plan.figure_root

@@ -82,7 +82,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Prior:
-    """Sizes and prior of the model: K states, the fields' numbers of levels, and the concentrations a and b ≥ 1."""
+    """Sizes and prior of the model: K states, the fields' numbers of levels, and the concentrations a, b > 0."""
 
     n_states: int
     sizes: tuple[int, ...]
@@ -94,8 +94,8 @@ class Prior:
             raise ValueError(f"n_states is {self.n_states!r}; it must be >= 1")
         if not self.transition > 0:
             raise ValueError(f"transition is {self.transition!r}; it must be > 0")
-        if not self.emission >= 1:
-            raise ValueError(f"emission is {self.emission!r}; it must be >= 1")
+        if not self.emission > 0:
+            raise ValueError(f"emission is {self.emission!r}; it must be > 0")
 
     @property
     def fields(self) -> list[slice]:
