@@ -526,7 +526,7 @@ def _map_whys(differences, distance: float, laplace) -> list[Why]:
 
 def _casualty_claim(emissions) -> Claim:
     rows_of_level = emissions[(emissions.method == "laplace") & (emissions.level == "casualties")]
-    checks, evidence = {}, {}
+    checks, evidence, whys = {}, {}, []
     for variant, part in rows_of_level.groupby("variant"):
         rates = part.pivot(index="state", columns="field", values="probability")
         for field in ("enemy", "civilian", "friendly_or_host"):
