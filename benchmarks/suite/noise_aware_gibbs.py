@@ -1,4 +1,4 @@
-"""Noise-aware Gibbs samplers (Bernstein and Sheldon 2018): a sweep against a scalar loop and the random numbers alone."""
+"""Noise-aware Gibbs samplers (Bernstein and Sheldon 2018): a sweep against a scalar loop and its variates alone."""
 
 from __future__ import annotations
 

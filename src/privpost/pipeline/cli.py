@@ -18,8 +18,9 @@ privpost: studies of Bayesian inference under differential privacy, rebuilt
   privpost -m study=<paper>/<study> key=a,b ...      compute a sweep; the other keys stay at their base value
 
 A key is a setting, an axis (a within axis is pinned to the values given), trials, block or seed. scale=smoke runs at
-toy size, under build/smoke; hydra/launcher=joblib runs a sweep on all cores. Results land in the store that Snakemake
-uses; a sweep ends with a table and a figure under build/sweeps.
+toy size, under build/smoke; hydra/launcher=joblib runs a sweep on all cores; -n only says what would be computed;
+shard=3/40 computes that part of a sweep in one process, as large sweeps and clusters need it. Results land in the store
+that Snakemake uses; a sweep ends with a table and a figure under build/sweeps.
 
 {commands}
 

@@ -29,7 +29,7 @@ from privpost.pipeline.project import CONF, STATE
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, SettingError, suggest
 
 # Keys of a composed configuration that are not settings of the study itself. `hydra` is left out when composing.
-DESCRIPTION = ("title", "paper", "claim", "target", "tables", "figures")
+DESCRIPTION = ("title", "paper", "claim", "target", "tables", "figures", "beyond_papers")
 GRID = ("sweep", "within", "common", "smoke")
 RUN = ("scale", "root", "figure_root", "mirrors", "expect")
 SIZES = {
@@ -65,6 +65,11 @@ class Study:
     @property
     def paper(self) -> str:
         return self.name.split("/")[0]
+
+    @property
+    def beyond_papers(self) -> bool:
+        """Whether no paper has the study: one in a folder without a year, or whose YAML says `beyond_papers: true`."""
+        return bool(self.config.get("beyond_papers", not self.paper[-4:].isdigit()))
 
     @property
     def identifier(self) -> str:
@@ -226,22 +231,29 @@ def _compose_with_hydra(names: list[str], scale: str, overrides: list[str]) -> d
     import yaml
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
     configs = {}
-    with initialize_config_dir(version_base="1.3", config_dir=str(CONF.resolve())):
-        for name in names:
-            words = [f"study={name}", f"scale={scale}", *overrides]
-            try:
-                configs[name] = OmegaConf.to_container(hydra_compose("config", overrides=words), resolve=True)
-            except (HydraException, OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError) as error:
-                # Hydra's own messages go on for many lines; what is wrong stands in the first ones.
-                reason = " ".join(line.strip() for line in str(error).splitlines()[:4])
-                raise SettingError(
-                    f"{CONF}/study/{name}.yaml cannot be read with {' '.join(words)}: {reason}"
-                ) from error
+    # A cell's job is itself run by Hydra, which allows one composition at a time.
+    outer = GlobalHydra.instance().hydra
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(version_base="1.3", config_dir=str(CONF.resolve())):
+            for name in names:
+                words = [f"study={name}", f"scale={scale}", *overrides]
+                try:
+                    configs[name] = OmegaConf.to_container(hydra_compose("config", overrides=words), resolve=True)
+                except (HydraException, OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError) as error:
+                    # Hydra's own messages go on for many lines; what is wrong stands in the first ones.
+                    reason = " ".join(line.strip() for line in str(error).splitlines()[:4])
+                    raise SettingError(
+                        f"{CONF}/study/{name}.yaml cannot be read with {' '.join(words)}: {reason}"
+                    ) from error
+    finally:
+        GlobalHydra.instance().hydra = outer
     return configs
 
 

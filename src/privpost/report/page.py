@@ -472,7 +472,7 @@ def _times(root: Path, folder: Path, tables: _Tables) -> str:
         for row in times.itertuples()
     ]
     columns = ("Study", "Cells", "Seconds in all", "Longest cell, seconds", "Peak memory, MiB")
-    figures = _overview_figure("run_times", folder) + _overview_figure("workflow", folder)
+    figures = "".join(_overview_figure(name, folder) for name in ("run_times", "timeline", "workflow"))
     return figures + _table(columns, rows, "sortable") + tables.box(root / "workflow.csv")
 
 

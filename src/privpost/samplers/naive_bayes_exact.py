@@ -22,6 +22,8 @@ from scipy.special import betaln, gammaln
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 
+# No Markov chain.
+EXACT = True
 # Rows of one convolution, which fit into a processor's cache.
 _ROWS = 256
 
@@ -105,8 +107,9 @@ def _leaves(model, pairs, n, scale) -> Leaf:
     ones, zeros = factors
     sums, moments = _convolutions(ones, zeros, model.alpha + counts)
     prior = model.alpha + model.beta
-    with np.errstate(invalid="ignore"):
-        mean = np.where(sums > 0, moments / (sums * (prior + counts)), model.alpha / prior)
+    # Where a sum underflows the weight is 0; any mean will do.
+    mean = np.full(sums.shape, model.alpha / prior)
+    np.divide(moments, sums * (prior + counts), out=mean, where=sums > 0)
     return Leaf(ones, zeros, sums, mean)
 
 

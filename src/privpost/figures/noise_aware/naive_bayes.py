@@ -8,7 +8,7 @@ from privpost.figures.noise_aware import network_panels
 METRICS = {
     "accuracy": "Accuracy",
     "log_likelihood": "Held-out log-likelihood\nper record, nats",
-    "mmd2": "MMD to the true posterior",
+    "mmd2": "MMD to the\ntrue posterior",
 }
 
 
@@ -35,7 +35,8 @@ def draw(tables):
         for axes, (metric, label) in zip(row, METRICS.items(), strict=True):
             transform = network_panels.root if metric == "mmd2" else lambda values: values
             network_panels.curves(axes, here[here.metric == metric], "mean", "sem", transform)
-            axes.set(ylabel=label, title=f"n = {n}, parameters ~ Beta({concentration:g}, {concentration:g})")
+            axes.set(ylabel=label)
+        row[1].set_title(f"n = {n}, parameters ~ Beta({concentration:g}, {concentration:g})")
     for axes in panels[:, 2]:
         axes.set_ylim(bottom=0)
     for axes in panels[-1]:

@@ -25,6 +25,8 @@ def values(plan: Plan) -> Mapping[str, str]:
         "release/logistic": logistic_table(logistic),
         "release/models": models_table(),
         "release/false_alarm": f"{FALSE_ALARM:g}",
+        "release/largest_network": str(models.LARGEST_NETWORK),
+        "release/repeats": str(bits["beta_bernoulli_pairs"].n_repeats.min()),
     }
 
 

@@ -180,7 +180,7 @@ def _naive_bayes(config, data, listed, streams, block):
 
 
 def _noise_aware_bayes(config, data, noisy, scale, test, rng, block) -> tuple[np.ndarray, np.ndarray]:
-    """Held-out log-likelihood (kept draws, chains) and mean probabilities (chains, levels) of K = 1, noisy totals given.
+    """Held-out log-likelihood (kept draws, chains) and mean probabilities (chains, levels) of K = 1 given noisy totals.
 
     Every draw takes `naive_bayes_thinning` sweeps.
     """

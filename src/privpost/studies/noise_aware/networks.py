@@ -138,7 +138,9 @@ def _aware(model, config, mechanisms, releases, theta, rng):
 def parameters(config) -> list[str]:
     """Return the names of the network's parameters: a node, and the values of its parents."""
     return [
-        f"{node} | {', '.join(f'{parent} = {value}' for parent, value in zip(parents, values, strict=True))}".rstrip("| ")
+        f"{node} | {', '.join(f'{parent} = {value}' for parent, value in zip(parents, values, strict=True))}".rstrip(
+            "| "
+        )
         for node, parents in parse(config.graph)[1]
         for values in itertools.product((0, 1), repeat=len(parents))
     ]
@@ -200,3 +202,8 @@ def claims(tables) -> list[Claim]:
             variant="paper, consistent",
         )
     ]
+
+
+def numbers(tables) -> dict:
+    """Return what texts quote."""
+    return scores.quoted(tables["networks"], tables["networks_calibration"], ("graph",))
