@@ -17,7 +17,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from privpost.mechanisms import ExponentialMechanism, FourierMechanism, LaplaceMechanism, RedactedLaplace, noise
+from privpost.mechanisms import (
+    ExponentialMechanism,
+    FourierMechanism,
+    LaplaceMechanism,
+    RedactedLaplace,
+    discover,
+    noise,
+)
 from privpost.mechanisms.redacted_laplace import RedactedSum
 from privpost.models import BayesianNetwork, BetaBernoulli, GammaExponential
 from privpost.pipeline import cli
@@ -156,6 +163,26 @@ def test_a_posterior_sample_is_not_offered():
     mechanism = ExponentialMechanism(BetaBernoulli(1, 1), 10, 1.0, a0=0.05)
     with pytest.raises(AttributeError, match="drawn exactly"):
         mechanism.perturb([3.0, 7.0], noise.SecureNoise())
+
+
+def test_every_mechanism_releases_whole_numbers_or_refuses():
+    """And those that the guide names are the ones that release."""
+    serving = set()
+    for kind in itertools.chain.from_iterable(discover().values()):
+        example = kind.examples()[0]
+        records = example.model.records[np.arange(example.n) % len(example.model.records)]
+        # A redacted sum is one of whole numbers only where its records are.
+        statistics = np.floor(example.model.sufficient_statistics(records))
+        try:
+            release = example.perturb(statistics, noise.SecureNoise())
+        except AttributeError as error:
+            assert "drawn exactly" in str(error)
+        else:
+            assert np.array_equal(release, np.rint(release))
+            serving.add(kind.__name__)
+    guide = (Path(__file__).parents[2] / "docs/release.md").read_text()
+    named = re.search(r"These mechanisms take it: (.*?)\.", guide, re.DOTALL)[1]
+    assert set(re.findall(r"`(\w+)`", named)) == serving
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, 2.0**41])
