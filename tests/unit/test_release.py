@@ -323,10 +323,10 @@ def enumerated(weights: dict[tuple, float], value) -> np.ndarray:
 
 
 def drawn_means(tmp_path, monkeypatch, found: dict, release: np.ndarray, names: list[str]) -> np.ndarray:
-    """Means of 4000 draws of the named quantities, which are all."""
-    monkeypatch.setattr(models, "COUNT_BURN_IN", 200)
+    """Means of 2000 draws of the named quantities, which are all."""
+    monkeypatch.setattr(models, "COUNT_BURN_IN", 100)
     monkeypatch.setattr(models, "COUNT_THIN", 3)
-    found, kind = specification(tmp_path, {**found, "posterior": {"draws": 4000}})
+    found, kind = specification(tmp_path, {**found, "posterior": {"draws": 2000}})
     mechanism, _ = command.calibrate(found, kind)
     drawn = kind.posterior(found, mechanism, release, np.random.default_rng(8))
     assert drawn.noise_aware
@@ -334,7 +334,7 @@ def drawn_means(tmp_path, monkeypatch, found: dict, release: np.ndarray, names: 
     return np.array([drawn.draws[name].mean() for name in names])
 
 
-# A probability's standard deviation is below 0.3, so that 0.02 is over four standard errors of 4000 independent draws;
+# A probability's standard deviation is below 0.3, so that 0.02 is three standard errors of 2000 independent draws;
 # seeds are fixed. Noise of half the scale, or levels in the wrong order, move some mean by more than 0.05.
 TOLERANCE = 0.02
 
@@ -735,7 +735,7 @@ SCALARS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     model=st.sampled_from(list(SPECS)),
     path=st.lists(st.integers(0, 5), min_size=1, max_size=3),
@@ -753,7 +753,7 @@ def test_any_specification_is_released_or_refused(folder, model, path, value):
     check_outcome(folder)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     model=st.sampled_from(["beta_bernoulli", "normal_known_variance", "bounded_sum"]),
     lines=st.lists(st.text(alphabet="smokesminutyno,.\"'0123e-\x00\r é", max_size=12), max_size=5),
