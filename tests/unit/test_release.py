@@ -688,6 +688,23 @@ def test_a_release_is_never_overwritten(folder, monkeypatch):
     assert folder.files() == {"spec.yaml", "data.csv", "out.json"}
 
 
+def test_a_file_system_without_links_will_do(folder, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    folder.specify(BITS)
+    assert folder.run("--output", "out.json")[0] == 0
+    first = json.loads((folder.path / "out.json").read_text())
+    assert first["privacy"]["private"]
+    monkeypatch.setattr(command, "_check_output", lambda path: None)
+    status, _, err = folder.run("--output", "out.json")
+    assert status == 2
+    assert "out.json exists" in err
+    assert json.loads((folder.path / "out.json").read_text()) == first
+    assert folder.files() == {"spec.yaml", "data.csv", "out.json"}
+
+
 def test_without_opendp_the_message_says_how_to_install_it(folder, monkeypatch):
     folder.specify(BITS)
     noise.opendp.cache_clear()
