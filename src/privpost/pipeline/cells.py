@@ -36,7 +36,7 @@ def compute(study: Study, cell: Cell, known: Known | None = None) -> Path:
     A result that another process stored meanwhile stays: a job that outlived its run cannot replace a newer result.
     Raises ValueError when the study returns something that is not a map from name to array.
     """
-    start = time.perf_counter()
+    started, start = time.time(), time.perf_counter()
     # Taken before the work: this is the code that runs, even if a file is edited meanwhile.
     known = known or Known.of(study, [cell])
     ledger = Ledger()
@@ -58,6 +58,7 @@ def compute(study: Study, cell: Cell, known: Known | None = None) -> Path:
         "ledger": ledger.record(),
         "asked_by": "grid" if cell.digest in known.planned else "sweep",
         **known.origins[cell.dataset],
+        "started": started,
         "wall_seconds": time.perf_counter() - start,
         # ru_maxrss is in KiB on Linux and in bytes on macOS.
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10),

@@ -29,15 +29,17 @@ from privpost.pipeline.project import CONF, STATE
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, SettingError, suggest
 
 # Keys of a composed configuration that are not settings of the study itself. `hydra` is left out when composing.
-DESCRIPTION = ("title", "paper", "claim", "target", "tables", "figures")
+DESCRIPTION = ("title", "paper", "claim", "target", "tables", "figures", "beyond_papers")
 GRID = ("sweep", "within", "common", "smoke")
 RUN = ("scale", "root", "figure_root", "mirrors", "expect")
 SIZES = {
-    "trials": Integer(at_least=1, optional=True),
-    "block": Integer(at_least=1, optional=True),
-    "rev": Integer(at_least=1),
+    "trials": Integer(at_least=1, at_most=10**9, optional=True),
+    "block": Integer(at_least=1, at_most=10**9, optional=True),
+    "rev": Integer(at_least=1, at_most=10**9),
     "seed": Integer(at_least=0),
 }
+# What a grid, a sweep or an axis may hold at most: more is a slip of the pen, and would take all memory to expand.
+LARGEST_GRID = 1_000_000
 FORMATS = ("pdf", "png", "svg")
 # Tables and figures of studies some of whose data sets cannot be had: never in the place of shipped ones.
 PARTIAL = Path("build/partial")
@@ -63,6 +65,11 @@ class Study:
     @property
     def paper(self) -> str:
         return self.name.split("/")[0]
+
+    @property
+    def beyond_papers(self) -> bool:
+        """Whether no paper has the study: one in a folder without a year, or whose YAML says `beyond_papers: true`."""
+        return bool(self.config.get("beyond_papers", not self.paper[-4:].isdigit()))
 
     @property
     def identifier(self) -> str:
@@ -221,17 +228,33 @@ def compose(names: Iterable[str], scale: str, overrides: Iterable[str] = ()) -> 
 def _compose_with_hydra(names: list[str], scale: str, overrides: list[str]) -> dict[str, dict]:
     if not names:
         return {}
+    import yaml
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.errors import HydraException
     from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
 
-    with initialize_config_dir(version_base="1.3", config_dir=str(CONF.resolve())):
-        return {
-            name: OmegaConf.to_container(
-                hydra_compose("config", overrides=[f"study={name}", f"scale={scale}", *overrides]), resolve=True
-            )
-            for name in names
-        }
+    configs = {}
+    # A cell's job is itself run by Hydra, which allows one composition at a time.
+    outer = GlobalHydra.instance().hydra
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(version_base="1.3", config_dir=str(CONF.resolve())):
+            for name in names:
+                words = [f"study={name}", f"scale={scale}", *overrides]
+                try:
+                    configs[name] = OmegaConf.to_container(hydra_compose("config", overrides=words), resolve=True)
+                except (HydraException, OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError) as error:
+                    # Hydra's own messages go on for many lines; what is wrong stands in the first ones.
+                    reason = " ".join(line.strip() for line in str(error).splitlines()[:4])
+                    raise SettingError(
+                        f"{CONF}/study/{name}.yaml cannot be read with {' '.join(words)}: {reason}"
+                    ) from error
+    finally:
+        GlobalHydra.instance().hydra = outer
+    return configs
 
 
 def _conf_digest() -> str:
@@ -288,16 +311,20 @@ def load_studies(names: Iterable[str] | None = None, scale: str = "paper", overr
 def as_study(name: str, config: dict, pinned: Iterable[str] = ()) -> Study:
     """Return a study from its composed configuration; `pinned` are within axes that the command line set.
 
-    Raises SettingError for a key that is missing or stands in two places, and for a target that is no study module.
+    Raises SettingError for a key that is missing, malformed or in two places, and for a target that is no study module.
     """
     config = copy.deepcopy(config)
     where = f"{CONF}/study/{name}.yaml"
-    for key in ("title", "claim", "target", "rev"):
+    for key in ("title", "claim", "target", "rev", "scale", "root", "figure_root"):
         if not config.get(key):
             raise SettingError(f"{where}: the key {key!r} is missing.")
     for key in ("sweep", "within", "smoke"):
         config[key] = config.get(key) or {}
-    config["common"] = tuple(config.get("common") or ())
+    config["common"] = tuple(_shaped(config, "common", where) or ())
+    for key in SHAPES:
+        _shaped(config, key, where)
+    for key in {"sweep", "within", "common"} & set(config["smoke"]):
+        _shaped(config["smoke"], key, f"{where}: smoke")
     for key in SIZES:
         config.setdefault(key, None)
     for key in set(config["within"]) & set(config) - set(pinned):
@@ -306,6 +333,48 @@ def as_study(name: str, config: dict, pinned: Iterable[str] = ()) -> Study:
     if config.get("dataset") is None and "dataset" not in schema:
         config.pop("dataset", None)
     return Study(name, config, schema)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_map(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(map(_is_text, value))
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(map(_is_text, value))
+
+
+def _is_formats(value: Any) -> bool:
+    return value is None or (_is_texts(value) and set(value) <= set(FORMATS))
+
+
+# The keys of a study's file that hold no setting: what each must look like, in words and as a test.
+_NAMES = "a list of names"
+_FIGURES = f"{_NAMES}, or a map from name to formats ({', '.join(FORMATS)})"
+SHAPES = {
+    **{key: ("text", _is_text) for key in ("title", "paper", "claim", "target", "scale", "root", "figure_root")},
+    "tables": (_NAMES, _is_texts),
+    "figures": (_FIGURES, lambda value: _is_texts(value) or (_is_map(value) and all(map(_is_formats, value.values())))),
+    "sweep": (
+        "a map from key to values, or a list of such maps",
+        lambda value: _is_map(value) or (isinstance(value, list) and all(map(_is_map, value))),
+    ),
+    "within": ("a map from key to values", _is_map),
+    "common": (_NAMES, _is_texts),
+    "smoke": ("a map from key to value", _is_map),
+}
+
+
+def _shaped(config: Mapping, key: str, where: str) -> Any:
+    """Return the value of a key that holds no setting, when it looks as it must or is absent."""
+    value = config.get(key)
+    allowed, fits = SHAPES[key]
+    if value is not None and not fits(value):
+        raise SettingError(f"{where}: {key} is {value!r}, but must be {allowed}.")
+    return value
 
 
 def _schema(target: str, where: str) -> Schema:
@@ -350,12 +419,23 @@ def without_missing(study: Study, cells: Iterable[Cell] | None = None) -> Study:
 
 
 def points(study: Study) -> list[dict[str, Any]]:
-    """Return the points of the study's sweep as maps from key to value."""
+    """Return the points of the study's sweep as maps from key to value.
+
+    Raises SettingError for more points than `LARGEST_GRID`.
+    """
+    blocks = sweep_blocks(study)
+    check_size(sum(math.prod(map(len, block.values())) for block in blocks), f"{study.file}: sweep")
     return [
         dict(zip(block, combination, strict=True))
-        for block in sweep_blocks(study)
+        for block in blocks
         for combination in itertools.product(*block.values())
     ]
+
+
+def check_size(size: int, where: str) -> None:
+    """Raise SettingError, beginning with `where`, for more points than a grid may have."""
+    if size > LARGEST_GRID:
+        raise SettingError(f"{where} has {size} points, but a grid may have at most {LARGEST_GRID}.")
 
 
 def sweep_blocks(study: Study) -> list[dict[str, list]]:
@@ -383,7 +463,9 @@ def _spaced(axis: Mapping, where: str) -> list[float]:
     unknown = set(axis) - {"start", "stop", "num", "spacing"}
     if unknown or not {"start", "stop", "num"} <= set(axis):
         raise SettingError(f"{where} is {dict(axis)}; an axis given as a map needs start, stop, num (and spacing).")
-    fields = Schema(start=Real(), stop=Real(), num=Integer(at_least=2), spacing=Choice("linear", "log"))
+    fields = Schema(
+        start=Real(), stop=Real(), num=Integer(at_least=2, at_most=LARGEST_GRID), spacing=Choice("linear", "log")
+    )
     checked = {key: fields.value(key, value, where) for key, value in {"spacing": "linear", **axis}.items()}
     start, stop, log = checked["start"], checked["stop"], checked["spacing"] == "log"
     if log and not (start > 0 and stop > 0):
@@ -499,6 +581,10 @@ def _axes(study: Study) -> tuple[str, ...]:
         for block in sweep if isinstance(sweep, list) else [sweep]:
             axes.update(dict.fromkeys(key for key in block if key not in study.config["within"]))
     for key in axes:
+        if key in SIZES:
+            raise SettingError(f"{study.file}: {key!r} is swept, but only settings can be axes of a grid.")
+        if key not in study.schema:
+            raise study.schema.unknown(key, f"{study.file}: sweep")
         if key not in study.config:
             raise SettingError(f"{study.file}: {key!r} is swept, so it needs a base value among the settings.")
     return tuple(axes)
@@ -513,7 +599,7 @@ def _checked_sizes(sizes: dict, where: str) -> dict:
     if trials is not None and trials % block:
         raise SettingError(
             f"{where}: trials is {trials}, but must be a multiple of block, which is {block}, "
-            f"for instance {max(1, round(trials / block)) * block}."
+            f"for instance {max(1, (trials + block // 2) // block) * block}."
         )
     return sizes
 

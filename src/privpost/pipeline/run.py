@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
 import re
 import sys
@@ -108,6 +109,7 @@ def understand(argv: list[str]) -> Request:
         sweeping = [key for key, values in axes.items() if len(values) > 1]
         if sweeping and not multirun:
             raise SettingError(f"{sweeping[0]} has several values, which is a sweep: say privpost -m study=...")
+        grid.check_size(math.prod(map(len, axes.values())), " ".join(settings))
         found = _sweep(study, axes)
         runs = [[*others, *settings]]
     if multirun:
@@ -209,10 +211,12 @@ def _values(word: str) -> list:
             return [override.value()]
         if not override.is_discrete_sweep():
             raise listed
+        texts = list(itertools.islice(override.sweep_string_iterator(), grid.LARGEST_GRID + 1))
+        if len(texts) > grid.LARGEST_GRID:
+            raise SettingError(f"{word!r} has more than {grid.LARGEST_GRID} values.")
         # Hydra's parser takes a millisecond a value; plain numbers, of which sweeps have thousands, need none.
         return [
-            _number(text) if _NUMBER.fullmatch(text) else parser.parse_override(f"key={text}").value()
-            for text in override.sweep_string_iterator()
+            _number(text) if _NUMBER.fullmatch(text) else parser.parse_override(f"key={text}").value() for text in texts
         ]
     except HydraException as error:
         raise SettingError(f"{word!r} cannot be read: {str(error).splitlines()[0]}") from error
