@@ -8,12 +8,15 @@ process: wall and CPU seconds, peak memory. Measured on whatever runs beside it:
 
 from __future__ import annotations
 
+import csv
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from run import machine
 
 STUDY = "geumlek2017/rdp_curves"
 YAML = Path("conf/study") / f"{STUDY}.yaml"
@@ -85,17 +88,22 @@ def rows(folder: Path, log: Path):
 
 
 def main() -> int:
-    """Measure everything and write the table."""
+    """Measure everything and write the table, anew after each measurement."""
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    found = []
     with tempfile.TemporaryDirectory(prefix="privpost-scale-") as scratch:
         folder = Path(scratch) / "clone"
         subprocess.run(["git", "clone", "--quiet", ".", str(folder)], check=True)
-        found = list(rows(folder, Path(scratch) / "log"))
-    # Imported late: a process that is measured starts with the memory of this one.
-    import pandas as pd
-
-    table = pd.DataFrame(found)
-    table.to_csv(TABLE, index=False, float_format="%.4g", lineterminator="\n")
+        # Without pandas: a process that is measured starts with the memory of this one.
+        for row in rows(folder, Path(scratch) / "log"):
+            found.append({**row, "machine": machine()})
+            with TABLE.open("w", newline="") as file:
+                writer = csv.DictWriter(file, found[0], lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(
+                    {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in row.items()}
+                    for row in found
+                )
     return 0
 
 
