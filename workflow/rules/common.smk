@@ -36,7 +36,7 @@ PLAN = Plan(
     studies=config["studies"].split(",") if "studies" in config else None,
 )
 # --config batch=25: so many cells a job, for clusters.
-BATCH = int(config.get("batch", 1))
+BATCH = config.get("batch", 1)
 STUDIES = PLAN.studies
 ROOT = next(iter(STUDIES.values())).config["root"]
 WHERE = f"--scale {config.get('scale', 'paper')}" + (f" --root {config['root']}" if "root" in config else "")

@@ -161,7 +161,7 @@ class Cell:
         words = [_word(value) for value in self.point.values()]
         return "-".join(words)[:80] or "all"
 
-    @property
+    @functools.cached_property
     def path(self) -> Path:
         return Path(self.root) / "cells" / self.study / f"{self.slug}_{self.digest}.npz"
 

@@ -12,6 +12,7 @@ from privpost.datasets import catalogue
 from privpost.pipeline import grid, provenance
 from privpost.pipeline.grid import Cell, Study
 from privpost.pipeline.project import STATE
+from privpost.pipeline.schema import Integer, Schema
 from privpost.pipeline.tables import figure_module
 
 RAW = Path("data/raw")
@@ -87,8 +88,10 @@ class Plan:
     def batches(self, size: int) -> list[Batch]:
         """Return every study's cells as shards of at most `size` cells.
 
-        They follow from the grids alone: whatever is in the store, each job of a cluster finds the same ones.
+        They follow from the grids alone: whatever is in the store, each job of a cluster finds the same ones. Raises
+        SettingError for a size that is no whole number of at least 1.
         """
+        size = Schema(batch=Integer(at_least=1)).value("batch", size, "--config")
         batches = []
         for study in self.tabulated:
             cells = self.cells_of(study)

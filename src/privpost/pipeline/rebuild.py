@@ -18,6 +18,7 @@ from privpost.pipeline.grid import Study
 from privpost.pipeline.plan import Plan
 
 LOG = project.LOGS / "reproduce.log"
+PROFILES = Path("profiles")
 # A cell whose time no earlier run recorded counts as this long.
 DEFAULT_SECONDS = 5.0
 # What a job costs beside its work: starting Python, imports, Snakemake's own bookkeeping.
@@ -75,12 +76,19 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--root", help="where results go, when not the scale's own folder")
     parser.add_argument("--cores", type=positive, default=2, help="processes at a time, at least 1")
     parser.add_argument(
+        "--profile", default="default", help="folder of profiles/ that says how jobs run: default, or slurm (a cluster)"
+    )
+    parser.add_argument(
         "--strict", action="store_true", help="end with status 1 when a data set that users bring is missing"
     )
     parser.add_argument(
         "--behind", action="store_true", help="compute again also what older code or other libraries computed"
     )
-    return rebuild(parser.parse_args(argv))
+    options = parser.parse_args(argv)
+    known = sorted(path.parent.name for path in PROFILES.glob("*/config.yaml"))
+    if options.profile not in known:
+        parser.error(f"there is no profile {options.profile!r}, but {', '.join(known)}")
+    return rebuild(options)
 
 
 def rebuild(options: argparse.Namespace) -> int:
@@ -98,7 +106,8 @@ def rebuild(options: argparse.Namespace) -> int:
         if not options.study:
             _tell_report(plan, code)
         whole = not options.study and missing == sum(map(len, plan.cells.values()))
-        if whole and not code and plan.root == Path("results"):
+        # The time that the README quotes is that of one computer.
+        if whole and options.profile == "default" and not code and plan.root == Path("results"):
             _record(plan, started, seconds, options.cores)
         _tell_missing(plan)
     return code or int(options.strict and bool(plan.missing))
@@ -121,7 +130,9 @@ def _arguments(options: argparse.Namespace) -> list[str]:
     config = [f"scale={options.scale}"]
     config += [f"root={options.root}"] * (options.root is not None)
     config += [f"studies={','.join(options.study)}"] * bool(options.study)
-    return ["--cores", str(options.cores), "--config", *config]
+    # Of a profile with an executor of its own the cores are those of the jobs that stay here.
+    cores = ["--cores", str(options.cores)] if options.profile == "default" else ["--local-cores", str(options.cores)]
+    return ["--workflow-profile", str(PROFILES / options.profile), *cores, "--config", *config]
 
 
 def _announce(plan: Plan, cores: int) -> int:
@@ -191,7 +202,8 @@ def _note(failure: Failure, key: str, value: str) -> None:
     if key == "output" and not failure.output:
         failure.output = [path.removesuffix(" (update)") for path in value.split(", ")]
     elif key == "log" and not failure.log:
-        failure.log = value
+        # An executor of a cluster adds its own log.
+        failure.log = value.split(", ", maxsplit=1)[0]
 
 
 class _Progress:

@@ -40,7 +40,7 @@ def main(argv: list[str]) -> int:
     names = [study.name for study in grid.load_studies(options.study or None)]
     shutil.rmtree(ROOT, ignore_errors=True)
     arguments = argparse.Namespace(
-        study=names, scale="paper", root=str(ROOT), cores=options.cores, behind=False, strict=False
+        study=names, scale="paper", root=str(ROOT), cores=options.cores, profile="default", behind=False, strict=False
     )
     code = rebuild.rebuild(arguments)
     found = [compare(name) for name in names]
