@@ -7,6 +7,7 @@ CORES ?= 2
 SCALE ?= paper
 STUDY ?=
 BENCHMARKS ?=
+RECORD ?=
 RUN = .venv/bin/python -m
 
 export PYTHON
@@ -16,8 +17,9 @@ export PYTHON
 reproduce: environment
 	@$(RUN) privpost reproduce $(STUDY) --scale $(SCALE) --cores $(CORES)
 
+# RECORD=1 keeps the time in results/timing/run_test.json, and renders the README that quotes it.
 test: environment
-	$(RUN) pytest --numprocesses $(CORES) --dist loadfile
+	$(RUN) pytest --numprocesses $(CORES) --dist loadfile --no-loadscope-reorder $(if $(RECORD),--record-time)
 
 environment:
 	@workflow/environment.sh
@@ -49,7 +51,7 @@ lint: environment
 
 # Resolve pyproject.toml anew (needs uv); commit the result.
 lock:
-	uv pip compile pyproject.toml --extra test --universal --python-version 3.11 --generate-hashes --no-header -o requirements.lock
+	uv pip compile pyproject.toml --extra test --extra secure --extra slurm --universal --python-version 3.11 --generate-hashes --no-header -o requirements.lock
 
 # Removes what a rebuild makes again; never the shipped tables, figures or the raw data.
 clean:

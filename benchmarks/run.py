@@ -2,15 +2,17 @@
 
 A module there has `NAME` and `run()`, which returns rows made by `bars.row`. Both sides of a ratio are measured in one
 run on one machine, one thread each. Writes results/benchmarks.csv, in which the rows of benchmarks that were not run
-stay, and figures/benchmarks.{pdf,png,svg}.
+stay, results/growth.csv, and the figures of both.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import platform
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -19,8 +21,13 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
 
 SUITE = Path(__file__).parent / "suite"
-TABLE, FIGURE = Path("results/benchmarks.csv"), Path("figures/benchmarks")
-COLUMNS = ["benchmark", "what", "against", "ratio", "bar", "met", "machine", "note"]
+TABLE = Path("results/benchmarks.csv")
+# Module of privpost.figures → the table that it is drawn from, and where the figure goes.
+FIGURES = {
+    "benchmarks": (TABLE, Path("figures/benchmarks")),
+    "growth": (Path("results/growth.csv"), Path("figures/measured/growth")),
+}
+COLUMNS = ["benchmark", "what", "against", "ratio", "bar", "met", "ours", "theirs", "unit", "machine", "note"]
 
 
 def collect(folder: Path = SUITE) -> dict[str, ModuleType]:
@@ -68,7 +75,6 @@ def main(names: list[str]) -> int:
     """Run the named benchmarks (all by default) and write table and figure; returns 1 when a bar is missed."""
     import pandas as pd
 
-    from privpost.figures import benchmarks, style
     from privpost.pipeline import store
 
     known = collect()
@@ -78,23 +84,38 @@ def main(names: list[str]) -> int:
         return 2
     rows = {}
     for name in names or known:
+        start = time.perf_counter()
         print(f"{name} ...", flush=True)
         rows[name] = known[name].run()
         for row in rows[name]:
-            verdict = "met" if row["met"] else "MISSED"
-            print(f"  {row['what']} | {row['against']}: {row['ratio']:.3g} ({row['bar']}) {verdict}; {row['note']}")
+            verdict = f"({row['bar']}) {'met' if row['met'] else 'MISSED'}" if row["bar"] else "(no bar)"
+            print(f"  {row['what']} | {row['against']}: {row['ratio']:.3g} {verdict}; {row['note']}")
+        print(f"  ({time.perf_counter() - start:.0f} s)", flush=True)
     former = pd.read_csv(TABLE) if TABLE.is_file() else pd.DataFrame(columns=COLUMNS)
-    table = merge(former, rows, machine())
     # Three digits: more would be noise.
-    store.write_text(TABLE, table.to_csv(index=False, float_format="%.3g", lineterminator="\n"))
+    table = merge(former, rows, machine()).to_csv(index=False, float_format="%.3g", lineterminator="\n")
+    store.write_text(TABLE, table)
+    draw()
+    return 0 if all(row["met"] for part in rows.values() for row in part if row["bar"]) else 1
+
+
+def draw() -> None:
+    """Draw the figures of the tables that are there."""
+    import pandas as pd
+
+    from privpost.figures import style
+    from privpost.pipeline import store
+
     os.environ["SOURCE_DATE_EPOCH"] = "0"
-    with style.context():
-        figure = benchmarks.draw({"benchmarks": table})
-        for ending in ("pdf", "png", "svg"):
-            with store.replacing(FIGURE.with_suffix(f".{ending}")) as temporary:
-                style.save(figure, temporary)
-        style.close(figure)
-    return 0 if all(row["met"] for part in rows.values() for row in part) else 1
+    for name, (table, stem) in FIGURES.items():
+        if not table.is_file():
+            continue
+        with style.context():
+            figure = importlib.import_module(f"privpost.figures.{name}").draw({name: pd.read_csv(table)})
+            for ending in ("pdf", "png", "svg"):
+                with store.replacing(stem.with_suffix(f".{ending}")) as temporary:
+                    style.save(figure, temporary)
+            style.close(figure)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Make .venv from requirements.lock: with uv when it is there, else with venv and pip. Both check every hash.
+# Make .venv from requirements.lock: with uv when it is there, else with venv and pip. Both check every hash, also that
+# of setuptools, which comes first: it builds the packages that have no wheel, without build isolation.
 set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -30,16 +31,22 @@ if [ -e .venv ] && [ ! -f .venv/privpost-lock ]; then
     mv .venv .venv.before
 fi
 rm -rf .venv
+build_tools() {
+    awk '/^[a-zA-Z0-9]/ { wanted = /^setuptools==/ } wanted' requirements.lock
+}
 if command -v uv >/dev/null 2>&1; then
     # uv downloads wheels in parallel, but compiles bytecode only when told to; without it every job starts slowly.
     uv venv --quiet --python "$python" .venv
     echo building >.venv/privpost-lock
-    uv pip install --quiet --python .venv/bin/python --require-hashes --compile-bytecode -r requirements.lock
+    build_tools | uv pip install --quiet --python .venv/bin/python --require-hashes --compile-bytecode -r -
+    uv pip install --quiet --python .venv/bin/python --require-hashes --compile-bytecode --no-build-isolation -r requirements.lock
     uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
 else
     "$python" -m venv .venv
     echo building >.venv/privpost-lock
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+    build_tools >.venv/build-tools.lock
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/build-tools.lock
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-build-isolation -r requirements.lock
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 fi
 .venv/bin/python -m compileall -q src

@@ -24,9 +24,9 @@ def parameter_nodes(model):
     if model.theta_shape == () and model.support == (0.0, np.inf):
         z = np.arange(-60.0, 12.0, 0.01)
         return np.exp(z), np.log(0.01) + z
-    if model.theta_shape == () and model.support == (-np.inf, np.inf):
+    if model.theta_shape in ((), (1,)) and model.support == (-np.inf, np.inf):
         z = np.arange(-30.0, 30.0, 0.01)
-        return z, np.full(len(z), np.log(0.01))
+        return z.reshape(-1, *model.theta_shape), np.full(len(z), np.log(0.01))
     if model.support == (0.0, 1.0) and model.theta_shape in ((2,), (1, 2)):
         z = np.arange(-200.0, 200.0, 0.05)
         theta = np.stack([expit(z), expit(-z)], axis=-1)

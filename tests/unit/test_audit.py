@@ -10,13 +10,16 @@ from privpost.mechanisms import event_counts, redacted_laplace
 from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.mechanisms.linear_sampling import LinearSampler
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
 from privpost.models import BetaBernoulli, DirichletCategorical, GammaExponential
 from privpost.models.event_counts import EventCounts
 from privpost.privacy.audit import Counts, choose_event, event_divergence, lower_bound, probability_limits
 from privpost.privacy.renyi import gaussian_divergence
 from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.samplers.noise_aware_gibbs import run
 from privpost.studies.audit import audit, instances
+from privpost.studies.bernstein2018 import trials
 
 SIZE, LEVEL = 5000, 1e-6
 
@@ -112,6 +115,43 @@ def test_last_digits_of_floating_point_noise_give_the_data_away(monkeypatch):
     assert judge(mechanism) == "within claim"
     monkeypatch.setattr(instances, "DIGITS", 18)
     assert judge(mechanism) == "violated"
+
+
+def test_quadrature_over_one_weight_agrees_with_the_closed_density():
+    # The log-ratio of two truncated normals is a parabola: largest at an end of the ball or at its vertex.
+    for mechanism in LinearSampler.examples()[::2]:
+        pairs, radius = instances.neighbours(mechanism), mechanism.radius
+        found = instances.exact_divergences(mechanism, pairs)
+        for (first, second), divergence in zip(pairs, found, strict=True):
+            (mean, other), (precision, steeper) = zip(*map(mechanism.model.posterior, (first, second)), strict=True)
+            bend = float(steeper[0, 0] - precision[0, 0])
+            vertex = (steeper[0, 0] * other[0] - precision[0, 0] * mean[0]) / bend if bend else 0.0
+            weights = np.clip([-radius, vertex, radius], -radius, radius)[:, None]
+            ratio = mechanism.log_density(weights, first) - mechanism.log_density(weights, second)
+            # 1e-4: the vertex lies between two of 400 nodes; at the ends both are exact.
+            assert divergence == pytest.approx(ratio.max(), rel=1e-4, abs=1e-9)
+
+
+@pytest.mark.parametrize("name, prior", [("binomial", (2, 3)), ("multinomial", (1, 2, 3)), ("exponential", (8, 2))])
+def test_noise_aware_inference_looks_at_nothing_but_the_release(name, prior):
+    # Post-processing: without the data and the true θ the chain is the same one.
+    model = trials.experiment(name, prior, "corrected")
+    data = model.data(50, 20, np.random.default_rng(1))
+    release = model.release(data, 50, 1.0, np.random.default_rng(2))
+    blank = data._replace(**{key: np.full_like(getattr(data, key), np.nan) for key in ("theta", "statistics", "exact")})
+    chains = []
+    for known in (data, blank):
+        draws = []
+        run(
+            model.kernel(known, release, 50),
+            np.random.default_rng(3),
+            2,
+            3,
+            lambda theta, kept=draws: kept.append(+theta),
+        )
+        chains.append(np.concatenate(draws))
+    assert np.all(np.isfinite(chains[0]))
+    assert np.array_equal(*chains)
 
 
 def test_limits_are_clopper_pearson():

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from privpost.datasets import catalogue, census, census_1980, fetch, ipums_us, prepared
-from privpost.mechanisms import linear_sampling
-from privpost.models.linear_regression import Moments, posterior
+from privpost.mechanisms.linear_sampling import LinearSampler
+from privpost.models.linear_regression import LinearRegression, Moments
 from privpost.privacy.accounting import Cost
 
 HEADER = (
@@ -145,14 +145,30 @@ def toy(n=60, d=3, seed=2):
 
 def test_posterior_is_ridge_regression():
     features, labels = toy()
-    mean, precision = posterior(Moments.of(features, labels), 3.0, 0.25)
+    mean, precision = LinearRegression(3, 3.0, 0.25).posterior(Moments.of(features, labels).statistics)
     # Ridge as least squares on an augmented design.
     augmented = np.vstack([features / 0.5, 3.0**0.5 * np.eye(3)])
     expected = np.linalg.lstsq(augmented, np.concatenate([labels / 0.5, np.zeros(3)]), rcond=None)[0]
     assert np.allclose(mean, expected, rtol=1e-10)
     assert np.allclose(precision, augmented.T @ augmented, rtol=1e-12)
     with pytest.raises(ValueError, match="prior_precision is 0"):
-        posterior(Moments.of(features, labels), 0, 0.25)
+        LinearRegression(3, 0, 0.25)
+
+
+def test_statistics_are_the_moments_and_give_the_likelihood():
+    features, labels = toy()
+    model = LinearRegression(3, 1.0, 0.25, label_bound=5.0)
+    data = np.column_stack([features, labels])
+    statistics = model.sufficient_statistics(data)
+    assert np.allclose(statistics, Moments.of(features, labels).statistics, rtol=1e-12)
+    assert np.allclose(model.sufficient_statistics(data.reshape(3, 20, 4)).sum(axis=0), statistics, rtol=1e-12)
+    weights = np.random.default_rng(6).normal(size=(5, 3))
+    expected = -((labels - weights @ features.T) ** 2).sum(axis=1) / (2 * 0.25)
+    assert np.allclose(model.log_likelihood(weights, statistics), expected, rtol=1e-10)
+    with pytest.raises(ValueError, match=r"feature_bound is 1\.0 .*the records reach 2 and 0"):
+        model.sufficient_statistics([[0.0, 2.0, 0.0, 0.0]])
+    with pytest.raises(ValueError, match="the records reach 0 and 6"):
+        model.sufficient_statistics([[0.0, 0.0, 0.0, -6.0]])
 
 
 def test_moments_give_the_error_on_the_rest():
@@ -165,7 +181,7 @@ def test_moments_give_the_error_on_the_rest():
 
 def test_cost_covers_random_neighbours_and_is_nearly_reached():
     radius, noise = 2.0, 0.5
-    cost = linear_sampling.cost(radius, 1.0, 1.0, noise)
+    cost = LinearSampler(LinearRegression(2, noise_variance=noise), 10, radius).cost()
     assert cost == Cost("pure", (1 + 2) ** 2 / 0.5)
     # Largest change of a record's log-likelihood over the ball: L, attained by a perfectly and a worst fitted record.
     rng = np.random.default_rng(4)
@@ -182,10 +198,17 @@ def test_cost_covers_random_neighbours_and_is_nearly_reached():
 
 
 def test_release_stays_in_the_ball():
-    features, labels = toy()
+    statistics = Moments.of(*toy()).statistics
     for radius in (0.2, 5.0):
-        drawn = linear_sampling.release(Moments.of(features, labels), 1.0, 0.01, radius, np.random.default_rng(5))
-        assert np.linalg.norm(drawn.weights) <= radius
+        drawn = LinearSampler(LinearRegression(3, 1.0, 0.01), 60, radius).draws(statistics, 5, np.random.default_rng(5))
+        assert np.linalg.norm(drawn.draws, axis=1).max() <= radius
         assert 0 < drawn.acceptance <= 1
     with pytest.raises(ValueError, match="radius is 0"):
-        linear_sampling.cost(0, 1, 1, 1)
+        LinearSampler(LinearRegression(3), 60, 0.0)
+
+
+def test_the_ball_is_the_largest_within_the_budget():
+    model = LinearRegression(2, noise_variance=0.02, label_bound=0.5)
+    assert LinearSampler.calibrate(model, 60, Cost("pure", 50.0)).radius == pytest.approx(0.5, rel=1e-12)
+    with pytest.raises(ValueError, match=r"budget is .*needs an epsilon > 12\.5, the labels' share"):
+        LinearSampler.calibrate(model, 60, Cost("pure", 12.5))

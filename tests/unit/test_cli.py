@@ -429,6 +429,29 @@ def test_a_study_that_could_not_be_rebuilt_is_not_identical(toy):
     assert not verify.compare("toy/curve").rebuilt
 
 
+def test_verdicts_and_numbers_that_differ_are_named(toy):
+    from privpost.report import numbers, scorecard
+
+    rebuilt(toy)
+    studies = {"toy/curve": toy.study()}
+    card = scorecard.table(scorecard.score(studies.values()))
+    found = numbers.of_results(studies, {"toy/curve": toy.cells()}, card)
+
+    def ship(verdict, quoted):
+        store.write_text(toy.folder / "results/scorecard.csv", card.assign(verdict=verdict).to_csv(index=False))
+        numbers.write(toy.folder / "results/numbers.json", quoted)
+        return verify.compare_scores(["toy/curve"])
+
+    assert ship("holds", found) == []
+    assert ship("does not hold", found) == ["Verdict of T1: was does not hold, now holds"]
+    assert ship("holds", {**found, "cells": 2 * found["cells"], "T1/gone": "x"}) == [
+        "Number T1/gone: was x, now None",
+        f"Number cells: was {2 * found['cells']}, now {found['cells']} (-0.5 relative)",
+    ]
+    (toy.folder / "results/scorecard.csv").unlink()
+    assert "snakemake scorecard" in verify.compare_scores(["toy/curve"])[0]
+
+
 def test_mechanisms_are_listed_with_their_curves(toy, capsys):
     assert privpost("mechanisms") == 0
     lines = {line.split()[1]: line for line in capsys.readouterr().out.splitlines()}

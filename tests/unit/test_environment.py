@@ -51,8 +51,9 @@ def lock(checkout) -> dict[str, list[Entry]]:
 
 def requirements(project: dict) -> list[Requirement]:
     texts = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
-    # `make lock` resolves the group of the tests; other groups are for those who install them by hand.
-    texts += project["project"]["optional-dependencies"]["test"]
+    # `make lock` resolves these groups; other groups are for those who install them by hand.
+    for group in ("test", "secure", "slurm"):
+        texts += project["project"]["optional-dependencies"][group]
     return [Requirement(text) for text in texts]
 
 
@@ -124,3 +125,19 @@ def test_the_installed_packages_are_those_of_the_lock(lock):
     for name in ("numpy", "scipy", "pandas", "matplotlib", "snakemake", "hydra-core", "seaborn"):
         (entry,) = [entry for entry in lock[name] if entry.applies(platform.python_version())]
         assert Version(metadata.version(name)) == entry.version
+
+
+def test_nothing_is_built_by_tools_that_are_not_locked(checkout, lock):
+    """Packages without a wheel run their build tool at installation: it is installed from the lock before them."""
+    assert len(lock["setuptools"]) == 1
+    installs = [
+        line.strip()
+        for line in (checkout / "workflow" / "environment.sh").read_text().splitlines()
+        if re.search(r"pip install\b", line)
+    ]
+    # Build tools, everything, the package itself; with uv and with pip.
+    assert len(installs) == 6
+    for tools, everything, package in (installs[:3], installs[3:]):
+        assert "--require-hashes" in tools and not re.search(r"-r requirements\.lock", tools)
+        assert "--require-hashes" in everything and "--no-build-isolation" in everything
+        assert "--no-deps" in package and "--no-build-isolation" in package

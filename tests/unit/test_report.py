@@ -235,7 +235,11 @@ def test_settings_carry_their_sources(tmp_path):
               # reconstructed: from the axis
               - epsilon: [1, 2] # paper
                 method: [a]
-              - epsilon: [3]
+              - epsilon: [3] # beyond
+              # ours
+              - {epsilon: [4], method: [b]} # paper; method: author code
+              # ours: all
+              - epsilon: [5] # beyond
             within:
               order: {start: 1, stop: 2, num: 3} # author code: their script
             rev: 1
@@ -246,7 +250,13 @@ def test_settings_carry_their_sources(tmp_path):
     class Stub(Study):
         file = property(lambda self: str(path))
 
-    config = {"within": {"order": []}, "sweep": [{"epsilon": [1, 2], "method": ["a"]}, {"epsilon": [3]}]}
+    sweep = [
+        {"epsilon": [1, 2], "method": ["a"]},
+        {"epsilon": [3]},
+        {"epsilon": [4], "method": ["b"]},
+        {"epsilon": [5]},
+    ]
+    config = {"within": {"order": []}, "sweep": sweep}
     found = describe.settings(Stub("a/x", config, Schema(alpha=Real())))
     assert [tuple(setting) for setting in found] == [
         ("setting", "alpha", "6", "paper", "eta0"),
@@ -255,9 +265,19 @@ def test_settings_carry_their_sources(tmp_path):
         ("setting", "gamma", "3", "", ""),
         ("sweep 1", "epsilon", "[1, 2]", "paper", ""),
         ("sweep 1", "method", "[a]", "reconstructed", "from the axis"),
-        ("sweep 2", "epsilon", "[3]", "", ""),
+        ("sweep 2", "epsilon", "[3]", "", "beyond"),
+        ("sweep 3", "epsilon", "[4]", "paper", "method: author code"),
+        ("sweep 3", "method", "[b]", "author code", "method: author code"),
+        ("sweep 4", "epsilon", "[5]", "ours", "beyond"),
         ("within", "order", "{start: 1, stop: 2, num: 3}", "author code", "their script"),
     ]
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_value_has_a_source(name):
+    found = describe.settings(grid.load_study(name))
+    lacking = [f"{setting.section} {setting.name}: {setting.value}" for setting in found if not setting.source]
+    assert lacking == [], f"say in a comment where each comes from, one of {', '.join(describe.SOURCES)}"
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -286,8 +306,29 @@ def test_validity_notes_read_tables_and_imports():
     assert "variant corrected" not in notes
     exact = describe.validity_notes(grid.load_study("geumlek2017/tradeoff"), {"t": pd.DataFrame({"x": [1]})}, [])
     assert any("exact" in note for note in exact)
+    mixed = {"t": pd.DataFrame({"sampling": ["exact", "mcmc", "exact"]})}
+    notes = " ".join(describe.validity_notes(grid.load_study("geumlek2017/tradeoff"), mixed, []))
+    assert "exact" not in notes and "in 1 of 3 rows" in notes
     data = [{"title": "Made up", "kind": "stands in for the paper's data"}]
     assert "Made up stands in" in describe.validity_notes(grid.load_study("geumlek2017/tradeoff"), {}, data)[0]
+
+
+def test_chains_and_neighbours_are_read_from_declarations(monkeypatch):
+    from privpost.mechanisms import discover
+
+    exact = {name: describe._declares_exact(f"privpost.samplers.{name}") for name in ("gaussian_in_ball", "slice")}
+    assert exact == {"gaussian_in_ball": True, "slice": False}
+    monkeypatch.setattr(describe, "_declares_exact", lambda module: True)
+    assert not describe._runs_chains("privpost.studies.bernstein2018.oracle")
+    study = grid.load_study("geumlek2017/tradeoff")
+    assert describe.neighbours(study) == "one record substituted, n public"
+    other = next(kind for kind in discover()["concentrated"] if kind.__module__.endswith("posterior_sampling"))
+    monkeypatch.setattr(other, "neighbours", "add/remove")
+    assert "one record added or removed (concentrated)" in describe.neighbours(study)
+    assert "one record added or removed (concentrated)" in describe.all_neighbours()
+    monkeypatch.setattr(other, "neighbours", "bounded")
+    with pytest.raises(ValueError, match="neighbours is 'bounded'; known: substitution, add/remove"):
+        describe.neighbours(study)
 
 
 # Ledger

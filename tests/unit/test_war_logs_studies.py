@@ -145,7 +145,11 @@ def paired(dataset: str, lead, sem=0.01, model="hmm", rhat_max="2.5") -> dict:
         for truncation in (10.0, 100.0)
         for epsilon in (0.1, 1.0, 10.0)
     ]
-    chains = [{"dataset": dataset, "model": "hmm", "method": "ops", "rhat_max": text} for text in (rhat_max, "1.01")]
+    chains = [
+        {"dataset": dataset, "model": "hmm", "method": "ops", "variant": None, "truncation": 10.0, "epsilon": epsilon}
+        | {"rhat_max": text, "per_event_loss_mean": 0.3}
+        for text, epsilon in ((rhat_max, 0.1), ("1.01", 1.0))
+    ]
     return {"war_logs_differences": pd.DataFrame(rows), "war_logs_likelihood": pd.DataFrame(chains)}
 
 
@@ -177,6 +181,21 @@ def test_claims_on_chains_carry_their_convergence(dataset, lead) -> None:
     assert claim.evidence["settings with R-hat above 1.05, ops"] == "1 of 2"
     (claim,) = war_logs_likelihood.claims(paired(dataset, lead, model="naive_bayes"))
     assert "R-hat" not in claim.test
+
+
+def test_a_cause_is_named_only_where_the_tables_show_it() -> None:
+    """OPS ahead at small ε is explained by the orders of the noise, a tie by little loss; other failures by nothing."""
+    (claim,) = war_logs_likelihood.claims(paired("iraq_sigact", lambda e: -1 / e))
+    assert "OPS leads at small epsilon, at epsilon = 0.1 by 10.00 (M = 10), 10.00 (M = 100)" in claim.why
+    assert claim.unexplained == ()
+    (claim,) = war_logs_likelihood.claims(paired("iraq_sigact", lambda e: 0.1 if e < 5 else -0.1))
+    assert claim.why == ""
+    assert claim.unexplained == claim.failed != ()
+    for loss, explained in ((0.3, False), (0.001, True)):
+        tables = paired("iraq_sigact", lambda e: 0.1 / e if e < 5 else 0.001)
+        losses = tables["war_logs_likelihood"].assign(epsilon=10.0, per_event_loss_mean=loss)
+        (claim,) = war_logs_likelihood.claims({**tables, "war_logs_likelihood": losses})
+        assert ("A tie in 2 of 6 settings" in claim.why) == explained
 
 
 def test_toy_claims_of_the_ablation_flip(built) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from privpost.pipeline.plan import Plan
-from privpost.report import build, readme, scorecard, templates
+from privpost.report import build, documents, readme, scorecard, templates
 
 ROOT = Path(__file__).resolve().parents[2]
 # The decimals of the README that nobody measured: versions of Python.
@@ -95,6 +95,7 @@ def clone(tmp_path_factory) -> Path:
         pytest.skip(f"no shipped tables of {', '.join(lacking)}")
     now = time.time()
     scores = {str(path) for path in build.score_files(Path("results"))}
+    rendered = {"README.md", *map(str, documents.files())}
     for name in listed.stdout.decode().split("\0"):
         if not name or not (ROOT / name).is_file():
             continue
@@ -102,7 +103,7 @@ def clone(tmp_path_factory) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, target)
         # What is drawn is newer than the scores, and those than the tables.
-        age = 900 if name.startswith("figures/") or name == "README.md" else 1800 if name in scores else 3600
+        age = 900 if name.startswith("figures/") or name in rendered else 1800 if name in scores else 3600
         os.utime(target, (now - age, now - age))
     # The first start of Snakemake makes the stamps, which count as new; here they are to count as old.
     run(folder, ["snakemake", "--dry-run", "--quiet"])

@@ -8,6 +8,7 @@ from privpost.pipeline import locks
 from privpost.pipeline.plan import PREPARED as PREPARED_FOLDER
 from privpost.pipeline.plan import Plan, table_files
 from privpost.report import build as overview
+from privpost.report import documents
 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
@@ -34,6 +35,8 @@ PLAN = Plan(
     root=config.get("root"),
     studies=config["studies"].split(",") if "studies" in config else None,
 )
+# --config batch=25: so many cells a job, for clusters.
+BATCH = int(config.get("batch", 1))
 STUDIES = PLAN.studies
 ROOT = next(iter(STUDIES.values())).config["root"]
 WHERE = f"--scale {config.get('scale', 'paper')}" + (f" --root {config['root']}" if "root" in config else "")
@@ -49,5 +52,5 @@ PREPARED = [f"{PREPARED_FOLDER}/{name}.npz" for name in PLAN.datasets]
 WHOLE = "studies" not in config
 SCORES = [str(path) for path in overview.score_files(PLAN.root)] if WHOLE else []
 OVERVIEW = [str(path) for path in overview.figure_files(PLAN.figure_root)] if WHOLE else []
-README = ["README.md"] if WHOLE and ROOT == "results" else []
+README = ["README.md", *map(str, documents.files())] if WHOLE and ROOT == "results" else []
 REPORT = [str(overview.report_file(PLAN.root))] if WHOLE else []

@@ -7,6 +7,7 @@ for dataset in PLAN.datasets:
             [update(path) for path in PLAN.raw_files(dataset)],
         log:
             f"logs/data/fetch_{dataset}.log",
+        localrule: True
         conda:
             ENVIRONMENT
         params:
@@ -26,6 +27,7 @@ for dataset in PLAN.datasets:
             f"{PREPARED_FOLDER}/{dataset}.npz",
         log:
             f"logs/data/prepare_{dataset}.log",
+        localrule: True
         conda:
             ENVIRONMENT
         params:

@@ -10,6 +10,7 @@ for study in PLAN.drawn:
             [update(str(path)) for path in study.figure_paths()],
         log:
             f"logs/{study.table_root}/{study.name}/draw.log",
+        localrule: True
         conda:
             ENVIRONMENT
         params:

@@ -9,6 +9,7 @@ if WHOLE:
             [update(path) for path in SCORES],
         log:
             f"logs/{ROOT}/scorecard.log",
+        localrule: True
         conda:
             ENVIRONMENT
         params:
@@ -26,6 +27,7 @@ if WHOLE:
             [update(path) for path in OVERVIEW],
         log:
             f"logs/{ROOT}/overview.log",
+        localrule: True
         conda:
             ENVIRONMENT
         params:
@@ -45,6 +47,7 @@ if WHOLE:
             REPORT,
         log:
             f"logs/{ROOT}/report.log",
+        localrule: True
         conda:
             ENVIRONMENT
         params:
@@ -61,15 +64,17 @@ if README:
         input:
             scores=SCORES,
             figures=FIGURES,
-            template="docs/templates/README.md.in",
-            stamp=PLAN.report_stamp("readme", "privpost.report.readme"),
+            templates=["docs/templates/README.md.in", *map(str, documents.sources().values())],
+            tables=TABLES,
+            stamp=PLAN.report_stamp("readme", "privpost.report.readme", *documents.modules()),
         output:
-            update(README),
+            [update(path) for path in README],
         log:
             f"logs/{ROOT}/readme.log",
+        localrule: True
         conda:
             ENVIRONMENT
         message:
-            "Render README.md"
+            "Render README.md and the documents"
         shell:
             '"${{PRIVPOST_PYTHON:-python}}" -m privpost readme > {log} 2>&1'

@@ -12,6 +12,7 @@ for study in PLAN.tabulated:
             grid=update(str(study.grid_path())),
         log:
             f"logs/{ROOT}/{study.name}/tabulate.log",
+        localrule: True
         conda:
             ENVIRONMENT
         params:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import numpy as np
 
-from privpost.datasets import encoding
+from privpost.datasets import encoding, files
 from privpost.datasets.catalogue import Dataset
 
 NUMERIC = (
@@ -40,12 +39,12 @@ def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
         if fields[0] not in code:
             raise ValueError(f"{where}: sex = {fields[0]!r}: must be one of {', '.join(code)}")
         try:
-            numbers = [float(field) for field in fields[1:-1]]
-            count = int(fields[-1])
+            numbers = [files.number(field) for field in fields[1:-1]]
+            count = files.count(fields[-1])
         except ValueError as error:
-            raise ValueError(f"{where}: not a number: {line!r}") from error
-        if not all(math.isfinite(x) and x >= 0 for x in numbers) or count < 1:
-            raise ValueError(f"{where}: measurements must be finite and not negative, rings at least 1: {line!r}")
+            raise ValueError(f"{where}: not a number ({error}): {line!r}") from error
+        if min(numbers) < 0 or count < 1:
+            raise ValueError(f"{where}: measurements must not be negative, rings at least 1: {line!r}")
         sexes.append(code[fields[0]])
         measurements.append(numbers)
         rings.append(count)

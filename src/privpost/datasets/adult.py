@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from privpost.datasets import encoding
+from privpost.datasets import encoding, files
 from privpost.datasets.catalogue import Dataset
 
 COLUMNS = (
@@ -75,10 +75,11 @@ def _rows(path: Path, dataset: Dataset, *, header: bool, labels: tuple[str, str]
                 if field not in codes[name]:
                     raise ValueError(f"{where}: {name} = {field!r}: not a declared level")
                 row.append(codes[name][field])
-            elif field.isascii() and field.isdigit():
-                row.append(int(field))
             else:
-                raise ValueError(f"{where}: {name} = {field!r}: must be a non-negative integer")
+                try:
+                    row.append(files.count(field))
+                except ValueError as error:
+                    raise ValueError(f"{where}: {name} = {field!r}: must be a non-negative integer") from error
         if fields[-1] not in label_codes:
             raise ValueError(f"{where}: label = {fields[-1]!r}: must be one of {', '.join(labels)}")
         row.append(label_codes[fields[-1]])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
+import itertools
 from pathlib import Path
 
 import numpy as np
 
-from privpost.datasets import war_logs
+from privpost.datasets import files, war_logs
 from privpost.datasets.catalogue import Dataset
 
 CASUALTIES = {
@@ -30,16 +30,19 @@ def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
     codes = [{level: index for index, level in enumerate(levels[field])} for field in levels]
     offsets = np.cumsum([0, *(len(field) for field in codes)])
     table = np.zeros((len(regions), len(months), offsets[-1]), np.int64)
+    columns = ["region", "date", "type", "category", *itertools.chain(*CASUALTIES.values())]
     with path.open(encoding="ascii", newline="") as lines:
-        for number, row in enumerate(csv.DictReader(lines), start=2):
+        for number, row in files.records(lines, columns, str(path)):
             if row["region"] not in regions or row["date"][:7] not in months:
                 continue
             words = [war_logs.fold(row["type"].replace("-", " ")), war_logs.fold(row["category"])]
-            for columns in CASUALTIES.values():
+            for fields in CASUALTIES.values():
                 try:
-                    hurt = any(int(row[column] or 0) > 0 for column in columns)
-                except (ValueError, TypeError) as error:
-                    raise ValueError(f"{path} line {number}: a count of casualties is not a number") from error
+                    hurt = any(files.count(row[field] or "0") > 0 for field in fields)
+                except ValueError as error:
+                    raise ValueError(
+                        f"{path} line {number}: a count of casualties is not a number ({error})"
+                    ) from error
                 words.append("casualties" if hurt else "none")
             for field, word, offset in zip(codes, words, offsets, strict=False):
                 level = war_logs.code(word, field) if war_logs.OTHER in field else field[word]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import importlib
+import math
 import os
 import re
 from dataclasses import dataclass
@@ -126,6 +127,7 @@ def _checked(raw: Any, path: Path) -> Dataset:
     demand(type(raw["rev"]) is int and raw["rev"] >= 1, "rev", raw["rev"], "an integer of 1 or more")
     for key in ("public", "settings"):
         demand(isinstance(raw[key], dict), key, raw[key], "a mapping (possibly empty)")
+        demand(_is_plain(raw[key]), key, raw[key], "made of texts, finite numbers, lists and maps with texts as keys")
     if raw["access"] == "generated":
         demand(raw["files"] == [], "files", raw["files"], "empty, as access is generated")
     demand(isinstance(raw["files"], list), "files", raw["files"], "a list")
@@ -172,6 +174,15 @@ def _checked(raw: Any, path: Path) -> Dataset:
             ordered = texts and levels == sorted(set(levels))
             demand(ordered, f"public.levels.{column}", levels, "two or more different strings in ASCII order")
     return Dataset(**{**raw, "files": tuple(files), "public": public})
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value has one canonical JSON text, so that it can be part of a digest."""
+    if isinstance(value, dict):
+        return all(isinstance(key, str) for key in value) and all(map(_is_plain, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _own_file(dataset: str, name: str) -> tuple[int, str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterable
 
 import numpy as np
 
+from privpost.datasets import files
 from privpost.datasets.catalogue import Dataset
 
 LABEL = "income"
@@ -19,31 +19,16 @@ def rows(lines: Iterable[str], columns: dict[str, str], where: str) -> dict[str,
     `columns` maps the file's names to ours. A gap is an empty field or NA; TRUE and FALSE are 1 and 0. Raises
     ValueError naming `where` and the missing columns, or the line and the column of a value that is no number.
     """
-    reader = csv.reader(lines)
-    header = [name.strip() for name in next(reader, [])]
-    missing = [name for name in columns if name not in header]
-    if missing:
-        raise ValueError(
-            f"{where}: missing columns {', '.join(missing)}; needed are {', '.join(columns)}, found "
-            f"{', '.join(header) or 'none'}"
-        )
-    places = [header.index(name) for name in columns]
     words = {"TRUE": 1.0, "FALSE": 0.0}
     gaps = ("", "NA")
     table = []
-    for row in reader:
-        if len(row) != len(header):
-            raise ValueError(f"{where} line {reader.line_num}: {len(row)} fields, expected {len(header)}")
-        fields = [row[place] for place in places]
-        if any(field in gaps for field in fields):
+    for line, row in files.records(lines, columns, where):
+        if any(field in gaps for field in row.values()):
             continue
         try:
-            values = [words[field] if field in words else float(field) for field in fields]
+            table.append([words[field] if field in words else files.number(field) for field in row.values()])
         except ValueError as error:
-            raise ValueError(f"{where} line {reader.line_num}: not a number ({error})") from error
-        if not all(map(math.isfinite, values)):
-            raise ValueError(f"{where} line {reader.line_num}: not a finite number")
-        table.append(values)
+            raise ValueError(f"{where} line {line}: not a number ({error})") from error
     if not table:
         raise ValueError(f"{where}: no row without gaps")
     return dict(zip(columns.values(), np.array(table).T.copy(), strict=True))

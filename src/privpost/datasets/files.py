@@ -1,13 +1,15 @@
-"""Files that are whole or absent: checksums and replacement in one step."""
+"""Files that are whole or absent: checksums, replacement in one step, and tables that are read or refused."""
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import hashlib
+import math
 import os
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -47,3 +49,43 @@ def remove_stale(target: Path) -> None:
         with contextlib.suppress(FileNotFoundError):
             if time.time() - path.stat().st_mtime > STALE_SECONDS:
                 path.unlink()
+
+
+def records(lines: Iterable[str], columns: Iterable[str], where: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the rows of CSV text with a header: each row's last line number, and its fields in the asked columns.
+
+    Raises ValueError naming `where`, and the missing columns or the line that is at fault.
+    """
+    columns = list(columns)
+    reader = csv.reader(lines, strict=True)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        missing = [name for name in columns if name not in header]
+        if missing:
+            raise ValueError(
+                f"{where}: missing columns {', '.join(missing)}; needed are {', '.join(columns)}, found "
+                f"{', '.join(header) or 'none'}"
+            )
+        places = [header.index(name) for name in columns]
+        for row in reader:
+            if len(row) != len(header):
+                raise ValueError(f"{where} line {reader.line_num}: {len(row)} fields, expected {len(header)}")
+            yield reader.line_num, {name: row[place] for name, place in zip(columns, places, strict=True)}
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"{where} line {reader.line_num + 1}: damaged ({error})") from error
+
+
+def count(field: str) -> int:
+    """Return the whole number of at least 0 that a field spells, at most 15 digits; raises ValueError otherwise."""
+    if not (field.isascii() and field.isdigit() and len(field) <= 15):
+        raise ValueError(f"{field!r} is not a whole number of at least 0")
+    return int(field)
+
+
+def number(field: str) -> float:
+    """Return the finite number that a field spells; raises ValueError for anything else."""
+    value = float(field)
+    # Python also takes 1_000 and digits of other scripts.
+    if "_" in field or not field.isascii() or not math.isfinite(value):
+        raise ValueError(f"{field!r} is not a finite number")
+    return value

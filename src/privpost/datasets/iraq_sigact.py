@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import numpy as np
 
-from privpost.datasets import war_logs
+from privpost.datasets import files, war_logs
 from privpost.datasets.catalogue import Dataset
 
 COLUMNS = {
@@ -29,17 +28,18 @@ def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
     regions = {name: index for index, name in enumerate(dataset.settings["regions"])}
     months = {name: index for index, name in enumerate(war_logs.months(dataset))}
     table = np.zeros((len(regions), len(months), len(levels)), np.int64)
+    columns = ["governorate", "year_month", "SIGACT", *COLUMNS.values()]
     with path.open(encoding="ascii", newline="") as lines:
-        for number, row in enumerate(csv.DictReader(lines), start=2):
+        for number, row in files.records(lines, columns, str(path)):
             if row["governorate"] not in regions or row["year_month"] not in months:
                 continue
             try:
-                named = {level: int(row[column]) for level, column in COLUMNS.items()}
-                rest = int(row["SIGACT"]) - sum(named.values())
-            except (ValueError, TypeError) as error:
-                raise ValueError(f"{path} line {number}: a count is not a number") from error
-            if rest < 0 or min(named.values()) < 0:
-                raise ValueError(f"{path} line {number}: the types of attack exceed the total, or are negative")
+                named = {level: files.count(row[column]) for level, column in COLUMNS.items()}
+                rest = files.count(row["SIGACT"]) - sum(named.values())
+            except ValueError as error:
+                raise ValueError(f"{path} line {number}: a count is not a number ({error})") from error
+            if rest < 0:
+                raise ValueError(f"{path} line {number}: the types of attack exceed the total")
             counts = {**named, war_logs.OTHER: rest}
             table[regions[row["governorate"]], months[row["year_month"]]] = [counts[level] for level in levels]
     return war_logs.cells(table)

@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 VERDICTS = ("holds", "holds in part", "does not hold", "not testable")
+
+
+@dataclass(frozen=True)
+class Why:
+    """Why some checks of a claim fail, bound to those checks: no other failure is explained by it.
+
+    Attributes:
+        text: one or two sentences; measured numbers are formatted into it from the tables.
+        explains: names of checks, `*` standing for anything (as in `fnmatch`).
+        see: where it is derived, `docs/<file>.md#<heading>`.
+        when: whether the tables show this cause; a failure of another kind has another one.
+    """
+
+    text: str
+    explains: tuple[str, ...]
+    see: str = ""
+    when: bool = True
+
+    def covers(self, check: str) -> bool:
+        """Whether it explains the failure of a check."""
+        return bool(self.when) and any(fnmatchcase(check, pattern) for pattern in self.explains)
 
 
 @dataclass(frozen=True)
@@ -21,10 +44,14 @@ class Claim:
         evidence: the numbers that decided, JSON-able.
         variant: the variant of the study that was tested.
         stand_in: whether the data stand in for the paper's own.
-        reason: why a claim does not hold, holds only in part, or cannot be tested; empty when it holds.
+        reason: which checks fail, or why a claim cannot be tested; empty when it holds.
+        checks: each check's description and whether it passed; empty for a claim that is not scored by checks.
+        why: why checks fail, in words; empty when the claim holds or no cause is known.
+        unexplained: failed checks that `why` does not explain.
+        see: where the why is derived, `docs/<file>.md#<heading>`, separated by spaces.
 
     Raises:
-        ValueError: an unknown verdict, or one other than `holds` without a reason.
+        ValueError: an unknown verdict, one other than `holds` without a reason, or a why of a claim that holds.
     """
 
     id: str
@@ -36,12 +63,23 @@ class Claim:
     variant: str = "paper"
     stand_in: bool = False
     reason: str = ""
+    checks: Mapping[str, bool] = field(default_factory=dict)
+    why: str = ""
+    unexplained: tuple[str, ...] = ()
+    see: str = ""
 
     def __post_init__(self):
         if self.verdict not in VERDICTS:
             raise ValueError(f"{self.id}: verdict is {self.verdict!r}, but must be one of {', '.join(VERDICTS)}")
         if self.verdict != "holds" and not self.reason:
             raise ValueError(f"{self.id}: the verdict {self.verdict!r} needs a reason")
+        if self.verdict == "holds" and self.why:
+            raise ValueError(f"{self.id}: why is {self.why!r}, but a claim that holds needs no explanation")
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The checks that failed."""
+        return tuple(name for name, passed in self.checks.items() if not passed)
 
 
 def verdict_of(share: float) -> str:
@@ -50,15 +88,37 @@ def verdict_of(share: float) -> str:
 
 
 def from_checks(
-    id: str, place: str, statement: str, test: str, checks: dict[str, bool], evidence: dict[str, Any], **fields: Any
+    id: str,
+    place: str,
+    statement: str,
+    test: str,
+    checks: dict[str, bool],
+    evidence: dict[str, Any],
+    *,
+    whys: Iterable[Why] = (),
+    **fields: Any,
 ) -> Claim:
     """Return the claim that holds when all of its checks pass; the ones that fail become its reason.
 
-    `checks` maps each check's description to whether it passed. Raises ValueError when there is none.
+    `checks` maps each check's description to whether it passed. Of `whys` those are kept that explain a failed check.
+    Raises ValueError when there is no check.
     """
     if not checks:
         raise ValueError(f"{id}: a claim needs at least one check")
+    checks = {name: bool(passed) for name, passed in checks.items()}
     failed = [name for name, passed in checks.items() if not passed]
-    verdict = verdict_of(1 - len(failed) / len(checks))
-    reason = "fails: " + "; ".join(failed) if failed else ""
-    return Claim(id, place, statement, test, verdict, evidence, reason=reason, **fields)
+    shown = [why for why in whys if any(map(why.covers, failed))]
+    return Claim(
+        id,
+        place,
+        statement,
+        test,
+        verdict_of(1 - len(failed) / len(checks)),
+        evidence,
+        reason="fails: " + "; ".join(failed) if failed else "",
+        checks=checks,
+        why=" ".join(why.text for why in shown),
+        unexplained=tuple(name for name in failed if not any(why.covers(name) for why in shown)),
+        see=" ".join(dict.fromkeys(why.see for why in shown if why.see)),
+        **fields,
+    )

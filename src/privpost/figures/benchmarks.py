@@ -6,37 +6,59 @@ import textwrap
 
 from privpost.figures import style
 
-MET, MISSED = "#0072B2", "#D55E00"
+MET, MISSED, NO_BAR = "#0072B2", "#D55E00", "#777777"
+# Ratios that are 0 (no job, no difference) have no place on a logarithmic axis: they stand here.
+SMALLEST = 1e-2
 
 
 def draw(tables):
-    """Return the figure: one line per ratio, a dot where it was measured and a mark where its bar is.
+    """Return the figure: one line per ratio over its bar, to the right of 1 where the bar is met with room to spare.
 
-    The line runs from the bar to the dot: to the right of a speed-up's bar, to the left of a cost's, if it is met.
+    Speed-ups are drawn as ratio / bar and costs as bar / ratio, so that 1 is the bar of every row; the ratios
+    themselves and their bars are printed beside. Rows without a bar have their text only.
     """
     import matplotlib.pyplot as plt
     from matplotlib.lines import Line2D
 
     table = tables["benchmarks"].iloc[::-1].reset_index(drop=True)
-    figure, axes = plt.subplots(figsize=(style.TWO_COLUMNS, 0.9 + 0.42 * len(table)))
-    for i, row in table.iterrows():
-        sense, limit = row.bar.split()
-        colour = MET if row.met else MISSED
-        axes.plot([float(limit), row.ratio], [i, i], color=colour, linewidth=2.5, alpha=0.4, solid_capstyle="butt")
-        axes.plot(float(limit), i, marker=">" if sense == ">=" else "<", color="#444444", markersize=5)
-        axes.plot(row.ratio, i, marker="o" if row.met else "X", color=colour, markersize=5)
-        axes.annotate(f"{row.ratio:.3g}", (row.ratio, i), (0, 5), textcoords="offset points", ha="center", fontsize=6)
-    words = [textwrap.fill(f"{row.what}: {row.against}", 52) for row in table.itertuples()]
-    axes.set_yticks(range(len(table)), words, fontsize=6)
-    axes.set(xscale="log", ylim=(-0.6, len(table) - 0.3), xlabel="ratio, measured in one run")
-    axes.margins(x=0.08)
+    words = [textwrap.wrap(f"{row.what}: {row.against}", 62) for row in table.itertuples()]
+    figure, axes = plt.subplots(figsize=(style.TWO_COLUMNS, 1.1 + 0.235 * len(table)))
+    margins = [_margin(row) for row in table.itertuples()]
+    right = max([margin for margin in margins if margin is not None], default=1) * 1.5
+    axes.set_xscale("log")
+    axes.axvline(1, color="#444444", linewidth=1)
+    for i, (row, margin) in enumerate(zip(table.itertuples(), margins, strict=True)):
+        if margin is not None:
+            colour = MET if margin >= 1 else MISSED
+            axes.plot([1, margin], [i, i], color=colour, linewidth=2.5, alpha=0.4, solid_capstyle="butt")
+            axes.plot(margin, i, marker="o" if margin >= 1 else "X", color=colour, markersize=5)
+        sign = f"   (bar: {row.bar.replace('>=', '≥').replace('<=', '≤')})" if margin is not None else "   (no bar)"
+        axes.annotate(
+            f"{row.ratio:.3g}{sign}", (1.02, i), xycoords=("axes fraction", "data"), va="center", fontsize=6,
+            color="black" if margin is not None else NO_BAR, annotation_clip=False,
+        )  # fmt: skip
+    axes.set_yticks(range(len(table)), ["\n".join(lines) for lines in words], fontsize=5.5, linespacing=0.9)
+    low = min([margin for margin in margins if margin is not None], default=1)
+    axes.set(xlim=(min(0.6, low / 1.5), right), ylim=(-0.7, len(table) - 0.3))
+    axes.set_xlabel("how far beyond its bar  (1: at the bar)")
     axes.grid(axis="y", visible=False)
-    axes.set_title(f"Measured, not reproducible to the digit: {'; '.join(table.machine.unique())}", fontsize=7)
+    machines = "; ".join(table.machine.unique())
+    figure.suptitle(f"Measured, not reproducible to the digit: {machines}", fontsize=7)
     handles = [
         Line2D([], [], linestyle="", color=MET, marker="o", label="met"),
         Line2D([], [], linestyle="", color=MISSED, marker="X", label="missed"),
-        Line2D([], [], linestyle="", color="#444444", marker=">", label="bar: at least"),
-        Line2D([], [], linestyle="", color="#444444", marker="<", label="bar: at most"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     return figure
+
+
+def _margin(row) -> float | None:
+    """Return by which factor a row is better than its bar, at most 10⁴; None for a row without a bar."""
+    if not isinstance(row.bar, str) or not row.bar:
+        return None
+    sense, limit = row.bar.split()
+    if sense == ">=":
+        return min(row.ratio / float(limit), 1e4)
+    if float(limit) == 0 or row.ratio <= 0:
+        return 1.0 if row.ratio <= float(limit) else SMALLEST
+    return min(float(limit) / row.ratio, 1e4)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from privpost.mechanisms import noise
 from privpost.privacy.accounting import Cost, pure_to_rdp, rdp_to_pure_epsilon
 from privpost.privacy.renyi import check_size
 
@@ -187,10 +188,40 @@ def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
         raise ValueError(f"{name} is {value!r}; allowed: {', '.join(allowed)}")
 
 
+def check_coefficient(value: float) -> None:
+    """Raises a ValueError unless a prior's or a likelihood's coefficient lies in (0, 1]."""
+    if not 0 < value <= 1:
+        raise ValueError(f"coefficient is {value!r}; it must lie in (0, 1]")
+
+
 def check_positive(name: str, value: float) -> None:
     """Raises a ValueError unless the setting is positive and finite."""
     if not 0 < value < np.inf:
         raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
+
+
+@dataclass(frozen=True)
+class SamplingMechanism(Mechanism):
+    """One draw of θ is the release, so that every further draw is a release of its own."""
+
+    releases: ClassVar[str] = "sample"
+
+    def posterior_sample(self, statistics, rng):
+        """The release itself."""
+        return self.perturb(statistics, rng)
+
+
+def direct_posterior(cls: type[Mechanism], model, n: int, budget: Cost, **options) -> Mechanism:
+    """The mechanism that draws from the true posterior, which has nothing to calibrate, if its cost is in the budget.
+
+    Raises:
+        ValueError: the budget is not a Rényi budget, or below the cost of the direct posterior.
+    """
+    _, order = rdp_budget(budget, cls.method)
+    mechanism = cls(model, n, order, **options)
+    if not mechanism.cost().within(budget):
+        raise ValueError(f"budget is {budget}; the direct posterior costs {mechanism.cost()}")
+    return mechanism
 
 
 @dataclass(frozen=True)
@@ -245,7 +276,7 @@ class AdditiveNoiseMechanism(Mechanism):
     def perturb(self, statistics, rng):
         """The noisy coordinates, shape (..., q)."""
         exact = self.select(statistics)
-        return exact + self.noise(exact.shape, rng)
+        return noise.add(exact, self.noise(exact.shape, rng), rng)
 
     def project(self, release) -> np.ndarray:
         """The valid sufficient statistics (..., d) next to a release (..., q).

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from privpost.mechanisms import count_tables, truncated_beta
-from privpost.mechanisms.base import Mechanism, batches, check_positive, pure_epsilon
+from privpost.mechanisms.base import SamplingMechanism, batches, check_positive, pure_epsilon
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.event_counts import EventCounts
 from privpost.privacy.accounting import Cost
@@ -69,7 +69,7 @@ class EventCountsLaplace(LaplaceMechanism):
 
 
 @dataclass(frozen=True)
-class HiddenMarkovSampler(Mechanism):
+class HiddenMarkovSampler(SamplingMechanism):
     """Emission probabilities at the end of a Gibbs chain at temperature T = max(1, 2Δ/ε).
 
     Foulds et al. (2016), section 5. Every probability is at least a0 = 1/(M K_d). ε holds for a chain that has
@@ -92,7 +92,6 @@ class HiddenMarkovSampler(Mechanism):
     norm: ClassVar[str] = "log-likelihood ratio"
     notion: ClassVar[str] = "pure"
     public_inputs: ClassVar[tuple[str, ...]] = ("cells", "levels", "prior", "truncation")
-    releases: ClassVar[str] = "sample"
     exact: ClassVar[bool] = False
     calibrated: ClassVar[str] = "epsilon"
 
@@ -145,10 +144,6 @@ class HiddenMarkovSampler(Mechanism):
             counts, np.ones((size, len(counts)), bool), rng, temperature=self.temperature, lows=self.lows
         )
         return final_sample(self.model, group, self.iterations)
-
-    def posterior_sample(self, statistics, rng):
-        """The release itself."""
-        return self.perturb(statistics, rng)
 
     def cost(self):
         """2Δ/T, which is ε or, at T = 1, less; if the chain has converged."""

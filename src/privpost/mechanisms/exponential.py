@@ -8,13 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from privpost.mechanisms import truncated_beta
-from privpost.mechanisms.base import Mechanism, check_positive, pure_epsilon
+from privpost.mechanisms.base import SamplingMechanism, check_positive, pure_epsilon
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy.accounting import Cost
 
 
 @dataclass(frozen=True)
-class ExponentialMechanism(Mechanism):
+class ExponentialMechanism(SamplingMechanism):
     """One draw from the beta-Bernoulli log-joint on [a0, 1−a0] at temperature T = max(1, 2Δ/ε).
 
     Prior and likelihood are both tempered: the draw is from Beta(1 + (α−1+s)/T, 1 + (β−1+n−s)/T) truncated to
@@ -36,7 +36,6 @@ class ExponentialMechanism(Mechanism):
     norm: ClassVar[str] = "log-likelihood ratio"
     notion: ClassVar[str] = "pure"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "a0")
-    releases: ClassVar[str] = "sample"
     calibrated: ClassVar[str] = "epsilon"
 
     def __post_init__(self):
@@ -74,10 +73,6 @@ class ExponentialMechanism(Mechanism):
     def perturb(self, statistics, rng):
         """One exact draw of θ per leading index."""
         return truncated_beta.sample(self.posterior(statistics), self.a0, 1 - self.a0, rng)
-
-    def posterior_sample(self, statistics, rng):
-        """The release itself."""
-        return self.perturb(statistics, rng)
 
     def cost(self):
         """2Δ/T, which is ε or, at T = 1, less."""

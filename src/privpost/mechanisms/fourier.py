@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from privpost.mechanisms import noise
 from privpost.mechanisms.base import Mechanism, check_choice, check_positive, pure_epsilon
 from privpost.mechanisms.network_laplace import check_network
 from privpost.models.bayesian_network import BayesianNetwork
@@ -167,7 +168,7 @@ class FourierMechanism(Mechanism):
     def perturb(self, statistics, rng):
         """Noisy signed sums (..., q) for the counts (..., 2m) of a data set; q is |N_I|, corrected one less."""
         sums = self._sums(statistics)[..., self._noisy]
-        return sums + rng.laplace(0.0, self.scale, sums.shape)
+        return noise.add(sums, rng.laplace(0.0, self.scale, sums.shape), rng)
 
     def raw_counts(self, release) -> np.ndarray:
         """Counts (..., 2m) rebuilt from a release (..., q) without the increment: consistent, perhaps negative."""

@@ -1,47 +1,120 @@
-"""One draw from the posterior of linear regression truncated to a ball."""
+"""One draw from the posterior of linear regression truncated to a ball, under pure DP."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from privpost.models.linear_regression import Moments, posterior
+from privpost.mechanisms.base import SamplingMechanism, batches, check_positive, pure_epsilon
+from privpost.models.linear_regression import LinearRegression
 from privpost.privacy.accounting import Cost
 from privpost.samplers import gaussian_in_ball
 
 
-class Release(NamedTuple):
-    """The released weights (d,), and the acceptance of the proposals that gave them."""
+@dataclass(frozen=True)
+class LinearSampler(SamplingMechanism):
+    """One exact draw of w from its posterior under the prior N(0, I/b) truncated to ‖w‖ ≤ R: 2L-DP.
 
-    weights: np.ndarray
-    acceptance: float
+    On the ball a record's log-likelihood −(y − xᵀw)²/(2σ²) lies in [−L, 0], L = (Y + RX)²/(2σ²) for public bounds
+    |y| ≤ Y and ‖x‖ ≤ X, so that it changes by at most L, and the posterior by 2L (Zhang et al. 2016, theorem 4 (1);
+    the constant is ours, their full report has it).
 
-
-def cost(radius: float, feature_bound: float, label_bound: float, noise_variance: float) -> Cost:
-    """2L-DP with L = (Y + RX)²/(2σ²), for ‖w‖ ≤ R, public bounds |y| ≤ Y and ‖x‖ ≤ X, and a substituted record.
-
-    A record's log-likelihood −(y − xᵀw)²/(2σ²) lies in [−L, 0] for every w of the ball, so that it changes by at most
-    L, and the posterior by 2L (Zhang et al. 2016, theorem 4 (1); the constant is ours, their full report has it).
+    Attributes:
+        radius: R > 0.
 
     Raises:
-        ValueError: an argument that is not positive and finite.
+        ValueError: a setting outside its range, or another model than LinearRegression.
     """
-    arguments = {"radius": radius, "feature_bound": feature_bound, "label_bound": label_bound}
-    for name, value in {**arguments, "noise_variance": noise_variance}.items():
-        if not 0 < value < np.inf:
-            raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
-    return Cost("pure", (label_bound + radius * feature_bound) ** 2 / noise_variance)
+
+    radius: float
+
+    method: ClassVar[str] = "sampler_record"
+    norm: ClassVar[str] = "log-likelihood ratio"
+    notion: ClassVar[str] = "pure"
+    public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "noise variance", "bounds on features, label and weights")
+    calibrated: ClassVar[str] = "radius"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_positive("radius", self.radius)
+        _check_model(self.model)
+
+    @classmethod
+    def calibrate(cls, model, n, budget):
+        """The largest ball within the budget, R = (σ√ε − Y)/X; a Rényi budget is met through `rdp_to_pure_epsilon`.
+
+        Raises:
+            ValueError: a budget of at most Y²/σ², which the labels alone cost, however small the ball.
+        """
+        _check_model(model)
+        radius = (math.sqrt(pure_epsilon(budget, cls.method) * model.noise_variance) - model.label_bound) / (
+            model.feature_bound
+        )
+        if radius <= 0:
+            least = model.label_bound**2 / model.noise_variance
+            raise ValueError(f"budget is {budget}; {cls.method} needs an epsilon > {least:g}, the labels' share")
+        return cls(model, n, radius)
+
+    @property
+    def sensitivity(self):
+        """L = (Y + RX)²/(2σ²), the largest change of a record's log-likelihood on the ball."""
+        model = self.model
+        return (model.label_bound + self.radius * model.feature_bound) ** 2 / (2 * model.noise_variance)
+
+    def query(self, data):
+        """Log-likelihood of the data on the axes of the ball, 21 points each with both ends, shape (21 d,)."""
+        steps = np.linspace(-self.radius, self.radius, 21)
+        points = (steps[:, None, None] * np.eye(self.model.dimension)).reshape(-1, self.model.dimension)
+        return self.model.log_likelihood(points, self.model.sufficient_statistics(data))
+
+    def draws(self, statistics, size: int, rng: np.random.Generator) -> gaussian_in_ball.Draws:
+        """Independent releases (size, d) about one data set's statistics, with the acceptance of their proposals."""
+        return gaussian_in_ball.sample(*self.model.posterior(statistics), self.radius, size, rng)
+
+    def perturb(self, statistics, rng):
+        """One draw of w (..., d) per leading index."""
+        return batches(self.replicate, statistics, rng)
+
+    def replicate(self, statistics, size, rng):
+        """Independent releases (size, d) about one data set's statistics, as one batch of proposals."""
+        return self.draws(statistics, size, rng).draws
+
+    def cost(self):
+        """2L."""
+        return Cost("pure", 2 * self.sensitivity)
+
+    def log_weight(self, theta, statistics) -> np.ndarray:
+        """Log-density of the release up to a constant, at weights (..., d), for one data set's statistics."""
+        theta = np.asarray(theta, float)
+        mean, precision = self.model.posterior(statistics)
+        off = theta - mean
+        inside = (theta**2).sum(axis=-1) <= self.radius**2
+        return np.where(inside, -0.5 * np.einsum("...i,ij,...j->...", off, precision, off), -np.inf)
+
+    def log_density(self, release, statistics):
+        """Log-density of the draw (..., 1) given the statistics, for one weight; None for more."""
+        if self.model.dimension > 1:
+            return None
+        from scipy.stats import truncnorm
+
+        mean, precision = self.model.posterior(statistics)
+        mean, sd = mean[..., 0], 1 / np.sqrt(precision[..., 0, 0])
+        ends = (-self.radius - mean) / sd, (self.radius - mean) / sd
+        return truncnorm.logpdf(np.asarray(release, float)[..., 0], *ends, loc=mean, scale=sd)
+
+    @classmethod
+    def examples(cls):
+        """One weight, two, and labels that reach farther than the weights."""
+        return [
+            cls(LinearRegression(1, noise_variance=10.0), 4, 2.0),
+            cls(LinearRegression(2, prior_precision=2.0, noise_variance=10.0), 3, 2.0),
+            cls(LinearRegression(1, prior_precision=0.1, noise_variance=50.0, label_bound=3.0), 4, 4.0),
+        ]
 
 
-def release(
-    moments: Moments, prior_precision: float, noise_variance: float, radius: float, rng: np.random.Generator
-) -> Release:
-    """One exact draw of w from its posterior under the prior N(0, I/b) truncated to ‖w‖ ≤ radius.
-
-    Raises:
-        ValueError: an argument that is not positive and finite.
-    """
-    mean, precision = posterior(moments, prior_precision, noise_variance)
-    drawn = gaussian_in_ball.sample(mean, precision, radius, 1, rng)
-    return Release(drawn.draws[0], drawn.acceptance)
+def _check_model(model):
+    if not isinstance(model, LinearRegression):
+        raise ValueError(f"model is {model!r}; it must be a LinearRegression")

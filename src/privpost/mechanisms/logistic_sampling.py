@@ -8,7 +8,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from privpost.mechanisms.base import Mechanism, batches, check_positive, pure_epsilon, rdp_budget
+from privpost.mechanisms.base import (
+    SamplingMechanism,
+    batches,
+    check_coefficient,
+    check_positive,
+    direct_posterior,
+    pure_epsilon,
+    rdp_budget,
+)
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import LogisticPosterior
 from privpost.privacy.accounting import Cost
@@ -17,7 +25,7 @@ from privpost.samplers import elliptical_slice
 
 
 @dataclass(frozen=True)
-class LogisticSampling(Mechanism):
+class LogisticSampling(SamplingMechanism):
     """One draw of w from N(w; 0, (nβ)⁻¹ I) Π 1/(1 + exp(−z_i·w))^ρ, by elliptical slice sampling.
 
     The guarantee is that of an exact draw; the chain's draws are nearly independent, so that a few sweeps reach it.
@@ -32,7 +40,6 @@ class LogisticSampling(Mechanism):
     burn_in: int = field(default=10, kw_only=True)
 
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "bound on the features")
-    releases: ClassVar[str] = "sample"
     exact: ClassVar[bool] = False
 
     def __post_init__(self):
@@ -81,10 +88,6 @@ class LogisticSampling(Mechanism):
         """Independent releases (size, d) about one data set's statistics, as one batch of chains."""
         posterior = self.posterior(statistics)
         return elliptical_slice.sample(posterior, n_chains=size, n_draws=1, n_burn_in=self.burn_in, rng=rng)[0][0]
-
-    def posterior_sample(self, statistics, rng):
-        """The release itself."""
-        return self.perturb(statistics, rng)
 
 
 @dataclass(frozen=True)
@@ -137,11 +140,7 @@ class LogisticDirect(RenyiLogistic):
         Raises:
             ValueError: the budget is not a Rényi budget, or below the cost of the direct posterior.
         """
-        _, order = rdp_budget(budget, cls.method)
-        mechanism = cls(model, n, order, burn_in=burn_in)
-        if not mechanism.cost().within(budget):
-            raise ValueError(f"budget is {budget}; the direct posterior costs {mechanism.cost()}")
-        return mechanism
+        return direct_posterior(cls, model, n, budget, burn_in=burn_in)
 
     @property
     def power(self):
@@ -216,7 +215,7 @@ class LogisticDiffused(RenyiLogistic):
 
     def __post_init__(self):
         super().__post_init__()
-        check_power(self.coefficient)
+        check_coefficient(self.coefficient)
 
     @classmethod
     def calibrate(cls, model, n, budget, *, burn_in=10):
@@ -308,9 +307,3 @@ def check_model(model) -> None:
     """Raises a ValueError unless the model is a BinaryRegression."""
     if not isinstance(model, BinaryRegression):
         raise ValueError(f"model is {model!r}; it must be a BinaryRegression")
-
-
-def check_power(power: float) -> None:
-    """Raises a ValueError unless the power lies in (0, 1]."""
-    if not 0 < power <= 1:
-        raise ValueError(f"coefficient is {power!r}; it must lie in (0, 1]")

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import betaln
 
-from privpost.mechanisms.base import Mechanism, check_choice, check_positive, pure_epsilon
+from privpost.mechanisms.base import SamplingMechanism, check_choice, check_positive, pure_epsilon
 from privpost.mechanisms.network_laplace import check_network
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.privacy.accounting import Cost
@@ -76,7 +76,7 @@ def utility_sensitivity(alpha: float, beta: float, n: int, kind: str, has_parent
 
 
 @dataclass(frozen=True)
-class MapMechanism(Mechanism):
+class MapMechanism(SamplingMechanism):
     """Each parameter chosen on a grid by the exponential mechanism, with its posterior as utility.
 
     Zhang et al. (2016), algorithm 3, with a uniform base measure and one parameter at a time (`ours`): a grid point
@@ -99,7 +99,6 @@ class MapMechanism(Mechanism):
     norm: ClassVar[str] = "log-likelihood ratio"
     notion: ClassVar[str] = "pure"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "graph", "prior")
-    releases: ClassVar[str] = "sample"
     calibrated: ClassVar[str] = "epsilon"
 
     def __post_init__(self):
@@ -145,10 +144,6 @@ class MapMechanism(Mechanism):
     def perturb(self, statistics, rng):
         """One grid value of every θ, shape (..., m)."""
         return choose(self.scores(statistics), rng)
-
-    def posterior_sample(self, statistics, rng):
-        """The release itself."""
-        return self.perturb(statistics, rng)
 
     def cost(self):
         """ε-DP."""

@@ -9,14 +9,14 @@ from typing import ClassVar
 import numpy as np
 
 from privpost.mechanisms import truncated_beta
-from privpost.mechanisms.base import Mechanism, check_positive, pure_epsilon
+from privpost.mechanisms.base import SamplingMechanism, check_positive, pure_epsilon
 from privpost.mechanisms.network_laplace import check_network
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.privacy.accounting import Cost
 
 
 @dataclass(frozen=True)
-class TrimmedSampler(Mechanism):
+class TrimmedSampler(SamplingMechanism):
     """One exact draw from the posterior with every probability restricted to [ω, 1−ω] (Zhang et al. 2016).
 
     On that set a factor of the likelihood changes by at most ln((1−ω)/ω), a record's likelihood by |I| times that,
@@ -34,7 +34,6 @@ class TrimmedSampler(Mechanism):
     norm: ClassVar[str] = "log-likelihood ratio"
     notion: ClassVar[str] = "pure"
     public_inputs: ClassVar[tuple[str, ...]] = ("graph", "prior")
-    releases: ClassVar[str] = "sample"
     calibrated: ClassVar[str] = "epsilon"
 
     def __post_init__(self):
@@ -69,10 +68,6 @@ class TrimmedSampler(Mechanism):
     def perturb(self, statistics, rng):
         """One exact draw of θ (..., m) per leading index."""
         return truncated_beta.sample(self._untrimmed(statistics), self.omega, 1 - self.omega, rng)
-
-    def posterior_sample(self, statistics, rng):
-        """The release itself."""
-        return self.perturb(statistics, rng)
 
     def cost(self):
         """2|I| ln((1−ω)/ω)-DP for a substituted record."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from privpost.mechanisms.base import Mechanism, check_choice, rdp_budget
+from privpost.mechanisms.base import SamplingMechanism, check_choice, check_coefficient, direct_posterior, rdp_budget
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy.accounting import Cost
@@ -48,7 +48,7 @@ def concentrated_coefficient(
 
 
 @dataclass(frozen=True)
-class PosteriorSampling(Mechanism):
+class PosteriorSampling(SamplingMechanism):
     """One exact draw from the posterior with natural parameters η0/m + r Σ(S(x), 1).
 
     For beta-Bernoulli and Dirichlet-categorical models, whose supremum over neighbours is known (theorem 15 of
@@ -68,15 +68,14 @@ class PosteriorSampling(Mechanism):
     norm: ClassVar[str] = "natural parameters"
     notion: ClassVar[str] = "rdp"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior")
-    releases: ClassVar[str] = "sample"
 
     def __post_init__(self):
         super().__post_init__()
         check_choice("supremum", self.supremum, SUPREMA)
         if not isinstance(self.model, BetaBernoulli | DirichletCategorical):
             raise ValueError(f"model is {self.model!r}; it must be a BetaBernoulli or a DirichletCategorical")
-        _check_coefficient(self.r)
-        _check_coefficient(self.m)
+        check_coefficient(self.r)
+        check_coefficient(self.m)
 
     @property
     @abstractmethod
@@ -106,10 +105,6 @@ class PosteriorSampling(Mechanism):
     def perturb(self, statistics, rng):
         """One draw of θ per leading index."""
         return self.model.sample(self.posterior(statistics), rng)
-
-    def posterior_sample(self, statistics, rng):
-        """The release itself."""
-        return self.perturb(statistics, rng)
 
     def cost(self):
         """(λ, ε)-RDP at the mechanism's order; ε is inf beyond the asymptote."""
@@ -145,11 +140,7 @@ class DirectPosterior(PosteriorSampling):
         Raises:
             ValueError: the budget is not a Rényi budget, or below the cost of the direct posterior.
         """
-        _, order = rdp_budget(budget, cls.method)
-        mechanism = cls(model, n, order, supremum=supremum)
-        if not mechanism.cost().within(budget):
-            raise ValueError(f"budget is {budget}; the direct posterior costs {mechanism.cost()}")
-        return mechanism
+        return direct_posterior(cls, model, n, budget, supremum=supremum)
 
     @property
     def r(self):
@@ -163,9 +154,14 @@ class DirectPosterior(PosteriorSampling):
 
     @classmethod
     def examples(cls):
-        """Bits and three categories."""
-        bits, categories = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5))
-        return [cls(bits, 8, 2.0), cls(bits, 8, 1.5, supremum="paper"), cls(categories, 4, 2.0)]
+        """Bits with either supremum, three categories, and bits with a uniform prior."""
+        bits, categories, uniform = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5)), BetaBernoulli(1, 1)
+        return [
+            cls(bits, 8, 2.0),
+            cls(bits, 8, 1.5, supremum="paper"),
+            cls(categories, 4, 2.0),
+            cls(uniform, 5, 1.5),
+        ]
 
 
 @dataclass(frozen=True)
@@ -201,9 +197,14 @@ class DiffusedPosterior(PosteriorSampling):
 
     @classmethod
     def examples(cls):
-        """Bits with either supremum, and three categories."""
-        bits, categories = BetaBernoulli(6, 12), DirichletCategorical((1, 2, 3))
-        return [cls(bits, 8, 2.0, 0.3), cls(bits, 8, 15.0, 0.3, supremum="paper"), cls(categories, 4, 2.0, 0.5)]
+        """Bits with either supremum, three categories, and bits with a uniform prior."""
+        bits, categories, uniform = BetaBernoulli(6, 12), DirichletCategorical((1, 2, 3)), BetaBernoulli(1, 1)
+        return [
+            cls(bits, 8, 2.0, 0.3),
+            cls(bits, 8, 15.0, 0.3, supremum="paper"),
+            cls(categories, 4, 2.0, 0.5),
+            cls(uniform, 5, 1.5, 0.3),
+        ]
 
 
 @dataclass(frozen=True)
@@ -238,11 +239,11 @@ class ConcentratedPosterior(PosteriorSampling):
 
     @classmethod
     def examples(cls):
-        """Bits with either supremum, and three categories."""
-        bits, categories = BetaBernoulli(6, 12), DirichletCategorical((1, 2, 3))
-        return [cls(bits, 8, 2.0, 0.3), cls(bits, 8, 15.0, 0.3, supremum="paper"), cls(categories, 4, 2.0, 0.5)]
-
-
-def _check_coefficient(value):
-    if not 0 < value <= 1:
-        raise ValueError(f"coefficient is {value!r}; it must lie in (0, 1]")
+        """Bits with either supremum, three categories, and bits with a uniform prior."""
+        bits, categories, uniform = BetaBernoulli(6, 12), DirichletCategorical((1, 2, 3)), BetaBernoulli(1, 1)
+        return [
+            cls(bits, 8, 2.0, 0.3),
+            cls(bits, 8, 15.0, 0.3, supremum="paper"),
+            cls(categories, 4, 2.0, 0.5),
+            cls(uniform, 5, 1.5, 0.3),
+        ]

@@ -110,11 +110,12 @@ def _hazard(alpha, t) -> np.ndarray:
 
     For small t by t (t/(1+t))^(α−1), exact at α = 1 and α = 2 and much cheaper.
     """
-    hazard = np.zeros_like(alpha)
     small = (t > 0) & (t < 2)
+    if small.all():
+        return _small_hazard(alpha, t)
+    hazard = np.zeros_like(alpha)
     if small.any():
-        below = t[small, None]
-        hazard[small] = below * np.exp((alpha[small] - 1) * np.log(below / (1 + below)))
+        hazard[small] = _small_hazard(alpha[small], t[small])
     large = t >= 2
     if large.any():
         shape, beyond = alpha[large], t[large, None]
@@ -125,6 +126,11 @@ def _hazard(alpha, t) -> np.ndarray:
         # Far in the tail the mass underflows; there the density's logarithm falls almost linearly.
         hazard[large] = np.where(tail > 1e-290, exact, np.maximum(beyond - shape + 1, 0))
     return hazard
+
+
+def _small_hazard(alpha, t) -> np.ndarray:
+    below = t[:, None]
+    return below * np.exp((alpha - 1) * np.log(below / (1 + below)))
 
 
 def _truncated_gamma(alpha, start, threshold, rng) -> np.ndarray:

@@ -206,6 +206,27 @@ class BayesianNetwork(ConjugateModel):
         theta, counts = np.asarray(theta, float), self.pairs(statistics)
         return (xlogy(counts[..., 0], theta) + xlog1py(counts[..., 1], -theta)).sum(axis=-1)
 
+    def record_probabilities(self, theta) -> np.ndarray:
+        """Probability of every record, in the order of their bits read as binary numbers.
+
+        Args:
+            theta: shape (..., m).
+
+        Returns:
+            Shape (..., 2^|I|).
+
+        Raises:
+            ValueError: a network of more than 16 nodes.
+        """
+        theta = np.asarray(theta, float)
+        records = self._enumerated()
+        index = self.configurations(records)
+        joint = np.ones((*theta.shape[:-1], len(records)))
+        for i in range(len(self.nodes)):
+            chance = theta[..., index[:, i]]
+            joint *= np.where(records[:, i] == 1, chance, 1 - chance)
+        return joint
+
     def cell_probabilities(self, theta) -> np.ndarray:
         """Probability of every cell of the statistics, P(parents = j, x_i = 1) and P(parents = j, x_i = 0).
 
@@ -220,17 +241,13 @@ class BayesianNetwork(ConjugateModel):
         Raises:
             ValueError: a network of more than 16 nodes.
         """
+        return self.record_probabilities(theta) @ self.sufficient_statistics(self._enumerated()[:, None, :])
+
+    def _enumerated(self) -> np.ndarray:
         size = len(self.nodes)
         if size > LARGEST_ENUMERATION:
             raise ValueError(f"the network has {size} nodes; exact marginals need at most {LARGEST_ENUMERATION}")
-        theta = np.asarray(theta, float)
-        records = np.array(list(itertools.product((0, 1), repeat=size)))
-        index = self.configurations(records)
-        joint = np.ones((*theta.shape[:-1], len(records)))
-        for i in range(size):
-            chance = theta[..., index[:, i]]
-            joint *= np.where(records[:, i] == 1, chance, 1 - chance)
-        return joint @ self.sufficient_statistics(records[:, None, :])
+        return np.array(list(itertools.product((0, 1), repeat=size)))
 
     @classmethod
     def examples(cls):

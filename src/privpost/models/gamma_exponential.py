@@ -143,11 +143,13 @@ class GammaExponential(UnivariateFamily):
         L² (1/z² − e^z/(e^z − 1)²): lemma 1 of Bernstein and Sheldon (2018) for F = 1 − exp(−θx).
         """
         theta = np.asarray(theta, float)
-        above = np.exp(-theta * low)
-        if np.isinf(high).all():
+        # From 0 on nothing lies below: the paper's lower segment, of every sweep.
+        from_zero = np.size(low) == 1 and not np.any(low)
+        above = None if from_zero else np.exp(-theta * low)
+        if np.isinf(np.asarray(high).flat[0]):
             mean = 1 / theta
-            return SegmentMoments(above, low + mean, mean**2)
-        length = high - low
+            return SegmentMoments(np.ones_like(mean) if from_zero else above, low + mean, mean**2)
+        length = high if from_zero else high - low
         z = theta * length
         inside = -np.expm1(-z)
         small = z < _SERIES_BELOW
@@ -157,7 +159,12 @@ class GammaExponential(UnivariateFamily):
             mean, variance = _in_closed_form(z, inside)
             if small.any():
                 mean, variance = map(np.where, (small, small), _by_series(z), (mean, variance))
-        return SegmentMoments(above * inside, low + length * mean, length * length * variance)
+        mean, variance = length * mean, length * length * variance
+        return (
+            SegmentMoments(inside, mean, variance)
+            if from_zero
+            else SegmentMoments(above * inside, low + mean, variance)
+        )
 
     @classmethod
     def examples(cls):

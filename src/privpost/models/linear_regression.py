@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass, fields
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 
 class Moments(NamedTuple):
-    """Sufficient statistics: number of rows, XᵀX (d, d), Xᵀy (d,) and yᵀy."""
+    """Moments of a part of the rows: their number, XᵀX (d, d), Xᵀy (d,) and yᵀy."""
 
     rows: int
     gram: np.ndarray
@@ -21,6 +22,11 @@ class Moments(NamedTuple):
         features, labels = np.asarray(features, float), np.asarray(labels, float)
         return cls(len(labels), features.T @ features, features.T @ labels, float(labels @ labels))
 
+    @property
+    def statistics(self) -> np.ndarray:
+        """The sufficient statistics (d² + d + 1,) of `LinearRegression`."""
+        return np.concatenate([self.gram.ravel(), self.cross, [self.square]])
+
     def without(self, part: Moments) -> Moments:
         """Moments of the rows that are not in a part of them."""
         return Moments(self.rows - part.rows, self.gram - part.gram, self.cross - part.cross, self.square - part.square)
@@ -32,19 +38,89 @@ class Moments(NamedTuple):
         return (self.square - 2 * weights @ self.cross + quadratic) / self.rows
 
 
-def posterior(moments: Moments, prior_precision: float, noise_variance: float) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (d,) and precision (d, d) of w given y ~ N(xᵀw, σ²) and w ~ N(0, I/b), before any truncation.
+@dataclass(frozen=True)
+class LinearRegression:
+    """y ~ N(xᵀw, σ²), w ~ N(0, I/b); a record is (x, y) of shape (d + 1,), statistics are (XᵀX, Xᵀy, yᵀy), flattened.
 
-    Args:
-        moments: of the training rows.
+    Attributes:
+        dimension: number of weights d.
         prior_precision: b > 0.
         noise_variance: σ² > 0.
+        feature_bound: public bound X > 0 on ‖x‖₂.
+        label_bound: public bound Y > 0 on |y|.
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: a setting outside its range.
     """
-    for name, value in (("prior_precision", prior_precision), ("noise_variance", noise_variance)):
-        if not 0 < value < np.inf:
-            raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
-    precision = prior_precision * np.eye(len(moments.cross)) + moments.gram / noise_variance
-    return np.linalg.solve(precision, moments.cross / noise_variance), precision
+
+    dimension: int
+    prior_precision: float = 1.0
+    noise_variance: float = 1.0
+    feature_bound: float = 1.0
+    label_bound: float = 1.0
+
+    bounded: ClassVar[bool] = True
+    support: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
+
+    def __post_init__(self):
+        if self.dimension < 1:
+            raise ValueError(f"dimension is {self.dimension!r}; it must be >= 1")
+        for name in (field.name for field in fields(self)[1:]):
+            if not 0 < getattr(self, name) < np.inf:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be > 0 and finite")
+
+    @property
+    def records(self):
+        """(X e_i, ±Y) and zeros, shape (2d + 1, d + 1): on a ball of weights the likelihoods are farthest apart."""
+        axes = self.feature_bound * np.eye(self.dimension)
+        extreme = [np.column_stack([axes, np.full(self.dimension, y)]) for y in (self.label_bound, -self.label_bound)]
+        return np.concatenate([*extreme, np.zeros((1, self.dimension + 1))])
+
+    @property
+    def prior(self):
+        """b, shape (1,)."""
+        return np.array([self.prior_precision])
+
+    @property
+    def theta_shape(self):
+        """The weights (d,)."""
+        return (self.dimension,)
+
+    def check(self, features, labels) -> None:
+        """Raises a ValueError unless features (..., d) and labels (...) keep the public bounds."""
+        norm, label = float(np.linalg.norm(features, axis=-1).max()), float(np.abs(labels).max())
+        if norm > self.feature_bound * (1 + 1e-12) or label > self.label_bound:
+            raise ValueError(
+                f"feature_bound is {self.feature_bound} and label_bound {self.label_bound}; the records reach "
+                f"{norm:g} and {label:g}"
+            )
+
+    def sufficient_statistics(self, data) -> np.ndarray:
+        """Statistics (..., d² + d + 1) of records (..., n, d + 1).
+
+        Raises:
+            ValueError: a record beyond the public bounds.
+        """
+        data = np.asarray(data, float)
+        self.check(data[..., :-1], data[..., -1])
+        products = np.swapaxes(data, -1, -2) @ data
+        gram, cross, square = products[..., :-1, :-1], products[..., :-1, -1], products[..., -1, -1]
+        return np.concatenate([gram.reshape(*gram.shape[:-2], -1), cross, square[..., None]], axis=-1)
+
+    def _split(self, statistics):
+        statistics = np.asarray(statistics, float)
+        gram, cross, square = np.split(statistics, [self.dimension**2, -1], axis=-1)
+        return gram.reshape(*gram.shape[:-1], self.dimension, self.dimension), cross, square[..., 0]
+
+    def posterior(self, statistics) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (..., d) and precision (..., d, d) of w given the statistics."""
+        gram, cross, _ = self._split(statistics)
+        precision = self.prior_precision * np.eye(self.dimension) + gram / self.noise_variance
+        return np.linalg.solve(precision, cross[..., None] / self.noise_variance)[..., 0], precision
+
+    def log_likelihood(self, theta, statistics) -> np.ndarray:
+        """−Σ(y − xᵀw)²/(2σ²), constants left out, shape (...), for weights (..., d) and statistics (d² + d + 1,)."""
+        gram, cross, square = self._split(statistics)
+        theta = np.asarray(theta, float)
+        quadratic = np.einsum("...i,ij,...j->...", theta, gram, theta)
+        return -(square - 2 * theta @ cross + quadratic) / (2 * self.noise_variance)

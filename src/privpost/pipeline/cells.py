@@ -5,7 +5,10 @@ from __future__ import annotations
 import resource
 import sys
 import time
+import traceback
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,15 +18,27 @@ from privpost.pipeline.streams import Streams
 from privpost.privacy.accounting import Ledger
 
 
-def compute(study: Study, cell: Cell) -> Path:
-    """Compute a cell and store it; returns its path.
+class Known(NamedTuple):
+    """What the cells of one process share: digests of the study's own grid, and where results come from by data set."""
+
+    planned: set[str]
+    origins: dict[str | None, dict[str, dict[str, str]]]
+
+    @classmethod
+    def of(cls, study: Study, cells: Sequence[Cell]) -> Known:
+        origins = {name: provenance.of_cell(study.config["target"], name) for name in {cell.dataset for cell in cells}}
+        return cls(_planned(study.name, study.config["scale"]), origins)
+
+
+def compute(study: Study, cell: Cell, known: Known | None = None) -> Path:
+    """Compute a cell and store it; returns its path. `known` spares finding out again what many cells share.
 
     A result that another process stored meanwhile stays: a job that outlived its run cannot replace a newer result.
     Raises ValueError when the study returns something that is not a map from name to array.
     """
-    start = time.perf_counter()
+    started, start = time.time(), time.perf_counter()
     # Taken before the work: this is the code that runs, even if a file is edited meanwhile.
-    origin = provenance.of_cell(study.config["target"], cell.dataset)
+    known = known or Known.of(study, [cell])
     ledger = Ledger()
     arrays = study.module().simulate(cell.config, Streams.of(cell), ledger)
     if not isinstance(arrays, dict) or not arrays:
@@ -41,8 +56,9 @@ def compute(study: Study, cell: Cell) -> Path:
         "data": cell.data,
         "command": cell.command(),
         "ledger": ledger.record(),
-        "asked_by": "grid" if cell.digest in _grid_digests(cell.study, study.config["scale"]) else "sweep",
-        **origin,
+        "asked_by": "grid" if cell.digest in known.planned else "sweep",
+        **known.origins[cell.dataset],
+        "started": started,
         "wall_seconds": time.perf_counter() - start,
         # ru_maxrss is in KiB on Linux and in bytes on macOS.
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10),
@@ -52,20 +68,44 @@ def compute(study: Study, cell: Cell) -> Path:
     return cell.path
 
 
-def _grid_digests(name: str, scale: str) -> set[str]:
+def compute_each(study: Study, cells: Sequence[Cell]) -> list[Cell]:
+    """Compute those of some cells of a study that the store lacks, one after another in this process.
+
+    Returns those that failed: an error is printed and the next cell computed. Paths go to stdout as cells are stored.
+    (The peak memory in a cell's record is that of the process so far.)
+    """
+    known = Known.of(study, cells)
+    failed = []
+    for cell in cells:
+        if in_store(cell):
+            continue
+        try:
+            print(compute(study, cell, known), flush=True)
+        except Exception as error:
+            traceback.print_exc()
+            print(f"privpost: {cell.slug}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            failed.append(cell)
+    return failed
+
+
+def _planned(name: str, scale: str) -> set[str]:
     # Composed anew: `study` may carry the overrides of an ad hoc run.
     return {cell.digest for cell in grid.expand(grid.load_study(name, scale))}
 
 
 def in_store(cell: Cell) -> bool:
     """Whether the store has the cell; a damaged file is set aside, which is said on stderr, and counts as none."""
+    return stored(cell) is not None
+
+
+def stored(cell: Cell) -> store.Result | None:
+    """Return a cell as the store has it, or None where `in_store` is false."""
     try:
-        store.read(cell.path, cell.digest)
+        return store.read(cell.path, cell.digest)
     except store.CorruptCell as error:
         if cell.path.exists():
             print(f"privpost: {error}; set aside as {store.set_aside(cell.path).name}", file=sys.stderr)
-        return False
-    return True
+    return None
 
 
 def read_or_recompute(study: Study, cell: Cell) -> store.Result:

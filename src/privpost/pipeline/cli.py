@@ -18,8 +18,9 @@ privpost: studies of Bayesian inference under differential privacy, rebuilt
   privpost -m study=<paper>/<study> key=a,b ...      compute a sweep; the other keys stay at their base value
 
 A key is a setting, an axis (a within axis is pinned to the values given), trials, block or seed. scale=smoke runs at
-toy size, under build/smoke; hydra/launcher=joblib runs a sweep on all cores. Results land in the store that Snakemake
-uses; a sweep ends with a table and a figure under build/sweeps.
+toy size, under build/smoke; hydra/launcher=joblib runs a sweep on all cores; -n only says what would be computed;
+shard=3/40 computes that part of a sweep in one process, as large sweeps and clusters need it. Results land in the store
+that Snakemake uses; a sweep ends with a table and a figure under build/sweeps.
 
 {commands}
 
@@ -27,6 +28,8 @@ Whole rebuilds: make reproduce (or snakemake); redraw from the shipped tables: s
 `privpost COMMAND --help` explains a command."""
 
 COMMANDS: dict[str, tuple[Callable[[list[str]], int], str]] = {}
+# Commands about a user's own files: they run where they are called, not at the project's root.
+ANYWHERE = {"release"}
 
 
 def command(name: str, summary: str):
@@ -46,12 +49,14 @@ def main(argv: list[str]) -> int:
         print(USAGE.format(commands="\n".join(lines)))
         return 0
     try:
-        project.enter()
         if argv[0] in COMMANDS:
+            if argv[0] not in ANYWHERE:
+                project.enter()
             return COMMANDS[argv[0]][0](argv[1:])
         if argv[0].startswith("-") or "=" in argv[0]:
             from privpost.pipeline import run
 
+            project.enter()
             return run.main(argv)
         raise SettingError(
             f"there is no command {argv[0]!r}.{suggest(argv[0], COMMANDS)} Commands: {', '.join(COMMANDS)}; "
@@ -259,12 +264,15 @@ def overview(argv: list[str]) -> int:
     return 0
 
 
-@command("readme", "render README.md from its template and the numbers")
+@command("readme", "render README.md and docs/*.md from their templates and the numbers")
 def readme(argv: list[str]) -> int:
-    """Render README.md."""
+    """Render README.md and the documents that have a template."""
+    from privpost.report import documents
     from privpost.report import readme as rendering
 
-    print(rendering.write(_whole("readme", "Render README.md from docs/templates/README.md.in.", argv)))
+    plan = _whole("readme", "Render README.md, and docs/*.md, from the templates in docs/templates.", argv)
+    for path in (rendering.write(plan), *documents.write(plan)):
+        print(path)
     return 0
 
 
@@ -291,3 +299,11 @@ def verify(argv: list[str]) -> int:
     from privpost.pipeline import verify
 
     return verify.main(argv)
+
+
+@command("release", "privatise a CSV file of your own: released statistics as JSON, with a privacy statement")
+def release(argv: list[str]) -> int:
+    """Release statistics of a user's own data."""
+    from privpost.release import command as releasing
+
+    return releasing.main(argv)

@@ -19,7 +19,7 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,15 +29,17 @@ from privpost.pipeline.project import CONF, STATE
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, SettingError, suggest
 
 # Keys of a composed configuration that are not settings of the study itself. `hydra` is left out when composing.
-DESCRIPTION = ("title", "paper", "claim", "target", "tables", "figures")
+DESCRIPTION = ("title", "paper", "claim", "target", "tables", "figures", "beyond_papers")
 GRID = ("sweep", "within", "common", "smoke")
 RUN = ("scale", "root", "figure_root", "mirrors", "expect")
 SIZES = {
-    "trials": Integer(at_least=1, optional=True),
-    "block": Integer(at_least=1, optional=True),
-    "rev": Integer(at_least=1),
+    "trials": Integer(at_least=1, at_most=10**9, optional=True),
+    "block": Integer(at_least=1, at_most=10**9, optional=True),
+    "rev": Integer(at_least=1, at_most=10**9),
     "seed": Integer(at_least=0),
 }
+# What a grid, a sweep or an axis may hold at most: more is a slip of the pen, and would take all memory to expand.
+LARGEST_GRID = 1_000_000
 FORMATS = ("pdf", "png", "svg")
 # Tables and figures of studies some of whose data sets cannot be had: never in the place of shipped ones.
 PARTIAL = Path("build/partial")
@@ -63,6 +65,11 @@ class Study:
     @property
     def paper(self) -> str:
         return self.name.split("/")[0]
+
+    @property
+    def beyond_papers(self) -> bool:
+        """Whether no paper has the study: one in a folder without a year, or whose YAML says `beyond_papers: true`."""
+        return bool(self.config.get("beyond_papers", not self.paper[-4:].isdigit()))
 
     @property
     def identifier(self) -> str:
@@ -126,6 +133,8 @@ class Cell:
     root: str
     data: dict[str, Any] | None
     overrides: tuple[str, ...] = field(compare=False)
+    # The within axes as JSON where many cells share them: most of what is hashed.
+    within_json: str | None = field(default=None, compare=False, repr=False)
 
     @functools.cached_property
     def digest(self) -> str:
@@ -133,13 +142,14 @@ class Cell:
             {
                 "study": self.study,
                 "settings": self.settings,
-                "within": self.within,
                 "sizes": self.sizes,
                 "axes": sorted(self.axes),
                 "common": sorted(self.common),
                 "data": self.data,
             }
         )
+        # One sorted JSON map, of whose keys `within` is the last.
+        text = f'{text[:-1]},"within":{self.within_json or canonical(self.within)}}}'
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
     @property
@@ -162,7 +172,8 @@ class Cell:
     @property
     def config(self) -> SimpleNamespace:
         """Settings, within axes (as lists), trials and block as attributes: what `simulate` is given."""
-        return SimpleNamespace(**self.settings, **self.within, trials=self.sizes["trials"], block=self.sizes["block"])
+        within = {key: list(values) for key, values in self.within.items()}
+        return SimpleNamespace(**self.settings, **within, trials=self.sizes["trials"], block=self.sizes["block"])
 
     def command(self) -> list[str]:
         """Return the arguments of `privpost` that compute this cell."""
@@ -217,17 +228,33 @@ def compose(names: Iterable[str], scale: str, overrides: Iterable[str] = ()) -> 
 def _compose_with_hydra(names: list[str], scale: str, overrides: list[str]) -> dict[str, dict]:
     if not names:
         return {}
+    import yaml
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.errors import HydraException
     from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
 
-    with initialize_config_dir(version_base="1.3", config_dir=str(CONF.resolve())):
-        return {
-            name: OmegaConf.to_container(
-                hydra_compose("config", overrides=[f"study={name}", f"scale={scale}", *overrides]), resolve=True
-            )
-            for name in names
-        }
+    configs = {}
+    # A cell's job is itself run by Hydra, which allows one composition at a time.
+    outer = GlobalHydra.instance().hydra
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(version_base="1.3", config_dir=str(CONF.resolve())):
+            for name in names:
+                words = [f"study={name}", f"scale={scale}", *overrides]
+                try:
+                    configs[name] = OmegaConf.to_container(hydra_compose("config", overrides=words), resolve=True)
+                except (HydraException, OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError) as error:
+                    # Hydra's own messages go on for many lines; what is wrong stands in the first ones.
+                    reason = " ".join(line.strip() for line in str(error).splitlines()[:4])
+                    raise SettingError(
+                        f"{CONF}/study/{name}.yaml cannot be read with {' '.join(words)}: {reason}"
+                    ) from error
+    finally:
+        GlobalHydra.instance().hydra = outer
+    return configs
 
 
 def _conf_digest() -> str:
@@ -284,16 +311,20 @@ def load_studies(names: Iterable[str] | None = None, scale: str = "paper", overr
 def as_study(name: str, config: dict, pinned: Iterable[str] = ()) -> Study:
     """Return a study from its composed configuration; `pinned` are within axes that the command line set.
 
-    Raises SettingError for a key that is missing or stands in two places, and for a target that is no study module.
+    Raises SettingError for a key that is missing, malformed or in two places, and for a target that is no study module.
     """
     config = copy.deepcopy(config)
     where = f"{CONF}/study/{name}.yaml"
-    for key in ("title", "claim", "target", "rev"):
+    for key in ("title", "claim", "target", "rev", "scale", "root", "figure_root"):
         if not config.get(key):
             raise SettingError(f"{where}: the key {key!r} is missing.")
     for key in ("sweep", "within", "smoke"):
         config[key] = config.get(key) or {}
-    config["common"] = tuple(config.get("common") or ())
+    config["common"] = tuple(_shaped(config, "common", where) or ())
+    for key in SHAPES:
+        _shaped(config, key, where)
+    for key in {"sweep", "within", "common"} & set(config["smoke"]):
+        _shaped(config["smoke"], key, f"{where}: smoke")
     for key in SIZES:
         config.setdefault(key, None)
     for key in set(config["within"]) & set(config) - set(pinned):
@@ -302,6 +333,48 @@ def as_study(name: str, config: dict, pinned: Iterable[str] = ()) -> Study:
     if config.get("dataset") is None and "dataset" not in schema:
         config.pop("dataset", None)
     return Study(name, config, schema)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_map(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(map(_is_text, value))
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(map(_is_text, value))
+
+
+def _is_formats(value: Any) -> bool:
+    return value is None or (_is_texts(value) and set(value) <= set(FORMATS))
+
+
+# The keys of a study's file that hold no setting: what each must look like, in words and as a test.
+_NAMES = "a list of names"
+_FIGURES = f"{_NAMES}, or a map from name to formats ({', '.join(FORMATS)})"
+SHAPES = {
+    **{key: ("text", _is_text) for key in ("title", "paper", "claim", "target", "scale", "root", "figure_root")},
+    "tables": (_NAMES, _is_texts),
+    "figures": (_FIGURES, lambda value: _is_texts(value) or (_is_map(value) and all(map(_is_formats, value.values())))),
+    "sweep": (
+        "a map from key to values, or a list of such maps",
+        lambda value: _is_map(value) or (isinstance(value, list) and all(map(_is_map, value))),
+    ),
+    "within": ("a map from key to values", _is_map),
+    "common": (_NAMES, _is_texts),
+    "smoke": ("a map from key to value", _is_map),
+}
+
+
+def _shaped(config: Mapping, key: str, where: str) -> Any:
+    """Return the value of a key that holds no setting, when it looks as it must or is absent."""
+    value = config.get(key)
+    allowed, fits = SHAPES[key]
+    if value is not None and not fits(value):
+        raise SettingError(f"{where}: {key} is {value!r}, but must be {allowed}.")
+    return value
 
 
 def _schema(target: str, where: str) -> Schema:
@@ -325,8 +398,7 @@ def expand(study: Study) -> list[Cell]:
     Raises SettingError for an unknown key or a value that is not allowed, naming the file.
     """
     cells = {}
-    for point in points(study):
-        cell = make_cell(study, point)
+    for cell in make_cells(study, points(study)):
         if cell.dataset not in study.left_out:
             cells.setdefault(cell.digest, cell)
     return list(cells.values())
@@ -347,12 +419,23 @@ def without_missing(study: Study, cells: Iterable[Cell] | None = None) -> Study:
 
 
 def points(study: Study) -> list[dict[str, Any]]:
-    """Return the points of the study's sweep as maps from key to value."""
+    """Return the points of the study's sweep as maps from key to value.
+
+    Raises SettingError for more points than `LARGEST_GRID`.
+    """
+    blocks = sweep_blocks(study)
+    check_size(sum(math.prod(map(len, block.values())) for block in blocks), f"{study.file}: sweep")
     return [
         dict(zip(block, combination, strict=True))
-        for block in sweep_blocks(study)
+        for block in blocks
         for combination in itertools.product(*block.values())
     ]
+
+
+def check_size(size: int, where: str) -> None:
+    """Raise SettingError, beginning with `where`, for more points than a grid may have."""
+    if size > LARGEST_GRID:
+        raise SettingError(f"{where} has {size} points, but a grid may have at most {LARGEST_GRID}.")
 
 
 def sweep_blocks(study: Study) -> list[dict[str, list]]:
@@ -380,7 +463,9 @@ def _spaced(axis: Mapping, where: str) -> list[float]:
     unknown = set(axis) - {"start", "stop", "num", "spacing"}
     if unknown or not {"start", "stop", "num"} <= set(axis):
         raise SettingError(f"{where} is {dict(axis)}; an axis given as a map needs start, stop, num (and spacing).")
-    fields = Schema(start=Real(), stop=Real(), num=Integer(at_least=2), spacing=Choice("linear", "log"))
+    fields = Schema(
+        start=Real(), stop=Real(), num=Integer(at_least=2, at_most=LARGEST_GRID), spacing=Choice("linear", "log")
+    )
     checked = {key: fields.value(key, value, where) for key, value in {"spacing": "linear", **axis}.items()}
     start, stop, log = checked["start"], checked["stop"], checked["spacing"] == "log"
     if log and not (start > 0 and stop > 0):
@@ -392,7 +477,7 @@ def _spaced(axis: Mapping, where: str) -> list[float]:
     return [float(f"{math.exp(number) if log else number:.12g}") for number in numbers]
 
 
-def _scaled(study: Study, overrides: Mapping[str, Any]) -> dict[str, Any]:
+def _scaled(study: Study, overrides: Container[str]) -> dict[str, Any]:
     """Return the configuration at the study's scale: the `smoke:` section gives way to explicit overrides only."""
     config = dict(study.config)
     if config["scale"] == "smoke":
@@ -410,45 +495,73 @@ def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
     A key of a within axis is pinned (to a value or a list of values); any other key replaces the setting. Raises
     SettingError for an unknown key or a value that is not allowed.
     """
-    where, schema = study.file, study.schema
-    config = _scaled(study, overrides)
-    within = dict(config["within"])
-    settings = {k: v for k, v in config.items() if k not in {*DESCRIPTION, *GRID, *RUN, *SIZES, *within}}
-    sizes = {key: config[key] for key in SIZES}
-    for key, value in overrides.items():
-        if key in within:
-            within[key] = value if isinstance(value, list | Mapping) else [value]
-        elif key in sizes:
-            sizes[key] = value
-        elif key in settings:
-            settings[key] = value
-        else:
-            raise schema.unknown(key, where, others=SIZES)
-    for key in {*settings, *within} - set(schema.fields):
-        raise schema.unknown(key, where, others=[*DESCRIPTION, *GRID, *SIZES])
-    for key in set(schema.fields) - {*settings, *within}:
-        raise SettingError(f"{where}: the setting {key!r} is missing; it must be {schema.fields[key].describe()}.")
-    settings = {key: schema.value(key, settings[key], where) for key in settings}
-    within = {key: _within_values(schema, key, values, where) for key, values in within.items()}
-    axes = _axes(study)
-    return Cell(
-        study=study.name,
-        settings=settings,
-        within=within,
-        sizes=_checked_sizes(sizes, where),
-        axes=axes,
-        common=_checked_common(config["common"], {*axes, *within}, where),
-        root=config["root"],
-        data=_identity(settings.get("dataset")),
-        overrides=tuple(
-            [f"scale={config['scale']}"] * (config["scale"] != "paper")
-            + [
-                # Hydra cannot replace an axis given as a map by a list, so a pinned axis is a key of its own (++).
-                f"{'++' * (key in within)}{key}={hydra_value(within.get(key, {**settings, **sizes}.get(key)))}"
-                for key in overrides
-            ]
-        ),
-    )
+    return next(make_cells(study, [overrides]))
+
+
+def make_cells(study: Study, points: Iterable[Mapping[str, Any]]) -> Iterator[Cell]:
+    """Yield the cell of each point, as `make_cell` returns it; what the points share is checked once."""
+    bases: dict[tuple[str, ...], _Base] = {}
+    for overrides in points:
+        keys = tuple(overrides)
+        if keys not in bases:
+            bases[keys] = _Base(study, keys)
+        yield bases[keys].cell(overrides)
+
+
+class _Base:
+    """What all cells share that set the same keys: the other settings and axes, checked and in their normal form."""
+
+    def __init__(self, study: Study, keys: tuple[str, ...]):
+        where, schema = study.file, study.schema
+        config = _scaled(study, keys)
+        within = config["within"]
+        settings = {k: v for k, v in config.items() if k not in {*DESCRIPTION, *GRID, *RUN, *SIZES, *within}}
+        for key in keys:
+            if key not in within and key not in SIZES and key not in settings:
+                raise schema.unknown(key, where, others=SIZES)
+        for key in {*settings, *within} - set(schema.fields):
+            raise schema.unknown(key, where, others=[*DESCRIPTION, *GRID, *SIZES])
+        for key in set(schema.fields) - {*settings, *within}:
+            raise SettingError(f"{where}: the setting {key!r} is missing; it must be {schema.fields[key].describe()}.")
+        self.study = study
+        self.settings = {k: v if k in keys else schema.value(k, v, where) for k, v in settings.items()}
+        self.within = {k: v if k in keys else _within_values(schema, k, v, where) for k, v in within.items()}
+        self.within_json = None if set(keys) & set(within) else canonical(self.within)
+        self.sizes = {key: config[key] for key in SIZES}
+        self.axes = _axes(study)
+        self.common = _checked_common(config["common"], {*self.axes, *within}, where)
+        self.scale = [f"scale={config['scale']}"] * (config["scale"] != "paper")
+
+    def cell(self, overrides: Mapping[str, Any]) -> Cell:
+        where, schema = self.study.file, self.study.schema
+        settings, sizes, within = dict(self.settings), dict(self.sizes), self.within
+        for key, value in overrides.items():
+            if key in within:
+                values = value if isinstance(value, list | Mapping) else [value]
+                within = {**within, key: _within_values(schema, key, values, where)}
+            elif key in sizes:
+                sizes[key] = value
+            else:
+                settings[key] = schema.value(key, value, where)
+        # Hydra cannot replace an axis given as a map by a list, so a pinned axis is a key of its own (++).
+        words = [
+            f"++{key}={hydra_value(within[key])}"
+            if key in within
+            else f"{key}={hydra_value(settings[key] if key in settings else sizes[key])}"
+            for key in overrides
+        ]
+        return Cell(
+            study=self.study.name,
+            settings=settings,
+            within=within,
+            sizes=_checked_sizes(sizes, where),
+            axes=self.axes,
+            common=self.common,
+            root=self.study.config["root"],
+            data=_identity(settings.get("dataset")),
+            overrides=(*self.scale, *words),
+            within_json=self.within_json,
+        )
 
 
 def _within_values(schema: Schema, key: str, values: Any, where: str) -> list:
@@ -468,6 +581,10 @@ def _axes(study: Study) -> tuple[str, ...]:
         for block in sweep if isinstance(sweep, list) else [sweep]:
             axes.update(dict.fromkeys(key for key in block if key not in study.config["within"]))
     for key in axes:
+        if key in SIZES:
+            raise SettingError(f"{study.file}: {key!r} is swept, but only settings can be axes of a grid.")
+        if key not in study.schema:
+            raise study.schema.unknown(key, f"{study.file}: sweep")
         if key not in study.config:
             raise SettingError(f"{study.file}: {key!r} is swept, so it needs a base value among the settings.")
     return tuple(axes)
@@ -482,7 +599,7 @@ def _checked_sizes(sizes: dict, where: str) -> dict:
     if trials is not None and trials % block:
         raise SettingError(
             f"{where}: trials is {trials}, but must be a multiple of block, which is {block}, "
-            f"for instance {max(1, round(trials / block)) * block}."
+            f"for instance {max(1, (trials + block // 2) // block) * block}."
         )
     return sizes
 
@@ -529,6 +646,19 @@ def hydra_value(value: Any) -> str:
         return text
     # In quotes Hydra takes a backslash literally, except before a quote.
     return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + "\\'" * bool(found[2]), text) + "'"
+
+
+def shard_of(cells: Sequence[Cell], number: int, count: int) -> Sequence[Cell]:
+    """Return one of `count` shards of a list of cells, counted from 1: every `count`-th cell, so that neighbours part.
+
+    Neighbours on an axis take about as long as each other, so shards do too.
+    """
+    return cells[number - 1 :: count]
+
+
+def joint_digest(cells: Iterable[Cell]) -> str:
+    """Return the digest of several cells together: what `expect` names for a shard."""
+    return hashlib.sha256(" ".join(cell.digest for cell in cells).encode()).hexdigest()[:10]
 
 
 def describe(study: Study, cells: list[Cell]) -> str:

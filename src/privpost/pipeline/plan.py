@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from privpost.datasets import catalogue
 from privpost.pipeline import grid, provenance
@@ -14,6 +16,23 @@ from privpost.pipeline.tables import figure_module
 
 RAW = Path("data/raw")
 PREPARED = Path("data/prepared")
+
+
+class Batch(NamedTuple):
+    """A shard of a study's cells that one job computes; `number` counts from 1."""
+
+    study: Study
+    number: int
+    count: int
+    cells: Sequence[Cell]
+
+    @property
+    def name(self) -> str:
+        return f"{self.study.identifier}_{self.number}_of_{self.count}"
+
+    @property
+    def paths(self) -> list[str]:
+        return [str(cell.path) for cell in self.cells]
 
 
 class Plan:
@@ -65,13 +84,33 @@ class Plan:
         words = [*cell.command(), *self._overrides, f"expect='{cell.digest}'"]
         return " ".join(shlex.quote(word) for word in words)
 
-    def prepared(self, path: str) -> list[str]:
-        """Return the prepared data that computing the cell at a path takes: none for a cell that is in the store.
+    def batches(self, size: int) -> list[Batch]:
+        """Return every study's cells as shards of at most `size` cells.
+
+        They follow from the grids alone: whatever is in the store, each job of a cluster finds the same ones.
+        """
+        batches = []
+        for study in self.tabulated:
+            cells = self.cells_of(study)
+            count = -(-len(cells) // size)
+            batches += [Batch(study, i, count, grid.shard_of(cells, i, count)) for i in range(1, count + 1)]
+        return batches
+
+    def batch_arguments(self, batch: Batch) -> str:
+        """Return the arguments of `privpost` that compute a batch, ready for a shell."""
+        scale = [f"scale={self.scale}"] * (self.scale != "paper")
+        expect = f"expect='{grid.joint_digest(batch.cells)}'"
+        words = [f"study={batch.study.name}", *scale, *self._overrides, f"shard={batch.number}/{batch.count}", expect]
+        return " ".join(map(shlex.quote, ["-m", *words]))
+
+    def prepared(self, *paths: str) -> list[str]:
+        """Return the prepared data that computing the cells at some paths takes: none for cells in the store.
 
         (`ancient()` would not do: where its producer runs, Snakemake 9 overlooks that the cell itself is missing.)
         """
-        dataset = self.by_path[path].dataset
-        return [] if dataset is None or Path(path).exists() else [str(PREPARED / f"{dataset}.npz")]
+        missing = [path for path in paths if not Path(path).exists()]
+        datasets = {self.by_path[path].dataset for path in missing} - {None}
+        return [str(PREPARED / f"{dataset}.npz") for dataset in sorted(datasets)]
 
     def raw_files(self, dataset: str) -> list[str]:
         """Return the raw files of a data set."""

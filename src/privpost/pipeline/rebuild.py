@@ -48,7 +48,7 @@ class Failure:
 
     def concerns(self, study: Study, plan: Plan) -> bool:
         """Whether this failure keeps a study from being built."""
-        if self.rule == "cell":
+        if self.rule.startswith("cell"):
             return any(path in plan.by_path and plan.by_path[path].study == study.name for path in self.output)
         step, _, name = self.rule.partition("_")
         if step in ("fetch", "prepare"):
@@ -90,7 +90,7 @@ def rebuild(options: argparse.Namespace) -> int:
         _look_through(plan, options.behind)
         missing = _announce(plan, options.cores)
         before = _shipped_scorecard()
-        start = time.perf_counter()
+        started, start = time.time(), time.perf_counter()
         code, failures = _snakemake(_arguments(options))
         seconds = time.perf_counter() - start
         _summarise(plan, code, failures, seconds)
@@ -99,7 +99,7 @@ def rebuild(options: argparse.Namespace) -> int:
             _tell_report(plan, code)
         whole = not options.study and missing == sum(map(len, plan.cells.values()))
         if whole and not code and plan.root == Path("results"):
-            _record(plan, seconds, options.cores)
+            _record(plan, started, seconds, options.cores)
         _tell_missing(plan)
     return code or int(options.strict and bool(plan.missing))
 
@@ -245,6 +245,16 @@ def _summarise(plan: Plan, code: int, failures: list[Failure], seconds: float) -
         print(f"Tables are in {first['root']}/, figures in {first['figure_root']}/.")
 
 
+def _record(plan: Plan, started: float, seconds: float, cores: int) -> None:
+    """Keep when a whole rebuild began (seconds of the epoch) and what it and its cells took."""
+    from privpost.report import build, numbers
+
+    # Of this run: a study that is built again later leaves other times in results/timing.
+    cells = round(float(numbers.measured(plan.studies.values()).seconds.sum()), 1)
+    measured = {"started": round(started, 2), "seconds": round(seconds), "cores": cores, "cell_seconds": cells}
+    build.record(plan, "reproduce", **measured)
+
+
 def _tell_missing(plan: Plan) -> None:
     """Print which data sets that users bring were not there, and where what was built without them is."""
     if not plan.missing:
@@ -308,15 +318,3 @@ def _tell_report(plan: Plan, code: int) -> None:
             print(f"No report: {error}")
             return
     print(f"Report{' of what there is' if code else ''}: {path.resolve().as_uri()}")
-
-
-def _record(plan: Plan, seconds: float, cores: int) -> None:
-    """Keep how long the whole rebuild took, and bring the README that quotes it up to date."""
-    from privpost.report import build, numbers, page, readme
-
-    numbers.record_run(plan.root / "timing", "reproduce", seconds=round(seconds), cores=cores)
-    # In the order of the rules, so that the next run finds nothing to do.
-    build.write_scores(plan)
-    build.draw(plan)
-    readme.write(plan)
-    page.write(plan)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -16,7 +18,9 @@ from privpost.pipeline.project import CONF
 from privpost.pipeline.schema import SettingError, suggest
 
 # Overrides that choose what runs and where, rather than a setting of the study.
-_NOT_SETTINGS = {"study", *grid.RUN}
+_NOT_SETTINGS = {"study", "shard", *grid.RUN}
+_MULTIRUN = {"-m", "--multirun"}
+_DRY_RUN = {"-n", "--dry-run"}
 # Hydra's flags that show something instead of running.
 _SHOWING = {"--cfg", "-c", "--info", "-i", "--hydra-help", "--version"}
 
@@ -31,6 +35,9 @@ class Request(NamedTuple):
     settings: list[str]
     multirun: bool
     whole: bool
+    # The part `(i, n)` of the cells that was asked for (shard=i/n), and the digest that it is expected to have.
+    shard: tuple[int, int] | None = None
+    expect: str | None = None
 
 
 def key_of(override: str) -> str:
@@ -47,14 +54,23 @@ def main(argv: list[str]) -> int:
         _hydra(argv, lambda config: None)
         return 0
     request = understand(argv)
+    if _DRY_RUN & set(argv):
+        return _announce(request)
+    if request.shard:
+        return _compute_shard(request)
     if not request.multirun:
         _hydra(request.runs[0], _job)
         return 0
+    # What shards have computed needs no Hydra run a cell.
+    if all(cell.path.exists() for cell in request.cells) and None not in (found := _stored(request)):
+        for cell in request.cells:
+            print(f"{cell.path} is in the store already")
+        return _finish(request, found)
     for words in request.runs:
         # Hydra has printed the error of a job by then; which cells are missing is said at the end.
         with contextlib.suppress(SystemExit):
             _hydra(words, _job)
-    return _finish(request)
+    return _finish(request, _stored(request))
 
 
 def understand(argv: list[str]) -> Request:
@@ -64,12 +80,12 @@ def understand(argv: list[str]) -> Request:
     """
     words = [word for word in argv if "=" in word and not word.startswith("-")]
     flags = [word for word in argv if word not in words]
-    unknown = sorted(set(flags) - {"-m", "--multirun"})
+    unknown = sorted(set(flags) - {*_MULTIRUN, *_DRY_RUN})
     if unknown:
         raise SettingError(
-            f"there is no option {unknown[0]!r}; a run takes -m and key=value words (see privpost --help)"
+            f"there is no option {unknown[0]!r}; a run takes -m, -n and key=value words (see privpost --help)"
         )
-    multirun = bool(flags)
+    multirun = bool(_MULTIRUN & set(flags))
     given = {word.split("=", 1)[0]: word.split("=", 1)[1] for word in words}
     if "study" not in given:
         hint = next((suggest(key, ["study"]) for key in given if suggest(key, ["study"])), "")
@@ -79,6 +95,8 @@ def understand(argv: list[str]) -> Request:
     scale = given.get("scale", "paper")
     where = [f"{key}={given[key]}" for key in ("root", "figure_root") if key in given]
     study = grid.load_study(given["study"], scale, where)
+    if "shard" in given:
+        return _understand_shard(study, words, given["shard"], multirun)
     settings = [_translated(study, word) for word in words if _is_setting(word)]
     others = [word for word in words if not _is_setting(word)]
     whole = multirun and not settings
@@ -91,12 +109,71 @@ def understand(argv: list[str]) -> Request:
         sweeping = [key for key, values in axes.items() if len(values) > 1]
         if sweeping and not multirun:
             raise SettingError(f"{sweeping[0]} has several values, which is a sweep: say privpost -m study=...")
-        points = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
-        found = list({cell.digest: cell for cell in (grid.make_cell(study, point) for point in points)}.values())
+        grid.check_size(math.prod(map(len, axes.values())), " ".join(settings))
+        found = _sweep(study, axes)
         runs = [[*others, *settings]]
     if multirun:
         runs = [["-m", *words] for words in runs]
     return Request(study, found, runs, settings, multirun, whole)
+
+
+def _sweep(study: Study, axes: Mapping[str, list], number: int = 1, count: int = 1) -> list[Cell]:
+    """Return the cells of a sweep, or every `count`-th of its points from the `number`-th on."""
+    combinations = itertools.islice(itertools.product(*axes.values()), number - 1, None, count)
+    points = (dict(zip(axes, values, strict=True)) for values in combinations)
+    return list({cell.digest: cell for cell in grid.make_cells(study, points)}.values())
+
+
+def _understand_shard(study: Study, words: list[str], shard: str, multirun: bool) -> Request:
+    """Return what `-m ... shard=i/n` asks for: a part of the cells, in one process and without Hydra.
+
+    Of a study's own grid those cells are left out whose bring-your-own data set cannot be had, as in a rebuild.
+    """
+    parts = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", shard)
+    if parts is None or int(parts[1]) > int(parts[2]):
+        raise SettingError(f"shard is {shard!r}, but must be i/n with i from 1 to n, for instance shard=3/40.")
+    if not multirun:
+        raise SettingError("shard is a part of a sweep: say privpost -m study=... shard=i/n.")
+    number, count = int(parts[1]), int(parts[2])
+    others = [word for word in words if key_of(word) != "shard"]
+    launchers = [word for word in others if word.lstrip("+").startswith("hydra")]
+    if launchers:
+        raise SettingError(f"{launchers[0]!r}: a shard is computed in one process, without Hydra's launchers.")
+    settings = [_translated(study, word) for word in others if _is_setting(word)]
+    if settings:
+        found = _sweep(study, {key_of(word): _values(word) for word in settings}, number, count)
+    else:
+        found = grid.shard_of(grid.expand(grid.without_missing(study)), number, count)
+    expect = next((word.split("=", 1)[1].strip("'") for word in others if key_of(word) == "expect"), None)
+    return Request(study, list(found), [], settings, multirun, not settings, (number, count), expect)
+
+
+def _announce(request: Request) -> int:
+    """Say what would be computed, after every setting of every cell has been checked; returns the exit status."""
+    missing = [cell for cell in request.cells if not cell.path.exists()]
+    print(f"{len(request.cells)} cells, {len(request.cells) - len(missing)} of them in the store already.")
+    if missing:
+        print(f"The first of the others: privpost {' '.join(missing[0].command())}")
+    return 0
+
+
+def _compute_shard(request: Request) -> int:
+    """Compute a shard's cells one after another; returns the exit status. Raises SettingError as `cell_job` does."""
+    _check_digest(request.expect, grid.joint_digest(request.cells) if request.expect else None)
+    number, count = request.shard
+    failed = cells.compute_each(request.study, request.cells)
+    print(f"shard {number} of {count}: {len(request.cells) - len(failed)} of {len(request.cells)} cells in the store")
+    if failed:
+        _name_missing(failed, len(request.cells))
+    return int(bool(failed))
+
+
+def _check_digest(expected: str | None, digest: str | None) -> None:
+    if expected is not None and str(expected) != digest:
+        raise SettingError(
+            f"expect is {expected}, but these settings have the digest {digest}: the configuration changed "
+            "since the run was planned. Nothing was computed; start the run again."
+        )
 
 
 def _is_setting(word: str) -> bool:
@@ -134,9 +211,22 @@ def _values(word: str) -> list:
             return [override.value()]
         if not override.is_discrete_sweep():
             raise listed
-        return [parser.parse_override(f"key={text}").value() for text in override.sweep_string_iterator()]
+        texts = list(itertools.islice(override.sweep_string_iterator(), grid.LARGEST_GRID + 1))
+        if len(texts) > grid.LARGEST_GRID:
+            raise SettingError(f"{word!r} has more than {grid.LARGEST_GRID} values.")
+        # Hydra's parser takes a millisecond a value; plain numbers, of which sweeps have thousands, need none.
+        return [
+            _number(text) if _NUMBER.fullmatch(text) else parser.parse_override(f"key={text}").value() for text in texts
+        ]
     except HydraException as error:
         raise SettingError(f"{word!r} cannot be read: {str(error).splitlines()[0]}") from error
+
+
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?")
+
+
+def _number(text: str) -> int | float:
+    return int(text) if text.lstrip("-").isdecimal() else float(text)
 
 
 def _pinned(key: str, values: list) -> str:
@@ -179,29 +269,31 @@ def cell_job(name: str, config: Mapping[str, Any], words: list[str]) -> None:
     keys = [key_of(word) for word in words if _is_setting(word)]
     study = grid.as_study(name, dict(config), pinned=keys)
     cell = grid.make_cell(study, {key: config[key] for key in keys})
-    expected = config["expect"]
-    if expected is not None and str(expected) != cell.digest:
-        raise SettingError(
-            f"expect is {expected}, but these settings have the digest {cell.digest}: the configuration changed "
-            "since the run was planned. Nothing was computed; start the run again."
-        )
+    _check_digest(config["expect"], cell.digest)
     if cells.in_store(cell):
         print(f"{cell.path} is in the store already")
     else:
         print(cells.compute(study, cell))
 
 
-def _finish(request: Request) -> int:
+def _stored(request: Request) -> list[store.Result | None]:
+    return [cells.stored(cell) for cell in request.cells]
+
+
+def _name_missing(missing: list[Cell], total: int) -> None:
+    print(f"privpost: {len(missing)} of {total} cells could not be computed:", file=sys.stderr)
+    for cell in missing:
+        print(f"  {cell.slug}: privpost {' '.join(cell.command())}", file=sys.stderr)
+
+
+def _finish(request: Request, results: list[store.Result | None]) -> int:
     """Write a sweep's table and figure when all of its cells are there; returns the exit status."""
     from privpost.pipeline import sweeps
 
-    missing = [cell for cell in request.cells if not cells.in_store(cell)]
+    missing = [cell for cell, result in zip(request.cells, results, strict=True) if result is None]
     if missing:
-        print(f"privpost: {len(missing)} of {len(request.cells)} cells could not be computed:", file=sys.stderr)
-        for cell in missing:
-            print(f"  {cell.slug}: privpost {' '.join(cell.command())}", file=sys.stderr)
+        _name_missing(missing, len(request.cells))
         return 1
-    results = [store.read(cell.path, cell.digest) for cell in request.cells]
     paths = sweeps.write(request.study, request.cells, results, request.settings, request.whole)
     print(f"{len(request.cells)} cells; the sweep's table and figure:")
     for path in paths:

@@ -35,6 +35,7 @@ def tabulate(study: Study) -> list[Path]:
             "cell": cell.slug,
             "wall_seconds": round(result.record["wall_seconds"], 3),
             "peak_mib": round(result.record["peak_mib"], 1),
+            "started": round(result.record["started"], 2) if "started" in result.record else None,
         }
         for cell, result in zip(cells, results, strict=True)
     )

@@ -1,8 +1,10 @@
-"""`privpost verify`: a rebuild from an empty store, compared with the shipped tables and figures."""
+"""`privpost verify`: a rebuild from an empty store, compared with the shipped tables, figures, scores and numbers."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +29,8 @@ def main(argv: list[str]) -> int:
     """Rebuild from an empty store into build/verify and compare; returns 0 when all is identical, else 1."""
     parser = argparse.ArgumentParser(
         prog="privpost verify",
-        description="Rebuild from an empty store into build/verify and compare with the shipped tables and figures. "
+        description="Rebuild from an empty store into build/verify and compare with the shipped tables, figures, "
+        "verdicts and quoted numbers. "
         "On the type of machine that made them they are identical; on another one rounding differs, and Monte Carlo "
         "results then move by a fraction of their standard error.",
     )
@@ -54,8 +57,13 @@ def main(argv: list[str]) -> int:
             print(f"{comparison.study}: identical")
     same = [comparison for comparison in found if comparison.rebuilt and not comparison.differences]
     print(f"{len(same)} of {len(found)} studies are identical to what is shipped.")
+    scores = compare_scores([comparison.study for comparison in found if comparison.rebuilt])
+    for difference in scores:
+        print(difference)
+    if not scores:
+        print("Verdicts, evidence and quoted numbers are those that are shipped.")
     # What could not be rebuilt for want of data that users bring is no difference; a failed job is (status `code`).
-    return 1 if code or any(comparison.differences for comparison in found) else 0
+    return 1 if code or scores or any(comparison.differences for comparison in found) else 0
 
 
 def compare(name: str, root: Path = ROOT) -> Comparison:
@@ -79,6 +87,41 @@ def compare(name: str, root: Path = ROOT) -> Comparison:
         elif old.read_bytes() != new.read_bytes():
             result.differences.append(f"{old}: other bytes")
     return result
+
+
+def compare_scores(names: list[str], root: Path = ROOT) -> list[str]:
+    """Return how scorecard and quoted numbers of studies rebuilt under `root` differ from the shipped ones, in words.
+
+    Verdicts that changed come first, by name. Compared is what the named studies determine.
+    """
+    from privpost.report import numbers, scorecard
+
+    if not names:
+        return []
+    studies = {study.name: study for study in grid.load_studies(names, overrides=[f"root={root}"])}
+    home = Path(grid.load_study(names[0]).config["root"])
+    try:
+        before, old = scorecard.read(home / "scorecard.csv"), json.loads((home / numbers.FILES[0]).read_text())
+    except FileNotFoundError as error:
+        return [f"Scores are not compared: {error}"]
+    after = scorecard.table(scorecard.score(studies.values()))
+    found = [f"Verdict of {change}" for change in scorecard.changes(before, after)]
+    new = numbers.of_results(studies, {name: grid.expand(study) for name, study in studies.items()}, after)
+    ids = set(after.id) - {""}
+    whole = set(names) == set(grid.study_names())
+    own = {name for name in {*old, *new} if whole or name.split("/")[0] in ids or name.rpartition("/")[0] in studies}
+    moved = sorted(name for name in own if old.get(name) != new.get(name) and not name.endswith("/verdict"))
+    for name in moved[:SHOWN]:
+        found.append(f"Number {name}: {_change(old.get(name), new.get(name))}")
+    if len(moved) > SHOWN:
+        found.append(f"and {len(moved) - SHOWN} more of {len(own)} numbers")
+    return found
+
+
+def _change(before, after) -> str:
+    if not all(isinstance(value, int | float) and math.isfinite(value) for value in (before, after)):
+        return f"was {before}, now {after}"
+    return f"was {before:.6g}, now {after:.6g} ({(after - before) / max(abs(before), abs(after)):+.2g} relative)"
 
 
 def table_differences(study: Study, name: str, old, new) -> list[str]:

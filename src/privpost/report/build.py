@@ -15,13 +15,14 @@ FIGURES = {
     "scorecard": ("scorecard.csv", "scorecard"),
     "workflow": ("workflow.csv", "workflow"),
     "run_times": ("timing/studies.csv", "measured/run_times"),
+    "timeline": ("timing/timeline.csv", "measured/timeline"),
 }
 FORMATS = ("pdf", "png", "svg")
 
 
 def score_files(root: Path) -> list[Path]:
     """Return the files that `write_scores` makes."""
-    names = ["scorecard.csv", "workflow.csv", "timing/studies.csv", *numbers.FILES]
+    names = ["scorecard.csv", "workflow.csv", "timing/studies.csv", "timing/timeline.csv", *numbers.FILES]
     return [root / name for name in names]
 
 
@@ -49,13 +50,28 @@ def write_scores(plan: Plan) -> list[Path]:
     scorecard.write(scored, root / "scorecard.csv")
     store.write_text(root / "workflow.csv", numbers.workflow(plan.studies, plan.cells).to_csv(index=False))
     store.write_text(root / "timing/studies.csv", times.to_csv(index=False))
+    timeline = numbers.timeline(plan.studies.values(), root / "timing")
+    store.write_text(root / "timing/timeline.csv", timeline.to_csv(index=False))
     numbers.write(root / numbers.FILES[0], numbers.of_results(plan.studies, plan.cells, card))
     numbers.write(root / numbers.FILES[1], numbers.of_timing(times, root / "timing"))
     return score_files(root)
 
 
+def record(plan: Plan, command: str, **measured: float) -> None:
+    """Keep what a whole run of a command measured, and bring README and report, which quote it, up to date."""
+    from privpost.report import documents, page, readme
+
+    numbers.record_run(plan.root / "timing", command, **measured)
+    # In the order of the rules, so that the next run finds nothing to do.
+    write_scores(plan)
+    draw(plan)
+    readme.write(plan)
+    documents.write(plan)
+    page.write(plan)
+
+
 def draw(plan: Plan) -> list[Path]:
-    """Draw the scorecard, the graph of the rebuild and the run times from their tables; returns the paths."""
+    """Draw the scorecard, the graph of the rebuild, run times and timeline from their tables; returns the paths."""
     root, folder = plan.root, plan.figure_root
     os.environ["SOURCE_DATE_EPOCH"] = "0"
     import pandas as pd

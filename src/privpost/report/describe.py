@@ -8,16 +8,18 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from privpost import mechanisms
 from privpost.datasets import catalogue
 from privpost.pipeline import grid
 from privpost.pipeline.grid import Cell, Study
 from privpost.pipeline.provenance import PACKAGE
 from privpost.pipeline.tables import figure_module
 
-# What else is in the folder of samplers runs a Markov chain.
-EXACT_SAMPLERS = {"gaussian_in_ball", "noise_aware_exact"}
+# In words, what a mechanism declares its neighbours to be.
+RELATIONS = {"substitution": "one record substituted, n public", "add/remove": "one record added or removed"}
 NOTIONS = {"pure": "pure ε-DP", "rdp": "(λ, ε)-RDP", "approximate": "(ε, δ)-DP"}
-_SOURCE = re.compile(r"^(paper|author code|reconstructed|ours)\b")
+SOURCES = ("paper", "author code", "reconstructed", "ours")
+_SOURCE = re.compile(rf"^({'|'.join(SOURCES)})\b")
 
 
 class Setting(NamedTuple):
@@ -31,7 +33,11 @@ class Setting(NamedTuple):
 
 
 def settings(study: Study) -> list[Setting]:
-    """Return the study's settings and axes as its YAML has them, each with the comment beside or above it."""
+    """Return the study's settings and axes as its YAML has them, each with the comment beside or above it.
+
+    A comment begins with its source (one of `SOURCES`). Beside several axes, `paper; prior: author code` gives one of
+    them a source of its own; a comment above the axes of a block is for those that have none beside them.
+    """
     import yaml
 
     text = Path(study.file).read_text()
@@ -49,11 +55,14 @@ def settings(study: Study) -> list[Setting]:
                 section = key.value if len(blocks) == 1 else f"{key.value} {place}"
                 above = _above(lines, block.start_mark.line)
                 for axis, values in block.value:
-                    note = _comment(lines, axis.start_mark.line, values.end_mark) or above
-                    found.append(Setting(section, axis.value, _source_text(text, values), *_split(note)))
+                    source, note = _split(_comment(lines, axis.start_mark.line, values.end_mark), axis.value)
+                    if not source:
+                        source, of_block = _split(above, axis.value)
+                        note = note or of_block
+                    found.append(Setting(section, axis.value, _source_text(text, values), source, note))
         else:
             note = _comment(lines, key.start_mark.line, value.end_mark) or _above(lines, key.start_mark.line)
-            found.append(Setting("setting", key.value, _source_text(text, value), *_split(note)))
+            found.append(Setting("setting", key.value, _source_text(text, value), *_split(note, key.value)))
     return found
 
 
@@ -85,9 +94,32 @@ def _above(lines: list[str], first: int) -> str:
     return " ".join(words)
 
 
-def _split(note: str) -> tuple[str, str]:
+def _split(note: str, name: str) -> tuple[str, str]:
+    """Return source and text of a comment; a source that stands after the setting's name is its own."""
     match = _SOURCE.match(note)
-    return (match[1], note[match.end() :].lstrip(":,; ")) if match else ("", note)
+    source, text = (match[1], note[match.end() :].lstrip(":,; ")) if match else ("", note)
+    own = re.search(rf"(?:^|[;,] ){re.escape(name)}: ({'|'.join(SOURCES)})\b", note)
+    return (own[1] if own else source, text)
+
+
+def sections(path: Path) -> dict[str, str]:
+    """Return the headings of a Markdown file by their anchors, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-"): title.replace("`", "") for title in titles}
+
+
+def section(see: str) -> tuple[str, str]:
+    """Return the file and the heading that `docs/<file>.md#<anchor>` leads to.
+
+    Raises ValueError naming the nearest anchor when the file has no such heading.
+    """
+    from privpost.pipeline.schema import suggest
+
+    name, _, anchor = see.partition("#")
+    found = sections(Path(name))
+    if anchor not in found:
+        raise ValueError(f"{see}: {name} has no such heading.{suggest(anchor, found)}")
+    return name, found[anchor]
 
 
 class Caption(NamedTuple):
@@ -165,24 +197,64 @@ def validity_notes(study: Study, tables: Mapping[str, Any], data: list[dict[str,
     return notes + [str(note) for note in getattr(study.module(), "NOTES", ())]
 
 
-def _runs_chains(target: str) -> bool:
-    """Whether a study module, or one beside it that it imports, imports a sampler that runs a Markov chain."""
-    waiting, seen = [target], set()
+def _file(module: str) -> Path:
+    return PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
+
+
+def _imported(target: str, kind: str) -> set[str]:
+    """Return the modules of a subpackage that a study module imports, itself or through other studies' modules."""
+    waiting, seen, found = [target], set(), set()
     while waiting:
         module = waiting.pop()
-        path = PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
-        if module in seen or not path.is_file():
+        if module in seen or not _file(module).is_file():
             continue
         seen.add(module)
-        for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.ImportFrom) or not node.module:
-                continue
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-            waiting += [name for name in names if name.startswith("privpost.studies.")]
-            samplers = {name.split(".")[2] for name in names if name.startswith("privpost.samplers.")}
-            if samplers - EXACT_SAMPLERS:
-                return True
+        for node in ast.walk(ast.parse(_file(module).read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+                waiting += [name for name in names if name.startswith("privpost.studies.")]
+                found |= {name for name in names if name.startswith(f"privpost.{kind}.") and _file(name).is_file()}
+    return found
+
+
+def _runs_chains(target: str) -> bool:
+    """Whether a study imports a sampler that does not declare itself `EXACT`: it runs a Markov chain."""
+    return any(not _declares_exact(module) for module in _imported(target, "samplers"))
+
+
+def _declares_exact(module: str) -> bool:
+    for node in ast.parse(_file(module).read_text()).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "EXACT":
+            return ast.literal_eval(node.value)
     return False
+
+
+def neighbours(study: Study) -> str:
+    """Return what the mechanisms of a study's modules take to be neighbours, in words; of all where it names none.
+
+    Raises ValueError naming the mechanism whose relation has no words.
+    """
+    modules = _imported(study.config["target"], "mechanisms")
+    kinds = [kind for group in mechanisms.discover().values() for kind in group]
+    own = [kind for kind in kinds if kind.__module__ in modules]
+    return relation(own or kinds)
+
+
+def all_neighbours() -> str:
+    """Return what all mechanisms of the package take to be neighbours, in words."""
+    return relation(kind for group in mechanisms.discover().values() for kind in group)
+
+
+def relation(kinds: Iterable[type[mechanisms.Mechanism]]) -> str:
+    """Return the neighbours that mechanisms declare, in words: one relation, or each with the methods it is for."""
+    methods: dict[str, set[str]] = {}
+    for kind in kinds:
+        if kind.neighbours not in RELATIONS:
+            raise ValueError(f"{kind.__name__}: neighbours is {kind.neighbours!r}; known: {', '.join(RELATIONS)}")
+        methods.setdefault(kind.neighbours, set()).add(kind.method)
+    if len(methods) == 1:
+        return RELATIONS[next(iter(methods))]
+    return "; ".join(f"{RELATIONS[name]} ({', '.join(sorted(methods[name]))})" for name in RELATIONS if name in methods)
 
 
 def _sampling_notes(tables: Mapping[str, Any], chains: bool) -> list[str]:
@@ -190,9 +262,12 @@ def _sampling_notes(tables: Mapping[str, Any], chains: bool) -> list[str]:
     rhats = [values[values.map(_is_number)].astype(float) for values in rhats]
     sizes = [table[c].dropna() for table in tables.values() for c in ("ess_min", "ess_bulk") if c in table]
     sizes = [values[values.map(_is_number)].astype(float) for values in sizes]
-    if not chains and not rhats:
+    sampling = [kind for table in tables.values() if "sampling" in table for kind in table["sampling"].dropna()]
+    run = sampling.count("mcmc")
+    if not chains and not rhats and not run:
         return ["Draws are exact: no Markov chain is involved."]
-    text = "Draws come from Markov chains: they follow the stated law only at convergence."
+    where = f" in {run} of {len(sampling)} rows (column `sampling`)" if 0 < run < len(sampling) else ""
+    text = f"Draws come from Markov chains{where}: they follow the stated law only at convergence."
     if any(len(values) for values in rhats):
         text += f" Largest R-hat in the tables: {max(values.max() for values in rhats if len(values)):.3f}."
     if any(len(values) for values in sizes):

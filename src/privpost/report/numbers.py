@@ -50,28 +50,66 @@ def workflow(studies: Mapping[str, Study], cells: Mapping[str, Sequence[Cell]]):
 def measured(studies: Iterable[Study]):
     """Return run times and memory, one row per study, from the records that its cells left in results/timing.
 
-    Columns: `study`, `cells`, `cpu_seconds` (summed over the cells), `longest_cell_seconds`, `peak_mib`. Studies
-    without a record are left out.
+    Columns: `study`, `beyond_papers`, `cells`, `seconds` (wall time, summed over the cells), `longest_cell_seconds`,
+    `peak_mib`. Studies without a record are left out.
     """
     import pandas as pd
 
     rows = []
     for study in sorted(studies, key=lambda study: scorecard.paper_order(study.name)):
-        if not study.timing_path().is_file():
+        records = _cell_records(study)
+        if not records:
             continue
-        with study.timing_path().open() as handle:
-            records = list(csv.DictReader(handle))
         seconds = [float(record["wall_seconds"]) for record in records]
         rows.append(
             {
                 "study": study.name,
+                "beyond_papers": study.beyond_papers,
                 "cells": len(records),
                 "seconds": round(sum(seconds), 1),
                 "longest_cell_seconds": round(max(seconds), 1),
                 "peak_mib": round(max(float(record["peak_mib"]) for record in records), 1),
             }
         )
-    return pd.DataFrame(rows, columns=["study", "cells", "seconds", "longest_cell_seconds", "peak_mib"])
+    columns = ["study", "beyond_papers", "cells", "seconds", "longest_cell_seconds", "peak_mib"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def timeline(studies: Iterable[Study], folder: Path):
+    """Return when each cell of the last complete rebuild ran, in the order of their starts.
+
+    Columns: `study`, `cell`, `core` (from 0; which of the cells that run at a time, not a core of the machine), `start`
+    and `end` in seconds since the rebuild began. Cells that other runs computed are left out, and without a recorded
+    rebuild in the folder there are no rows.
+    """
+    import pandas as pd
+
+    columns = ["study", "cell", "core", "start", "end"]
+    path = folder / "run_reproduce.json"
+    run = json.loads(path.read_text()) if path.is_file() else {}
+    if "started" not in run:
+        return pd.DataFrame(columns=columns)
+    rows = []
+    for study in studies:
+        for record in _cell_records(study):
+            start = float(record.get("started") or "nan") - run["started"]
+            if 0 <= start <= run["seconds"]:
+                rows.append([study.name, record["cell"], 0, start, start + float(record["wall_seconds"])])
+    rows.sort(key=lambda row: row[3])
+    busy_until: list[float] = []
+    for row in rows:
+        free = [core for core, until in enumerate(busy_until) if until <= row[3]]
+        row[2] = free[0] if free else len(busy_until)
+        busy_until[row[2] : row[2] + 1] = [row[4]]
+    return pd.DataFrame(rows, columns=columns).round({"start": 2, "end": 2})
+
+
+def _cell_records(study: Study) -> list[dict[str, str]]:
+    """Return the rows of a study's file in results/timing, one per cell; none where there is no file."""
+    if not study.timing_path().is_file():
+        return []
+    with study.timing_path().open() as handle:
+        return list(csv.DictReader(handle))
 
 
 def of_results(studies: Mapping[str, Study], cells: Mapping[str, Sequence[Cell]], card) -> dict[str, Any]:
@@ -112,6 +150,9 @@ def of_timing(times, folder: Path) -> dict[str, Any]:
     if len(times):
         found["time/longest_cell"] = float(times.longest_cell_seconds.max())
         found["memory/peak"] = float(times.peak_mib.max())
+        for name, part in (("papers", times[~times.beyond_papers]), ("beyond", times[times.beyond_papers])):
+            found[f"time/{name}/studies"] = len(part)
+            found[f"time/{name}/cells"] = round(float(part.seconds.sum()), 1)
     for row in times.itertuples():
         found[f"time/{row.study}"] = float(row.seconds)
         found[f"memory/{row.study}"] = float(row.peak_mib)

@@ -32,6 +32,7 @@ PAPERS = {
     "Families, NeurIPS, arXiv:1809.02188",
     "audit": "Beyond the papers: claimed against proved privacy loss, every mechanism",
     "fair_axis": "Beyond the papers: every mechanism at the same (ε, δ)",
+    "noise_aware": "Beyond the papers: noise-aware inference for the other papers' models",
 }
 SEVERITY = ("does not hold", "holds in part", "not testable", "not scored", "holds")
 ABSENT = "not in this checkout"
@@ -64,12 +65,14 @@ def _blocks(plan: Plan, root: Path, folder: Path) -> dict[str, str]:
         "page/js": (TEMPLATES / "report.js").read_text(),
         "page/navigation": _navigation(papers),
         "page/tiles": _tiles(card),
+        "page/tally": _tally(papers, card),
         "page/failing": _failing(card),
         "page/scorecard": _scorecard(card) + _overview_figure("scorecard", folder),
         "page/papers": "\n".join(_paper(paper, plan, card, tables) for paper in papers),
         "page/times": _times(root, folder, tables),
         "page/data": _data(cell for cells in plan.cells.values() for cell in cells),
         "page/footer": _footer(),
+        "page/neighbours": describe.all_neighbours(),
     }
     return {**blocks, "page/tables": tables.scripts()}
 
@@ -151,17 +154,45 @@ def _tiles(card) -> str:
     )
 
 
+def _tally(papers: Sequence[str], card) -> str:
+    """Return how many claims of each paper have each verdict, as a table that leads to the papers' sections."""
+    counts = {paper: scorecard.counts(card[card.paper == paper]) for paper in papers}
+    verdicts = list(next(iter(counts.values())))
+    head = "".join(f'<th scope="col" class="count">{_verdict(verdict)}</th>' for verdict in verdicts)
+    rows = "".join(
+        f'<tr><td><a href="#{paper}">{paper}</a> <span class="quiet">{_text(PAPERS.get(paper, "").split(" (20")[0])}'
+        "</span></td>" + "".join(f'<td class="count">{found[verdict] or ""}</td>' for verdict in verdicts) + "</tr>"
+        for paper, found in counts.items()
+    )
+    head = f'<thead><tr><th scope="col">Claims of</th>{head}</tr></thead>'
+    return f'<div class="box" tabindex="0"><table class="tally">{head}<tbody>{rows}</tbody></table></div>'
+
+
 def _failing(card) -> str:
-    rows = card[card.verdict.isin(SEVERITY[:2])]
-    items = [
-        f'<a href="#{row.id}">{row.id}</a> {_verdict(row.verdict)}: {_text(row.statement)} '
-        f'<span class="quiet">{_text(shortened(row.reason))}</span>'
-        for row in sorted(rows.itertuples(), key=lambda row: SEVERITY.index(row.verdict))
-    ]
-    return "<h3>What does not reproduce, and why</h3>" + _list(items, "failing") if items else ""
+    """Return, by verdict, the claims that do not hold as stated, each with the reason; the worst are open."""
+    parts = []
+    for verdict in SEVERITY[:3]:
+        items = [
+            f'<a href="#{row.id}">{row.id}</a> {_text(row.statement)}{" †" if row.stand_in == "yes" else ""} '
+            f'<span class="quiet">{_text(shortened(scorecard.explanation(row)))} {_sources(row.see)}</span>'
+            for row in card[card.verdict == verdict].itertuples()
+        ]
+        if items:
+            opened = " open" if not parts else ""
+            parts.append(
+                f'<details class="group"{opened}><summary>{_verdict(verdict)}: {len(items)}</summary>'
+                f"{_list(items, 'failing')}</details>"
+            )
+    return "<h3>What does not reproduce, and why</h3>" + "".join(parts) if parts else ""
 
 
-def shortened(reason: str, length: int = 220) -> str:
+def _sources(see: str) -> str:
+    """Return where an explanation is derived: file and heading of the documentation."""
+    places = [describe.section(place) for place in see.split()]
+    return "; ".join(f"<code>{_text(name)}</code>, “{_text(title)}”" for name, title in places)
+
+
+def shortened(reason: str, length: int = 700) -> str:
     """Return a reason cut at a word, with an ellipsis where something was cut."""
     return reason if len(reason) <= length else reason[:length].rsplit(" ", 1)[0].rstrip(",;:") + " …"
 
@@ -177,7 +208,7 @@ def _scorecard(card) -> str:
 <label><span class="name">Paper</span><select id="filter-paper"><option value="">all</option>{papers}</select></label>
 <fieldset id="filter-verdict"><legend>Verdict</legend>{boxes}</fieldset>
 <label><span class="name">Data</span><select id="filter-data"><option value="">all</option>
-<option value="no">the paper's own, or none</option><option value="yes">stand-in</option></select></label>
+<option value="no">not a stand-in</option><option value="yes">stand-in</option></select></label>
 <label><span class="name">Words</span><input type="search" id="filter-text" size="14"></label>
 <output id="filter-count" aria-live="polite"></output></form>"""
     rows = "".join(_claim(row) for row in card.itertuples())
@@ -195,7 +226,12 @@ def _claim(row) -> str:
     if not row.id:
         cells = ["", f"{link}: {_text(row.reason)}", _verdict(row.verdict), ""]
     else:
-        reason = f"<p><b>Why:</b> {_text(row.reason)}</p>" if row.reason else ""
+        reason = ""
+        if row.reason:
+            see = f" Derived in {_sources(row.see)}." if row.see else ""
+            reason = f"<p><b>Why:</b> {_text(scorecard.explanation(row))}{see}</p>"
+        if failed := json.loads(row.failed or "[]"):
+            reason += f"<p><b>{_text(scorecard.tally(row))}:</b></p>{_list(map(_text, failed), 'failed')}"
         numbers_table = _evidence(json.loads(row.evidence))
         cells = [
             f'<b>{_text(row.id)}</b><br><span class="quiet">{_text(row.paper)}<br>{_text(row.place)}</span>',
@@ -263,11 +299,14 @@ def _study(study: Study, cells: Sequence[Cell], card, tables: _Tables) -> str:
     name = _text(study.name)
     data = describe.data_notes(cells)
     claims = card[(card.study == study.name) & (card.id != "")]
-    scored = ", ".join(f'<a href="#{row.id}">{row.id}</a> {_verdict(row.verdict)}' for row in claims.itertuples())
+    scored = ", ".join(
+        f'<span class="scored"><a href="#{row.id}">{row.id}</a> {_verdict(row.verdict)}</span>'
+        for row in claims.itertuples()
+    )
     figures = "".join(_figure(study, stem) for stem in study.figures)
     boxes = "".join(tables.box(study.table_path(table)) for table in study.tables)
     return f"""<article id="{name}"><h3>{_text(study.config["title"])} <span class="quiet">({name})</span></h3>
-<p><b>Question.</b> Is it so? “{_text(study.config["claim"])}” {f"Scored: {scored}." if scored else ""}</p>
+<p><b>Is it so?</b> “{_text(study.config["claim"])}” {f"Scored: {scored}." if scored else ""}</p>
 {figures}
 <h4>Validity</h4>{_validity(study, data)}
 <h4>Data behind the figures</h4>{boxes}
@@ -345,8 +384,8 @@ def _ledger(study: Study) -> str:
     ]
     columns = ("Account", "Notion", "Order λ", "Accounts", "Releases", "ε per release", "Budget ε", "Most spent")
     return (
-        f"<p>Notion: {_text('; '.join(notions))}. Neighbours: one record substituted, n public. Every release of one "
-        "run of the experiment is entered; a charge above the budget stops the job.</p>" + _table(columns, rows)
+        f"<p>Notion: {_text('; '.join(notions))}. Neighbours: {_text(describe.neighbours(study))}. Every release of "
+        "one run of the experiment is entered; a charge above the budget stops the job.</p>" + _table(columns, rows)
     )
 
 
@@ -433,7 +472,7 @@ def _times(root: Path, folder: Path, tables: _Tables) -> str:
         for row in times.itertuples()
     ]
     columns = ("Study", "Cells", "Seconds in all", "Longest cell, seconds", "Peak memory, MiB")
-    figures = _overview_figure("run_times", folder) + _overview_figure("workflow", folder)
+    figures = "".join(_overview_figure(name, folder) for name in ("run_times", "timeline", "workflow"))
     return figures + _table(columns, rows, "sortable") + tables.box(root / "workflow.csv")
 
 

@@ -40,6 +40,7 @@ def render(plan: Plan) -> str:
         "readme/failing": _failing(card),
         "readme/studies": _studies(studies),
         "readme/stand_ins": _stand_ins(plan),
+        "readme/neighbours": describe.all_neighbours(),
     }
     return templates.render(TEMPLATE.read_text(), values, str(TEMPLATE))
 
@@ -93,11 +94,22 @@ def _verdicts(card) -> str:
 
 
 def _failing(card) -> str:
-    rows = [row for row in card.itertuples() if row.verdict in SEVERITY[:3]]
-    rows.sort(key=lambda row: SEVERITY.index(row.verdict))
+    """Return, by verdict, the claims that do not hold as stated: what fails of each, why, and where that is derived."""
+    parts = []
+    for verdict in SEVERITY[:3]:
+        rows = list(card[card.verdict == verdict].itertuples())
+        if rows:
+            parts += [f"**{verdict.capitalize()}**", "", *(_failure(row) for row in rows), ""]
+    return "\n".join(parts).rstrip() or "Every claim that is scored holds."
+
+
+def _failure(row) -> str:
+    tally = scorecard.tally(row)
+    links = ", ".join(f"[{describe.section(place)[1]}]({place})" for place in row.see.split())
+    dagger = " †" if row.stand_in == "yes" else ""
     return (
-        "\n".join(f"- **{row.id}** {row.verdict}: {row.statement} *{_cell(shortened(row.reason))}*" for row in rows)
-        or "Every claim that is scored holds."
+        f"- **{row.id}**{dagger} {row.statement}{f' ({tally})' if tally else ''}<br>"
+        f"{_cell(shortened(scorecard.explanation(row)))}{f' More: {links}.' if links else ''}"
     )
 
 
@@ -109,7 +121,10 @@ def _studies(studies: Iterable[Study]) -> str:
             for stem, formats in study.figures.items()
         ]
         tables = [_link(f"{table}.csv", study.table_path(table)) for table in study.tables]
-        lines.append(f"| {', '.join(figures) or 'none'} | `make reproduce STUDY={study.name}` | {', '.join(tables)} |")
+        lines.append(
+            f"| {', '.join(figures) or f'a table: {tables[0]}'} | `make reproduce STUDY={study.name}` "
+            f"| {', '.join(tables)} |"
+        )
     return "\n".join(lines)
 
 

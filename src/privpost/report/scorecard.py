@@ -16,7 +16,8 @@ from privpost.pipeline import grid, tables
 from privpost.pipeline.grid import Study
 
 COLUMNS = (
-    "id", "paper", "study", "place", "statement", "test", "verdict", "reason", "evidence", "variant", "stand_in",
+    "id", "paper", "study", "place", "statement", "test", "verdict", "reason", "checks", "failed", "why", "unexplained",
+    "see", "evidence", "variant", "stand_in",
 )  # fmt: skip
 # The verdict of a study's row while it has no tables; it has no claims either, so the row stands for them all.
 NOT_SCORED = "not scored"
@@ -57,7 +58,7 @@ def score(studies: Iterable[Study]) -> list[Scored]:
         scored.append(Scored(study.name, _claims_of(study.name, study.module(), own)))
     for paper in sorted({*found, *lacking}, key=paper_order):
         name = f"privpost.studies.{paper}.claims"
-        if importlib.util.find_spec(name) is None or any(other.startswith(f"{paper}/") for other in others):
+        if not _exists(name) or any(other.startswith(f"{paper}/") for other in others):
             continue
         if paper in lacking:
             scored.append(Scored(f"{paper}/claims", None, f"the tables of {', '.join(lacking[paper])} are missing"))
@@ -65,6 +66,14 @@ def score(studies: Iterable[Study]) -> list[Scored]:
             module = importlib.import_module(name)
             scored.append(Scored(f"{paper}/claims", _claims_of(f"{paper}/claims", module, found[paper])))
     return scored
+
+
+def _exists(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        # A study's module may stand outside the package.
+        return False
 
 
 def _claims_of(name: str, module, own: Mapping[str, Any]) -> list[Claim]:
@@ -79,7 +88,8 @@ def _claims_of(name: str, module, own: Mapping[str, Any]) -> list[Claim]:
 def table(scored: Iterable[Scored]):
     """Return the scorecard as a DataFrame of strings with columns `COLUMNS`, one row per claim in the papers' order.
 
-    `evidence` is JSON text. A study without tables has one row, without id, whose verdict is `NOT_SCORED`. Raises
+    `evidence`, `failed` (names of the checks that fail, of `checks` in all) and `unexplained` (those that `why` does
+    not cover) are JSON text. A study without tables has one row, without id, whose verdict is `NOT_SCORED`. Raises
     ValueError naming both studies when two claims have the same id.
     """
     import pandas as pd
@@ -105,6 +115,11 @@ def table(scored: Iterable[Scored]):
                     "test": claim.test,
                     "verdict": claim.verdict,
                     "reason": claim.reason,
+                    "checks": str(len(claim.checks)),
+                    "failed": json.dumps(claim.failed, ensure_ascii=False),
+                    "why": claim.why,
+                    "unexplained": json.dumps(claim.unexplained, ensure_ascii=False),
+                    "see": claim.see,
                     "evidence": json.dumps(plain(claim.evidence), ensure_ascii=False, allow_nan=False),
                     "variant": claim.variant,
                     "stand_in": "yes" if claim.stand_in else "no",
@@ -162,6 +177,23 @@ def read(path: Path):
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist; make it with: snakemake scorecard")
     return pd.read_csv(path, dtype=str, keep_default_na=False)
+
+
+def explanation(row) -> str:
+    """Return why a claim (a row of the scorecard) does not hold in words, and what of it has no known cause.
+
+    Empty for a claim that holds; the list of failed checks where no cause is known at all.
+    """
+    if not row.why:
+        return row.reason
+    unexplained = json.loads(row.unexplained)
+    return row.why + (f" No cause is known for: {'; '.join(unexplained)}." if unexplained else "")
+
+
+def tally(row) -> str:
+    """Return how many of a claim's checks fail, empty if none does or the claim is not scored by checks."""
+    failed = json.loads(row.failed or "[]")
+    return f"{len(failed)} of {row.checks} checks fail" if failed else ""
 
 
 def changes(before, after) -> list[str]:

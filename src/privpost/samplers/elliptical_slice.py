@@ -11,7 +11,8 @@ from privpost.models.logistic_regression import GaussianApproximation, LogisticP
 # The bracket shrinks by a quarter on average, so that after this many times no floating-point angle is left.
 _MAX_SHRINKS = 200
 # Proposals are state-independent, so many sweeps share one matrix product; its result has this many elements at most.
-_PRODUCT_ELEMENTS = 1 << 23
+# 32 MiB are the largest array that the allocator keeps for the next one: beyond, pages are made anew each time.
+_PRODUCT_ELEMENTS = 1 << 22
 
 
 class EllipticalSliceInfo(NamedTuple):
@@ -51,6 +52,7 @@ def sample(
     rng: np.random.Generator,
     n_burn_in: int = 5,
     approximation: GaussianApproximation | None = None,
+    gaussian: GaussianApproximation | None = None,
 ) -> tuple[np.ndarray, EllipticalSliceInfo]:
     """Draw from a logistic posterior with independent chains, moved as one batch.
 
@@ -73,6 +75,7 @@ def sample(
             the ball cuts into the posterior: at 784 dimensions and half the posterior's norm the autocorrelation
             time is 25 sweeps for a typical coordinate and 70 for the worst.
         approximation: that of `posterior.laplace`, which is called if none is given.
+        gaussian: the Gaussian itself, as `recentred` makes it of the approximation, which is then not used.
 
     Returns:
         Draws of shape (n_draws, n_chains, d) and the cost.
@@ -86,9 +89,8 @@ def sample(
             raise ValueError(f"{name} must be at least {least}, got {value}")
     # Streams of their own, so that the size of a block of proposals changes no number.
     normals, levels, angles = rng.spawn(3)
-    laplace = posterior.laplace() if approximation is None else approximation
-    # Most of the residual's variation at the mode is the skewness that a Gaussian at the mean does not see.
-    gaussian = laplace._replace(mean=laplace.mean + posterior.mean_shift(laplace, normals))
+    if gaussian is None:
+        gaussian = recentred(posterior, posterior.laplace() if approximation is None else approximation, normals)
     centre = _Points(np.zeros(posterior.dimension), gaussian.mean, posterior.features @ gaussian.mean)
 
     def residual(points: _Points) -> np.ndarray:
@@ -127,6 +129,16 @@ def sample(
             if sweep >= n_burn_in:
                 draws[sweep - n_burn_in] = state.weights
     return draws, EllipticalSliceInfo(calls[:n_burn_in], calls[n_burn_in:], (n_sweeps + 1) * n_chains)
+
+
+def recentred(
+    posterior: LogisticPosterior, approximation: GaussianApproximation, rng: np.random.Generator
+) -> GaussianApproximation:
+    """Return the Laplace approximation moved from the mode to about the posterior's mean.
+
+    Most of the residual's variation at the mode is the skewness that a Gaussian at the mean does not see.
+    """
+    return approximation._replace(mean=approximation.mean + posterior.mean_shift(approximation, rng))
 
 
 def _points(posterior: LogisticPosterior, gaussian: GaussianApproximation, whitened: np.ndarray) -> _Points:

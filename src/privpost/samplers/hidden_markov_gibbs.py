@@ -269,6 +269,8 @@ class Sweep:
         w, second, cumulative = np.empty(shape), np.empty(shape), np.empty(shape)
         index = np.empty(shape, np.intp)
         below = np.empty(shape, bool)
+        # The smallest type that holds a state: sums of bytes are quick.
+        count_type = np.min_scalar_type(n_states)
         before = at_before = after = None
         # Positions of a chain's current state in arrays over (K, chains).
         places = states * n_chains + chain
@@ -297,9 +299,12 @@ class Sweep:
                 part *= self.powers
                 np.exp(part, out=part)
             w *= weights[t]
-            np.add.accumulate(w, axis=0, out=cumulative)
+            # Row by row: `accumulate` along the first axis walks the columns, at four times the cost.
+            cumulative[0] = w[0]
+            for k in range(1, n_states):
+                np.add(cumulative[k - 1], w[k], out=cumulative[k])
             np.less(cumulative, uniforms[t] * cumulative[-1], out=below)
-            new = np.add.reduce(below, axis=0, dtype=np.intp)
+            new = np.add.reduce(below.view(np.uint8), axis=0, dtype=count_type).astype(np.intp)
             states[t] = new
             at_new = new * n_chains + chain
             if not first[t]:

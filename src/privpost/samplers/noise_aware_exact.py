@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import betainc, betaln, gammaln, xlog1py, xlogy
 
+# A sum, which the report says: no Markov chain.
+EXACT = True
 # Elements of one work array, some tens of megabytes.
 _ELEMENTS = 2_000_000
 
@@ -102,3 +104,23 @@ def posterior_density(prior, release, theta, n: int, scale: float) -> np.ndarray
     a, b = alpha + s, beta + n - s
     densities = np.exp(xlogy(a - 1, theta) + xlog1py(b - 1, -theta) - betaln(a, b))
     return count_weights(prior, release, n, scale) @ densities
+
+
+def sample(prior, log_likelihood, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Independent draws from p(θ | y), for noise of any law: s from p(s | y), then θ ~ Beta(α + s, β + n − s).
+
+    Args:
+        prior: (α, β).
+        log_likelihood: ln p(y | s) up to a constant for s = 0..n, shape (n + 1,).
+        size: number of draws.
+
+    Returns:
+        θ, shape (size,).
+    """
+    alpha, beta = map(float, prior)
+    n = len(log_likelihood) - 1
+    s = np.arange(n + 1.0)
+    log_weights = betaln(alpha + s, beta + n - s) - betaln(s + 1, n - s + 1) + np.asarray(log_likelihood, float)
+    cumulative = np.cumsum(np.exp(log_weights - log_weights.max()))
+    drawn = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
+    return rng.beta(alpha + drawn, beta + n - drawn)

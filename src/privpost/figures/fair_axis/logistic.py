@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from privpost.figures import style
+from privpost.figures.fair_axis import panels
 from privpost.figures.geumlek2017.panels import TITLES
 
 LABELS = {"test_error": "test error", "test_log_likelihood": "test log-likelihood per example"}
@@ -19,31 +20,21 @@ def draw(tables):
 
     table = tables["logistic"]
     datasets = list(dict.fromkeys(table.dataset))
-    figure, panels = plt.subplots(
+    figure, grid = plt.subplots(
         len(LABELS), len(datasets), figsize=(style.TWO_COLUMNS, 4.6), sharex=True, squeeze=False
     )
     deltas = sorted(table.delta.dropna().unique())
-    for axes_row, (metric, label) in zip(panels, LABELS.items(), strict=True):
+    for axes_row, (metric, label) in zip(grid, LABELS.items(), strict=True):
         for axes, dataset in zip(axes_row, datasets, strict=True):
             here = table[(table.dataset == dataset) & (table.metric == metric)]
             reference = here[here.method == "non_private"]
             axes.axhline(reference["mean"].iloc[0], color=style.look("non_private").color, linestyle=":", linewidth=1)
             for (method, delta), rows in here[here.delta.notna()].groupby(["method", "delta"]):
-                look, curve = style.look(method), rows.sort_values("epsilon")
-                axes.errorbar(
-                    curve.epsilon,
-                    curve["mean"],
-                    2 * curve["sem"],
-                    color=look.color,
-                    marker=look.marker,
-                    linestyle=LINES[deltas.index(delta) % len(LINES)],
-                )
+                panels.error_bars(axes, rows, method, linestyle=LINES[deltas.index(delta) % len(LINES)])
             axes.set(xscale="log", title=TITLES[dataset] if metric == "test_error" else "")
-            axes.set_xticks(sorted(table.epsilon.dropna().unique()))
-            axes.set_xticklabels([f"{value:g}" for value in sorted(table.epsilon.dropna().unique())])
-            axes.minorticks_off()
+            panels.label_epsilons(axes, table)
         axes_row[0].set_ylabel(label)
-    for axes in panels[-1]:
+    for axes in grid[-1]:
         axes.set_xlabel("ε of (ε, δ)-DP")
     handles = []
     for method in sorted(table.method.unique()):

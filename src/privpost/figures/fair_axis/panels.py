@@ -7,6 +7,20 @@ from privpost.figures import style
 LINES = {"exact": "-", "converted": "--"}
 
 
+def error_bars(axes, rows, method: str, **keywords) -> None:
+    """Draw a method's mean on ε with bars of two standard errors either side."""
+    look, curve = style.look(method), rows.sort_values("epsilon")
+    axes.errorbar(curve.epsilon, curve["mean"], 2 * curve["sem"], color=look.color, marker=look.marker, **keywords)
+
+
+def label_epsilons(axes, table) -> None:
+    """Mark the values of ε that a table has, and no others."""
+    epsilons = sorted(table.epsilon.dropna().unique())
+    axes.set_xticks(epsilons)
+    axes.set_xticklabels([f"{value:g}" for value in epsilons])
+    axes.minorticks_off()
+
+
 def bits(table, metric: str, label: str):
     """Return one panel per n and δ with a metric on ε, for every method and accounting."""
     import matplotlib.pyplot as plt
@@ -30,24 +44,15 @@ def bits(table, metric: str, label: str):
             if metric != "kl" and len(reference):
                 axes.axhline(reference["mean"].iloc[0], color=style.look("non_private").color, linestyle=":")
             for (method, accounting), rows in here[here.delta == delta].groupby(["method", "accounting"]):
-                look, curve = style.look(method), rows[rows["mean"] > 1e-12].sort_values("epsilon")
-                axes.errorbar(
-                    curve.epsilon,
-                    curve["mean"],
-                    2 * curve["sem"],
-                    color=look.color,
-                    marker=look.marker,
-                    linestyle=LINES[accounting],
-                    markerfacecolor=look.color if accounting == "exact" else "white",
-                )
+                face = style.look(method).color if accounting == "exact" else "white"
+                shown = rows[rows["mean"] > 1e-12]
+                error_bars(axes, shown, method, linestyle=LINES[accounting], markerfacecolor=face)
             axes.set(xscale="log", yscale="log" if metric == "kl" else "linear", title=f"n = {n}, δ = {delta:g}")
         if metric != "kl":
             axes_row[0].set_ylim(bottom=0)
     for axes in panels[-1]:
         axes.set_xlabel("ε of (ε, δ)-DP")
-        axes.set_xticks(sorted(table.epsilon.dropna().unique()))
-        axes.set_xticklabels([f"{value:g}" for value in sorted(table.epsilon.dropna().unique())])
-        axes.minorticks_off()
+        label_epsilons(axes, table)
     figure.supylabel(label, fontsize=8)
     handles = []
     for method in sorted(table.method.unique()):

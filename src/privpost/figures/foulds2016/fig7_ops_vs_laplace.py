@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
 from privpost.figures.foulds2016 import war_log_style as logs
 
 
@@ -12,21 +11,10 @@ def draw(tables):
     Above each OPS map stands the share of cells whose state differs from the Laplace map's. One release each;
     `war_logs_maps.csv` has the means over independent releases and their errors.
     """
-    import matplotlib.pyplot as plt
-
     table = tables["war_logs_assignments"]
-    names = logs.datasets(table)
     truncations = sorted(table.truncation.dropna().unique())
-    heights = [0.6 + 0.16 * logs.select(table, dataset=name).region.nunique() for name in names]
-    figure, panels = plt.subplots(
-        len(names),
-        1 + len(truncations),
-        figsize=(style.TWO_COLUMNS, 0.6 + sum(heights)),
-        height_ratios=heights,
-        sharey="row",
-        squeeze=False,
-    )
-    for line, name in zip(panels, names, strict=True):
+    figure, panels = logs.map_rows(table, 1 + len(truncations), 0.6)
+    for name, line in panels.items():
         own = logs.select(table, dataset=name)
         n_states = int(own.state.max())
         laplace = logs.select(own, method="laplace", variant="paper")
@@ -38,12 +26,10 @@ def draw(tables):
             label = f"OPS, final sample, M = {truncation:g}\n{100 * differs:.0f} % of cells differ"
             logs.draw_map(axes, ops, n_states, label)
     ops = logs.select(table, method="ops")
-    for axes in panels[-1]:
-        axes.set_xlabel("Month")
-    figure.suptitle(
+    logs.caption_maps(
+        figure,
+        table,
         f"ε = {ops.epsilon.iloc[0]:g} (pure DP): Laplace unconditionally, OPS {logs.worst_case(ops)} "
-        f"(R-hat: {', '.join(sorted(set(ops.rhat_max.astype(str))))}).\n{logs.selection_note(table)}",
-        fontsize=7,
+        f"(R-hat: {', '.join(sorted(set(ops.rhat_max.astype(str))))}).",
     )
-    logs.state_legend(figure, int(table.state.max()))
     return figure

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from privpost.figures import style
+
 TITLES = {
     "afghanistan": "Afghanistan",
     "afghanistan_dense": "Afghanistan, dense part",
@@ -61,6 +63,34 @@ def draw_map(axes, rows, n_states: int, title: str) -> None:
     axes.set_title(title)
     axes.grid(visible=False)
     axes.tick_params(length=2)
+
+
+def map_rows(table, columns: int, title_height: float):
+    """Return a figure for maps side by side, and the panels of each data set by its name.
+
+    `title_height` is the room of a panel's title in inches.
+    """
+    import matplotlib.pyplot as plt
+
+    names = datasets(table)
+    heights = [title_height + 0.16 * select(table, dataset=name).region.nunique() for name in names]
+    figure, panels = plt.subplots(
+        len(names),
+        columns,
+        figsize=(style.TWO_COLUMNS, 0.6 + sum(heights)),
+        height_ratios=heights,
+        sharey="row",
+        squeeze=False,
+    )
+    for axes in panels[-1]:
+        axes.set_xlabel("Month")
+    return figure, dict(zip(names, panels, strict=True))
+
+
+def caption_maps(figure, table, note: str) -> None:
+    """Add a note above the maps, with what was chosen by looking at the records, and the states' legend below."""
+    figure.suptitle(f"{note}\n{selection_note(table)}", fontsize=7)
+    state_legend(figure, int(table.state.max()))
 
 
 def year_ticks(axes, months) -> None:

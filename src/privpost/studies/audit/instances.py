@@ -13,6 +13,7 @@ from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.event_counts import HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.gaussian import GaussianMechanism
+from privpost.mechanisms.linear_sampling import LinearSampler
 from privpost.mechanisms.logistic_sampling import LogisticSampling
 from privpost.mechanisms.map_estimate import MapMechanism
 from privpost.mechanisms.network_sampling import TrimmedSampler
@@ -33,6 +34,7 @@ STUDIES = {
     "FourierMechanism": "zhang2016",
     "RecordSampler": "zhang2016",
     "AttributeSampler": "zhang2016",
+    "LinearSampler": "zhang2016 (linear regression)",
     "MapMechanism": "zhang2016",
     "DirectPosterior": "geumlek2017",
     "DiffusedPosterior": "geumlek2017",
@@ -41,6 +43,15 @@ STUDIES = {
     "LogisticConcentrated": "geumlek2017 (logistic)",
     "LogisticDiffused": "geumlek2017 (logistic)",
     "LogisticOps": "geumlek2017 (logistic)",
+}
+# Methods whose only input about the data is the release: by post-processing they spend what the release does.
+POST_PROCESSING = {
+    "LaplaceMechanism": "naive, gibbs, exact",
+    "RedactedLaplace": "gibbs",
+    "GaussianMechanism": "naive",
+    "EventCountsLaplace": "naive",
+    "NetworkLaplace": "naive",
+    "FourierMechanism": "naive",
 }
 
 
@@ -111,8 +122,8 @@ def exact_divergences(mechanism: Mechanism, pairs) -> np.ndarray | None:
         scores = [mechanism.scores(side) for side in (first, second)]
         logs = [s - np.logaddexp.reduce(s, axis=-1, keepdims=True) for s in scores]
         return (logs[0] - logs[1]).max(axis=-1).sum(axis=-1)
-    if isinstance(mechanism, LogisticSampling):
-        return _logistic(mechanism, pairs) if mechanism.model.dimension == 1 else None
+    if isinstance(mechanism, LogisticSampling | LinearSampler):
+        return _one_weight(mechanism, pairs) if mechanism.model.dimension == 1 else None
     points = _extreme_points(mechanism)
     if points is None or mechanism.log_density(points[0], first[0]) is None:
         return None
@@ -144,10 +155,11 @@ def copies_width(mechanism: Mechanism) -> int:
     return np.size(mechanism.query(np.repeat(mechanism.model.records[:1], mechanism.n, axis=0)))
 
 
-def _logistic(mechanism: LogisticSampling, pairs) -> np.ndarray:
-    """Divergences of laws of one weight by quadrature, over 12 prior standard deviations or the ball."""
-    reach = 12 / math.sqrt(mechanism.n * mechanism.precision)
-    reach = reach if mechanism.radius is None else min(reach, mechanism.radius)
+def _one_weight(mechanism: LogisticSampling | LinearSampler, pairs) -> np.ndarray:
+    """Divergences of laws of one weight by quadrature, over the ball or, in logistic regression, 12 prior sds of it."""
+    reach = math.inf if mechanism.radius is None else mechanism.radius
+    if isinstance(mechanism, LogisticSampling):
+        reach = min(reach, 12 / math.sqrt(mechanism.n * mechanism.precision))
     x, weights = np.polynomial.legendre.leggauss(400)
     # The ends belong to the ball, where the ratio is largest; they get no weight in the integral.
     nodes = reach * np.concatenate([[-1.0], x, [1.0]])

@@ -239,6 +239,9 @@ def claims(tables) -> list[Claim]:
                     "same posterior": len(every) - len(part),
                     "ahead": int((part.lead > limit).sum()),
                     "behind": int((part.lead < -limit).sum()),
+                    "smallest lead in standard errors": float(part.lead.min()),
+                    "its difference": float(part.difference_mean[part.lead.idxmin()]),
+                    "its standard error": float(part.difference_sem[part.lead.idxmin()]),
                     "behind at (epsilon, delta)": [
                         [float(row.epsilon), float(row.delta)] for row in part[part.lead < -limit].itertuples()
                     ],

@@ -167,6 +167,7 @@ def claims(tables) -> list[Claim]:
             "sem": float(last.kl_sem),
             "theory": float(last.kl_theory),
             "slope": slope,
+            "standard error of the slope": error,
         }
     for (p, epsilon), rows in table[table.method == "ops"].groupby(["p", "epsilon"]):
         last = rows.sort_values("n").iloc[-1]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from privpost.datasets import war_logs
 from privpost.evaluation.claims import Claim, from_checks
 from privpost.mechanisms import count_tables
@@ -70,22 +72,28 @@ def claims(tables) -> list[Claim]:
         other = _curve(table, dataset, "ops", prior="untempered")
         gap = (base.per_event_mean - other.per_event_mean).abs()
         evidence[f"largest change by the prior's temperature, {dataset}"] = float(gap.max())
+        # Unpaired, so larger than that of the paired difference.
+        error = np.hypot(base.per_event_sem, other.per_event_sem)[gap.idxmax()]
+        evidence[f"its standard error, largest change by the prior's temperature, {dataset}"] = float(error)
         # 0.1 nats: a tenth of what Laplace and OPS differ by at the smallest epsilon.
         checks[f"the prior's temperature changes nothing that matters ({dataset})"] = bool((gap < 0.1).all())
-        lead = {
-            name: _curve(table, dataset, "laplace", variant, **changes).per_event_mean
-            - _curve(table, dataset, "ops", **changes).per_event_mean
-            for name, variant, changes in (
-                ("paper", "paper", {}),
-                ("corrected", "corrected", {}),
-                ("ten times the events", "paper", {"replication": 10}),
-                ("without the category", "paper", {"fields": "no_category"}),
+        lead = {}
+        for name, variant, changes in (
+            ("paper", "paper", {}),
+            ("corrected", "corrected", {}),
+            ("ten times the events", "paper", {"replication": 10}),
+            ("without the category", "paper", {"fields": "no_category"}),
+        ):
+            laplace, ops = (
+                _curve(table, dataset, method, chosen, **changes)
+                for method, chosen in (("laplace", variant), ("ops", None))
             )
-        }
-        for name, values in lead.items():
-            evidence[f"Laplace minus OPS by epsilon, {name}, {dataset}"] = {
-                f"{epsilon:g}": float(value) for epsilon, value in values.items()
-            }
+            lead[name] = laplace.per_event_mean - ops.per_event_mean
+            errors = np.hypot(laplace.per_event_sem, ops.per_event_sem)
+            for words, values in (("", lead[name]), ("unpaired standard error of ", errors)):
+                evidence[f"{words}Laplace minus OPS by epsilon, {name}, {dataset}"] = {
+                    f"{epsilon:g}": float(value) for epsilon, value in values.items()
+                }
         for name in ("ten times the events", "without the category"):
             smallest = lead["paper"].index.min()
             checks[f"{name}: OPS leads by less at the smallest epsilon ({dataset})"] = bool(

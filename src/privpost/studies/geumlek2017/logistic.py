@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privpost.datasets import load_design
-from privpost.evaluation.claims import Claim, from_checks
+from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.evaluation.diagnostics import assess
 from privpost.models.logistic_regression import LogisticPosterior, predictive_metrics
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema, Vector
@@ -76,21 +76,16 @@ def _rdp(epsilon, order: float) -> Cost:
     return Cost("rdp", float(epsilon), order=order)
 
 
-def _sample(posterior: LogisticPosterior, approximation, config, n_chains: int, n_draws: int, rng) -> np.ndarray:
+def _sample(posterior: LogisticPosterior, gaussian, config, n_chains: int, n_draws: int, rng) -> np.ndarray:
     """Return draws (n_draws, n_chains, d), each chain from a start of its own."""
     if config.sampler == "elliptical":
         draws, _ = elliptical_slice.sample(
-            posterior,
-            n_chains=n_chains,
-            n_draws=n_draws,
-            n_burn_in=config.burn_in,
-            rng=rng,
-            approximation=approximation,
+            posterior, n_chains=n_chains, n_draws=n_draws, n_burn_in=config.burn_in, rng=rng, gaussian=gaussian
         )
     else:
         # The conditional standard deviations, those of a coordinate when the others stay.
-        deviations = 1 / np.linalg.norm(approximation.factor, axis=1)
-        start = approximation.mean + deviations * rng.standard_normal((n_chains, posterior.dimension))
+        deviations = 1 / np.linalg.norm(gaussian.factor, axis=1)
+        start = gaussian.mean + deviations * rng.standard_normal((n_chains, posterior.dimension))
         draws, _ = univariate_slice.sample(
             posterior,
             start=posterior.into_ball(start),
@@ -141,14 +136,17 @@ def simulate(config, streams, ledger) -> dict:
                 coefficient[j] = np.nan if calibrations[j].coefficient is None else calibrations[j].coefficient
                 posterior = _posterior(data, calibrations[j])
                 approximation = posterior.laplace(approximation)
+                # One for the draws and the diagnostic run: it costs as much as a sweep of all chains.
+                rng = streams("gaussian", split, log_epsilon=config.log_epsilon[j])
+                gaussian = elliptical_slice.recentred(posterior, approximation, rng)
                 rng = streams("sampler", split, log_epsilon=config.log_epsilon[j])
-                draws = _sample(posterior, approximation, config, repeats * config.chains, 1, rng)[0]
+                draws = _sample(posterior, gaussian, config, repeats * config.chains, 1, rng)[0]
                 values = np.stack(predictive_metrics(draws, data.test_features, data.test_labels))
                 metrics[i, j, :, where] = values.reshape(len(METRICS), repeats, config.chains).mean(axis=-1)
                 if i == 0 and split == 0:
                     rng = streams("diagnostic", log_epsilon=config.log_epsilon[j])
                     sizes = config.diagnostic_chains, config.diagnostic_draws
-                    assessment = assess(_sample(posterior, approximation, config, *sizes, rng))
+                    assessment = assess(_sample(posterior, gaussian, config, *sizes, rng))
                     rhat[j], ess[j] = assessment.rhat_max, assessment.ess_min
     majority = np.mean(design.test_labels != (design.train_labels.mean() > 0.5))
     return {
@@ -359,7 +357,7 @@ def _diffused_not_behind(pairs) -> Claim | None:
         return None
     # Where there are many chains they decide: they see smaller differences, and vary the split too.
     rows = rows[rows.chains == rows.groupby("dataset").chains.transform("max")]
-    checks, evidence = {}, {}
+    checks, evidence, whys = {}, {}, []
     for (dataset, metric), part in rows.groupby(["dataset", "metric"]):
         limit = _critical(len(rows) // len(METRICS), int(part.n_repeats.min()))
         # A larger error is worse, a larger log-likelihood better.
@@ -379,6 +377,21 @@ def _diffused_not_behind(pairs) -> Claim | None:
             ],
         }
         checks[f"{metric} on {dataset}"] = bool((score >= -limit).all())
+        behind = part[score < -limit]
+        if metric == "test_error" and len(behind):
+            tight = behind.order.min() == part.order.max() and behind.log_epsilon.max() < part.log_epsilon.median()
+            whys.append(
+                Why(
+                    f"Behind by up to {behind.difference_mean.abs().max():.3f} in test error on {dataset.title()} at "
+                    f"the largest order, {behind.order.max():g}, and log epsilon up to {behind.log_epsilon.max():g}. "
+                    "The error depends on the direction of the weights alone, and at the smallest budgets "
+                    "concentrating the prior keeps more signal per noise along the main direction than tempering the "
+                    "likelihood does.",
+                    (f"{metric} on {dataset}",),
+                    "docs/geumlek2017.md#is-diffused-always-ahead-g8",
+                    when=bool(tight),
+                )
+            )
     return from_checks(
         "G8",
         "section 5.2, figure 3",
@@ -388,6 +401,7 @@ def _diffused_not_behind(pairs) -> Claim | None:
         "chains",
         checks,
         evidence,
+        whys=whys,
     )
 
 

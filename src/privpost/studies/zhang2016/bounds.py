@@ -18,7 +18,7 @@ import math
 import numpy as np
 from scipy.special import betaln, digamma
 
-from privpost.evaluation.claims import Claim, from_checks
+from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.mechanisms.fourier import FourierMechanism, closure
 from privpost.mechanisms.map_estimate import GRID, UTILITIES, MapMechanism, choose, utility
 from privpost.mechanisms.network_laplace import NetworkLaplace
@@ -45,6 +45,7 @@ SETTINGS = Schema(
 )
 # A frequency contradicts a bound beyond this many standard errors: one-sided 3e-5, 1 % over 400 rows.
 LIMIT = 4.0
+BOUNDS_DOC = "docs/zhang2016.md#bounds-bounds"
 # Releases from which consistency is measured, and the largest rounding relative to the size of the counts.
 CONSISTENCY_RELEASES = 200
 ROUNDING = 1e-12
@@ -440,6 +441,33 @@ def _bounds_claim(table) -> Claim:
                 int(rows.holds.sum()),
                 float(rows.margin.min()),
             ]
+    broken = {
+        name: f"{int((~table[chosen].holds).sum())} of {int(chosen.sum())} cases" for name, chosen in groups.items()
+    }
+    small, mean = "theorem 1, c_ij with a product, smaller priors", "theorem 1, printed bound on the mean"
+    corollary, printed = "corollary 3, smaller t", "lemma 4 as printed"
+    whys = [
+        Why(f"c_ij is too small for priors below 1/2 and few records ({broken[small]}).", (small,), BOUNDS_DOC),
+        Why(
+            "The printed bound on the mean is 0 for a parent configuration that no record has, under uniform priors "
+            f"(fails in {broken[mean]}).",
+            (mean,),
+            BOUNDS_DOC,
+        ),
+        Why(
+            f"Corollary 3 follows from Chernoff's bound for t of 1 and more; below, the rate of stealth can be smaller "
+            f"({broken[corollary]}).",
+            (corollary,),
+            BOUNDS_DOC,
+        ),
+        Why(
+            "The exponent printed in lemma 4 leaves out the utility's sensitivity that scales the mechanism's weights "
+            f"(fails in {broken[printed]}); with it the bound holds.",
+            (printed,),
+            BOUNDS_DOC,
+            when=checks.get("lemma 4 with the exponent of the weights", False),
+        ),
+    ]
     return from_checks(
         "Z6",
         "propositions, theorems and lemmas of the utility sections",
@@ -448,6 +476,7 @@ def _bounds_claim(table) -> Claim:
         "(one-sided 3e-5, 1 % over all rows); c_ij exhaustively over counts",
         checks,
         evidence,
+        whys=whys,
         variant="restored formulas",
     )
 
@@ -472,6 +501,16 @@ def _noise_claim(table) -> Claim:
         "the paper compares, and on the counts that are published",
         checks,
         evidence,
+        whys=[
+            Why(
+                f"True of each coefficient, but counts are published: a cell of a family of k nodes sums 2^k noisy "
+                f"coefficients, and its noise has {cell.min():.2g} to {cell.max():.3g} times Laplace's standard "
+                "deviation on these graphs, the more the denser the graph.",
+                ("smaller on each rebuilt count",),
+                BOUNDS_DOC,
+                when=checks["smaller on each orthonormal coefficient"],
+            )
+        ],
     )
 
 

@@ -1,0 +1,142 @@
+"""How computing time grows with the size of a problem: one curve per axis, with its exponent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from bars import cpu_seconds, reference, row
+
+from privpost.mechanisms.fourier import FourierMechanism
+from privpost.mechanisms.network_laplace import NetworkLaplace
+from privpost.models import graphs
+from privpost.models.bayesian_network import BayesianNetwork
+from privpost.pipeline import grid, store
+from privpost.privacy.renyi import beta_bernoulli_supremum
+from privpost.samplers import hidden_markov_gibbs
+from privpost.studies.bernstein2018.trials import experiment
+
+NAME = "growth"
+TABLE = Path("results/growth.csv")
+# A fit of a few points on a busy machine: a linear curve stays below, a quadratic one far above.
+LINEAR, CONSTANT = 1.15, 0.1
+# CPU seconds that a measurement takes at least, and how often it is made.
+LEAST, REPEATS = 0.02, 4
+
+
+class Curve(NamedTuple):
+    """An axis, what is timed along it, the sizes, and a factory of the timed function for each of them.
+
+    The exponent is fitted from the size `fit_from` on: below it the starts of calls count. `at_most` bounds it.
+    """
+
+    axis: str
+    what: str
+    sizes: tuple[int, ...]
+    prepare: Callable[[int], Callable]
+    fit_from: int
+    at_most: float | None = None
+
+
+def _gibbs(model: str, prior, n: int, trials: int) -> Callable:
+    trial, rng = experiment(model, prior, "corrected"), np.random.default_rng(1)
+    data = trial.data(n, trials, rng)
+    kernel = trial.kernel(data, trial.release(data, n, 0.1, rng), n)
+    state = kernel.initial(rng)
+    for _ in range(20):
+        state, _ = kernel.sweep(state, rng)
+    return lambda: kernel.sweep(state, rng)
+
+
+def _network(mechanism: type, nodes: int, **settings) -> Callable:
+    """Statistics of 1000 records on a chain of nodes, their release, and one draw from its posterior."""
+    model, rng = BayesianNetwork(graphs.chain(nodes)), np.random.default_rng(2)
+    data = model.sample_data(model.sample(model.prior, rng), 1000, rng)
+    release = mechanism(model, 1000, 1.0, **settings)
+
+    def once():
+        posterior = release.posterior(release.perturb(model.sufficient_statistics(data), rng))
+        return model.sample(posterior, rng)
+
+    return once
+
+
+def _orders(size: int) -> Callable:
+    orders = np.linspace(1.05, 6.5, size)
+    return lambda: beta_bernoulli_supremum((6.0, 12.0), 100, orders)
+
+
+def _cells(size: int) -> Callable:
+    """Planning a grid: every cell validated, serialised and hashed."""
+    study = grid.load_study("geumlek2017/rdp_curves")
+    swept = replace(study, config={**study.config, "sweep": {"coefficient": np.linspace(0.01, 1, size).tolist()}})
+    return lambda: [cell.path for cell in grid.expand(swept)]
+
+
+def _hidden_markov(cells: int) -> Callable:
+    """A sweep over regions of 71 months, 100 chains of 10 states."""
+    rng, chains, states = np.random.default_rng(3), 100, 10
+    layout = hidden_markov_gibbs.Layout.of(np.arange(cells) // 71)
+    sweep = hidden_markov_gibbs.Sweep(layout, states, chains, 1.0, np.ones(chains))
+    start = rng.integers(states, size=(cells, chains))
+    weights, uniforms = rng.random((cells, states, chains)), rng.random((cells, chains))
+    return lambda: sweep(start, weights, uniforms)
+
+
+CURVES = (
+    Curve("trials", "noise-aware Gibbs, binomial, a sweep", (250, 1000, 4000, 16_000, 64_000),
+          lambda size: _gibbs("binomial", [10, 10], 1000, size), 4000, LINEAR),
+    Curve("n", "noise-aware Gibbs, binomial, a sweep of 1000 trials", (100, 10_000, 1_000_000, 100_000_000),
+          lambda size: _gibbs("binomial", [10, 10], size, 1000), 100, CONSTANT),
+    Curve("grid (points within a cell)", "Rényi curve of beta-Bernoulli sampling", (100, 1000, 3000, 10_000, 30_000),
+          _orders, 1000, LINEAR),
+    Curve("grid (cells)", "planning a study: validate, serialise, hash", (100, 300, 1000, 3000), _cells, 100, LINEAR),
+    Curve("categories", "noise-aware Gibbs, multinomial, a sweep of 1000 trials", (3, 12, 48, 192),
+          lambda size: _gibbs("multinomial", [5.0] * size, 100_000, 1000), 12),
+    Curve("network nodes", "Laplace release and posterior draw, chain, 1000 records", (4, 16, 64, 256),
+          lambda size: _network(NetworkLaplace, size), 16),
+    Curve("network nodes", "Fourier release and posterior draw, chain, 1000 records", (4, 8, 16, 64, 256),
+          lambda size: _network(FourierMechanism, size, t=1.0), 16),
+    Curve("HMM regions × months", "Gibbs sweep, 10 states, 100 chains", (71, 284, 1136, 4544), _hidden_markov, 71),
+)  # fmt: skip
+
+
+def measure(curve: Curve) -> Iterator[tuple[int, float]]:
+    """Yield each size with the CPU seconds of a call."""
+    for size in curve.sizes:
+        function = curve.prepare(size)
+        start = time.process_time()
+        function()
+        once = time.process_time() - start
+        seconds, _ = cpu_seconds(function, calls=max(1, int(LEAST / max(once, 1e-6))), repeats=REPEATS)
+        yield size, seconds
+
+
+def exponent(sizes, seconds) -> float:
+    """Return the slope of a straight line through the points on logarithmic axes."""
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+def run() -> list[dict]:
+    """Measure all curves, write them to results/growth.csv, and hold those that have a bar against it."""
+    import pandas as pd
+
+    rows, points = [], []
+    for curve in CURVES:
+        timed = list(measure(curve))
+        fitted = [(size, seconds) for size, seconds in timed if size >= curve.fit_from]
+        slope = exponent(*zip(*fitted, strict=True))
+        common = {"axis": curve.axis, "what": curve.what, "exponent": slope}
+        points += [{**common, "size": size, "seconds": s, "fitted": size >= curve.fit_from} for size, s in timed]
+        words = (
+            f"exponent of time in {curve.axis}: {curve.what}",
+            f"1 is linear ({fitted[0][0]:g} to {fitted[-1][0]:g})",
+        )
+        rows.append(reference(*words, slope) if curve.at_most is None else row(*words, slope, at_most=curve.at_most))
+    table = pd.DataFrame(points, columns=["axis", "what", "size", "seconds", "fitted", "exponent"])
+    store.write_text(TABLE, table.to_csv(index=False, float_format="%.3g", lineterminator="\n"))
+    return rows

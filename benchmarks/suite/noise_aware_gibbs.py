@@ -1,0 +1,113 @@
+"""Noise-aware Gibbs samplers (Bernstein and Sheldon 2018): a sweep against a scalar loop and its variates alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import scalar_gibbs as scalar
+from bars import cpu_seconds, reference, row
+
+from privpost.studies.bernstein2018.trials import experiment
+
+NAME = "noise_aware_gibbs"
+# The study's batch.
+TRIALS, N, EPSILON = 1000, 1000, 0.1
+PRIORS = {"binomial": [10, 10], "multinomial": [5, 5, 5], "exponential": [8, 2], "normal": [0, 0.1, 1]}
+# Microseconds per trial and sweep of the authors' code, on a machine like the one of the shipped table.
+AUTHORS = {"binomial": 180, "multinomial": 180, "exponential": 4300}
+LEAST = {"binomial": 500, "multinomial": 500, "exponential": 5000}
+MOST = 3
+REPEATS = 7
+
+
+def stepper(name: str, variant: str, n: int = N, trials: int = TRIALS, prior=None):
+    """Return a function that makes one sweep of a batch of chains, burnt in, at the study's settings or others."""
+    trial, rng = experiment(name, PRIORS[name] if prior is None else prior, variant), np.random.default_rng(1)
+    data = trial.data(n, trials, rng)
+    kernel = trial.kernel(data, trial.release(data, n, EPSILON, rng), n)
+    states = [kernel.initial(rng)]
+
+    def sweep():
+        states[0] = kernel.sweep(states[0], rng)[0]
+
+    for _ in range(100):
+        sweep()
+    return sweep
+
+
+def floor(name: str):
+    """Return a function that draws the variates of one sweep from numpy's Generator, and does nothing else."""
+    rng = np.random.default_rng(2)
+    shapes = rng.uniform(200, 800, TRIALS)
+    means, scales = rng.uniform(0.01, 1, TRIALS), np.full(TRIALS, 0.01)
+
+    def variates():
+        if name == "binomial":
+            rng.beta(shapes, N - shapes)
+        elif name == "exponential":
+            rng.standard_gamma(N + 8.0, TRIALS)
+        elif name == "normal":
+            rng.standard_normal(TRIALS)
+        for _ in range(3 if name == "multinomial" else 1):
+            if name == "multinomial":
+                rng.standard_gamma(shapes)
+            rng.standard_normal(TRIALS)
+            rng.wald(means, scales)
+        if name in ("exponential", "normal"):
+            rng.standard_normal(TRIALS)
+
+    return variates
+
+
+def loop(name: str, segment=scalar.dual_segment):
+    """Return a function that makes one sweep of one trial, as the scalar loop does it."""
+    rng = np.random.RandomState(3)
+    if name == "binomial":
+        return lambda: scalar.binomial_sweep(0.4, 100.0, 405.0, N, 10.0, (10, 10), rng)
+    if name == "multinomial":
+        theta, y = np.array([0.3, 0.3, 0.4]), np.array([290.0, 310.0, 405.0])
+        return lambda: scalar.multinomial_sweep(theta, np.full(3, 400.0), y, N, 20.0, np.full(3, 5.0), rng)
+    return lambda: scalar.exponential_sweep(4.0, 137.0, 240.0, N, 11.7, (8, 2), 0.0063, 1.17, rng, segment)
+
+
+def microseconds(function, calls: int, per: int) -> float:
+    return 1e6 * cpu_seconds(function, calls=calls, repeats=REPEATS)[0] / per
+
+
+def run() -> list[dict]:
+    """Measure each model's sweep, per trial, against both."""
+    rows = []
+    for name, variant in [*((name, "paper") for name in LEAST), ("exponential", "corrected"), ("normal", "corrected")]:
+        ours = microseconds(stepper(name, variant), 300, TRIALS)
+        least = microseconds(floor(name), 300, TRIALS)
+        what = (
+            f"noise-aware Gibbs, {name}, {variant} variant"
+            if name not in ("binomial", "multinomial")
+            else (f"noise-aware Gibbs, {name}")
+        )
+        common = {"ours": ours, "unit": "µs per trial and sweep"}
+        if variant == "paper":
+            rows += _against_loops(name, what, common)
+        rows.append(row(what, "numpy's variates of a sweep alone", ours / least, at_most=MOST, theirs=least, **common))
+    return rows
+
+
+def _against_loops(name: str, what: str, common: dict) -> list[dict]:
+    """Rows against the scalar loop: with the package autograd, where derivatives are taken, and with our own."""
+    authors = f"the authors' code: {AUTHORS[name]} µs on a like machine, {AUTHORS[name] / common['ours']:.0f} times"
+
+    def against(words, segment=None, bar=True):
+        theirs = microseconds(loop(name, *([] if segment is None else [segment])), 30, 1)
+        build = (lambda *a, **k: row(*a, at_least=LEAST[name], **k)) if bar else reference
+        return build(what, words, theirs / common["ours"], theirs=theirs, note=authors, **common)
+
+    if name != "exponential":
+        return [against("scalar loop with scipy.stats")]
+    rows = []
+    try:
+        segment = scalar.autograd_segment()
+    except ModuleNotFoundError as error:
+        print(f"skipped: the scalar loop with autograd ({error}); make environment installs it")
+    else:
+        rows.append(against("scalar loop with scipy.stats and autograd", segment))
+    # Not what a study's code has: derivatives by a class of two dozen lines, without numpy underneath.
+    return [*rows, against("scalar loop with scipy.stats and our own dual numbers", bar=False)]

@@ -1,0 +1,45 @@
+"""Predictions and posteriors of naive Bayes from Laplace-released counts, noise-aware against noise-naive."""
+
+from __future__ import annotations
+
+from privpost.figures import style
+from privpost.figures.noise_aware import network_panels
+
+METRICS = {
+    "accuracy": "Accuracy",
+    "log_likelihood": "Held-out log-likelihood\nper record, nats",
+    "mmd2": "MMD to the\ntrue posterior",
+}
+
+
+def draw(tables):
+    """Return the figure: one row per law of the parameters and n, one column per score, on ε of ε-DP.
+
+    MMD: root of the mean square over three parameters and all repeats. Bars are two standard errors either side, mostly
+    smaller than the markers. Beta(c, c): the law that parameters are drawn from; all posteriors have the prior Beta(1, 1).
+    """
+    import matplotlib.pyplot as plt
+
+    table = tables["naive_bayes"]
+    cells = sorted({(row.n, row.concentration) for row in table.itertuples()}, key=lambda cell: (cell[1] != 1, *cell))
+    figure, panels = plt.subplots(
+        len(cells),
+        len(METRICS),
+        figsize=(style.TWO_COLUMNS, 1.5 * len(cells) + 0.7),
+        sharex=True,
+        sharey="col",
+        squeeze=False,
+    )
+    for row, (n, concentration) in zip(panels, cells, strict=True):
+        here = table[(table.n == n) & (table.concentration == concentration)]
+        for axes, (metric, label) in zip(row, METRICS.items(), strict=True):
+            transform = network_panels.root if metric == "mmd2" else lambda values: values
+            network_panels.curves(axes, here[here.metric == metric], "mean", "sem", transform)
+            axes.set(ylabel=label)
+        row[1].set_title(f"n = {n}, parameters ~ Beta({concentration:g}, {concentration:g})")
+    for axes in panels[:, 2]:
+        axes.set_ylim(bottom=0)
+    for axes in panels[-1]:
+        axes.set_xlabel("Privacy cost ε, ε-DP")
+    network_panels.legend(figure, set(zip(table.method, table.variant, strict=True)), ncols=4)
+    return figure

@@ -1,0 +1,74 @@
+"""Panels that the figures of noise-aware inference for Bayesian networks share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privpost.figures import style
+
+# Method and variant: label, line style, and whether markers are filled.
+LINES = {
+    ("non_private", "paper"): ("True posterior", "--", True),
+    ("naive", "paper"): ("Naive, counts truncated", "-", True),
+    ("naive", "consistent"): ("Naive, consistent counts", ":", False),
+    ("exact", "paper"): ("Noise-aware, exact", "-", True),
+    ("gibbs", "paper"): ("Noise-aware, chain", "-", True),
+}
+
+
+def look(key) -> dict:
+    """Return the keyword arguments of a line for a (method, variant) pair."""
+    chosen = style.look(key[0])
+    _, line, filled = LINES[key]
+    return {
+        "color": chosen.color,
+        "marker": chosen.marker,
+        "linestyle": line,
+        "markerfacecolor": chosen.color if filled else "white",
+    }
+
+
+def curves(axes, table, value: str, error: str | None = None, transform=lambda x: x) -> None:
+    """Draw a column of a table on ε, one line per method and variant, two standard errors either side.
+
+    The true posterior, which has no ε, is a horizontal line. `transform` acts on the ends of the bars too.
+    """
+    for key, rows in table.groupby(["method", "variant"]):
+        if key[0] == "non_private":
+            axes.axhline(transform(rows[value].mean()), color=style.look(key[0]).color, linestyle="--", linewidth=1)
+            continue
+        rows = rows.sort_values("epsilon")
+        middle = transform(rows[value])
+        bars = None
+        if error is not None:
+            ends = [transform(rows[value] + sign * 2 * rows[error]) for sign in (-1, 1)]
+            bars = np.abs(np.stack([middle - ends[0], ends[1] - middle]))
+        axes.errorbar(rows.epsilon, middle, bars, **look(key))
+    axes.set_xscale("log")
+
+
+def ecdf_differences(axes, table, size: int) -> None:
+    """Draw F(u) − u, F the empirical distribution function of quantiles, and the band of size uniform ones (5 %)."""
+    from privpost.evaluation.calibration import ks_limit
+
+    for key, rows in table.groupby(["method", "variant"]):
+        rows = rows.sort_values("u")
+        axes.plot(rows.u, rows.ecdf - rows.u, **{**look(key), "marker": ""})
+    axes.axhspan(-ks_limit(size), ks_limit(size), color="#cccccc", alpha=0.5, linewidth=0)
+
+
+def legend(figure, keys, ncols: int) -> None:
+    """Put one legend below all panels."""
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], label=LINES[key][0], **({**look(key), "marker": ""} if key[0] == "non_private" else look(key)))
+        for key in LINES
+        if key in keys
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=ncols)
+
+
+def root(values):
+    """Return the square root of squared distances, 0 below 0."""
+    return np.sqrt(np.maximum(values, 0))

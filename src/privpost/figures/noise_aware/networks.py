@@ -1,0 +1,50 @@
+"""Bayesian networks with several parents from Laplace-released counts, noise-aware against noise-naive."""
+
+from __future__ import annotations
+
+from privpost.evaluation.calibration import ks_limit
+from privpost.figures import style
+from privpost.figures.noise_aware import network_panels
+
+METRICS = {
+    "accuracy": "Accuracy,\nmean over nodes",
+    "log_likelihood": "Log-likelihood per\nnew record, nats",
+    "mmd2": "MMD to the\ntrue posterior",
+}
+
+
+def draw(tables):
+    """Return the figure: one row per network, one column per score, on ε of ε-DP.
+
+    First column: median over parameters of the KS statistic of U, the quantile of the true parameter; below the grey
+    limit lie 95 % of those of uniform U. Accuracy is the chance to predict a node from all others. Bars are two standard
+    errors either side.
+    """
+    import matplotlib.pyplot as plt
+
+    table, calibration = tables["networks"], tables["networks_calibration"]
+    graphs = list(dict.fromkeys(table.graph))
+    figure, panels = plt.subplots(
+        len(graphs),
+        len(METRICS) + 1,
+        figsize=(style.TWO_COLUMNS, 1.6 * len(graphs) + 0.6),
+        sharex=True,
+        sharey="col",
+        squeeze=False,
+    )
+    for row, graph in zip(panels, graphs, strict=True):
+        here = calibration[calibration.graph == graph]
+        keys = ["method", "variant", "epsilon"]
+        network_panels.curves(row[0], here.groupby(keys, dropna=False).ks.median().reset_index(), "ks")
+        row[0].axhspan(0, ks_limit(int(here.n_trials.max())), color="#cccccc", alpha=0.5, linewidth=0)
+        row[0].set(ylabel="KS statistic of U,\nmedian", title=graph.replace("_", " "), ylim=(0, None))
+        scored = table[table.graph == graph]
+        for axes, (metric, label) in zip(row[1:], METRICS.items(), strict=True):
+            transform = network_panels.root if metric == "mmd2" else lambda values: values
+            network_panels.curves(axes, scored[scored.metric == metric], "mean", "sem", transform)
+            axes.set(ylabel=label)
+        row[-1].set_ylim(bottom=0)
+    for axes in panels[-1]:
+        axes.set_xlabel("Privacy cost ε, ε-DP")
+    network_panels.legend(figure, set(zip(table.method, table.variant, strict=True)), ncols=4)
+    return figure

@@ -1,0 +1,34 @@
+"""Consistent counts from noisy ones: least squares over all contingency tables of n records."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from privpost.mechanisms.fourier import transforms
+from privpost.models.bayesian_network import BayesianNetwork
+
+
+@functools.lru_cache(maxsize=64)
+def _basis(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
+    """Counts per record at the signed sum of ∅ (2m,), and an orthonormal basis (2m, |N_I| − 1) of what is free."""
+    backward = transforms(model)[1]
+    return backward[:, 0], np.linalg.qr(backward[:, 1:])[0]
+
+
+def consistent_counts(model: BayesianNetwork, release, n: int) -> np.ndarray:
+    """The consistent counts of n records next to noisy ones, truncated to [0, n].
+
+    The counts of all families are linear in the signed sums over N_I, of which that of ∅ is the public n; the nearest
+    ones are an orthogonal projection. Post-processing: a noise-naive remedy that uses what n and the overlaps of
+    families tell, but no law of the noise. Truncation may undo some of the consistency.
+
+    Args:
+        model: the network.
+        release: noisy counts, shape (..., 2m).
+        n: public number of records.
+    """
+    constant, basis = _basis(model)
+    centre = n * constant
+    return np.clip(centre + ((np.asarray(release, float) - centre) @ basis) @ basis.T, 0.0, n)

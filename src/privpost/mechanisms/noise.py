@@ -1,0 +1,116 @@
+"""Where noise comes from: numpy's generators to simulate, the package opendp for releases of real data.
+
+Mechanisms ask their source for `laplace(0, scale, shape)` or `normal(0, sigma, shape)`; a numpy Generator is the source
+of every study. Floating-point variates give data away by their last digits (Mironov 2012); `SecureNoise` has whole
+numbers only.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+# Beyond this scale a sum of statistic and noise might not be a whole number that a float holds exactly.
+LARGEST_SCALE = 2.0**40
+INSTALL = "pip install 'opendp>=0.16,<0.17' (or the project's extra: pip install '.[secure]')"
+
+
+@functools.cache
+def opendp():
+    """The package opendp, with the measurements that are used here enabled.
+
+    Raises:
+        ValueError: it is not installed; the message says how to install it.
+    """
+    try:
+        from opendp import prelude
+    except ImportError as error:
+        raise ValueError(f"noise is 'secure', which needs the package opendp. Install it: {INSTALL}") from error
+    prelude.enable_features("contrib")
+    return prelude
+
+
+class SecureNoise:
+    """Discrete Laplace and discrete Gaussian variates from opendp, which draws from the operating system; no seed.
+
+    P(k) ∝ exp(−|k|/scale) and exp(−k²/(2 scale²)) on the whole numbers, in exact arithmetic (Canonne, Kamath and
+    Steinke 2020). On whole-numbered statistics they cost what continuous noise of the same scale does: ε = Δ/scale for
+    an L1 sensitivity Δ, zero-concentrated DP with ρ = Δ²/(2 scale²) for an L2 sensitivity. It takes the place of a
+    numpy Generator in mechanisms that add noise; those that draw parameters find no method here.
+    """
+
+    def laplace(self, loc, scale: float, size) -> np.ndarray:
+        """Whole numbers, as floats, of discrete Laplace law, plus loc.
+
+        Raises:
+            ValueError: a scale that is not in (0, 2^40].
+        """
+        return loc + _variates(laplace_measurement(_scale(scale)), size)
+
+    def normal(self, loc, scale: float, size) -> np.ndarray:
+        """Whole numbers, as floats, of discrete Gaussian law, plus loc.
+
+        Raises:
+            ValueError: a scale that is not in (0, 2^40].
+        """
+        return loc + _variates(gaussian_measurement(_scale(scale)), size)
+
+    def __getattr__(self, name):
+        raise AttributeError(
+            f"secure noise has no {name!r}: it adds Laplace or Gaussian noise to whole numbers. A posterior sample is "
+            "private only if it is drawn exactly, which floating-point variates of a beta or gamma law are not."
+        )
+
+
+def add(exact, noise, source) -> np.ndarray:
+    """The sum of statistics and noise.
+
+    Raises:
+        ValueError: statistics that are not whole numbers below 2^52, where the noise is secure: a fraction would
+            stand unhidden behind the noise.
+    """
+    if isinstance(source, SecureNoise):
+        values = np.asarray(exact)
+        if not (np.all(values == np.rint(values)) and np.all(np.abs(values) < 2.0**52)):
+            raise ValueError(
+                "statistics have values that are not whole numbers below 2^52; secure noise hides no others"
+            )
+    return exact + noise
+
+
+def laplace_measurement(scale: float):
+    """opendp's discrete Laplace measurement on vectors of 64-bit integers under the L1 distance."""
+    package = opendp()
+    space = package.vector_domain(package.atom_domain(T="i64")), package.l1_distance(T="i64")
+    return package.m.make_laplace(*space, scale=float(scale))
+
+
+def gaussian_measurement(scale: float):
+    """opendp's discrete Gaussian measurement on vectors of 64-bit integers under the L2 distance."""
+    package = opendp()
+    space = package.vector_domain(package.atom_domain(T="i64")), package.l2_distance(T=float)
+    return package.m.make_gaussian(*space, scale=float(scale))
+
+
+def laplace_epsilon(scale: float, sensitivity: int) -> float:
+    """ε of discrete Laplace noise by opendp's privacy map, rounded up."""
+    return float(laplace_measurement(scale).map(int(sensitivity)))
+
+
+def gaussian_epsilon(scale: float, sensitivity: float, delta: float) -> float:
+    """ε at δ of discrete Gaussian noise by opendp's conversion from zero-concentrated DP, rounded up."""
+    profile = opendp().c.make_zCDP_to_approxDP(gaussian_measurement(scale)).map(float(sensitivity))
+    return float(profile.epsilon(delta))
+
+
+def _scale(scale: float) -> float:
+    if not 0 < scale <= LARGEST_SCALE:
+        raise ValueError(f"scale is {scale!r}; secure noise needs one in (0, 2^40]")
+    return float(scale)
+
+
+def _variates(measurement, size) -> np.ndarray:
+    shape = (size,) if isinstance(size, int) else tuple(size)
+    return np.array(measurement([0] * math.prod(shape)), float).reshape(shape)

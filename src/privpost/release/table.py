@@ -1,0 +1,106 @@
+"""The data holder's CSV file. Errors name row and column and what is allowed, never what a cell holds."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from privpost.pipeline.schema import SettingError, suggest
+from privpost.release.models import Kind
+from privpost.release.spec import Specification
+
+# Rows whose statistics are summed at once.
+CHUNK = 5000
+
+
+def statistics(path: Path, spec: Specification, kind: Kind, model) -> np.ndarray:
+    """Return the exact sufficient statistics of the records in a CSV file, shape (d,); nothing of them is kept.
+
+    Args:
+        path: a file with a header, UTF-8, comma-separated.
+        spec: the specification.
+        kind: its model.
+        model: the mechanism's model, which sums the records' statistics.
+
+    Raises:
+        SettingError: the file cannot be read, a column is missing or twice there, a row has another number of cells,
+            a cell is empty or holds what the specification does not allow, or the number of rows is not n.
+    """
+    total = 0.0
+    for chunk in _chunks(path, spec, kind):
+        total = total + model.sufficient_statistics(kind.records(chunk))
+    return np.asarray(total, float)
+
+
+def _chunks(path: Path, spec: Specification, kind: Kind) -> Iterator[np.ndarray]:
+    rows, found = [], 0
+    wrong_number = SettingError(
+        f"{spec.where}: n is {spec.n}, but {path} has another number of records. n is public: correct it only if the "
+        "true number may be known."
+    )
+    for row in _rows(path, spec, kind):
+        found += 1
+        if found > spec.n:
+            raise wrong_number
+        rows.append(row)
+        if len(rows) == CHUNK:
+            yield np.array(rows, np.int64)
+            rows = []
+    if found != spec.n:
+        raise wrong_number
+    if rows:
+        yield np.array(rows, np.int64)
+
+
+def _rows(path: Path, spec: Specification, kind: Kind) -> Iterator[list[int]]:
+    columns = kind.order(spec)
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as handle:
+            reader = csv.reader(handle, strict=True)
+            header = next(reader, [])
+            places = [_place(path, header, name) for name in columns]
+            codes: list[dict[str, int]] = [{} for _ in columns]
+            for number, cells in enumerate(reader, start=1):
+                if len(cells) != len(header):
+                    raise SettingError(
+                        f"{path}: row {number} has {len(cells)} cells, but the header has {len(header)}."
+                    )
+                row = []
+                for name, place, known in zip(columns, places, codes, strict=True):
+                    text = cells[place]
+                    code = known.get(text)
+                    if code is None:
+                        code = _code(path, number, name, text, spec, kind)
+                        known[text] = code
+                    row.append(code)
+                yield row
+    except FileNotFoundError:
+        raise SettingError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise SettingError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingError(f"{path} is not UTF-8 text") from None
+    except csv.Error as error:
+        raise SettingError(f"{path} is not a CSV file: {error}") from None
+
+
+def _place(path: Path, header: list[str], name: str) -> int:
+    if name not in header:
+        # The other names stay unsaid: without a header the first line is a record.
+        raise SettingError(f"{path}: its first line, the header, has no column {name!r}.{suggest(name, header)}")
+    if header.count(name) > 1:
+        raise SettingError(f"{path}: the column {name!r} is there {header.count(name)} times")
+    return header.index(name)
+
+
+def _code(path: Path, number: int, name: str, text: str, spec: Specification, kind: Kind) -> int:
+    where = f"{path}: row {number}, column {name!r}"
+    if not text.strip():
+        raise SettingError(f"{where} is empty, but must hold {kind.allowed(spec, name)}.")
+    code = kind.encode(spec, name, text)
+    if code is None:
+        raise SettingError(f"{where} must hold {kind.allowed(spec, name)}.")
+    return code

@@ -1,0 +1,110 @@
+"""What docs/release.md shows: decision tables from the fair axis, and what can be released."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from privpost.evaluation.multiplicity import FALSE_ALARM, critical_value
+from privpost.figures import style
+from privpost.pipeline import tables
+from privpost.pipeline.plan import Plan
+from privpost.release import models
+
+# Noise that opendp draws, so that `privpost release` can use it on real data.
+SECURE = ("laplace", "gaussian")
+BITS, LOGISTIC = "fair_axis/beta_bernoulli", "fair_axis/logistic"
+
+
+def values(plan: Plan) -> Mapping[str, str]:
+    """Return the tables by their placeholders."""
+    bits, logistic = (tables.read_tables(plan.studies[name]) for name in (BITS, LOGISTIC))
+    return {
+        "release/bits": bits_table(bits),
+        "release/logistic": logistic_table(logistic),
+        "release/models": models_table(),
+        "release/false_alarm": f"{FALSE_ALARM:g}",
+        "release/largest_network": str(models.LARGEST_NETWORK),
+        "release/repeats": str(bits["beta_bernoulli_pairs"].n_repeats.min()),
+    }
+
+
+def unbeaten(pairs, methods: Iterable[str], z: float) -> list[str]:
+    """Return the methods that no other is ahead of by more than z standard errors of their paired difference.
+
+    Args:
+        pairs: rows of one setting and metric, with `first`, `second`, `difference_mean` (first less second; smaller is
+            better) and `difference_sem`.
+        methods: all methods at that setting.
+        z: critical value.
+    """
+    clear = pairs[pairs.difference_mean.abs() > z * pairs.difference_sem]
+    beaten = set(np.where(clear.difference_mean < 0, clear["second"], clear["first"]))
+    return sorted(set(methods) - beaten)
+
+
+def bits_table(bits: Mapping) -> str:
+    """Return, per number of records and budget at the smallest δ, the unbeaten methods and the errors of a draw."""
+    table, pairs = bits["beta_bernoulli"], bits["beta_bernoulli_pairs"]
+    z = critical_value(len(pairs))
+    delta = pairs.delta.min()
+    pairs = pairs[(pairs.accounting == "exact") & (pairs.delta == delta)]
+    errors = table[(table.metric == "l1_error") & (table.statistic == "sample")]
+    lines = [
+        f"| n | ε at δ = {delta:g} | unbeaten in KL | unbeaten in the error of one draw | error, true posterior "
+        "| error, Laplace noise |",
+        "|---|---|---|---|---|---|",
+    ]
+    for (n, epsilon), part in pairs.groupby(["n", "epsilon"]):
+        best = []
+        for metric in ("kl", "l1_error"):
+            rows = part[part.metric == metric]
+            best.append(_named(unbeaten(rows, {*rows["first"], *rows["second"]}, z)))
+        at = errors[errors.n == n]
+        true = at[at.method == "non_private"]
+        noisy = at[
+            (at.method == "laplace") & (at.accounting == "exact") & (at.epsilon == epsilon) & (at.delta == delta)
+        ]
+        lines.append(f"| {n} | {epsilon:g} | {' | '.join(best)} | {_with_error(true)} | {_with_error(noisy)} |")
+    return "\n".join(lines)
+
+
+def logistic_table(logistic: Mapping) -> str:
+    """Return, per data set and budget at the smallest δ, the unbeaten methods and their test errors."""
+    table, pairs = logistic["logistic"], logistic["logistic_pairs"]
+    z = critical_value(len(pairs))
+    delta = pairs.delta.min()
+    pairs = pairs[(pairs.metric == "test_error") & (pairs.delta == delta)]
+    errors = table[table.metric == "test_error"]
+    lines = [
+        f"| data | ε at δ = {delta:g} | unbeaten | error of the first of them | error of OPS | error, true posterior |",
+        "|---|---|---|---|---|---|",
+    ]
+    for (dataset, epsilon), part in pairs.groupby(["dataset", "epsilon"]):
+        best = unbeaten(part, {*part["first"], *part["second"]}, z)
+        own = errors[errors.dataset == dataset]
+        at = own[(own.epsilon == epsilon) & (own.delta == delta)]
+        shown = [at[at.method == best[0]], at[at.method == "ops"], own[own.method == "non_private"]]
+        lines.append(f"| {dataset} | {epsilon:g} | {_named(best)} | {' | '.join(map(_with_error, shown))} |")
+    return "\n".join(lines)
+
+
+def models_table() -> str:
+    """Return what `privpost release` can release: each model's columns, mechanisms and posterior."""
+    lines = ["| `model:` | settings of a column | settings of the prior | `mechanism:` |", "|---|---|---|---|"]
+    for kind in models.KINDS.values():
+        columns = ", ".join(f"`{key}`" for key in kind.column.fields)
+        prior = ", ".join(f"`{key}`" for key in kind.prior.fields) or "none"
+        mechanisms = ", ".join(f"`{name}`" for name in kind.mechanisms)
+        lines.append(f"| `{kind.name}` | {columns} | {prior} | {mechanisms} |")
+    return "\n".join(lines)
+
+
+def _named(methods: Iterable[str]) -> str:
+    return ", ".join(f"**{style.look(m).label}**" if m in SECURE else style.look(m).label for m in methods)
+
+
+def _with_error(rows) -> str:
+    (row,) = rows.itertuples()
+    return f"{row.mean:.4f} ± {row.sem:.4f}"

@@ -1,0 +1,209 @@
+"""Bayesian networks with several parents from Laplace-released counts: a chain on the latent table of records."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from scipy.special import betainc, xlogy
+
+from privpost.evaluation.claims import Claim, from_checks
+from privpost.evaluation.diagnostics import assess
+from privpost.evaluation.mmd import beta_embedding, mmd2_of_embeddings
+from privpost.evaluation.multiplicity import FALSE_ALARM
+from privpost.mechanisms.network_laplace import NetworkLaplace
+from privpost.models.bayesian_network import BayesianNetwork
+from privpost.pipeline.schema import Choice, Integer, Real, Schema
+from privpost.privacy.accounting import Cost
+from privpost.samplers.noise_aware_table import Tables
+from privpost.studies.noise_aware import scores
+from privpost.studies.zhang2016.settings import Network, parse
+
+SETTINGS = Schema(
+    alpha=Real(above=0),
+    beta=Real(above=0),
+    n=Integer(at_least=1),
+    burn_in=Integer(at_least=0),
+    draws=Integer(at_least=1),
+    thin=Integer(at_least=1),
+    diagnosed=Integer(at_least=1),
+    graph=Network(),
+    method=Choice("non_private", "naive", "gibbs"),
+    epsilon=Real(above=0),
+)
+# Chains of a trial that is diagnosed.
+CHAINS = 4
+# R-hat up to which chains count as mixed; the extreme over several hundred quantities is larger than that of one.
+LARGEST_RHAT = 1.1
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return the scores of every line of `scores.lines` at every ε, and the diagnostics of the chains.
+
+    `quantile` (lines, epsilons, m, trials): that of the true parameter in its posterior. `accuracy` (chance to
+    predict a node from all others, mean over nodes), `log_likelihood` of a new record (both expectations over new
+    records, without test data), and `mmd2` to the true posterior, mean over parameters: (lines, epsilons, trials).
+    `rhat`, `ess` (epsilons,): the worst over parameters and diagnosed trials; nan where they cannot be assessed.
+    """
+    model, n = BayesianNetwork(parse(config.graph)[1], config.alpha, config.beta), config.n
+    mechanisms = [NetworkLaplace.calibrate(model, n, Cost("pure", epsilon)) for epsilon in config.epsilon]
+    for mechanism in mechanisms:
+        # All methods work on the same release.
+        account = f"counts/epsilon={mechanism.epsilon:g}"
+        ledger.open(account, mechanism.cost())
+        ledger.charge(account, mechanism.cost())
+    every = scores.lines(config.method)
+    shape = (len(every), len(mechanisms))
+    quantile = np.empty((*shape, *model.theta_shape, config.trials))
+    found = {name: np.empty((*shape, config.trials)) for name in ("accuracy", "log_likelihood", "mmd2")}
+    rhat, ess = np.full(len(mechanisms), -np.inf), np.full(len(mechanisms), np.inf)
+    for block in streams.blocks():
+        rng = streams("data", block.index)
+        theta = model.sample(model.prior, rng, block.size)
+        statistics = model.sufficient_statistics(model.sample_data(theta, n, rng))
+        releases = np.stack([m.perturb(statistics, streams("mechanism", block.index)) for m in mechanisms])
+        law, truth = model.record_probabilities(theta), None
+        for i, (method, variant) in enumerate(every):
+            if method == "gibbs":
+                rng = streams("sampler", block.index)
+                quantiles, features, predictive, chains = _aware(model, config, mechanisms, releases, theta, rng)
+                # Chains that cannot be assessed leave nan, never a pass.
+                rhat, ess = np.maximum(rhat, chains[0]), np.minimum(ess, chains[1])
+            else:
+                counts = (
+                    np.broadcast_to(statistics, releases.shape)
+                    if method == "non_private"
+                    else np.stack(
+                        [scores.naive_counts(m, variant, z) for m, z in zip(mechanisms, releases, strict=True)]
+                    )
+                )
+                quantiles, features, predictive = _conjugate(model, counts, theta)
+            truth = features if method == "non_private" else truth
+            quantile[i, ..., block.trials] = np.swapaxes(quantiles, 1, 2)
+            found["mmd2"][i, :, block.trials] = mmd2_of_embeddings(features, truth).mean(axis=-1)
+            found["log_likelihood"][i, :, block.trials] = xlogy(law, predictive).sum(axis=-1)
+            found["accuracy"][i, :, block.trials] = expected_accuracy(law, predictive)
+    return {"quantile": quantile, **found, "rhat": rhat, "ess": ess}
+
+
+def expected_accuracy(law, predictive) -> np.ndarray:
+    """Return the chance to predict a node of a new record rightly from all others, mean over nodes.
+
+    Shapes: `law` (..., 2^|I|) are the probabilities of records, `predictive` those that predictions follow (ties
+    count as 0); result (...).
+    """
+    law, predictive = np.broadcast_arrays(law, predictive)
+    size = law.shape[-1].bit_length() - 1
+    split = (*law.shape[:-1], *[2] * size)
+    law, predictive = law.reshape(split), predictive.reshape(split)
+    chances = []
+    for axis in range(-size, 0):
+        likelier = predictive.argmax(axis=axis, keepdims=True)
+        chances.append(np.take_along_axis(law, likelier, axis=axis).sum(axis=tuple(range(-size, 0))))
+    return np.mean(chances, axis=0)
+
+
+def _conjugate(model, counts, theta):
+    """Return quantiles and features (12, first) of θ given counts (..., 2m), and probabilities of new records."""
+    parameters = model.posterior(counts)
+    a, b = (model.pairs(parameters)[..., side] for side in (0, 1))
+    return betainc(a, b, theta), beta_embedding(a, b), model.record_probabilities(model.mean(parameters))
+
+
+def _aware(model, config, mechanisms, releases, theta, rng):
+    """Return what `_conjugate` does, averaged over latent counts, and the worst R-hat and effective size per ε."""
+    epsilons, trials, counts = releases.shape
+    extra = min(config.diagnosed, trials)
+    # Three more chains for each of the first trials.
+    every = np.concatenate([releases, *[releases[:, :extra]] * (CHAINS - 1)], axis=1)
+    scale = np.repeat([mechanism.scale for mechanism in mechanisms], every.shape[1])
+    chains = Tables(model, every.reshape(-1, counts), config.n, scale, rng)
+    sums, traces = None, []
+
+    def consume(latent):
+        nonlocal sums
+        latent = latent.T.reshape(every.shape)
+        parts = _conjugate(model, latent[:, :trials], theta)
+        sums = parts if sums is None else [old + new for old, new in zip(sums, parts, strict=True)]
+        diagnosed = np.concatenate([latent[:, :extra], latent[:, trials:]], axis=1)
+        traces.append(model.sample(model.posterior(diagnosed), rng))
+
+    chains.run(config.burn_in, config.draws, config.thin, consume)
+    quantiles, features, predictive = (part / config.draws for part in sums)
+    draws = np.stack(traces).reshape(config.draws, epsilons, CHAINS, extra, -1)
+    worst = [assess(draws[:, j]) for j in range(epsilons)]
+    return quantiles, features, predictive, ([w.rhat_max for w in worst], [w.ess_min for w in worst])
+
+
+def parameters(config) -> list[str]:
+    """Return the names of the network's parameters: a node, and the values of its parents."""
+    return [
+        f"{node} | {', '.join(f'{parent} = {value}' for parent, value in zip(parents, values, strict=True))}".rstrip(
+            "| "
+        )
+        for node, parents in parse(config.graph)[1]
+        for values in itertools.product((0, 1), repeat=len(parents))
+    ]
+
+
+def tabulate(cells):
+    """Return scores, paired differences, KS statistics, empirical distribution functions, and the chains' mixing."""
+    import pandas as pd
+
+    def place(config):
+        return {"graph": parse(config.graph)[0]}
+
+    found = scores.tabulate(cells, place, parameters)
+    chains = [
+        {
+            **place(cell.config),
+            "epsilon": epsilon,
+            "rhat_max": rhat,
+            "ess_min": ess,
+            "n_chains": CHAINS,
+            "n_draws": cell.config.draws,
+            "sampling": "mcmc",
+        }
+        for cell in cells
+        for epsilon, rhat, ess in zip(cell.config.epsilon, cell.arrays["rhat"], cell.arrays["ess"], strict=True)
+    ]
+    tables = {f"networks_{name}".rstrip("_"): table for name, table in found.items()}
+    return {**tables, "networks_chains": pd.DataFrame(chains)}
+
+
+def claims(tables) -> list[Claim]:
+    """Score N5."""
+    pairs, chains = tables["networks_pairs"], tables["networks_chains"]
+    aware = scores.calibrated(tables["networks_calibration"], ["gibbs", "non_private"])
+    checks = {
+        f"{method}, {graph}: calibrated at every epsilon": not part.rejected.any()
+        for (method, graph), part in aware.groupby(["method", "graph"])
+    }
+    evidence = {
+        "smallest p-value of the noise-aware posterior": float(aware[aware.method == "gibbs"].p_value.min()),
+        "largest R-hat": float(chains.rhat_max.max()),
+        "smallest effective sample size": float(chains.ess_min.min()),
+    }
+    for variant in scores.NAIVE_VARIANTS:
+        for metric, options in (("log_likelihood", {}), ("accuracy", {"ahead": False}), ("mmd2", {"sign": -1})):
+            checks |= scores.gains(pairs, ("graph",), metric, variant, **options)
+            evidence |= scores.gain_evidence(pairs, ("graph",), metric, variant)
+    return [
+        from_checks(
+            "N5",
+            "ours",
+            "On networks with several parents, too, the noise-aware posterior is calibrated, predicts records better and "
+            "is closer to the true posterior than the one that ignores the noise, at every epsilon.",
+            f"KS statistics of all parameters within the limit (joint false-alarm rate {FALSE_ALARM} over {len(aware)} "
+            f"tests); paired differences beyond joint chance ({FALSE_ALARM} per metric and variant), for accuracy not "
+            f"below by as much; chains with an R-hat of at most {LARGEST_RHAT}",
+            checks | {f"R-hat at most {LARGEST_RHAT}": bool((chains.rhat_max <= LARGEST_RHAT).all())},
+            evidence,
+            variant="paper, consistent",
+        )
+    ]
+
+
+def numbers(tables) -> dict:
+    """Return what texts quote."""
+    return scores.quoted(tables["networks"], tables["networks_calibration"], ("graph",))
