@@ -110,7 +110,9 @@ def test_the_predictive_score_of_one_state_is_that_of_its_mean_probabilities() -
     (cell,) = run("noise_aware/war_logs", model=["naive_bayes"], method=["non_private"], burn_in=8, iterations=4000)[1]
     study_cell = next(iter(grid.expand(grid.load_study("noise_aware/war_logs", "smoke"))))
     streams = Streams.of(study_cell)
-    data = held_out._split(cell.config, war_logs.war_logs.load("iraq_simulated"), streams, next(iter(streams.blocks())))
+    data = held_out.split_cells(
+        cell.config, war_logs.war_logs.load("iraq_simulated"), streams, next(iter(streams.blocks()))
+    )
     totals, test = data.observed @ data.counts, data.test_counts.sum(axis=1)
     score = np.zeros(2)
     for field in gibbs.Prior(1, data.sizes).fields:
