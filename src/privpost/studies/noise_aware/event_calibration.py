@@ -244,7 +244,6 @@ def _aware_calibrated(table) -> Claim:
         "draws of a chain)",
         checks,
         evidence,
-        variant="",
     )
 
 
