@@ -151,7 +151,7 @@ class Plan:
         text = grid.describe(study, self.cells_of(study))
         path = study.grid_path()
         stamp = Path(_content_stamp(STATE / study.table_root / f"{study.name}.grid", text))
-        if path.is_file() and path.read_text() == text:
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
             os.utime(stamp, (0, 0))
         elif stamp.stat().st_mtime == 0:
             os.utime(stamp)
@@ -186,6 +186,6 @@ def table_files(study: Study) -> list[Path]:
 
 def _content_stamp(path: Path, content: str) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.is_file() or path.read_text() != content:
-        path.write_text(content)
+    if not path.is_file() or path.read_text(encoding="utf-8") != content:
+        path.write_text(content, encoding="utf-8")
     return str(path)

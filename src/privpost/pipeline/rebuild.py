@@ -15,7 +15,7 @@ from privpost.datasets import catalogue
 from privpost.pipeline import locks, project, status
 from privpost.pipeline.cells import in_store
 from privpost.pipeline.grid import Study
-from privpost.pipeline.plan import Plan
+from privpost.pipeline.plan import PREPARED, Plan
 
 LOG = project.LOGS / "reproduce.log"
 PROFILES = Path("profiles")
@@ -43,7 +43,11 @@ class Failure:
     def reason(self) -> str:
         """The error's own words: the first `error:` line of the log, or else its last line."""
         path = Path(self.log)
-        lines = [line.strip() for line in path.read_text().splitlines() if line.strip()] if path.is_file() else []
+        lines = (
+            [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+            if path.is_file()
+            else []
+        )
         named = [line.split(":", 1)[1].strip() for line in lines if line.startswith(("error:", "privpost:"))]
         return (named or lines[-1:] or ["the job was stopped before it could say why"])[0]
 
@@ -96,6 +100,7 @@ def rebuild(options: argparse.Namespace) -> int:
     plan = Plan(options.scale, options.root, options.study or None)
     with locks.only_rebuild():
         _look_through(plan, options.behind)
+        _look_through_data(plan)
         missing = _announce(plan, options.cores)
         before = _shipped_scorecard()
         started, start = time.time(), time.perf_counter()
@@ -126,6 +131,21 @@ def _look_through(plan: Plan, behind: bool) -> None:
                 print(f"{name}: {len(outdated)} cells are behind the present code and will be computed again.")
 
 
+def _look_through_data(plan: Plan) -> None:
+    """Remove prepared data that missing cells would read in vain, so that they are prepared again."""
+    from privpost.datasets import prepared
+
+    wanted = {cell.dataset for cell in plan.by_path.values() if cell.dataset and not cell.path.exists()}
+    for name in sorted(wanted):
+        path = PREPARED / f"{name}.npz"
+        try:
+            if path.is_file():
+                prepared.read(name, plan.datasets[name], prepared=PREPARED)
+        except ValueError as error:
+            path.unlink()
+            print(f"{str(error).partition(';')[0]}; it is prepared again.")
+
+
 def _arguments(options: argparse.Namespace) -> list[str]:
     config = [f"scale={options.scale}"]
     config += [f"root={options.root}"] * (options.root is not None)
@@ -143,7 +163,7 @@ def _announce(plan: Plan, cores: int) -> int:
     for study in plan.studies.values():
         recorded = Path("results") / "timing" / f"{study.identifier}.csv"
         if study.config["scale"] == "paper" and recorded.is_file():
-            with recorded.open() as handle:
+            with recorded.open(encoding="utf-8") as handle:
                 known.update({(study.name, row["cell"]): float(row["wall_seconds"]) for row in csv.DictReader(handle)})
     seconds = [known.get((cell.study, cell.slug), DEFAULT_SECONDS) + JOB_SECONDS for cell in missing]
     seconds += [JOB_SECONDS * 2] * len(plan.studies)
@@ -168,8 +188,10 @@ def _snakemake(arguments: list[str]) -> tuple[int, list[Failure]]:
     show = False
     progress = _Progress()
     with (
-        LOG.open("w") as log,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1) as process,
+        LOG.open("w", encoding="utf-8") as log,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", bufsize=1
+        ) as process,
     ):
         try:
             for line in process.stdout:
@@ -194,6 +216,11 @@ def _snakemake(arguments: list[str]) -> tuple[int, list[Failure]]:
             progress.clear()
             print("Stopped. Finished cells are kept: the same command goes on from here.")
             return 130, failures
+        except SystemExit:
+            # Only this process was asked to end: Snakemake starts no further job and waits for those that run.
+            process.terminate()
+            process.wait()
+            raise
     progress.clear()
     return process.returncode, failures
 
