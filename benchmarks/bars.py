@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import time
@@ -61,10 +62,20 @@ class Command(NamedTuple):
     output: str
 
 
-def run_command(words: Sequence[str]) -> Command:
-    """Run a command to its end and measure it; raises RuntimeError with its output when it fails."""
+def run_command(words: Sequence[str], **variables: str) -> Command:
+    """Run a command to its end, with some environment variables set, and measure it.
+
+    Raises RuntimeError with its output when it fails.
+    """
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        env={**os.environ, **variables},
+    )
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         raise RuntimeError(f"{' '.join(words)} ended with status {done.returncode}:\n{done.stdout[-2000:]}")

@@ -96,6 +96,7 @@ def main(names: list[str]) -> int:
     table = merge(former, rows, machine()).to_csv(index=False, float_format="%.3g", lineterminator="\n")
     store.write_text(TABLE, table)
     draw()
+    render()
     return 0 if all(row["met"] for part in rows.values() for row in part if row["bar"]) else 1
 
 
@@ -116,6 +117,14 @@ def draw() -> None:
                 with store.replacing(stem.with_suffix(f".{ending}")) as temporary:
                     style.save(figure, temporary)
             style.close(figure)
+
+
+def render() -> None:
+    """Render the documents, of which one shows the tables."""
+    from privpost.pipeline.plan import Plan
+    from privpost.report import documents
+
+    documents.write(Plan())
 
 
 if __name__ == "__main__":

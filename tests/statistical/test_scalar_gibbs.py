@@ -67,6 +67,15 @@ def test_exponential_sweeps_have_one_stationary_law():
     assert same_law([variance for _, variance in ends], state.variance)
 
 
+@pytest.mark.parametrize("ends", [(0.0, 0.5), (0.01, 1.1), (1.1, np.inf)])
+def test_autograd_gives_the_same_moments(ends):
+    pytest.importorskip("autograd")
+    segment = scalar_gibbs.autograd_segment()
+    for theta in (0.7, 3.0, 9.0):
+        # 1e-9: the same formulas, differentiated by other means; no segment is narrow.
+        assert np.allclose(segment(theta, *ends), scalar_gibbs.dual_segment(theta, *ends), rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("ends", [(0.0, 0.01), (0.01, 1.1), (1.1, np.inf)])
 def test_dual_numbers_give_the_closed_moments(ends):
     theta = np.array([0.7, 3.0, 9.0])

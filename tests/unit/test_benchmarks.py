@@ -1,7 +1,9 @@
 """The benchmarks' bookkeeping, and the law of the peers that they measure against."""
 
+import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -17,21 +19,23 @@ FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 def modules(monkeypatch):
     monkeypatch.syspath_prepend(str(FOLDER))
     # `run` and `bars` are common names: whoever imports them later gets its own.
-    for name in ("bars", "peers", "run"):
+    names = ("bars", "peers", "run", "scalar_gibbs", "hidden_markov_loop")
+    for name in names:
         monkeypatch.delitem(sys.modules, name, raising=False)
     import bars
     import peers
     import run
 
     yield bars, peers, run
-    for name in ("bars", "peers", "run"):
+    for name in names:
         sys.modules.pop(name, None)
 
 
 def test_verdicts_are_computed_from_the_bar(modules):
     row = modules[0].row
-    assert row("a", "b", 12.0, at_least=10) == {
-        "what": "a", "against": "b", "ratio": 12.0, "bar": ">= 10", "met": True, "note": ""
+    assert row("a", "b", 12.0, at_least=10, ours=2.0, theirs=24.0, unit="s") == {
+        "what": "a", "against": "b", "ratio": 12.0, "bar": ">= 10", "met": True, "ours": 2.0, "theirs": 24.0,
+        "unit": "s", "note": "",
     }  # fmt: skip
     assert [row("a", "b", r, at_least=10)["met"] for r in (9.99, 10)] == [False, True]
     assert [row("a", "b", r, at_most=1.5)["met"] for r in (1.5, 1.51)] == [True, False]
@@ -43,7 +47,91 @@ def test_verdicts_are_computed_from_the_bar(modules):
 def test_every_module_of_the_suite_is_found(modules):
     found = modules[2].collect()
     assert len(found) == len(list((FOLDER / "suite").glob("*.py"))) >= 1
-    assert "logistic" in found and callable(found["logistic"].run)
+    assert {"growth", "hidden_markov", "logistic", "mmd", "noise_aware_gibbs", "rebuild"} <= set(found)
+    assert all(callable(module.run) for module in found.values())
+
+
+def test_a_missed_bar_is_the_exit_status_and_a_row_without_one_is_not(modules, monkeypatch, tmp_path):
+    bars, _, run = modules
+    monkeypatch.setattr(run, "TABLE", tmp_path / "benchmarks.csv")
+    monkeypatch.setattr(run, "FIGURES", {})
+    monkeypatch.setattr(run, "render", lambda: None)
+    for ratio, status in ((2.0, 0), (0.5, 1)):
+        rows = [bars.row("w", "x", ratio, at_least=1), bars.reference("w", "y", 0.1)]
+        monkeypatch.setattr(run, "collect", lambda rows=rows: {"a": SimpleNamespace(run=lambda: rows)})
+        assert run.main([]) == status
+    table = pd.read_csv(tmp_path / "benchmarks.csv")
+    assert table.met.tolist()[0] == "False" or table.met.tolist()[0] is False
+    assert table.bar.isna().tolist() == [False, True]
+
+
+def test_least_time_and_result(modules):
+    calls = []
+    seconds, result = modules[0].cpu_seconds(lambda x: calls.append(x) or len(calls), 7, calls=2, repeats=3)
+    assert seconds >= 0 and result == len(calls) == 6
+
+
+def test_a_command_that_fails_says_so(modules):
+    done = modules[0].run_command([sys.executable, "-c", "import os; print(os.environ['TONE'])"], TONE="low")
+    assert done.output.strip() == "low" and done.cpu_seconds > 0 and done.wall_seconds > 0
+    with pytest.raises(RuntimeError, match=r"status 3:\nwhy"):
+        modules[0].run_command([sys.executable, "-c", "print('why'); raise SystemExit(3)"])
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0, 2.0])
+def test_the_exponent_of_a_power_is_found(modules, power):
+    growth = modules[2].collect()["growth"]
+    sizes = np.array([10, 100, 1000])
+    assert growth.exponent(sizes, 3e-6 * sizes**power) == pytest.approx(power, abs=1e-9)
+
+
+def test_growth_is_measured_at_every_size(modules, monkeypatch):
+    growth = modules[2].collect()["growth"]
+    monkeypatch.setattr(growth, "LEAST", 1e-4)
+    for curve in growth.CURVES:
+        # The smallest size of each axis only: what is timed runs, and takes time.
+        timed = list(growth.measure(curve._replace(sizes=curve.sizes[:1])))
+        assert timed[0][0] == curve.sizes[0] and timed[0][1] > 0, curve.axis
+        assert sum(size >= curve.fit_from for size in curve.sizes) >= 3, curve.axis
+
+
+def test_the_double_sum_is_the_estimate(modules):
+    from privpost.evaluation.mmd import mmd2
+
+    rng = np.random.default_rng(8)
+    p, q = rng.beta(3, 4, 60), rng.beta(2, 4, 60)
+    # By its definition, pair by pair; rounding only.
+    kernel = np.exp(-((np.concatenate([p, q])[:, None] - np.concatenate([p, q])) ** 2) / 2)
+    plain = sum(
+        kernel[i, j] + kernel[60 + i, 60 + j] - kernel[i, 60 + j] - kernel[j, 60 + i]
+        for i in range(60) for j in range(60) if i != j
+    ) / (60 * 59)  # fmt: skip
+    assert modules[2].collect()["mmd"].double_sum(p, q) == pytest.approx(plain, abs=1e-13)
+    assert float(mmd2(p, q)) == pytest.approx(plain, abs=1e-12)
+
+
+def test_the_recorded_rebuild_is_judged(modules, monkeypatch, tmp_path):
+    rebuild = modules[2].collect()["rebuild"]
+    names = [name for _, studies in rebuild.PARTS.values() for name in studies]
+    times = pd.DataFrame(
+        {"study": [*names, "other/mine"], "beyond_papers": [False] * len(names) + [True], "seconds": 100.0,
+         "peak_mib": 300.0}
+    )  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(rebuild.grid, "load_studies", lambda: [])
+    monkeypatch.setattr(rebuild.numbers, "measured", lambda studies: times)
+    assert rebuild._recorded() == []
+    (tmp_path / "results/timing").mkdir(parents=True)
+    record = {"seconds": 300, "cores": 2, "cell_seconds": 500.0}
+    (tmp_path / "results/timing/run_reproduce.json").write_text(json.dumps(record))
+    rows = {row["what"]: row for row in rebuild._recorded()}
+    whole = next(row for what, row in rows.items() if what.startswith("whole rebuild"))
+    # 300 s on two cores for 500 s of computing; a part of 100 s is charged 100 / 2 * 1.2 s.
+    assert whole["ratio"] == pytest.approx(1.2) and whole["met"]
+    assert rows["rebuild, logistic, 2 cores"]["ours"] == pytest.approx(1.0)
+    assert rows["rebuild, studies of the four papers, 2 cores"]["ours"] == pytest.approx(4.0)
+    assert rows["rebuild, studies beyond the papers, 2 cores"]["ours"] == pytest.approx(1.0)
+    assert rows["largest peak memory of a cell"]["ratio"] == pytest.approx(300 / 1024)
 
 
 def test_incomplete_or_doubled_benchmarks_are_refused(modules, tmp_path):
@@ -86,12 +174,35 @@ def test_figure_is_drawn_from_the_table(modules):
 
     bars, _, run = modules
     rows = {"a": [bars.row("w", "x", 200.0, at_least=10), bars.row("w", "y", 3.0, at_most=1.5)]}
+    rows["a"] += [bars.row("w", "none", 0, at_most=0), bars.reference("w", "z", 7.0)]
     table = run.merge(pd.DataFrame(columns=run.COLUMNS), rows, "2 cores")
     with style.context():
         figure = benchmarks.draw({"benchmarks": table})
         left, right = figure.axes[0].get_xlim()
+        words = [text.get_text() for text in figure.axes[0].texts]
         style.close(figure)
-    assert left < 1.5 and right > 200
+    # 200 is 20 times its bar, and 3 misses its own by a factor of 2.
+    assert left < 0.5 and right > 20
+    assert words == ["7   (no bar)", "0   (bar: ≤ 0)", "3   (bar: ≤ 1.5)", "200   (bar: ≥ 10)"]
+
+
+def test_growth_and_timeline_are_drawn():
+    from privpost.figures import growth, style, timeline
+
+    points = pd.DataFrame({"axis": "n", "what": "a, b", "size": [1, 10, 100], "seconds": [2.0, 20.0, 200.0]})
+    points = points.assign(fitted=[False, True, True], exponent=1.0)
+    cells = pd.DataFrame(
+        {"study": ["a", "b"], "cell": ["x", "y"], "core": [0, 1], "start": [0.0, 1.0], "end": [2.0, 3.0]}
+    )
+    with style.context():
+        figures = [growth.draw({"growth": points})]
+        figures += [timeline.draw({"timeline": table}) for table in (cells, cells.iloc[:0])]
+        for figure in figures:
+            figure.canvas.draw()
+        assert [label.get_text() for label in figures[1].axes[0].get_yticklabels()] == ["a", "b"]
+        assert "No complete rebuild" in figures[2].axes[0].texts[0].get_text()
+        for figure in figures:
+            style.close(figure)
 
 
 def small_posterior():

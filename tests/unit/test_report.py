@@ -132,18 +132,45 @@ def test_numbers_collect_verdicts_evidence_and_offers(tmp_path, monkeypatch):
     assert found["cells"] == len(grid.expand(study))
 
 
+# A study of a paper, one that stands with a paper but is ours, and one in a folder without a year.
+STUDIES = {"bernstein2018/calibration": False, "bernstein2018/truncation": True, "audit/audit": True}
+
+
 def test_times_are_read_from_the_records(tmp_path):
     study = grid.load_study("geumlek2017/tradeoff", overrides=[f"root={tmp_path}"])
     assert numbers.measured([study]).empty
     study.timing_path().parent.mkdir(parents=True)
     study.timing_path().write_text("cell,wall_seconds,peak_mib\na,1.5,100.0\nb,2.5,300.0\n")
     times = numbers.measured([study])
-    assert times.iloc[0].tolist() == ["geumlek2017/tradeoff", 2, 4.0, 2.5, 300.0]
+    assert times.iloc[0].tolist() == ["geumlek2017/tradeoff", False, 2, 4.0, 2.5, 300.0]
     numbers.record_run(tmp_path / "timing", "reproduce", seconds=90, cores=2)
     found = numbers.of_timing(times, tmp_path / "timing")
     assert found["time/cells"] == 4.0
     assert found["memory/peak"] == 300.0
     assert found["reproduce/seconds"] == 90
+    assert (found["time/papers/cells"], found["time/beyond/studies"]) == (4.0, 0)
+
+
+def test_the_timeline_shows_the_cells_of_the_recorded_rebuild(tmp_path):
+    study = grid.load_study("geumlek2017/tradeoff", overrides=[f"root={tmp_path}"])
+    folder = tmp_path / "timing"
+    folder.mkdir()
+    # `late` was computed after the rebuild, `old` before starts were recorded; `c` begins when `a` has ended.
+    study.timing_path().write_text(
+        "cell,wall_seconds,peak_mib,started\n"
+        "b,30.0,1.0,1005.0\na,10.0,1.0,1001.0\nc,5.0,1.0,1011.5\nlate,1.0,1.0,2000.0\nold,1.0,1.0,\n"
+    )
+    assert numbers.timeline([study], folder).empty
+    numbers.record_run(folder, "reproduce", started=1000.0, seconds=60, cores=2)
+    found = numbers.timeline([study], folder)
+    assert found.cell.tolist() == ["a", "b", "c"]
+    assert found.core.tolist() == [0, 1, 0]
+    assert found.start.tolist() == [1.0, 5.0, 11.5] and found.end.tolist() == [11.0, 35.0, 16.5]
+
+
+def test_a_study_beyond_the_papers_says_so():
+    flags = {name: grid.load_study(name).beyond_papers for name in STUDIES}
+    assert flags == STUDIES
 
 
 def test_one_name_in_both_files_is_an_error(tmp_path):

@@ -147,3 +147,48 @@ def test_the_smoke_rebuild_touches_nothing_that_is_shipped(everything):
 
     clone, _ = everything
     assert subprocess.check_output(["git", "status", "--porcelain"], cwd=clone.folder) == b""
+
+
+# These take seconds each; what they rest on is tested in the others.
+LONG = ("audit/audit", "fair_axis/beta_bernoulli", "fair_axis/logistic")
+AGAIN = """
+import os, sys
+from pathlib import Path
+from privpost.pipeline import cells, grid, project, tables
+
+os.umask(0o077)
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+project.enter()
+for study in reversed(grid.load_studies(None, "smoke", ["root=build/again"])):
+    if study.name in sys.argv[1:] or not (Path("build/smoke") / f"{study.name}.grid.json").is_file():
+        continue
+    for cell in reversed(grid.expand(study)):
+        cells.compute(study, cell)
+    tables.tabulate(study)
+"""
+
+
+def test_tables_do_not_depend_on_cores_order_hash_seed_locale_time_zone_umask_or_folder(everything, tmp_path):
+    """All studies again, backwards in one process on one core: tables, grids and ledgers come out byte by byte."""
+    import shutil
+    import subprocess
+    import sys
+
+    clone, _ = everything
+    # A locale with other letters and a decimal comma, where one can be made.
+    made = shutil.which("localedef") and subprocess.run(
+        ["localedef", "-i", "de_DE", "-f", "ISO-8859-1", str(tmp_path / "de_DE.ISO-8859-1")],
+        check=False, capture_output=True,
+    ).returncode == 0  # fmt: skip
+    locale = {"LOCPATH": str(tmp_path), "LC_ALL": "de_DE.ISO-8859-1"} if made else {"LC_ALL": "C"}
+    subprocess.run(
+        [sys.executable, "-c", AGAIN, *LONG],
+        cwd=clone / "docs", check=True, timeout=600,
+        env=clone.environment(PYTHONHASHSEED="11", TZ="Asia/Kathmandu", OPENBLAS_NUM_THREADS="1", **locale),
+    )  # fmt: skip
+    again, first = (clone / "build" / name for name in ("again", "smoke"))
+    files = [path.relative_to(again) for path in again.rglob("*") if path.suffix in (".csv", ".json", ".md")]
+    files = [path for path in files if "timing" not in path.parts]
+    assert len(files) > 50
+    assert [path for path in files if (again / path).read_bytes() != (first / path).read_bytes()] == []
+    assert all((again / path).stat().st_mode & 0o777 == 0o644 for path in files)

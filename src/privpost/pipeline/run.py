@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from privpost.pipeline import cells, grid, store
 from privpost.pipeline.grid import Cell, Study
-from privpost.pipeline.project import CONF
+from privpost.pipeline.project import CONF, plainly
 from privpost.pipeline.schema import SettingError, suggest
 
 # Overrides that choose what runs and where, rather than a setting of the study.
@@ -254,10 +254,19 @@ def _hydra(words: list[str], task: Callable) -> None:
 def _job(config) -> None:
     """Run one of Hydra's jobs; at module level, so that a launcher can send it to another process."""
     from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
     from omegaconf import OmegaConf
 
     job = HydraConfig.get()
-    cell_job(job.runtime.choices.study, OmegaConf.to_container(config, resolve=True), list(job.overrides.task))
+    words = list(job.overrides.task)
+    try:
+        cell_job(job.runtime.choices.study, OmegaConf.to_container(config, resolve=True), words)
+    except (SettingError, OSError, MemoryError) as error:
+        if job.mode is not RunMode.MULTIRUN:
+            raise
+        # In a sweep the other cells go on, and the end says which are missing; Hydra would print a traceback.
+        text = str(error) if isinstance(error, SettingError) else plainly(error)
+        print(f"privpost: {' '.join(words)}: {text}", file=sys.stderr)
 
 
 def cell_job(name: str, config: Mapping[str, Any], words: list[str]) -> None:

@@ -5,9 +5,12 @@ out. With A the counts of one record of each cell, s = Ah, and f the density of 
 
     p(h | z) ∝ n!/Π_x h_x! · Π_ij B(α + s_ij1, β + s_ij0) · Π_k f(z_k − s_k).
 
-Families overlap in their latent counts as they do in the data: nothing is approximated, and the chain's law is the exact
-posterior in the limit. A step moves t records from a cell to another one (Metropolis); it serves small networks. Given
-the counts the probabilities are independent beta variables, so that averages over tables need no draws of θ.
+Families overlap in their latent counts as they do in the data: nothing is approximated, and the chain's law is the
+exact posterior in the limit. Two kinds of Metropolis steps take turns. A *move* carries t records from a cell to
+another one. A *shift* draws one θ_ij from its conditional and changes it together with the records that it governs:
+with x = 1[u < θ] and the u of all records fixed, those with u between the old and the new θ flip. Moves mix where the
+release says much, shifts where it says little. The table serves small networks. Given the counts the probabilities are
+independent beta variables, so that averages over tables need no draws of θ.
 """
 
 from __future__ import annotations
@@ -99,7 +102,7 @@ class Tables:
             if (a ^ b).bit_count() == 1
         ]
         index = model.configurations(records)
-        for node, parameter in ((node, j) for node in range(len(model.nodes)) for j in np.unique(index[:, node])):
+        for parameter, node in enumerate(model.owner):
             governed = index[:, node] == parameter
             ones, zeros = (np.flatnonzero(governed & (records[:, node] == value)) for value in (1, 0))
             change = _Change.of((cell_counts[ones] - cell_counts[zeros]).T, own=parameter)

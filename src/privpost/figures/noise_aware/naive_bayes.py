@@ -16,7 +16,8 @@ def draw(tables):
     """Return the figure: one row per law of the parameters and n, one column per score, on ε of ε-DP.
 
     MMD: root of the mean square over three parameters and all repeats. Bars are two standard errors either side, mostly
-    smaller than the markers. Beta(c, c): the law that parameters are drawn from; all posteriors have the prior Beta(1, 1).
+    smaller than the markers. Beta(c, c) is the law that parameters are drawn from; all posteriors have the prior
+    Beta(1, 1).
     """
     import matplotlib.pyplot as plt
 
@@ -41,5 +42,5 @@ def draw(tables):
         axes.set_ylim(bottom=0)
     for axes in panels[-1]:
         axes.set_xlabel("Privacy cost ε, ε-DP")
-    network_panels.legend(figure, set(zip(table.method, table.variant, strict=True)), ncols=4)
+    network_panels.legend(figure, set(zip(table.method, table.variant, strict=True)), ncols=3)
     return figure

@@ -17,8 +17,8 @@ def draw(tables):
     """Return the figure: one row per network, one column per score, on ε of ε-DP.
 
     First column: median over parameters of the KS statistic of U, the quantile of the true parameter; below the grey
-    limit lie 95 % of those of uniform U. Accuracy is the chance to predict a node from all others. Bars are two standard
-    errors either side.
+    limit lie 95 % of those of uniform U. Accuracy is the chance to predict a node from all others. Bars are two
+    standard errors either side.
     """
     import matplotlib.pyplot as plt
 

@@ -1,0 +1,76 @@
+"""What docs/performance.md shows: the benchmarks against their bars, growth, and where a rebuild's time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from privpost.pipeline.plan import Plan
+
+ABSENT = "Not measured in this checkout: `make bench`."
+
+
+def values(plan: Plan) -> Mapping[str, str]:
+    """Return the tables by their placeholders."""
+    return {
+        "performance/benchmarks": benchmarks(plan.root / "benchmarks.csv"),
+        "performance/growth": growth(plan.root / "growth.csv"),
+        "performance/studies": studies(plan.root / "timing/studies.csv"),
+    }
+
+
+def benchmarks(path: Path) -> str:
+    """Return the benchmarks as a table: ratio, bar, verdict, and the absolute values behind the ratio."""
+    import pandas as pd
+
+    if not path.is_file():
+        return ABSENT
+    table = pd.read_csv(path, keep_default_na=False)
+    rows = []
+    for row in table.itertuples():
+        verdict = {"True": "met", "False": "missed"}.get(str(row.met), "no bar")
+        behind = f"{row.ours}, {row.theirs} {row.unit}" if row.ours != "" and row.theirs != "" else ""
+        bar = row.bar.replace(">=", "≥").replace("<=", "≤")
+        rows.append((row.what, row.against, f"{float(row.ratio):.3g}", bar, verdict, behind, row.note))
+    machines = "; ".join(dict.fromkeys(table.machine))
+    head = ("what", "against", "ratio", "bar", "", "ours, theirs", "note")
+    return _table(head, rows) + f"\n\nMachine: {machines}."
+
+
+def growth(path: Path) -> str:
+    """Return the fitted exponents as a table."""
+    import pandas as pd
+
+    if not path.is_file():
+        return ABSENT
+    table = pd.read_csv(path)
+    rows = []
+    for (axis, what), curve in table.groupby(["axis", "what"], sort=False):
+        fitted = curve[curve.fitted]
+        sizes = f"{fitted['size'].min():g} to {fitted['size'].max():g}"
+        rows.append((axis, what, sizes, f"{curve.exponent.iloc[0]:.2f}"))
+    return _table(("axis", "what is timed", "sizes", "exponent"), rows)
+
+
+def studies(path: Path) -> str:
+    """Return seconds of computing, summed over cells, and peak memory of each study, the longest first."""
+    import pandas as pd
+
+    table = pd.read_csv(path).sort_values(["beyond_papers", "seconds"], ascending=[True, False])
+    rows = [
+        (
+            row.study,
+            "beyond the papers" if row.beyond_papers else "of a paper",
+            row.cells,
+            f"{row.seconds:.0f}",
+            f"{row.longest_cell_seconds:.0f}",
+            f"{row.peak_mib:.0f}",
+        )
+        for row in table.itertuples()
+    ]
+    return _table(("study", "", "cells", "seconds in all", "longest cell, s", "peak, MiB"), rows)
+
+
+def _table(head: Iterable, rows: Iterable[Iterable]) -> str:
+    lines = [head, ["---"] * len(tuple(head)), *rows]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
