@@ -19,7 +19,7 @@ reproduce: environment
 
 # RECORD=1 keeps the time in results/timing/run_test.json, and renders the README that quotes it.
 test: environment
-	$(RUN) pytest --numprocesses $(CORES) --dist loadfile $(if $(RECORD),--record-time)
+	$(RUN) pytest --numprocesses $(CORES) --dist loadfile --no-loadscope-reorder $(if $(RECORD),--record-time)
 
 environment:
 	@workflow/environment.sh

@@ -31,8 +31,8 @@ with (folder / "answers.csv").open("w", newline="") as file:
 
 # %% [markdown]
 # ## The release
-# The same as `privpost release commute/commute.yaml --data commute/answers.csv --output commute/release.json`. It can be
-# done once: the file is not overwritten, and the ledger holds what it cost.
+# The same as `privpost release commute/commute.yaml --data commute/answers.csv --output commute/release.json`. It can
+# be done once: the file is not overwritten, and the ledger holds what it cost.
 
 # %%
 specification, data, output = (str(folder / name) for name in ("commute.yaml", "answers.csv", "release.json"))

@@ -1,13 +1,17 @@
-"""The example for users of the library runs as it is shipped, cell by cell or at once."""
+"""The examples for users run as they are shipped, cell by cell or at once."""
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
+
+import pytest
 
 from conftest import ROOT
 
 EXAMPLE = ROOT / "examples" / "own_data.py"
+RELEASE = ROOT / "examples" / "release.py"
 
 
 def test_the_example_runs_and_stays_within_its_budget(tmp_path, monkeypatch, capsys):
@@ -22,8 +26,26 @@ def test_the_example_runs_and_stays_within_its_budget(tmp_path, monkeypatch, cap
     assert "one private draw" in capsys.readouterr().out
 
 
-def test_the_example_is_a_notebook_of_cells():
-    text = EXAMPLE.read_text()
+def test_the_release_goes_from_a_csv_file_to_a_plot(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    found = runpy.run_path(str(RELEASE))
+    assert found["status"] == 0
+    files = {path.name for path in (tmp_path / "commute").iterdir()}
+    assert files == {"answers.csv", "commute.yaml", "commute.ledger.jsonl", "release.json", "posterior.png"}
+    release = found["release"]
+    assert release["posterior"]["converged"]
+    assert json.loads((tmp_path / "commute/commute.ledger.jsonl").read_text())["epsilon"] == 0.1
+    # Noise of scale 20 on each count: none is off by more than 500 but in one run of 10^10.
+    answers = (tmp_path / "commute/answers.csv").read_text().split()[1:]
+    assert abs(found["counts"]["car"] - answers.count("car")) < 500
+    assert found["aware"].std(axis=0)[0] > found["naive"].std(axis=0)[0]
+    assert "released: {'car':" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("example", [EXAMPLE, RELEASE])
+def test_an_example_is_a_notebook_of_cells(example):
+    text = example.read_text()
     assert len(re.findall(r"^# %%$", text, re.MULTILINE)) == len(re.findall(r"^# %% \[markdown\]$", text, re.MULTILINE))
 
 

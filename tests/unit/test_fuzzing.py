@@ -61,13 +61,14 @@ def no_hang():
 
 # Overrides on the command line
 
-WORDS = st.sampled_from(
-    ["1", "2", "0", "-1", "3.5", "1e3", "20", "30", "1e308", "1e400", "nan", "inf", "-inf", "null", "", "true", "a", "b",
-     "x", "n", "a,b", "1,2", "1,1", "[2,3]", "[2,2]", "[[2]]", "[]", "[1,2", "{a:1}", "{start:2,stop:3,num:3}", "{", "}",
-     "range(1,4)", "range(1,1e12)", "range(1,2,0)", "choice(1,2)", "choice()", "interval(1,2)", "glob(*)", "sort(2,1)",
-     "shuffle(1,2)", "tag(t,1)", "int(2.5)", "str(1)", "bool(x)", "extend_list(1)", "'x'", '"', "\\", "${level}",
-     "${oc.env:HOME}", "${nothing}", "???", "1_000", "0x10", "\u0669", "\u0661", "9" * 400, "../../x", "a\x00b", "=", "@x", "a b", "\n"]
-)  # fmt: skip
+WORDS = st.sampled_from([
+    "1", "2", "0", "-1", "3.5", "1e3", "20", "30", "1e308", "1e400", "nan", "inf", "-inf", "null", "true", "a", "b",
+    "x", "n", "a,b", "1,2", "1,1", "[2,3]", "[2,2]", "[[2]]", "[]", "[1,2", "{a:1}", "{start:2,stop:3,num:3}", "{",
+    "}", "range(1,4)", "range(1,1e12)", "range(1,2,0)", "choice(1,2)", "choice()", "sort(2,1)", "interval(1,2)",
+    "glob(*)", "shuffle(1,2)", "tag(t,1)", "int(2.5)", "str(1)", "bool(x)", "extend_list(1)", "'x'", "\"", "\\",
+    "${level}", "${oc.env:HOME}", "${nothing}", "???", "1_000", "0x10", "\u0669", "\u0661", "../../x", "=", "@x",
+    "9999999999999999999999999999999999999999", "", "a b", "\n", "a\u0000b"
+])  # fmt: skip
 VALUES = st.one_of(
     WORDS,
     st.floats().map(repr),
@@ -78,11 +79,11 @@ VALUES = st.one_of(
 SETTINGS = ("level", "method", "note", "order", "variant", "trials", "block", "seed", "rev")
 KEYS = st.one_of(
     st.sampled_from(SETTINGS),
-    st.sampled_from(
-        ["+order", "++order", "~order", "within.order", "++within.order", "sweep.level", "sweep", "within", "common", "smoke",
-         "expect", "title", "target", "dataset", "level.x", "order[0]", "level@x", "figures", "scale", "study", "root",
-         "Level", "levl", "hydra.job.name", "hydra", "-m", ""]
-    ),
+    st.sampled_from([
+        "+order", "++order", "~order", "within.order", "++within.order", "sweep.level", "sweep", "within", "common",
+        "smoke", "expect", "title", "target", "dataset", "level.x", "order[0]", "level@x", "figures", "scale",
+        "study", "root", "Level", "levl", "hydra.job.name", "hydra", "-m", ""
+    ]),
     st.text(max_size=6),
 )  # fmt: skip
 OVERRIDES = st.lists(st.builds("{}={}".format, KEYS, VALUES), max_size=3)
@@ -153,8 +154,10 @@ NESTED = st.recursive(
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
         st.dictionaries(
-            st.one_of(st.sampled_from(["start", "stop", "num", "spacing", "level", "method", "order", "sweep", "trials"]),
-                      st.text(max_size=3), st.integers(), st.none()),
+            st.one_of(
+                st.sampled_from(["start", "stop", "num", "spacing", "level", "method", "order", "sweep", "trials"]),
+                st.text(max_size=3), st.integers(), st.none(),
+            ),
             inner, max_size=4,
         ),
     ),

@@ -1,4 +1,4 @@
-"""Every verdict of the scorecard can turn: some falsified table changes it. A typed verdict could not."""
+"""Every check of every claim can turn: some falsified table changes it. A typed verdict could not."""
 
 from __future__ import annotations
 
@@ -48,14 +48,25 @@ def certain(own):
     }
 
 
-def verdicts(module, own):
-    return {claim.id: claim.verdict for claim in module.claims(own) if claim is not None}
+def outcomes(module, own):
+    """Return whether each check of each claim passes, by (claim, check); of a claim without checks, its verdict."""
+    found = {}
+    for claim in module.claims(own):
+        if claim is not None and claim.verdict != "not testable":
+            found |= {(claim.id, check): passed for check, passed in claim.checks.items()} or {
+                (claim.id, ""): claim.verdict
+            }
+    return found
+
+
+def _with(own, table, **columns):
+    return {**own, table: own[table].assign(**columns)}
 
 
 def _calibrated_with_dependence_only(own):
     table = own["truncation"]
     p_value = table.p_value.mask(table.variant == "corrected", 1.0).mask(table.variant == "public_bounds", 0.0)
-    return {**own, "truncation": table.assign(p_value=p_value)}
+    return _with(own, "truncation", p_value=p_value)
 
 
 def _twice_the_variates(own):
@@ -63,45 +74,84 @@ def _twice_the_variates(own):
     plain = table[table.method == "non_private"].set_index(["dataset", "n_states"]).sampling_variates
     doubled = [2 * plain[key] for key in zip(table.dataset, table.n_states, strict=True)]
     doubled = table.sampling_variates.mask(table.method == "ops", pd.Series(doubled, index=table.index))
-    return {**own, "war_logs_operations": table.assign(sampling_variates=doubled)}
+    return _with(own, "war_logs_operations", sampling_variates=doubled)
 
 
-# Claims whose checks pull in opposite directions take a lie about some rows only.
-LIES = {"B10": _calibrated_with_dependence_only, "F11": _twice_the_variates}
+def _costly_privacy(own):
+    table = own["war_logs_operations"]
+    return _with(
+        own, "war_logs_operations", multiplications=table.multiplications.mask(table.method != "non_private", 1e12)
+    )
+
+
+def _turn_in_2008(own):
+    table = own["war_logs_assignments"]
+    return _with(own, "war_logs_assignments", state=1 + (table.month >= "2008-01").astype(int))
+
+
+def _civilians_in_two_states(own):
+    table = own["war_logs_emissions"]
+    rate = table.probability.mask((table.field == "civilian") & (table.state < 3), 1.0)
+    return _with(own, "war_logs_emissions", probability=rate)
+
+
+def _small_priors_hold(own):
+    table = own["bounds"]
+    return _with(own, "bounds", holds=table.holds | (table.statement == "theorem_1_difference"))
+
+
+def _proportional(own):
+    return _with(own, "linear_regression", epsilon=20 * own["linear_regression"].radius)
+
+
+# Checks that pull in opposite directions, or read several columns, take a lie about some rows only.
+LIES = (
+    _calibrated_with_dependence_only, _twice_the_variates, _costly_privacy, _turn_in_2008, _civilians_in_two_states,
+    _small_priors_hold, _proportional,
+)  # fmt: skip
 
 
 def not_read(module, own, true) -> bool:
     try:
-        return verdicts(module, own) == true
+        return outcomes(module, own) == true
     except (*REFUSALS, AttributeError):
         return False
 
 
-def unturned(module, own) -> set[str]:
-    """Return the claims that no falsified column turns; `not testable` ones have no verdict to turn."""
-    true = verdicts(module, own)
-    left = {id for id, verdict in true.items() if verdict != "not testable"}
-    for id in sorted(left & set(LIES)):
-        left -= {id} if verdicts(module, LIES[id](own))[id] != true[id] else set()
+def unturned(module, own) -> set[tuple[str, str]]:
+    """Return the checks that no falsified column turns; `not testable` claims have none to turn."""
+    true = outcomes(module, own)
+    left = set(true)
+
+    def turn(falsified_tables):
+        try:
+            found = outcomes(module, falsified_tables)
+        except REFUSALS:
+            return
+        left.difference_update({key for key in left if key in found and found[key] != true[key]})
+
+    for lie in LIES:
+        try:
+            lied = lie(own)
+        except (KeyError, AttributeError):
+            # It is about the tables of another study.
+            continue
+        turn(lied)
     read = [
         (name, column)
         for name, table in own.items()
         if not not_read(module, {other: own[other] for other in own if other != name}, true)
         for column in table
     ]
-    # Exchanged labels turn most claims at once.
-    read.sort(key=lambda place: pd.api.types.is_numeric_dtype(own[place[0]][place[1]]))
+    # Lies about means, then other numbers, turn most checks at once.
+    read.sort(key=lambda place: (not place[1].endswith("mean"), own[place[0]][place[1]].dtype.kind != "f"))
     for base in (own, certain(own)):
         for name, column in read:
             table = base[name]
             if not left or not_read(module, {**own, name: own[name].drop(columns=column)}, true):
                 continue
             for new in falsified(table[column]):
-                try:
-                    found = verdicts(module, {**base, name: table.assign(**{column: new})})
-                except REFUSALS:
-                    continue
-                left -= {id for id in left if id in found and found[id] != true[id]}
+                turn({**base, name: table.assign(**{column: new})})
                 if not left:
                     break
     return left
@@ -109,7 +159,7 @@ def unturned(module, own) -> set[str]:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", STUDIES)
-def test_a_falsified_table_turns_every_verdict(name, monkeypatch):
+def test_a_falsified_table_turns_every_check(name, monkeypatch):
     monkeypatch.chdir(ROOT)
     study = grid.load_study(name)
     if not all(study.table_path(table).is_file() for table in study.tables):
@@ -136,4 +186,4 @@ def test_a_typed_verdict_is_caught():
         def claims(tables):
             return [Claim("X1", "ours", "s", "t", "holds")]
 
-    assert unturned(Typed(), {"a": pd.DataFrame({"x": [1.0, 2.0], "m": ["a", "b"]})}) == {"X1"}
+    assert unturned(Typed(), {"a": pd.DataFrame({"x": [1.0, 2.0], "m": ["a", "b"]})}) == {("X1", "")}

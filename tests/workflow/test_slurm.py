@@ -59,10 +59,21 @@ def free_port() -> int:
         return found.getsockname()[1]
 
 
-def through_slurm(clone, studies: str = QUICK, *options: str, target: str = "tables"):
+@pytest.fixture(scope="module")
+def local(pristine, tmp_path_factory) -> dict[str, bytes]:
+    """The tables of the chosen studies and of the quick one, built without Slurm."""
+    built = pristine.copy(tmp_path_factory.mktemp("local") / "clone")
+    built.run("snakemake", "tables", "--cores", "2", *config(CHOSEN if CHOSEN == "all" else f"{QUICK},{CHOSEN}"))
+    return tables(built)
+
+
+def config(studies: str) -> list[str]:
+    return ["--config", "scale=smoke", *([] if studies == "all" else [f"studies={studies}"])]
+
+
+def through_slurm(studies: str, *options: str) -> list[str]:
     """Return the arguments of a Snakemake that builds the tables of some studies through Slurm."""
-    config = ["--config", "scale=smoke", *([] if studies == "all" else [f"studies={studies}"])]
-    return ["snakemake", target, "--workflow-profile", "profiles/slurm", *WATCHED, *options, *config]
+    return ["snakemake", "tables", "--workflow-profile", "profiles/slurm", *WATCHED, *options, *config(studies)]
 
 
 def jobs(slurm) -> dict[str, str]:
@@ -84,25 +95,26 @@ def tables(clone) -> dict[str, bytes]:
     return found
 
 
-def test_a_rebuild_through_slurm_gives_the_tables_of_a_local_one(clone, slurm, tmp_path):
-    local = clone.copy(tmp_path / "local")
+def test_a_rebuild_through_slurm_gives_the_tables_of_a_local_one(clone, slurm, local):
     before = set(jobs(slurm))
-    clone.run(*through_slurm(clone, CHOSEN), **slurm)
-    config = ["--config", "scale=smoke", *([] if CHOSEN == "all" else [f"studies={CHOSEN}"])]
-    local.run("snakemake", "tables", "--cores", "2", *config)
-    assert tables(clone) == tables(local)
+    clone.run(*through_slurm(CHOSEN), **slurm)
+    built = tables(clone)
+    assert built == {name: local[name] for name in built}
+    if CHOSEN == "all":
+        assert built == local
     states = [state for job, state in jobs(slurm).items() if job not in before]
     # A job a batch, none for tables: those are made where Snakemake runs.
     assert set(states) == {"COMPLETED"}
     if CHOSEN != "all":
         assert len(states) == len(CHOSEN.split(","))
+        assert {f"build/smoke/{study}.grid.json" for study in CHOSEN.split(",")} <= set(built)
 
 
-def test_a_cancelled_job_is_submitted_again_and_the_rebuild_completes(clone, slurm, _smoke):
+def test_a_cancelled_job_is_submitted_again_and_the_rebuild_completes(clone, slurm, local):
     clone.make_slow()
     clone.hold("first")
     before = set(jobs(slurm))
-    process = clone.start(*through_slurm(clone), **slurm)
+    process = clone.start(*through_slurm(QUICK), **slurm)
     clone.waiting("first")
     (job,) = [job for job, state in jobs(slurm).items() if state == "RUNNING"]
     (clone / "hold").write_text("nobody")
@@ -111,16 +123,16 @@ def test_a_cancelled_job_is_submitted_again_and_the_rebuild_completes(clone, slu
     output, _ = process.communicate(timeout=240)
     assert process.returncode == 0, output
     assert "CANCELLED" in output
-    states = sorted(state for job, state in jobs(slurm).items() if job not in before)
-    assert states == ["CANCELLED", "COMPLETED"]
-    expected = {name: content for name, content in tables(_smoke).items() if "/figures/" not in name}
-    assert tables(clone) == expected
+    assert sorted(state for job, state in jobs(slurm).items() if job not in before) == ["CANCELLED", "COMPLETED"]
+    built = tables(clone)
+    assert f"build/smoke/{QUICK}.csv" in built
+    assert built == {name: local[name] for name in built}
 
 
 def test_a_failing_jobs_error_reaches_the_terminal_and_its_other_cells_stay(clone, slurm):
     line = '    if config.coefficient == 0.5:\n        raise RuntimeError("no curve today")\n    epsilon = np.full'
     clone.edit(f"src/privpost/studies/{QUICK}.py", "    epsilon = np.full", line)
-    output = clone.run(*through_slurm(clone, QUICK, "--retries", "0"), status=1, **slurm)
+    output = clone.run(*through_slurm(QUICK, "--retries", "0"), status=1, **slurm)
     assert "privpost: 0.5: RuntimeError: no curve today" in output
     assert "1 of 2 cells could not be computed" in output
     assert "SLURM status is: 'FAILED'" in output

@@ -2,11 +2,14 @@
 import os
 import sys
 
+from snakemake.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.settings import ExecMode
 
-from privpost.pipeline import locks
+from privpost.pipeline import clock, locks
 from privpost.pipeline.plan import PREPARED as PREPARED_FOLDER
 from privpost.pipeline.plan import Plan, table_files
+from privpost.pipeline.project import STATE
+from privpost.pipeline.schema import SettingError
 from privpost.report import build as overview
 from privpost.report import documents
 
@@ -30,13 +33,17 @@ if workflow.exec_mode == ExecMode.DEFAULT:
     locks.hold_running()
 
 # --config scale=smoke, root=build/verify or studies=geumlek2017/logistic,... choose another rebuild.
-PLAN = Plan(
-    scale=config.get("scale", "paper"),
-    root=config.get("root"),
-    studies=config["studies"].split(",") if "studies" in config else None,
-)
+try:
+    PLAN = Plan(
+        scale=config.get("scale", "paper"),
+        root=config.get("root"),
+        studies=config["studies"].split(",") if "studies" in config else None,
+    )
+except SettingError as error:
+    # Without the stack of the package, which says nothing about the setting.
+    raise WorkflowError(str(error)) from None
 # --config batch=25: so many cells a job, for clusters.
-BATCH = int(config.get("batch", 1))
+BATCH = config.get("batch", 1)
 STUDIES = PLAN.studies
 ROOT = next(iter(STUDIES.values())).config["root"]
 WHERE = f"--scale {config.get('scale', 'paper')}" + (f" --root {config['root']}" if "root" in config else "")
@@ -54,3 +61,12 @@ SCORES = [str(path) for path in overview.score_files(PLAN.root)] if WHOLE else [
 OVERVIEW = [str(path) for path in overview.figure_files(PLAN.figure_root)] if WHOLE else []
 README = ["README.md", *map(str, documents.files())] if WHOLE and ROOT == "results" else []
 REPORT = [str(overview.report_file(PLAN.root))] if WHOLE else []
+
+if workflow.exec_mode == ExecMode.DEFAULT:
+    RAW = [path for name in PLAN.datasets for path in PLAN.raw_files(name)]
+    SOURCES = [*CELLS, *TABLES, *FIGURES, *PARTIAL, *PREPARED, *SCORES, *OVERVIEW, *README, *REPORT, *RAW]
+    if ahead := clock.bring_back([*SOURCES, *STATE.rglob("*"), *overview.templates()]):
+        print(
+            f"{len(ahead)} files had times in the future, {ahead[0]} for one; they have the present time now.",
+            file=sys.stderr,
+        )

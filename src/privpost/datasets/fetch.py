@@ -156,7 +156,7 @@ def _configured_mirrors() -> Sequence[str]:
     """Return the key `mirrors` of the project's configuration, or the built-in list where there is none."""
     if not CONFIGURATION.is_file():
         return MIRRORS
-    mirrors = yaml.safe_load(CONFIGURATION.read_text()).get("mirrors", MIRRORS)
+    mirrors = yaml.safe_load(CONFIGURATION.read_text(encoding="utf-8")).get("mirrors", MIRRORS)
     if not isinstance(mirrors, list | tuple) or not all(isinstance(mirror, str) for mirror in mirrors):
         raise ValueError(f"{CONFIGURATION}: mirrors = {mirrors!r}: must be a list of folders")
     return mirrors

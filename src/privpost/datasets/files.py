@@ -38,6 +38,10 @@ def replacing(target: Path) -> Iterator[BinaryIO]:
             handle.flush()
             os.fsync(handle.fileno())
         os.replace(temporary, target)
+    except OSError as error:
+        # A full disk does not say where.
+        error.filename = error.filename or os.fspath(target)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

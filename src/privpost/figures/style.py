@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -99,7 +100,10 @@ def save(figure, path: Path, dpi: int = 300) -> None:
         ".pdf": {"CreationDate": None, "Producer": None, "Creator": None},
         ".svg": {"Date": None, "Creator": None},
     }[path.suffix]
-    figure.savefig(path, metadata=metadata, dpi=dpi)
+    # Drawn in memory: on a full disk Matplotlib's PDF writer fails with an error that hides the cause.
+    content = io.BytesIO()
+    figure.savefig(content, format=path.suffix[1:], metadata=metadata, dpi=dpi)
+    path.write_bytes(content.getvalue())
 
 
 def close(figure) -> None:

@@ -18,11 +18,11 @@ def _basis(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
 
 
 def consistent_counts(model: BayesianNetwork, release, n: int) -> np.ndarray:
-    """The consistent counts of n records next to noisy ones, truncated to [0, n].
+    """The consistent counts of n records next to noisy ones, perhaps negative; shape (..., 2m).
 
     The counts of all families are linear in the signed sums over N_I, of which that of ∅ is the public n; the nearest
     ones are an orthogonal projection. Post-processing: a noise-naive remedy that uses what n and the overlaps of
-    families tell, but no law of the noise. Truncation may undo some of the consistency.
+    families tell, but no law of the noise.
 
     Args:
         model: the network.
@@ -31,4 +31,4 @@ def consistent_counts(model: BayesianNetwork, release, n: int) -> np.ndarray:
     """
     constant, basis = _basis(model)
     centre = n * constant
-    return np.clip(centre + ((np.asarray(release, float) - centre) @ basis) @ basis.T, 0.0, n)
+    return centre + ((np.asarray(release, float) - centre) @ basis) @ basis.T

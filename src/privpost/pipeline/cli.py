@@ -18,8 +18,9 @@ privpost: studies of Bayesian inference under differential privacy, rebuilt
   privpost -m study=<paper>/<study> key=a,b ...      compute a sweep; the other keys stay at their base value
 
 A key is a setting, an axis (a within axis is pinned to the values given), trials, block or seed. scale=smoke runs at
-toy size, under build/smoke; hydra/launcher=joblib runs a sweep on all cores. Results land in the store that Snakemake
-uses; a sweep ends with a table and a figure under build/sweeps.
+toy size, under build/smoke; hydra/launcher=joblib runs a sweep on all cores; -n only says what would be computed;
+shard=3/40 computes that part of a sweep in one process, as large sweeps and clusters need it. Results land in the store
+that Snakemake uses; a sweep ends with a table and a figure under build/sweeps.
 
 {commands}
 
@@ -68,6 +69,9 @@ def main(argv: list[str]) -> int:
         # The reader (head, a pager) has seen enough; what Python flushes at its end goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except (OSError, MemoryError) as error:
+        print(f"privpost: {project.plainly(error)}", file=sys.stderr)
+        return 1
 
 
 def _study_parser(name: str, help_text: str) -> argparse.ArgumentParser:
@@ -190,12 +194,16 @@ def fetch(argv: list[str]) -> int:
 def prepare(argv: list[str]) -> int:
     """Parse raw files into arrays."""
     from privpost.datasets import catalogue, prepared
+    from privpost.datasets import fetch as fetching
 
     parser = argparse.ArgumentParser(prog="privpost prepare", description="Parse a fetched data set into arrays.")
     parser.add_argument("dataset", help=f"one of {', '.join(catalogue.names())}")
     name = parser.parse_args(argv).dataset
     if name not in catalogue.names():
         raise SettingError(f"there is no data set {name!r}.{suggest(name, catalogue.names())}")
+    # Verifies the raw files: one that changed since it was fetched is set aside, and fetched again.
+    if status := fetching.main([name]):
+        return status
     print(prepared.prepare(catalogue.load(name)))
     return 0
 

@@ -161,7 +161,7 @@ class Cell:
         words = [_word(value) for value in self.point.values()]
         return "-".join(words)[:80] or "all"
 
-    @property
+    @functools.cached_property
     def path(self) -> Path:
         return Path(self.root) / "cells" / self.study / f"{self.slug}_{self.digest}.npz"
 
@@ -215,7 +215,7 @@ def compose(names: Iterable[str], scale: str, overrides: Iterable[str] = ()) -> 
     for name, file in files.items():
         # Another process may take the folder away once conf/ has changed.
         with contextlib.suppress(FileNotFoundError):
-            configs[name] = json.loads(file.read_text())
+            configs[name] = json.loads(file.read_text(encoding="utf-8"))
     composed = _compose_with_hydra([name for name in names if name not in configs], scale, overrides)
     if composed:
         # A folder that cannot be written (a read-only checkout) only makes the next start slower.
@@ -281,7 +281,7 @@ def _keep(configs: Mapping[Path, dict], folder: Path) -> None:
     for path, config in configs.items():
         # By rename, since several jobs may compose at once; an incomplete file would be taken for a configuration.
         temporary = path.with_name(f"{path.name}.{os.getpid()}")
-        temporary.write_text(json.dumps(config))
+        temporary.write_text(json.dumps(config), encoding="utf-8")
         os.replace(temporary, path)
 
 
@@ -615,7 +615,11 @@ def _checked_common(common: Iterable[str], known: set[str], where: str) -> tuple
 
 
 def _identity(dataset: str | None) -> dict | None:
-    return None if dataset is None else _identity_of(dataset, (CONF / "dataset" / f"{dataset}.yaml").read_text())
+    return (
+        None
+        if dataset is None
+        else _identity_of(dataset, (CONF / "dataset" / f"{dataset}.yaml").read_text(encoding="utf-8"))
+    )
 
 
 @functools.cache

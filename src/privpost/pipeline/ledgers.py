@@ -72,4 +72,4 @@ def _digits(number: float) -> float | str:
 def read(study: Study) -> list[dict[str, Any]] | None:
     """Return the rows of the shipped ledger, or None where a checkout has none."""
     path = path_of(study)
-    return json.loads(path.read_text())["accounts"] if path.is_file() else None
+    return json.loads(path.read_text(encoding="utf-8"))["accounts"] if path.is_file() else None

@@ -12,6 +12,7 @@ from privpost.datasets import catalogue
 from privpost.pipeline import grid, provenance
 from privpost.pipeline.grid import Cell, Study
 from privpost.pipeline.project import STATE
+from privpost.pipeline.schema import Integer, Schema
 from privpost.pipeline.tables import figure_module
 
 RAW = Path("data/raw")
@@ -87,8 +88,10 @@ class Plan:
     def batches(self, size: int) -> list[Batch]:
         """Return every study's cells as shards of at most `size` cells.
 
-        They follow from the grids alone: whatever is in the store, each job of a cluster finds the same ones.
+        They follow from the grids alone: whatever is in the store, each job of a cluster finds the same ones. Raises
+        SettingError for a size that is no whole number of at least 1.
         """
+        size = Schema(batch=Integer(at_least=1)).value("batch", size, "--config")
         batches = []
         for study in self.tabulated:
             cells = self.cells_of(study)
@@ -148,7 +151,7 @@ class Plan:
         text = grid.describe(study, self.cells_of(study))
         path = study.grid_path()
         stamp = Path(_content_stamp(STATE / study.table_root / f"{study.name}.grid", text))
-        if path.is_file() and path.read_text() == text:
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
             os.utime(stamp, (0, 0))
         elif stamp.stat().st_mtime == 0:
             os.utime(stamp)
@@ -183,6 +186,6 @@ def table_files(study: Study) -> list[Path]:
 
 def _content_stamp(path: Path, content: str) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.is_file() or path.read_text() != content:
-        path.write_text(content)
+    if not path.is_file() or path.read_text(encoding="utf-8") != content:
+        path.write_text(content, encoding="utf-8")
     return str(path)

@@ -10,6 +10,16 @@ LOGS = Path("logs")
 STATE = Path(".snakemake/privpost")
 
 
+class CannotWrite(OSError):
+    """A file that could not be written (a full disk, a folder without permission); the message names it."""
+
+    def __init__(self, path: Path, error: OSError):
+        super().__init__(
+            f"cannot write {path}: {error.strerror or error}. What is finished is kept: make room, or the folder "
+            "writable, and run the same command again."
+        )
+
+
 def find_root(start: Path | None = None) -> Path:
     """Return the project's root: the nearest folder at or above `start` that holds conf/config.yaml.
 
@@ -20,6 +30,16 @@ def find_root(start: Path | None = None) -> Path:
         if (folder / CONF / "config.yaml").is_file():
             return folder
     raise FileNotFoundError(f"no conf/config.yaml at or above {start}: run privpost inside a checkout of the project")
+
+
+def plainly(error: OSError | MemoryError) -> str:
+    """Return an error of the machine, not of the settings, in words for the terminal."""
+    if isinstance(error, MemoryError):
+        reason = str(error) or "an allocation failed"
+        return f"not enough memory ({reason}); fewer trials, a smaller block or fewer cores take less"
+    if isinstance(error, CannotWrite) or error.filename is None:
+        return str(error)
+    return f"cannot use {error.filename}: {error.strerror}"
 
 
 def enter() -> Path:

@@ -34,7 +34,7 @@ def _digest_and_imports(path: Path) -> tuple[str, tuple[str, ...]]:
 
 @functools.cache
 def _parsed(path: Path, mtime: int, size: int) -> tuple[str, tuple[str, ...]]:
-    tree = ast.parse(path.read_text())
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     imports = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -15,9 +15,10 @@ from privpost.datasets import catalogue
 from privpost.pipeline import locks, project, status
 from privpost.pipeline.cells import in_store
 from privpost.pipeline.grid import Study
-from privpost.pipeline.plan import Plan
+from privpost.pipeline.plan import PREPARED, Plan
 
 LOG = project.LOGS / "reproduce.log"
+PROFILES = Path("profiles")
 # A cell whose time no earlier run recorded counts as this long.
 DEFAULT_SECONDS = 5.0
 # What a job costs beside its work: starting Python, imports, Snakemake's own bookkeeping.
@@ -42,7 +43,11 @@ class Failure:
     def reason(self) -> str:
         """The error's own words: the first `error:` line of the log, or else its last line."""
         path = Path(self.log)
-        lines = [line.strip() for line in path.read_text().splitlines() if line.strip()] if path.is_file() else []
+        lines = (
+            [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+            if path.is_file()
+            else []
+        )
         named = [line.split(":", 1)[1].strip() for line in lines if line.startswith(("error:", "privpost:"))]
         return (named or lines[-1:] or ["the job was stopped before it could say why"])[0]
 
@@ -75,12 +80,19 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--root", help="where results go, when not the scale's own folder")
     parser.add_argument("--cores", type=positive, default=2, help="processes at a time, at least 1")
     parser.add_argument(
+        "--profile", default="default", help="folder of profiles/ that says how jobs run: default, or slurm (a cluster)"
+    )
+    parser.add_argument(
         "--strict", action="store_true", help="end with status 1 when a data set that users bring is missing"
     )
     parser.add_argument(
         "--behind", action="store_true", help="compute again also what older code or other libraries computed"
     )
-    return rebuild(parser.parse_args(argv))
+    options = parser.parse_args(argv)
+    known = sorted(path.parent.name for path in PROFILES.glob("*/config.yaml"))
+    if options.profile not in known:
+        parser.error(f"there is no profile {options.profile!r}, but {', '.join(known)}")
+    return rebuild(options)
 
 
 def rebuild(options: argparse.Namespace) -> int:
@@ -88,6 +100,7 @@ def rebuild(options: argparse.Namespace) -> int:
     plan = Plan(options.scale, options.root, options.study or None)
     with locks.only_rebuild():
         _look_through(plan, options.behind)
+        _look_through_data(plan)
         missing = _announce(plan, options.cores)
         before = _shipped_scorecard()
         started, start = time.time(), time.perf_counter()
@@ -98,7 +111,8 @@ def rebuild(options: argparse.Namespace) -> int:
         if not options.study:
             _tell_report(plan, code)
         whole = not options.study and missing == sum(map(len, plan.cells.values()))
-        if whole and not code and plan.root == Path("results"):
+        # The time that the README quotes is that of one computer.
+        if whole and options.profile == "default" and not code and plan.root == Path("results"):
             _record(plan, started, seconds, options.cores)
         _tell_missing(plan)
     return code or int(options.strict and bool(plan.missing))
@@ -117,11 +131,28 @@ def _look_through(plan: Plan, behind: bool) -> None:
                 print(f"{name}: {len(outdated)} cells are behind the present code and will be computed again.")
 
 
+def _look_through_data(plan: Plan) -> None:
+    """Remove prepared data that missing cells would read in vain, so that they are prepared again."""
+    from privpost.datasets import prepared
+
+    wanted = {cell.dataset for cell in plan.by_path.values() if cell.dataset and not cell.path.exists()}
+    for name in sorted(wanted):
+        path = PREPARED / f"{name}.npz"
+        try:
+            if path.is_file():
+                prepared.read(name, plan.datasets[name], prepared=PREPARED)
+        except ValueError as error:
+            path.unlink()
+            print(f"{str(error).partition(';')[0]}; it is prepared again.")
+
+
 def _arguments(options: argparse.Namespace) -> list[str]:
     config = [f"scale={options.scale}"]
     config += [f"root={options.root}"] * (options.root is not None)
     config += [f"studies={','.join(options.study)}"] * bool(options.study)
-    return ["--cores", str(options.cores), "--config", *config]
+    # Of a profile with an executor of its own the cores are those of the jobs that stay here.
+    cores = ["--cores", str(options.cores)] if options.profile == "default" else ["--local-cores", str(options.cores)]
+    return ["--workflow-profile", str(PROFILES / options.profile), *cores, "--config", *config]
 
 
 def _announce(plan: Plan, cores: int) -> int:
@@ -132,7 +163,7 @@ def _announce(plan: Plan, cores: int) -> int:
     for study in plan.studies.values():
         recorded = Path("results") / "timing" / f"{study.identifier}.csv"
         if study.config["scale"] == "paper" and recorded.is_file():
-            with recorded.open() as handle:
+            with recorded.open(encoding="utf-8") as handle:
                 known.update({(study.name, row["cell"]): float(row["wall_seconds"]) for row in csv.DictReader(handle)})
     seconds = [known.get((cell.study, cell.slug), DEFAULT_SECONDS) + JOB_SECONDS for cell in missing]
     seconds += [JOB_SECONDS * 2] * len(plan.studies)
@@ -157,8 +188,10 @@ def _snakemake(arguments: list[str]) -> tuple[int, list[Failure]]:
     show = False
     progress = _Progress()
     with (
-        LOG.open("w") as log,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1) as process,
+        LOG.open("w", encoding="utf-8") as log,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", bufsize=1
+        ) as process,
     ):
         try:
             for line in process.stdout:
@@ -183,6 +216,11 @@ def _snakemake(arguments: list[str]) -> tuple[int, list[Failure]]:
             progress.clear()
             print("Stopped. Finished cells are kept: the same command goes on from here.")
             return 130, failures
+        except SystemExit:
+            # Only this process was asked to end: Snakemake starts no further job and waits for those that run.
+            process.terminate()
+            process.wait()
+            raise
     progress.clear()
     return process.returncode, failures
 
@@ -191,7 +229,8 @@ def _note(failure: Failure, key: str, value: str) -> None:
     if key == "output" and not failure.output:
         failure.output = [path.removesuffix(" (update)") for path in value.split(", ")]
     elif key == "log" and not failure.log:
-        failure.log = value
+        # An executor of a cluster adds its own log.
+        failure.log = value.split(", ", maxsplit=1)[0]
 
 
 class _Progress:

@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 
 from privpost.pipeline import cells, grid, store
 from privpost.pipeline.grid import Cell, Study
-from privpost.pipeline.project import CONF
+from privpost.pipeline.project import CONF, plainly
 from privpost.pipeline.schema import SettingError, suggest
 
 # Overrides that choose what runs and where, rather than a setting of the study.
 _NOT_SETTINGS = {"study", "shard", *grid.RUN}
+_MULTIRUN = {"-m", "--multirun"}
+_DRY_RUN = {"-n", "--dry-run"}
 # Hydra's flags that show something instead of running.
 _SHOWING = {"--cfg", "-c", "--info", "-i", "--hydra-help", "--version"}
 
@@ -52,6 +54,8 @@ def main(argv: list[str]) -> int:
         _hydra(argv, lambda config: None)
         return 0
     request = understand(argv)
+    if _DRY_RUN & set(argv):
+        return _announce(request)
     if request.shard:
         return _compute_shard(request)
     if not request.multirun:
@@ -76,12 +80,12 @@ def understand(argv: list[str]) -> Request:
     """
     words = [word for word in argv if "=" in word and not word.startswith("-")]
     flags = [word for word in argv if word not in words]
-    unknown = sorted(set(flags) - {"-m", "--multirun"})
+    unknown = sorted(set(flags) - {*_MULTIRUN, *_DRY_RUN})
     if unknown:
         raise SettingError(
-            f"there is no option {unknown[0]!r}; a run takes -m and key=value words (see privpost --help)"
+            f"there is no option {unknown[0]!r}; a run takes -m, -n and key=value words (see privpost --help)"
         )
-    multirun = bool(flags)
+    multirun = bool(_MULTIRUN & set(flags))
     given = {word.split("=", 1)[0]: word.split("=", 1)[1] for word in words}
     if "study" not in given:
         hint = next((suggest(key, ["study"]) for key in given if suggest(key, ["study"])), "")
@@ -144,6 +148,15 @@ def _understand_shard(study: Study, words: list[str], shard: str, multirun: bool
     return Request(study, list(found), [], settings, multirun, not settings, (number, count), expect)
 
 
+def _announce(request: Request) -> int:
+    """Say what would be computed, after every setting of every cell has been checked; returns the exit status."""
+    missing = [cell for cell in request.cells if not cell.path.exists()]
+    print(f"{len(request.cells)} cells, {len(request.cells) - len(missing)} of them in the store already.")
+    if missing:
+        print(f"The first of the others: privpost {' '.join(missing[0].command())}")
+    return 0
+
+
 def _compute_shard(request: Request) -> int:
     """Compute a shard's cells one after another; returns the exit status. Raises SettingError as `cell_job` does."""
     _check_digest(request.expect, grid.joint_digest(request.cells) if request.expect else None)
@@ -201,9 +214,19 @@ def _values(word: str) -> list:
         texts = list(itertools.islice(override.sweep_string_iterator(), grid.LARGEST_GRID + 1))
         if len(texts) > grid.LARGEST_GRID:
             raise SettingError(f"{word!r} has more than {grid.LARGEST_GRID} values.")
-        return [parser.parse_override(f"key={text}").value() for text in texts]
+        # Hydra's parser takes a millisecond a value; plain numbers, of which sweeps have thousands, need none.
+        return [
+            _number(text) if _NUMBER.fullmatch(text) else parser.parse_override(f"key={text}").value() for text in texts
+        ]
     except HydraException as error:
         raise SettingError(f"{word!r} cannot be read: {str(error).splitlines()[0]}") from error
+
+
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?")
+
+
+def _number(text: str) -> int | float:
+    return int(text) if text.lstrip("-").isdecimal() else float(text)
 
 
 def _pinned(key: str, values: list) -> str:
@@ -231,10 +254,19 @@ def _hydra(words: list[str], task: Callable) -> None:
 def _job(config) -> None:
     """Run one of Hydra's jobs; at module level, so that a launcher can send it to another process."""
     from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
     from omegaconf import OmegaConf
 
     job = HydraConfig.get()
-    cell_job(job.runtime.choices.study, OmegaConf.to_container(config, resolve=True), list(job.overrides.task))
+    words = list(job.overrides.task)
+    try:
+        cell_job(job.runtime.choices.study, OmegaConf.to_container(config, resolve=True), words)
+    except (SettingError, OSError, MemoryError) as error:
+        if job.mode is not RunMode.MULTIRUN:
+            raise
+        # In a sweep the other cells go on, and the end says which are missing; Hydra would print a traceback.
+        text = str(error) if isinstance(error, SettingError) else plainly(error)
+        print(f"privpost: {' '.join(words)}: {text}", file=sys.stderr)
 
 
 def cell_job(name: str, config: Mapping[str, Any], words: list[str]) -> None:

@@ -62,7 +62,7 @@ def take(study: Study, cells: Iterable[Cell]) -> Inventory:
         if str(path) in known:
             continue
         if path.suffix != ".npz" or path.name.startswith("."):
-            if path.suffix == store.CORRUPT or time.time() - path.stat().st_mtime > ABANDONED:
+            if path.suffix == store.CORRUPT or _abandoned(path):
                 found.leftovers.append(path)
             continue
         try:
@@ -75,9 +75,15 @@ def take(study: Study, cells: Iterable[Cell]) -> Inventory:
         else:
             found.stale.append(path)
             superseded[grid.canonical(record["point"])] = record
+    for folder in (study.grid_path().parent, study.figure_root / study.paper):
+        found.leftovers += [path for path in sorted(folder.glob(".*")) if _abandoned(path)]
     found.reasons += [f"behind: {what} since {count} cells were computed" for what, count in changes.most_common()]
     found.reasons += _superseded(found.missing, superseded)
     return found
+
+
+def _abandoned(path: Path) -> bool:
+    return time.time() - path.stat().st_mtime > ABANDONED
 
 
 def _superseded(missing: list[Cell], records: dict[str, dict]) -> list[str]:
@@ -106,7 +112,7 @@ def tables_state(study: Study, cells: list[Cell]) -> tuple[str, list[str]]:
     absent = [path for path in map(study.table_path, study.tables) if not path.is_file()]
     if absent or not study.grid_path().is_file():
         return "missing", [f"tables: {path} does not exist" for path in (absent or [study.grid_path()])[:1]]
-    drawn = study.grid_path().read_text()
+    drawn = study.grid_path().read_text(encoding="utf-8")
     if drawn == grid.describe(study, cells):
         return "current", []
     before = {entry["digest"] for entry in json.loads(drawn)["cells"]}

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from privpost.pipeline.project import CannotWrite
+
 RECORD = "record"
 CORRUPT = ".corrupt"
 # Names of arrays that numpy's savez takes for its own arguments.
@@ -36,24 +38,40 @@ class Result(NamedTuple):
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path` that takes its place when the block ends well, and vanishes otherwise."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
+    """Yield a temporary path beside `path` that takes its place when the block ends well, and vanishes otherwise.
+
+    Raises CannotWrite, naming `path`, for an error of the operating system.
+    """
+    temporary = None
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
+        os.close(handle)
+        temporary = Path(name)
         yield temporary
+        # mkstemp's files are their owner's alone; results are everyone's to read, whatever the umask.
         temporary.chmod(0o644)
         os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except CannotWrite:
         raise
+    except OSError as error:
+        raise CannotWrite(path, error) from error
+    finally:
+        # After the rename there is nothing left to remove.
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically."""
-    with replacing(path) as temporary:
-        temporary.write_text(text)
+    write_texts({path: text})
+
+
+def write_texts(texts: Mapping[Path, str]) -> None:
+    """Write text files, in UTF-8 everywhere: all are written before the first takes its place, the last one first."""
+    with contextlib.ExitStack() as stack:
+        for path, text in texts.items():
+            stack.enter_context(replacing(path)).write_text(text, encoding="utf-8")
 
 
 def checksum(arrays: Mapping[str, np.ndarray]) -> str:

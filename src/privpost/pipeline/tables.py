@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 from dataclasses import replace
@@ -19,7 +20,7 @@ def tabulate(study: Study) -> list[Path]:
 
     A study may also offer `documents(tables)`, other renderings of its tables as a map from file name to text.
 
-    Each file replaces the old one only when all tables have been made, so a failure leaves shipped ones untouched.
+    Each file replaces the old one only when all have been written, so a failure leaves shipped ones untouched.
     Raises ValueError when the study's tables are not the ones that its YAML names, and RuntimeError when the study
     was edited meanwhile.
     """
@@ -29,7 +30,9 @@ def tabulate(study: Study) -> list[Path]:
     before = _state(study)
     results = [read_or_recompute(study, cell) for cell in cells]
     tables = tables_of(study, results)
-    texts = {study.table_path(name): table.to_csv(index=False, lineterminator="\n") for name, table in tables.items()}
+    # The grid file is the first, and so the last to be replaced: it says that the others show these cells.
+    texts = {study.grid_path(): grid.describe(study, cells)}
+    texts |= {study.table_path(name): table.to_csv(index=False, lineterminator="\n") for name, table in tables.items()}
     timings = pd.DataFrame(
         {
             "cell": cell.slug,
@@ -40,7 +43,6 @@ def tabulate(study: Study) -> list[Path]:
         for cell, result in zip(cells, results, strict=True)
     )
     texts[study.timing_path()] = timings.to_csv(index=False, lineterminator="\n")
-    texts[study.grid_path()] = grid.describe(study, cells)
     texts[ledgers.path_of(study)] = ledgers.describe(study, results)
     if hasattr(study.module(), "documents"):
         folder = study.table_path(study.tables[0]).parent
@@ -50,8 +52,7 @@ def tabulate(study: Study) -> list[Path]:
         raise RuntimeError(
             f"{study.name}: its configuration or source changed while the tables were being made; nothing was written"
         )
-    for path, text in texts.items():
-        store.write_text(path, text)
+    store.write_texts(texts)
     return [study.table_path(name) for name in study.tables]
 
 
@@ -99,7 +100,8 @@ def figure_module(paper: str, stem: str) -> str:
 def draw(study: Study) -> list[Path]:
     """Draw the study's figures from its tables, in every format that its YAML asks for; returns their paths.
 
-    Raises ValueError when an SVG is larger than 1 MB (its formats then have to be given without svg).
+    Each file replaces the old one only when all have been written. Raises ValueError when an SVG is larger than 1 MB
+    (its formats then have to be given without svg).
     """
     # Fixed dates inside PDF and SVG files: the same tables give the same bytes.
     os.environ["SOURCE_DATE_EPOCH"] = "0"
@@ -107,12 +109,13 @@ def draw(study: Study) -> list[Path]:
 
     tables = read_tables(study)
     paths = []
-    for stem, formats in study.figures.items():
-        with style.context():
-            figure = importlib.import_module(figure_module(study.paper, stem)).draw(tables)
-            for ending in formats:
-                path = study.figure_root / study.paper / f"{stem}.{ending}"
-                with store.replacing(path) as temporary:
+    with contextlib.ExitStack() as written:
+        for stem, formats in study.figures.items():
+            with style.context():
+                figure = importlib.import_module(figure_module(study.paper, stem)).draw(tables)
+                for ending in formats:
+                    path = study.figure_root / study.paper / f"{stem}.{ending}"
+                    temporary = written.enter_context(store.replacing(path))
                     style.save(figure, temporary)
                     size = temporary.stat().st_size
                     if ending == "svg" and size > SVG_LIMIT:
@@ -120,6 +123,6 @@ def draw(study: Study) -> list[Path]:
                             f"{path} would be {size} bytes; list its formats in {study.file} as [pdf, png], "
                             f"since an SVG is shipped only up to {SVG_LIMIT} bytes"
                         )
-                paths.append(path)
-            style.close(figure)
+                    paths.append(path)
+                style.close(figure)
     return paths

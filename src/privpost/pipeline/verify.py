@@ -40,7 +40,7 @@ def main(argv: list[str]) -> int:
     names = [study.name for study in grid.load_studies(options.study or None)]
     shutil.rmtree(ROOT, ignore_errors=True)
     arguments = argparse.Namespace(
-        study=names, scale="paper", root=str(ROOT), cores=options.cores, behind=False, strict=False
+        study=names, scale="paper", root=str(ROOT), cores=options.cores, profile="default", behind=False, strict=False
     )
     code = rebuild.rebuild(arguments)
     found = [compare(name) for name in names]
@@ -101,7 +101,7 @@ def compare_scores(names: list[str], root: Path = ROOT) -> list[str]:
     studies = {study.name: study for study in grid.load_studies(names, overrides=[f"root={root}"])}
     home = Path(grid.load_study(names[0]).config["root"])
     try:
-        before, old = scorecard.read(home / "scorecard.csv"), json.loads((home / numbers.FILES[0]).read_text())
+        before, old = scorecard.read(home / "scorecard.csv"), json.loads((home / numbers.FILES[0]).read_bytes())
     except FileNotFoundError as error:
         return [f"Scores are not compared: {error}"]
     after = scorecard.table(scorecard.score(studies.values()))

@@ -40,8 +40,7 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     spec = read(options.specification)
     kind = models.KINDS[spec.model]
-    mechanism, proved = calibrate(spec, kind)
-    terms = statement.privacy(spec, kind, mechanism, proved)
+    mechanism, terms = prepared(spec, kind)
     if options.dry_run:
         print(_json({"privacy": terms, "specification": statement.specification(spec)}))
         return 0
@@ -54,6 +53,12 @@ def main(argv: list[str]) -> int:
         content = _released(spec, kind, mechanism, terms, exact)
         _write(options.output, _json(content) + "\n")
     return 0
+
+
+def prepared(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMechanism, dict[str, Any]]:
+    """Return the calibrated mechanism and the terms of its release, before any data are read; errors as `calibrate`."""
+    mechanism, proved = calibrate(spec, kind)
+    return mechanism, statement.privacy(spec, kind, mechanism, proved)
 
 
 def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMechanism, float]:
@@ -167,8 +172,19 @@ def _write(path: Path | None, text: str) -> None:
             os.link(name, path)
         except FileExistsError:
             raise _taken(path) from None
-        except OSError as error:
-            raise SettingError(f"--output: {path} cannot be written: {error.strerror}") from None
+        except OSError:
+            # Some file systems have no links; there a crash at this point could leave a part of the file.
+            _write_new(path, text)
+
+
+def _write_new(path: Path, text: str) -> None:
+    try:
+        with path.open("x", encoding="utf-8") as handle:
+            handle.write(text)
+    except FileExistsError:
+        raise _taken(path) from None
+    except OSError as error:
+        raise SettingError(f"--output: {path} cannot be written: {error.strerror}") from None
 
 
 @contextlib.contextmanager

@@ -14,9 +14,9 @@ from decimal import Decimal
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 
 from privpost.evaluation import diagnostics
-from privpost.mechanisms import count_tables
 from privpost.mechanisms.base import AdditiveNoiseMechanism
 from privpost.mechanisms.event_counts import EventCountsLaplace
 from privpost.mechanisms.gaussian import GaussianMechanism
@@ -31,12 +31,19 @@ from privpost.models.gamma_exponential import GammaExponential
 from privpost.models.normal_known_variance import NormalKnownVariance
 from privpost.pipeline.schema import Choice, Real, Schema, SettingError, suggest
 from privpost.release.spec import Levels, Names, Specification
-from privpost.samplers import noise_aware_exact, noise_aware_gibbs
+from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.samplers import noise_aware_events, noise_aware_exact, noise_aware_gibbs, noise_aware_table
 
 # Chains of the noise-aware Gibbs samplers, and their sweeps before and between the draws that are kept.
-# Sweeps are handed over in chunks whose length is a multiple of THIN.
+# Sweeps of the Gibbs sampler are handed over in chunks whose length is a multiple of THIN.
 CHAINS, BURN_IN, THIN = 8, 2000, 25
-# The exact posterior of a bit's probability sums over all n + 1 counts.
+# Those of the chains on counts, which mix faster and cost more.
+COUNT_BURN_IN, COUNT_THIN = 800, 10
+# Parents of a column.
+LARGEST_FAMILY = 12
+# Networks of more nodes or records have too large a latent table.
+LARGEST_NETWORK, LARGEST_TABLE = 5, 100_000
+# Posteriors of counts have tables of n + 1 entries.
 LARGEST_SUM = 10_000_000
 # Sums stay whole numbers that floats hold exactly.
 LARGEST_TOTAL = 2**50
@@ -69,7 +76,8 @@ class Kind(ABC):
 
     Class attributes:
         name: as in `model:`.
-        column: settings of a column.
+        columns: how many it has; None for any number.
+        column, required: settings of a column, and those that it needs.
         prior: settings of the prior.
         prior_defaults: those that need not be given.
         mechanisms: what can serve it.
@@ -95,6 +103,8 @@ class Kind(ABC):
             for key in self.required:
                 if key not in settings:
                     raise SettingError(f"{spec.where}: columns: {name}: {key} is missing.")
+        if spec.draws and spec.n > LARGEST_SUM:
+            raise SettingError(f"{spec.where}: n is {spec.n}; posterior draws need n <= {LARGEST_SUM}.")
 
     @abstractmethod
     def mechanism(self, spec: Specification, setting: float) -> AdditiveNoiseMechanism:
@@ -133,6 +143,8 @@ class Kind(ABC):
 
 
 class _Bits(Kind):
+    """A column of two levels, the second of which is counted; exact posterior."""
+
     name = "beta_bernoulli"
     prior = Schema(alpha=Real(above=0), beta=Real(above=0))
     mechanisms = ("laplace", "gaussian")
@@ -140,8 +152,6 @@ class _Bits(Kind):
     def check(self, spec):
         super().check(spec)
         _check_two_levels(spec)
-        if spec.draws and spec.n > LARGEST_SUM:
-            raise SettingError(f"{spec.where}: n is {spec.n}; posterior draws of {self.name} need n <= {LARGEST_SUM}.")
 
     def mechanism(self, spec, setting):
         model = BetaBernoulli(**spec.prior)
@@ -168,6 +178,8 @@ class _Bits(Kind):
 
 
 class _Categories(Kind):
+    """A column of several levels, all of them counted."""
+
     name = "dirichlet_categorical"
     prior = Schema(concentration=Real(above=0))
     mechanisms = ("laplace", "gaussian")
@@ -189,13 +201,13 @@ class _Categories(Kind):
         if spec.mechanism == "gaussian":
             draws = mechanism.model.sample(mechanism.posterior(release), rng, spec.draws)
             return Posterior(_by_name(names, draws), False, "conjugate update with the noisy counts, clipped at 0", ())
-        repeated = np.repeat(release[:, None], CHAINS, axis=1)
-        kernel = noise_aware_gibbs.multinomial_kernel(mechanism.model.prior, repeated, spec.n, mechanism.scale)
-        chains = np.moveaxis(_chains(kernel, spec.draws, rng), 1, -1)
-        return _gibbs_posterior(names, chains, spec.draws)
+        probabilities, _ = _latent_counts(release[None], (len(names),), spec, mechanism.scale, rng)
+        return _latent_posterior(names, probabilities[:, :, 0], spec.draws)
 
 
 class _Network(Kind):
+    """Columns of two levels in a directed acyclic graph, counted per configuration of the parents."""
+
     name = "bayesian_network"
     column = Schema(levels=Levels(), parents=Names())
     prior = Schema(alpha=Real(above=0), beta=Real(above=0))
@@ -212,6 +224,11 @@ class _Network(Kind):
                         f"{spec.where}: columns: {name}: parents: there is no column {parent!r}."
                         f"{suggest(parent, spec.columns)} Columns: {', '.join(spec.columns)}."
                     )
+            if len(settings.get("parents", [])) > LARGEST_FAMILY:
+                raise SettingError(
+                    f"{spec.where}: columns: {name}: parents has {len(settings['parents'])} entries; at most "
+                    f"{LARGEST_FAMILY} are supported, as each doubles the number of counts."
+                )
         try:
             self._model(spec)
         except ValueError as error:
@@ -244,16 +261,24 @@ class _Network(Kind):
         return {"counts": counts}
 
     def posterior(self, spec, mechanism, release, rng):
-        draws = mechanism.model.sample(mechanism.posterior(release), rng, spec.draws)
+        model = mechanism.model
         names = [
             f"P({node} = {spec.columns[node]['levels'][1]}{' | ' * bool(given)}{given})"
             for node, given in self._cells(spec)
         ]
-        method = "conjugate update with the noisy counts, clipped to [0, n]"
-        return Posterior(_by_name(names, draws), False, method, ())
+        if len(model.nodes) > LARGEST_NETWORK or spec.n > LARGEST_TABLE:
+            draws = model.sample(mechanism.posterior(release), rng, spec.draws)
+            method = "conjugate update with the noisy counts, clipped to [0, n]"
+            return Posterior(_by_name(names, draws), False, method, ())
+        tables = noise_aware_table.Tables(model, np.tile(release, (CHAINS, 1)), spec.n, mechanism.scale, rng)
+        kept: list[np.ndarray] = []
+        tables.run(COUNT_BURN_IN, _sweeps(spec.draws), COUNT_THIN, lambda counts: kept.append(counts.T.copy()))
+        return _latent_posterior(names, model.sample(model.posterior(np.stack(kept)), rng), spec.draws)
 
 
 class _NaiveBayes(Kind):
+    """A class and attributes, each counted per level of the class; a flat prior on the shares of the classes."""
+
     name = "naive_bayes"
     column = Schema(levels=Levels(), role=Choice("class", "attribute"))
     prior = Schema(concentration=Real(above=0))
@@ -304,24 +329,20 @@ class _NaiveBayes(Kind):
 
     def posterior(self, spec, mechanism, release, rng):
         label, attributes = self._split(spec)
-        sizes = mechanism.model.sizes
         classes = spec.columns[label]["levels"]
-        rows = count_tables.project(release.reshape(len(classes), -1), sizes)
-        # Every attribute's table holds the class's total; their mean has the least noise.
-        totals = rows.sum(axis=1) / len(sizes)
-        concentration = spec.prior["concentration"]
-        draws = _by_name(
-            [f"P({label} = {level})" for level in classes],
-            _dirichlet(concentration + totals, spec.draws, rng),
-        )
-        for level, row in zip(classes, rows, strict=True):
-            start = 0
-            for name, size in zip(attributes, sizes, strict=True):
-                names = [f"P({name} = {value} | {label} = {level})" for value in spec.columns[name]["levels"]]
-                draws |= _by_name(names, _dirichlet(concentration + row[start : start + size], spec.draws, rng))
-                start += size
-        method = "conjugate update with the noisy counts, projected to non-negative ones of the same noisy total"
-        return Posterior(draws, False, method, ())
+        rows = release.reshape(len(classes), -1)
+        probabilities, totals = _latent_counts(rows, mechanism.model.sizes, spec, mechanism.scale, rng)
+        # All ways to spread the records over the classes are equally likely: a flat prior on the classes' shares.
+        shares = _log_dirichlet(1.0 + totals, [slice(None)], rng)
+        names = [f"P({label} = {level})" for level in classes]
+        names += [
+            f"P({name} = {value} | {label} = {level})"
+            for level in classes
+            for name in attributes
+            for value in spec.columns[name]["levels"]
+        ]
+        flat = probabilities.reshape(*probabilities.shape[:2], -1)
+        return _latent_posterior(names, np.concatenate([np.exp(shares), flat], axis=-1), spec.draws)
 
 
 class _Numeric(Kind):
@@ -411,12 +432,16 @@ class _Numeric(Kind):
 
 
 class _Sum(_Numeric):
+    """A sum without a model."""
+
     name = "bounded_sum"
     prior = Schema()
     has_posterior = False
 
 
 class _Exponential(_Numeric):
+    """Exponential records with a gamma prior on their rate."""
+
     name = "gamma_exponential"
     prior = Schema(shape=Real(above=0), rate=Real(above=0))
     parameter: ClassVar[str] = "rate"
@@ -432,6 +457,8 @@ class _Exponential(_Numeric):
 
 
 class _Normal(_Numeric):
+    """Normal records of known variance with a normal prior on their mean."""
+
     name = "normal_known_variance"
     prior = Schema(prior_mean=Real(), prior_variance=Real(above=0), record_variance=Real(above=0))
     parameter: ClassVar[str] = "mean"
@@ -440,9 +467,13 @@ class _Normal(_Numeric):
         return NormalKnownVariance(**spec.prior)
 
 
-KINDS = {
-    kind.name: kind for kind in (_Bits(), _Categories(), _Network(), _NaiveBayes(), _Exponential(), _Normal(), _Sum())
-}
+def _leaves(kind: type[Kind]) -> list[type[Kind]]:
+    """Classes without subclasses, in the order of this file."""
+    below = kind.__subclasses__()
+    return [leaf for subclass in below for leaf in _leaves(subclass)] if below else [kind]
+
+
+KINDS = {leaf.name: leaf() for leaf in _leaves(Kind)}
 
 
 def named(name: str, where: str) -> Kind:
@@ -468,32 +499,73 @@ def _by_name(names, draws) -> dict[str, np.ndarray]:
     return dict(zip(names, np.moveaxis(draws, -1, 0), strict=True))
 
 
-def _dirichlet(parameters, size, rng) -> np.ndarray:
-    return DirichletCategorical(tuple(parameters)).sample(parameters, rng, size)
+def _sweeps(draws: int) -> int:
+    """Sweeps of each chain that are kept: enough for the draws that are asked for, and for diagnostics."""
+    return max(math.ceil(draws / CHAINS), diagnostics.MINIMUM_DRAWS)
 
 
 def _chains(kernel, draws: int, rng) -> np.ndarray:
-    """Every `THIN`-th sweep of the chains after the burn-in, at least 200, shape (sweeps, *theta.shape)."""
+    """Every `THIN`-th sweep of the chains after the burn-in, shape (sweeps, *theta.shape)."""
     kept: list[np.ndarray] = []
-    sweeps = max(math.ceil(draws / CHAINS), diagnostics.MINIMUM_DRAWS) * THIN
-    noise_aware_gibbs.run(kernel, rng, BURN_IN, sweeps, lambda chunk: kept.append(chunk[::THIN].copy()))
+    noise_aware_gibbs.run(kernel, rng, BURN_IN, THIN * _sweeps(draws), lambda chunk: kept.append(chunk[::THIN].copy()))
     return np.concatenate(kept)
 
 
+def _latent_counts(noisy, sizes, spec: Specification, scale: float, rng) -> tuple[np.ndarray, np.ndarray]:
+    """Chains on the counts of records behind their noisy release, each row of counts with probabilities of its own.
+
+    Args:
+        noisy: the release, (rows, levels), the fields' levels one after the other.
+        sizes: number of levels of each field.
+
+    Returns:
+        Probabilities (sweeps, chains, rows, levels), and totals of the rows (sweeps, chains, rows).
+    """
+    n_rows = len(noisy)
+    prior = gibbs.Prior(n_rows, tuple(sizes), emission=spec.prior["concentration"])
+    release, every = np.tile(noisy, (CHAINS, 1, 1)), np.ones((CHAINS, n_rows), bool)
+    latent = noise_aware_events.LatentCounts(release, every, prior, scale, np.full(CHAINS, spec.n), rng)
+    own_row = np.tile(np.arange(n_rows)[:, None], CHAINS)
+    probabilities, totals = [], []
+    for sweep in range(COUNT_BURN_IN + COUNT_THIN * _sweeps(spec.draws)):
+        logs = _log_dirichlet(prior.emission + latent.counts, prior.fields, rng)
+        if sweep >= COUNT_BURN_IN and (sweep - COUNT_BURN_IN) % COUNT_THIN == 0:
+            probabilities.append(np.exp(logs))
+            totals.append(latent.totals.reshape(CHAINS, n_rows).copy())
+        latent.update(own_row, logs)
+    return np.stack(probabilities), np.stack(totals)
+
+
+def _log_dirichlet(parameters, fields: list[slice], rng) -> np.ndarray:
+    """Logarithms of Dirichlet draws, field by field along the last axis; they stay finite where draws underflow."""
+    # Gamma(α) = Gamma(α + 1) U^(1/α).
+    logs = np.log(rng.standard_gamma(parameters + 1)) - rng.standard_exponential(parameters.shape) / parameters
+    for field in fields:
+        logs[..., field] -= logsumexp(logs[..., field], axis=-1, keepdims=True)
+    return logs
+
+
+def _latent_posterior(names, chains: np.ndarray, draws: int) -> Posterior:
+    """Draws from chains (sweeps, chains, quantities) on whole-numbered counts."""
+    return _assessed(names, chains, draws, "Markov chains on the true counts, with the noise's own law", ())
+
+
 def _gibbs_posterior(names, chains: np.ndarray, draws: int, approximations: tuple[str, ...] = ()) -> Posterior:
-    """The last draws of all chains (sweeps, chains, quantities), with diagnostics of all that were kept."""
+    """Draws from the Gibbs sampler of Bernstein and Sheldon (2018), chains (sweeps, chains, quantities)."""
+    method = "noise-aware Gibbs sampler of Bernstein and Sheldon (2018)"
+    normal = "normal law of the latent sum", "continuous Laplace law of the noise"
+    return _assessed(names, chains, draws, method, (*normal, *approximations))
+
+
+def _assessed(names, chains: np.ndarray, draws: int, method: str, approximations: tuple[str, ...]) -> Posterior:
+    """The last draws of all chains, with diagnostics of all that were kept."""
     assessed = diagnostics.assess(chains)
     pooled = chains.reshape(-1, chains.shape[-1])[-draws:]
     return Posterior(
         _by_name(names, pooled),
         True,
-        f"noise-aware Gibbs sampler, {CHAINS} chains, every {THIN}th sweep after {BURN_IN}",
-        (
-            "normal law of the latent statistics",
-            "continuous Laplace law of the noise",
-            "Markov chain Monte Carlo",
-            *approximations,
-        ),
+        f"{method}, {CHAINS} chains",
+        (*approximations, "Markov chain Monte Carlo"),
         None if math.isnan(assessed.rhat_max) else assessed.rhat_max,
         None if math.isnan(assessed.ess_min) else assessed.ess_min,
     )

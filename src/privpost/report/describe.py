@@ -40,7 +40,7 @@ def settings(study: Study) -> list[Setting]:
     """
     import yaml
 
-    text = Path(study.file).read_text()
+    text = Path(study.file).read_text(encoding="utf-8")
     lines = text.splitlines()
     # The base value of an axis is not a setting of the grid.
     axes = {*study.config["within"], *(axis for block in grid_blocks(study) for axis in block)}
@@ -104,7 +104,7 @@ def _split(note: str, name: str) -> tuple[str, str]:
 
 def sections(path: Path) -> dict[str, str]:
     """Return the headings of a Markdown file by their anchors, as GitHub makes them."""
-    titles = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+    titles = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-"): title.replace("`", "") for title in titles}
 
 
@@ -139,7 +139,7 @@ def caption(module: str) -> Caption:
     Raises ValueError for a figure module without a docstring.
     """
     path = PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
-    tree = ast.parse(path.read_text())
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     title = (ast.get_docstring(tree) or "").split("\n\n")[0].replace("\n", " ").strip()
     if not title:
         raise ValueError(f"{path}: the first line of a figure module says what the figure shows, but there is none")
@@ -209,7 +209,7 @@ def _imported(target: str, kind: str) -> set[str]:
         if module in seen or not _file(module).is_file():
             continue
         seen.add(module)
-        for node in ast.walk(ast.parse(_file(module).read_text())):
+        for node in ast.walk(ast.parse(_file(module).read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module:
                 names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
                 waiting += [name for name in names if name.startswith("privpost.studies.")]
@@ -223,7 +223,7 @@ def _runs_chains(target: str) -> bool:
 
 
 def _declares_exact(module: str) -> bool:
-    for node in ast.parse(_file(module).read_text()).body:
+    for node in ast.parse(_file(module).read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "EXACT":
             return ast.literal_eval(node.value)
     return False

@@ -86,7 +86,7 @@ def timeline(studies: Iterable[Study], folder: Path):
 
     columns = ["study", "cell", "core", "start", "end"]
     path = folder / "run_reproduce.json"
-    run = json.loads(path.read_text()) if path.is_file() else {}
+    run = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if "started" not in run:
         return pd.DataFrame(columns=columns)
     rows = []
@@ -108,7 +108,7 @@ def _cell_records(study: Study) -> list[dict[str, str]]:
     """Return the rows of a study's file in results/timing, one per cell; none where there is no file."""
     if not study.timing_path().is_file():
         return []
-    with study.timing_path().open() as handle:
+    with study.timing_path().open(encoding="utf-8") as handle:
         return list(csv.DictReader(handle))
 
 
@@ -157,7 +157,7 @@ def of_timing(times, folder: Path) -> dict[str, Any]:
         found[f"time/{row.study}"] = float(row.seconds)
         found[f"memory/{row.study}"] = float(row.peak_mib)
     for path in sorted(folder.glob("run_*.json")):
-        found |= flatten(json.loads(path.read_text()), path.stem.removeprefix("run_"))
+        found |= flatten(json.loads(path.read_text(encoding="utf-8")), path.stem.removeprefix("run_"))
     return found
 
 
@@ -189,7 +189,7 @@ def read(root: Path) -> dict[str, Any]:
         path = root / file
         if not path.is_file():
             raise FileNotFoundError(f"{path} does not exist; make it with: snakemake scorecard")
-        more = json.loads(path.read_text())
+        more = json.loads(path.read_text(encoding="utf-8"))
         if both := sorted(set(found) & set(more)):
             raise ValueError(f"{path}: {both[0]} is also in {FILES[0]}")
         found |= more

@@ -53,7 +53,7 @@ def render(plan: Plan) -> str:
     """
     values = {**numbers.read(plan.root), **_blocks(plan, plan.root, plan.figure_root)}
     template = TEMPLATES / "report.html.in"
-    return templates.render(template.read_text(), values, str(template))
+    return templates.render(template.read_text(encoding="utf-8"), values, str(template))
 
 
 def _blocks(plan: Plan, root: Path, folder: Path) -> dict[str, str]:
@@ -61,8 +61,8 @@ def _blocks(plan: Plan, root: Path, folder: Path) -> dict[str, str]:
     papers = list(dict.fromkeys(sorted((study.paper for study in plan.studies.values()), key=scorecard.paper_order)))
     tables = _Tables()
     blocks = {
-        "page/css": (TEMPLATES / "report.css").read_text(),
-        "page/js": (TEMPLATES / "report.js").read_text(),
+        "page/css": (TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        "page/js": (TEMPLATES / "report.js").read_text(encoding="utf-8"),
         "page/navigation": _navigation(papers),
         "page/tiles": _tiles(card),
         "page/tally": _tally(papers, card),
@@ -117,7 +117,7 @@ class _Tables:
         """Return the closed box of a CSV file; at most `ROWS` of its rows are kept."""
         if not path.is_file():
             return f"<p><code>{_text(path)}</code>: {ABSENT}.</p>"
-        with path.open(newline="") as handle:
+        with path.open(newline="", encoding="utf-8") as handle:
             columns, *rows = csv.reader(handle)
         name = f"table-{len(self._scripts)}"
         data = {"columns": columns, "rows": [[_short(cell) for cell in row] for row in rows[:ROWS]]}
@@ -321,7 +321,7 @@ make reproduce STUDY={name}</pre>
 
 
 def _command(study: Study) -> str:
-    return Path(study.file).read_text().splitlines()[1].lstrip("# ")
+    return Path(study.file).read_text(encoding="utf-8").splitlines()[1].lstrip("# ")
 
 
 def _validity(study: Study, data: list[dict[str, str]]) -> str:
@@ -355,7 +355,7 @@ def image(stem: Path, caption: describe.Caption) -> str:
     source = base64.b64encode(path.read_bytes()).decode()
     return (
         f'<figure><button type="button" aria-label="Enlarge: {_text(caption.title)}">'
-        f'<img src="data:image/{kind};base64,{source}" alt="{_text(caption.alternative)}" '
+        f'<img decoding="async" src="data:image/{kind};base64,{source}" alt="{_text(caption.alternative)}" '
         f'data-title="{_text(caption.title)}"></button>'
         f"<figcaption><b>{_text(caption.title)}</b> {_text(caption.text)} <code>{_text(path)}</code></figcaption>"
         "</figure>"

@@ -42,7 +42,7 @@ def render(plan: Plan) -> str:
         "readme/stand_ins": _stand_ins(plan),
         "readme/neighbours": describe.all_neighbours(),
     }
-    return templates.render(TEMPLATE.read_text(), values, str(TEMPLATE))
+    return templates.render(TEMPLATE.read_text(encoding="utf-8"), values, str(TEMPLATE))
 
 
 def _times(measured: Mapping[str, Any]) -> str:

@@ -22,6 +22,8 @@ from scipy.special import betaln, gammaln
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 
+# Sums, which the report says: no Markov chain.
+EXACT = True
 # Rows of one convolution, which fit into a processor's cache.
 _ROWS = 256
 
@@ -49,12 +51,16 @@ class Posterior(NamedTuple):
         class_mean: E[θ_y | N = k], shape (n + 1,).
         means: E[θ_ic | N = k, z], shape (..., d, 2, n + 1); class 0 before class 1.
         leaves: the counts of all attributes, arrays of shape (..., d, 2, n + 1).
+        log_root: ln p(N = k | the class's own counts) up to a constant, shape (..., n + 1).
+        log_evidence: ln p(an attribute's counts | N = k) up to a constant, shape (..., d, n + 1).
     """
 
     weights: np.ndarray
     class_mean: np.ndarray
     means: np.ndarray
     leaves: Leaf
+    log_root: np.ndarray
+    log_evidence: np.ndarray
 
 
 def posterior(model: BayesianNetwork, release, n: int, scale) -> Posterior:
@@ -81,32 +87,44 @@ def posterior(model: BayesianNetwork, release, n: int, scale) -> Posterior:
     leaves = _leaves(model, children, n, scale[..., None, None])
     # h(T); a sum may underflow where a class of that size is out of the question.
     with np.errstate(divide="ignore"):
-        log_evidence = (np.log(leaves.sums) + gammaln(counts + 1) - gammaln(model.alpha + model.beta + counts)).sum(-3)
-    log_weights = (
-        _log_beta_binomial(model, counts, n)
-        - (np.abs(root[..., :1] - counts) + np.abs(root[..., 1:] - (n - counts))) / scale[..., None]
-        + log_evidence[..., 1, :]
-        + log_evidence[..., 0, ::-1]
-    )
-    weights = np.exp(log_weights - log_weights.max(axis=-1, keepdims=True))
-    weights /= weights.sum(axis=-1, keepdims=True)
+        log_class = np.log(leaves.sums) + gammaln(counts + 1) - gammaln(model.alpha + model.beta + counts)
+    log_evidence = log_class[..., 1, :] + log_class[..., 0, ::-1]
+    distance = np.abs(root[..., :1] - counts) + np.abs(root[..., 1:] - (n - counts))
+    log_root = _log_beta_binomial(model, counts, n) - distance / scale[..., None]
     means = leaves.mean.copy()
     means[..., 0, :] = leaves.mean[..., 0, ::-1]
     class_mean = (model.alpha + counts) / (model.alpha + model.beta + n)
-    return Posterior(weights, class_mean, means, leaves)
+    weights = _normalised(log_root + log_evidence.sum(axis=-2))
+    return Posterior(weights, class_mean, means, leaves, log_root, log_evidence)
+
+
+def by_family(found: Posterior) -> tuple[np.ndarray, np.ndarray]:
+    """p(N | z) of an analyst who looks at one family at a time, as if the others told nothing about N.
+
+    Exact given less: the class's own counts, shape (..., n + 1); with those of one attribute, shape (..., d, n + 1).
+    """
+    return _normalised(found.log_root), _normalised(found.log_root[..., None, :] + found.log_evidence)
+
+
+def _normalised(log_weights):
+    weights = np.exp(log_weights - log_weights.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
 
 
 def _leaves(model, pairs, n, scale) -> Leaf:
     counts = np.arange(n + 1.0)
     factors = []
     for prior, noisy in ((model.alpha, pairs[..., 0]), (model.beta, pairs[..., 1])):
-        log_factor = gammaln(prior + counts) - gammaln(counts + 1) - np.abs(noisy[..., None] - counts) / scale[..., None]
+        log_factor = (
+            gammaln(prior + counts) - gammaln(counts + 1) - np.abs(noisy[..., None] - counts) / scale[..., None]
+        )
         factors.append(np.exp(log_factor - log_factor.max(axis=-1, keepdims=True)))
     ones, zeros = factors
     sums, moments = _convolutions(ones, zeros, model.alpha + counts)
     prior = model.alpha + model.beta
-    with np.errstate(invalid="ignore"):
-        mean = np.where(sums > 0, moments / (sums * (prior + counts)), model.alpha / prior)
+    # Where a sum underflows the weight is 0; any mean will do.
+    mean = np.full(sums.shape, model.alpha / prior)
+    np.divide(moments, sums * (prior + counts), out=mean, where=sums > 0)
     return Leaf(ones, zeros, sums, mean)
 
 

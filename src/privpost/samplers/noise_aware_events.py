@@ -22,7 +22,7 @@ from privpost.mechanisms import count_tables
 from privpost.samplers import hidden_markov_gibbs as gibbs
 
 # How often an update pairs up the cells to move events between them: one level per field, hence a few events at a time.
-TRANSFERS = 8
+TRANSFERS = 4
 
 
 class LatentCounts:
@@ -110,8 +110,10 @@ class LatentCounts:
         orders = [field.start + self.rng.permutation(size)[: size // 2 * 2] for field, size in fields]
         return np.concatenate(orders).reshape(-1, 2)
 
-    def _misfit(self, levels, counts) -> np.ndarray:
-        return np.abs(self._noisy[levels] - counts)
+    @staticmethod
+    def _change_of_misfit(noise, step) -> np.ndarray:
+        """|Ĉ − C| after `step` is added to C less that before; `noise` is Ĉ − C before."""
+        return np.abs(noise - step) - np.abs(noise)
 
     def _exchange_by_state(self, first, second, emissions, state, member) -> None:
         """Move the odds of two levels in a state, and with them events of all of its cells, of one kind into the other.
@@ -146,8 +148,8 @@ class LatentCounts:
         chance = np.minimum(lost[:, state].reshape(-1)[some], 1.0)
         moved.reshape(-1)[some] = rng.binomial(sources.reshape(-1)[some].astype(np.int64), chance)
         moved *= np.where(down_in_cell, -1.0, 1.0)
-        change = self._misfit(first, ones + moved) - self._misfit(first, ones)
-        change += self._misfit(second, others - moved) - self._misfit(second, others)
+        change = self._change_of_misfit(self._noisy[first] - ones, moved)
+        change += self._change_of_misfit(self._noisy[second] - others, -moved)
         b = self.prior.emission - 1
         log_ratio = xlogy(b, proposal) + xlog1py(b, -proposal) - xlogy(b, share) - xlog1py(b, -share)
         log_ratio -= by_state(change) / self.scale
@@ -156,8 +158,8 @@ class LatentCounts:
         self._counts[first] = ones + moved
         self._counts[second] = others - moved
         pair = np.logaddexp(emissions[first], emissions[second])
-        share = np.where(accepted, proposal, share)
-        emissions[first], emissions[second] = pair + np.log(share), pair + np.log1p(-share)
+        emissions[first] = np.where(accepted, pair + np.log(proposal), emissions[first])
+        emissions[second] = np.where(accepted, pair + np.log1p(-proposal), emissions[second])
 
     def _exchange_in_cells(self, first, second, emissions, state) -> None:
         """Move some events of a cell from one level to another (Metropolis, one step per pair of levels and cell)."""
@@ -173,9 +175,9 @@ class LatentCounts:
         step *= 2.0 * rng.integers(0, 2, len(places), np.int8) - 1
         valid = (a + step >= 0) & (b - step >= 0)
         step *= valid
-        noise_a, noise_b = self._noisy[first].reshape(-1)[places], self._noisy[second].reshape(-1)[places]
-        misfit = np.abs(noise_a - a - step) - np.abs(noise_a - a) + np.abs(noise_b - b + step) - np.abs(noise_b - b)
-        log_ratio = step * odds - misfit / self.scale
+        noise_a, noise_b = self._noisy[first].reshape(-1)[places] - a, self._noisy[second].reshape(-1)[places] - b
+        change = self._change_of_misfit(noise_a, step) + self._change_of_misfit(noise_b, -step)
+        log_ratio = step * odds - change / self.scale
         log_ratio += self._log_factorial(a) + self._log_factorial(b)
         log_ratio -= self._log_factorial(a + step) + self._log_factorial(b - step)
         # −ln U is standard exponential.
@@ -213,7 +215,7 @@ class LatentCounts:
         factorial = self._log_factorial
         log_ratio = step * log_probability + len(levels) * (factorial(totals + step) - factorial(totals))
         log_ratio += (factorial(counts) - factorial(counts + step)).sum(axis=0)
-        log_ratio -= (np.abs(noisy - counts - step) - np.abs(noisy - counts)).sum(axis=0) / self.scale
+        log_ratio -= self._change_of_misfit(noisy - counts, step).sum(axis=0) / self.scale
         step *= -rng.standard_exponential(columns.shape[1]) < log_ratio.sum(axis=0)
         self._counts[levels, columns] = counts + step
         self.totals[columns] = totals + step

@@ -5,9 +5,12 @@ out. With A the counts of one record of each cell, s = Ah, and f the density of 
 
     p(h | z) ∝ n!/Π_x h_x! · Π_ij B(α + s_ij1, β + s_ij0) · Π_k f(z_k − s_k).
 
-Families overlap in their latent counts as they do in the data: nothing is approximated, and the chain's law is the exact
-posterior in the limit. A step moves t records from a cell to another one (Metropolis); it serves small networks. Given
-the counts the probabilities are independent beta variables, so that averages over tables need no draws of θ.
+Families overlap in their latent counts as they do in the data: nothing is approximated, and the chain's law is the
+exact posterior in the limit. Two kinds of Metropolis steps take turns. A *move* carries t records from a cell to
+another one. A *shift* draws one θ_ij from its conditional and changes it together with the records that it governs:
+with x = 1[u < θ] and the u of all records fixed, those with u between the old and the new θ flip. Moves mix where the
+release says much, shifts where it says little. The table serves small networks. Given the counts the probabilities are
+independent beta variables, so that averages over tables need no draws of θ.
 """
 
 from __future__ import annotations
@@ -35,20 +38,25 @@ def cells(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _Change(NamedTuple):
-    """What a step changes: counts, by how much per record that moves between (columns of) cells, and totals."""
+    """What a step changes: counts, by how much per record that moves between (columns of) cells, and totals.
+
+    `kept` are the places in `index` of the counts, and `configurations` the totals, that the prior of θ weighs.
+    """
 
     index: np.ndarray
     counts: np.ndarray
+    kept: np.ndarray
     configurations: np.ndarray
     totals: np.ndarray
 
     @classmethod
     def of(cls, change, own: int | None = None) -> _Change:
-        """Of the changes (2m, pairs) of all counts; totals of θ number `own` are not looked at."""
+        """Of the changes (2m, pairs) of all counts; θ number `own` is not integrated out in the step."""
         totals = change.reshape(-1, 2, change.shape[1]).sum(axis=1)
         index, configurations = np.flatnonzero(change.any(axis=1)), np.flatnonzero(totals.any(axis=1))
         configurations = configurations[configurations != own]
-        return cls(index, change[index], configurations, totals[configurations])
+        kept = np.flatnonzero(index // 2 != own)
+        return cls(index, change[index], kept, configurations, totals[configurations])
 
 
 class Tables:
@@ -83,7 +91,9 @@ class Tables:
         self.counts = cell_counts.T @ self.table
         size = np.arange(n + 1.0)
         self._log_factorial = gammaln(size + 1)
-        self._log_gamma = gammaln(np.array([[model.alpha], [model.beta]]) + size)
+        # Of ones and of zeros, one after the other: a flat look-up is faster.
+        self._log_gamma = np.concatenate([gammaln(prior + size) for prior in (model.alpha, model.beta)])
+        self._place = np.tile([0, n + 1], len(self.counts) // 2)[:, None]
         self._log_gamma_total = gammaln(model.alpha + model.beta + size)
         self._widths = 2 ** np.arange(max(1, int(np.log2(max(n // 4, 2)))))
         self._steps = [
@@ -92,7 +102,7 @@ class Tables:
             if (a ^ b).bit_count() == 1
         ]
         index = model.configurations(records)
-        for node, parameter in ((node, j) for node in range(len(model.nodes)) for j in np.unique(index[:, node])):
+        for parameter, node in enumerate(model.owner):
             governed = index[:, node] == parameter
             ones, zeros = (np.flatnonzero(governed & (records[:, node] == value)) for value in (1, 0))
             change = _Change.of((cell_counts[ones] - cell_counts[zeros]).T, own=parameter)
@@ -108,21 +118,21 @@ class Tables:
         noisy = self._release[index]
         return (np.abs(noisy - old) - np.abs(noisy - new)).sum(axis=0) / self._scale
 
-    def _log_prior_ratio(self, change, old, new, moved, kept=slice(None)):
-        """Of the probabilities whose counts `kept` (places in `change.index`) and totals change."""
-        kind = (change.index[kept] % 2)[:, None]
-        ratio = (self._log_gamma[kind, new[kept]] - self._log_gamma[kind, old[kept]]).sum(axis=0)
+    def _log_prior_ratio(self, change, old, new, moved):
+        kept, place = change.kept, self._place[change.index[change.kept]]
+        ratio = (self._log_gamma.take(new[kept] + place) - self._log_gamma.take(old[kept] + place)).sum(axis=0)
         if len(change.configurations):
             size = self.counts[2 * change.configurations] + self.counts[2 * change.configurations + 1]
             later = size + change.totals @ moved
-            ratio -= (self._log_gamma_total[later] - self._log_gamma_total[size]).sum(axis=0)
+            ratio -= (self._log_gamma_total.take(later) - self._log_gamma_total.take(size)).sum(axis=0)
         return ratio
 
     def _move(self, a, b, change) -> None:
         rng = self._rng
         width = int(rng.choice(self._widths))
         chains = self.table.shape[1]
-        moved = rng.integers(1, width + 1, chains) * (1 - 2 * rng.integers(0, 2, chains))
+        moved = rng.integers(-width, width, chains)
+        moved += moved >= 0
         old_a, old_b = self.table[a], self.table[b]
         # More records than a cell has cannot leave it; 0 keeps the look-ups in range.
         valid = (moved <= old_a) & (-moved <= old_b)
@@ -130,19 +140,18 @@ class Tables:
         new_a, new_b = old_a - moved, old_b + moved
         old = self.counts[change.index]
         new = old + change.counts * moved
-        log_ratio = self._log_factorial[old_a] + self._log_factorial[old_b]
-        log_ratio -= self._log_factorial[new_a] + self._log_factorial[new_b]
+        log_ratio = self._log_factorial.take(old_a) + self._log_factorial.take(old_b)
+        log_ratio -= self._log_factorial.take(new_a) + self._log_factorial.take(new_b)
         log_ratio += self._log_noise_ratio(change.index, old, new)
         log_ratio += self._log_prior_ratio(change, old, new, moved[None])
-        accept = valid & (np.log(rng.random(chains)) < log_ratio)
+        accept = valid & (log_ratio > -rng.standard_exponential(chains))
         self.table[a] = np.where(accept, new_a, old_a)
         self.table[b] = np.where(accept, new_b, old_b)
         self.counts[change.index] = np.where(accept, new, old)
 
     def _shift(self, parameter, ones, zeros, change) -> None:
         rng, alpha, beta = self._rng, self._model.alpha, self._model.beta
-        own = (2 * parameter, 2 * parameter + 1)
-        theta = rng.beta(alpha + self.counts[own[0]], beta + self.counts[own[1]])
+        theta = rng.beta(alpha + self.counts[2 * parameter], beta + self.counts[2 * parameter + 1])
         proposal = rng.beta(alpha, beta, theta.shape)
         log_ratio = 0.0
         if rng.random() < 0.5:
@@ -157,10 +166,9 @@ class Tables:
         flipped = np.where(up, flipped, -flipped)
         old = self.counts[change.index]
         new = old + change.counts @ flipped
-        kept = np.flatnonzero(~np.isin(change.index, own))
         log_ratio = log_ratio + self._log_noise_ratio(change.index, old, new)
-        log_ratio += self._log_prior_ratio(change, old, new, flipped, kept)
-        accept = np.log(rng.random(len(theta))) < log_ratio
+        log_ratio += self._log_prior_ratio(change, old, new, flipped)
+        accept = log_ratio > -rng.standard_exponential(len(theta))
         flipped = np.where(accept, flipped, 0)
         self.table[ones] += flipped
         self.table[zeros] -= flipped

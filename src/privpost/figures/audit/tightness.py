@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 from privpost.figures import style
+
+BITS = re.compile(r"BetaBernoulli\(alpha=([\d.]+), beta=([\d.]+)\)")
 
 
 def _label(row) -> str:
     number = int(row.instance.split(",")[0].split()[-1])
     variant = f", {row.variant}" if isinstance(row.variant, str) and row.variant else ""
-    return f"{row.mechanism} {number + 1}: {row.model}, n = {row.n}{variant}"
+    prior = BITS.search(row.settings)
+    model = f"bits, Beta({prior[1]}, {prior[2]})" if prior else row.model
+    return f"{row.mechanism} {number + 1}: {model}, n = {row.n}{variant}"
 
 
 def draw(tables):

@@ -8,7 +8,7 @@ from privpost.figures.noise_aware import network_panels
 METRICS = {
     "accuracy": "Accuracy",
     "log_likelihood": "Held-out log-likelihood\nper record, nats",
-    "mmd2": "MMD to the true posterior",
+    "mmd2": "MMD to the\ntrue posterior",
 }
 
 
@@ -16,7 +16,8 @@ def draw(tables):
     """Return the figure: one row per law of the parameters and n, one column per score, on ε of ε-DP.
 
     MMD: root of the mean square over three parameters and all repeats. Bars are two standard errors either side, mostly
-    smaller than the markers. Beta(c, c): the law that parameters are drawn from; all posteriors have the prior Beta(1, 1).
+    smaller than the markers. Beta(c, c) is the law that parameters are drawn from; all posteriors have the prior
+    Beta(1, 1).
     """
     import matplotlib.pyplot as plt
 
@@ -35,10 +36,11 @@ def draw(tables):
         for axes, (metric, label) in zip(row, METRICS.items(), strict=True):
             transform = network_panels.root if metric == "mmd2" else lambda values: values
             network_panels.curves(axes, here[here.metric == metric], "mean", "sem", transform)
-            axes.set(ylabel=label, title=f"n = {n}, parameters ~ Beta({concentration:g}, {concentration:g})")
+            axes.set(ylabel=label)
+        row[1].set_title(f"n = {n}, parameters ~ Beta({concentration:g}, {concentration:g})")
     for axes in panels[:, 2]:
         axes.set_ylim(bottom=0)
     for axes in panels[-1]:
         axes.set_xlabel("Privacy cost ε, ε-DP")
-    network_panels.legend(figure, set(zip(table.method, table.variant, strict=True)), ncols=4)
+    network_panels.legend(figure, set(zip(table.method, table.variant, strict=True)), ncols=3)
     return figure

@@ -15,7 +15,9 @@ def draw(tables):
     """
     import matplotlib.pyplot as plt
 
-    table, ecdf = (tables[name][tables[name].concentration == 1] for name in ("naive_bayes_calibration", "naive_bayes_ecdf"))
+    table, ecdf = (
+        tables[name][tables[name].concentration == 1] for name in ("naive_bayes_calibration", "naive_bayes_ecdf")
+    )
     sizes, parameters = sorted(table.n.unique()), list(dict.fromkeys(table.parameter))
     figure, panels = plt.subplots(
         len(sizes), len(parameters) + 1, figsize=(style.TWO_COLUMNS, 1.7 * len(sizes) + 0.6), squeeze=False
@@ -34,5 +36,5 @@ def draw(tables):
     for axes in panels[-1][:-1]:
         axes.set_xlabel("Privacy cost ε, ε-DP")
     panels[-1][-1].set_xlabel("u")
-    network_panels.legend(figure, set(zip(table.method, table.variant, strict=True)), ncols=4)
+    network_panels.legend(figure, set(zip(table.method, table.variant, strict=True)), ncols=3)
     return figure

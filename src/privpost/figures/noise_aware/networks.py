@@ -7,9 +7,9 @@ from privpost.figures import style
 from privpost.figures.noise_aware import network_panels
 
 METRICS = {
-    "accuracy": "Accuracy, mean over nodes",
+    "accuracy": "Accuracy,\nmean over nodes",
     "log_likelihood": "Log-likelihood per\nnew record, nats",
-    "mmd2": "MMD to the true posterior",
+    "mmd2": "MMD to the\ntrue posterior",
 }
 
 
@@ -17,8 +17,8 @@ def draw(tables):
     """Return the figure: one row per network, one column per score, on ε of ε-DP.
 
     First column: median over parameters of the KS statistic of U, the quantile of the true parameter; below the grey
-    limit lie 95 % of those of uniform U. Accuracy is the chance to predict a node from all others. Bars are two standard
-    errors either side.
+    limit lie 95 % of those of uniform U. Accuracy is the chance to predict a node from all others. Bars are two
+    standard errors either side.
     """
     import matplotlib.pyplot as plt
 
@@ -37,7 +37,7 @@ def draw(tables):
         keys = ["method", "variant", "epsilon"]
         network_panels.curves(row[0], here.groupby(keys, dropna=False).ks.median().reset_index(), "ks")
         row[0].axhspan(0, ks_limit(int(here.n_trials.max())), color="#cccccc", alpha=0.5, linewidth=0)
-        row[0].set(ylabel="KS statistic, median", title=graph.replace("_", " "), ylim=(0, None))
+        row[0].set(ylabel="KS statistic of U,\nmedian", title=graph.replace("_", " "), ylim=(0, None))
         scored = table[table.graph == graph]
         for axes, (metric, label) in zip(row[1:], METRICS.items(), strict=True):
             transform = network_panels.root if metric == "mmd2" else lambda values: values

@@ -35,7 +35,7 @@ def render(plan: Plan, name: str) -> str:
     """Return a document's text; raises ValueError for a placeholder that names no number and no table."""
     template = sources()[name]
     values = {**numbers.read(plan.root), **_own_values(plan, name)}
-    return templates.render(template.read_text(), values, str(template))
+    return templates.render(template.read_text(encoding="utf-8"), values, str(template))
 
 
 def write(plan: Plan) -> list[Path]:

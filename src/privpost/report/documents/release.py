@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import numpy as np
 
@@ -10,10 +12,11 @@ from privpost.evaluation.multiplicity import FALSE_ALARM, critical_value
 from privpost.figures import style
 from privpost.pipeline import tables
 from privpost.pipeline.plan import Plan
-from privpost.release import models
+from privpost.release import command, models, spec
 
 # Noise that opendp draws, so that `privpost release` can use it on real data.
 SECURE = ("laplace", "gaussian")
+EXAMPLE = Path("examples/commute.yaml")
 BITS, LOGISTIC = "fair_axis/beta_bernoulli", "fair_axis/logistic"
 
 
@@ -25,6 +28,9 @@ def values(plan: Plan) -> Mapping[str, str]:
         "release/logistic": logistic_table(logistic),
         "release/models": models_table(),
         "release/false_alarm": f"{FALSE_ALARM:g}",
+        "release/terms": example_terms(),
+        "release/largest_network": str(models.LARGEST_NETWORK),
+        "release/repeats": str(bits["beta_bernoulli_pairs"].n_repeats.min()),
     }
 
 
@@ -97,6 +103,13 @@ def models_table() -> str:
         mechanisms = ", ".join(f"`{name}`" for name in kind.mechanisms)
         lines.append(f"| `{kind.name}` | {columns} | {prior} | {mechanisms} |")
     return "\n".join(lines)
+
+
+def example_terms() -> str:
+    """Return, as JSON, what the example's release says about privacy; it depends on the specification alone."""
+    found = spec.read(EXAMPLE)
+    _, terms = command.prepared(found, models.KINDS[found.model])
+    return json.dumps({"privacy": terms}, indent=2, ensure_ascii=False)
 
 
 def _named(methods: Iterable[str]) -> str:

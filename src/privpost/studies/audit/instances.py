@@ -49,8 +49,8 @@ POST_PROCESSING = {
     "LaplaceMechanism": "naive, gibbs, exact",
     "RedactedLaplace": "gibbs",
     "GaussianMechanism": "naive",
-    "EventCountsLaplace": "naive",
-    "NetworkLaplace": "naive",
+    "EventCountsLaplace": "naive, gibbs",
+    "NetworkLaplace": "naive, gibbs, exact",
     "FourierMechanism": "naive",
 }
 

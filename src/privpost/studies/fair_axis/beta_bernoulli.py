@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter, defaultdict
 from typing import NamedTuple
 
 import numpy as np
@@ -258,15 +259,16 @@ def winners(pairs) -> dict[tuple, str | None]:
     Keys are (accounting, n, epsilon, delta).
     """
     z = critical_value(len(pairs))
-    found = {}
-    for key, part in pairs.groupby(["accounting", "n", "epsilon", "delta"]):
-        methods = sorted({*part["first"], *part["second"]})
-        significant = part.difference_mean.abs() > z * part.difference_sem
-        lead = np.where(part.difference_mean < 0, part["first"], part["second"])[significant]
-        ahead = {method: int((lead == method).sum()) for method in methods}
-        best = max(ahead, key=ahead.get)
-        found[key] = best if ahead[best] == len(methods) - 1 else None
-    return found
+    keys = zip(*(pairs[name].tolist() for name in ("accounting", "n", "epsilon", "delta")), strict=True)
+    differences = zip(pairs.difference_mean.tolist(), pairs.difference_sem.tolist(), strict=True)
+    ahead: dict[tuple, Counter] = defaultdict(Counter)
+    for key, first, second, (mean, sem) in zip(keys, pairs["first"], pairs["second"], differences, strict=True):
+        # Equal ones count as well: their number is that of the methods.
+        ahead[key].update({first: 0, second: 0})
+        if abs(mean) > z * sem:
+            ahead[key][first if mean < 0 else second] += 1
+    best = {key: ahead[key].most_common(1)[0] for key in sorted(ahead)}
+    return {key: method if wins == len(ahead[key]) - 1 else None for key, (method, wins) in best.items()}
 
 
 WEIGHTED = ("diffused", "concentrated", "direct")
@@ -385,11 +387,7 @@ def _whys_calibrated(smallest, limit: float) -> list[Why]:
     ]
 
 
-def claims(tables) -> list[Claim]:
-    """Score X1 to X5."""
-    table, pairs = tables["beta_bernoulli"], tables["beta_bernoulli_pairs"]
-    z = critical_value(len(pairs))
-    paired = f"paired differences beyond {z:.2f} standard errors (joint false-alarm rate {FALSE_ALARM}, {len(pairs)})"
+def _many_winners(pairs, z: float, paired: str) -> Claim:
     by_metric = {metric: winners(pairs[pairs.metric == metric]) for metric in ("l1_error", "kl")}
     evidence = {
         metric: {
@@ -399,114 +397,135 @@ def claims(tables) -> list[Claim]:
         for metric, found in by_metric.items()
     }
     decided = {metric: {w for w in found.values() if w} for metric, found in by_metric.items()}
+    return from_checks(
+        "X1",
+        "ours",
+        "No mechanism for bits is the best at every n, epsilon and delta.",
+        f"the method ahead of all others in KL, and in the error of one sample; {paired}",
+        {f"{metric}: several methods win somewhere": len(names) > 1 for metric, names in decided.items()},
+        {
+            "winners": evidence,
+            "settings with a winner": {metric: sum(map(bool, found.values())) for metric, found in by_metric.items()},
+            "standard errors that decide": z,
+        },
+        variant="converted, exact",
+    )
+
+
+def _weighted_closest(table, kl, z: float, paired: str) -> Claim:
     smallest = int(table.n.min())
-    small = _weighted_ahead(pairs[(pairs.metric == "kl") & (pairs.accounting == "exact") & (pairs.n == smallest)], z)
-    kl = pairs[(pairs.metric == "kl") & (pairs.accounting == "exact")]
+    small = _weighted_ahead(kl[kl.n == smallest], z)
+    return from_checks(
+        "X2",
+        "ours",
+        f"At n = {smallest} a draw from a weighted posterior is closest to the true posterior, at every epsilon.",
+        "KL under exact accounting: some weighted posterior is ahead of every mechanism of another kind, or the "
+        f"same law; {paired}",
+        {f"epsilon = {epsilon:g}, delta = {delta:g}": ahead for (epsilon, delta), ahead in small.items()},
+        _best_of_each(table, smallest),
+        whys=[_why_not_weighted(table, smallest, small)],
+        variant="exact",
+    )
+
+
+def _laplace_or_gaussian(table, kl, z: float, paired: str) -> Claim:
     noise = kl[(kl["first"] == "gaussian") & (kl["second"] == "laplace")]
     strict = noise[noise.delta == noise.delta.min()]
     loose = noise[(noise.delta == noise.delta.max()) & (noise.epsilon == noise.epsilon.min())]
+    return from_checks(
+        "X3",
+        "ours",
+        "Laplace noise beats Gaussian noise on a single count at the smallest delta; at the largest delta and the "
+        "smallest epsilon the Gaussian is ahead.",
+        f"KL, exact accounting; {paired}",
+        {
+            **{
+                f"Laplace ahead: n = {row.n}, epsilon = {row.epsilon:g}, delta = {row.delta:g}": bool(
+                    row.difference_mean > z * row.difference_sem
+                )
+                for row in strict.itertuples()
+            },
+            **{
+                f"Gaussian ahead: n = {row.n}, epsilon = {row.epsilon:g}, delta = {row.delta:g}": bool(
+                    row.difference_mean < -z * row.difference_sem
+                )
+                for row in loose.itertuples()
+            },
+        },
+        {
+            f"KL, Gaussian minus Laplace, n = {row.n}, epsilon = {row.epsilon:g}, delta = {row.delta:g}": {
+                "difference": float(row.difference_mean),
+                "standard error": float(row.difference_sem),
+            }
+            for row in [*strict.itertuples(), *loose.itertuples()]
+        },
+        whys=[_why_laplace(table, loose, z)],
+        variant="exact",
+    )
+
+
+def _calibrated_nowhere(table) -> Claim:
     ks = table[(table.metric == "ks") & (table.method != "non_private")]
     limit = ks_limit(int(table.n_repeats.min()), FALSE_ALARM / max(len(ks), 1))
     smallest_ks = ks[ks.epsilon == ks.epsilon.min()]
+    return from_checks(
+        "X4",
+        "ours",
+        "Taken as a posterior, no release is calibrated at the smallest epsilon.",
+        f"KS distance of the quantile of theta above {limit:.4f} (joint false-alarm rate {FALSE_ALARM}, {len(ks)} "
+        "tests)",
+        {
+            f"{row.method}, {row.accounting}, n = {row.n}, delta = {row.delta:g}": bool(row.mean > limit)
+            for row in smallest_ks.itertuples()
+        },
+        {
+            "share of all settings that are rejected": {
+                method: float((part["mean"] > limit).mean()) for method, part in ks.groupby("method")
+            },
+            "not rejected at the smallest epsilon": {
+                f"{row.method}, {row.accounting}, n = {row.n}, delta = {row.delta:g}": {
+                    "KS": float(row.mean),
+                    "standard error": float(row.sem),
+                }
+                for row in smallest_ks[smallest_ks["mean"] <= limit].itertuples()
+            },
+        },
+        whys=_whys_calibrated(smallest_ks, limit),
+        variant="converted, exact",
+    )
+
+
+def _exact_curves_pay(table) -> Claim:
     sampling = table[table.method.isin(["ops", "diffused", "concentrated"]) & (table.metric == "kl")]
     wide = sampling.pivot_table(index=["method", "n", "epsilon", "delta"], columns="accounting", values="mean").dropna()
+    return from_checks(
+        "X5",
+        "ours",
+        "By exact privacy curves posterior samples come closer to the true posterior than by converted guarantees.",
+        "mean KL under exact accounting at most that under conversion, at every setting, and below it somewhere",
+        {
+            "never larger": bool((wide["exact"] <= wide["converted"] * (1 + 1e-6) + 1e-9).all()),
+            "smaller somewhere": bool((wide["exact"] < 0.9 * wide["converted"]).any()),
+        },
+        {
+            "median of exact / converted": {
+                method: float((part["exact"] / part["converted"]).median()) for method, part in wide.groupby("method")
+            }
+        },
+        variant="converted, exact",
+    )
+
+
+def claims(tables) -> list[Claim]:
+    """Score X1 to X5."""
+    table, pairs = tables["beta_bernoulli"], tables["beta_bernoulli_pairs"]
+    z = critical_value(len(pairs))
+    paired = f"paired differences beyond {z:.2f} standard errors (joint false-alarm rate {FALSE_ALARM}, {len(pairs)})"
+    kl = pairs[(pairs.metric == "kl") & (pairs.accounting == "exact")]
     return [
-        from_checks(
-            "X1",
-            "ours",
-            "No mechanism for bits is the best at every n, epsilon and delta.",
-            f"the method ahead of all others in KL, and in the error of one sample; {paired}",
-            {f"{metric}: several methods win somewhere": len(names) > 1 for metric, names in decided.items()},
-            {
-                "winners": evidence,
-                "settings with a winner": {
-                    metric: sum(map(bool, found.values())) for metric, found in by_metric.items()
-                },
-                "standard errors that decide": z,
-            },
-            variant="converted, exact",
-        ),
-        from_checks(
-            "X2",
-            "ours",
-            f"At n = {smallest} a draw from a weighted posterior is closest to the true posterior, at every epsilon.",
-            "KL under exact accounting: some weighted posterior is ahead of every mechanism of another kind, or the "
-            f"same law; {paired}",
-            {f"epsilon = {epsilon:g}, delta = {delta:g}": ahead for (epsilon, delta), ahead in small.items()},
-            _best_of_each(table, smallest),
-            whys=[_why_not_weighted(table, smallest, small)],
-            variant="exact",
-        ),
-        from_checks(
-            "X3",
-            "ours",
-            "Laplace noise beats Gaussian noise on a single count at the smallest delta; at the largest delta and the "
-            "smallest epsilon the Gaussian is ahead.",
-            f"KL, exact accounting; {paired}",
-            {
-                **{
-                    f"Laplace ahead: n = {row.n}, epsilon = {row.epsilon:g}, delta = {row.delta:g}": bool(
-                        row.difference_mean > z * row.difference_sem
-                    )
-                    for row in strict.itertuples()
-                },
-                **{
-                    f"Gaussian ahead: n = {row.n}, epsilon = {row.epsilon:g}, delta = {row.delta:g}": bool(
-                        row.difference_mean < -z * row.difference_sem
-                    )
-                    for row in loose.itertuples()
-                },
-            },
-            {
-                f"KL, Gaussian minus Laplace, n = {row.n}, epsilon = {row.epsilon:g}, delta = {row.delta:g}": {
-                    "difference": float(row.difference_mean),
-                    "standard error": float(row.difference_sem),
-                }
-                for row in [*strict.itertuples(), *loose.itertuples()]
-            },
-            whys=[_why_laplace(table, loose, z)],
-            variant="exact",
-        ),
-        from_checks(
-            "X4",
-            "ours",
-            "Taken as a posterior, no release is calibrated at the smallest epsilon.",
-            f"KS distance of the quantile of theta above {limit:.4f} (joint false-alarm rate {FALSE_ALARM}, {len(ks)} "
-            "tests)",
-            {
-                f"{row.method}, {row.accounting}, n = {row.n}, delta = {row.delta:g}": bool(row.mean > limit)
-                for row in smallest_ks.itertuples()
-            },
-            {
-                "share of all settings that are rejected": {
-                    method: float((part["mean"] > limit).mean()) for method, part in ks.groupby("method")
-                },
-                "not rejected at the smallest epsilon": {
-                    f"{row.method}, {row.accounting}, n = {row.n}, delta = {row.delta:g}": {
-                        "KS": float(row.mean),
-                        "standard error": float(row.sem),
-                    }
-                    for row in smallest_ks[smallest_ks["mean"] <= limit].itertuples()
-                },
-            },
-            whys=_whys_calibrated(smallest_ks, limit),
-            variant="converted, exact",
-        ),
-        from_checks(
-            "X5",
-            "ours",
-            "By exact privacy curves posterior samples come closer to the true posterior than by converted guarantees.",
-            "mean KL under exact accounting at most that under conversion, at every setting, and below it somewhere",
-            {
-                "never larger": bool((wide["exact"] <= wide["converted"] * (1 + 1e-6) + 1e-9).all()),
-                "smaller somewhere": bool((wide["exact"] < 0.9 * wide["converted"]).any()),
-            },
-            {
-                "median of exact / converted": {
-                    method: float((part["exact"] / part["converted"]).median())
-                    for method, part in wide.groupby("method")
-                }
-            },
-            variant="converted, exact",
-        ),
+        _many_winners(pairs, z, paired),
+        _weighted_closest(table, kl, z, paired),
+        _laplace_or_gaussian(table, kl, z, paired),
+        _calibrated_nowhere(table),
+        _exact_curves_pay(table),
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from privpost.datasets import catalogue, war_logs
@@ -33,6 +35,7 @@ def uses_private_metadata(dataset: str) -> bool:
     return catalogue.load(dataset).access != "generated"
 
 
+@functools.cache
 def title(dataset: str) -> str:
     """Return the data set's title, marked where it stands in for the paper's data."""
     declared = catalogue.load(dataset)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from privpost.evaluation.claims import Claim, verdict_of
+from privpost.evaluation.claims import Claim, Why, from_checks, verdict_of
 from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior, DirectPosterior
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
+
+# Relative rounding of a supremum.
+ROUNDING = 1e-9
 
 SETTINGS = Schema(
     alpha=Real(above=0),
@@ -98,4 +101,43 @@ def claims(tables) -> list[Claim]:
             },
             reason="" if lower.all() and (np.diff(counts) <= 0).all() else "some steps go the other way",
         ),
+        _pairs(table),
     ]
+
+
+def _pairs(table) -> Claim:
+    """G13: whether the pairs of corollary 2 are the worst neighbours."""
+    wide = table.pivot_table(
+        index=["method", "coefficient", "order"], columns="supremum", values="epsilon", dropna=False
+    )
+    finite = wide[np.isfinite(wide).all(axis=1)]
+    ratio = finite["paper"] / finite["exact"]
+    above = ratio[ratio > 1 + ROUNDING].index.get_level_values("order")
+    return from_checks(
+        "G13",
+        "corollary 2",
+        "The supremum over neighbouring data sets is the largest of the divergences of four pairs.",
+        "epsilon of the paper's pairs against the supremum over all pairs of data sets that exist, at every tabulated "
+        f"order and coefficient: nowhere smaller, and nowhere larger (relative rounding {ROUNDING:g})",
+        {
+            "the pairs give an upper bound": bool((ratio >= 1 - ROUNDING).all())
+            and bool((np.isfinite(wide["paper"]) == np.isfinite(wide["exact"])).all()),
+            "some neighbours attain it": len(above) == 0,
+        },
+        {
+            "rows": len(finite),
+            "rows that are charged too much": len(above),
+            "largest charge over the supremum": float(ratio.max()),
+        },
+        variant="paper, exact",
+        whys=[
+            Why(
+                "Two of the four pairs lie beyond the ends, where no data set is: they cost up to "
+                f"{ratio.max() - 1:.1%} more than any pair that exists, at orders up to {above.max():g}."
+                if len(above)
+                else "",
+                ("some neighbours attain it",),
+                "docs/geumlek2017.md#curves-of-the-beta-bernoulli-model-rdp_curves-figure-1",
+            )
+        ],
+    )

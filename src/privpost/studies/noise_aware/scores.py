@@ -4,35 +4,42 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from privpost.evaluation.calibration import empirical_cdf, ks_limit, ks_p_value, ks_statistic
+from privpost.evaluation.claims import Why
 from privpost.evaluation.multiplicity import FALSE_ALARM, critical_value
 from privpost.mechanisms.consistency import consistent_counts
 
 # What is done with a release before the conjugate update that takes it for the data.
 NAIVE_VARIANTS = ("paper", "consistent")
+# Whether the exact posterior takes all counts together, or one family at a time.
+VARIANTS = {"naive": NAIVE_VARIANTS, "exact": ("paper", "families")}
 AWARE = ("exact", "gibbs")
 # Where empirical distribution functions are tabulated.
 _AT = np.linspace(0, 1, 41)
 
 
 def lines(methods) -> list[tuple[str, str]]:
-    """Return the (method, variant) pairs: naive from truncated counts (paper) and from consistent ones."""
-    return [
-        (method, variant) for method in methods for variant in (NAIVE_VARIANTS if method == "naive" else ("paper",))
-    ]
+    """Return the (method, variant) pairs that the methods' variants make."""
+    return [(method, variant) for method in methods for variant in VARIANTS.get(method, ("paper",))]
 
 
-def naive_counts(mechanism, variant: str, release) -> np.ndarray:
-    """Return the counts (..., 2m) that a noise-naive analyst takes for the data.
+def naive_counts(mechanisms, variant: str, releases) -> tuple[np.ndarray, np.ndarray]:
+    """Return the counts that a noise-naive analyst takes for the data, and the share of them that was truncated.
 
     `paper`: truncated to [0, n]; `consistent`: the nearest ones that some n records have, then truncated.
+
+    Args:
+        mechanisms: one per ε.
+        releases: shape (epsilons, trials, 2m), as the counts; the shares have shape (epsilons, trials).
     """
-    if variant == "paper":
-        return mechanism.project(release)
-    return consistent_counts(mechanism.model, release, mechanism.n)
+    if variant == "consistent":
+        releases = consistent_counts(mechanisms[0].model, releases, mechanisms[0].n)
+    counts = np.stack([mechanism.project(z) for mechanism, z in zip(mechanisms, releases, strict=True)])
+    return counts, (counts != releases).mean(axis=-1)
 
 
 def tabulate(cells, places, parameters) -> dict:
@@ -42,7 +49,8 @@ def tabulate(cells, places, parameters) -> dict:
     of the true parameters; `"ecdf"`: their empirical distribution functions at the ε next to 1.
 
     Args:
-        cells: with arrays `quantile` (lines, epsilons, parameters, trials) and scores (lines, epsilons, trials).
+        cells: with arrays `quantile` (lines, epsilons, parameters, trials), and scores and `truncated`, the share of
+            counts that were truncated (lines, epsilons, trials).
         places: function of a cell's config that returns its first columns.
         parameters: function of a cell's config that names the parameters.
     """
@@ -64,7 +72,9 @@ def tabulate(cells, places, parameters) -> dict:
             for metric in metrics:
                 # The true posterior has no distance from itself.
                 if (method, metric) != ("non_private", "mmd2"):
-                    rows.append({**named, "metric": metric, **_mean("", arrays[metric][i, j])})
+                    share = float(arrays["truncated"][i, j].mean()) if method == "naive" else None
+                    score = _mean("", arrays[metric][i, j])
+                    rows.append({**named, "metric": metric, **score, "truncated_share": share})
             for name, values in zip(parameters(config), arrays["quantile"][i, j], strict=True):
                 ks = float(ks_statistic(values))
                 p_value = float(ks_p_value(ks, len(values)))
@@ -92,40 +102,59 @@ def _mean(prefix, values) -> dict:
     return {f"{prefix}mean": float(values.mean()), f"{prefix}sem": sem, "n_repeats": len(values)}
 
 
-def comparisons(pairs, metric: str, variant: str):
-    """Return the rows noise-aware minus noise-naive (of a variant) of one metric: columns of `pairs` and `gain`."""
-    rows = pairs[(pairs["first"] == "naive") & (pairs.first_variant == variant) & pairs["second"].isin(AWARE)]
-    rows = rows[rows.metric == metric]
-    return rows.assign(gain=-rows.difference_mean)
+class Comparison(NamedTuple):
+    """What a claim says of one score of the noise-aware method against the noise-naive ones.
 
-
-def gains(pairs, places, metric: str, variant: str, *, sign: int = 1, ahead: bool = True) -> dict[str, bool]:
-    """Return the checks that the noise-aware method gains on the naive one, at each setting, beyond joint chance.
-
-    `places` are the columns that name a setting beside ε; `sign` is −1 for a metric of which less is better;
-    `ahead=False` asks only for not being behind.
+    `sign` is −1 for a score of which less is better; without `ahead` it need only not be behind.
     """
-    rows = comparisons(pairs, metric, variant)
-    z = critical_value(len(rows))
-    return {
-        f"{metric} against {variant}: {setting(row, places)}": bool(
-            sign * row["gain"] > (z if ahead else -z) * row["difference_sem"]
-        )
-        for row in rows.to_dict("records")
-    }
+
+    metric: str
+    sign: int = 1
+    ahead: bool = True
 
 
-def gain_evidence(pairs, places, metric: str, variant: str) -> dict[str, float]:
-    """Return the gain of the noise-aware method at each setting."""
-    return {
-        f"gain in {metric} on {variant}, {setting(row, places)}": float(row["gain"])
-        for row in comparisons(pairs, metric, variant).to_dict("records")
-    }
+def gains(pairs, comparison: Comparison, places):
+    """Return the rows noise-aware against noise-naive of one score: the columns of `pairs` and those of the test.
+
+    `check` names it; `gain` is the difference in the claimed direction, `errors` the same in standard errors, `limit`
+    the least number of them, beyond joint chance over the rows of a variant, and `passed` whether it is reached.
+    """
+    aware = pairs["second"].isin(AWARE) & (pairs.second_variant == "paper")
+    rows = pairs[(pairs["first"] == "naive") & aware & (pairs.metric == comparison.metric)]
+    gain = -comparison.sign * rows.difference_mean
+    errors = gain / rows.difference_sem
+    limit = rows.groupby("first_variant").metric.transform(lambda part: critical_value(len(part))).astype(float)
+    limit *= 1 if comparison.ahead else -1
+    check = [
+        f"{row['metric']} against {row['first_variant']}: {setting(row, places)}" for row in rows.to_dict("records")
+    ]
+    return rows.assign(check=check, gain=gain, errors=errors, limit=limit, passed=errors > limit)
+
+
+def gain_checks(pairs, comparisons, places) -> tuple[dict[str, bool], dict[str, float], Why]:
+    """Return checks, evidence and the explanation of differences that are too small for the number of repeats."""
+    checks, evidence, short = {}, {}, []
+    for comparison in comparisons:
+        rows = gains(pairs, comparison, places)
+        checks |= dict(zip(rows.check, rows.passed, strict=True))
+        evidence |= {f"gain in {check}": float(gain) for check, gain in zip(rows.check, rows.gain, strict=True)}
+        short.append(rows[~rows.passed & (rows.errors > 0)])
+    short = [row for rows in short for row in rows.itertuples()]
+    why = Why(
+        "The difference has the claimed sign but is too small for the number of repeats: "
+        + ", ".join(f"{row.errors:.1f} standard errors where {row.limit:.1f} are asked for" for row in short)
+        + f". All of it at epsilon >= {min((row.epsilon for row in short), default=math.nan):.3g}, where all methods "
+        "are close to the true posterior.",
+        tuple(row.check for row in short),
+        "docs/noise_aware.md#where-the-noise-is-small",
+    )
+    return checks, evidence, why
 
 
 def setting(row, places) -> str:
     """Return the words for a row's setting."""
-    return ", ".join(f"{name} = {row[name]}" for name in places) + f", epsilon = {row['epsilon']:.3g}"
+    shown = [f"{name} = {row[name] if isinstance(row[name], str) else format(row[name], 'g')}" for name in places]
+    return ", ".join([*shown, f"epsilon = {row['epsilon']:.3g}"])
 
 
 def calibrated(calibration, methods, variants=("paper",)):

@@ -382,9 +382,9 @@ def _noise_rows(networks) -> list[dict]:
 
 
 def claims(tables) -> list[Claim]:
-    """Score Z4 (consistency), Z6 (every bound) and Z7 (noise scales)."""
+    """Score Z4 (consistency), Z6 (every bound), Z7 (noise scales) and Z10 (those of naive Bayes)."""
     found = _consistency_claim(tables["consistency"]), _bounds_claim(tables["bounds"])
-    return [*found, _noise_claim(tables["noise_scale"])]
+    return [*found, _noise_claim(tables["noise_scale"]), _naive_bayes_claim(tables["noise_scale"])]
 
 
 def _consistency_claim(table) -> Claim:
@@ -511,6 +511,33 @@ def _noise_claim(table) -> Claim:
                 when=checks["smaller on each orthonormal coefficient"],
             )
         ],
+    )
+
+
+def _naive_bayes_claim(table) -> Claim:
+    rows = table[table.graph == "naive_bayes_16"]
+    ratio = rows.fourier_cell / rows.laplace
+    attributes = rows.nodes - 1
+    checks = {
+        "the downward closure has 2d + 2 sets": bool(len(rows) and (rows.closure == 2 * attributes + 2).all()),
+        "a count's noise under Fourier is within a factor 2 of Laplace's": bool(
+            len(rows) and ratio.between(0.5, 2).all()
+        ),
+    }
+    evidence = {
+        "attributes": int(attributes.max()),
+        "sets in the downward closure": int(rows.closure.max()),
+        "Fourier over Laplace per count, smallest and largest": _ends(ratio),
+    }
+    return from_checks(
+        "Z10",
+        "section on naive Bayes",
+        "For naive Bayes with d attributes the downward closure has 2d + 2 sets, and Laplace and Fourier noise on the "
+        "counts are of similar scale.",
+        "size of the closure, and ratio of the noise's standard deviations on each published count between 1/2 and 2 "
+        "(exact, no multiplicity)",
+        checks,
+        evidence,
     )
 
 

@@ -1,0 +1,112 @@
+"""Measure how planning and computing grow with the number of cells; writes results/scale.csv.
+
+    .venv/bin/python benchmarks/scale.py            some minutes; works in a temporary clone of the last commit
+
+The cells are cheap ones (RDP curves of one order), so what is measured is the pipeline's own cost. Each row is one
+process: wall and CPU seconds, peak memory. Measured on whatever runs beside it: CPU seconds are what to compare.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from run import machine
+
+STUDY = "geumlek2017/rdp_curves"
+YAML = Path("conf/study") / f"{STUDY}.yaml"
+TABLE = Path("results/scale.csv")
+BATCH = 100
+SHARD = 1000
+GATHERED = 2000
+
+
+def measure(command: list[str], folder: Path, log: Path) -> dict[str, float]:
+    """Run a Python module in a clone; returns wall and CPU seconds (of its children too) and peak memory in MiB.
+
+    Raises RuntimeError with the end of its output when it fails.
+    """
+    environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
+    start = time.perf_counter()
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command], cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed: {log.read_text()[-2000:]}")
+    return {
+        "wall_seconds": time.perf_counter() - start,
+        "cpu_seconds": usage.ru_utime + usage.ru_stime,
+        "peak_mib": usage.ru_maxrss / 2**10,
+    }
+
+
+def sweep(cells: int) -> list[str]:
+    """Return the words of an ad hoc sweep of a number of cells, a multiple of 100."""
+    return ["-m", f"study={STUDY}", f"alpha=range(1,{cells // 100 + 1})", "beta=range(1,101)", "order=2"]
+
+
+def enlarge(folder: Path, cells: int) -> None:
+    """Give the study of a clone a grid of a number of cells, a multiple of 100."""
+    text = subprocess.run(
+        ["git", "show", f"HEAD:{YAML}"], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout
+    head, _, tail = text.partition("sweep:\n")
+    axes = {"alpha": cells // 100, "beta": 100}
+    lines = [f"  {key}: {{start: 1, stop: {count}, num: {count}}}\n" for key, count in axes.items()]
+    tail = tail[tail.index("within:") :].replace("{start: 1.05, stop: 20, num: 380}", "[2]")
+    (folder / YAML).write_text(head + "sweep:\n" + "".join(lines) + tail)
+
+
+def rows(folder: Path, log: Path):
+    """Yield one row per measurement."""
+
+    def row(what: str, cells: int, jobs: int, command: list[str]) -> dict:
+        found = {"what": what, "cells": cells, "jobs": jobs, **measure(command, folder, log)}
+        print({key: round(value, 2) if isinstance(value, float) else value for key, value in found.items()}, flush=True)
+        return found
+
+    for cells in (1000, 10_000, 100_000):
+        yield row("plan a sweep", cells, 0, ["privpost", *sweep(cells), "-n"])
+    for cells, batch in ((1000, 1), (10_000, 1), (10_000, BATCH), (10_000, 10 * BATCH), (100_000, BATCH)):
+        enlarge(folder, cells)
+        config = ["--config", f"studies={STUDY}", f"batch={batch}"]
+        jobs = cells // batch
+        yield row("Snakemake's dry run", cells, jobs, ["snakemake", "-n", "--quiet", "all", *config])
+    subprocess.run(["git", "checkout", "--quiet", "."], cwd=folder, check=True)
+    yield row("compute a cell by itself", 1, 1, ["privpost", f"study={STUDY}", "alpha=1", "beta=1", "order=2"])
+    yield row("compute a shard", SHARD, 1, ["privpost", *sweep(100_000), "shard=100/100"])
+    yield row("find a shard done", SHARD, 1, ["privpost", *sweep(100_000), "shard=100/100"])
+    measure(["privpost", *sweep(GATHERED), "shard=1/1"], folder, log)
+    yield row("gather a sweep: table and figure", GATHERED, 1, ["privpost", *sweep(GATHERED)])
+
+
+def main() -> int:
+    """Measure everything and write the table, anew after each measurement."""
+    os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    found = []
+    with tempfile.TemporaryDirectory(prefix="privpost-scale-") as scratch:
+        folder = Path(scratch) / "clone"
+        subprocess.run(["git", "clone", "--quiet", ".", str(folder)], check=True)
+        # Without pandas: a process that is measured starts with the memory of this one.
+        for row in rows(folder, Path(scratch) / "log"):
+            found.append({**row, "machine": machine()})
+            with TABLE.open("w", newline="") as file:
+                writer = csv.DictWriter(file, found[0], lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(
+                    {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in row.items()}
+                    for row in found
+                )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

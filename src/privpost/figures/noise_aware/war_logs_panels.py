@@ -1,0 +1,53 @@
+"""What the figures on noise-aware inference for war logs share: a panel for each data set and model."""
+
+from __future__ import annotations
+
+import math
+
+from privpost.figures import style
+from privpost.figures.foulds2016 import war_log_style as logs
+
+COLUMNS = 3
+
+
+def models(table) -> list[tuple[str, str, int]]:
+    """Return (data set, model, number of states) in the order of panels: naive Bayes first, then by states."""
+    order = {name: place for place, name in enumerate(logs.TITLES)}
+    present = set(zip(table.dataset, table.model, table.n_states, strict=True))
+    return sorted(present, key=lambda key: (key[2], order[key[0]]) if key[1] == "hmm" else (0, order[key[0]]))
+
+
+def panels(table):
+    """Return the figure and an iterator of (axes, data set, model, states), with titles and axes of ε set."""
+    import matplotlib.pyplot as plt
+
+    listed = models(table)
+    n_rows = math.ceil(len(listed) / COLUMNS)
+    figure, grid = plt.subplots(
+        n_rows, COLUMNS, figsize=(style.TWO_COLUMNS, 1.7 * n_rows + 0.9), sharex=True, squeeze=False
+    )
+    used = list(grid.flat)
+    for axes in used[len(listed) :]:
+        axes.set_visible(False)
+    for place, (axes, (dataset, model, n_states)) in enumerate(zip(used, listed, strict=False)):
+        kind = "naive Bayes" if model == "naive_bayes" else f"HMM, {n_states} states"
+        axes.set_title(f"{logs.TITLES[dataset]}:\n{kind}")
+        axes.set_xscale("log")
+        axes.set_xticks([0.1, 1, 10], labels=["0.1", "1", "10"])
+        if place + COLUMNS >= len(listed):
+            axes.set_xlabel("Budget ε (pure DP)")
+            axes.tick_params(labelbottom=True)
+    return figure, [(axes, *key) for axes, key in zip(used, listed, strict=False)], grid
+
+
+def note(table) -> str:
+    """Return what a reader must know of data and chains, as lines for a title."""
+    chains = table[table.model == "hmm"].rhat_max.dropna()
+    largest = f"{chains.max():.1f}" if len(chains) else "not assessed"
+    text = f"Laplace noise, substitution of one event, ε unconditional; HMM chains' largest R-hat {largest}."
+    if table.uses_private_metadata.any():
+        text += (
+            "\nReal data: empty cells left out, and the busiest governorates of SIGACT chosen, by looking at the data; "
+            "levels spelt as released."
+        )
+    return text

@@ -1,0 +1,52 @@
+"""Held-out log-likelihood per event of noise-aware and noise-naive models on war logs."""
+
+from __future__ import annotations
+
+from privpost.figures import style
+from privpost.figures.foulds2016 import war_log_style as logs
+from privpost.figures.noise_aware import war_logs_panels
+
+CURVES = (
+    ("laplace", "paper", "-", "Laplace, clipped (noise-naive)"),
+    ("laplace", "corrected", ":", "Laplace, projected (noise-naive)"),
+    ("gibbs", None, "-", "Laplace, noise-aware"),
+)
+# Smallest range of a panel, in nats per event.
+SPAN = 0.02
+
+
+def draw(tables):
+    """Return the figure: log of the likelihood of all held-out cells against ε, per event, a panel per data and model.
+
+    Bars: one standard error over splits of the difference from the non-private model.
+    """
+    table = tables["war_logs"]
+    table = table[table.score == "joint"]
+    figure, listed, grid = war_logs_panels.panels(table)
+    for axes, dataset, model, n_states in listed:
+        rows = logs.select(table, dataset=dataset, model=model, n_states=n_states)
+        for method, variant, line, label in CURVES:
+            look = style.look(method)
+            curve = logs.select(rows, method=method, variant=variant).sort_values("epsilon")
+            axes.errorbar(
+                curve.epsilon,
+                curve.per_event_mean,
+                yerr=curve.per_event_loss_sem,
+                color=look.color,
+                marker=look.marker if method != "gibbs" else "o",
+                linestyle=line,
+                markerfacecolor=look.color if line == "-" else "white",
+                label=label,
+            )
+        plain = logs.select(rows, method="non_private").iloc[0]
+        look = style.look("non_private")
+        axes.axhline(plain.per_event_mean, color=look.color, linestyle=look.linestyle, label="Non-private")
+        # Where all methods are alike, their noise would fill the panel.
+        low, high = axes.get_ylim()
+        spare = max(0.0, (SPAN - (high - low)) / 2)
+        axes.set_ylim(low - spare, high + spare)
+    for axes in grid[:, 0]:
+        axes.set_ylabel("Log-likelihood\nper event [nats]")
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    figure.suptitle(war_logs_panels.note(table), fontsize=7)
+    return figure

@@ -1,0 +1,61 @@
+"""What docs/cluster.md shows: how planning and computing grow with the number of cells (results/scale.csv)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from privpost.pipeline import tables
+from privpost.pipeline.plan import Plan
+
+# Made by benchmarks/scale.py, and measured: no part of a rebuild.
+SCALE = Path("results/scale.csv")
+
+
+def values(plan: Plan) -> Mapping[str, object]:
+    """Return the table of measurements and the costs of a cell by their placeholders; times in ms, memory in KiB."""
+    return of_scale(tables.read_table(SCALE))
+
+
+def of_scale(scale) -> dict[str, object]:
+    """Return what `values` does from the table of measurements; raises ValueError when it lacks one."""
+
+    def rows(what: str, batched: bool | None = None):
+        found = scale[scale.what == what].sort_values("cells")
+        if batched is not None:
+            found = found[(found.jobs < found.cells) == batched]
+        if found.empty:
+            raise ValueError(f"{SCALE} has no row {what!r}; make it with benchmarks/scale.py")
+        return found
+
+    def growth(found, column: str) -> float:
+        """What a cell more costs: from the smallest to the largest number of cells measured."""
+        first, last = found.iloc[0], found.iloc[-1]
+        return float((last[column] - first[column]) / (last.cells - first.cells))
+
+    gather = rows("gather a sweep: table and figure").iloc[-1]
+    shard, single = rows("compute a shard").iloc[0], rows("compute a cell by itself").iloc[0]
+    dag, batched = rows("Snakemake's dry run", batched=False), rows("Snakemake's dry run", batched=True).iloc[-1]
+    return {
+        "cluster/table": as_markdown(scale),
+        "cluster/machine": str(scale.machine.iloc[0]),
+        "cluster/plan_ms": 1000 * growth(rows("plan a sweep"), "cpu_seconds"),
+        "cluster/shard_ms": float(1000 * shard.cpu_seconds / shard.cells),
+        "cluster/single_ms": float(1000 * single.cpu_seconds),
+        "cluster/gather_ms": float(1000 * gather.cpu_seconds / gather.cells),
+        "cluster/dag_ms": 1000 * growth(dag, "cpu_seconds"),
+        "cluster/dag_kib": 1024 * growth(dag, "peak_mib"),
+        "cluster/batched_ms": float(1000 * batched.cpu_seconds / batched.cells),
+        "cluster/batched_cells": f"{batched.cells:,}",
+    }
+
+
+def as_markdown(scale) -> str:
+    """Return the measurements as a table in Markdown."""
+    lines = ["| what | cells | jobs | CPU s | wall s | peak memory, MiB |", "|---|---|---|---|---|---|"]
+    lines += [
+        f"| {row.what} | {row.cells:,} | {f'{row.jobs:,}' if row.jobs else ''} | {row.cpu_seconds:.3g} "
+        f"| {row.wall_seconds:.3g} | {row.peak_mib:.0f} |"
+        for row in scale.itertuples()
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,189 @@
+"""Noise-aware steps for event counts against enumeration of all latent counts, and what no step may change.
+
+Every test has a fixed seed. The last states of independent chains are plain multinomial samples; each chi-square test
+fails by chance with probability 1e-4, and there are 9 of them: joint false-alarm rate below 0.1 %.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.special import gammaln
+from scipy.stats import chi2
+
+from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.samplers import noise_aware_events as events
+
+
+def assert_multinomial(found, probabilities) -> None:
+    """Pearson's test, rare outcomes pooled; no outcome of probability 0 may occur."""
+    assert found[probabilities == 0].sum() == 0
+    expected = found.sum() * probabilities
+    common = expected > 5
+    found, expected = (np.append(values[common], values[~common].sum()) for values in (found, expected))
+    found, expected = found[expected > 0], expected[expected > 0]
+    statistic = float(((found - expected) ** 2 / expected).sum())
+    assert chi2.sf(statistic, len(expected) - 1) > 1e-4
+
+
+def compositions(n: int, n_levels: int) -> np.ndarray:
+    """All counts of levels that sum to n."""
+    heads = itertools.product(range(n + 1), repeat=n_levels - 1)
+    return np.array([(*head, n - sum(head)) for head in heads if sum(head) <= n])
+
+
+def first_count_law(noisy, n: int, scale: float, concentration: float) -> np.ndarray:
+    """p(C_1 | Ĉ) for Dirichlet-multinomial counts, by enumeration."""
+    counts = compositions(n, len(noisy))
+    logs = (gammaln(counts + concentration) - gammaln(counts + 1)).sum(axis=1)
+    logs -= np.abs(noisy - counts).sum(axis=1) / scale
+    weights = np.bincount(counts[:, 0], np.exp(logs - logs.max()), n + 1)
+    return weights / weights.sum()
+
+
+NOISY = np.array([9.3, -2.1, 0.4, 4.8])
+
+
+@pytest.mark.parametrize("scale", [0.3, 2.0, 50.0])
+def test_the_oracle_is_the_enumeration(scale) -> None:
+    found = events.count_probabilities(np.stack([NOISY, NOISY[::-1]]), 8, scale)
+    # Sums of a few hundred positive terms: rounding of 1e-14 at most.
+    assert np.allclose(found[0], first_count_law(NOISY, 8, scale, 1.0), rtol=1e-11, atol=1e-300)
+    assert np.allclose(found[1], first_count_law(NOISY[::-1], 8, scale, 1.0), rtol=1e-11, atol=1e-300)
+
+
+def test_the_oracle_s_distribution_function_is_that_of_its_mixture() -> None:
+    law = events.count_probabilities(NOISY[None], 8, 2.0)
+    rng = np.random.default_rng(1)
+    counts = rng.choice(9, size=200_000, p=law[0])
+    draws = rng.beta(1 + counts, 3 + 8 - counts)
+    for theta in (0.1, 0.4, 0.8):
+        share, cdf = np.mean(draws <= theta), events.probability_cdf(law, np.array([theta]), 4)[0]
+        # 4.5 standard errors: 7e-6 per comparison.
+        assert abs(share - cdf) < 4.5 * math.sqrt(cdf * (1 - cdf) / len(draws))
+
+
+@pytest.mark.parametrize(("scale", "concentration"), [(0.5, 1.0), (3.0, 1.0), (30.0, 1.0), (3.0, 2.0), (3.0, 0.5)])
+def test_counts_of_one_cell_follow_the_exact_law(scale, concentration) -> None:
+    n, n_chains = 12, 4_000
+    rng = np.random.default_rng(31)
+    prior = gibbs.Prior(1, (len(NOISY),), emission=concentration)
+    observed = np.ones((n_chains, 1), bool)
+    noisy = np.broadcast_to(NOISY, (n_chains, 1, len(NOISY)))
+    latent = events.LatentCounts(noisy, observed, prior, scale, np.full(n_chains, n), rng)
+    group = gibbs.Group(latent.counts, observed, rng)
+    # The counts lag one update behind the last iteration: one more lets it happen.
+    for _ in events.run([group], [latent], gibbs.Layout.of([0]), prior, 60):
+        pass
+    found = np.bincount(latent.counts[:, 0, 0].astype(int), minlength=n + 1)
+    assert_multinomial(found, first_count_law(NOISY, n, scale, concentration))
+
+
+def test_a_chain_that_ignores_the_noise_fails_the_comparison(monkeypatch) -> None:
+    monkeypatch.setattr(events.LatentCounts, "_change_of_misfit", staticmethod(lambda noise, step: 0.0 * noise))
+    with pytest.raises(AssertionError):
+        test_counts_of_one_cell_follow_the_exact_law(3.0, 1.0)
+
+
+# Two months of a region, two fields of two levels, five events.
+CELLS = np.array([[1.3, 2.2, 0.4, 2.9], [-0.6, 1.8, 1.2, -0.3]])
+EVENTS, SCALE = 5, 0.8
+
+
+def exact_hidden_markov():
+    """Laws of the first cell's total and first count, and p(z_1 = z_2), by enumeration of all counts; K = 2."""
+    cells = np.array([(n, i, j) for n in range(EVENTS + 1) for i in range(n + 1) for j in range(n + 1)])
+    totals = cells[:, 0]
+    counts = np.stack([cells[:, 1], totals - cells[:, 1], cells[:, 2], totals - cells[:, 2]], axis=1)
+
+    def emissions(table):
+        """Both fields' counts of a state, emissions integrated out."""
+        parts = (table[..., :2], table[..., 2:])
+        return sum(gammaln(part + 1).sum(-1) - gammaln(part.sum(-1) + 2) for part in parts)
+
+    # Coefficients of two multinomials per cell, and the noise.
+    own = [
+        2 * gammaln(totals + 1) - gammaln(counts + 1).sum(axis=1) - np.abs(noisy - counts).sum(axis=1) / SCALE
+        for noisy in CELLS
+    ]
+    possible = np.where(totals[:, None] + totals == EVENTS, own[0][:, None] + own[1], -np.inf)
+    # One move from a uniform start, transitions integrated out: both cells share a state with probability 1/2.
+    same = np.exp(possible + emissions(counts[:, None] + counts))
+    apart = np.exp(possible + emissions(counts)[:, None] + emissions(counts))
+    first = (same + apart).sum(axis=1) / (same + apart).sum()
+    laws = (np.bincount(values, first, EVENTS + 1) for values in (totals, counts[:, 0]))
+    return *laws, same.sum() / (same + apart).sum()
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_cells_of_a_hidden_markov_model_follow_the_exact_law(held_out) -> None:
+    totals, counts, together = exact_hidden_markov()
+    n_chains, rng = 4_000, np.random.default_rng(32)
+    prior = gibbs.Prior(2, (2, 2))
+    # A region of its own that is held out changes nothing, whatever its release says.
+    noisy = np.concatenate([CELLS, np.full((int(held_out), 4), 40.0)])
+    observed = np.ones((n_chains, len(noisy)), bool)
+    observed[:, 2:] = False
+    noisy = np.broadcast_to(noisy, (n_chains, *noisy.shape))
+    latent = events.LatentCounts(noisy, observed, prior, SCALE, np.full(n_chains, EVENTS), rng)
+    group = gibbs.Group(latent.counts, observed, rng)
+    layout = gibbs.Layout.of([0, 0, 1][: noisy.shape[1]])
+    for state in events.run([group], [latent], layout, prior, 40):
+        same = int((state.states[0] == state.states[1]).sum())
+    first = latent.counts[:, 0].astype(int)
+    assert_multinomial(np.bincount(first[:, :2].sum(axis=1), minlength=EVENTS + 1), totals)
+    assert_multinomial(np.bincount(first[:, 0], minlength=EVENTS + 1), counts)
+    # 4.5 standard errors: 7e-6.
+    assert abs(same / n_chains - together) < 4.5 * math.sqrt(together * (1 - together) / n_chains)
+
+
+def test_updates_keep_counts_consistent_and_never_read_held_out_releases() -> None:
+    rng = np.random.default_rng(33)
+    sizes, n_chains, n_cells = (7, 2), 3, 6
+    prior = gibbs.Prior(3, sizes)
+    observed = np.ones((n_chains, n_cells), bool)
+    for chain, cell in enumerate((1, 4, 5)):
+        observed[chain, cell] = False
+    noisy = 20 + 15 * rng.standard_normal((n_chains, n_cells, 9))
+    n_events = np.array([90, 200, 0])
+    ends = []
+    for other in (0.0, 1e4):
+        chains = np.random.default_rng(34)
+        release = np.where(observed[..., None], noisy, other)
+        latent = events.LatentCounts(release, observed, prior, 5.0, n_events, chains)
+        group = gibbs.Group(latent.counts, observed, chains)
+        for _ in events.run([group], [latent], gibbs.Layout.of([0, 0, 0, 1, 1, 1]), prior, 30):
+            counts = latent.counts
+            assert (counts >= 0).all()
+            assert (counts == np.rint(counts)).all()
+            assert np.array_equal(counts[..., :7].sum(axis=-1), counts[..., 7:].sum(axis=-1))
+            assert np.array_equal((counts[..., 7:].sum(axis=-1) * observed).sum(axis=1), n_events)
+        ends.append(latent.counts.copy())
+    assert np.array_equal(*ends)
+    assert np.ptp(ends[0][0], axis=0).max() > 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"scale": 0.0}, "scale is 0.0"),
+        ({"n_events": np.array([3.5, 2])}, "n_events"),
+        ({"n_events": np.array([3])}, "n_events"),
+        ({"observed": np.array([[True, False], [True, True]])}, "observed"),
+        ({"observed": np.zeros((2, 2), bool)}, "observed"),
+    ],
+)
+def test_impossible_settings_are_refused(changed, message) -> None:
+    settings = {
+        "noisy": np.ones((2, 2, 3)),
+        "observed": np.ones((2, 2), bool),
+        "prior": gibbs.Prior(2, (3,)),
+        "scale": 1.0,
+        "n_events": np.array([4, 5]),
+        "rng": np.random.default_rng(1),
+    }
+    with pytest.raises(ValueError, match=message):
+        events.LatentCounts(**{**settings, **changed})

@@ -1,0 +1,360 @@
+"""Noise-aware posteriors of Bayesian networks: against the sum over all tables, each other, and calibration."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import betaln, gammaln
+from scipy.stats import beta as beta_law
+
+from privpost.evaluation import mmd
+from privpost.evaluation.calibration import ks_p_value, ks_statistic
+from privpost.mechanisms.consistency import consistent_counts
+from privpost.mechanisms.network_laplace import NetworkLaplace
+from privpost.models import graphs
+from privpost.models.bayesian_network import BayesianNetwork
+from privpost.pipeline import grid, tables
+from privpost.report.documents import noise_aware as documents
+from privpost.samplers import naive_bayes_exact
+from privpost.samplers.noise_aware_exact import conditional_cdf
+from privpost.samplers.noise_aware_table import Tables, cells
+from privpost.studies.noise_aware import naive_bayes, networks
+
+# KS test at 1e-4: a false alarm in 10,000 seeds, and none at the fixed ones.
+ALARM = 1e-4
+DIAMOND = (("a", ()), ("b", ("a",)), ("c", ("a", "b")))
+
+
+def enumerate_tables(model, release, n, scale):
+    """All contingency tables of n records as counts (tables, 2m), and their posterior probabilities."""
+    _, counts = cells(model)
+    size = len(counts)
+    bars = np.array(list(itertools.combinations(range(n + size - 1), size - 1)))
+    ends = np.full((len(bars), 1), -1), np.full((len(bars), 1), n + size - 1)
+    table = np.diff(np.hstack([ends[0], bars, ends[1]]), axis=1) - 1
+    statistics = table @ counts
+    pairs = model.pairs(model.posterior(statistics))
+    log_weights = betaln(pairs[..., 0], pairs[..., 1]).sum(axis=1) - gammaln(table + 1).sum(axis=1)
+    log_weights -= np.abs(release - statistics).sum(axis=1) / scale
+    weights = np.exp(log_weights - log_weights.max())
+    return table, statistics, weights / weights.sum()
+
+
+def releases(model, n, scale, size, rng):
+    """True parameters, true counts, and noisy ones, `size` of each, parameters from the prior."""
+    theta = model.sample(model.prior, rng, size)
+    statistics = model.sufficient_statistics(model.sample_data(theta, n, rng))
+    return theta, statistics, statistics + rng.laplace(0, scale, statistics.shape)
+
+
+# Exact posterior of naive Bayes
+
+
+@pytest.mark.parametrize("prior, scale", [((1, 1), 1.7), ((2, 0.6), 0.4), ((1, 3), 30.0)])
+def test_exact_naive_bayes_is_the_sum_over_all_tables(prior, scale):
+    model, n = BayesianNetwork(graphs.naive_bayes(2), *prior), 5
+    release = np.random.default_rng(1).normal(2, 4, (3, 10))
+    found = naive_bayes_exact.posterior(model, release, n, scale)
+    records, _ = cells(model)
+    log_predictive = naive_bayes_exact.log_predictive(found, np.tile(records[:, 1:], (3, 1, 1)))
+
+    def shared(total):
+        ones = np.arange(total + 1.0)
+        return np.stack([ones, (total - ones) ** 2], axis=-1)
+
+    for trial in range(3):
+        _, statistics, weights = enumerate_tables(model, release[trial], n, scale)
+        size = np.bincount(statistics[:, 0].astype(int), weights, n + 1)
+        # Rounding only.
+        assert found.weights[trial] == pytest.approx(size, abs=1e-12)
+        predictive = weights @ model.record_probabilities(model.mean(model.posterior(statistics)))
+        mine = np.exp(log_predictive[trial, np.arange(len(records)), records[:, 0]])
+        assert mine == pytest.approx(predictive, abs=1e-12)
+        assert mine.sum() == pytest.approx(1, abs=1e-12)
+        for place, index in ((None, 0), ((0, 0), 1), ((0, 1), 2), ((1, 0), 3), ((1, 1), 4)):
+            ones, zeros = statistics[:, 2 * index], statistics[:, 2 * index + 1]
+            features, own = naive_bayes_exact.expectations(
+                found, place, shared, lambda total: np.tile(np.sqrt(np.arange(total + 1.0)), (3, 1))
+            )
+            assert features[trial] == pytest.approx([weights @ ones, weights @ zeros**2], rel=1e-11)
+            assert own[trial] == pytest.approx(weights @ np.sqrt(ones), rel=1e-11)
+
+
+def test_truncated_counts_tell_as_much():
+    # A count truncated to [0, n] is censored; its likelihood is that of the untruncated one up to a constant.
+    model, n, scale = BayesianNetwork(graphs.naive_bayes(3)), 12, 8.0
+    _, _, release = releases(model, n, scale, 50, np.random.default_rng(2))
+    truncated = NetworkLaplace(model, n, 1.0).project(release)
+    assert np.mean(truncated != release) > 0.3
+    plain, censored = (naive_bayes_exact.posterior(model, z, n, scale) for z in (release, truncated))
+    # Rounding only.
+    assert censored.weights == pytest.approx(plain.weights, abs=1e-12)
+    assert censored.means == pytest.approx(plain.means, abs=1e-12)
+
+
+def test_family_by_family_is_the_posterior_of_each_family_alone():
+    model, pair, n, scale = BayesianNetwork(graphs.naive_bayes(3)), BayesianNetwork(graphs.naive_bayes(1)), 12, 3.0
+    _, _, release = releases(model, n, scale, 6, np.random.default_rng(12))
+    found = naive_bayes.family_means(naive_bayes_exact.posterior(model, release, n, scale))
+    for attribute in range(3):
+        own = release[:, [0, 1, *range(2 + 4 * attribute, 6 + 4 * attribute)]]
+        alone = naive_bayes_exact.posterior(pair, own, n, scale)
+        means = np.einsum("tck,tk->tc", alone.means[:, 0], alone.weights)
+        # Rounding only.
+        assert found[:, 1 + 2 * attribute : 3 + 2 * attribute] == pytest.approx(means, abs=1e-12)
+    # Under Beta(1, 1) all N are equally likely before the class's own counts.
+    weights, _ = naive_bayes_exact.by_family(naive_bayes_exact.posterior(model, release[0], n, scale))
+    ones = np.arange(n + 1)
+    direct = np.exp(-(np.abs(release[0, 0] - ones) + np.abs(release[0, 1] - (n - ones))) / scale)
+    assert weights == pytest.approx(direct / direct.sum(), abs=1e-12)
+
+
+def quantiles(model, theta, release, n, scale):
+    """Posterior quantiles of θ of the first attribute in class 1, (trials,)."""
+    found = naive_bayes_exact.posterior(model, release, n, scale)
+    prior = (model.alpha, model.beta)
+    _, cdf = naive_bayes_exact.expectations(
+        found, (0, 1), lambda total: np.zeros((total + 1, 0)), lambda total: conditional_cdf(prior, theta[:, 2], total)
+    )
+    return np.clip(cdf, 0, 1)
+
+
+def test_exact_naive_bayes_is_calibrated_and_a_wrong_scale_is_caught():
+    model, n, scale = BayesianNetwork(graphs.naive_bayes(4), 2, 1), 30, 5.0
+    theta, _, release = releases(model, n, scale, 2000, np.random.default_rng(3))
+    assert ks_p_value(ks_statistic(quantiles(model, theta, release, n, scale)), 2000) > ALARM
+    # A scale too large leads towards the prior, which is calibrated as well.
+    assert ks_p_value(ks_statistic(quantiles(model, theta, release, n, scale / 2)), 2000) < ALARM
+
+
+def test_large_counts_and_little_noise_do_not_underflow():
+    model, n, scale = BayesianNetwork(graphs.naive_bayes(2)), 400, 0.05
+    _, statistics, release = releases(model, n, scale, 5, np.random.default_rng(4))
+    found = naive_bayes_exact.posterior(model, release, n, scale)
+    # Noise of a twentieth of a record leaves no doubt about the counts.
+    assert np.argmax(found.weights, axis=-1).tolist() == statistics[:, 0].tolist()
+    assert np.isfinite(found.means).all()
+
+
+def test_other_graphs_and_releases_are_refused():
+    with pytest.raises(ValueError, match="must be a class and its children"):
+        naive_bayes_exact.posterior(BayesianNetwork(graphs.chain(3)), np.zeros((1, 10)), 5, 1.0)
+    with pytest.raises(ValueError, match="release has 8 counts; the network has 10"):
+        naive_bayes_exact.posterior(BayesianNetwork(graphs.naive_bayes(2)), np.zeros((1, 8)), 5, 1.0)
+
+
+# Chain on the table
+
+
+@pytest.mark.parametrize("graph", [graphs.collider(2), DIAMOND], ids=["collider", "triangle"])
+def test_chain_has_the_moments_of_the_enumerated_posterior(graph):
+    model, n, scale, chains = BayesianNetwork(graph, 2, 0.7), 4, 1.5, 1500
+    release = np.random.default_rng(5).normal(1.5, 2, 2 * model.theta_shape[0])
+    _, statistics, weights = enumerate_tables(model, release, n, scale)
+    table = Tables(model, np.tile(release, (chains, 1)), n, scale, np.random.default_rng(6))
+    draws = []
+    table.run(30, 40, 1, lambda counts: draws.append(counts.copy()))
+    for power in (1, 2):
+        means = np.mean(np.array(draws, float) ** power, axis=0)
+        error = means.std(axis=1) / np.sqrt(chains)
+        # 5 standard errors of independent chains, for each of 2 · 12 numbers; counts that are nearly always 0 have an
+        # error of nearly 0.
+        assert np.abs(means.mean(axis=1) - weights @ statistics**power).max() < (5 * error + 1e-3).max()
+        assert (np.abs(means.mean(axis=1) - weights @ statistics**power) < 5 * error + 1e-3).all()
+
+
+@pytest.mark.parametrize("kind", ["_move", "_shift"])
+def test_each_kind_of_step_leaves_the_posterior_as_it_is(kind):
+    # Started from exact draws, so that the other kind of step cannot hide an error.
+    model, n, scale, chains = BayesianNetwork(DIAMOND, 0.7, 2), 4, 1.5, 20_000
+    rng = np.random.default_rng(7)
+    release = rng.normal(1.5, 2, 2 * model.theta_shape[0])
+    table, statistics, weights = enumerate_tables(model, release, n, scale)
+    state = Tables(model, np.tile(release, (chains, 1)), n, scale, rng)
+    chosen = rng.choice(len(weights), chains, p=weights)
+    state.table, state.counts = table[chosen].T.copy(), statistics[chosen].T.astype(np.int64)
+    before = state.table.copy()
+    for _ in range(3):
+        for step, arguments in state._steps:
+            if step.__name__ == kind:
+                step(*arguments)
+    assert np.mean(state.table != before) > 0.1
+    assert (cells(model)[1].T @ state.table == state.counts).all()
+    index = {tuple(row): i for i, row in enumerate(table)}
+    found = np.bincount([index[tuple(row)] for row in state.table.T], minlength=len(weights))
+    likely = chains * weights > 20
+    expected = chains * weights[likely]
+    chi2 = np.sum((found[likely] - expected) ** 2 / expected)
+    # χ² with as many degrees of freedom, 5 standard deviations.
+    assert abs(chi2 - likely.sum()) < 5 * np.sqrt(2 * likely.sum())
+
+
+def test_chain_agrees_with_the_exact_posterior_of_naive_bayes():
+    model, n, scale, repeats = BayesianNetwork(graphs.naive_bayes(3)), 30, 4.0, 40
+    _, _, release = releases(model, n, scale, 8, np.random.default_rng(8))
+    found = naive_bayes_exact.posterior(model, release, n, scale)
+    expected = (found.weights * found.means[:, 0, 1]).sum(axis=-1)
+    table = Tables(model, np.repeat(release, repeats, axis=0), n, scale, np.random.default_rng(9))
+    means = []
+    table.run(60, 80, 2, lambda counts: means.append(model.mean(model.posterior(counts.T))[:, 2]))
+    means = np.mean(means, axis=0).reshape(8, repeats)
+    # 5 standard errors of 40 independent chains, for each of 8 releases.
+    assert (np.abs(means.mean(axis=1) - expected) < 5 * means.std(axis=1) / np.sqrt(repeats)).all()
+
+
+def test_settings_of_the_chain_are_checked():
+    table = Tables(BayesianNetwork(graphs.chain(2)), np.zeros((1, 6)), 3, 1.0, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="draws is 0"):
+        table.run(1, 0, 1, print)
+    with pytest.raises(ValueError, match="has 9 nodes; its table needs at most 8"):
+        cells(BayesianNetwork(graphs.chain(9)))
+
+
+# Consistent counts, distances, predictions
+
+
+@pytest.mark.parametrize("graph", [graphs.naive_bayes(3), graphs.collider(2), DIAMOND])
+def test_consistent_counts_are_the_least_squares_fit_of_a_table(graph):
+    model, n = BayesianNetwork(graph), 20
+    _, counts = cells(model)
+    _, statistics, release = releases(model, n, 5.0, 4, np.random.default_rng(10))
+    # Rounding only.
+    assert consistent_counts(model, statistics, n) == pytest.approx(statistics, abs=1e-10)
+    # Tables that are free but for their sum.
+    free = counts[1:] - counts[0]
+    table = np.linalg.lstsq(free.T, (release - n * counts[0]).T, rcond=None)[0]
+    fit = n * counts[0] + (free.T @ table).T
+    assert consistent_counts(model, release, n) == pytest.approx(fit, abs=1e-10)
+
+
+@pytest.mark.parametrize("a, b", [(0.3, 2.0), (40.0, 3.5), (1.0, 1.0), (200.0, 51.0)])
+def test_embedding_of_a_beta_law_is_the_integral(a, b):
+    found = mmd.beta_embedding(a, b)
+    draws = beta_law(a, b).rvs(4000, random_state=1)
+    sample = mmd.embedding_sum(draws) / len(draws)
+    # The largest feature has a standard deviation of at most 0.3, 5 standard errors.
+    assert np.abs(found - sample).max() < 5 * 0.3 / np.sqrt(4000)
+    for k in (0, 1, 5):
+        scale = np.sqrt(float(np.prod(np.arange(1, k + 1))))
+        integral = quad(
+            lambda t, k=k: np.exp(-0.5 * (t - 0.5) ** 2) * (t - 0.5) ** k * beta_law.pdf(t, a, b),
+            0,
+            1,
+            points=[a / (a + b)],
+            epsabs=1e-12,
+        )[0]
+        # The quadrature's own error, larger at the singularity of a = 0.3.
+        assert found[k] == pytest.approx(integral / scale, abs=1e-8)
+
+
+def test_predictions_by_brute_force():
+    model, rng = BayesianNetwork(DIAMOND), np.random.default_rng(11)
+    law, predictive = model.record_probabilities(rng.random((2, 4, model.theta_shape[0])))
+    assert law.sum(axis=-1) == pytest.approx(1, abs=1e-12)
+    records, _ = cells(model)
+    for trial, found in enumerate(networks.expected_accuracy(law, predictive)):
+        right = 0.0
+        for place, node in itertools.product(range(len(records)), range(3)):
+            other = place ^ (1 << (2 - node))
+            # Ties count as 0; there are none here.
+            right += law[trial, place] * (predictive[trial, place] > predictive[trial, other]) / 3
+        assert found == pytest.approx(right, abs=1e-12)
+    bayes = BayesianNetwork(graphs.naive_bayes(2))
+    theta, (records, _) = rng.random((1, *bayes.theta_shape)), cells(bayes)
+    found = naive_bayes.conjugate_log_predictive(theta, records[None, :, 1:])[0, np.arange(8), records[:, 0]]
+    assert np.exp(found) == pytest.approx(bayes.record_probabilities(theta)[0], abs=1e-12)
+
+
+# The studies
+
+
+def shipped(name):
+    return tables.read_tables(grid.load_study(f"noise_aware/{name}"))
+
+
+@pytest.fixture(scope="module")
+def bayes():
+    return shipped("naive_bayes")
+
+
+@pytest.fixture(scope="module")
+def graph_tables():
+    return shipped("networks")
+
+
+def verdict(module, own, id):
+    return next(claim.verdict for claim in module.claims(own) if claim.id == id)
+
+
+def test_noise_naive_accuracy_is_that_of_the_papers_experiment(bayes):
+    # Another study with test records, code for predictions and random numbers of its own.
+    ours, paper = bayes["naive_bayes"], tables.read_tables(grid.load_study("zhang2016/naive_bayes"))["naive_bayes"]
+    ours = ours[(ours.n == 50) & (ours.concentration == 1) & (ours.metric == "accuracy") & (ours.variant == "paper")]
+    paper = paper[(paper.runs == "all") & (paper.variant == "paper")]
+    for method, other in (("naive", "laplace"), ("non_private", "non_private")):
+        left, right = ours[ours.method == method], paper[paper.method == other]
+        for row in left.itertuples():
+            near = right if method == "non_private" else right[np.isclose(right.epsilon, row.epsilon)]
+            for reference in near.itertuples():
+                # 5 standard errors of the difference.
+                assert abs(row.mean - reference.accuracy_mean) < 5 * np.hypot(row.sem, reference.accuracy_sem)
+
+
+def test_falsified_tables_flip_the_verdicts_on_naive_bayes(bayes):
+    assert verdict(naive_bayes, bayes, "N1") == "holds"
+    calibration, pairs = bayes["naive_bayes_calibration"], bayes["naive_bayes_pairs"]
+    for id, ks in (("N1", 0.3), ("N2", 0.01)):
+        own = {**bayes, "naive_bayes_calibration": calibration.assign(ks=ks)}
+        assert verdict(naive_bayes, own, id) == "does not hold"
+    worse = {**bayes, "naive_bayes_pairs": pairs.assign(difference_mean=1.0)}
+    assert verdict(naive_bayes, worse, "N3") == "does not hold"
+    better = {**bayes, "naive_bayes_pairs": pairs.assign(difference_mean=-1.0)}
+    assert verdict(naive_bayes, better, "N3") == "holds"
+    assert verdict(naive_bayes, better, "N4") == "does not hold"
+    one = pairs.difference_mean.where(~((pairs.metric == "mmd2") & (pairs.epsilon == pairs.epsilon.max())), 0.0)
+    assert (
+        verdict(naive_bayes, {**bayes, "naive_bayes_pairs": pairs.assign(difference_mean=one)}, "N4") == "holds in part"
+    )
+
+
+def test_falsified_tables_flip_the_verdicts_on_networks(graph_tables):
+    assert verdict(networks, graph_tables, "N5-calibration") == "holds"
+    # Chains that could not be assessed are no pass.
+    stuck = {**graph_tables, "networks_chains": graph_tables["networks_chains"].assign(rhat_max=np.nan)}
+    assert verdict(networks, stuck, "N5-calibration") == "holds in part"
+    biased = {**graph_tables, "networks_calibration": graph_tables["networks_calibration"].assign(ks=0.5)}
+    assert verdict(networks, biased, "N5-calibration") == "holds in part"
+    pairs = graph_tables["networks_pairs"]
+    for difference, predictions, distance in ((-1.0, "holds", "does not hold"), (1.0, "does not hold", "holds")):
+        own = {**graph_tables, "networks_pairs": pairs.assign(difference_mean=difference)}
+        assert verdict(networks, own, "N5-predictions") == predictions
+        assert verdict(networks, own, "N5-distance") == distance
+
+
+def test_only_differences_of_the_claimed_sign_are_put_down_to_few_repeats(graph_tables):
+    pairs = graph_tables["networks_pairs"]
+    for factor, explained in ((1e-3, True), (-1.0, False)):
+        own = {**graph_tables, "networks_pairs": pairs.assign(difference_mean=factor * pairs.difference_mean.abs())}
+        claim = next(claim for claim in networks.claims(own) if claim.id == "N5-distance")
+        assert claim.verdict == "does not hold"
+        assert bool(claim.unexplained) != explained
+
+
+def test_the_documents_table_follows_the_scores(bayes):
+    scores, calibration = (
+        bayes[name][(bayes[name].n == 50) & (bayes[name].concentration == 1)]
+        for name in ("naive_bayes", "naive_bayes_calibration")
+    )
+    shown = documents.score_table(scores, calibration, ("accuracy", "ks", "truncated_share"))
+    rows = {tuple(cell.strip() for cell in line.split("|")[1:3]): line for line in shown.splitlines()[2:]}
+    exact = scores[(scores.method == "exact") & (scores.variant == "paper") & (scores.metric == "accuracy")]
+    values = exact.set_index("epsilon")["mean"]
+    cells = [float(cell) for cell in rows["accuracy", "Noise-aware, exact"].split("|")[3:6]]
+    # Three digits are shown.
+    assert cells == pytest.approx([values.iloc[0], values.iloc[3], values.iloc[-1]], abs=5.1e-4)
+    assert ("share of counts truncated", "Noise-aware, exact") not in rows
+    truth = rows["largest KS statistic", "True posterior"].split("|")[3:6]
+    assert len(set(truth)) == 1
+    changed = documents.score_table(scores.assign(mean=0.25), calibration.assign(ks=0.75), ("accuracy", "ks"))
+    assert {line.split("|")[3].strip() for line in changed.splitlines()[2:]} == {"0.250", "0.750"}

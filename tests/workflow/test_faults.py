@@ -1,0 +1,352 @@
+"""Faults of the machine: a full disk, a read-only folder, a clock that jumps, raw data that change, a killed sweep.
+
+After each of them the same command completes, and the tables are those of an undisturbed run, byte by byte.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from privpost.pipeline import store
+
+QUICK = "geumlek2017/rdp_curves"
+SMOKE = Path("build/smoke")
+REPRODUCE = ("reproduce", QUICK, "--scale", "smoke")
+DAY = 86_400
+# Enough points that one failure stands alone; the sweep of 500 is run by hand (pytest -m slow).
+MANY = 12
+
+# Runs the command after "$2" with the folder "$1" on a disk that has no room left; copies what is there then to "$2".
+FULL = """
+set -e
+folder=$1 after=$2
+shift 2
+mkdir -p "$folder" "$after"
+cp -a "$folder" "$after/before"
+mount -t tmpfs -o size=$(( $(du -sk "$folder" | cut -f1) + 64 ))k tmpfs "$folder"
+cp -a "$after/before/." "$folder"
+dd if=/dev/zero of="$folder/.filler" bs=1k 2>/dev/null || true
+code=0
+"$@" || code=$?
+rm "$folder/.filler"
+cp -a "$folder" "$after/after"
+exit $code
+"""
+
+
+def cells(clone):
+    return sorted((clone / SMOKE / "cells" / QUICK).glob("*.npz"))
+
+
+@pytest.fixture
+def truth(_smoke):
+    return _smoke.contents(str(SMOKE))
+
+
+@pytest.fixture(scope="session")
+def small_disks() -> tuple[str, ...]:
+    """A prefix for commands that lets them mount a disk in memory, which nobody else sees."""
+    for prefix in (("unshare", "--mount"), ("unshare", "--map-root-user", "--mount")):
+        mount = [*prefix, "sh", "-c", "mount -t tmpfs tmpfs /tmp"]
+        if shutil.which("unshare") and subprocess.run(mount, check=False, capture_output=True).returncode == 0:
+            return prefix
+    pytest.skip("no disk of limited size can be mounted on this machine (unshare --mount)")
+
+
+@pytest.fixture(scope="session")
+def without_privileges() -> tuple[str, ...]:
+    """A prefix for commands that makes the system's permissions hold for them, also when the tests run as root."""
+    if os.geteuid() != 0:
+        return ()
+    if shutil.which("setpriv") is None:
+        pytest.skip("the tests run as root, whom no permission stops, and there is no setpriv")
+    return ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+
+
+def failed(output: str, *parts: str) -> None:
+    """Check that an error is one message that says these things, without a traceback."""
+    assert "Traceback" not in output, output
+    for part in parts:
+        assert part in output, output
+
+
+# A full disk
+
+
+@pytest.mark.parametrize(
+    ("folder", "arguments"),
+    [
+        ("cells", (f"study={QUICK}", "scale=smoke", "coefficient=0.7")),
+        ("cells", ("-m", f"study={QUICK}", "scale=smoke", "coefficient=0.5,0.7")),
+        (".", ("tabulate", QUICK, "--scale", "smoke")),
+        ("figures", ("draw", QUICK, "--scale", "smoke")),
+    ],
+    ids=["cell", "sweep", "tables", "figures"],
+)
+def test_a_full_disk_is_one_message_and_leaves_what_was_there(smoke, truth, small_disks, tmp_path, folder, arguments):
+    place, after = smoke / SMOKE / folder, tmp_path / "disk"
+    before = {path.name: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    full = (*small_disks, "sh", "-c", FULL, "sh", str(place), str(after))
+    output = smoke.run("privpost", *arguments, prefix=full, status=1)
+    failed(output, "cannot write build/smoke/", "No space left on device", "run the same command again")
+    assert {path.name: path.read_bytes() for path in (after / "after").rglob("*") if path.is_file()} == before
+    smoke.run("privpost", *arguments)
+    assert smoke.contents(str(SMOKE)) == truth
+
+
+def test_a_rebuild_on_a_full_disk_says_so_and_the_next_one_completes(smoke, truth, small_disks, tmp_path):
+    cells(smoke)[0].unlink()
+    full = (*small_disks, "sh", "-c", FULL, "sh", str(smoke / SMOKE), str(tmp_path / "disk"))
+    output = smoke.run("privpost", *REPRODUCE, prefix=full, status=1)
+    failed(output, "No space left on device", f"{QUICK}: 1 of 2 cells")
+    # What the full disk was left with, in the place of what was there.
+    shutil.rmtree(smoke / SMOKE)
+    shutil.copytree(tmp_path / "disk" / "after", smoke / SMOKE)
+    smoke.run("privpost", *REPRODUCE)
+    assert smoke.contents(str(SMOKE)) == truth
+
+
+def test_prepared_data_on_a_full_disk_are_whole_or_absent(clone, small_disks, tmp_path):
+    fetched(clone, "abalone")
+    place = clone / "data/prepared"
+    full = (*small_disks, "sh", "-c", FULL, "sh", str(place), str(tmp_path / "disk"))
+    output = clone.run("privpost", "prepare", "abalone", prefix=full, status=1)
+    failed(output, "cannot use data/prepared/abalone.npz: No space left on device")
+    assert list((tmp_path / "disk" / "after").iterdir()) == []
+    clone.run("privpost", "prepare", "abalone")
+
+
+# Folders that may not be written to
+
+
+def test_a_read_only_results_folder_is_one_message_and_the_next_run_completes(smoke, truth, without_privileges):
+    cells(smoke)[0].unlink()
+    folders = [smoke / SMOKE, *(path for path in (smoke / SMOKE).rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        output = smoke.run("privpost", *REPRODUCE, prefix=without_privileges, status=1)
+        failed(output, "cannot write build/smoke/cells/", "Permission denied", f"{QUICK}: 1 of 2 cells")
+        output = smoke.run("privpost", "draw", QUICK, "--scale", "smoke", prefix=without_privileges, status=1)
+        failed(output, "cannot write build/smoke/figures/", "Permission denied")
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+    smoke.run("privpost", *REPRODUCE)
+    assert smoke.contents(str(SMOKE)) == truth
+
+
+# Clocks
+
+
+def set_times(clone, moments) -> None:
+    """Give files under some folders the times that a function of path and rank returns."""
+    for rank, (path, moment) in enumerate(moments):
+        os.utime(clone / path, (moment + rank, moment + rank))
+
+
+@pytest.mark.parametrize("case", ["cells ahead", "everything ahead", "everything behind"])
+def test_times_in_the_future_or_the_past_cost_a_redraw_at_most(smoke, truth, case):
+    """As after a clock that jumped back or forth between two runs, or an archive unpacked on another computer."""
+    now = time.time()
+    tables = [*(smoke / SMOKE / "geumlek2017").iterdir()]
+    figures = [*(smoke / SMOKE / "figures").rglob("*.*")]
+    stamps = [path for path in (smoke / ".snakemake/privpost").rglob("*") if path.is_file()]
+    moments = {
+        "cells ahead": [(path, now + DAY) for path in cells(smoke)],
+        "everything ahead": [(path, now + DAY) for path in (*stamps, *cells(smoke), *tables, *figures)],
+        "everything behind": [(path, 0) for path in (*tables, *cells(smoke), *figures)],
+    }[case]
+    set_times(smoke, moments)
+    output = smoke.snakemake()
+    assert ("times in the future" in output) == case.endswith("ahead")
+    assert "Compute" not in output
+    assert smoke.contents(str(SMOKE)) == truth
+    assert smoke.planned() == {}
+
+
+# Raw data that change
+
+
+def fetched(clone, dataset: str) -> Path:
+    """Fetch a data set into the clone, or skip the test where it cannot be had; returns its first raw file."""
+    process = clone.start("privpost", "fetch", dataset)
+    output, _ = process.communicate(timeout=120)
+    if process.returncode:
+        pytest.skip(f"the raw files of {dataset} cannot be had on this machine")
+    return clone / output.strip().splitlines()[-1].split("  ")[0]
+
+
+def test_a_raw_file_that_changed_after_preparation_is_set_aside_and_fetched_again(clone):
+    raw = fetched(clone, "abalone")
+    clone.run("privpost", "prepare", "abalone")
+    prepared = clone / "data/prepared/abalone.npz"
+    truth, content = prepared.read_bytes(), raw.read_bytes()
+    raw.write_bytes(content.replace(b"0.455", b"0.456", 1))
+
+    # Nothing can be had in its place: one message, and the data that were prepared from the right file stay.
+    output = clone.run("privpost", "prepare", "abalone", status=1, PRIVPOST_MIRRORS="", http_proxy="http://127.0.0.1:9",
+                       https_proxy="http://127.0.0.1:9")  # fmt: skip
+    failed(output, "abalone.data (Abalone) could not be had", "by hand:")
+    assert raw.with_name("abalone.data.rejected").is_file()
+    assert prepared.read_bytes() == truth
+
+    clone.run("privpost", "prepare", "abalone")
+    assert raw.read_bytes() == content
+    assert prepared.read_bytes() == truth
+
+
+def test_snakemake_heals_a_changed_raw_file_before_it_is_used(clone):
+    raw = fetched(clone, "abalone")
+    target = ("data/prepared/abalone.npz",)
+    clone.snakemake(*target, studies="geumlek2017/logistic")
+    truth, content = (clone / target[0]).read_bytes(), raw.read_bytes()
+    (clone / target[0]).unlink()
+    raw.write_bytes(content[:-100])
+    clone.snakemake(*target, studies="geumlek2017/logistic")
+    assert raw.read_bytes() == content
+    assert (clone / target[0]).read_bytes() == truth
+
+
+def test_damaged_prepared_data_are_prepared_again_before_a_cell_reads_them(clone):
+    fetched(clone, "abalone")
+    clone.run("privpost", "prepare", "abalone")
+    prepared = clone / "data/prepared/abalone.npz"
+    prepared.write_bytes(prepared.read_bytes()[:-200])
+    code = "from privpost.pipeline import plan, rebuild; rebuild._look_through_data(plan.Plan('smoke'))"
+    output = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=clone.folder, env=clone.environment(), capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert output.startswith("data/prepared/abalone.npz: damaged")
+    assert output.strip().endswith("it is prepared again.")
+    assert not prepared.exists()
+
+
+# Sweeps
+
+
+def test_a_sweep_that_is_killed_goes_on_where_it_stopped(clone, truth):
+    """Killed in the middle of its second cell, the first one is kept; the next run computes the other only."""
+    clone.make_slow()
+    clone.hold("first")
+    process = clone.start("privpost", "-m", f"study={QUICK}", "scale=smoke")
+    clone.waiting("first")
+    clone.hold("second")
+    clone.release("first")
+    clone.waiting("second")
+    process.kill()
+    process.wait(timeout=60)
+    (first,) = cells(clone)
+    written = first.stat().st_mtime_ns
+    store.read(first)
+
+    clone.release("second")
+    output = clone.run("privpost", "-m", f"study={QUICK}", "scale=smoke")
+    assert output.count("is in the store already") == 1
+    assert first.stat().st_mtime_ns == written
+    assert len(cells(clone)) == 2
+    clone.snakemake()
+    assert clone.contents(str(SMOKE)) == truth
+
+
+@pytest.mark.parametrize("points", [MANY, pytest.param(500, marks=pytest.mark.slow)])
+def test_one_failing_point_of_many_is_named_and_alone_computed_again(toy, capsys, monkeypatch, points):
+    from privpost.pipeline import cli, grid
+
+    argv = ["-m", "study=toy/curve", f"level=range(1,{points + 1})", "trials=10"]
+    module = toy.study().module()
+    simulate, calls = module.simulate, []
+    bad = float(points // 2)
+
+    def failing(config, streams, ledger):
+        calls.append(config.level)
+        if config.level == bad:
+            raise RuntimeError("seeded failure")
+        return simulate(config, streams, ledger)
+
+    monkeypatch.setattr(module, "simulate", failing)
+    assert cli.main(argv) == 1
+    message = capsys.readouterr().err
+    assert f"1 of {points} cells could not be computed" in message
+    assert f"privpost study=toy/curve level={bad} trials=10" in message
+    assert "seeded failure" in message
+    assert sorted(calls) == [float(level) for level in range(1, points + 1)]
+
+    calls.clear()
+    monkeypatch.setattr(module, "simulate", lambda *given: (calls.append(given[0].level), simulate(*given))[1])
+    assert cli.main(argv) == 0
+    assert calls == [bad]
+    monkeypatch.setattr(module, "simulate", simulate)
+    study = grid.load_study("toy/curve")
+    from privpost.pipeline.cells import compute
+
+    for level in (1.0, bad):
+        cell = grid.make_cell(study, {"level": level, "trials": 10})
+        kept = cell.path.read_bytes()
+        arrays = store.read(cell.path).arrays
+        cell.path.unlink()
+        assert store.checksum(store.read(compute(study, cell)).arrays) == store.checksum(arrays)
+        cell.path.write_bytes(kept)
+
+
+def test_a_sweep_that_needs_more_memory_than_there_is_says_so(toy, capsys, monkeypatch):
+    from privpost.pipeline import cli
+
+    module = toy.study().module()
+    monkeypatch.setattr(module, "simulate", lambda *given: {"x": bytearray(1 << 62)})
+    assert cli.main(["study=toy/curve"]) == 1
+    failed(capsys.readouterr().err, "privpost: not enough memory")
+    assert cli.main(["-m", "study=toy/curve", "level=1,2"]) == 1
+    failed(
+        capsys.readouterr().err,
+        "privpost: study=toy/curve level=1: not enough memory",
+        "2 of 2 cells could not be computed",
+    )
+
+
+# Ends from outside
+
+
+def test_a_rebuild_that_is_asked_to_end_lets_its_jobs_end_and_leaves_no_litter(clone, truth):
+    """SIGTERM, as a scheduler or a shutdown sends it: no new job is started, no half-written file stays."""
+    clone.make_slow()
+    clone.hold("first")
+    process = clone.start("privpost", *REPRODUCE)
+    clone.waiting("first", 2)
+    process.terminate()
+    clone.release("first")
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 128 + signal.SIGTERM, output
+    assert "Traceback" not in output, output
+    clone.gone("first")
+    assert not [path for path in (clone / SMOKE).rglob(".*") if path.is_file()]
+    clone.run("privpost", *REPRODUCE)
+    assert clone.contents(str(SMOKE)) == truth
+
+
+def test_a_job_that_is_killed_while_it_writes_tables_leaves_the_old_ones(smoke, truth):
+    """Killed after the first file has been written under its temporary name, before any has been replaced."""
+    smoke.edit(
+        "src/privpost/pipeline/store.py",
+        'stack.enter_context(replacing(path)).write_text(text, encoding="utf-8")',
+        "stack.enter_context(replacing(path)).write_text('half'); import signal; os.kill(os.getpid(), signal.SIGKILL)",
+    )
+    smoke.run("privpost", "tabulate", QUICK, "--scale", "smoke", status=-signal.SIGKILL)
+    after = smoke.contents(str(SMOKE))
+    assert {name: content for name, content in after.items() if "/." not in name} == truth
+    (litter,) = (path for path in (smoke / SMOKE).rglob(".*") if path.is_file())
+    os.utime(litter, (0, 0))
+    assert str(litter.relative_to(smoke.folder)) in smoke.run("privpost", "prune", QUICK, "--scale", "smoke")
+    assert not litter.exists()
+    subprocess.run(["git", "checkout", "--quiet", "src"], cwd=smoke.folder, check=True)
+    smoke.run("privpost", *REPRODUCE)
+    assert smoke.contents(str(SMOKE)) == truth
