@@ -89,6 +89,12 @@ def _turn_in_2008(own):
     return _with(own, "war_logs_assignments", state=1 + (table.month >= "2008-01").astype(int))
 
 
+def _civilians_in_two_states(own):
+    table = own["war_logs_emissions"]
+    rate = table.probability.mask((table.field == "civilian") & (table.state < 3), 1.0)
+    return _with(own, "war_logs_emissions", probability=rate)
+
+
 def _small_priors_hold(own):
     table = own["bounds"]
     return _with(own, "bounds", holds=table.holds | (table.statement == "theorem_1_difference"))
@@ -100,8 +106,8 @@ def _proportional(own):
 
 # Checks that pull in opposite directions, or read several columns, take a lie about some rows only.
 LIES = (
-    _calibrated_with_dependence_only, _twice_the_variates, _costly_privacy, _turn_in_2008, _small_priors_hold,
-    _proportional,
+    _calibrated_with_dependence_only, _twice_the_variates, _costly_privacy, _turn_in_2008, _civilians_in_two_states,
+    _small_priors_hold, _proportional,
 )  # fmt: skip
 
 

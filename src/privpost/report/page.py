@@ -355,7 +355,7 @@ def image(stem: Path, caption: describe.Caption) -> str:
     source = base64.b64encode(path.read_bytes()).decode()
     return (
         f'<figure><button type="button" aria-label="Enlarge: {_text(caption.title)}">'
-        f'<img src="data:image/{kind};base64,{source}" alt="{_text(caption.alternative)}" '
+        f'<img decoding="async" src="data:image/{kind};base64,{source}" alt="{_text(caption.alternative)}" '
         f'data-title="{_text(caption.title)}"></button>'
         f"<figcaption><b>{_text(caption.title)}</b> {_text(caption.text)} <code>{_text(path)}</code></figcaption>"
         "</figure>"
