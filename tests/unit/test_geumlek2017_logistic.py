@@ -267,7 +267,7 @@ def test_tables_at_smoke_scale_have_every_row_and_can_be_scored(smoke_cells):
     assert set(splits.n_splits) == {1, 5} and set(splits.variant) == {"paper"}
     assert not splits.duplicated(["dataset", "method", "order", "log_epsilon", "metric", "n_splits"]).any()
     verdicts = {claim.id: claim for claim in logistic.claims(made)}
-    assert list(verdicts) == ["G7", "G8", "G9", "G10"]
+    assert list(verdicts) == ["G7", "G8", "G9", "G10", "G14"]
 
 
 def test_captions_say_what_is_drawn(smoke_cells):
@@ -354,7 +354,8 @@ def changed(made, name, condition, column, value):
 
 
 def test_verdicts_on_the_shipped_tables(shipped):
-    assert verdicts(logistic, shipped) == {"G7": "holds", "G8": "holds in part", "G9": "holds", "G10": "holds"}
+    partly = {"G8": "holds in part", "G14": "holds in part"}
+    assert verdicts(logistic, shipped) == {"G7": "holds", "G9": "holds", "G10": "holds"} | partly
     g8 = next(claim for claim in logistic.claims(shipped) if claim.id == "G8")
     # Concentrated is ahead on Abalone at order 100 and small epsilon, which 50 chains on one split don't show.
     assert g8.reason == "fails: test_error on abalone"

@@ -89,6 +89,13 @@ def _turn_in_2008(own):
     return _with(own, "war_logs_assignments", state=1 + (table.month >= "2008-01").astype(int))
 
 
+def _restless_ops(own):
+    table = own["war_logs_maps"]
+    ops = table.method == "ops"
+    lied = {column: table[column].mask(ops, 0.9) for column in ("switches_mean", "disagreement_mean")}
+    return _with(own, "war_logs_maps", **lied, switches_sem=1e-6, disagreement_sem=1e-6)
+
+
 def _civilians_in_two_states(own):
     table = own["war_logs_emissions"]
     rate = table.probability.mask((table.field == "civilian") & (table.state < 3), 1.0)
@@ -107,7 +114,7 @@ def _proportional(own):
 # Checks that pull in opposite directions, or read several columns, take a lie about some rows only.
 LIES = (
     _calibrated_with_dependence_only, _twice_the_variates, _costly_privacy, _turn_in_2008, _civilians_in_two_states,
-    _small_priors_hold, _proportional,
+    _small_priors_hold, _proportional, _restless_ops,
 )  # fmt: skip
 
 

@@ -116,7 +116,9 @@ def section(see: str) -> tuple[str, str]:
     from privpost.pipeline.schema import suggest
 
     name, _, anchor = see.partition("#")
-    found = sections(Path(name))
+    # A document that is rendered may not be there yet; its headings are those of its template.
+    template = Path(name).parent / "templates" / f"{Path(name).name}.in"
+    found = sections(template if template.is_file() else Path(name))
     if anchor not in found:
         raise ValueError(f"{see}: {name} has no such heading.{suggest(anchor, found)}")
     return name, found[anchor]

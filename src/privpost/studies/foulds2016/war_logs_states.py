@@ -353,6 +353,7 @@ def claims(tables) -> list[Claim]:
     emissions = tables["war_logs_emissions"]
     if AFGHANISTAN in set(emissions.dataset):
         scored.append(_casualty_claim(emissions[emissions.dataset == AFGHANISTAN]))
+    if AFGHANISTAN in set(maps.dataset):
         scored.append(_one_sample_claim(maps[maps.dataset == AFGHANISTAN]))
     assignments = tables["war_logs_assignments"]
     if IRAQ in set(assignments.dataset):
