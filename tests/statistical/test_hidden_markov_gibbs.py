@@ -207,7 +207,7 @@ def test_groups_out_of_range_are_refused(change, message) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [((0, SIZES), "n_states is 0"), ((2, SIZES, 0.0), "transition is 0.0"), ((2, SIZES, 1.0, 0.5), "emission is 0.5")],
+    [((0, SIZES), "n_states is 0"), ((2, SIZES, 0.0), "transition is 0.0"), ((2, SIZES, 1.0, 0.0), "emission is 0.0")],
 )
 def test_priors_out_of_range_are_refused(settings, message) -> None:
     with pytest.raises(ValueError, match=message):
