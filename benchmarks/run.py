@@ -120,14 +120,17 @@ def draw() -> None:
 
 
 def render() -> None:
-    """Render the documents, of which one shows the tables."""
+    """Render the document that shows the tables."""
+    from privpost.pipeline import store
     from privpost.pipeline.plan import Plan
     from privpost.report import documents
 
+    name = "performance"
+    path = documents.FOLDER / f"{name}.md"
     try:
-        documents.write(Plan())
+        store.write_text(path, documents.render(Plan(), name))
     except (ValueError, FileNotFoundError) as error:
-        print(f"docs/performance.md is not up to date: {error}", file=sys.stderr)
+        print(f"{path} is not up to date: {error}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -400,7 +400,7 @@ def test_a_small_lead_of_concentrated_shows_in_the_many_chains_only(shipped):
 
 def test_without_the_corrected_variants_g10_is_not_scored(shipped):
     paper = {**shipped, "logistic_pairs": shipped["logistic_pairs"].query("variant == 'paper'")}
-    assert list(verdicts(logistic, paper)) == ["G7", "G8", "G9"]
+    assert list(verdicts(logistic, paper)) == ["G7", "G8", "G9", "G14"]
 
 
 # The Dirichlet curves
