@@ -54,6 +54,17 @@ def cpu_seconds(function: Callable, *arguments, calls: int = 1, repeats: int = 1
     return min(times), result
 
 
+def side_by_side(functions: Sequence[Callable], calls: Sequence[int], repeats: int) -> list[float]:
+    """Return the least CPU time of a call of each function in seconds, the functions timed in turn.
+
+    In turn, so that a spell in which the machine is slower, or its caches are shared, falls on all of them.
+    """
+    for function in functions:
+        function()
+    times = [[cpu_seconds(f, calls=n)[0] for f, n in zip(functions, calls, strict=True)] for _ in range(repeats)]
+    return [min(column) for column in zip(*times, strict=True)]
+
+
 class Command(NamedTuple):
     """What a command took, its children included (seconds), and what it printed on either stream."""
 

@@ -23,6 +23,7 @@ YAML = Path("conf/study") / f"{STUDY}.yaml"
 TABLE = Path("results/scale.csv")
 BATCH = 100
 SHARD = 1000
+GATHERED = 2000
 
 
 def measure(command: list[str], folder: Path, log: Path) -> dict[str, float]:
@@ -74,7 +75,7 @@ def rows(folder: Path, log: Path):
 
     for cells in (1000, 10_000, 100_000):
         yield row("plan a sweep", cells, 0, ["privpost", *sweep(cells), "-n"])
-    for cells, batch in ((1000, 1), (10_000, 1), (10_000, BATCH), (100_000, BATCH)):
+    for cells, batch in ((1000, 1), (10_000, 1), (10_000, BATCH), (10_000, 10 * BATCH), (100_000, BATCH)):
         enlarge(folder, cells)
         config = ["--config", f"studies={STUDY}", f"batch={batch}"]
         jobs = cells // batch
@@ -83,8 +84,8 @@ def rows(folder: Path, log: Path):
     yield row("compute a cell by itself", 1, 1, ["privpost", f"study={STUDY}", "alpha=1", "beta=1", "order=2"])
     yield row("compute a shard", SHARD, 1, ["privpost", *sweep(100_000), "shard=100/100"])
     yield row("find a shard done", SHARD, 1, ["privpost", *sweep(100_000), "shard=100/100"])
-    measure(["privpost", *sweep(10_000), "shard=1/1"], folder, log)
-    yield row("gather a sweep: table and figure", 10_000, 1, ["privpost", *sweep(10_000)])
+    measure(["privpost", *sweep(GATHERED), "shard=1/1"], folder, log)
+    yield row("gather a sweep: table and figure", GATHERED, 1, ["privpost", *sweep(GATHERED)])
 
 
 def main() -> int:

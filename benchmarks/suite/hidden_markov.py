@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from bars import cpu_seconds, row
+from bars import cpu_seconds, row, side_by_side
 from hidden_markov_loop import sweep
 
 from privpost.mechanisms import count_tables
@@ -25,9 +25,15 @@ def run() -> list[dict]:
     states = rng.integers(STATES, size=(n_cells, CHAINS))
     tempered = np.where(np.arange(CHAINS) < CHAINS // 2, 0.1, 1.0)
     batched = gibbs.Sweep(layout, STATES, CHAINS, 1.0, tempered)
-    ours, _ = cpu_seconds(batched, states.copy(), weights, uniforms, repeats=9)
-    one = np.ascontiguousarray(weights[:, :, 0])
-    loop, _ = cpu_seconds(sweep, states[:, 0].copy(), one, uniforms[:, 0], layout, 1.0, repeats=9)
+    one, single = np.ascontiguousarray(weights[:, :, 0]), np.ascontiguousarray(states[:, 0])
+    ours, loop = side_by_side(
+        [
+            lambda: batched(states, weights, uniforms),
+            lambda: sweep(single, one, uniforms[:, 0], layout, 1.0),
+        ],
+        calls=[1, 5],
+        repeats=15,
+    )
     per_site, per_site_loop = ours / (n_cells * CHAINS), loop / n_cells
 
     counts = rng.poisson(rng.gamma(0.3, size=sum(SIZES)), size=(n_cells, sum(SIZES))).astype(float)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import scalar_gibbs as scalar
-from bars import cpu_seconds, reference, row
+from bars import reference, row, side_by_side
 
 from privpost.studies.bernstein2018.trials import experiment
 
@@ -16,7 +16,7 @@ PRIORS = {"binomial": [10, 10], "multinomial": [5, 5, 5], "exponential": [8, 2],
 AUTHORS = {"binomial": 180, "multinomial": 180, "exponential": 4300}
 LEAST = {"binomial": 500, "multinomial": 500, "exponential": 5000}
 MOST = 3
-REPEATS = 7
+REPEATS = 25
 
 
 def stepper(name: str, variant: str, n: int = N, trials: int = TRIALS, prior=None):
@@ -69,45 +69,41 @@ def loop(name: str, segment=scalar.dual_segment):
     return lambda: scalar.exponential_sweep(4.0, 137.0, 240.0, N, 11.7, (8, 2), 0.0063, 1.17, rng, segment)
 
 
-def microseconds(function, calls: int, per: int) -> float:
-    return 1e6 * cpu_seconds(function, calls=calls, repeats=REPEATS)[0] / per
-
-
 def run() -> list[dict]:
     """Measure each model's sweep, per trial, against both."""
     rows = []
     for name, variant in [*((name, "paper") for name in LEAST), ("exponential", "corrected"), ("normal", "corrected")]:
-        ours = microseconds(stepper(name, variant), 300, TRIALS)
-        least = microseconds(floor(name), 300, TRIALS)
-        what = (
-            f"noise-aware Gibbs, {name}, {variant} variant"
-            if name not in ("binomial", "multinomial")
-            else (f"noise-aware Gibbs, {name}")
-        )
+        what = f"noise-aware Gibbs, {name}"
+        if name not in ("binomial", "multinomial"):
+            what += f", {variant} variant"
+        peers = _loops(name) if variant == "paper" else []
+        functions = [stepper(name, variant), floor(name), *(function for _, function, _ in peers)]
+        # Loops of some ten milliseconds each.
+        calls = [100, 100] + [2 if "autograd" in words else 50 for words, _, _ in peers]
+        times = [1e6 * seconds for seconds in side_by_side(functions, calls, REPEATS)]
+        ours, least = times[0] / TRIALS, times[1] / TRIALS
         common = {"ours": ours, "unit": "µs per trial and sweep"}
-        if variant == "paper":
-            rows += _against_loops(name, what, common)
+        for (words, _, has_bar), theirs in zip(peers, times[2:], strict=True):
+            values = {**common, "theirs": theirs, "note": f"the authors' code: {AUTHORS[name]} µs on a like machine"}
+            ratio = theirs / ours
+            rows.append(
+                row(what, words, ratio, at_least=LEAST[name], **values)
+                if has_bar
+                else reference(what, words, ratio, **values)
+            )
         rows.append(row(what, "numpy's variates of a sweep alone", ours / least, at_most=MOST, theirs=least, **common))
     return rows
 
 
-def _against_loops(name: str, what: str, common: dict) -> list[dict]:
-    """Rows against the scalar loop: with the package autograd, where derivatives are taken, and with our own."""
-    authors = f"the authors' code: {AUTHORS[name]} µs on a like machine, {AUTHORS[name] / common['ours']:.0f} times"
-
-    def against(words, segment=None, bar=True):
-        theirs = microseconds(loop(name, *([] if segment is None else [segment])), 30, 1)
-        build = (lambda *a, **k: row(*a, at_least=LEAST[name], **k)) if bar else reference
-        return build(what, words, theirs / common["ours"], theirs=theirs, note=authors, **common)
-
+def _loops(name: str) -> list[tuple]:
+    """Return the scalar loops of a model, each with its name and whether the bar is about it."""
     if name != "exponential":
-        return [against("scalar loop with scipy.stats")]
-    rows = []
+        return [("scalar loop with scipy.stats", loop(name), True)]
+    # The second is not what a study's code has: derivatives by two dozen lines of ours, without a library.
+    own = ("scalar loop with scipy.stats and our own dual numbers", loop(name), False)
     try:
         segment = scalar.autograd_segment()
     except ModuleNotFoundError as error:
         print(f"skipped: the scalar loop with autograd ({error}); make environment installs it")
-    else:
-        rows.append(against("scalar loop with scipy.stats and autograd", segment))
-    # Not what a study's code has: derivatives by a class of two dozen lines, without numpy underneath.
-    return [*rows, against("scalar loop with scipy.stats and our own dual numbers", bar=False)]
+        return [own]
+    return [("scalar loop with scipy.stats and autograd", loop(name, segment), True), own]

@@ -82,6 +82,12 @@ def test_counts_of_one_cell_follow_the_exact_law(scale, concentration) -> None:
     assert_multinomial(found, first_count_law(NOISY, n, scale, concentration))
 
 
+def test_a_chain_that_ignores_the_noise_fails_the_comparison(monkeypatch) -> None:
+    monkeypatch.setattr(events.LatentCounts, "_change_of_misfit", staticmethod(lambda noise, step: 0.0 * noise))
+    with pytest.raises(AssertionError):
+        test_counts_of_one_cell_follow_the_exact_law(3.0, 1.0)
+
+
 # Two months of a region, two fields of two levels, five events.
 CELLS = np.array([[1.3, 2.2, 0.4, 2.9], [-0.6, 1.8, 1.2, -0.3]])
 EVENTS, SCALE = 5, 0.8

@@ -78,3 +78,12 @@ def test_cells_of_other_processor_kernels_differ_by_rounding(checkout, truth, tm
         for cell in grid.expand(study):
             found[study.name, cell.digest] = store.read(cell.path, cell.digest).arrays
     same(found, truth, 1e-9)
+
+
+def test_the_shell_cannot_change_the_number_of_blas_threads():
+    """Two threads round the moments of a regression differently, in the last digits of a table."""
+    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    code = f"import os, privpost.__main__; print([os.environ[name] for name in {names}])"
+    environment = {**os.environ, **dict.fromkeys(names, "4")}
+    said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "['1', '1', '1']"

@@ -1,5 +1,7 @@
 """Conversions to (ε, δ), the calibrated mechanisms, and the claims of the fair axis."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -61,9 +63,14 @@ def test_beta_curve_is_the_integral(low, high):
             assert float(beta_curve(p, q, epsilon, low, high)) == pytest.approx(integral, rel=1e-3, abs=1e-6)
 
 
+@cache
+def converted(epsilon, delta):
+    return calibration.converted(MODEL, 10, epsilon, delta, A0)
+
+
 @pytest.mark.parametrize("epsilon, delta", [(0.1, 1e-2), (1.0, 1e-4)])
 def test_calibrated_mechanisms_meet_the_target(epsilon, delta):
-    found = calibration.converted(MODEL, 10, epsilon, delta, A0)
+    found = converted(epsilon, delta)
     assert {"laplace", "gaussian", "ops", "diffused", "concentrated"} <= set(found)
     for method, mechanism in found.items():
         if mechanism.notion == "rdp":
@@ -108,7 +115,7 @@ def test_bisection_is_of_a_condition_that_small_values_meet():
 def test_divergence_of_noisy_counts_by_simulation():
     # The law of a draw from noisy counts as an average over releases: 20,000 of them leave about 0.002 in the KL.
     divergence = beta_bernoulli.Divergence(MODEL, 10, A0)
-    found = calibration.converted(MODEL, 10, 1.0, 1e-4, A0)
+    found = converted(1.0, 1e-4)
     for method in ("laplace", "gaussian"):
         mechanism, rng = found[method], np.random.default_rng(3)
         law = mechanism.posterior(mechanism.perturb(np.tile([3.0, 7.0], (20_000, 1)), rng))

@@ -110,7 +110,9 @@ def test_the_predictive_score_of_one_state_is_that_of_its_mean_probabilities() -
     (cell,) = run("noise_aware/war_logs", model=["naive_bayes"], method=["non_private"], burn_in=8, iterations=4000)[1]
     study_cell = next(iter(grid.expand(grid.load_study("noise_aware/war_logs", "smoke"))))
     streams = Streams.of(study_cell)
-    data = held_out._split(cell.config, war_logs.war_logs.load("iraq_simulated"), streams, next(iter(streams.blocks())))
+    data = held_out.split_cells(
+        cell.config, war_logs.war_logs.load("iraq_simulated"), streams, next(iter(streams.blocks()))
+    )
     totals, test = data.observed @ data.counts, data.test_counts.sum(axis=1)
     score = np.zeros(2)
     for field in gibbs.Prior(1, data.sizes).fields:
@@ -140,6 +142,37 @@ def test_data_for_calibration_follow_the_prior() -> None:
     residual = counts[:, 0, 0] - totals[:, 0] * truth[:, 0]
     variance = totals[:, 0] * truth[:, 0] * (1 - truth[:, 0])
     assert abs(residual.mean()) < 4.5 * np.sqrt(variance.mean() / size)
+
+
+def test_a_flat_prior_hides_a_level_where_its_cost_exceeds_what_noise_lets_cells_say() -> None:
+    counts = np.array([[30.0, 10.0, 0.0, 25.0, 15.0], [30.0, 5.0, 5.0, 15.0, 25.0]])
+    # 60 of 80 events on one of three levels: two logarithms of 1/4; half of them on one of two: one of 1/2.
+    costs = {60.0: -2 * np.log(0.25), 40.0: -np.log(0.5)}
+    for n_states in (1, 10):
+        # Noise of scale 4/ε: a level's events m in a state say at most m ε/4 for it.
+        limits = [cost / (events / n_states / 4) for events, cost in costs.items()]
+        assert war_logs.prior_epsilon(counts, (3, 2), n_states) == pytest.approx(max(limits), rel=1e-12)
+    draws = np.random.default_rng(42).dirichlet(np.ones(3), 100_000)[:, 0]
+    # The law that the cost comes from; 4.5 standard errors.
+    assert abs(np.mean(draws > 0.75) - 0.25**2) < 4.5 * np.sqrt(0.25**2 * (1 - 0.25**2) / len(draws))
+
+
+@pytest.mark.parametrize(
+    ("gain", "sem", "hidden", "words"),
+    [
+        (0.01, 0.01, 0.01, "next to nothing"),
+        (0.3, 0.1, 0.01, "from chance"),
+        (-0.3, 0.01, 0.5, "flat prior"),
+        (-0.3, 0.01, 0.01, ""),
+    ],
+)
+def test_failures_at_the_smallest_epsilon_have_their_cause(built, gain, sem, hidden, words) -> None:
+    made = {name: part.copy() for name, part in built["war_logs"].items() if name != "ledgers"}
+    made["war_logs"]["prior_epsilon"] = hidden
+    made["war_logs_pairs"]["gain_mean"], made["war_logs_pairs"]["gain_sem"] = gain, sem
+    for claim in war_logs.claims(made):
+        assert words in claim.why
+        assert bool(claim.unexplained) == (not words)
 
 
 def test_toy_verdicts_are_as_expected(built) -> None:
@@ -217,6 +250,7 @@ def test_verdicts_on_war_logs_follow_the_tables(built, gain, verdict) -> None:
                 "epsilon": epsilon,
                 "gain_mean": gain(epsilon),
                 "gain_sem": 0.01,
+                "n_splits": 2,
             }
             for score in war_logs.SCORES
             for model, n_states in (("naive_bayes", 1), ("hmm", 2))

@@ -15,6 +15,7 @@ from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline import grid, tables
+from privpost.report.documents import noise_aware as documents
 from privpost.samplers import naive_bayes_exact
 from privpost.samplers.noise_aware_exact import conditional_cdf
 from privpost.samplers.noise_aware_table import Tables, cells
@@ -338,3 +339,22 @@ def test_only_differences_of_the_claimed_sign_are_put_down_to_few_repeats(graph_
         claim = next(claim for claim in networks.claims(own) if claim.id == "N5-distance")
         assert claim.verdict == "does not hold"
         assert bool(claim.unexplained) != explained
+
+
+def test_the_documents_table_follows_the_scores(bayes):
+    scores, calibration = (
+        bayes[name][(bayes[name].n == 50) & (bayes[name].concentration == 1)]
+        for name in ("naive_bayes", "naive_bayes_calibration")
+    )
+    shown = documents.score_table(scores, calibration, ("accuracy", "ks", "truncated_share"))
+    rows = {tuple(cell.strip() for cell in line.split("|")[1:3]): line for line in shown.splitlines()[2:]}
+    exact = scores[(scores.method == "exact") & (scores.variant == "paper") & (scores.metric == "accuracy")]
+    values = exact.set_index("epsilon")["mean"]
+    cells = [float(cell) for cell in rows["accuracy", "Noise-aware, exact"].split("|")[3:6]]
+    # Three digits are shown.
+    assert cells == pytest.approx([values.iloc[0], values.iloc[3], values.iloc[-1]], abs=5.1e-4)
+    assert ("share of counts truncated", "Noise-aware, exact") not in rows
+    truth = rows["largest KS statistic", "True posterior"].split("|")[3:6]
+    assert len(set(truth)) == 1
+    changed = documents.score_table(scores.assign(mean=0.25), calibration.assign(ks=0.75), ("accuracy", "ks"))
+    assert {line.split("|")[3].strip() for line in changed.splitlines()[2:]} == {"0.250", "0.750"}

@@ -573,6 +573,16 @@ BAD_SPECIFICATIONS = {
         {**NETWORK, "columns": {"smokes": {"levels": YES_NO, "parents": ["couhg"]}, "cough": {"levels": YES_NO}}},
         "there is no column 'couhg'. Did you mean 'cough'",
     ),
+    "too many parents": (
+        {
+            **NETWORK,
+            "columns": {
+                **{f"x{i}": {"levels": YES_NO} for i in range(13)},
+                "smokes": {"levels": YES_NO, "parents": [f"x{i}" for i in range(13)]},
+            },
+        },
+        "smokes: parents has 13 entries; at most 12 are supported",
+    ),
     "cycle": (
         {
             **NETWORK,

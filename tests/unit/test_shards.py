@@ -9,7 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from privpost.pipeline import cells, cli, grid, run, store
+from privpost.pipeline import cells, cli, grid, rebuild, run, store
 from privpost.pipeline.plan import Plan
 from privpost.pipeline.schema import SettingError
 
@@ -193,3 +193,33 @@ def test_a_batchs_command_computes_the_batch(toy):
 def test_a_batch_has_a_whole_number_of_cells(toy, size):
     with pytest.raises(SettingError, match=r"--config: batch is .*, but must be a whole number of at least 1"):
         Plan().batches(size)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], ["--workflow-profile", "profiles/default", "--cores", "2"]),
+        (["--profile", "slurm", "--cores", "3"], ["--workflow-profile", "profiles/slurm", "--local-cores", "3"]),
+    ],
+)
+def test_a_profile_chooses_where_jobs_run(checkout, monkeypatch, words, expected):
+    asked = []
+    monkeypatch.setattr(rebuild, "rebuild", lambda options: asked.append(rebuild._arguments(options)) or 0)
+    assert rebuild.main([*words, "--scale", "smoke"]) == 0
+    assert asked == [[*expected, "--config", "scale=smoke"]]
+
+
+def test_an_unknown_profile_is_refused(checkout, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        rebuild.main(["--profile", "slrum"])
+    assert "there is no profile 'slrum', but default, slurm" in capsys.readouterr().err
+
+
+def test_a_batch_that_fails_is_told_of_with_its_own_log(tmp_path):
+    log = tmp_path / "cells_1_of_2.log"
+    log.write_text("Traceback\nprivpost: b-2: OSError: disk full\n")
+    failure = rebuild.Failure("cells_toy_curve_1_of_2")
+    rebuild._note(failure, "output", "results/a.npz (update), results/b.npz (update)")
+    rebuild._note(failure, "log", f"{log}, /home/me/.snakemake/slurm_logs/5.log")
+    assert failure.output == ["results/a.npz", "results/b.npz"]
+    assert failure.reason == "b-2: OSError: disk full"

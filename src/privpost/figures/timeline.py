@@ -32,15 +32,10 @@ def draw(tables):
         # A cell's core decides which half of the row its bar takes, so that cells of a time do not hide each other.
         cores = int(cells.core.max()) + 1
         size = 0.8 / cores
-        top.barh(
-            place - 0.4 + size * (part.core + 0.5),
-            part.end - part.start,
-            size,
-            part.start,
-            color=COLOURS[place % len(COLOURS)],
-            edgecolor="white",
-            linewidth=0.2,
-        )
+        # Wide enough to be seen, and apart from the next one.
+        width = (part.end - part.start).clip(lower=0.002 * float(cells.end.max())) - 0.0005 * float(cells.end.max())
+        colour = COLOURS[place % len(COLOURS)]
+        top.barh(place - 0.4 + size * (part.core + 0.5), width, size, part.start, color=colour, linewidth=0)
     top.set(yticks=range(len(studies)), ylim=(len(studies) - 0.4, -0.6))
     top.set_yticklabels(studies, fontsize=6)
     edges = np.sort(np.concatenate([cells.start, cells.end]))

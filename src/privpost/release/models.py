@@ -39,6 +39,8 @@ from privpost.samplers import noise_aware_events, noise_aware_exact, noise_aware
 CHAINS, BURN_IN, THIN = 8, 2000, 25
 # Those of the chains on counts, which mix faster and cost more.
 COUNT_BURN_IN, COUNT_THIN = 800, 10
+# Parents of a column.
+LARGEST_FAMILY = 12
 # Networks of more nodes or records have too large a latent table.
 LARGEST_NETWORK, LARGEST_TABLE = 5, 100_000
 # Posteriors of counts have tables of n + 1 entries.
@@ -74,7 +76,8 @@ class Kind(ABC):
 
     Class attributes:
         name: as in `model:`.
-        column: settings of a column.
+        columns: how many it has; None for any number.
+        column, required: settings of a column, and those that it needs.
         prior: settings of the prior.
         prior_defaults: those that need not be given.
         mechanisms: what can serve it.
@@ -140,6 +143,8 @@ class Kind(ABC):
 
 
 class _Bits(Kind):
+    """A column of two levels, the second of which is counted; exact posterior."""
+
     name = "beta_bernoulli"
     prior = Schema(alpha=Real(above=0), beta=Real(above=0))
     mechanisms = ("laplace", "gaussian")
@@ -173,6 +178,8 @@ class _Bits(Kind):
 
 
 class _Categories(Kind):
+    """A column of several levels, all of them counted."""
+
     name = "dirichlet_categorical"
     prior = Schema(concentration=Real(above=0))
     mechanisms = ("laplace", "gaussian")
@@ -199,6 +206,8 @@ class _Categories(Kind):
 
 
 class _Network(Kind):
+    """Columns of two levels in a directed acyclic graph, counted per configuration of the parents."""
+
     name = "bayesian_network"
     column = Schema(levels=Levels(), parents=Names())
     prior = Schema(alpha=Real(above=0), beta=Real(above=0))
@@ -215,6 +224,11 @@ class _Network(Kind):
                         f"{spec.where}: columns: {name}: parents: there is no column {parent!r}."
                         f"{suggest(parent, spec.columns)} Columns: {', '.join(spec.columns)}."
                     )
+            if len(settings.get("parents", [])) > LARGEST_FAMILY:
+                raise SettingError(
+                    f"{spec.where}: columns: {name}: parents has {len(settings['parents'])} entries; at most "
+                    f"{LARGEST_FAMILY} are supported, as each doubles the number of counts."
+                )
         try:
             self._model(spec)
         except ValueError as error:
@@ -263,6 +277,8 @@ class _Network(Kind):
 
 
 class _NaiveBayes(Kind):
+    """A class and attributes, each counted per level of the class; a flat prior on the shares of the classes."""
+
     name = "naive_bayes"
     column = Schema(levels=Levels(), role=Choice("class", "attribute"))
     prior = Schema(concentration=Real(above=0))
@@ -416,12 +432,16 @@ class _Numeric(Kind):
 
 
 class _Sum(_Numeric):
+    """A sum without a model."""
+
     name = "bounded_sum"
     prior = Schema()
     has_posterior = False
 
 
 class _Exponential(_Numeric):
+    """Exponential records with a gamma prior on their rate."""
+
     name = "gamma_exponential"
     prior = Schema(shape=Real(above=0), rate=Real(above=0))
     parameter: ClassVar[str] = "rate"
@@ -437,6 +457,8 @@ class _Exponential(_Numeric):
 
 
 class _Normal(_Numeric):
+    """Normal records of known variance with a normal prior on their mean."""
+
     name = "normal_known_variance"
     prior = Schema(prior_mean=Real(), prior_variance=Real(above=0), record_variance=Real(above=0))
     parameter: ClassVar[str] = "mean"

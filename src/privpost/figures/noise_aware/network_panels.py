@@ -34,7 +34,7 @@ def curves(axes, table, value: str, error: str | None = None, transform=lambda x
 
     The true posterior, which has no ε, is a horizontal line. `transform` acts on the ends of the bars too.
     """
-    for key, rows in table.sort_values("epsilon").groupby(["method", "variant"]):
+    for key, rows in _by_line(table.sort_values("epsilon")):
         if key[0] == "non_private":
             axes.axhline(transform(rows[value].mean()), color=style.look(key[0]).color, linestyle="--", linewidth=1)
             continue
@@ -51,9 +51,15 @@ def ecdf_differences(axes, table, size: int) -> None:
     """Draw F(u) − u, F the empirical distribution function of quantiles, and the band of size uniform ones (5 %)."""
     from privpost.evaluation.calibration import ks_limit
 
-    for key, rows in table.sort_values("u").groupby(["method", "variant"]):
+    for key, rows in _by_line(table.sort_values("u")):
         axes.plot(rows.u, rows.ecdf - rows.u, **{**look(key), "marker": ""})
     axes.axhspan(-ks_limit(size), ks_limit(size), color="#cccccc", alpha=0.5, linewidth=0)
+
+
+def _by_line(table):
+    """Return the rows of each method and variant that the table has, in the order of `LINES`: hollow markers on top."""
+    parts = dict(list(table.groupby(["method", "variant"])))
+    return [(key, parts[key]) for key in LINES if key in parts]
 
 
 def legend(figure, keys, ncols: int) -> None:

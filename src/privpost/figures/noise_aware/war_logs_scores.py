@@ -11,6 +11,8 @@ CURVES = (
     ("laplace", "corrected", ":", "Laplace, projected (noise-naive)"),
     ("gibbs", None, "-", "Laplace, noise-aware"),
 )
+# Smallest range of a panel, in nats per event.
+SPAN = 0.02
 
 
 def draw(tables):
@@ -39,6 +41,10 @@ def draw(tables):
         plain = logs.select(rows, method="non_private").iloc[0]
         look = style.look("non_private")
         axes.axhline(plain.per_event_mean, color=look.color, linestyle=look.linestyle, label="Non-private")
+        # Where all methods are alike, their noise would fill the panel.
+        low, high = axes.get_ylim()
+        spare = max(0.0, (SPAN - (high - low)) / 2)
+        axes.set_ylim(low - spare, high + spare)
     for axes in grid[:, 0]:
         axes.set_ylabel("Log-likelihood\nper event [nats]")
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)

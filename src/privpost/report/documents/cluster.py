@@ -33,6 +33,7 @@ def of_scale(scale) -> dict[str, object]:
         first, last = found.iloc[0], found.iloc[-1]
         return float((last[column] - first[column]) / (last.cells - first.cells))
 
+    gather = rows("gather a sweep: table and figure").iloc[-1]
     shard, single = rows("compute a shard").iloc[0], rows("compute a cell by itself").iloc[0]
     dag, batched = rows("Snakemake's dry run", batched=False), rows("Snakemake's dry run", batched=True).iloc[-1]
     return {
@@ -41,6 +42,7 @@ def of_scale(scale) -> dict[str, object]:
         "cluster/plan_ms": 1000 * growth(rows("plan a sweep"), "cpu_seconds"),
         "cluster/shard_ms": float(1000 * shard.cpu_seconds / shard.cells),
         "cluster/single_ms": float(1000 * single.cpu_seconds),
+        "cluster/gather_ms": float(1000 * gather.cpu_seconds / gather.cells),
         "cluster/dag_ms": 1000 * growth(dag, "cpu_seconds"),
         "cluster/dag_kib": 1024 * growth(dag, "peak_mib"),
         "cluster/batched_ms": float(1000 * batched.cpu_seconds / batched.cells),

@@ -1,4 +1,4 @@
-"""What docs/performance.md shows: the benchmarks against their bars, growth, and where a rebuild's time goes."""
+"""What docs/performance.md shows: the benchmarks against their bars, and growth."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ def values(plan: Plan) -> Mapping[str, str]:
     return {
         "performance/benchmarks": benchmarks(plan.root / "benchmarks.csv"),
         "performance/growth": growth(plan.root / "growth.csv"),
-        "performance/studies": studies(plan.root / "timing/studies.csv"),
     }
 
 
@@ -50,25 +49,6 @@ def growth(path: Path) -> str:
         sizes = f"{fitted['size'].min():g} to {fitted['size'].max():g}"
         rows.append((axis, what, sizes, f"{curve.exponent.iloc[0]:.2f}"))
     return _table(("axis", "what is timed", "sizes", "exponent"), rows)
-
-
-def studies(path: Path) -> str:
-    """Return seconds of computing, summed over cells, and peak memory of each study, the longest first."""
-    import pandas as pd
-
-    table = pd.read_csv(path).sort_values(["beyond_papers", "seconds"], ascending=[True, False])
-    rows = [
-        (
-            row.study,
-            "beyond the papers" if row.beyond_papers else "of a paper",
-            row.cells,
-            f"{row.seconds:.0f}",
-            f"{row.longest_cell_seconds:.0f}",
-            f"{row.peak_mib:.0f}",
-        )
-        for row in table.itertuples()
-    ]
-    return _table(("study", "", "cells", "seconds in all", "longest cell, s", "peak, MiB"), rows)
 
 
 def _table(head: Iterable, rows: Iterable[Iterable]) -> str:

@@ -78,7 +78,7 @@ class Data(NamedTuple):
         return self.test_counts[..., : self.sizes[0]].sum(axis=(1, 2))
 
 
-def _split(config, logs, streams, block) -> Data:
+def split_cells(config, logs, streams, block) -> Data:
     counts, sizes = select_fields(logs, config.fields)
     counts = counts * config.replication
     n_cells = len(counts)
@@ -105,7 +105,7 @@ def simulate(config, streams, ledger) -> dict:
     events = np.empty(config.trials)
     _charge(config, listed, select_fields(logs, config.fields)[1], ledger)
     for block in streams.blocks():
-        data = _split(config, logs, streams, block)
+        data = split_cells(config, logs, streams, block)
         events[block.trials] = data.test_events
         for model, evaluate in (("naive_bayes", _naive_bayes), ("hmm", _hidden_markov)):
             chosen = [index for index, row in enumerate(listed) if row.model == model]

@@ -239,9 +239,3 @@ def claims(tables) -> list[Claim]:
             **against,
         ),
     ]
-
-
-def numbers(tables) -> dict:
-    """Return what texts quote, parameters drawn from the prior."""
-    matched = [table[table.concentration == 1] for table in (tables["naive_bayes"], tables["naive_bayes_calibration"])]
-    return scores.quoted(*matched, ("n",))

@@ -218,8 +218,3 @@ def claims(tables) -> list[Claim]:
             **against,
         ),
     ]
-
-
-def numbers(tables) -> dict:
-    """Return what texts quote."""
-    return scores.quoted(tables["networks"], tables["networks_calibration"], ("graph",))

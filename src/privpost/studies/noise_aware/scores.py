@@ -162,23 +162,3 @@ def calibrated(calibration, methods, variants=("paper",)):
     rows = calibration[calibration.method.isin(methods) & calibration.variant.isin(variants)]
     limit = np.array([ks_limit(size, FALSE_ALARM / len(rows)) for size in rows.n_trials])
     return rows.assign(limit=limit, rejected=rows.ks > limit)
-
-
-def quoted(table, calibration, places) -> dict[str, float]:
-    """Return mean scores and largest KS statistics at the smallest, a middle and the largest ε, for texts.
-
-    Keys are `<metric>/<method>/<variant>/<places>/eps=<ε>`, the true posterior's without an ε.
-    """
-    epsilons = sorted(table.epsilon.dropna().unique())
-    chosen = {epsilons[0], epsilons[len(epsilons) // 2], epsilons[-1]}
-    ks = calibration.groupby(["method", "variant", *places, "epsilon"], dropna=False).ks.max().reset_index()
-    rows = table.rename(columns={"mean": "value"}).to_dict("records")
-    rows += ks.assign(metric="ks").rename(columns={"ks": "value"}).to_dict("records")
-    found = {}
-    for row in rows:
-        name = "/".join([row["metric"], row["method"], row["variant"], *(f"{place}={row[place]}" for place in places)])
-        if row["epsilon"] in chosen:
-            found[f"{name}/eps={row['epsilon']:.3g}"] = float(row["value"])
-        elif math.isnan(row["epsilon"]):
-            found[name] = float(row["value"])
-    return found

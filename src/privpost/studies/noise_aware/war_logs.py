@@ -10,10 +10,10 @@ import math
 from dataclasses import replace
 
 from privpost.datasets import war_logs
-from privpost.evaluation.claims import Claim, from_checks
+from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
 from privpost.studies.foulds2016.held_out import rows, simulate
-from privpost.studies.foulds2016.war_logs import title, uses_private_metadata
+from privpost.studies.foulds2016.war_logs import select_fields, title, uses_private_metadata
 
 __all__ = ["SETTINGS", "claims", "numbers", "simulate", "tabulate"]
 
@@ -36,6 +36,23 @@ SETTINGS = Schema(
 )
 
 
+def prior_epsilon(counts, sizes, n_states: int) -> float:
+    """ε below which a flat prior hides the most frequent level of some field of counts (cells, levels).
+
+    Under Dir(1, …, 1) a level of V has more than a share p with probability (1 − p)^(V − 1). Laplace noise of scale
+    2D/ε lets a cell's m events of that level say at most m ε/(2D) for it. A state that holds one of K parts of its n p
+    events loses the level where (V − 1)(−ln(1 − p)) > (n p/K) ε/(2D).
+    """
+    largest, start = 0.0, 0
+    for size in sizes:
+        totals = counts[:, start : start + size].sum(axis=0)
+        share = totals.max() / totals.sum()
+        cost = (size - 1) * -math.log1p(-share)
+        largest = max(largest, 2 * len(sizes) * cost * n_states / totals.max())
+        start += size
+    return largest
+
+
 # Array of `simulate` behind each score.
 SCORES = {"joint": "log_likelihood", "predictive": "predictive"}
 
@@ -52,7 +69,10 @@ def tabulate(cells):
     for cell in cells:
         config, arrays = cell.config, cell.arrays
         listed = rows(config)
-        fixed = {"dataset": config.dataset, "stand_in": war_logs.load(config.dataset).stand_in}
+        logs = war_logs.load(config.dataset)
+        fixed = {"dataset": config.dataset, "stand_in": logs.stand_in}
+        counts, sizes = select_fields(logs, config.fields)
+        counts = counts * config.replication
         last = {"n_splits": len(arrays["events"]), "uses_private_metadata": uses_private_metadata(config.dataset)}
         plain = {row.model: index for index, row in enumerate(listed) if row.method == "non_private"}
         states = {"naive_bayes": 1, "hmm": config.n_states}
@@ -73,6 +93,7 @@ def tabulate(cells):
                         "sampling": "mcmc" if row.model == "hmm" or row.method == "gibbs" else "exact",
                         "rhat_max": arrays["rhat"][index],
                         "ess_min": arrays["ess"][index],
+                        "prior_epsilon": prior_epsilon(counts, sizes, states[row.model]),
                         **last,
                     }
                 )
@@ -90,9 +111,16 @@ def _mean(name: str, values) -> dict:
 # Standard errors of a paired difference over splits, as in war_logs_likelihood. A comparison that must be passed in
 # every row needs no allowance for their number; at 3 degrees of freedom one passes by chance in less than 1 % of cases.
 THRESHOLD = 5.0
+# What is next to no difference, in nats per event.
+LITTLE = 0.05
+# What the joint score of 100 dependent draws misses against 100 independent ones, in nats per event.
+NEGLIGIBLE = 0.001
 # A chain whose R-hat is above this can't be taken as converged.
 CONVERGED = 1.05
 NAMES = {"naive_bayes": "naive Bayes", "hmm": "HMM"}
+OTHERS = {"paper": "clipped", "corrected": "projected"}
+WHY_PRIOR = "docs/noise_aware_war_logs.md#why-it-can-lose"
+OUTCOMES = "docs/noise_aware_war_logs.md#on-war-logs-noise_awarewar_logs"
 
 
 def claims(tables) -> list[Claim]:
@@ -109,13 +137,11 @@ def _claim(dataset, model, n_states, rows_of_model, chains) -> Claim:
     checks, evidence = {}, {}
     smallest = rows_of_model.epsilon.min()
     for (score, variant), part in rows_of_model.groupby(["score", "variant"]):
-        other = {"paper": "clipped", "corrected": "projected"}[variant]
+        other = OTHERS[variant]
         ahead = part.gain_mean > THRESHOLD * part.gain_sem
-        behind = part.gain_mean < -THRESHOLD * part.gain_sem
-        checks[f"ahead of {other} counts at epsilon = {smallest:g} ({score} score)"] = bool(
-            ahead[part.epsilon == smallest].all()
-        )
-        checks[f"behind {other} counts at no epsilon ({score} score)"] = not behind.any()
+        behind = _is_behind(part)
+        checks[_ahead(other, score)] = bool(ahead[part.epsilon == smallest].all())
+        checks[_behind(other, score)] = not behind.any()
         for row in part.itertuples():
             name = f"{score} score, {other}, epsilon = {row.epsilon:g}"
             evidence[f"gain per event, {name}"] = row.gain_mean
@@ -136,22 +162,79 @@ def _claim(dataset, model, n_states, rows_of_model, chains) -> Claim:
         "counts at the smallest epsilon, and loses none at larger ones.",
         "score per held-out event, noise-aware minus noise-naive, paired over splits, against clipped and projected "
         f"counts, by the likelihood of all held-out cells (joint) and by each field of each event (predictive): above "
-        f"{THRESHOLD:g} standard errors at the smallest epsilon, below -{THRESHOLD:g} at none. {condition}",
+        f"{THRESHOLD:g} standard errors at the smallest epsilon, at none below -{THRESHOLD:g} of them and "
+        f"-{NEGLIGIBLE:g} nats. {condition}",
         checks,
         evidence,
+        whys=_whys(rows_of_model[rows_of_model.epsilon == smallest], rows_of_model, chains),
         variant="paper, corrected",
         stand_in=bool(chains.stand_in.any()),
     )
     return replace(claim, reason=f"{claim.reason}. {condition}") if claim.reason else claim
 
 
+def _is_behind(part):
+    return part.gain_mean < -(THRESHOLD * part.gain_sem).clip(lower=NEGLIGIBLE)
+
+
+def _ahead(other, score) -> str:
+    return f"ahead of {other} counts at the smallest epsilon ({score} score)"
+
+
+def _behind(other, score) -> str:
+    return f"behind {other} counts at no epsilon ({score} score)"
+
+
+def _whys(first, rows_of_model, chains) -> list[Why]:
+    """Explain the failures at the smallest ε: nothing to gain, a gain within its error, or a prior that is too even."""
+    hidden, smallest = float(chains.prior_epsilon.iloc[0]), float(first.epsilon.iloc[0])
+    not_ahead = first[first.gain_mean <= THRESHOLD * first.gain_sem]
+    losing = rows_of_model[_is_behind(rows_of_model)]
+    tied = not_ahead[not_ahead[["gain_mean", "gain_sem"]].abs().max(axis=1) < LITTLE]
+    behind = not_ahead.index.intersection(losing.index)
+    unclear = not_ahead.drop(tied.index.union(behind))
+    return [
+        Why(
+            f"There is next to nothing to gain: both differ by less than {LITTLE:g} nats per event.",
+            tuple(_ahead(OTHERS[row.variant], row.score) for row in tied.itertuples()),
+            OUTCOMES,
+            when=len(tied) > 0,
+        ),
+        Why(
+            f"The gain ({_span(unclear.gain_mean)} nats per event) differs too much between "
+            f"{int(first.n_splits.iloc[0])} splits, whose releases and chains are independent, to be told from chance.",
+            tuple(_ahead(OTHERS[row.variant], row.score) for row in unclear.itertuples()),
+            OUTCOMES,
+            when=len(unclear) > 0,
+        ),
+        Why(
+            "The flat prior is wrong for these data, and with this many states it decides: below epsilon = "
+            f"{hidden:.2g} it costs more to give a state's most frequent category its share than the noise lets the "
+            "state's cells say for it. Projection keeps the largest noisy counts and drops the others, which suits few "
+            "frequent levels.",
+            (
+                *(_ahead(OTHERS[row.variant], row.score) for row in first.loc[behind].itertuples()),
+                *(_behind(OTHERS[row.variant], row.score) for row in losing.itertuples()),
+            ),
+            WHY_PRIOR,
+            when=hidden > smallest and len(losing) > 0,
+        ),
+    ]
+
+
+def _span(values) -> str:
+    """Return the smallest and the largest of some values in words."""
+    return f"{values.min():+.2f} to {values.max():+.2f}" if len(values) else ""
+
+
 def numbers(tables) -> dict:
     """Return the scores per event by data set, model with its number of states, score, method and epsilon."""
     found: dict = {}
     for row in tables["war_logs"].itertuples():
-        method = row.method if row.method != "laplace" else {"paper": "clipped", "corrected": "projected"}[row.variant]
+        method = row.method if row.method != "laplace" else OTHERS[row.variant]
         epsilon = "" if math.isnan(row.epsilon) else f"/{row.epsilon:g}"
         name = f"{row.dataset}/{row.model}_{row.n_states}/{row.score}/{method}{epsilon}"
         found[name] = row.per_event_mean
         found[f"{name}/sem"] = row.per_event_loss_sem
+        found[f"{row.dataset}/{row.model}_{row.n_states}/prior_epsilon"] = row.prior_epsilon
     return found
