@@ -77,6 +77,11 @@ def _twice_the_variates(own):
     return _with(own, "war_logs_operations", sampling_variates=doubled)
 
 
+def _idle_ops(own):
+    table = own["war_logs_operations"]
+    return _with(own, "war_logs_operations", sampling_variates=table.sampling_variates.mask(table.method == "ops", 0))
+
+
 def _costly_privacy(own):
     table = own["war_logs_operations"]
     return _with(
@@ -113,8 +118,8 @@ def _proportional(own):
 
 # Checks that pull in opposite directions, or read several columns, take a lie about some rows only.
 LIES = (
-    _calibrated_with_dependence_only, _twice_the_variates, _costly_privacy, _turn_in_2008, _civilians_in_two_states,
-    _small_priors_hold, _proportional, _restless_ops,
+    _calibrated_with_dependence_only, _twice_the_variates, _idle_ops, _costly_privacy, _turn_in_2008,
+    _civilians_in_two_states, _small_priors_hold, _proportional, _restless_ops,
 )  # fmt: skip
 
 
