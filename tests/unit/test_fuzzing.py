@@ -64,7 +64,8 @@ def no_hang():
 WORDS = st.sampled_from([
     "1", "2", "0", "-1", "3.5", "1e3", "20", "30", "1e308", "1e400", "nan", "inf", "-inf", "null", "true", "a", "b",
     "x", "n", "a,b", "1,2", "1,1", "[2,3]", "[2,2]", "[[2]]", "[]", "[1,2", "{a:1}", "{start:2,stop:3,num:3}", "{",
-    "}", "range(1,4)", "range(1,1e12)", "range(1,2,0)", "choice(1,2)", "choice()", "sort(2,1)", "interval(1,2)",
+    "}", "range(1,4)", "range(1,1e12)", "range(1,2,0)", "range(1,nan)", "range(1,inf)",
+    "choice(1,2)", "choice()", "sort(2,1)", "interval(1,2)",
     "glob(*)", "shuffle(1,2)", "tag(t,1)", "int(2.5)", "str(1)", "bool(x)", "extend_list(1)", "'x'", "\"", "\\",
     "${level}", "${oc.env:HOME}", "${nothing}", "???", "1_000", "0x10", "\u0669", "\u0661", "../../x", "=", "@x",
     "9999999999999999999999999999999999999999", "", "a b", "\n", "a\u0000b"

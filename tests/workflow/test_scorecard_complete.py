@@ -18,7 +18,7 @@ EXPECTED = {
     "bernstein2018": [f"B{i}" for i in range(1, 13)],
     "audit": [f"A{i}" for i in range(1, 5)],
     "fair_axis": [f"X{i}" for i in range(1, 8)],
-    "noise_aware": [f"N{i}" for i in range(1, 6)],
+    "noise_aware": [f"N{i}" for i in range(1, 11)],
 }
 
 

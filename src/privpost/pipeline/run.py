@@ -211,18 +211,31 @@ def _values(word: str) -> list:
             return [override.value()]
         if not override.is_discrete_sweep():
             raise listed
-        texts = list(itertools.islice(override.sweep_string_iterator(), grid.LARGEST_GRID + 1))
-        if len(texts) > grid.LARGEST_GRID:
-            raise SettingError(f"{word!r} has more than {grid.LARGEST_GRID} values.")
+        if not _length(override.value()) <= grid.LARGEST_GRID:
+            raise SettingError(f"{word!r} has too many values; at most {grid.LARGEST_GRID} are allowed.")
+        texts = list(override.sweep_string_iterator())
         # Hydra's parser takes a millisecond a value; plain numbers, of which sweeps have thousands, need none.
         return [
             _number(text) if _NUMBER.fullmatch(text) else parser.parse_override(f"key={text}").value() for text in texts
         ]
-    except HydraException as error:
-        raise SettingError(f"{word!r} cannot be read: {str(error).splitlines()[0]}") from error
+    except SettingError:
+        raise
+    # Beside Hydra's own errors those of the numbers in a range: without end, or with too many digits.
+    except (HydraException, ValueError, ArithmeticError) as error:
+        reason = next(iter(str(error).splitlines()), "")
+        raise SettingError(f"{word!r} cannot be read: {reason}") from error
 
 
-_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?")
+
+
+def _length(sweep) -> float:
+    """Return how many values a sweep has, for a range without counting them out."""
+    from hydra.core.override_parser.types import RangeSweep
+
+    if not isinstance(sweep, RangeSweep):
+        return 0
+    return abs((sweep.stop - sweep.start) / sweep.step) if sweep.step else math.inf
 
 
 def _number(text: str) -> int | float:
