@@ -76,7 +76,8 @@ def take(study: Study, cells: Iterable[Cell]) -> Inventory:
             found.stale.append(path)
             superseded[grid.canonical(record["point"])] = record
     for folder in (study.grid_path().parent, study.figure_root / study.paper):
-        found.leftovers += [path for path in sorted(folder.glob(".*")) if _abandoned(path)]
+        # As `store.replacing` names its temporary files.
+        found.leftovers += [path for path in sorted(folder.glob(".*.????????.*")) if _abandoned(path)]
     found.reasons += [f"behind: {what} since {count} cells were computed" for what, count in changes.most_common()]
     found.reasons += _superseded(found.missing, superseded)
     return found
