@@ -40,7 +40,6 @@ verify: environment
 # Speed against its bars (some minutes): results/benchmarks.csv and figures/benchmarks.*. NumPyro takes part if it is
 # installed: `uv pip install --python .venv/bin/python -e '.[bench]'`, or the same with .venv/bin/python -m pip.
 bench: environment
-	$(RUN) snakemake data/prepared/mnist.npz --cores 1 --quiet host reason
 	.venv/bin/python benchmarks/run.py $(BENCHMARKS)
 
 lint: environment

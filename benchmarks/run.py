@@ -2,7 +2,8 @@
 
 A module there has `NAME` and `run()`, which returns rows made by `bars.row`. Both sides of a ratio are measured in one
 run on one machine, one thread each. Writes results/benchmarks.csv, in which the rows of benchmarks that were not run
-stay, results/growth.csv, and the figures of both.
+stay, results/growth.csv, and the figures of both. The table is written after each module, one that fails is reported
+and the others are measured, and bars of `bars.BARS` that nobody measured stand in it without a ratio.
 """
 
 from __future__ import annotations
@@ -13,8 +14,12 @@ import os
 import platform
 import sys
 import time
+import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
+
+from bars import BARS, Bar
 
 # Before numpy is imported: the ratios are those of single threads.
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -71,8 +76,31 @@ def merge(former, rows: dict[str, list[dict]], where: str):
     return table.sort_values("benchmark", kind="stable").reset_index(drop=True)
 
 
+def complete(table, bars: Sequence[Bar] = BARS):
+    """Return the table with a row that has no ratio for each bar that no row is about, and the bars of those."""
+    import pandas as pd
+
+    measured = table[table.ratio.notna()]
+    there = set(zip(measured.benchmark, measured.what, measured.against, strict=True))
+    lacking = [bar for bar in bars if (bar.benchmark, bar.what, bar.against) not in there]
+    empty = [
+        {"benchmark": bar.benchmark, "what": bar.what, "against": bar.against, "bar": bar.bar, "note": reason(bar)}
+        for bar in lacking
+    ]
+    whole = pd.DataFrame(measured.to_dict("records") + empty, columns=COLUMNS)
+    return whole.sort_values("benchmark", kind="stable").reset_index(drop=True), lacking
+
+
+def reason(bar: Bar) -> str:
+    """Return what stands in the place of a bar that was not measured."""
+    return f"not measured: needs {bar.needs}, which is optional" if bar.needs else "not measured"
+
+
 def main(names: list[str]) -> int:
-    """Run the named benchmarks (all by default) and write table and figure; returns 1 when a bar is missed."""
+    """Run the named benchmarks (all by default) and write table and figure.
+
+    Returns 1 when one fails, misses a bar, or leaves a bar unmeasured other than for want of an optional package.
+    """
     import pandas as pd
 
     from privpost.pipeline import store
@@ -82,22 +110,34 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
-    rows = {}
+    former = pd.read_csv(TABLE) if TABLE.is_file() else pd.DataFrame(columns=COLUMNS)
+    rows, failed, lacking = {}, [], []
     for name in names or known:
         start = time.perf_counter()
         print(f"{name} ...", flush=True)
-        rows[name] = known[name].run()
+        try:
+            rows[name] = known[name].run()
+        except Exception:
+            traceback.print_exc()
+            failed.append(name)
+            continue
         for row in rows[name]:
             verdict = f"({row['bar']}) {'met' if row['met'] else 'MISSED'}" if row["bar"] else "(no bar)"
             print(f"  {row['what']} | {row['against']}: {row['ratio']:.3g} {verdict}; {row['note']}")
         print(f"  ({time.perf_counter() - start:.0f} s)", flush=True)
-    former = pd.read_csv(TABLE) if TABLE.is_file() else pd.DataFrame(columns=COLUMNS)
-    # Three digits: more would be noise.
-    table = merge(former, rows, machine()).to_csv(index=False, float_format="%.3g", lineterminator="\n")
-    store.write_text(TABLE, table)
-    draw()
-    render()
-    return 0 if all(row["met"] for part in rows.values() for row in part if row["bar"]) else 1
+        table, lacking = complete(merge(former, rows, machine()))
+        # Three digits: more would be noise.
+        store.write_text(TABLE, table.to_csv(index=False, float_format="%.3g", lineterminator="\n"))
+    if rows:
+        draw()
+        render()
+    for bar in lacking:
+        print(f"{bar.benchmark}: {bar.what} | {bar.against} ({bar.bar}): {reason(bar)}")
+    for name in failed:
+        print(f"{name} failed (see above); its former rows stay", file=sys.stderr)
+    missed = [row for part in rows.values() for row in part if row["bar"] and not row["met"]]
+    unmeasured = [bar for bar in lacking if bar.benchmark in rows and not bar.needs]
+    return 1 if failed or missed or unmeasured else 0
 
 
 def draw() -> None:

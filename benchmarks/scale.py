@@ -89,7 +89,7 @@ def rows(folder: Path, log: Path):
 
 
 def main() -> int:
-    """Measure everything and write the table, anew after each measurement."""
+    """Measure everything, then replace the table: a run that breaks off leaves the former one whole."""
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     found = []
     with tempfile.TemporaryDirectory(prefix="privpost-scale-") as scratch:
@@ -98,13 +98,14 @@ def main() -> int:
         # Without pandas: a process that is measured starts with the memory of this one.
         for row in rows(folder, Path(scratch) / "log"):
             found.append({**row, "machine": machine()})
-            with TABLE.open("w", newline="") as file:
-                writer = csv.DictWriter(file, found[0], lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(
-                    {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in row.items()}
-                    for row in found
-                )
+    temporary = TABLE.with_name(f".{TABLE.name}")
+    with temporary.open("w", newline="") as file:
+        writer = csv.DictWriter(file, found[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(
+            {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in row.items()} for row in found
+        )
+    os.replace(temporary, TABLE)
     return 0
 
 

@@ -84,7 +84,8 @@ def run() -> list[dict]:
         ours, least = times[0] / TRIALS, times[1] / TRIALS
         common = {"ours": ours, "unit": "µs per trial and sweep"}
         for (words, _, has_bar), theirs in zip(peers, times[2:], strict=True):
-            values = {**common, "theirs": theirs, "note": f"the authors' code: {AUTHORS[name]} µs on a like machine"}
+            note = f"the authors' code: {AUTHORS[name]} µs on a like machine, {AUTHORS[name] / ours:.3g} times ours"
+            values = {**common, "theirs": theirs, "note": note}
             ratio = theirs / ours
             rows.append(
                 row(what, words, ratio, at_least=LEAST[name], **values)

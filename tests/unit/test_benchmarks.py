@@ -53,9 +53,7 @@ def test_every_module_of_the_suite_is_found(modules):
 
 def test_a_missed_bar_is_the_exit_status_and_a_row_without_one_is_not(modules, monkeypatch, tmp_path):
     bars, _, run = modules
-    monkeypatch.setattr(run, "TABLE", tmp_path / "benchmarks.csv")
-    monkeypatch.setattr(run, "FIGURES", {})
-    monkeypatch.setattr(run, "render", lambda: None)
+    bench(monkeypatch, run, tmp_path)
     for ratio, status in ((2.0, 0), (0.5, 1)):
         rows = [bars.row("w", "x", ratio, at_least=1), bars.reference("w", "y", 0.1)]
         monkeypatch.setattr(run, "collect", lambda rows=rows: {"a": SimpleNamespace(run=lambda: rows)})
@@ -63,6 +61,74 @@ def test_a_missed_bar_is_the_exit_status_and_a_row_without_one_is_not(modules, m
     table = pd.read_csv(tmp_path / "benchmarks.csv")
     assert table.met.tolist()[0] == "False" or table.met.tolist()[0] is False
     assert table.bar.isna().tolist() == [False, True]
+
+
+def bench(monkeypatch, run, folder, lacking=()) -> None:
+    """Let `run.main` write into a folder, draw nothing, and hold no bars but these."""
+    monkeypatch.setattr(run, "TABLE", folder / "benchmarks.csv")
+    monkeypatch.setattr(run, "FIGURES", {})
+    monkeypatch.setattr(run, "render", lambda: None)
+    monkeypatch.setattr(run.complete, "__defaults__", (tuple(lacking),))
+
+
+def test_a_module_that_fails_costs_the_others_nothing(modules, monkeypatch, tmp_path, capsys):
+    bars, _, run = modules
+    bench(monkeypatch, run, tmp_path)
+    there = []
+
+    def fail():
+        # What ran before is on disk already.
+        there.extend(pd.read_csv(tmp_path / "benchmarks.csv").benchmark)
+        raise RuntimeError("seeded")
+
+    def work(name):
+        return SimpleNamespace(run=lambda: [bars.row(name, "x", 2.0, at_least=1)])
+
+    found = {"a": work("a"), "b": SimpleNamespace(run=fail), "c": work("c")}
+    monkeypatch.setattr(run, "collect", lambda: found)
+    assert run.main([]) == 1
+    assert "b failed" in (said := capsys.readouterr().err) and "RuntimeError: seeded" in said
+    assert there == ["a"]
+    assert pd.read_csv(tmp_path / "benchmarks.csv").benchmark.tolist() == ["a", "c"]
+    assert run.main(["a", "c"]) == 0
+
+
+def test_a_bar_that_is_not_measured_is_listed_and_the_exit_status(modules, monkeypatch, tmp_path, capsys):
+    from privpost.figures import benchmarks as figure
+    from privpost.figures import style
+    from privpost.report.documents import performance
+
+    bars, _, run = modules
+    rows = [bars.row("w", "x", 1.23456, at_least=1, ours=1.0, theirs=1.2, unit="s")]
+    monkeypatch.setattr(run, "collect", lambda: {"a": SimpleNamespace(run=lambda: rows)})
+    measured, optional = bars.Bar("a", "w", "x", ">= 1"), bars.Bar("a", "w", "peer", ">= 3", needs="NumPyro")
+    forgotten, other = bars.Bar("a", "w", "gone", ">= 2"), bars.Bar("b", "v", "z", "<= 1")
+    for lacking, status in (((optional, other), 0), ((optional, forgotten), 1)):
+        bench(monkeypatch, run, tmp_path, (measured, *lacking))
+        assert run.main(["a"]) == status
+        said = capsys.readouterr().out
+        assert "a: w | peer (>= 3): not measured: needs NumPyro, which is optional" in said
+        table = pd.read_csv(tmp_path / "benchmarks.csv")
+        assert table[table.ratio.isna()].against.tolist() == [bar.against for bar in lacking]
+        assert table.ratio.dropna().tolist() == [1.23]
+    text = performance.benchmarks(tmp_path / "benchmarks.csv")
+    assert "| w | gone |  | ≥ 2 | not measured |  | not measured |" in text
+    assert "| w | x | 1.23 | ≥ 1 | met | 1, 1.2 s |" in text
+    with style.context():
+        drawn = figure.draw({"benchmarks": table})
+        assert len(drawn.axes[0].get_yticks()) == 1
+        style.close(drawn)
+
+
+def test_every_bar_is_in_the_shipped_table(modules):
+    """With the same limit; only a peer that is optional may be without a ratio."""
+    bars, _, _ = modules
+    table = pd.read_csv(FOLDER.parent / "results/benchmarks.csv")
+    held = table[table.bar.notna() & table.ratio.notna()]
+    shipped = set(held[["benchmark", "what", "against", "bar"]].itertuples(index=False, name=None))
+    expected = {bar[:4] for bar in bars.BARS}
+    assert expected - shipped <= {bar[:4] for bar in bars.BARS if bar.needs}
+    assert shipped <= expected
 
 
 def test_least_time_and_result(modules):

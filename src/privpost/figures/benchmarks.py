@@ -15,12 +15,13 @@ def draw(tables):
     """Return the figure: one line per ratio over its bar, to the right of 1 where the bar is met with room to spare.
 
     Speed-ups are drawn as ratio / bar and costs as bar / ratio, so that 1 is the bar of every row; the ratios
-    themselves and their bars are printed beside. Rows without a bar have their text only.
+    themselves and their bars are printed beside. Rows without a bar have their text only, those that were not
+    measured are left out.
     """
     import matplotlib.pyplot as plt
     from matplotlib.lines import Line2D
 
-    table = tables["benchmarks"].iloc[::-1].reset_index(drop=True)
+    table = tables["benchmarks"].dropna(subset="ratio").iloc[::-1].reset_index(drop=True)
     words = [textwrap.wrap(f"{row.what}: {row.against}", 62) for row in table.itertuples()]
     figure, axes = plt.subplots(figsize=(style.TWO_COLUMNS, 1.1 + 0.235 * len(table)))
     margins = [_margin(row) for row in table.itertuples()]

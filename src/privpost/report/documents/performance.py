@@ -27,11 +27,12 @@ def benchmarks(path: Path) -> str:
     table = pd.read_csv(path, keep_default_na=False)
     rows = []
     for row in table.itertuples():
-        verdict = {"True": "met", "False": "missed"}.get(str(row.met), "no bar")
+        verdict = {"True": "met", "False": "missed"}.get(str(row.met), "not measured" if row.bar else "no bar")
         behind = f"{row.ours}, {row.theirs} {row.unit}" if row.ours != "" and row.theirs != "" else ""
         bar = row.bar.replace(">=", "≥").replace("<=", "≤")
-        rows.append((row.what, row.against, f"{float(row.ratio):.3g}", bar, verdict, behind, row.note))
-    machines = "; ".join(dict.fromkeys(table.machine))
+        ratio = f"{float(row.ratio):.3g}" if row.ratio != "" else ""
+        rows.append((row.what, row.against, ratio, bar, verdict, behind, row.note))
+    machines = "; ".join(dict.fromkeys(table.machine[table.machine != ""]))
     head = ("what", "against", "ratio", "bar", "", "ours, theirs", "note")
     return _table(head, rows) + f"\n\nMachine: {machines}."
 
