@@ -1,4 +1,4 @@
-"""Release, infer and plot on an array of your own.
+"""Release, infer and plot on an array: what the package does, on invented data.
 
 A notebook in plain Python: editors such as VS Code, Spyder and Jupyter (with jupytext) run it cell by cell at the
 `# %%` marks, and `python examples/own_data.py` runs it at once and writes own_data.png.
@@ -6,7 +6,8 @@ A notebook in plain Python: editors such as VS Code, Spyder and Jupyter (with ju
 
 # %% [markdown]
 # ## The data
-# One bit per person. Their number is public; replace the array by your own.
+# One bit per person, invented here; their number is public. **Do not put real data in this place:** the noise below
+# comes from numpy, can be repeated, and protects nobody. For real data there is `privpost release` (docs/release.md).
 
 # %%
 import matplotlib.pyplot as plt
@@ -30,11 +31,13 @@ true_posterior = model.posterior(model.sufficient_statistics(data))
 
 # %% [markdown]
 # ## A budget and a ledger
-# Every release is charged; the ledger refuses to overspend. Neighbours are data sets of equal size that differ in one
-# record (substitution).
+# Every release about the data is charged to one account; the ledger refuses to overspend. Two releases follow: counts,
+# under pure differential privacy, and a posterior draw, under Rényi differential privacy. The account is one of
+# Rényi differential privacy of order 2, to which the first cost converts. Neighbours are data sets of equal size that
+# differ in one record (substitution).
 
 # %%
-budget = Cost("pure", epsilon=0.5)
+budget = Cost("rdp", epsilon=0.75, order=2)
 ledger = Ledger()
 ledger.open("survey", budget)
 
@@ -44,7 +47,7 @@ ledger.open("survey", budget)
 # whatever is computed from them costs nothing more.
 
 # %%
-mechanism = LaplaceMechanism.calibrate(model, n, budget)
+mechanism = LaplaceMechanism.calibrate(model, n, Cost("pure", epsilon=0.5))
 ledger.charge("survey", mechanism.cost())
 noisy_counts = mechanism.release(data, rng)
 print(f"released: {noisy_counts.round(1)}, at {mechanism.cost()}")
@@ -62,25 +65,27 @@ print(f"probability of a 1: {float(model.mean(private_posterior)):.3f}, 95 % int
 
 # %% [markdown]
 # ## One posterior draw under Rényi differential privacy
-# A sampler spends its budget on a single draw: another draw would be another release.
+# A sampler spends what it costs on a single draw: another draw would be another release.
 
 # %%
 sampler = ConcentratedPosterior.calibrate(model, n, Cost("rdp", epsilon=0.5, order=2))
+ledger.charge("survey", sampler.cost())
 one_draw = float(sampler.posterior_sample(model.sufficient_statistics(data), rng))
 print(f"one private draw: {one_draw:.3f}, at {sampler.cost()}")
+print(f"both releases together: {ledger.spent('survey')}, of {budget}")
 
 # %% [markdown]
 # ## Plot
 
 # %%
 theta = np.linspace(0.001, 0.999, 600)
-figure, axes = plt.subplots(figsize=(5, 3), layout="constrained")
+figure, axes = plt.subplots(figsize=(5, 4), layout="constrained")
 for parameters, label, style in (
     (true_posterior, "true posterior (not released)", "--"),
-    (private_posterior, f"from Laplace counts, ε = {budget.epsilon:g}", "-"),
+    (private_posterior, f"from Laplace counts, ε = {mechanism.cost().epsilon:g}", "-"),
 ):
     axes.plot(theta, np.exp(model.log_density(theta, parameters)), style, label=label)
 axes.axvline(one_draw, color="C3", linestyle=":", label="one private draw, (2, 0.5)-RDP")
 axes.set(xlabel="Probability of a 1", ylabel="Density", xlim=(0.1, 0.5))
-axes.legend()
+figure.legend(loc="outside upper center")
 figure.savefig("own_data.png", dpi=150)

@@ -9,6 +9,7 @@ import runpy
 import pytest
 
 from conftest import ROOT
+from privpost.privacy.accounting import sequential
 
 EXAMPLE = ROOT / "examples" / "own_data.py"
 RELEASE = ROOT / "examples" / "release.py"
@@ -19,11 +20,18 @@ def test_the_example_runs_and_stays_within_its_budget(tmp_path, monkeypatch, cap
     monkeypatch.setenv("MPLBACKEND", "Agg")
     found = runpy.run_path(str(EXAMPLE))
     assert (tmp_path / "own_data.png").stat().st_size > 10_000
-    assert found["mechanism"].cost().epsilon <= found["budget"].epsilon
+    (account,) = {row["account"] for row in found["ledger"].record()}
+    charged = sequential([found[name].cost().to_notion_of(found["budget"]) for name in ("mechanism", "sampler")])
+    spent = found["ledger"].spent(account)
+    assert spent.epsilon == pytest.approx(charged.epsilon, rel=1e-12)
+    assert spent.within(found["budget"])
     # 400 bits and noise of scale 4: the private mean is within 0.1 of the true one but in one run of 10^4.
     model = found["model"]
     assert abs(model.mean(found["private_posterior"]) - model.mean(found["true_posterior"])) < 0.1
-    assert "one private draw" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "one private draw" in out
+    assert f"both releases together: {spent}" in out
+    assert "privpost release" in EXAMPLE.read_text().split("# %% [markdown]\n")[1]
 
 
 def test_the_release_goes_from_a_csv_file_to_a_plot(tmp_path, monkeypatch, capsys):
