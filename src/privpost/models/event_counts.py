@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -69,8 +70,11 @@ class EventCounts:
         if not np.all((data >= 0) & (data < limits)):
             raise ValueError(f"data has events outside the {limits.tolist()} cells and levels")
         levels = np.concatenate([[0], np.cumsum(self.sizes)])
-        places = data[..., :1] * levels[-1] + levels[:-1] + data[..., 1:]
-        return (places[..., None] == np.arange(len(self.regions) * levels[-1])).sum(axis=(-3, -2)).astype(float)
+        size = int(len(self.regions) * levels[-1])
+        leading = data.shape[:-2]
+        places = (data[..., :1] * levels[-1] + levels[:-1] + data[..., 1:]).reshape(math.prod(leading), -1)
+        shifted = places + size * np.arange(len(places))[:, None]
+        return np.bincount(shifted.ravel(), minlength=size * len(places)).reshape(*leading, size).astype(float)
 
     def tables(self, statistics) -> np.ndarray:
         """The statistics as (..., cells, ΣK_d)."""
