@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ from privpost.models import BayesianNetwork, BetaBernoulli, GammaExponential
 from privpost.pipeline import cli
 from privpost.privacy.accounting import to_approximate
 from privpost.privacy.approximate import ORDERS, gaussian_from_approximate
-from privpost.release import command, models, spec, table
+from privpost.release import command, models, spec, statement, table
 from privpost.samplers import noise_aware_exact
 
 # Secure noise has no seed, so that a test of its law fails by chance at this rate on every run.
@@ -423,7 +424,7 @@ def test_draws_are_probabilities(folder, model):
 
 
 def test_a_posterior_that_fails_does_not_waste_the_release(folder):
-    folder.specify(content("gamma_exponential", prior={"shape": 1e300, "rate": 1e-300}))
+    folder.specify(content("gamma_exponential", prior={"shape": 1e-300, "rate": 1e-300}))
     status, out, _ = folder.run()
     found = json.loads(out)
     assert status == 0
@@ -465,6 +466,12 @@ def test_a_statement_names_its_terms(folder):
     assert privacy["sensitivity"] == {"norm": "l1", "value": 4.0}
     assert privacy["noise"]["scale"] == pytest.approx(16.0)
     assert privacy["noise"]["support"] == "multiples of 0.5"
+    # Of the discrete law, in minutes.
+    k = np.arange(-4000, 4001)
+    assert privacy["noise"]["mean_absolute_deviation"] == pytest.approx(0.5 * discrete("laplace", 32, 4000) @ np.abs(k))
+    (promise,) = privacy["covers"]
+    assert "more than exp(epsilon) = 1.285 times as likely. " in promise
+    assert any("rounded to multiples of 0.5" in text for text in found["posterior"]["approximations"])
     assert {"opendp", "privpost", "numpy", "python"} <= set(found["versions"])
     assert "data.csv" not in out
     assert found["statistics"]["sums"]["minutes"] % 0.5 == 0
@@ -476,7 +483,58 @@ def test_simulated_noise_has_a_seed_and_says_that_it_is_not_private(folder):
     assert first == second
     privacy = json.loads(first[1])["privacy"]
     assert privacy["private"] is False
+    assert privacy["epsilon_proved"] is None
     assert "NOT A PRIVATE RELEASE" in privacy["covers"][0]
+
+
+@pytest.mark.parametrize(("law", "scale"), [("laplace", 0.01), ("laplace", 0.5), ("normal", 0.3), ("normal", 12.0)])
+def test_the_spread_of_the_noise_is_that_of_its_discrete_law(law, scale):
+    """At small scales it is far from the scale: nearly all noise is 0."""
+    k = np.arange(-400, 401)
+    expected = discrete(law, scale, 400) @ np.abs(k) if law == "laplace" else np.sqrt(discrete(law, scale, 400) @ k**2)
+    assert statement._spread(scale, law == "laplace", True) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("epsilon", "factor"), [(0.1, "1.106"), (10.0, r"2.203e\+04"), (800.0, None)])
+def test_the_promise_depends_on_epsilon(folder, epsilon, factor):
+    """exp(0.1) = 1.1052 is rounded up; above 10 nothing is called private."""
+    folder.specify({**BITS, "epsilon": epsilon, "allow_large_epsilon": True})
+    privacy = json.loads(folder.run("--dry-run")[1])["privacy"]
+    assert privacy["private"] is (epsilon <= 10)
+    (promise,) = privacy["covers"]
+    assert promise.startswith("NOT A PRIVATE RELEASE") is (epsilon > 10)
+    assert re.search(f"exp\\(epsilon\\) = {factor} times" if factor else r"exp\(epsilon\) times", promise)
+
+
+def test_the_promise_of_gaussian_noise_excepts_delta(folder):
+    folder.specify({**BITS, "epsilon": 1, "delta": 1e-6, "mechanism": "gaussian"})
+    privacy = json.loads(folder.run("--dry-run")[1])["privacy"]
+    assert privacy["covers"][0].endswith("2.719 times as likely, but for an additional probability delta = 1e-06.")
+    assert privacy["noise"]["standard_deviation"] == pytest.approx(privacy["noise"]["scale"], rel=1e-9)
+
+
+def test_coarse_values_raise_the_rate_as_the_posterior_says(tmp_path):
+    """A vague prior lets a coarse resolution pass; what rounding did to the rate stands beside the draws.
+
+    Rounded to multiples of 4, records of rate 1 have the mean 2/sinh(2) = 0.551: a rate of 1.81, which is 81 % more.
+    """
+    rounded = 4 * np.rint(np.random.default_rng(1).exponential(size=200_000) / 4)
+    # A standard error is below 0.003.
+    assert rounded.mean() == pytest.approx(2 / np.sinh(2), abs=0.012)
+    assert "raises the rate by about 81 %" in models.KINDS["gamma_exponential"].rounding(
+        4.0, np.full(5, np.sinh(2) / 2)
+    )
+    assert "by about 0 %" in models.KINDS["gamma_exponential"].rounding(1e-9, np.ones(5))
+    found, kind = specification(
+        tmp_path,
+        content(
+            "gamma_exponential",
+            n=2000,
+            columns={"minutes": {"low": 0, "high": 40, "resolution": 4}},
+            prior={"shape": 1, "rate": 100},
+        ),
+    )
+    assert kind.coarsest(found) > 4
 
 
 def test_a_dry_run_reads_no_data_and_draws_no_noise(folder, monkeypatch):
@@ -494,6 +552,25 @@ def test_records_are_summed_in_parts(folder, monkeypatch):
     monkeypatch.setattr(noise.SecureNoise, "laplace", lambda self, loc, scale, size: np.zeros(size))
     folder.specify(content("dirichlet_categorical"))
     assert json.loads(folder.run()[1])["statistics"]["counts"]["diet"] == {"a": 1, "b": 1, "c": 2}
+
+
+def test_many_counts_need_little_memory(tmp_path):
+    """Ten classes and thirty attributes of a hundred levels: one 0 or 1 per record and count would need 150 MB."""
+    levels = list(range(100))
+    columns = {"smokes": {"levels": levels[:10], "role": "class"}, **{f"x{i}": {"levels": levels} for i in range(30)}}
+    found, kind = specification(tmp_path, content("naive_bayes", columns=columns))
+    mechanism, _ = command.calibrate(found, kind)
+    data = np.random.default_rng(1).integers(0, 10, (5000, 31))
+    tracemalloc.start()
+    counts = mechanism.model.sufficient_statistics(data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # A few copies of 155,000 whole numbers of 8 bytes.
+    assert peak < 10e6
+    assert counts.shape == (30_000,)
+    assert counts.sum() == data[:, 1:].size
+    assert counts.reshape(10, 30, 100)[3, 7, 5] == np.sum((data[:, 0] == 3) & (data[:, 8] == 5))
+    assert np.array_equal(mechanism.model.sufficient_statistics(data.reshape(2, 2500, 31)).sum(axis=0), counts)
 
 
 # Refusals
@@ -514,6 +591,11 @@ BAD_SPECIFICATIONS = {
     "epsilon infinite": ({**BITS, "epsilon": float("inf")}, "epsilon is inf, but must be"),
     "epsilon text": ({**BITS, "epsilon": "much"}, "epsilon is 'much', but must be a number"),
     "epsilon too small": ({**BITS, "epsilon": 1e-15}, r"epsilon is 1e-15: .*beyond 2\^40"),
+    "epsilon too small for Gaussian noise": (
+        {**BITS, "epsilon": 1e-13, "delta": 1e-30, "mechanism": "gaussian"},
+        r"epsilon is 1e-13: .*beyond 2\^40",
+    ),
+    "epsilon too large": ({**BITS, "epsilon": 10.5}, r"epsilon is 10.5, .*\(0, 10\].*allow_large_epsilon: true"),
     "epsilon missing": (without(BITS, "epsilon"), "epsilon is missing. Required: model, columns, n, epsilon"),
     "unknown key": ({**BITS, "epsilom": 1}, "no setting 'epsilom'. Did you mean 'epsilon'"),
     "unknown model": ({**BITS, "model": "beta_bernouli"}, "model is 'beta_bernouli'.*Did you mean 'beta_bernoulli'"),
@@ -560,6 +642,14 @@ BAD_SPECIFICATIONS = {
     "resolution too fine": (
         {**SUM, "columns": {"minutes": {"low": 0, "high": 4, "resolution": 1e-18}}},
         r"resolution is 1E-18, too fine: .* at most 2\^50 steps",
+    ),
+    "resolution too coarse for waiting times": (
+        {**SUM, "n": 2000, "columns": {"minutes": {"low": 0, "high": 40, "resolution": 4}}},
+        "resolution is 4.0, too coarse for posterior draws: .* must be at most 0.232",
+    ),
+    "resolution too coarse for a normal law": (
+        content("normal_known_variance", columns={"minutes": {"low": -2, "high": 4, "resolution": 1}}),
+        "resolution is 1.0, too coarse for posterior draws: .* must be at most 0.5",
     ),
     "negative waiting time": (
         {**SUM, "columns": {"minutes": {"low": -1, "high": 4, "resolution": 0.5}}},
@@ -626,8 +716,13 @@ def rows(*changed: str) -> str:
 
 
 BAD_DATA = {
-    "column missing": (BITS, rows("smoke,x", "no,1"), "has no column 'smokes'. Did you mean 'smoke'"),
+    "column missing": (BITS, rows("smoke,x", "no,1"), r"has no column 'smokes'\.$"),
     "no header": (BITS, rows("secret17", "yes", "no", "yes"), "its first line, the header, has no column 'smokes'"),
+    "no header, and a cell near the column's name": (
+        {**BITS, "columns": {"secret1": {"levels": YES_NO}}},
+        rows("secret17", "yes", "no", "yes"),
+        "its first line, the header, has no column 'secret1'",
+    ),
     "column twice": (BITS, rows("smokes,smokes", "no,no"), "the column 'smokes' is there 2 times"),
     "another level": (BITS, rows("smokes", "no", "secret17"), r"row 2, column 'smokes' must hold one of its levels"),
     "empty cell": (BITS, rows("smokes,x", "no,1", ",2"), "row 2, column 'smokes' is empty"),
@@ -727,7 +822,34 @@ def test_without_opendp_the_message_says_how_to_install_it(folder, monkeypatch):
     assert folder.run()[0] == 0
 
 
+def test_a_file_that_cannot_be_written_whole_is_not_left(folder, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "link", refuse)
+    for failing in range(2):
+        # The temporary file fails first, then the file itself.
+        outcomes = iter([lambda _: None] * failing + [full])
+        monkeypatch.setattr(os, "fsync", lambda handle, outcomes=outcomes: next(outcomes)(handle))
+        folder.specify(BITS)
+        status, out, err = folder.run("--output", "out.json")
+        assert (status, out) == (2, "")
+        assert "--output: out.json cannot be written: No space left on device" in err
+        assert folder.files() == {"spec.yaml", "data.csv"}
+
+
 # The ledger
+
+
+def test_a_refused_budget_leaves_no_ledger(folder):
+    folder.specify({**BITS, "budget": {"ledger": "ledger.jsonl", "epsilon": 0.5}})
+    status, out, err = folder.run()
+    assert (status, out) == (2, "")
+    assert "this one, epsilon 1, delta 0, would exceed epsilon 0.5" in err
+    assert folder.files() == {"spec.yaml", "data.csv"}
 
 
 def test_releases_stop_where_the_budget_is_spent(folder):

@@ -61,8 +61,10 @@ def prepared(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMecha
     return mechanism, statement.privacy(spec, kind, mechanism, proved)
 
 
-def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMechanism, float]:
-    """Return the mechanism with the least noise that the budget allows, and the ε that its backend proves for it.
+def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMechanism, float | None]:
+    """Return the mechanism with the least noise that the budget allows, and the ε that opendp proves for it.
+
+    Nothing is proved for simulated noise: its ε is None.
 
     Secure noise is calibrated by opendp's own privacy map, which rounds up: the mechanism's ε is lowered, or σ raised,
     by units in the last place until the map is within the specification's ε.
@@ -76,13 +78,13 @@ def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMech
             mechanism = kind.mechanism(spec, _sigma(spec, kind))
             sensitivity = math.nextafter(mechanism.sensitivity, math.inf)
             if not secure:
-                return mechanism, spec.epsilon
+                return mechanism, None
+            _check_scale(mechanism.sigma)
             return mechanism, noise.gaussian_epsilon(mechanism.sigma, sensitivity, spec.delta)
         mechanism = kind.mechanism(spec, spec.epsilon)
         if not secure:
-            return mechanism, spec.epsilon
-        if mechanism.scale > noise.LARGEST_SCALE:
-            raise ValueError(f"the noise would have scale {mechanism.scale:g}, beyond 2^40")
+            return mechanism, None
+        _check_scale(mechanism.scale)
         epsilon = spec.epsilon
         while (proved := noise.laplace_epsilon(mechanism.scale, round(mechanism.sensitivity))) > spec.epsilon:
             epsilon = math.nextafter(epsilon, 0.0)
@@ -92,10 +94,16 @@ def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMech
         raise SettingError(f"{spec.where}: epsilon is {spec.epsilon:g}: {error}") from None
 
 
+def _check_scale(scale: float) -> None:
+    if scale > noise.LARGEST_SCALE:
+        raise ValueError(f"the noise would have scale {scale:g}, beyond 2^40")
+
+
 def _sigma(spec: Specification, kind: models.Kind) -> float:
     """The least σ that opendp's map allows; the analytic one, less than 1 in 1000 smaller, where noise is simulated."""
     sensitivity = math.nextafter(kind.mechanism(spec, 1.0).sensitivity, math.inf)
-    low = gaussian_from_approximate(spec.epsilon, spec.delta) * sensitivity
+    with np.errstate(divide="ignore"):
+        low = gaussian_from_approximate(spec.epsilon, spec.delta) * sensitivity
     if spec.noise != "secure":
         return low
     high = 2 * low
@@ -164,27 +172,33 @@ def _write(path: Path | None, text: str) -> None:
     if path is None:
         sys.stdout.write(text)
         return
-    with _temporary(path) as (handle, name):
-        handle.write(text)
-        handle.flush()
-        os.fsync(handle.fileno())
-        try:
-            os.link(name, path)
-        except FileExistsError:
-            raise _taken(path) from None
-        except OSError:
-            # Some file systems have no links; there a crash at this point could leave a part of the file.
-            _write_new(path, text)
-
-
-def _write_new(path: Path, text: str) -> None:
     try:
-        with path.open("x", encoding="utf-8") as handle:
+        with _temporary(path) as (handle, name):
             handle.write(text)
+            handle.flush()
+            os.fsync(handle.fileno())
+            try:
+                os.link(name, path)
+            except FileExistsError:
+                raise
+            except OSError:
+                # Some file systems have no links; there a crash at this point could leave a part of the file.
+                _write_new(path, text)
     except FileExistsError:
         raise _taken(path) from None
     except OSError as error:
         raise SettingError(f"--output: {path} cannot be written: {error.strerror}") from None
+
+
+def _write_new(path: Path, text: str) -> None:
+    with path.open("x", encoding="utf-8") as handle:
+        try:
+            handle.write(text)
+            handle.flush()
+            os.fsync(handle.fileno())
+        except BaseException:
+            path.unlink()
+            raise
 
 
 @contextlib.contextmanager

@@ -12,12 +12,14 @@ from typing import Any
 
 import yaml
 
-from privpost.pipeline.schema import Choice, Integer, Real, Schema, SettingError, Text
+from privpost.pipeline.schema import Choice, Flag, Integer, Real, Schema, SettingError, Text
 
 # Draws of a posterior that a statement may hold.
 LARGEST_DRAWS = 100_000
 # A count up to here is exact in a float together with its noise.
 LARGEST_N = 2**40
+# Beyond it no event is kept from becoming exp(10), 22,000, times as likely.
+LARGEST_EPSILON = 10.0
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ SETTINGS = Schema(
     model=Text(),
     n=Integer(at_least=1, at_most=LARGEST_N),
     epsilon=Real(above=0),
+    allow_large_epsilon=Flag(),
     delta=Real(above=0, below=1),
     mechanism=Choice("laplace", "gaussian"),
     noise=Choice("secure", "simulation"),
@@ -148,6 +151,12 @@ def read(path: Path) -> Specification:
         if key not in content:
             raise SettingError(f"{where}: {key} is missing. Required: {', '.join(REQUIRED)}.")
     plain = {key: SETTINGS.value(key, value, where) for key, value in content.items() if key in SETTINGS}
+    if plain["epsilon"] > LARGEST_EPSILON and not plain.get("allow_large_epsilon", False):
+        raise SettingError(
+            f"{where}: epsilon is {plain['epsilon']:g}, but must be a number in (0, {LARGEST_EPSILON:g}]: more "
+            "protects hardly anything. allow_large_epsilon: true lifts the limit, and the statement then says that "
+            "nothing is private."
+        )
     kind = models.named(plain["model"], where)
     mechanism = plain.get("mechanism", "laplace")
     if mechanism not in kind.mechanisms:

@@ -32,6 +32,9 @@ def charged(spec: Specification) -> Iterator[None]:
         return
     path = spec.path.parent / spec.budget["ledger"]
     try:
+        if not path.exists():
+            # A release that its budget refuses leaves no ledger behind.
+            _check(spec, path, [])
         with path.open("a+", encoding="utf-8") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             _charge(spec, path, handle)
@@ -42,7 +45,23 @@ def charged(spec: Specification) -> Iterator[None]:
 
 def _charge(spec: Specification, path: Path, handle: IO[str]) -> None:
     handle.seek(0)
-    entries = [_entry(path, number, line) for number, line in enumerate(handle, start=1)]
+    cost = _check(spec, path, [_entry(path, number, line) for number, line in enumerate(handle, start=1)])
+    line = {
+        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "specification": spec.path.name,
+        "model": spec.model,
+        "mechanism": spec.mechanism,
+        "noise": spec.noise,
+        "epsilon": cost.epsilon,
+        "delta": cost.delta,
+    }
+    handle.write(json.dumps(line) + "\n")
+    handle.flush()
+    os.fsync(handle.fileno())
+
+
+def _check(spec: Specification, path: Path, entries: list[Cost]) -> Cost:
+    """Return what this release costs; a SettingError unless the budget covers it beside the earlier releases."""
     delta = spec.budget.get("delta", 0.0)
     budget = Cost("approximate", spec.budget["epsilon"], delta=delta)
     ledger = Ledger()
@@ -60,18 +79,7 @@ def _charge(spec: Specification, path: Path, handle: IO[str]) -> None:
             f"{spec.where}: budget: {spent}this one, epsilon {cost.epsilon:g}, delta {cost.delta:g}, would exceed "
             f"epsilon {budget.epsilon:g}, delta {delta:g} ({path})."
         ) from None
-    line = {
-        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "specification": spec.path.name,
-        "model": spec.model,
-        "mechanism": spec.mechanism,
-        "noise": spec.noise,
-        "epsilon": cost.epsilon,
-        "delta": cost.delta,
-    }
-    handle.write(json.dumps(line) + "\n")
-    handle.flush()
-    os.fsync(handle.fileno())
+    return cost
 
 
 def _entry(path: Path, number: int, line: str) -> Cost:

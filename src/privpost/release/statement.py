@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import decimal
+import math
 import platform
 from importlib import metadata
 from typing import Any
@@ -10,18 +12,15 @@ import numpy as np
 
 from privpost.mechanisms.base import AdditiveNoiseMechanism
 from privpost.release.models import Kind, Posterior
-from privpost.release.spec import Specification
+from privpost.release.spec import LARGEST_EPSILON, Specification
 
 FORMAT = "privpost release 1"
 # Chains above it have not mixed (Vehtari et al. 2021).
 RHAT_LIMIT = 1.01
 _QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
 
-COVERS = (
-    "Whoever sees the released statistics, or anything computed from them such as the posterior draws, can hardly tell "
-    "whether any single record was replaced by another one, whatever else they know: no event becomes more than "
-    "exp(epsilon) times as likely (with delta, but for that probability).",
-)
+# The factor exp(ε) is printed up to here.
+_LARGEST_PRINTED = 700.0
 DOES_NOT_COVER = (
     "Other releases about the same records, this one repeated included: their epsilons add up.",
     "What is listed as public: it is not protected, and must not have been chosen by looking at the records.",
@@ -33,16 +32,20 @@ NOT_PRIVATE = (
     "NOT A PRIVATE RELEASE: the noise was simulated in floating point, from a generator that can be predicted or "
     "repeated. It shows what a release looks like; the data must not be real."
 )
+TOO_LARGE = (
+    f"NOT A PRIVATE RELEASE: epsilon is above {LARGEST_EPSILON:g}, where the following promises next to nothing. "
+)
 
 
-def privacy(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism, proved: float) -> dict[str, Any]:
+def privacy(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism, proved: float | None) -> dict[str, Any]:
     """Return the terms of a release; they depend on the specification alone.
 
     Args:
         spec: the specification.
         kind: its model.
         mechanism: the calibrated mechanism.
-        proved: ε that the noise costs, at spec.delta where there is one, by the backend's own account.
+        proved: ε that the noise costs, at spec.delta where there is one, by opendp's own account; None for
+            simulated noise.
     """
     secure = spec.noise == "secure"
     laplace = spec.mechanism == "laplace"
@@ -50,7 +53,7 @@ def privacy(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism, 
     law = ("discrete " if secure else "") + ("Laplace" if laplace else "Gaussian")
     scale = mechanism.scale if laplace else mechanism.sigma
     return {
-        "private": secure,
+        "private": secure and spec.epsilon <= LARGEST_EPSILON,
         "notion": "pure epsilon-DP" if laplace else "(epsilon, delta)-DP",
         "epsilon": spec.epsilon,
         "delta": 0.0 if spec.delta is None else spec.delta,
@@ -62,16 +65,54 @@ def privacy(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism, 
         "noise": {
             "distribution": law,
             "scale": scale * unit,
-            "scale_is": "mean absolute deviation, about" if laplace else "standard deviation, about",
+            "scale_is": "b of a density or probability proportional to exp(-|x|/b)"
+            if laplace
+            else "sigma of a density or probability proportional to exp(-x^2/(2 sigma^2))",
+            "mean_absolute_deviation" if laplace else "standard_deviation": _spread(scale, laplace, secure) * unit,
             "support": f"multiples of {unit:g}" if secure else "floating-point numbers",
             "independent_coordinates": _coordinates(spec, kind, mechanism),
             "backend": spec.noise,
         },
         "releases": 1,
         "public": list(_public(spec)),
-        "covers": list(COVERS) if secure else [NOT_PRIVATE],
+        "covers": [_promise(spec)] if secure else [NOT_PRIVATE],
         "does_not_cover": list(DOES_NOT_COVER),
     }
+
+
+def _promise(spec: Specification) -> str:
+    """What ε and δ mean for whoever sees the release, with exp(ε) as a number."""
+    factor = f"exp(epsilon) = {_factor(spec.epsilon)}" if spec.epsilon <= _LARGEST_PRINTED else "exp(epsilon)"
+    rest = (
+        ". So whoever sees them, whatever else they know, changes the odds that a record has one content rather than "
+        "another by at most that factor."
+        if spec.delta is None
+        else f", but for an additional probability delta = {spec.delta:g}."
+    )
+    return (TOO_LARGE if spec.epsilon > LARGEST_EPSILON else "") + (
+        "Where any single record is replaced by another one, no event that depends on the released statistics alone, "
+        f"or on anything computed from them such as the posterior draws, becomes more than {factor} times as "
+        f"likely{rest}"
+    )
+
+
+def _factor(epsilon: float) -> str:
+    """exp(ε) to four digits, rounded up."""
+    exact = decimal.Context(prec=30).exp(decimal.Decimal(epsilon))
+    return f"{float(decimal.Context(prec=4, rounding=decimal.ROUND_CEILING).plus(exact)):.4g}"
+
+
+def _spread(scale: float, laplace: bool, discrete: bool) -> float:
+    """The noise's mean absolute deviation (Laplace) or standard deviation (Gaussian), in its own whole numbers."""
+    # The discrete Gaussian's standard deviation is sigma but for exp(-2 pi^2 sigma^2).
+    if not discrete or (not laplace and scale > 10):
+        return scale
+    if laplace:
+        # 1/sinh(1/b).
+        return 2 * math.exp(-1 / scale) / -math.expm1(-2 / scale)
+    steps = np.arange(-400, 401.0)
+    weights = np.exp(-(steps**2) / (2 * scale**2))
+    return math.sqrt(float(weights @ steps**2 / weights.sum()))
 
 
 def _coordinates(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism) -> int:

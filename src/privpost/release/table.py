@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from privpost.pipeline.schema import SettingError, suggest
+from privpost.pipeline.schema import SettingError
 from privpost.release.models import Kind
 from privpost.release.spec import Specification
 
@@ -89,8 +89,8 @@ def _rows(path: Path, spec: Specification, kind: Kind) -> Iterator[list[int]]:
 
 def _place(path: Path, header: list[str], name: str) -> int:
     if name not in header:
-        # The other names stay unsaid: without a header the first line is a record.
-        raise SettingError(f"{path}: its first line, the header, has no column {name!r}.{suggest(name, header)}")
+        # The names that are there stay unsaid: without a header the first line is a record.
+        raise SettingError(f"{path}: its first line, the header, has no column {name!r}.")
     if header.count(name) > 1:
         raise SettingError(f"{path}: the column {name!r} is there {header.count(name)} times")
     return header.index(name)

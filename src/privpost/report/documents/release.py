@@ -30,6 +30,8 @@ def values(plan: Plan) -> Mapping[str, str]:
         "release/false_alarm": f"{FALSE_ALARM:g}",
         "release/terms": example_terms(),
         "release/largest_network": str(models.LARGEST_NETWORK),
+        "release/largest_epsilon": f"{spec.LARGEST_EPSILON:g}",
+        "release/largest_bias": f"{models.LARGEST_BIAS:g}",
         "release/repeats": str(bits["beta_bernoulli_pairs"].n_repeats.min()),
     }
 
