@@ -184,7 +184,7 @@ def claims(tables) -> list[Claim]:
             f"{joint} over {len(aware)} tests; parameters drawn from the prior",
             aware,
             "exact",
-            ["parameter", "n", "epsilon"],
+            ["parameter", "n"],
             {"smallest p-value of the noise-aware posterior": float(aware[aware.method == "exact"].p_value.min())},
         ),
         from_checks(

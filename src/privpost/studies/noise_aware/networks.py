@@ -187,7 +187,7 @@ def claims(tables) -> list[Claim]:
             f"tests), where the true posterior's are and the chains have an R-hat of at most {LARGEST_RHAT}",
             aware,
             "gibbs",
-            ["graph", "epsilon"],
+            ["graph"],
             {
                 "smallest p-value of the noise-aware posterior": float(aware[aware.method == "gibbs"].p_value.min()),
                 "largest R-hat": float(chains.rhat_max.max()),

@@ -174,8 +174,8 @@ def calibrated(calibration, methods, variants=("paper",)):
     return rows.assign(limit=limit, rejected=rows.ks > limit)
 
 
-def calibration_claim(id, statement, test, rows, method, groups, evidence, valid=None) -> Claim:
-    """Score whether a noise-aware posterior is calibrated, one check per group of rows.
+def calibration_claim(id, statement, test, rows, method, places, evidence, valid=None) -> Claim:
+    """Score whether a noise-aware posterior is calibrated, one check per place and ε.
 
     The true posterior is the control: where it is rejected itself, the draws of the parameters are in doubt, and rows
     of the same parameter and place do not count; nor do those that are not `valid`. Without a row that counts the claim
@@ -185,14 +185,14 @@ def calibration_claim(id, statement, test, rows, method, groups, evidence, valid
         id, statement, test, evidence: as of `Claim`.
         rows: of `calibrated`, with those of the true posterior.
         method: the noise-aware one.
-        groups: columns that make a check.
+        places: columns that make a check, with ε.
         valid: whether a noise-aware row counts, by its columns; all when None.
     """
     control = rows[rows.method == "non_private"]
-    places = [name for name in ("n", "concentration", "graph", "parameter") if name in rows]
-    doubtful = set(control[control.rejected][places].itertuples(index=False, name=None))
+    shared = [name for name in ("n", "concentration", "graph", "parameter") if name in rows]
+    doubtful = set(control[control.rejected][shared].itertuples(index=False, name=None))
     aware = rows[rows.method == method]
-    sound = np.array([place not in doubtful for place in aware[places].itertuples(index=False, name=None)], bool)
+    sound = np.array([place not in doubtful for place in aware[shared].itertuples(index=False, name=None)], bool)
     counts = sound if valid is None else sound & valid(aware)
     evidence = {
         **evidence,
@@ -202,13 +202,8 @@ def calibration_claim(id, statement, test, rows, method, groups, evidence, valid
     if not counts.any():
         reason = "no test counts: the true posterior is rejected too, or chains have not converged"
         return Claim(id, "ours", statement, test, "not testable", evidence, reason=reason)
-    checks = {setting_of(group, groups): not part.rejected.any() for group, part in aware[counts].groupby(groups)}
+    checks = {
+        setting(part.iloc[0], places): not part.rejected.any()
+        for _, part in aware[counts].groupby([*places, "epsilon"])
+    }
     return from_checks(id, "ours", statement, test, checks, evidence)
-
-
-def setting_of(values, names) -> str:
-    """Return the words for the values of some columns."""
-    return ", ".join(
-        f"{name} = {value if isinstance(value, str) else format(value, '.3g')}"
-        for name, value in zip(names, values, strict=True)
-    )
