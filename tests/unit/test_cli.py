@@ -126,7 +126,43 @@ def test_what_is_in_the_store_is_not_computed_again(toy, capsys):
     capsys.readouterr()
     assert privpost("-m", "study=toy/curve") == 0
     assert all((toy.folder / path).stat().st_mtime_ns == time for path, time in times.items())
-    assert capsys.readouterr().out.count("is in the store already") == 2
+    assert "2 of 4 cells are in the store already" in capsys.readouterr().out
+
+
+def test_a_sweep_with_gaps_computes_those_alone_and_without_hydra(toy, capsys, monkeypatch):
+    from privpost.pipeline import run
+
+    sweep = ("-m", "study=toy/curve", "level=range(1,8)", "method=a,b")
+    privpost(*sweep, "shard=1/1")
+    (table,) = (privpost(*sweep), *(toy.folder / "build/sweeps").rglob("curve.csv"))[1:]
+    before = table.read_bytes()
+    gone = sorted((toy.folder / "results/cells").rglob("*.npz"))[5]
+    gone.unlink()
+    capsys.readouterr()
+    monkeypatch.setattr(run, "_hydra", None)
+    assert privpost(*sweep) == 0
+    output = capsys.readouterr().out.splitlines()
+    assert output[:2] == ["13 of 14 cells are in the store already", str(gone.relative_to(toy.folder))]
+    assert table.read_bytes() == before
+
+
+def test_a_signal_ends_a_sweep_of_several_runs(toy, monkeypatch):
+    """What the handler of SIGTERM raises in a cell passes Hydra, and no further block of the grid is begun."""
+    toy.edit(
+        "sweep:\n  method: [a, b]\n  level: [1, 2]\n",
+        "sweep:\n  - {method: [a], level: [1, 3]}\n  - {method: [b], order: [5, [6, 7]]}\n",
+    )
+    calls = []
+
+    def stopped(config, streams, ledger):
+        calls.append(config.method)
+        raise SystemExit(143)
+
+    monkeypatch.setattr(toy.study().module(), "simulate", stopped)
+    with pytest.raises(SystemExit) as end:
+        privpost("-m", "study=toy/curve")
+    assert end.value.code == 143
+    assert calls == ["a"]
 
 
 def test_a_run_replaces_a_damaged_result(toy, capsys):
@@ -323,6 +359,32 @@ def test_prune_spares_the_temporary_file_of_a_running_job(toy):
     assert not abandoned.exists()
 
 
+def test_prune_removes_temporary_files_of_scores_figures_and_documents_and_no_others(toy):
+    build(toy)
+    (toy.folder / "docs/templates").mkdir(parents=True)
+    (toy.folder / "docs/templates/faults.md.in").touch()
+    names = ["results/.scorecard.ab_d0123.csv", "results/timing/.curve.abcdefgh.csv", "figures/.scorecard.abcdefgh.png",
+             "figures/measured/.timeline.abcdefgh.svg", "docs/.faults.abcdefgh.md", ".README.abcdefgh.md"]  # fmt: skip
+    others = [".prettier.settings.json", "docs/.notes.settings.md", ".README.settings.txt", "results/scorecard.csv"]
+    for name in names + others:
+        path = toy.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.utime(path, (0, 0))
+    running = toy.folder / "results/.numbers.abcdefgh.json"
+    running.touch()
+    assert privpost("prune") == 0
+    assert [name for name in names if (toy.folder / name).exists()] == []
+    assert [name for name in others if (toy.folder / name).exists()] == others
+    assert running.exists()
+
+
+def test_a_temporary_file_that_takes_its_name_meanwhile_is_not_abandoned(tmp_path):
+    from privpost.pipeline import status
+
+    assert not status._abandoned(tmp_path / ".a.abcdefgh.npz")
+
+
 def test_prune_removes_the_folders_of_sweeps_on_request(toy):
     privpost("-m", "study=toy/curve", "level=1,9")
     privpost("prune")
@@ -422,6 +484,20 @@ def test_cells_that_moved_are_named_with_their_standard_errors(toy):
 def test_other_differences_are_said_in_words(toy, change, part):
     comparison = rebuilt(toy, change)
     assert part in comparison.differences[0]
+
+
+def test_a_verify_empties_its_folder_unless_another_rebuild_is_running(toy, monkeypatch):
+    from privpost.pipeline import locks, rebuild
+
+    stored = toy.folder / "build/verify/cells/toy/curve/a.npz"
+    stored.parent.mkdir(parents=True)
+    stored.touch()
+    with locks.only_rebuild(), pytest.raises(SystemExit, match="another rebuild is running"):
+        privpost("verify", "toy/curve")
+    assert stored.exists()
+    monkeypatch.setattr(rebuild, "_snakemake", lambda arguments: (1, []))
+    assert privpost("verify", "toy/curve") == 1
+    assert not stored.exists()
 
 
 def test_a_study_that_could_not_be_rebuilt_is_not_identical(toy):

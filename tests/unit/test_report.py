@@ -168,6 +168,16 @@ def test_the_timeline_shows_the_cells_of_the_recorded_rebuild(tmp_path):
     assert found.start.tolist() == [1.0, 5.0, 11.5] and found.end.tolist() == [11.0, 35.0, 16.5]
 
 
+def test_benchmarks_of_an_earlier_layout_are_no_error(tmp_path):
+    from privpost.report.documents import performance
+
+    path = tmp_path / "benchmarks.csv"
+    path.write_text("what,against,ratio,bar,met,machine,note\nMMD,double sum,30,>= 20,True,m,n\n")
+    assert performance.benchmarks(path) == (
+        f"{path} is of an earlier layout, without ours, theirs, unit: `make bench` writes it anew."
+    )
+
+
 def test_a_study_beyond_the_papers_says_so():
     flags = {name: grid.load_study(name).beyond_papers for name in STUDIES}
     assert flags == STUDIES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 from collections import Counter
@@ -11,6 +12,7 @@ import pytest
 
 from privpost.pipeline import cells, cli, grid, rebuild, run, store
 from privpost.pipeline.plan import Plan
+from privpost.pipeline.project import CannotWrite
 from privpost.pipeline.schema import SettingError
 
 SWEEP = ("study=toy/curve", "level=range(1,8)", "method=a,b", "order=3")
@@ -76,7 +78,7 @@ def test_a_sweep_in_shards_ends_with_the_same_table(toy, capsys):
         assert privpost("-m", *SWEEP, f"shard={number}/3") == 0
     capsys.readouterr()
     assert privpost("-m", *SWEEP) == 0
-    assert capsys.readouterr().out.count("is in the store already") == 14
+    assert "14 of 14 cells are in the store already" in capsys.readouterr().out
     (table,) = (toy.folder / "build/sweeps").rglob("curve.csv")
     in_shards = table.read_bytes()
     for path in (toy.folder / "results/cells").rglob("*.npz"):
@@ -91,11 +93,47 @@ def test_a_failing_cell_is_named_and_the_others_are_computed(toy, capsys):
     module.write_text(module.read_text().replace("    ledger.open", failing))
     assert privpost("-m", "study=toy/curve", "shard=1/1") == 1
     captured = capsys.readouterr()
-    assert "privpost: b-2: OSError: disk full" in captured.err
+    assert "privpost: b-2: disk full" in captured.err
+    assert "Traceback" not in captured.err
     assert "1 of 4 cells could not be computed" in captured.err
     assert "  b-2: privpost study=toy/curve method=b level=2.0" in captured.err
     assert "shard 1 of 1: 3 of 4 cells in the store" in captured.out
     assert [cell.slug for cell in toy.cells() if not cell.path.exists()] == ["b-2"]
+
+
+def test_where_nothing_can_be_written_no_further_cell_is_computed(toy, capsys, monkeypatch):
+    simulate, calls = toy.study().module().simulate, []
+    monkeypatch.setattr(toy.study().module(), "simulate", lambda *given: (calls.append(given), simulate(*given))[1])
+    write = cells.store.write
+
+    def full(path, *given):
+        if len(calls) == 2:
+            raise CannotWrite(path, OSError(errno.ENOSPC, "No space left on device"))
+        write(path, *given)
+
+    monkeypatch.setattr(cells.store, "write", full)
+    assert privpost("-m", "study=toy/curve", "shard=1/1") == 1
+    captured = capsys.readouterr()
+    assert len(calls) == 2
+    assert captured.err.count("No space left on device") == 1
+    assert "Traceback" not in captured.err
+    assert "3 of 4 cells could not be computed" in captured.err
+    assert "shard 1 of 1: 1 of 4 cells in the store" in captured.out
+
+
+def test_a_cell_that_cannot_be_read_fails_alone(toy, capsys, monkeypatch):
+    forbidden, read = toy.cells()[1].path, store.read
+
+    def refused(path, *given):
+        if path == forbidden:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return read(path, *given)
+
+    monkeypatch.setattr(cells.store, "read", refused)
+    assert privpost("-m", "study=toy/curve", "shard=1/1") == 1
+    captured = capsys.readouterr()
+    assert f"privpost: a-2: cannot use {forbidden}: Permission denied" in captured.err
+    assert "shard 1 of 1: 3 of 4 cells in the store" in captured.out
 
 
 @pytest.mark.parametrize("shard", ["0/3", "4/3", "3", "a/b", "1/0", "-1/3", "1/3/5", ""])

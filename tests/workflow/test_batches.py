@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 QUICK = "geumlek2017/rdp_curves"
 CONFIG = ("--config", "scale=smoke", f"studies={QUICK}")
 
@@ -33,3 +35,16 @@ def test_after_a_failure_the_profile_of_clusters_keeps_the_batchs_other_cells(cl
     # The record in the file says when it was computed: it is the same file.
     assert stored.read_bytes() == before
     assert (clone / f"build/smoke/{QUICK}.csv").is_file()
+
+
+def test_cells_of_a_killed_batch_are_kept_by_a_rebuild_without_batches(smoke):
+    """A killed batch leaves all of its cells marked as incomplete, also those that it had stored."""
+    found = sorted((smoke / "build/smoke/cells" / QUICK).glob("*.npz"))
+    for path in found:
+        name = base64.b64encode(str(path.relative_to(smoke.folder)).encode()).decode()
+        (smoke / ".snakemake/incomplete" / name).touch()
+    # A record says when its cell was computed: equal bytes are of the same computation.
+    before = [path.read_bytes() for path in found]
+    output = smoke.snakemake("--rerun-incomplete")
+    assert output.count("Compute geumlek2017/rdp_curves") == len(found)
+    assert [path.read_bytes() for path in found] == before

@@ -5,7 +5,8 @@ if BATCH == 1:
             # Only what a missing cell reads: a stored one is guarded by its digest, whatever happens to the data.
             lambda wildcards: PLAN.prepared(f"{ROOT}/cells/{wildcards.paper}/{wildcards.study}/{wildcards.cell}.npz"),
         output:
-            f"{ROOT}/cells/{{paper}}/{{study}}/{{cell}}.npz",
+            # Not deleted before the job: one that a killed batch left marked as incomplete may be whole.
+            update(f"{ROOT}/cells/{{paper}}/{{study}}/{{cell}}.npz"),
         log:
             f"logs/{ROOT}/{{paper}}/{{study}}/{{cell}}.log",
         wildcard_constraints:

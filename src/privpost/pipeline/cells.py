@@ -14,6 +14,8 @@ import numpy as np
 
 from privpost.pipeline import grid, provenance, store
 from privpost.pipeline.grid import Cell, Study
+from privpost.pipeline.project import CannotWrite, plainly
+from privpost.pipeline.schema import SettingError
 from privpost.pipeline.streams import Streams
 from privpost.privacy.accounting import Ledger
 
@@ -71,16 +73,23 @@ def compute(study: Study, cell: Cell, known: Known | None = None) -> Path:
 def compute_each(study: Study, cells: Sequence[Cell]) -> list[Cell]:
     """Compute those of some cells of a study that the store lacks, one after another in this process.
 
-    Returns those that failed: an error is printed and the next cell computed. Paths go to stdout as cells are stored.
-    (The peak memory in a cell's record is that of the process so far.)
+    Returns those that failed: an error is printed and the next cell computed, except that where one cannot be written
+    the rest fails unattempted. Paths go to stdout as cells are stored. (The peak memory in a cell's record is that of
+    the process so far.)
     """
     known = Known.of(study, cells)
     failed = []
-    for cell in cells:
-        if in_store(cell):
-            continue
+    for place, cell in enumerate(cells):
         try:
-            print(compute(study, cell, known), flush=True)
+            if not in_store(cell):
+                print(compute(study, cell, known), flush=True)
+        except CannotWrite as error:
+            print(f"privpost: {cell.slug}: {error}", file=sys.stderr, flush=True)
+            return failed + [other for other in cells[place:] if not other.path.exists()]
+        except (SettingError, OSError, MemoryError) as error:
+            text = str(error) if isinstance(error, SettingError) else plainly(error)
+            print(f"privpost: {cell.slug}: {text}", file=sys.stderr, flush=True)
+            failed.append(cell)
         except Exception as error:
             traceback.print_exc()
             print(f"privpost: {cell.slug}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)

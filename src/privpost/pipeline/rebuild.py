@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -95,10 +96,16 @@ def main(argv: list[str]) -> int:
     return rebuild(options)
 
 
-def rebuild(options: argparse.Namespace) -> int:
-    """Run Snakemake for the options of `main`, with what comes before and after it; returns its exit status."""
+def rebuild(options: argparse.Namespace, afresh: bool = False) -> int:
+    """Run Snakemake for the options of `main`, with what comes before and after it; returns its exit status.
+
+    With `afresh` the folder of results is deleted first.
+    """
     plan = Plan(options.scale, options.root, options.study or None)
     with locks.only_rebuild():
+        # Not before: another rebuild might be working in that folder.
+        if afresh:
+            shutil.rmtree(plan.root, ignore_errors=True)
         _look_through(plan, options.behind)
         _look_through_data(plan)
         missing = _announce(plan, options.cores)
@@ -106,14 +113,14 @@ def rebuild(options: argparse.Namespace) -> int:
         started, start = time.time(), time.perf_counter()
         code, failures = _snakemake(_arguments(options))
         seconds = time.perf_counter() - start
-        _summarise(plan, code, failures, seconds)
+        complete = _summarise(plan, code, failures, seconds)
         _tell_claims(plan, before)
         if not options.study:
             _tell_report(plan, code)
         whole = not options.study and missing == sum(map(len, plan.cells.values()))
         # The time that the README quotes is that of one computer.
-        if whole and options.profile == "default" and not code and plan.root == Path("results"):
-            _record(plan, started, seconds, options.cores)
+        if whole and options.profile == "default" and complete and code in (0, 1) and plan.root == Path("results"):
+            _record(plan, code, started, seconds, options.cores)
         _tell_missing(plan)
     return code or int(options.strict and bool(plan.missing))
 
@@ -256,7 +263,8 @@ class _Progress:
             print(f"\r{'':<78}\r", end="", flush=True)
 
 
-def _summarise(plan: Plan, code: int, failures: list[Failure], seconds: float) -> None:
+def _summarise(plan: Plan, code: int, failures: list[Failure], seconds: float) -> bool:
+    """Print what was built, what was not and why; returns whether every study has its cells, tables and figures."""
     built, lacking = [], []
     for name in plan.studies:
         study = plan.partial.get(name, plan.studies[name])
@@ -282,16 +290,23 @@ def _summarise(plan: Plan, code: int, failures: list[Failure], seconds: float) -
     else:
         first = next(iter(plan.studies.values())).config
         print(f"Tables are in {first['root']}/, figures in {first['figure_root']}/.")
+    return not lacking
 
 
-def _record(plan: Plan, started: float, seconds: float, cores: int) -> None:
+def _record(plan: Plan, code: int, started: float, seconds: float, cores: int) -> None:
     """Keep when a whole rebuild began (seconds of the epoch) and what it and its cells took."""
     from privpost.report import build, numbers
 
     # Of this run: a study that is built again later leaves other times in results/timing.
     cells = round(float(numbers.measured(plan.studies.values()).seconds.sum()), 1)
     measured = {"started": round(started, 2), "seconds": round(seconds), "cores": cores, "cell_seconds": cells}
-    build.record(plan, "reproduce", **measured)
+    try:
+        build.record(plan, "reproduce", **measured)
+    except Exception as error:
+        if not code:
+            raise
+        # The page that failed in the run fails here too, which costs its own content only.
+        print(f"The time of this run is kept, but not quoted everywhere yet: {error}")
 
 
 def _tell_missing(plan: Plan) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 import os
@@ -39,6 +38,11 @@ class Request(NamedTuple):
     shard: tuple[int, int] | None = None
     expect: str | None = None
 
+    @property
+    def launcher(self) -> bool:
+        """Whether Hydra is told how to run the jobs."""
+        return any(_is_hydras(word) for words in self.runs for word in words)
+
 
 def key_of(override: str) -> str:
     """Return the key of an override `key=value`, without Hydra's `++` and without the `within.` of an axis."""
@@ -61,16 +65,18 @@ def main(argv: list[str]) -> int:
     if not request.multirun:
         _hydra(request.runs[0], _job)
         return 0
-    # What shards have computed needs no Hydra run a cell.
-    if all(cell.path.exists() for cell in request.cells) and None not in (found := _stored(request)):
-        for cell in request.cells:
-            print(f"{cell.path} is in the store already")
-        return _finish(request, found)
-    for words in request.runs:
-        # Hydra has printed the error of a job by then; which cells are missing is said at the end.
-        with contextlib.suppress(SystemExit):
-            _hydra(words, _job)
-    return _finish(request, _stored(request))
+    found = _stored(request)
+    missing = [cell for cell, result in zip(request.cells, found, strict=True) if result is None]
+    if len(missing) < len(found):
+        print(f"{len(found) - len(missing)} of {len(found)} cells are in the store already", flush=True)
+    # Hydra takes a run a cell, also of those that shards or an earlier sweep have computed.
+    if len(missing) == len(found) or (missing and request.launcher):
+        for words in request.runs:
+            _hydra_sweep(words)
+    elif missing:
+        cells.compute_each(request.study, missing)
+    pairs = zip(request.cells, found, strict=True)
+    return _finish(request, [cells.stored(cell) if result is None else result for cell, result in pairs])
 
 
 def understand(argv: list[str]) -> Request:
@@ -136,7 +142,7 @@ def _understand_shard(study: Study, words: list[str], shard: str, multirun: bool
         raise SettingError("shard is a part of a sweep: say privpost -m study=... shard=i/n.")
     number, count = int(parts[1]), int(parts[2])
     others = [word for word in words if key_of(word) != "shard"]
-    launchers = [word for word in others if word.lstrip("+").startswith("hydra")]
+    launchers = [word for word in others if _is_hydras(word)]
     if launchers:
         raise SettingError(f"{launchers[0]!r}: a shard is computed in one process, without Hydra's launchers.")
     settings = [_translated(study, word) for word in others if _is_setting(word)]
@@ -177,7 +183,11 @@ def _check_digest(expected: str | None, digest: str | None) -> None:
 
 
 def _is_setting(word: str) -> bool:
-    return key_of(word) not in _NOT_SETTINGS and not word.lstrip("+").startswith("hydra")
+    return key_of(word) not in _NOT_SETTINGS and not _is_hydras(word)
+
+
+def _is_hydras(word: str) -> bool:
+    return word.lstrip("+").startswith("hydra")
 
 
 def _translated(study: Study, word: str) -> str:
@@ -262,6 +272,15 @@ def _hydra(words: list[str], task: Callable) -> None:
         # Hydra writes multirun.yaml into the sweep's folder, whatever it is told.
         sys.argv = ["privpost", *words, f"hydra.sweep.dir={scratch}"]
         hydra.main(version_base="1.3", config_path=str(CONF.resolve()), config_name="config")(task)()
+
+
+def _hydra_sweep(words: list[str]) -> None:
+    try:
+        _hydra(words, _job)
+    except SystemExit as end:
+        # Hydra has printed the error of a job by then; which cells are missing is said at the end. A signal ends all.
+        if isinstance(end.code, int) and end.code > 128:
+            raise
 
 
 def _job(config) -> None:

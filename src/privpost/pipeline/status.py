@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import shutil
 import time
@@ -15,6 +16,8 @@ from privpost.pipeline.grid import Cell, Study
 
 # A temporary file that is older cannot belong to a running job any more (in seconds).
 ABANDONED = 3600
+# The random part of the names that `store.replacing` gives to its temporary files.
+RANDOM = "[a-z0-9_]" * 8
 SHOWN = 4
 
 
@@ -76,15 +79,38 @@ def take(study: Study, cells: Iterable[Cell]) -> Inventory:
             found.stale.append(path)
             superseded[grid.canonical(record["point"])] = record
     for folder in (study.grid_path().parent, study.figure_root / study.paper):
-        # As `store.replacing` names its temporary files.
-        found.leftovers += [path for path in sorted(folder.glob(".*.????????.*")) if _abandoned(path)]
+        found.leftovers += _temporaries(folder, f".*.{RANDOM}.*")
     found.reasons += [f"behind: {what} since {count} cells were computed" for what, count in changes.most_common()]
     found.reasons += _superseded(found.missing, superseded)
     return found
 
 
+def _temporaries(folder: Path, pattern: str) -> list[Path]:
+    return [path for path in sorted(folder.glob(pattern)) if _abandoned(path)]
+
+
 def _abandoned(path: Path) -> bool:
-    return time.time() - path.stat().st_mtime > ABANDONED
+    try:
+        return time.time() - path.stat().st_mtime > ABANDONED
+    except FileNotFoundError:
+        # A running job has just given it its real name.
+        return False
+
+
+def overview_leftovers(study: Study) -> list[Path]:
+    """Return abandoned temporary files of what covers all studies of a study's scale: scores, figures, documents."""
+    from privpost.report import build, documents
+
+    root = Path(study.config["root"])
+    written = [*build.score_files(root), *build.figure_files(study.figure_root), build.report_file(root)]
+    found = []
+    for folder in sorted({path.parent for path in written}):
+        found += _temporaries(folder, f".*.{RANDOM}.*")
+    if root == Path("results"):
+        # These folders hold users' own files too.
+        for path in (Path("README.md"), *documents.files()):
+            found += _temporaries(path.parent, f".{glob.escape(path.stem)}.{RANDOM}{path.suffix}")
+    return found
 
 
 def _superseded(missing: list[Cell], records: dict[str, dict]) -> list[str]:
@@ -153,6 +179,8 @@ def report(studies: list[Study]) -> str:
         lines += [f"    {reason}" for reason in reasons[:SHOWN]]
         if len(reasons) > SHOWN:
             lines.append(f"    and {len(reasons) - SHOWN} more")
+    if others := {path for study in studies for path in overview_leftovers(study)}:
+        lines.append(f"leftovers outside the studies' folders: {len(others)} temporary files (privpost prune)")
     return "\n".join(lines)
 
 
@@ -167,6 +195,7 @@ def removable(studies: list[Study], with_sweeps: bool, behind: bool) -> list[Pat
             paths += [*found.ad_hoc, *(path for path in folders if path.name.split("__")[0] == study.identifier)]
         if behind:
             paths += [cell.path for cell in found.behind]
+        paths += overview_leftovers(study)
     return list(dict.fromkeys(paths))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,11 +37,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--cores", type=rebuild.positive, default=2)
     options = parser.parse_args(argv)
     names = [study.name for study in grid.load_studies(options.study or None)]
-    shutil.rmtree(ROOT, ignore_errors=True)
     arguments = argparse.Namespace(
         study=names, scale="paper", root=str(ROOT), cores=options.cores, profile="default", behind=False, strict=False
     )
-    code = rebuild.rebuild(arguments)
+    code = rebuild.rebuild(arguments, afresh=True)
     found = [compare(name) for name in names]
     for comparison in found:
         if not comparison.rebuilt:

@@ -10,19 +10,20 @@ from privpost.pipeline import store
 from privpost.pipeline.plan import Plan
 from privpost.report import numbers, scorecard
 
+TIMELINE = "timing/timeline.csv"
 # Figure → the table that it is drawn from, below the results folder, and its path below the figure folder.
 FIGURES = {
     "scorecard": ("scorecard.csv", "scorecard"),
     "workflow": ("workflow.csv", "workflow"),
     "run_times": ("timing/studies.csv", "measured/run_times"),
-    "timeline": ("timing/timeline.csv", "measured/timeline"),
+    "timeline": (TIMELINE, "measured/timeline"),
 }
 FORMATS = ("pdf", "png", "svg")
 
 
 def score_files(root: Path) -> list[Path]:
     """Return the files that `write_scores` makes."""
-    names = ["scorecard.csv", "workflow.csv", "timing/studies.csv", "timing/timeline.csv", *numbers.FILES]
+    names = ["scorecard.csv", "workflow.csv", "timing/studies.csv", TIMELINE, *numbers.FILES]
     return [root / name for name in names]
 
 
@@ -50,11 +51,19 @@ def write_scores(plan: Plan) -> list[Path]:
     scorecard.write(scored, root / "scorecard.csv")
     store.write_text(root / "workflow.csv", numbers.workflow(plan.studies, plan.cells).to_csv(index=False))
     store.write_text(root / "timing/studies.csv", times.to_csv(index=False))
-    timeline = numbers.timeline(plan.studies.values(), root / "timing")
-    store.write_text(root / "timing/timeline.csv", timeline.to_csv(index=False))
+    # Of the last complete rebuild, as `record` keeps it: cells that are computed again later leave other times.
+    if (root / TIMELINE).is_file():
+        store.write_text(root / TIMELINE, (root / TIMELINE).read_text(encoding="utf-8"))
+    else:
+        _write_timeline(plan)
     numbers.write(root / numbers.FILES[0], numbers.of_results(plan.studies, plan.cells, card))
     numbers.write(root / numbers.FILES[1], numbers.of_timing(times, root / "timing"))
     return score_files(root)
+
+
+def _write_timeline(plan: Plan) -> None:
+    table = numbers.timeline(plan.studies.values(), plan.root / "timing")
+    store.write_text(plan.root / TIMELINE, table.to_csv(index=False))
 
 
 def record(plan: Plan, command: str, **measured: float) -> None:
@@ -62,6 +71,8 @@ def record(plan: Plan, command: str, **measured: float) -> None:
     from privpost.report import documents, page, readme
 
     numbers.record_run(plan.root / "timing", command, **measured)
+    if command == "reproduce":
+        _write_timeline(plan)
     # In the order of the rules, so that the next run finds nothing to do.
     write_scores(plan)
     draw(plan)

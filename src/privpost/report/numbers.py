@@ -128,8 +128,11 @@ def of_results(studies: Mapping[str, Study], cells: Mapping[str, Sequence[Cell]]
         "claims": int((card.id != "").sum()),
     }
     found |= {f"claims/{verdict}": count for verdict, count in scorecard.counts(card).items()}
-    for paper, part in card.groupby("paper"):
-        found |= {f"claims/{paper}/{verdict}": count for verdict, count in scorecard.counts(part).items()}
+    of_papers = card.paper.str.contains(r"\d{4}$")
+    groups = {"papers": card[of_papers], "beyond": card[~of_papers], **dict(iter(card.groupby("paper")))}
+    for group, part in groups.items():
+        found[f"claims/{group}"] = int((part.id != "").sum())
+        found |= {f"claims/{group}/{verdict}": count for verdict, count in scorecard.counts(part).items()}
     for row in card[card.id != ""].itertuples():
         found[f"{row.id}/verdict"] = row.verdict
         found |= flatten(json.loads(row.evidence), row.id)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from privpost.pipeline.plan import Plan
 
+COLUMNS = ("what", "against", "ratio", "bar", "met", "ours", "theirs", "unit", "machine", "note")
 ABSENT = "Not measured in this checkout: `make bench`."
 
 
@@ -25,6 +26,8 @@ def benchmarks(path: Path) -> str:
     if not path.is_file():
         return ABSENT
     table = pd.read_csv(path, keep_default_na=False)
+    if lacking := [name for name in COLUMNS if name not in table]:
+        return f"{path} is of an earlier layout, without {', '.join(lacking)}: `make bench` writes it anew."
     rows = []
     for row in table.itertuples():
         verdict = {"True": "met", "False": "missed"}.get(str(row.met), "not measured" if row.bar else "no bar")

@@ -1,0 +1,88 @@
+"""The record of a whole rebuild: kept when the results are complete, whatever becomes of the pages that quote it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from privpost.pipeline import cells, rebuild, tables
+from privpost.pipeline.plan import Plan
+from privpost.report import build, documents, numbers, page, readme
+
+RECORD = "results/timing/run_reproduce.json"
+
+
+def pages(monkeypatch, error=None):
+    """Replace what draws and writes pages, the README by one that raises an error."""
+
+    def fail(plan):
+        if error is not None:
+            raise error
+
+    for module, name in ((build, "draw"), (documents, "write"), (page, "write")):
+        monkeypatch.setattr(module, name, lambda plan: [])
+    monkeypatch.setattr(readme, "write", fail)
+
+
+def rebuilt(toy, monkeypatch, count=4, code=0, failures=()) -> int:
+    """Rebuild the toy with a Snakemake that computes some cells, and the tables when it has all."""
+
+    def snakemake(arguments):
+        for cell in toy.cells()[:count]:
+            cells.compute(toy.study(), cell)
+        if count == 4:
+            tables.tabulate(toy.study())
+        return code, list(failures)
+
+    profile = toy.folder / "profiles/default/config.yaml"
+    profile.parent.mkdir(parents=True, exist_ok=True)
+    profile.touch()
+    monkeypatch.setattr(rebuild, "_snakemake", snakemake)
+    return rebuild.main([])
+
+
+def test_a_complete_rebuild_is_recorded(toy, monkeypatch):
+    pages(monkeypatch)
+    assert rebuilt(toy, monkeypatch) == 0
+    assert json.loads((toy.folder / RECORD).read_text())["cores"] == 2
+    # Nothing had to be computed, so this run's time says nothing.
+    (toy.folder / RECORD).unlink()
+    assert rebuilt(toy, monkeypatch) == 0
+    assert not (toy.folder / RECORD).exists()
+
+
+def test_a_failing_page_costs_no_record(toy, monkeypatch, capsys):
+    pages(monkeypatch, ValueError("no number of that name"))
+    assert rebuilt(toy, monkeypatch, code=1, failures=[rebuild.Failure("render_readme")]) == 1
+    assert (toy.folder / RECORD).is_file()
+    assert "The time of this run is kept, but not quoted everywhere yet: no number of" in capsys.readouterr().out
+
+
+def test_a_rebuild_without_some_cells_is_not_recorded(toy, monkeypatch):
+    pages(monkeypatch)
+    assert rebuilt(toy, monkeypatch, count=3, code=1) == 1
+    assert not (toy.folder / RECORD).exists()
+
+
+def test_an_error_after_a_rebuild_that_went_well_is_not_hidden(toy, monkeypatch):
+    pages(monkeypatch, ValueError("no number of that name"))
+    with pytest.raises(ValueError, match="no number"):
+        rebuilt(toy, monkeypatch)
+
+
+def test_the_timeline_stays_that_of_the_recorded_rebuild(toy, monkeypatch):
+    import pandas as pd
+
+    pages(monkeypatch)
+    rebuilt(toy, monkeypatch)
+    times = pd.read_csv(toy.study().timing_path())
+    build.record(Plan(), "reproduce", started=float(times.started.min()) - 1, seconds=60, cores=2)
+    before = pd.read_csv(toy.folder / "results" / build.TIMELINE)
+    assert before.cell.tolist() == [cell.slug for cell in toy.cells()]
+    # A cell that is computed again, long after: the picture of the rebuild is the same.
+    times.loc[1, "started"] += 10_000
+    times.to_csv(toy.study().timing_path(), index=False)
+    assert len(numbers.timeline([toy.study()], toy.folder / "results/timing")) == 3
+    build.write_scores(Plan())
+    pd.testing.assert_frame_equal(pd.read_csv(toy.folder / "results" / build.TIMELINE), before)
