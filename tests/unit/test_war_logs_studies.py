@@ -184,7 +184,7 @@ def test_claims_on_chains_carry_their_convergence(dataset, lead) -> None:
 
 
 def test_a_cause_is_named_only_where_the_tables_show_it() -> None:
-    """OPS ahead at small ε is explained by the noise's orders, undecided settings by little loss, the rest by nothing."""
+    """OPS ahead at small ε is explained by the noise's orders, what is undecided by little loss, else nothing."""
     (claim,) = war_logs_likelihood.claims(paired("iraq_sigact", lambda e: -1 / e))
     assert "OPS leads at small epsilon, at epsilon = 0.1 by 10.00 (M = 10), 10.00 (M = 100)" in claim.why
     assert claim.unexplained == ()

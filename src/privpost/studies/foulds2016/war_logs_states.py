@@ -469,8 +469,8 @@ def _map_claim(dataset, maps) -> Claim:
         "test": "share of neighbouring months of a region whose states differ, and of cells that disagree with one "
         "non-private chain's map: OPS's final sample minus Laplace's most frequent states (the paper's figure) and "
         f"minus Laplace's final sample (like for like), above {LIMIT} standard errors over independent releases, for "
-        "each truncation; for the disagreement also above twice the share of cells in which other non-private chains' maps "
-        "differ from the one of reference, so that the mean over those, labels held, could not turn it. "
+        "each truncation; for the disagreement also above twice the share of cells in which other non-private chains' "
+        "maps differ from the one of reference, so that the mean over those, labels held, could not turn it. "
         "OPS's epsilon is claimed only if its chain has converged; R-hat of these chains: "
         f"{evidence['R-hat, all methods']}",
         "stand_in": bool(plain["mode"].stand_in),
