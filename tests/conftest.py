@@ -94,6 +94,8 @@ def pytest_sessionstart(session):
 
 
 START = pytest.StashKey[float]()
+# What pyproject.toml chooses.
+DEFAULT_MARKS = "not by_hand"
 
 
 def pytest_sessionfinish(session, exitstatus):
@@ -102,7 +104,7 @@ def pytest_sessionfinish(session, exitstatus):
     if not options.record_time or hasattr(session.config, "workerinput"):
         return
     chosen = session.config.args_source is not pytest.Config.ArgsSource.ARGS and not (
-        options.keyword or options.markexpr
+        options.keyword or options.markexpr != DEFAULT_MARKS
     )
     if exitstatus or not chosen:
         print("\nThe time is not kept: only a run of all tests, none of which fails, is one to quote.")

@@ -59,6 +59,19 @@ def no_hang():
         signal.signal(signal.SIGALRM, previous)
 
 
+def names_one_of(message: str, parts) -> bool:
+    """Return whether a message has one of some texts in it: quoted or, unless it is a mere letter, as it is."""
+    texts = [str(part) for part in parts]
+    return any(repr(text) in message or (len(text) > 1 and text in message) for text in texts)
+
+
+def keys_in(value) -> list:
+    """Return the keys of all mappings in a value of YAML."""
+    if isinstance(value, list):
+        return [key for item in value for key in keys_in(item)]
+    return [key for own, item in value.items() for key in (own, *keys_in(item))] if isinstance(value, dict) else []
+
+
 # Overrides on the command line
 
 WORDS = st.sampled_from([
@@ -99,7 +112,9 @@ def test_overrides_are_understood_or_refused_by_name(toy, words, multirun):
         with no_hang():
             request = run.understand(argv)
     except SettingError as error:
-        assert len(str(error)) > 10
+        # The whole override, its value or its key, without what Hydra's grammar puts before it.
+        parts = [part for word in words for part in (word, run.key_of(word), word.split("=", 1)[1])]
+        assert names_one_of(str(error), parts), str(error)
         return
     assert len(request.cells) >= 1
     assert multirun or len(request.cells) == 1
@@ -182,11 +197,14 @@ PLACES = st.one_of(
 def test_a_study_file_is_a_valid_grid_or_refused_by_name(toy, changes, scale):
     """What is accepted expands to cells whose digests and paths are all different, and to files with plain names."""
     config = copy.deepcopy(grid.compose(["toy/curve"], scale)["toy/curve"])
+    # What is put in, and what goes for it.
+    keys = {key for place, value in changes for key in (*place, *keys_in(value))}
     for place, value in changes:
         inner = config
         for key in place[:-1]:
             inner = inner.setdefault(key, {}) if isinstance(inner, dict) else inner
         if isinstance(inner, dict):
+            keys.update(keys_in(inner.get(place[-1])))
             inner[place[-1]] = value
     try:
         with no_hang():
@@ -194,6 +212,7 @@ def test_a_study_file_is_a_valid_grid_or_refused_by_name(toy, changes, scale):
             cells = grid.expand(study)
     except SettingError as error:
         assert str(error).startswith("conf/study/toy/curve.yaml")
+        assert names_one_of(str(error).removeprefix("conf/study/toy/curve.yaml"), keys), str(error)
         return
     assert cells
     assert len({cell.digest for cell in cells}) == len({cell.path for cell in cells}) == len(cells)
@@ -242,6 +261,9 @@ def test_a_declaration_of_a_data_set_is_whole_or_refused_by_name(tmp_path, entry
         dataset = catalogue.load("abalone", tmp_path)
     except ValueError as error:
         assert str(error).startswith(str(path))
+        # Fields that there are not stand as they are.
+        parts = [*entry, *keys_in(value), f"unknown {entry[-1]}"]
+        assert names_one_of(str(error).removeprefix(str(path)), parts), str(error)
         return
     assert grid.canonical(dataset.identity())
 

@@ -158,21 +158,50 @@ def test_a_flat_prior_hides_a_level_where_its_cost_exceeds_what_noise_lets_cells
 
 
 @pytest.mark.parametrize(
-    ("gain", "sem", "hidden", "words"),
+    ("gain", "sem", "hidden", "words", "unexplained"),
     [
-        (0.01, 0.01, 0.01, "next to nothing"),
-        (0.3, 0.1, 0.01, "from chance"),
-        (-0.3, 0.01, 0.5, "flat prior"),
-        (-0.3, 0.01, 0.01, ""),
+        (0.01, 0.01, 0.01, "next to nothing", 0),
+        (0.3, 0.1, 0.01, "from chance", 0),
+        # Behind beyond chance, by how much is computed.
+        (-0.0003, 0.00001, 0.01, "up to about 0.0003 nats per event", 0),
+        # Of the four kinds of rows the prior explains those of projected counts: clipped ones, by two scores, stay.
+        (-0.3, 0.01, 50.0, "flat prior", 4),
+        # As far as all ε are below its bound: being behind at no ε fails at larger ones too.
+        (-0.3, 0.01, 0.5, "flat prior", 6),
+        (-0.3, 0.01, 0.01, "", 8),
     ],
 )
-def test_failures_at_the_smallest_epsilon_have_their_cause(built, gain, sem, hidden, words) -> None:
+def test_failures_have_their_cause_or_none(built, gain, sem, hidden, words, unexplained) -> None:
     made = {name: part.copy() for name, part in built["war_logs"].items() if name != "ledgers"}
     made["war_logs"]["prior_epsilon"] = hidden
     made["war_logs_pairs"]["gain_mean"], made["war_logs_pairs"]["gain_sem"] = gain, sem
     for claim in war_logs.claims(made):
         assert words in claim.why
-        assert bool(claim.unexplained) == (not words)
+        assert len(claim.unexplained) == unexplained
+        assert bool(claim.why) == bool(words)
+
+
+def test_the_largest_loss_that_splits_leave_possible_is_that_of_students_t() -> None:
+    part = pd.DataFrame({"gain_mean": [0.2, -0.1, 0.3], "gain_sem": [0.01, 0.1, 0.01], "n_splits": 4})
+    # 3.7405: the 1 − 0.05/3 quantile at 3 degrees of freedom, from ∫ of its density in closed form.
+    angle = np.arctan(3.7405 / np.sqrt(3))
+    assert 0.5 + (angle + np.sin(2 * angle) / 2) / np.pi == pytest.approx(1 - 0.05 / 3, abs=1e-5)
+    assert war_logs.loss_bound(part) == pytest.approx(0.1 + 3.7405 * 0.1, abs=1e-4)
+    assert war_logs.loss_bound(part.assign(gain_mean=1.0)) == 0.0
+
+
+def test_the_worst_chains_are_named_with_their_data_and_epsilon(built) -> None:
+    made = {name: part.copy() for name, part in built["war_logs"].items() if name != "ledgers"}
+    table = made["war_logs"]
+    table.loc[table.method == "gibbs", "rhat_max"] = 1.5
+    chosen = (table.method == "gibbs") & (table.model == "hmm") & (table.epsilon == table.epsilon.max())
+    table.loc[chosen, "rhat_max"] = 3.25
+    table.loc[table.method == "non_private", "rhat_max"] = np.nan
+    found = war_logs.numbers(made)
+    assert found["worst_rhat/hmm_2/gibbs"] == 3.25
+    assert found["worst_rhat/hmm_2/gibbs/epsilon"] == table.epsilon.max()
+    assert "imulated" in found["worst_rhat/hmm_2/gibbs/dataset"]
+    assert "worst_rhat/hmm_2/non_private" not in found
 
 
 def test_toy_verdicts_are_as_expected(built) -> None:

@@ -304,9 +304,14 @@ def test_noise_naive_accuracy_is_that_of_the_papers_experiment(bayes):
 def test_falsified_tables_flip_the_verdicts_on_naive_bayes(bayes):
     assert verdict(naive_bayes, bayes, "N1") == "holds"
     calibration, pairs = bayes["naive_bayes_calibration"], bayes["naive_bayes_pairs"]
-    for id, ks in (("N1", 0.3), ("N2", 0.01)):
-        own = {**bayes, "naive_bayes_calibration": calibration.assign(ks=ks)}
-        assert verdict(naive_bayes, own, id) == "does not hold"
+    for id, method, ks, expected in (
+        ("N1", "exact", 0.3, "does not hold"),
+        # Without a sound control no noise-aware posterior is judged.
+        ("N1", "non_private", 0.3, "not testable"),
+        ("N2", "naive", 0.01, "does not hold"),
+    ):
+        own = calibration.assign(ks=calibration.ks.where(calibration.method != method, ks))
+        assert verdict(naive_bayes, {**bayes, "naive_bayes_calibration": own}, id) == expected
     worse = {**bayes, "naive_bayes_pairs": pairs.assign(difference_mean=1.0)}
     assert verdict(naive_bayes, worse, "N3") == "does not hold"
     better = {**bayes, "naive_bayes_pairs": pairs.assign(difference_mean=-1.0)}
@@ -320,11 +325,14 @@ def test_falsified_tables_flip_the_verdicts_on_naive_bayes(bayes):
 
 def test_falsified_tables_flip_the_verdicts_on_networks(graph_tables):
     assert verdict(networks, graph_tables, "N5-calibration") == "holds"
-    # Chains that could not be assessed are no pass.
-    stuck = {**graph_tables, "networks_chains": graph_tables["networks_chains"].assign(rhat_max=np.nan)}
-    assert verdict(networks, stuck, "N5-calibration") == "holds in part"
-    biased = {**graph_tables, "networks_calibration": graph_tables["networks_calibration"].assign(ks=0.5)}
-    assert verdict(networks, biased, "N5-calibration") == "holds in part"
+    # Chains that did not mix, or could not be assessed, are neither a pass nor a failure.
+    for rhat in (np.nan, 2.0):
+        stuck = {**graph_tables, "networks_chains": graph_tables["networks_chains"].assign(rhat_max=rhat)}
+        assert verdict(networks, stuck, "N5-calibration") == "not testable"
+    calibration = graph_tables["networks_calibration"]
+    for method, expected in (("gibbs", "does not hold"), ("non_private", "not testable")):
+        biased = calibration.assign(ks=calibration.ks.where(calibration.method != method, 0.5))
+        assert verdict(networks, {**graph_tables, "networks_calibration": biased}, "N5-calibration") == expected
     pairs = graph_tables["networks_pairs"]
     for difference, predictions, distance in ((-1.0, "holds", "does not hold"), (1.0, "does not hold", "holds")):
         own = {**graph_tables, "networks_pairs": pairs.assign(difference_mean=difference)}
@@ -339,6 +347,19 @@ def test_only_differences_of_the_claimed_sign_are_put_down_to_few_repeats(graph_
         claim = next(claim for claim in networks.claims(own) if claim.id == "N5-distance")
         assert claim.verdict == "does not hold"
         assert bool(claim.unexplained) != explained
+
+
+def test_the_row_that_a_verdict_hangs_on_is_named(bayes):
+    pairs = bayes["naive_bayes_pairs"]
+    chosen = (pairs["first"] == "naive") & (pairs.second == "exact") & (pairs.second_variant == "paper")
+    chosen &= (pairs.first_variant == "consistent") & (pairs.metric == "mmd2") & (pairs.n == 50)
+    row = pairs[chosen].index[0]
+    own = pairs.assign(difference_mean=pairs.difference_mean.where(pairs.index != row, 2.0 * pairs.difference_sem))
+    claim = next(c for c in naive_bayes.claims({**bayes, "naive_bayes_pairs": own}) if c.id == "N4")
+    name = "nearest its limit, mmd2"
+    assert claim.failed == (claim.evidence[name],)
+    assert claim.evidence[f"{name}, standard errors"] == pytest.approx(2.0, rel=1e-9)
+    assert claim.evidence[f"{name}, standard errors asked for"] > 2.0
 
 
 def test_the_documents_table_follows_the_scores(bayes):

@@ -219,6 +219,16 @@ def clone(pristine, tmp_path) -> Clone:
     return pristine.copy(tmp_path / CLONE)
 
 
+@pytest.fixture
+def slow(clone):
+    """A clone whose quick study waits, in the middle of a cell, for as long as it is told to."""
+    clone.make_slow()
+    yield clone
+    # Whatever a failed test left waiting ends by itself.
+    for path in clone.folder.glob("hold-*"):
+        path.unlink()
+
+
 @pytest.fixture(scope="session")
 def _smoke(pristine, tmp_path_factory) -> Clone:
     built = pristine.copy(tmp_path_factory.mktemp("smoke") / CLONE)

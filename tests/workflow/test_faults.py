@@ -21,7 +21,7 @@ QUICK = "geumlek2017/rdp_curves"
 SMOKE = Path("build/smoke")
 REPRODUCE = ("reproduce", QUICK, "--scale", "smoke")
 DAY = 86_400
-# Enough points that one failure stands alone; the sweep of 500 is run by hand (pytest -m slow).
+# Enough points that one failure stands alone; the sweep of 500 is run by hand (pytest -m by_hand).
 MANY = 12
 
 # Runs the command after "$2" with the folder "$1" on a disk that has no room left; copies what is there then to "$2".
@@ -49,6 +49,18 @@ def cells(clone):
 @pytest.fixture
 def truth(_smoke):
     return _smoke.contents(str(SMOKE))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(_smoke, tmp_path_factory) -> dict[str, str]:
+    """The checksums of the quick study's cells and of the one that the full disk stops, by file."""
+    built = _smoke.copy(tmp_path_factory.mktemp("undisturbed") / "clone")
+    built.run("privpost", f"study={QUICK}", "scale=smoke", "coefficient=0.7")
+    return sums(built)
+
+
+def sums(clone) -> dict[str, str]:
+    return {path.name: store.checksum(store.read(path).arrays) for path in cells(clone)}
 
 
 @pytest.fixture(scope="session")
@@ -91,7 +103,9 @@ def failed(output: str, *parts: str) -> None:
     ],
     ids=["cell", "sweep", "tables", "figures"],
 )
-def test_a_full_disk_is_one_message_and_leaves_what_was_there(smoke, truth, small_disks, tmp_path, folder, arguments):
+def test_a_full_disk_is_one_message_and_leaves_what_was_there(
+    smoke, truth, undisturbed, small_disks, tmp_path, folder, arguments
+):
     place, after = smoke / SMOKE / folder, tmp_path / "disk"
     before = {path.name: path.read_bytes() for path in place.rglob("*") if path.is_file()}
     full = (*small_disks, "sh", "-c", FULL, "sh", str(place), str(after))
@@ -100,6 +114,8 @@ def test_a_full_disk_is_one_message_and_leaves_what_was_there(smoke, truth, smal
     assert {path.name: path.read_bytes() for path in (after / "after").rglob("*") if path.is_file()} == before
     smoke.run("privpost", *arguments)
     assert smoke.contents(str(SMOKE)) == truth
+    if folder == "cells":
+        assert sums(smoke) == undisturbed
 
 
 def test_a_rebuild_on_a_full_disk_says_so_and_the_next_one_completes(smoke, truth, small_disks, tmp_path):
@@ -234,31 +250,30 @@ def test_damaged_prepared_data_are_prepared_again_before_a_cell_reads_them(clone
 # Sweeps
 
 
-def test_a_sweep_that_is_killed_goes_on_where_it_stopped(clone, truth):
+def test_a_sweep_that_is_killed_goes_on_where_it_stopped(slow, truth):
     """Killed in the middle of its second cell, the first one is kept; the next run computes the other only."""
-    clone.make_slow()
-    clone.hold("first")
-    process = clone.start("privpost", "-m", f"study={QUICK}", "scale=smoke")
-    clone.waiting("first")
-    clone.hold("second")
-    clone.release("first")
-    clone.waiting("second")
+    slow.hold("first")
+    process = slow.start("privpost", "-m", f"study={QUICK}", "scale=smoke")
+    slow.waiting("first")
+    slow.hold("second")
+    slow.release("first")
+    slow.waiting("second")
     process.kill()
     process.wait(timeout=60)
-    (first,) = cells(clone)
+    (first,) = cells(slow)
     written = first.stat().st_mtime_ns
     store.read(first)
 
-    clone.release("second")
-    output = clone.run("privpost", "-m", f"study={QUICK}", "scale=smoke")
+    slow.release("second")
+    output = slow.run("privpost", "-m", f"study={QUICK}", "scale=smoke")
     assert "1 of 2 cells are in the store already" in output
     assert first.stat().st_mtime_ns == written
-    assert len(cells(clone)) == 2
-    clone.snakemake()
-    assert clone.contents(str(SMOKE)) == truth
+    assert len(cells(slow)) == 2
+    slow.snakemake()
+    assert slow.contents(str(SMOKE)) == truth
 
 
-@pytest.mark.parametrize("points", [MANY, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("points", [MANY, pytest.param(500, marks=pytest.mark.by_hand)])
 def test_one_failing_point_of_many_is_named_and_alone_computed_again(toy, capsys, monkeypatch, points):
     from privpost.pipeline import cli, grid
 
@@ -316,21 +331,20 @@ def test_a_sweep_that_needs_more_memory_than_there_is_says_so(toy, capsys, monke
 # Ends from outside
 
 
-def test_a_rebuild_that_is_asked_to_end_lets_its_jobs_end_and_leaves_no_litter(clone, truth):
+def test_a_rebuild_that_is_asked_to_end_lets_its_jobs_end_and_leaves_no_litter(slow, truth):
     """SIGTERM, as a scheduler or a shutdown sends it: no new job is started, no half-written file stays."""
-    clone.make_slow()
-    clone.hold("first")
-    process = clone.start("privpost", *REPRODUCE)
-    clone.waiting("first", 2)
+    slow.hold("first")
+    process = slow.start("privpost", *REPRODUCE)
+    slow.waiting("first", 2)
     process.terminate()
-    clone.release("first")
+    slow.release("first")
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 128 + signal.SIGTERM, output
     assert "Traceback" not in output, output
-    clone.gone("first")
-    assert not [path for path in (clone / SMOKE).rglob(".*") if path.is_file()]
-    clone.run("privpost", *REPRODUCE)
-    assert clone.contents(str(SMOKE)) == truth
+    slow.gone("first")
+    assert not [path for path in (slow / SMOKE).rglob(".*") if path.is_file()]
+    slow.run("privpost", *REPRODUCE)
+    assert slow.contents(str(SMOKE)) == truth
 
 
 def test_a_job_that_is_killed_while_it_writes_tables_leaves_the_old_ones(smoke, truth):

@@ -19,16 +19,6 @@ def cells(clone):
 
 
 @pytest.fixture
-def slow(clone):
-    """A clone whose quick study waits, in the middle of a cell, for as long as it is told to."""
-    clone.make_slow()
-    yield clone
-    # Whatever a failed test left waiting ends by itself.
-    for path in clone.folder.glob("hold-*"):
-        path.unlink()
-
-
-@pytest.fixture
 def truth(_smoke):
     return _smoke.contents("build/smoke")
 

@@ -110,21 +110,20 @@ def test_a_rebuild_through_slurm_gives_the_tables_of_a_local_one(clone, slurm, l
         assert {f"build/smoke/{study}.grid.json" for study in CHOSEN.split(",")} <= set(built)
 
 
-def test_a_cancelled_job_is_submitted_again_and_the_rebuild_completes(clone, slurm, local):
-    clone.make_slow()
-    clone.hold("first")
+def test_a_cancelled_job_is_submitted_again_and_the_rebuild_completes(slow, slurm, local):
+    slow.hold("first")
     before = set(jobs(slurm))
-    process = clone.start(*through_slurm(QUICK), **slurm)
-    clone.waiting("first")
+    process = slow.start(*through_slurm(QUICK), **slurm)
+    slow.waiting("first")
     (job,) = [job for job, state in jobs(slurm).items() if state == "RUNNING"]
-    (clone / "hold").write_text("nobody")
+    (slow / "hold").write_text("nobody")
     subprocess.run(["scancel", job], env={**os.environ, **slurm}, check=True)
-    clone.gone("first")
+    slow.gone("first")
     output, _ = process.communicate(timeout=240)
     assert process.returncode == 0, output
     assert "CANCELLED" in output
     assert sorted(state for job, state in jobs(slurm).items() if job not in before) == ["CANCELLED", "COMPLETED"]
-    built = tables(clone)
+    built = tables(slow)
     assert f"build/smoke/{QUICK}.csv" in built
     assert built == {name: local[name] for name in built}
 

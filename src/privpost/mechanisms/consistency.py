@@ -1,4 +1,4 @@
-"""Consistent counts from noisy ones: least squares over all contingency tables of n records."""
+"""Counts from noisy ones by least squares over signed contingency tables of total n."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ def _basis(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
 
 
 def consistent_counts(model: BayesianNetwork, release, n: int) -> np.ndarray:
-    """The consistent counts of n records next to noisy ones, perhaps negative; shape (..., 2m).
+    """The counts next to noisy ones that agree with each other and with n; shape (..., 2m).
 
     The counts of all families are linear in the signed sums over N_I, of which that of ∅ is the public n; the nearest
-    ones are an orthogonal projection. Post-processing: a noise-naive remedy that uses what n and the overlaps of
-    families tell, but no law of the noise.
+    ones are an orthogonal projection. They are real and perhaps negative, so that no n records need have them; to
+    truncate them to [0, n] makes families disagree again. Post-processing: a noise-naive remedy that uses what n and
+    the overlaps of families tell, but no law of the noise.
 
     Args:
         model: the network.

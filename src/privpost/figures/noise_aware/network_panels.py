@@ -10,7 +10,7 @@ from privpost.figures import style
 LINES = {
     ("non_private", "paper"): ("True posterior", "--", True),
     ("naive", "paper"): ("Naive, counts truncated", "-", True),
-    ("naive", "consistent"): ("Naive, consistent counts", ":", False),
+    ("naive", "consistent"): ("Naive, least-squares counts", ":", False),
     ("exact", "paper"): ("Noise-aware, exact", "-", True),
     ("exact", "families"): ("Noise-aware, family by family", ":", False),
     ("gibbs", "paper"): ("Noise-aware, chain", "-", True),

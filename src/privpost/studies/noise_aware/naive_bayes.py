@@ -177,32 +177,31 @@ def claims(tables) -> list[Claim]:
     predicted = scores.gain_checks(pairs, predictions, PLACES)
     distance = scores.gain_checks(pairs, [scores.Comparison("mmd2", sign=-1)], PLACES)
     return [
-        from_checks(
+        scores.calibration_claim(
             "N1",
-            "ours",
             "The noise-aware posterior of naive Bayes is calibrated at every n and epsilon.",
-            "KS statistic of the quantiles of three parameters within the limit, as the true posterior's, "
+            "KS statistic of the quantiles of three parameters within the limit, where the true posterior's is, "
             f"{joint} over {len(aware)} tests; parameters drawn from the prior",
-            {
-                f"{row.method}, {row.parameter}, n = {row.n}, epsilon = {row.epsilon:.3g}": not row.rejected
-                for row in aware.itertuples()
-            },
+            aware,
+            "exact",
+            ["parameter", "n"],
             {"smallest p-value of the noise-aware posterior": float(aware[aware.method == "exact"].p_value.min())},
         ),
         from_checks(
             "N2",
             "ours",
             "The posterior that ignores the noise is miscalibrated at small epsilon, from truncated and from "
-            "consistent counts; a larger epsilon helps.",
+            "least-squares counts; a larger epsilon helps.",
             f"KS statistic beyond the limit at the smallest epsilon ({joint} over {len(naive)} tests); the mean over "
             "parameters at the largest epsilon below that at the smallest; parameters drawn from the prior",
             {
                 **{
-                    f"{row.variant}, {row.parameter}, n = {row.n}, epsilon = {row.epsilon:g} rejected": row.rejected
+                    f"{scores.NAIVE_NAMES[row.variant]}, {row.parameter}, n = {row.n}, epsilon = {row.epsilon:g} "
+                    "rejected": row.rejected
                     for row in smallest.itertuples()
                 },
                 **{
-                    f"{variant}, n = {n}: better at the largest epsilon": bool(
+                    f"{scores.NAIVE_NAMES[variant]}, n = {n}: better at the largest epsilon": bool(
                         mean_ks[variant, n].iloc[-1] < mean_ks[variant, n].iloc[0]
                     )
                     for variant in scores.NAIVE_VARIANTS
@@ -211,7 +210,7 @@ def claims(tables) -> list[Claim]:
             },
             {
                 "share of tests that are rejected": {
-                    f"{variant}, n = {n}": float(part.rejected.mean())
+                    f"{scores.NAIVE_NAMES[variant]}, n = {n}": float(part.rejected.mean())
                     for (variant, n), part in naive.groupby(["variant", "n"])
                 }
             },
@@ -222,8 +221,8 @@ def claims(tables) -> list[Claim]:
             "ours",
             "Noise-aware predictions of naive Bayes have the higher held-out log-likelihood at every n and epsilon, of "
             "records and of labels, and are not less accurate; also where the parameters do not follow the prior.",
-            f"paired differences to truncated and to consistent counts beyond joint chance ({FALSE_ALARM} per metric "
-            "and variant); accuracy not below by as much",
+            f"paired differences to truncated and to least-squares counts beyond joint chance ({FALSE_ALARM} per "
+            "metric and variant); accuracy not below by as much",
             *predicted[:2],
             whys=predicted[2:],
             **against,

@@ -9,12 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from privpost.evaluation.calibration import empirical_cdf, ks_limit, ks_p_value, ks_statistic
-from privpost.evaluation.claims import Why
+from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.evaluation.multiplicity import FALSE_ALARM, critical_value
 from privpost.mechanisms.consistency import consistent_counts
 
 # What is done with a release before the conjugate update that takes it for the data.
 NAIVE_VARIANTS = ("paper", "consistent")
+# What claims call these counts.
+NAIVE_NAMES = {"paper": "truncated", "consistent": "least-squares"}
 # Whether the exact posterior takes all counts together, or one family at a time.
 VARIANTS = {"naive": NAIVE_VARIANTS, "exact": ("paper", "families")}
 AWARE = ("exact", "gibbs")
@@ -30,7 +32,8 @@ def lines(methods) -> list[tuple[str, str]]:
 def naive_counts(mechanisms, variant: str, releases) -> tuple[np.ndarray, np.ndarray]:
     """Return the counts that a noise-naive analyst takes for the data, and the share of them that was truncated.
 
-    `paper`: truncated to [0, n]; `consistent`: the nearest ones that some n records have, then truncated.
+    `paper`: truncated to [0, n]; `consistent`: the least-squares fit by counts that agree with each other and with n,
+    then truncated to [0, n], after which they need not agree any more.
 
     Args:
         mechanisms: one per ε.
@@ -126,7 +129,8 @@ def gains(pairs, comparison: Comparison, places):
     limit = rows.groupby("first_variant").metric.transform(lambda part: critical_value(len(part))).astype(float)
     limit *= 1 if comparison.ahead else -1
     check = [
-        f"{row['metric']} against {row['first_variant']}: {setting(row, places)}" for row in rows.to_dict("records")
+        f"{row['metric']} against {NAIVE_NAMES[row['first_variant']]} counts: {setting(row, places)}"
+        for row in rows.to_dict("records")
     ]
     return rows.assign(check=check, gain=gain, errors=errors, limit=limit, passed=errors > limit)
 
@@ -138,6 +142,12 @@ def gain_checks(pairs, comparisons, places) -> tuple[dict[str, bool], dict[str, 
         rows = gains(pairs, comparison, places)
         checks |= dict(zip(rows.check, rows.passed, strict=True))
         evidence |= {f"gain in {check}": float(gain) for check, gain in zip(rows.check, rows.gain, strict=True)}
+        if comparison.ahead:
+            # The row that the verdict hangs on.
+            nearest = rows.loc[(rows.errors - rows.limit).idxmin()]
+            name = f"nearest its limit, {comparison.metric}"
+            evidence |= {name: nearest.check, f"{name}, standard errors": float(nearest.errors)}
+            evidence[f"{name}, standard errors asked for"] = float(nearest.limit)
         short.append(rows[~rows.passed & (rows.errors > 0)])
     short = [row for rows in short for row in rows.itertuples()]
     why = Why(
@@ -162,3 +172,38 @@ def calibrated(calibration, methods, variants=("paper",)):
     rows = calibration[calibration.method.isin(methods) & calibration.variant.isin(variants)]
     limit = np.array([ks_limit(size, FALSE_ALARM / len(rows)) for size in rows.n_trials])
     return rows.assign(limit=limit, rejected=rows.ks > limit)
+
+
+def calibration_claim(id, statement, test, rows, method, places, evidence, valid=None) -> Claim:
+    """Score whether a noise-aware posterior is calibrated, one check per place and ε.
+
+    The true posterior is the control: where it is rejected itself, the draws of the parameters are in doubt, and rows
+    of the same parameter and place do not count; nor do those that are not `valid`. Without a row that counts the claim
+    cannot be tested.
+
+    Args:
+        id, statement, test, evidence: as of `Claim`.
+        rows: of `calibrated`, with those of the true posterior.
+        method: the noise-aware one.
+        places: columns that make a check, with ε.
+        valid: whether a noise-aware row counts, by its columns; all when None.
+    """
+    control = rows[rows.method == "non_private"]
+    shared = [name for name in ("n", "concentration", "graph", "parameter") if name in rows]
+    doubtful = set(control[control.rejected][shared].itertuples(index=False, name=None))
+    aware = rows[rows.method == method]
+    sound = np.array([place not in doubtful for place in aware[shared].itertuples(index=False, name=None)], bool)
+    counts = sound if valid is None else sound & valid(aware)
+    evidence = {
+        **evidence,
+        "tests of the true posterior that are rejected": f"{int(control.rejected.sum())} of {len(control)}",
+        "tests that count": f"{int(counts.sum())} of {len(aware)}",
+    }
+    if not counts.any():
+        reason = "no test counts: the true posterior is rejected too, or chains have not converged"
+        return Claim(id, "ours", statement, test, "not testable", evidence, reason=reason)
+    checks = {
+        setting(part.iloc[0], places): not part.rejected.any()
+        for _, part in aware[counts].groupby([*places, "epsilon"])
+    }
+    return from_checks(id, "ours", statement, test, checks, evidence)
