@@ -176,6 +176,22 @@ def test_falsified_tables_flip_the_verdicts_for_bits(bits):
     ) != ("holds")
 
 
+def test_what_is_undecided_is_not_told_as_behind_or_calibrated(bits):
+    scored = {claim.id: claim for claim in beta_bernoulli.claims(bits)}
+    for id in ("X2", "X4"):
+        assert scored[id].unexplained == ()
+    # At epsilon = 0.3 the diffused posterior leads within chance, at epsilon = 1 Laplace does beyond it.
+    assert "Undecided at epsilon = 0.3, delta = 1e-06" in scored["X2"].why
+    assert "Undecided at epsilon = 1" not in scored["X2"].why
+    # KS statistics far below the limit of a single test leave nothing to the joint one.
+    table = bits["beta_bernoulli"]
+    assert "only the limit for all tests jointly" in scored["X4"].why
+    small = changed(bits, "beta_bernoulli", mean=table["mean"].where(table.metric != "ks", 0.001))
+    why = next(claim.why for claim in beta_bernoulli.claims(small) if claim.id == "X4")
+    assert "keeps the weight of at most" in why
+    assert "jointly" not in why
+
+
 def test_falsified_tables_flip_the_verdicts_for_logistic_regression():
     rows = [
         {

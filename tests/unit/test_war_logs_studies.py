@@ -184,7 +184,7 @@ def test_claims_on_chains_carry_their_convergence(dataset, lead) -> None:
 
 
 def test_a_cause_is_named_only_where_the_tables_show_it() -> None:
-    """OPS ahead at small ε is explained by the orders of the noise, a tie by little loss; other failures by nothing."""
+    """OPS ahead at small ε is explained by the noise's orders, what is undecided by little loss, else nothing."""
     (claim,) = war_logs_likelihood.claims(paired("iraq_sigact", lambda e: -1 / e))
     assert "OPS leads at small epsilon, at epsilon = 0.1 by 10.00 (M = 10), 10.00 (M = 100)" in claim.why
     assert claim.unexplained == ()
@@ -195,7 +195,7 @@ def test_a_cause_is_named_only_where_the_tables_show_it() -> None:
         tables = paired("iraq_sigact", lambda e: 0.1 / e if e < 5 else 0.001)
         losses = tables["war_logs_likelihood"].assign(epsilon=10.0, per_event_loss_mean=loss)
         (claim,) = war_logs_likelihood.claims({**tables, "war_logs_likelihood": losses})
-        assert ("A tie in 2 of 6 settings" in claim.why) == explained
+        assert ("Undecided in 2 of 6 settings" in claim.why) == explained
 
 
 def test_toy_claims_of_the_ablation_flip(built) -> None:
@@ -294,6 +294,62 @@ def test_verdicts_on_states_follow_the_tables(built) -> None:
     assert verdict(claim, "war_logs_emissions", rates((0.1, 0.1), (0.2, 0.2), (0.3, 0.3))) == "holds"
     assert verdict(claim, "war_logs_emissions", rates((0.1, 0.1), (0.05, 0.2), (0.3, 0.3))) == "holds in part"
     assert verdict(claim, "war_logs_emissions", rates((0.1, 0.1), (0.05, 0.2), (0.05, 0.3))) == "does not hold"
+
+
+@pytest.mark.parametrize(
+    ("switches", "disagreement", "reference", "level", "said"),
+    [
+        (-0.1, 0.2, 0.01, 0.1, {"smoother than Laplace's"}),
+        (0.0, 0.2, 0.01, 0.1, {"no difference in changes"}),
+        (0.0, 0.2, 0.01, 0.04, {"no difference in changes"}),
+        (0.0, 0.0, 0.01, 0.04, {"no difference in changes", "its state is clear", "no difference in cells"}),
+        (0.2, 0.0, 0.01, 0.1, {"no difference in cells", "smooth and wrong"}),
+        (0.2, 0.0, 0.09, 0.1, {"no difference in cells"}),
+        (0.2, -0.09, 0.01, 0.1, {"closer to the non-private one", "smooth and wrong"}),
+        (0.2, 0.2, 0.15, 0.1, {"the choice of that one can explain"}),
+        (0.2, 0.2, 0.09, 0.1, {"short of the limit rather than a tie"}),
+    ],
+)
+def test_maps_are_told_alike_only_within_their_standard_errors(
+    built, switches, disagreement, reference, level, said
+) -> None:
+    """Standard errors are 0.01 each: differences of 0.2 and −0.09 are far beyond 4 of theirs, 0 is not."""
+
+    def change(table):
+        ops = table.method == "ops"
+        table["switches_mean"], table["disagreement_mean"] = 0.3 + switches * ops, level + disagreement * ops
+        table["switches_sem"] = table["disagreement_sem"] = 0.01
+        table.loc[table.method == "non_private", "disagreement_mean"] = reference
+
+    tables = falsified(built["war_logs_states"], "war_logs_maps", change)
+    (claim,) = [claim for claim in war_logs_states.claims(tables) if claim.id.startswith("F13")]
+    texts = {
+        "smoother than Laplace's",
+        "no difference in changes",
+        "its state is clear",
+        "closer to the non-private one",
+        "no difference in cells",
+        "smooth and wrong",
+        "the choice of that one can explain",
+        "short of the limit rather than a tie",
+    }
+    assert {text for text in texts if text in claim.why} == said
+    assert claim.unexplained == ()
+
+
+def test_ten_states_have_no_cause_where_the_private_chain_uses_fewer(built) -> None:
+    """Four states where the non-private chain uses nine: noise does act as a regulariser."""
+    for plain, explained in ((9.0, False), (4.0, True)):
+
+        def change(table, plain=plain):
+            many = table.n_states == table.n_states.max()
+            table.loc[many & (table.method == "laplace"), "states_over_5_percent"] = 4.0
+            table.loc[many & (table.method == "non_private"), "states_over_5_percent"] = plain
+            table["sem"] = 0.1
+
+        tables = falsified(built["war_logs_states"], "war_logs_states_used", change)
+        (claim,) = [claim for claim in war_logs_states.claims(tables) if claim.id.startswith("F10")]
+        assert ("does not act as a regulariser" in claim.why) == explained
 
 
 def test_labels_are_aligned_by_emissions() -> None:

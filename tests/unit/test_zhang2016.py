@@ -163,7 +163,12 @@ def test_z2_turns(bayes):
     both = agrees.where(pairs.other != "laplace", clear)
     assert claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_mean=both), "Z2").verdict == "holds"
     gain = pairs.difference_mean.where(pairs.method != "fourier", 0.2)
-    reason = claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_mean=gain), "Z2").reason
+    assert "increments are not what costs" in found.why
+    # The larger increment gains, but nowhere is there a loss that it could have caused; or it loses where there is one.
+    level = claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_mean=gain), "Z2")
+    mixed = pairs.difference_mean.where(~own, np.where(pairs.epsilon < 1, 0.1, -0.1))
+    assert level.why == claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_mean=mixed), "Z2").why == ""
+    reason = level.reason
     assert "below Laplace at some epsilon" in reason
     assert "nowhere above Laplace" in reason
     loss = pairs.difference_mean.where(pairs.other != "laplace", -0.2)
@@ -183,6 +188,10 @@ def test_z3_turns_in_each_reading(bayes):
     assert claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_mean=crossing), "Z3").verdict == "holds"
     never = claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_mean=-crossing), "Z3")
     assert never.verdict == "does not hold"
+    # Undecided is neither behind to the end nor ahead from the start.
+    undecided = claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_sem=1.0), "Z3")
+    assert undecided.why == ""
+    assert found.unexplained == ()
 
 
 # Linear regression

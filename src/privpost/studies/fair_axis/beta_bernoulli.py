@@ -316,25 +316,47 @@ def _best_of_each(table, n: int) -> dict:
     return evidence
 
 
-def _why_not_weighted(table, n: int, small: dict[tuple, bool]) -> Why:
-    rows = _at(table, n).set_index(["epsilon", "delta", "method"])
-    behind = [
-        (*key, rows.loc[(*key, "laplace")], rows.loc[(*key, "diffused")])
-        for key, ahead in small.items()
-        if not ahead and {(*key, "laplace"), (*key, "diffused")} <= set(rows.index)
-    ]
-    text, names = "", ()
+def _whys_not_weighted(table, kl, small: dict[tuple, bool]) -> list[Why]:
+    """Explain where no weighted posterior is ahead; `kl` are the pairs, `small` whether one is ahead, at the same n."""
+    rows = table.set_index(["epsilon", "delta", "method"])
+    between = kl[(kl["first"] == "diffused") & (kl["second"] == "laplace")].set_index(["epsilon", "delta"])
+    behind, undecided = [], []
+    for key in (key for key, ahead in small.items() if not ahead):
+        if {(*key, "laplace"), (*key, "diffused")} <= set(rows.index):
+            laplace, diffused = rows.loc[(*key, "laplace")], rows.loc[(*key, "diffused")]
+            (behind if diffused["mean"] > laplace["mean"] else undecided).append((*key, laplace, diffused))
+
+    def names(found) -> tuple[str, ...]:
+        return tuple(f"epsilon = {each[0]:g}, delta = {each[1]:g}" for each in found)
+
+    whys = []
     if behind:
         epsilon, delta, laplace, diffused = max(behind, key=lambda found: found[3]["mean"] - found[2]["mean"])
-        text = (
-            "In between: noise of scale 1/epsilon on one count soon is narrower than the posterior, while a weighted "
-            "posterior keeps a share of the data until the budget affords all of it; at epsilon = "
-            f"{epsilon:g}, delta = {delta:g} that share is {diffused.setting:.2f}, and KL {diffused['mean']:.3f} "
-            f"against {laplace['mean']:.3f} of Laplace."
+        whys.append(
+            Why(
+                "In between: noise of scale 1/epsilon on one count soon is narrower than the posterior, while a "
+                "weighted posterior keeps a share of the data until the budget affords all of it; at epsilon = "
+                f"{epsilon:g}, delta = {delta:g} that share is {diffused.setting:.2f}, and KL {diffused['mean']:.3f} "
+                f"against {laplace['mean']:.3f} of Laplace.",
+                names(behind),
+                BITS_DOC,
+                # Where the whole posterior is affordable, or nothing is, this is not the cause.
+                when=all(0 < found[3].setting < 1 for found in behind),
+            )
         )
-        names = tuple(f"epsilon = {found[0]:g}, delta = {found[1]:g}" for found in behind)
-    # Where the whole posterior is affordable, or nothing is, this is not the cause.
-    return Why(text, names, BITS_DOC, when=bool(behind) and all(0 < found[3].setting < 1 for found in behind))
+    for epsilon, delta, *_ in undecided:
+        row = between.loc[(epsilon, delta)]
+        whys.append(
+            Why(
+                f"Undecided at epsilon = {epsilon:g}, delta = {delta:g}: the diffused posterior's KL is smaller than "
+                f"Laplace's, by {abs(row.difference_mean):.3f} ± {row.difference_sem:.3f}, but not by enough standard "
+                "errors.",
+                names([(epsilon, delta)]),
+                BITS_DOC,
+                when=bool(row.difference_mean < 0),
+            )
+        )
+    return whys
 
 
 def _why_laplace(table, loose, z: float) -> Why:
@@ -371,12 +393,22 @@ def _why_laplace(table, loose, z: float) -> Why:
 
 def _whys_calibrated(smallest, limit: float) -> list[Why]:
     near = smallest[(smallest["mean"] <= limit) & (smallest["mean"] > limit - smallest["sem"])]
+    few = smallest[(smallest.method == "diffused") & (smallest.n < smallest.n.max()) & (smallest["mean"] <= limit)]
+    single = ks_limit(int(smallest.n_repeats.min()), 0.05)
+    beyond = sorted(few[few["mean"] > single].n.unique())
+    joint = (
+        f" At n = {', '.join(f'{n:g}' for n in beyond)} only the limit for all tests jointly passes it: KS up to "
+        f"{few['mean'].max():.3f} is beyond {single:.3f}, the 5 % limit of a single test."
+        if beyond
+        else ""
+    )
     return [
         Why(
-            "With few records the diffused posterior is nearly the prior, and in this experiment θ is drawn from "
-            "that prior: it is calibrated because it says next to nothing.",
-            tuple(f"diffused, *, n = {n}, *" for n in sorted(smallest.n.unique())[:-1]),
+            f"The diffused posterior keeps the weight of at most {(few.setting * few.n).max():.2g} records, and stays "
+            f"near the prior, from which θ is drawn in this experiment: it passes because it says little.{joint}",
+            tuple(f"diffused, {row.accounting}, n = {row.n}, delta = {row.delta:g}" for row in few.itertuples()),
             BITS_DOC,
+            when=len(few) > 0,
         ),
         Why(
             f"{' and '.join(sorted(set(near.method)))}: within one standard error of the limit {limit:.4f}, undecided "
@@ -423,7 +455,7 @@ def _weighted_closest(table, kl, z: float, paired: str) -> Claim:
         f"same law; {paired}",
         {f"epsilon = {epsilon:g}, delta = {delta:g}": ahead for (epsilon, delta), ahead in small.items()},
         _best_of_each(table, smallest),
-        whys=[_why_not_weighted(table, smallest, small)],
+        whys=_whys_not_weighted(_at(table, smallest), kl[kl.n == smallest], small),
         variant="exact",
     )
 

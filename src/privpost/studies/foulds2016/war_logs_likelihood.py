@@ -205,15 +205,15 @@ def _ahead(row) -> str:
 
 
 def _tie(paper, likelihoods) -> Why:
-    """Explain the settings that are undecided although both releases are about as good as no noise at all."""
+    """Explain the settings that are undecided where both releases are about as good as no noise at all."""
     undecided = paper[paper.laplace_minus_ops_mean.abs() <= THRESHOLD * paper.laplace_minus_ops_sem]
     model = likelihoods[(likelihoods.model == paper.model.iloc[0]) & (likelihoods.variant != "corrected")]
     lost = model[model.epsilon.isin(undecided.epsilon)]
     lost = lost[(lost.method == "laplace") | lost.truncation.isin(undecided.truncation)].per_event_loss_mean
     return Why(
-        f"A tie in {len(undecided)} of {len(paper)} settings, since there is next to nothing to be ahead of: with this "
-        f"many events of few levels both releases lose at most {lost.max():.2g} nats per event against the non-private "
-        "model.",
+        f"Undecided in {len(undecided)} of {len(paper)} settings, since there is next to nothing to be ahead of: with "
+        f"this many events of few levels both releases lose at most {lost.max():.2g} nats per event against the "
+        "non-private model.",
         tuple(_ahead(row) for row in undecided.itertuples()),
         OUTCOMES,
         when=len(lost) > 0 and lost.max() < LITTLE,

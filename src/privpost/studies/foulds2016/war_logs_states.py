@@ -32,6 +32,10 @@ NOT_ASSESSED = "not assessed"
 MAP_MEASURES = {"switches": "changes between months", "disagreement": "cells unlike the non-private map"}
 # A state counts as used when it holds this share of the cells.
 SUBSTANTIAL = 0.05
+# Two maps differ by chance as long as they do by no more than this many standard errors.
+LIMIT = 4
+# Where no method's map is unlike the non-private one in more of the cells, their states are clear.
+CLEAR = 0.05
 
 
 class Row(NamedTuple):
@@ -399,13 +403,14 @@ def _used_claim(dataset, used) -> Claim:
     counts = f"{found:.1f} ± {error:.1f} (Laplace) and {reference:.1f} ± {plain['sem']:.1f} (non-private)"
     # Without labels in the data the number of true states is known for simulated ones only; there chains find it.
     exact = reference == low and plain["sem"] == 0
+    fewer = found < reference - LIMIT * math.hypot(error, plain["sem"])
     whys = [
         Why(
             f"The noise does not act as a regulariser: of {many} states {counts} hold at least 5 % of the cells. The "
             f"paper does not say when it counts a state as used{others}.",
             ("the *HMM uses*",),
             STATES,
-            when=found > high and not exact,
+            when=found > high and not exact and not fewer,
         ),
         Why(
             f"The non-private chain finds the {low} states that generated these data in every repeat and leaves the "
@@ -437,7 +442,7 @@ def _map_claim(dataset, maps) -> Claim:
     distance = float(plain["mode"].disagreement_mean)
     shifts = {"switches": 0.0, "disagreement": 2 * distance}
     checks, evidence = {}, {}
-    differences: dict[str, dict[str, float]] = {name: {} for name in MAP_MEASURES}
+    gaps: dict[str, dict[str, Gap]] = {name: {} for name in MAP_MEASURES}
     for truncation in sorted(maps.truncation.dropna().unique()):
         ops = _one(maps, method="ops", truncation=truncation, summary="final")
         for kind, shown in (("mode", "most frequent states"), ("final", "final sample")):
@@ -448,9 +453,9 @@ def _map_claim(dataset, maps) -> Claim:
                 evidence[f"OPS minus Laplace, {case}"] = difference
                 evidence[f"its standard error, {case}"] = error
                 check = f"more {words} under OPS than in Laplace's {shown} (M = {truncation:g})"
-                checks[check] = difference > 4 * error + shifts[name]
+                checks[check] = difference > LIMIT * error + shifts[name]
                 if not checks[check]:
-                    differences[name][check] = difference
+                    gaps[name][check] = Gap(difference, error, float(truncation))
     for kind, row in laplace.items():
         evidence[f"changes between months, Laplace, {kind}"] = float(row.switches_mean)
         evidence[f"cells unlike the non-private map, Laplace, {kind}"] = float(row.disagreement_mean)
@@ -463,9 +468,9 @@ def _map_claim(dataset, maps) -> Claim:
         "statement": f"{title(dataset)}: the map of OPS's final sample is noisier than the Laplace HMM's.",
         "test": "share of neighbouring months of a region whose states differ, and of cells that disagree with one "
         "non-private chain's map: OPS's final sample minus Laplace's most frequent states (the paper's figure) and "
-        "minus Laplace's final sample (like for like), above 4 standard errors over independent releases, for each "
-        "truncation; for the disagreement also above twice the share of cells in which other non-private chains' maps "
-        "differ from the one of reference, so that the mean over those, labels held, could not turn it. "
+        f"minus Laplace's final sample (like for like), above {LIMIT} standard errors over independent releases, for "
+        "each truncation; for the disagreement also above twice the share of cells in which other non-private chains' "
+        "maps differ from the one of reference, so that the mean over those, labels held, could not turn it. "
         "OPS's epsilon is claimed only if its chain has converged; R-hat of these chains: "
         f"{evidence['R-hat, all methods']}",
         "stand_in": bool(plain["mode"].stand_in),
@@ -479,50 +484,90 @@ def _map_claim(dataset, maps) -> Claim:
             evidence=evidence,
             reason=f"a tie: all maps of all methods and repeats are identical{truth}, so that none can be noisier",
         )
-    whys = _map_whys(differences, distance, laplace["mode"])
+    whys = _map_whys(gaps, distance, laplace["mode"], clear=bool(chosen.disagreement_mean.max() < CLEAR))
     return from_checks(checks=checks, evidence=evidence, whys=whys, **fields)
 
 
-def _map_whys(differences, distance: float, laplace) -> list[Why]:
-    """Explain comparisons that fail, given OPS minus Laplace of each by measure and check."""
-    changes = differences["switches"]
-    closer = {check: value for check, value in differences["disagreement"].items() if value < 0}
-    near = {check: value for check, value in differences["disagreement"].items() if value >= 0}
-    fewer = [value for value in changes.values() if value <= 0]
-    whys = []
-    if changes:
-        whys.append(
-            Why(
-                f"OPS's map changes between months about as often as Laplace's ({min(changes.values()):+.1%} to "
-                f"{max(changes.values()):+.1%}, {laplace.switches_mean:.1%} under Laplace): with hundreds of events in "
-                "a cell its state is clear under either release.",
-                tuple(changes),
-                STATES,
-                when=max(map(abs, changes.values())) < 0.02,
-            )
-        )
-    if closer:
-        whys.append(
-            Why(
-                f"OPS's map is rougher, yet no farther from the non-private one ({min(closer.values()):+.1%} to "
-                f"{max(closer.values()):+.1%} of the cells): clipped noise draws sparse regions into one state, which "
-                "makes Laplace's map smooth and wrong.",
-                tuple(closer),
-                STATES,
-                when=not fewer,
-            )
-        )
-    if near:
-        whys.append(
-            Why(
-                f"It disagrees with the non-private map in {min(near.values()):+.1%} to {max(near.values()):+.1%} more "
-                f"of the cells, which noise and the choice of that map can explain: other non-private chains' maps "
-                f"differ from it in {100 * distance:.2g} %.",
-                tuple(near),
-                STATES,
-            )
-        )
-    return whys
+class Gap(NamedTuple):
+    """OPS minus Laplace in one measure of their maps, a share, with its standard error, at OPS's truncation."""
+
+    difference: float
+    error: float
+    truncation: float
+
+    @property
+    def by_chance(self) -> bool:
+        return abs(self.difference) <= LIMIT * self.error
+
+    @property
+    def opposite(self) -> bool:
+        return self.difference < -LIMIT * self.error
+
+
+def _span(gaps: dict[str, Gap]) -> str:
+    """Return the smallest and the largest difference in words; empty when there is none."""
+    found = [f"{gap.difference:+.1%}" for gap in sorted(gaps.values())]
+    return " to ".join(dict.fromkeys((found[0], found[-1]))) if found else ""
+
+
+def _truncations(gaps: dict[str, Gap]) -> str:
+    return ", ".join(f"M = {truncation:g}" for truncation in sorted({gap.truncation for gap in gaps.values()}))
+
+
+def _map_whys(gaps: dict[str, dict[str, Gap]], distance: float, laplace, clear: bool) -> list[Why]:
+    """Explain comparisons that fail, given by measure and check; `clear` tells whether all maps are nearly the same.
+
+    What a text says of differences is asked of each one that it explains, by their standard errors.
+    """
+    changes, unlike = gaps["switches"], gaps["disagreement"]
+    alike = {check: gap for check, gap in changes.items() if gap.by_chance}
+    smoother = {check: gap for check, gap in changes.items() if gap.opposite}
+    # All comparisons of changes pass, and Laplace's map is farther from the reference than non-private ones are.
+    wrong = not changes and laplace.disagreement_mean > distance + LIMIT * laplace.disagreement_sem
+    no_farther = {check: gap for check, gap in unlike.items() if gap.by_chance}
+    closer = {check: gap for check, gap in unlike.items() if gap.opposite}
+    farther = {check: gap for check, gap in unlike.items() if gap.difference > LIMIT * gap.error}
+    turned = {check: gap for check, gap in farther.items() if gap.difference <= 2 * distance}
+    short = {check: gap for check, gap in farther.items() if check not in turned}
+    reason = ": with hundreds of events in a cell its state is clear under either release" if clear else ""
+    smooth = ": clipped noise draws sparse regions into one state, which makes Laplace's map smooth and wrong"
+    others = f"other non-private chains' maps differ from it in {100 * distance:.2g} %"
+    texts = [
+        (
+            smoother,
+            f"The opposite at {_truncations(smoother)}: OPS's map is smoother than Laplace's, its share of changes "
+            f"between months differs by {_span(smoother)} ({laplace.switches_mean:.1%} under Laplace), beyond {LIMIT} "
+            "standard errors.",
+        ),
+        (
+            alike,
+            f"At {_truncations(alike)} no difference in changes between months is beyond {LIMIT} standard errors "
+            f"({_span(alike)}, {laplace.switches_mean:.1%} under Laplace){reason}.",
+        ),
+        (
+            closer,
+            f"OPS's map is closer to the non-private one at {_truncations(closer)} ({_span(closer)} of the cells, "
+            f"beyond {LIMIT} standard errors){smooth if wrong else ''}.",
+        ),
+        (
+            no_farther,
+            f"At {_truncations(no_farther)} no difference in cells unlike the non-private map is beyond {LIMIT} "
+            f"standard errors ({_span(no_farther)} of the cells)"
+            f"{', though OPS changes more often' + smooth if wrong else ''}.",
+        ),
+        (
+            turned,
+            f"OPS's map differs more from the non-private one, by {_span(turned)} of the cells "
+            f"({_truncations(turned)}), which the choice of that one can explain: {others}.",
+        ),
+        (
+            short,
+            f"OPS's map differs more from the non-private one, by {_span(short)} of the cells ({_truncations(short)}), "
+            f"beyond {LIMIT} standard errors but not by twice the {100 * distance:.2g} % in which other non-private "
+            "chains' maps differ from it: short of the limit rather than a tie.",
+        ),
+    ]
+    return [Why(text, tuple(explained), STATES) for explained, text in texts if explained]
 
 
 def _casualty_claim(emissions) -> Claim:
@@ -542,7 +587,7 @@ def _casualty_claim(emissions) -> Claim:
                 Why(
                     f"Enemy rates are above civilian rates in {len(rates) - below} of {len(rates)} states. Detained "
                     "enemies count as enemy casualties, as in the paper; over the whole file enemy casualties are then "
-                    "the more frequent, so that the paper's file or its private release must differ from ours.",
+                    "the more frequent. The paper's file, its reading of it or its release may differ from ours.",
                     ("enemy rates below civilian rates*",),
                     OUTCOMES,
                     when=below < 2,

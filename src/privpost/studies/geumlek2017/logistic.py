@@ -348,7 +348,7 @@ def _beats_ops(id: str, place: str, variants: tuple[str, ...], charge: str, pair
             Why(
                 f"{second.title()} on {dataset.upper() if dataset == 'mnist' else dataset.title()} is behind nowhere, "
                 f"and undecided at the largest order in {len(open_ones)} of {len(part)} cells: at the smallest budgets "
-                "it keeps the weights near 0, where every example has log 1/2, and draws of OPS guess no worse "
+                "it keeps the weights near 0, where every example has log 1/2, and draws of OPS guess hardly worse "
                 f"(closest: {abs(least.difference_mean):.3f} ± {least.difference_sem:.3f} per example).",
                 (f"{name}: larger test log-likelihood*",),
                 "docs/geumlek2017.md#is-diffused-always-ahead-g8",
