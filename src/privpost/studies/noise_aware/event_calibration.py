@@ -220,7 +220,9 @@ def _place(row) -> str:
 def _aware_calibrated(table) -> Claim:
     reference = table[table.method == "non_private"].set_index(["model", "n"])
     aware = table[table.method == "gibbs"]
-    within = [reference.ks[row.model, row.n] <= reference.ks_limit[row.model, row.n] for row in aware.itertuples()]
+    within = [
+        bool(reference.ks[row.model, row.n] <= reference.ks_limit[row.model, row.n]) for row in aware.itertuples()
+    ]
     checks, evidence = {}, {"rows where the non-private statistic is within its limit": sum(within)}
     evidence["95 % limit of KS"] = float(aware.ks_limit.max())
     for row, counts in zip(aware.itertuples(), within, strict=True):
