@@ -457,7 +457,9 @@ def test_a_statement_names_its_terms(folder):
     folder.specify(content("gamma_exponential", epsilon=0.25))
     status, out, err = folder.run()
     found = json.loads(out)
-    assert (status, err) == (0, "")
+    assert status == 0
+    # Noise without a seed: chains on an unlucky release may not converge, and then the user is told.
+    assert ("have not converged" in err) is not found["posterior"]["converged"]
     privacy = found["privacy"]
     assert privacy["private"] is True
     assert privacy["notion"] == "pure epsilon-DP"

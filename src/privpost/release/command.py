@@ -27,6 +27,7 @@ def main(argv: list[str]) -> int:
     """Run the command; its errors are SettingErrors, raised before anything is released."""
     parser = argparse.ArgumentParser(
         prog="privpost release",
+        allow_abbrev=False,
         description="Release private statistics of a CSV file, and posterior draws if asked, as JSON with a privacy "
         "statement. The YAML specification holds model, columns with levels or bounds, n, epsilon; docs/release.md "
         "explains it. Whatever is wrong is said, and nothing is released.",
@@ -52,6 +53,8 @@ def main(argv: list[str]) -> int:
     with spending.charged(spec):
         content = _released(spec, kind, mechanism, terms, exact)
         _write(options.output, _json(content) + "\n")
+    if not content.get("posterior", {}).get("converged", True):
+        print("privpost: the posterior's chains have not converged; do not use its draws.", file=sys.stderr)
     return 0
 
 

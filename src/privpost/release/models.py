@@ -49,6 +49,8 @@ LARGEST_SUM = 10_000_000
 LARGEST_TOTAL = 2**50
 
 _UNCUT = "the records' law is not cut off at the bounds"
+# What the draws of analysts who ignore the noise take for granted.
+_NAIVE = ("noisy counts are taken for the true ones",)
 # Rounding may bias a posterior by this share of the standard deviation that it would have without noise.
 LARGEST_BIAS = 0.1
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
@@ -202,7 +204,9 @@ class _Categories(Kind):
         names = [f"P({column} = {level})" for level in settings["levels"]]
         if spec.mechanism == "gaussian":
             draws = mechanism.model.sample(mechanism.posterior(release), rng, spec.draws)
-            return Posterior(_by_name(names, draws), False, "conjugate update with the noisy counts, clipped at 0", ())
+            return Posterior(
+                _by_name(names, draws), False, "conjugate update with the noisy counts, clipped at 0", _NAIVE
+            )
         probabilities, _ = _latent_counts(release[None], (len(names),), spec, mechanism.scale, rng)
         return _latent_posterior(names, probabilities[:, :, 0], spec.draws)
 
@@ -271,7 +275,7 @@ class _Network(Kind):
         if len(model.nodes) > LARGEST_NETWORK or spec.n > LARGEST_TABLE:
             draws = model.sample(mechanism.posterior(release), rng, spec.draws)
             method = "conjugate update with the noisy counts, clipped to [0, n]"
-            return Posterior(_by_name(names, draws), False, method, ())
+            return Posterior(_by_name(names, draws), False, method, _NAIVE)
         tables = noise_aware_table.Tables(model, np.tile(release, (CHAINS, 1)), spec.n, mechanism.scale, rng)
         kept: list[np.ndarray] = []
         tables.run(COUNT_BURN_IN, _sweeps(spec.draws), COUNT_THIN, lambda counts: kept.append(counts.T.copy()))
