@@ -6,7 +6,7 @@ import numpy as np
 from bars import cpu_seconds, row, side_by_side
 from hidden_markov_loop import sweep
 
-from privpost.mechanisms import count_tables
+from privpost.privacy import count_tables
 from privpost.samplers import hidden_markov_gibbs as gibbs
 
 NAME = "hidden_markov"

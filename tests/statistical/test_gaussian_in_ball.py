@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr, logsumexp
 
-from privpost.samplers.gaussian_in_ball import sample
+from privpost.distributions.gaussian_in_ball import sample
 
 SIZE = 20_000
 

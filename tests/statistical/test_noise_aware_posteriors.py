@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
-from privpost import models
+from privpost import discovery
 from privpost.evaluation.calibration import ks_p_value, ks_statistic
 from privpost.evaluation.diagnostics import ess_bulk
 from privpost.models.univariate import UnivariateFamily
@@ -59,7 +59,7 @@ def calibration(trial, n, epsilon, size=600, burn_in=300, draws=700, seed=1):
 def every_trial():
     yield experiment("binomial", [10, 10], "paper")
     yield experiment("multinomial", [5, 5, 5], "paper")
-    for model in models.discover().values():
+    for model in discovery.models().values():
         if issubclass(model, UnivariateFamily):
             yield RedactedSums(model.examples()[0], "corrected")
 

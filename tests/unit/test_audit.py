@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privpost.claims.audit import audit as audit_claims
 from privpost.mechanisms import event_counts, redacted_laplace
 from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
@@ -236,7 +237,7 @@ def shipped():
 
 
 def verdicts(table):
-    return {claim.id: claim.verdict for claim in audit.claims({"audit": table})}
+    return {claim.id: claim.verdict for claim in audit_claims.claims({"audit": table})}
 
 
 def test_falsified_tables_flip_the_verdicts(shipped):
@@ -249,9 +250,9 @@ def test_falsified_tables_flip_the_verdicts(shipped):
 
 
 def test_every_mechanism_is_audited(shipped):
-    from privpost.mechanisms import discover
+    from privpost import discovery
 
-    found = {kind.__name__ for kinds in discover().values() for kind in kinds}
+    found = {kind.__name__ for kinds in discovery.mechanisms().values() for kind in kinds}
     assert set(shipped.mechanism) == found
     assert (shipped[shipped.sampling == "mcmc"].n_samples >= 10_000).all()
 

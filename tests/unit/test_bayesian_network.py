@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from privpost.mechanisms.fourier import FourierMechanism, closure, largest_flips, signed_sums, transforms
+from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.map_estimate import GRID, MapMechanism, choose, largest_changes, utility, utility_sensitivity
 from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.mechanisms.network_sampling import AttributeSampler, RecordSampler
 from privpost.models import BetaBernoulli, graphs
 from privpost.models.bayesian_network import BayesianNetwork
+from privpost.models.fourier_basis import closure, largest_flips, signed_sums, transforms
 from privpost.studies.zhang2016 import bounds
 from privpost.studies.zhang2016.settings import Network
 

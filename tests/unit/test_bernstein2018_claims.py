@@ -7,12 +7,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privpost.claims.bernstein2018 import calibration as calibration_claims
+from privpost.claims.bernstein2018 import convergence as convergence_claims
+from privpost.claims.bernstein2018 import oracle as oracle_claims
+from privpost.claims.bernstein2018 import paper as paper_claims
+from privpost.claims.bernstein2018 import truncation as truncation_claims
+from privpost.claims.bernstein2018 import utility as utility_claims
 from privpost.evaluation.calibration import ks_limit, ks_p_value
 from privpost.figures.bernstein2018 import convergence as convergence_figure
 from privpost.figures.bernstein2018 import fig1a_ks, fig1b_ecdf, fig1c_mmd
 from privpost.figures.bernstein2018 import oracle as oracle_figure
 from privpost.figures.bernstein2018 import truncation as truncation_figure
-from privpost.studies.bernstein2018 import calibration, claims, convergence, oracle, truncation, utility
+from privpost.studies.bernstein2018 import calibration, truncation, utility
 
 TRIALS = 1000
 
@@ -66,7 +72,7 @@ def verdicts(module, tables):
 
 
 def test_calibration_claims_hold_on_a_table_made_for_them():
-    found = verdicts(calibration, calibration_tables())
+    found = verdicts(calibration_claims, calibration_tables())
     assert found == {"B1": "holds", "B2": "holds", "B3": "holds", "B4": "holds"}
 
 
@@ -106,7 +112,7 @@ def flattened(method):
 def test_falsified_calibration_tables_flip_the_verdict(claim, change):
     tables = calibration_tables()
     change(tables)
-    found = verdicts(calibration, with_p_values(tables))
+    found = verdicts(calibration_claims, with_p_values(tables))
     assert found[claim] != "holds"
     untouched = {"B1", "B3"} - {claim}
     assert all(found[other] == "holds" for other in untouched)
@@ -124,7 +130,9 @@ def beyond(tables, model, count):
 # 0.05 / 4; no p-value is near 0.05 / 32 just beyond the limit.
 @pytest.mark.parametrize("count, verdict", [(1, "holds"), (2, "holds"), (3, "holds in part"), (4, "holds in part")])
 def test_a_model_fails_by_its_own_blocks(count, verdict):
-    found = {claim.id: claim for claim in calibration.claims(beyond(calibration_tables(), "exponential", count))}["B1"]
+    found = {
+        claim.id: claim for claim in calibration_claims.claims(beyond(calibration_tables(), "exponential", count))
+    }["B1"]
     assert found.verdict == verdict
     assert ("; 3 of 4 values of n lie beyond" in found.why) == (count == 3)
     assert ("exponential: " in found.reason) == (count > 2)
@@ -136,11 +144,11 @@ def test_one_statistic_far_beyond_the_limit_fails_its_model():
     tables = calibration_tables()
     table = tables["calibration"]
     table.loc[table.index[(table.method == "gibbs") & (table.model == "binomial")][0], "ks"] = 0.06
-    assert verdicts(calibration, with_p_values(tables))["B1"] == "holds in part"
+    assert verdicts(calibration_claims, with_p_values(tables))["B1"] == "holds in part"
 
 
 def test_the_shipped_table_names_the_model_that_fails():
-    found = {claim.id: claim for claim in calibration.claims(shipped("calibration", "ecdf"))}["B1"]
+    found = {claim.id: claim for claim in calibration_claims.claims(shipped("calibration", "ecdf"))}["B1"]
     assert found.verdict == "holds in part"
     assert "; 3 of 4 values of n lie beyond" in found.why
     assert [name.split(":")[0] for name in found.failed] == ["exponential"]
@@ -166,7 +174,7 @@ def test_cells_where_the_true_posterior_fails_are_not_held_against_gibbs():
     tables = calibration_tables()
     shifted("non_private", 0.2)(tables)
     shifted("gibbs", 0.2)(tables)
-    assert verdicts(calibration, with_p_values(tables))["B1"] == "not testable"
+    assert verdicts(calibration_claims, with_p_values(tables))["B1"] == "not testable"
 
 
 def utility_tables():
@@ -193,7 +201,7 @@ def utility_tables():
 
 def test_utility_claims_and_their_falsification():
     def gains(tables):
-        found = verdicts(utility, tables)
+        found = verdicts(utility_claims, tables)
         # The toy's gain is the same share everywhere, which is not about B12.
         found.pop("B12")
         return found
@@ -231,10 +239,10 @@ def oracle_tables():
     "column, value", [("total_variation", 0.03), ("total_variation_sampled", 0.2), ("total_variation_sem", 0.01)]
 )
 def test_the_oracles_claim_and_its_falsification(column, value):
-    assert verdicts(oracle, oracle_tables()) == {"B7": "holds"}
+    assert verdicts(oracle_claims, oracle_tables()) == {"B7": "holds"}
     falsified = oracle_tables()
     falsified["oracle"][column] = value
-    assert verdicts(oracle, falsified)["B7"] != "holds"
+    assert verdicts(oracle_claims, falsified)["B7"] != "holds"
 
 
 def convergence_tables():
@@ -253,9 +261,9 @@ def convergence_tables():
 @pytest.mark.parametrize("column, value", [("rhat_median", 1.05), ("ess_bulk", 80.0)])
 def test_convergence_claim_and_its_falsification(column, value):
     tables = convergence_tables()
-    assert verdicts(convergence, tables) == {"B9": "holds"}
+    assert verdicts(convergence_claims, tables) == {"B9": "holds"}
     tables["convergence"].loc[0, column] = value
-    assert verdicts(convergence, tables) == {"B9": "holds in part"}
+    assert verdicts(convergence_claims, tables) == {"B9": "holds in part"}
 
 
 def truncation_tables():
@@ -274,10 +282,10 @@ def test_the_claim_about_segments_and_its_falsification(variant, ks):
     tables = truncation_tables()
     table = tables["truncation"]
     table["p_value"] = ks_p_value(table.ks, 4000)
-    assert verdicts(truncation, tables) == {"B10": "holds"}
+    assert verdicts(truncation_claims, tables) == {"B10": "holds"}
     table.loc[table.variant == variant, "ks"] = ks
     table["p_value"] = ks_p_value(table.ks, 4000)
-    assert verdicts(truncation, tables)["B10"] != "holds"
+    assert verdicts(truncation_claims, tables)["B10"] != "holds"
 
 
 def tables_of_the_paper():
@@ -287,7 +295,7 @@ def tables_of_the_paper():
 def public_bounds(tables):
     for name, trials in (("calibration", TRIALS), ("truncation", 4000)):
         tables[name]["p_value"] = ks_p_value(tables[name].ks, trials)
-    found = {claim.id: claim for claim in [*truncation.claims(tables), claims._public_bounds(tables)]}
+    found = {claim.id: claim for claim in [*truncation_claims.claims(tables), paper_claims._public_bounds(tables)]}
     return found["B8"], found["B10"]
 
 
@@ -321,8 +329,8 @@ def test_a_failure_is_explained_by_stuck_chains_at_the_largest_n_only():
         table = tables["truncation"]
         table.loc[(table.variant == "corrected") & (table.n == n), "ks"] = 0.04
         table["p_value"] = ks_p_value(table.ks, 4000)
-        claim = truncation.claims(tables)[0]
-        assert (truncation.STUCK_CHAINS in claim.why) == explained
+        claim = truncation_claims.claims(tables)[0]
+        assert (truncation_claims.STUCK_CHAINS in claim.why) == explained
         assert bool(claim.unexplained) != explained
 
 

@@ -50,9 +50,9 @@ def test_a_cause_that_the_tables_do_not_show_is_left_out():
 
 
 def _whys() -> list[tuple[str, ast.Call]]:
-    """Return every call of `Why` in the studies, with the file it stands in."""
+    """Return every call of `Why` in the claims, with the file it stands in."""
     found = []
-    for path in sorted((ROOT / "src/privpost/studies").rglob("*.py")):
+    for path in sorted((ROOT / "src/privpost/claims").rglob("*.py")):
         calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
         found += [(path.name, call) for call in calls if getattr(call.func, "id", "") == "Why"]
     return found

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from privpost.mechanisms import count_tables
+from privpost.privacy import count_tables
 
 SIZES = (3, 2)
 

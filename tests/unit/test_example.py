@@ -58,10 +58,10 @@ def test_an_example_is_a_notebook_of_cells(example):
 
 
 def test_what_the_example_imports_is_importable_by_name():
-    from privpost import mechanisms, models
+    from privpost import discovery, mechanisms, models
 
-    for kinds in mechanisms.discover().values():
+    for kinds in discovery.mechanisms().values():
         for kind in kinds:
             assert getattr(mechanisms, kind.__name__) is kind
-    for model in models.discover().values():
+    for model in discovery.models().values():
         assert getattr(models, model.__name__) is model

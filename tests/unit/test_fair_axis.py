@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privpost.claims.fair_axis import beta_bernoulli as beta_bernoulli_claims
+from privpost.claims.fair_axis import logistic as logistic_claims
+from privpost.distributions import truncated_beta
 from privpost.evaluation.calibration import ks_statistic
-from privpost.mechanisms import truncated_beta
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.binary_regression import BinaryRegression
@@ -142,7 +144,7 @@ def bits():
     }
 
 
-def verdict(tables, id, module=beta_bernoulli):
+def verdict(tables, id, module=beta_bernoulli_claims):
     return next(claim.verdict for claim in module.claims(tables) if claim.id == id)
 
 
@@ -177,7 +179,7 @@ def test_falsified_tables_flip_the_verdicts_for_bits(bits):
 
 
 def test_what_is_undecided_is_not_told_as_behind_or_calibrated(bits):
-    scored = {claim.id: claim for claim in beta_bernoulli.claims(bits)}
+    scored = {claim.id: claim for claim in beta_bernoulli_claims.claims(bits)}
     for id in ("X2", "X4"):
         assert scored[id].unexplained == ()
     # At epsilon = 0.3 the diffused posterior leads within chance, at epsilon = 1 Laplace does beyond it.
@@ -187,7 +189,7 @@ def test_what_is_undecided_is_not_told_as_behind_or_calibrated(bits):
     table = bits["beta_bernoulli"]
     assert "only the limit for all tests jointly" in scored["X4"].why
     small = changed(bits, "beta_bernoulli", mean=table["mean"].where(table.metric != "ks", 0.001))
-    why = next(claim.why for claim in beta_bernoulli.claims(small) if claim.id == "X4")
+    why = next(claim.why for claim in beta_bernoulli_claims.claims(small) if claim.id == "X4")
     assert "keeps the weight of at most" in why
     assert "jointly" not in why
 
@@ -213,8 +215,8 @@ def test_falsified_tables_flip_the_verdicts_for_logistic_regression():
     ]
     pairs = pd.DataFrame(rows)
     for id in ("X6", "X7"):
-        assert verdict({"logistic_pairs": pairs}, id, logistic) == "holds"
+        assert verdict({"logistic_pairs": pairs}, id, logistic_claims) == "holds"
         flipped = pairs.assign(difference_mean=-pairs.difference_mean)
-        assert verdict({"logistic_pairs": flipped}, id, logistic) == "does not hold"
+        assert verdict({"logistic_pairs": flipped}, id, logistic_claims) == "does not hold"
         blurred = pairs.assign(difference_sem=0.1)
-        assert verdict({"logistic_pairs": blurred}, id, logistic) == "does not hold"
+        assert verdict({"logistic_pairs": blurred}, id, logistic_claims) == "does not hold"

@@ -15,17 +15,23 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import betainc, gammaln, xlog1py, xlogy
 
+from privpost import discovery
+from privpost.claims.foulds2016 import adversary as adversary_claims
+from privpost.claims.foulds2016 import efficiency as efficiency_claims
+from privpost.claims.foulds2016 import posterior_divergence as posterior_divergence_claims
+from privpost.claims.foulds2016 import sampling_error as sampling_error_claims
+from privpost.discovery import serving
+from privpost.distributions import truncated_beta
 from privpost.evaluation.multiplicity import critical_value
 from privpost.figures import style
-from privpost.mechanisms import ExponentialMechanism, GaussianMechanism, LaplaceMechanism, discover, truncated_beta
-from privpost.mechanisms import serving as serving_module
-from privpost.mechanisms.serving import serving
+from privpost.mechanisms import ExponentialMechanism, GaussianMechanism, LaplaceMechanism
 from privpost.models import BetaBernoulli
 from privpost.pipeline import grid, tables
 from privpost.pipeline.schema import SettingError
 from privpost.pipeline.streams import Streams
 from privpost.privacy.accounting import Cost, Ledger
-from privpost.studies.foulds2016 import adversary, efficiency, mechanisms_table, posterior_divergence, sampling_error
+from privpost.report.scorecard import claims_of
+from privpost.studies.foulds2016 import adversary, efficiency, mechanisms_table, posterior_divergence
 
 STUDIES = [
     "posterior_shapes",
@@ -69,7 +75,7 @@ def test_smoke_tables_have_the_columns_of_the_shipped_ones_and_can_be_scored(shi
     for table, frame in smoke[name].items():
         assert list(frame.columns) == list(shipped[table].columns)
         assert not frame.duplicated().any()
-    for claim in study.module().claims(smoke[name]):
+    for claim in claims_of(study, smoke[name]):
         assert claim.verdict in ("holds", "holds in part", "does not hold")
 
 
@@ -171,12 +177,12 @@ def verdict(claims, key):
 
 def test_sampling_error_claims_hold_and_can_fail(shipped):
     table = shipped["sampling_error"]
-    assert [c.verdict for c in sampling_error.claims({"sampling_error": table})] == ["holds"] * 3
+    assert [c.verdict for c in sampling_error_claims.claims({"sampling_error": table})] == ["holds"] * 3
 
     def scored(change, key):
         falsified = table.copy()
         change(falsified)
-        return verdict(sampling_error.claims({"sampling_error": falsified}), key)
+        return verdict(sampling_error_claims.claims({"sampling_error": falsified}), key)
 
     def at(frame, method, n):
         return (frame.method == method) & (frame.n == n)
@@ -266,22 +272,22 @@ def test_laplace_noise_adds_its_variance_to_first_order():
 
 def test_efficiency_claim_holds_and_can_fail(shipped):
     table = shipped["efficiency"]
-    (claim,) = efficiency.claims({"efficiency": table})
+    (claim,) = efficiency_claims.claims({"efficiency": table})
     assert (claim.id, claim.verdict) == ("F4", "holds")
     for method, statistic in (("laplace", "sample"), ("laplace", "mean"), ("ops", "sample"), ("non_private", "mean")):
         falsified = table.copy()
         rows = (table.method == method) & (table.statistic == statistic) & (table.n == table.n.max())
         falsified.loc[rows, "are"] *= 1.1
-        (claim,) = efficiency.claims({"efficiency": falsified})
+        (claim,) = efficiency_claims.claims({"efficiency": falsified})
         assert claim.verdict == "holds in part"
         assert f"{method}, {statistic}" in claim.reason
 
 
 def test_onset_is_where_the_efficiency_enters_its_band_for_good():
     rows = pd.DataFrame({"n": [10, 100, 1000, 10000], "are_limit": 2.0, "sem": 0.0})
-    assert efficiency.onset(rows.assign(are=[2.0, 5.0, 2.1, 2.0])) == 1000
-    assert efficiency.onset(rows.assign(are=[2.0, 2.1, 2.1, 2.0])) == 10
-    assert math.isnan(efficiency.onset(rows.assign(are=[2.0, 2.1, 2.1, 3.0])))
+    assert efficiency_claims.onset(rows.assign(are=[2.0, 5.0, 2.1, 2.0])) == 1000
+    assert efficiency_claims.onset(rows.assign(are=[2.0, 2.1, 2.1, 2.0])) == 10
+    assert math.isnan(efficiency_claims.onset(rows.assign(are=[2.0, 2.1, 2.1, 3.0])))
 
 
 # Mechanisms that serve
@@ -322,14 +328,14 @@ def test_only_mechanisms_with_a_pure_guarantee_and_their_settings_serve():
 def test_every_mechanism_serves_bits_or_refuses_with_a_value_error():
     for budget in (Cost("pure", 1.0), Cost("rdp", 1.0, order=2.0)):
         # Any other exception would pass through.
-        assert set(serving(UNIFORM, 10, budget, a0=0.1)) <= set(discover())
+        assert set(serving(UNIFORM, 10, budget, a0=0.1)) <= set(discovery.mechanisms())
 
 
 def test_a_new_mechanism_appears_in_the_efficiency_study_by_itself(monkeypatch):
     before = efficiency.Methods().normalise("all")
-    shipped = discover()
+    shipped = discovery.mechanisms()
     added = {**shipped, "toy_noise": (ToyNoise,), "demanding_noise": (DemandingNoise,)}
-    monkeypatch.setattr(serving_module, "discover", lambda: added)
+    monkeypatch.setattr(discovery, "mechanisms", lambda: added)
     study = grid.load_study("foulds2016/efficiency", "smoke")
     assert grid.expand(study)[0].settings["methods"] == sorted([*before, "toy_noise"])
     table = run(study)["efficiency"]
@@ -466,15 +472,15 @@ def test_divergence_has_the_known_limits(shipped):
 
 def test_divergence_claim_holds_and_can_fail(shipped):
     table = shipped["posterior_divergence"]
-    (claim,) = posterior_divergence.claims({"posterior_divergence": table})
+    (claim,) = posterior_divergence_claims.claims({"posterior_divergence": table})
     assert (claim.id, claim.verdict) == ("F5", "holds")
     level = table.copy()
     level.loc[level.method == "laplace", "kl_mean"] = 0.5
-    (claim,) = posterior_divergence.claims({"posterior_divergence": level})
+    (claim,) = posterior_divergence_claims.claims({"posterior_divergence": level})
     assert claim.verdict == "does not hold"
     slow = table.copy()
     slow.loc[slow.method == "laplace", "kl_mean"] = 1e-3 / np.log(slow.n)
-    (claim,) = posterior_divergence.claims({"posterior_divergence": slow})
+    (claim,) = posterior_divergence_claims.claims({"posterior_divergence": slow})
     assert claim.verdict == "holds in part"
 
 
@@ -565,14 +571,14 @@ def test_local_epsilon_needs_a_record():
 
 def test_adversary_claim_holds_and_can_fail(shipped):
     table = shipped["adversary"]
-    (claim,) = adversary.claims({"adversary": table})
+    (claim,) = adversary_claims.claims({"adversary": table})
     assert (claim.id, claim.verdict) == ("F6", "holds")
     above = table.copy()
     above.loc[above.n == 50, "local_epsilon"] = 6.0
     stuck = table.copy()
     stuck["local_epsilon"] = np.minimum(stuck.local_epsilon, 2.0)
     for falsified, word in ((above, "below 2Δ"), (stuck, "the gap vanishes")):
-        (claim,) = adversary.claims({"adversary": falsified})
+        (claim,) = adversary_claims.claims({"adversary": falsified})
         assert claim.verdict != "holds"
         assert word in claim.reason
 

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from privpost.claims.geumlek2017 import rdp_curves as rdp_curves_claims
+from privpost.claims.geumlek2017 import tradeoff as tradeoff_claims
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline import grid, tables
-from privpost.studies.geumlek2017 import rdp_curves, tradeoff
+from privpost.studies.geumlek2017 import tradeoff
 
 
 @pytest.fixture(scope="module")
@@ -109,8 +111,8 @@ def _verdicts(module, tables):
 
 
 def test_claims_hold_on_the_shipped_tables(curves, tradeoffs):
-    assert _verdicts(rdp_curves, curves) == {"G1": "holds", "G2": "holds", "G13": "holds in part"}
-    assert _verdicts(tradeoff, tradeoffs) == dict.fromkeys(["G3", "G4", "G5", "G6"], "holds")
+    assert _verdicts(rdp_curves_claims, curves) == {"G1": "holds", "G2": "holds", "G13": "holds in part"}
+    assert _verdicts(tradeoff_claims, tradeoffs) == dict.fromkeys(["G3", "G4", "G5", "G6"], "holds")
 
 
 def _changed(tables, name, change):
@@ -135,7 +137,7 @@ def _set(condition, column, value):
 )
 def test_a_falsified_curve_turns_the_verdict(curves, claim, condition, column, value):
     falsified = _changed(curves, "rdp_curves", _set(condition, column, value))
-    assert _verdicts(rdp_curves, falsified)[claim] != "holds"
+    assert _verdicts(rdp_curves_claims, falsified)[claim] != "holds"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +151,7 @@ def test_a_falsified_curve_turns_the_verdict(curves, claim, condition, column, v
 )
 def test_a_falsified_tradeoff_turns_the_verdict(tradeoffs, claim, table, condition, column, value):
     falsified = _changed(tradeoffs, table, _set(condition, column, value))
-    assert _verdicts(tradeoff, falsified)[claim] != "holds"
+    assert _verdicts(tradeoff_claims, falsified)[claim] != "holds"
 
 
 def test_common_random_numbers_pair_the_methods():

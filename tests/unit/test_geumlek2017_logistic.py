@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privpost.claims.geumlek2017 import dirichlet as dirichlet_claims
+from privpost.claims.geumlek2017 import logistic as logistic_claims
 from privpost.datasets import Design
 from privpost.models.logistic_regression import LogisticPosterior
 from privpost.pipeline import grid, tables
@@ -266,7 +268,7 @@ def test_tables_at_smoke_scale_have_every_row_and_can_be_scored(smoke_cells):
     splits = made["logistic_splits"]
     assert set(splits.n_splits) == {1, 5} and set(splits.variant) == {"paper"}
     assert not splits.duplicated(["dataset", "method", "order", "log_epsilon", "metric", "n_splits"]).any()
-    verdicts = {claim.id: claim for claim in logistic.claims(made)}
+    verdicts = {claim.id: claim for claim in logistic_claims.claims(made)}
     assert list(verdicts) == ["G7", "G8", "G9", "G10", "G14"]
 
 
@@ -355,8 +357,8 @@ def changed(made, name, condition, column, value):
 
 def test_verdicts_on_the_shipped_tables(shipped):
     partly = {"G8": "holds in part", "G14": "holds in part"}
-    assert verdicts(logistic, shipped) == {"G7": "holds", "G9": "holds", "G10": "holds"} | partly
-    g8 = next(claim for claim in logistic.claims(shipped) if claim.id == "G8")
+    assert verdicts(logistic_claims, shipped) == {"G7": "holds", "G9": "holds", "G10": "holds"} | partly
+    g8 = next(claim for claim in logistic_claims.claims(shipped) if claim.id == "G8")
     # Concentrated is ahead on Abalone at order 100 and small epsilon, which 50 chains on one split don't show.
     assert g8.reason == "fails: test_error on abalone"
     behind = g8.evidence["test_error on abalone"]["where behind (order, log epsilon, by how much, standard error)"]
@@ -378,29 +380,29 @@ ONE_CELL = "dataset == 'adult' and order == 10 and log_epsilon == 1 and metric =
     ],
 )
 def test_a_falsified_table_turns_the_verdict(shipped, claim, table, condition, column, value):
-    assert verdicts(logistic, changed(shipped, table, condition, column, value))[claim] != "holds"
+    assert verdicts(logistic_claims, changed(shipped, table, condition, column, value))[claim] != "holds"
 
 
 def test_g8_turns_both_ways(shipped):
     pair = "first == 'concentrated'"
     ahead = changed(shipped, "logistic_pairs", f"{pair} and metric == 'test_error'", "difference_mean", 0.01)
-    assert verdicts(logistic, ahead)["G8"] == "holds"
+    assert verdicts(logistic_claims, ahead)["G8"] == "holds"
     behind = changed(shipped, "logistic_pairs", f"{pair} and metric == 'test_error'", "difference_mean", -1.0)
     behind = changed(behind, "logistic_pairs", f"{pair} and metric == 'test_log_likelihood'", "difference_mean", 9.0)
-    assert verdicts(logistic, behind)["G8"] == "does not hold"
+    assert verdicts(logistic_claims, behind)["G8"] == "does not hold"
     one = changed(shipped, "logistic_pairs", f"{pair} and dataset == 'mnist' and order == 1", "difference_mean", -0.5)
-    mnist = next(claim for claim in logistic.claims(one) if claim.id == "G8")
+    mnist = next(claim for claim in logistic_claims.claims(one) if claim.id == "G8")
     assert "test_error on mnist" in mnist.reason
 
 
 def test_a_small_lead_of_concentrated_shows_in_the_many_chains_only(shipped):
     few = {**shipped, "logistic_pairs": shipped["logistic_pairs"].query("chains == 1")}
-    assert verdicts(logistic, few)["G8"] == "holds"
+    assert verdicts(logistic_claims, few)["G8"] == "holds"
 
 
 def test_without_the_corrected_variants_g10_is_not_scored(shipped):
     paper = {**shipped, "logistic_pairs": shipped["logistic_pairs"].query("variant == 'paper'")}
-    assert list(verdicts(logistic, paper)) == ["G7", "G8", "G9", "G14"]
+    assert list(verdicts(logistic_claims, paper)) == ["G7", "G8", "G9", "G14"]
 
 
 # The Dirichlet curves
@@ -412,14 +414,17 @@ def curves():
 
 
 def test_dirichlet_claim_holds_and_turns(curves):
-    assert verdicts(dirichlet, curves) == {"G11": "holds"}
+    assert verdicts(dirichlet_claims, curves) == {"G11": "holds"}
     one = "categories == 5 and prior == 'asymmetric' and supremum == 'exact' and coefficient == 0.5"
     for condition, value in [
         (f"{one} and order > asymptote + 0.1", 3.0),
         (f"{one} and order < asymptote - 0.1", np.inf),
         (f"{one} and method == 'diffused' and order == 2", 1e3),
     ]:
-        assert verdicts(dirichlet, changed(curves, "dirichlet", condition, "epsilon", value))["G11"] == "holds in part"
+        assert (
+            verdicts(dirichlet_claims, changed(curves, "dirichlet", condition, "epsilon", value))["G11"]
+            == "holds in part"
+        )
 
 
 def test_dirichlet_paper_pairs_never_charge_less(curves):

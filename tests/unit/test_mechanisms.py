@@ -12,7 +12,8 @@ import pytest
 from quadrature import parameter_nodes
 from scipy.special import logsumexp
 
-from privpost import mechanisms
+from privpost import discovery, mechanisms
+from privpost.distributions import truncated_beta
 from privpost.mechanisms import (
     ConcentratedPosterior,
     DiffusedPosterior,
@@ -20,16 +21,14 @@ from privpost.mechanisms import (
     ExponentialMechanism,
     GaussianMechanism,
     LaplaceMechanism,
-    discover,
     posterior_sampling,
-    truncated_beta,
 )
 from privpost.mechanisms.base import NORMS, RELEASES, Mechanism
 from privpost.models import BetaBernoulli, DirichletCategorical
 from privpost.privacy.accounting import NOTIONS, BudgetExceeded, Cost, Ledger, pure_to_rdp
 from privpost.privacy.renyi import gaussian_divergence
 
-CLASSES = [mechanism for same_method in discover().values() for mechanism in same_method]
+CLASSES = [mechanism for same_method in discovery.mechanisms().values() for mechanism in same_method]
 EXAMPLES = [pytest.param(example, id=repr(example)) for mechanism in CLASSES for example in mechanism.examples()]
 every_class = pytest.mark.parametrize("mechanism", CLASSES)
 every_example = pytest.mark.parametrize("mechanism", EXAMPLES)
@@ -401,7 +400,7 @@ def test_broken_mechanisms_are_caught(broken, check):
 
 
 def test_discovery_finds_the_shipped_mechanisms():
-    found = discover()
+    found = discovery.mechanisms()
     assert LaplaceMechanism in found["laplace"]
     assert GaussianMechanism in found["gaussian"]
     assert ExponentialMechanism in found["ops"]
@@ -428,7 +427,7 @@ def test_a_new_file_is_a_new_mechanism(tmp_path, monkeypatch):
     (tmp_path / "new_mechanism.py").write_text(NEW_MECHANISM)
     monkeypatch.setattr(mechanisms, "__path__", [*mechanisms.__path__, str(tmp_path)])
     monkeypatch.delitem(sys.modules, "privpost.mechanisms.new_mechanism", raising=False)
-    assert [mechanism.__name__ for mechanism in discover()["new"]] == ["NewMechanism"]
+    assert [mechanism.__name__ for mechanism in discovery.mechanisms()["new"]] == ["NewMechanism"]
     assert mechanisms.NewMechanism.method == "new"
     monkeypatch.delitem(sys.modules, "privpost.mechanisms.new_mechanism")
 

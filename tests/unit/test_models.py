@@ -7,11 +7,13 @@ import pytest
 from quadrature import parameter_nodes
 from scipy.special import logsumexp
 
-from privpost import models
-from privpost.models import BetaBernoulli, DirichletCategorical, discover
+from privpost import discovery, models
+from privpost.models import BetaBernoulli, DirichletCategorical
 from privpost.models.base import ConjugateModel
 
-EXAMPLES = [pytest.param(example, id=repr(example)) for model in discover().values() for example in model.examples()]
+EXAMPLES = [
+    pytest.param(example, id=repr(example)) for model in discovery.models().values() for example in model.examples()
+]
 every_example = pytest.mark.parametrize("model", EXAMPLES)
 
 # Moments of 1e5 draws are compared at 5 standard errors: a false alarm in 1.7e6 comparisons; about 50 are made.
@@ -31,7 +33,7 @@ def posteriors(model):
 
 
 def test_discovery_finds_the_models_by_module():
-    found = discover()
+    found = discovery.models()
     assert found["beta_bernoulli"] is BetaBernoulli
     assert found["dirichlet_categorical"] is DirichletCategorical
     assert ConjugateModel not in found.values()

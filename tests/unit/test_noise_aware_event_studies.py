@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 from scipy.stats import chisquare
 
+from privpost.claims.noise_aware import event_calibration as event_calibration_claims
+from privpost.claims.noise_aware import war_logs as war_logs_claims
 from privpost.datasets import catalogue
 from privpost.datasets.prepared import prepare
 from privpost.pipeline import grid, tables
@@ -175,7 +177,7 @@ def test_failures_have_their_cause_or_none(built, gain, sem, hidden, words, unex
     made = {name: part.copy() for name, part in built["war_logs"].items() if name != "ledgers"}
     made["war_logs"]["prior_epsilon"] = hidden
     made["war_logs_pairs"]["gain_mean"], made["war_logs_pairs"]["gain_sem"] = gain, sem
-    for claim in war_logs.claims(made):
+    for claim in war_logs_claims.claims(made):
         assert words in claim.why
         assert len(claim.unexplained) == unexplained
         assert bool(claim.why) == bool(words)
@@ -186,8 +188,8 @@ def test_the_largest_loss_that_splits_leave_possible_is_that_of_students_t() -> 
     # 3.7405: the 1 − 0.05/3 quantile at 3 degrees of freedom, from ∫ of its density in closed form.
     angle = np.arctan(3.7405 / np.sqrt(3))
     assert 0.5 + (angle + np.sin(2 * angle) / 2) / np.pi == pytest.approx(1 - 0.05 / 3, abs=1e-5)
-    assert war_logs.loss_bound(part) == pytest.approx(0.1 + 3.7405 * 0.1, abs=1e-4)
-    assert war_logs.loss_bound(part.assign(gain_mean=1.0)) == 0.0
+    assert war_logs_claims.loss_bound(part) == pytest.approx(0.1 + 3.7405 * 0.1, abs=1e-4)
+    assert war_logs_claims.loss_bound(part.assign(gain_mean=1.0)) == 0.0
 
 
 def test_the_worst_chains_are_named_with_their_data_and_epsilon(built) -> None:
@@ -205,10 +207,10 @@ def test_the_worst_chains_are_named_with_their_data_and_epsilon(built) -> None:
 
 
 def test_toy_verdicts_are_as_expected(built) -> None:
-    made = verdicts(event_calibration, built["event_calibration"])
+    made = verdicts(event_calibration_claims, built["event_calibration"])
     # At epsilon = 0.1 noise of scale 20 and more on 50 events: no noise-naive posterior is near calibration.
     assert made["N7"] == "holds"
-    assert set(verdicts(war_logs, built["war_logs"])) == {"N9-iraq_simulated", "N10-iraq_simulated-2"}
+    assert set(verdicts(war_logs_claims, built["war_logs"])) == {"N9-iraq_simulated", "N10-iraq_simulated-2"}
 
 
 def falsified(made, table, change) -> dict:
@@ -221,7 +223,7 @@ def test_verdicts_on_calibration_follow_the_tables(built) -> None:
     made = built["event_calibration"]
 
     def verdict(claim, table, change):
-        return verdicts(event_calibration, falsified(made, table, change))[claim]
+        return verdicts(event_calibration_claims, falsified(made, table, change))[claim]
 
     def calibrated(p_value, difference):
         def change(table):
@@ -288,7 +290,7 @@ def test_verdicts_on_war_logs_follow_the_tables(built, gain, verdict) -> None:
         ]
     )
     made = {"war_logs": built["war_logs"]["war_logs"], "war_logs_pairs": pairs}
-    scored = war_logs.claims(made)
+    scored = war_logs_claims.claims(made)
     assert {claim.verdict for claim in scored} == {verdict}
     assert all("largest R-hat" in claim.test for claim in scored)
     assert all("largest R-hat" in claim.reason for claim in scored if claim.verdict != "holds")

@@ -8,11 +8,11 @@ from scipy import stats
 from scipy.integrate import quad
 from scipy.special import betainc
 
-from privpost import models
-from privpost.mechanisms import redaction
+from privpost import discovery
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models import BetaBernoulli, DirichletCategorical, GammaExponential, NormalKnownVariance
 from privpost.models.univariate import UnivariateFamily
+from privpost.privacy import redaction
 from privpost.samplers import noise_aware_gibbs
 from privpost.samplers.noise_aware_exact import conditional_cdf, count_weights, posterior_cdf, posterior_density
 from privpost.samplers.noise_aware_gibbs import (
@@ -32,7 +32,7 @@ from privpost.studies.bernstein2018.trials import experiment
 ALARM = 1e-4
 FAMILIES = [
     pytest.param(example, id=repr(example))
-    for model in models.discover().values()
+    for model in discovery.models().values()
     if issubclass(model, UnivariateFamily)
     for example in model.examples()
 ]

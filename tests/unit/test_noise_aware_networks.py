@@ -8,12 +8,14 @@ from scipy.integrate import quad
 from scipy.special import betaln, gammaln
 from scipy.stats import beta as beta_law
 
+from privpost.claims.noise_aware import naive_bayes as naive_bayes_claims
+from privpost.claims.noise_aware import networks as networks_claims
 from privpost.evaluation import mmd
 from privpost.evaluation.calibration import ks_p_value, ks_statistic
-from privpost.mechanisms.consistency import consistent_counts
 from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
+from privpost.models.consistency import consistent_counts
 from privpost.pipeline import grid, tables
 from privpost.report.documents import noise_aware as documents
 from privpost.samplers import naive_bayes_exact
@@ -302,7 +304,7 @@ def test_noise_naive_accuracy_is_that_of_the_papers_experiment(bayes):
 
 
 def test_falsified_tables_flip_the_verdicts_on_naive_bayes(bayes):
-    assert verdict(naive_bayes, bayes, "N1") == "holds"
+    assert verdict(naive_bayes_claims, bayes, "N1") == "holds"
     calibration, pairs = bayes["naive_bayes_calibration"], bayes["naive_bayes_pairs"]
     for id, method, ks, expected in (
         ("N1", "exact", 0.3, "does not hold"),
@@ -311,40 +313,41 @@ def test_falsified_tables_flip_the_verdicts_on_naive_bayes(bayes):
         ("N2", "naive", 0.01, "does not hold"),
     ):
         own = calibration.assign(ks=calibration.ks.where(calibration.method != method, ks))
-        assert verdict(naive_bayes, {**bayes, "naive_bayes_calibration": own}, id) == expected
+        assert verdict(naive_bayes_claims, {**bayes, "naive_bayes_calibration": own}, id) == expected
     worse = {**bayes, "naive_bayes_pairs": pairs.assign(difference_mean=1.0)}
-    assert verdict(naive_bayes, worse, "N3") == "does not hold"
+    assert verdict(naive_bayes_claims, worse, "N3") == "does not hold"
     better = {**bayes, "naive_bayes_pairs": pairs.assign(difference_mean=-1.0)}
-    assert verdict(naive_bayes, better, "N3") == "holds"
-    assert verdict(naive_bayes, better, "N4") == "does not hold"
+    assert verdict(naive_bayes_claims, better, "N3") == "holds"
+    assert verdict(naive_bayes_claims, better, "N4") == "does not hold"
     one = pairs.difference_mean.where(~((pairs.metric == "mmd2") & (pairs.epsilon == pairs.epsilon.max())), 0.0)
     assert (
-        verdict(naive_bayes, {**bayes, "naive_bayes_pairs": pairs.assign(difference_mean=one)}, "N4") == "holds in part"
+        verdict(naive_bayes_claims, {**bayes, "naive_bayes_pairs": pairs.assign(difference_mean=one)}, "N4")
+        == "holds in part"
     )
 
 
 def test_falsified_tables_flip_the_verdicts_on_networks(graph_tables):
-    assert verdict(networks, graph_tables, "N5-calibration") == "holds"
+    assert verdict(networks_claims, graph_tables, "N5-calibration") == "holds"
     # Chains that did not mix, or could not be assessed, are neither a pass nor a failure.
     for rhat in (np.nan, 2.0):
         stuck = {**graph_tables, "networks_chains": graph_tables["networks_chains"].assign(rhat_max=rhat)}
-        assert verdict(networks, stuck, "N5-calibration") == "not testable"
+        assert verdict(networks_claims, stuck, "N5-calibration") == "not testable"
     calibration = graph_tables["networks_calibration"]
     for method, expected in (("gibbs", "does not hold"), ("non_private", "not testable")):
         biased = calibration.assign(ks=calibration.ks.where(calibration.method != method, 0.5))
-        assert verdict(networks, {**graph_tables, "networks_calibration": biased}, "N5-calibration") == expected
+        assert verdict(networks_claims, {**graph_tables, "networks_calibration": biased}, "N5-calibration") == expected
     pairs = graph_tables["networks_pairs"]
     for difference, predictions, distance in ((-1.0, "holds", "does not hold"), (1.0, "does not hold", "holds")):
         own = {**graph_tables, "networks_pairs": pairs.assign(difference_mean=difference)}
-        assert verdict(networks, own, "N5-predictions") == predictions
-        assert verdict(networks, own, "N5-distance") == distance
+        assert verdict(networks_claims, own, "N5-predictions") == predictions
+        assert verdict(networks_claims, own, "N5-distance") == distance
 
 
 def test_only_differences_of_the_claimed_sign_are_put_down_to_few_repeats(graph_tables):
     pairs = graph_tables["networks_pairs"]
     for factor, explained in ((1e-3, True), (-1.0, False)):
         own = {**graph_tables, "networks_pairs": pairs.assign(difference_mean=factor * pairs.difference_mean.abs())}
-        claim = next(claim for claim in networks.claims(own) if claim.id == "N5-distance")
+        claim = next(claim for claim in networks_claims.claims(own) if claim.id == "N5-distance")
         assert claim.verdict == "does not hold"
         assert bool(claim.unexplained) != explained
 
@@ -355,7 +358,7 @@ def test_the_row_that_a_verdict_hangs_on_is_named(bayes):
     chosen &= (pairs.first_variant == "consistent") & (pairs.metric == "mmd2") & (pairs.n == 50)
     row = pairs[chosen].index[0]
     own = pairs.assign(difference_mean=pairs.difference_mean.where(pairs.index != row, 2.0 * pairs.difference_sem))
-    claim = next(c for c in naive_bayes.claims({**bayes, "naive_bayes_pairs": own}) if c.id == "N4")
+    claim = next(c for c in naive_bayes_claims.claims({**bayes, "naive_bayes_pairs": own}) if c.id == "N4")
     name = "nearest its limit, mmd2"
     assert claim.failed == (claim.evidence[name],)
     assert claim.evidence[f"{name}, standard errors"] == pytest.approx(2.0, rel=1e-9)

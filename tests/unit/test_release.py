@@ -18,13 +18,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from privpost import discovery
+from privpost.distributions import noise
 from privpost.mechanisms import (
     ExponentialMechanism,
     FourierMechanism,
     LaplaceMechanism,
     RedactedLaplace,
-    discover,
-    noise,
 )
 from privpost.mechanisms.redacted_laplace import RedactedSum
 from privpost.models import BayesianNetwork, BetaBernoulli, GammaExponential
@@ -169,7 +169,7 @@ def test_a_posterior_sample_is_not_offered():
 def test_every_mechanism_releases_whole_numbers_or_refuses():
     """And those that the guide names are the ones that release."""
     serving = set()
-    for kind in itertools.chain.from_iterable(discover().values()):
+    for kind in itertools.chain.from_iterable(discovery.mechanisms().values()):
         example = kind.examples()[0]
         records = example.model.records[np.arange(example.n) % len(example.model.records)]
         # A redacted sum is one of whole numbers only where its records are.

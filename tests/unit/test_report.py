@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import textwrap
 from pathlib import Path
@@ -351,15 +352,20 @@ def test_validity_notes_read_tables_and_imports():
 
 
 def test_chains_and_neighbours_are_read_from_declarations(monkeypatch):
-    from privpost.mechanisms import discover
+    from privpost import discovery
 
-    exact = {name: describe._declares_exact(f"privpost.samplers.{name}") for name in ("gaussian_in_ball", "slice")}
-    assert exact == {"gaussian_in_ball": True, "slice": False}
+    exact = {
+        name: describe._declares_exact(f"privpost.{name}")
+        for name in ("distributions.gaussian_in_ball", "samplers.slice")
+    }
+    assert list(exact.values()) == [True, False]
     monkeypatch.setattr(describe, "_declares_exact", lambda module: True)
     assert not describe._runs_chains("privpost.studies.bernstein2018.oracle")
     study = grid.load_study("geumlek2017/tradeoff")
     assert describe.neighbours(study) == "one record substituted, n public"
-    other = next(kind for kind in discover()["concentrated"] if kind.__module__.endswith("posterior_sampling"))
+    other = next(
+        kind for kind in discovery.mechanisms()["concentrated"] if kind.__module__.endswith("posterior_sampling")
+    )
     monkeypatch.setattr(other, "neighbours", "add/remove")
     assert "one record added or removed (concentrated)" in describe.neighbours(study)
     assert "one record added or removed (concentrated)" in describe.all_neighbours()
@@ -418,6 +424,7 @@ def test_an_image_is_inline_and_has_alternative_text(tmp_path):
 
 def test_a_claim_function_that_fails_is_named(monkeypatch):
     study = grid.load_study("geumlek2017/rdp_curves")
-    monkeypatch.setattr(study.module(), "claims", lambda tables: tables["none"])
+    module = importlib.import_module(study.claims_target)
+    monkeypatch.setattr(module, "claims", lambda tables: tables["none"])
     with pytest.raises(ValueError, match=r"geumlek2017/rdp_curves: its claims cannot be scored.*KeyError: 'none'"):
         scorecard.score([study])

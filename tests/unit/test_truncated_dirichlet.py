@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_1samp, ks_2samp
 
-from privpost.mechanisms import truncated_beta, truncated_dirichlet
+from privpost.distributions import truncated_beta, truncated_dirichlet
 
 DRAWS = 40_000
 

@@ -9,12 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privpost.claims.foulds2016 import war_logs_ablation as war_logs_ablation_claims
+from privpost.claims.foulds2016 import war_logs_likelihood as war_logs_likelihood_claims
+from privpost.claims.foulds2016 import war_logs_states as war_logs_states_claims
 from privpost.datasets import catalogue
 from privpost.datasets.prepared import prepare
 from privpost.pipeline import grid, tables
 from privpost.pipeline.streams import Streams
 from privpost.privacy.accounting import Ledger
-from privpost.studies.foulds2016 import war_logs, war_logs_ablation, war_logs_likelihood, war_logs_states
+from privpost.studies.foulds2016 import war_logs, war_logs_likelihood, war_logs_states
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = ("war_logs_likelihood", "war_logs_ablation", "war_logs_states")
@@ -168,47 +171,47 @@ def paired(dataset: str, lead, sem=0.01, model="hmm", rhat_max="2.5") -> dict:
     ],
 )
 def test_verdicts_on_likelihoods_follow_the_tables(dataset, model, lead, verdict) -> None:
-    scored = verdicts(war_logs_likelihood, paired(dataset, lead, model=model))
+    scored = verdicts(war_logs_likelihood_claims, paired(dataset, lead, model=model))
     assert list(scored.values()) == [verdict]
 
 
 @pytest.mark.parametrize(("dataset", "lead"), [("iraq_sigact", lambda e: -1 / e), ("afghanistan", lambda e: 1.0)])
 def test_claims_on_chains_carry_their_convergence(dataset, lead) -> None:
-    (claim,) = war_logs_likelihood.claims(paired(dataset, lead))
+    (claim,) = war_logs_likelihood_claims.claims(paired(dataset, lead))
     assert "2.50 (ops)" in claim.test
     assert "2.50 (ops)" in claim.reason
     assert claim.evidence["largest R-hat, ops"] == 2.5
     assert claim.evidence["settings with R-hat above 1.05, ops"] == "1 of 2"
-    (claim,) = war_logs_likelihood.claims(paired(dataset, lead, model="naive_bayes"))
+    (claim,) = war_logs_likelihood_claims.claims(paired(dataset, lead, model="naive_bayes"))
     assert "R-hat" not in claim.test
 
 
 def test_a_cause_is_named_only_where_the_tables_show_it() -> None:
     """OPS ahead at small ε is explained by the noise's orders, what is undecided by little loss, else nothing."""
-    (claim,) = war_logs_likelihood.claims(paired("iraq_sigact", lambda e: -1 / e))
+    (claim,) = war_logs_likelihood_claims.claims(paired("iraq_sigact", lambda e: -1 / e))
     assert "OPS leads at small epsilon, at epsilon = 0.1 by 10.00 (M = 10), 10.00 (M = 100)" in claim.why
     assert claim.unexplained == ()
-    (claim,) = war_logs_likelihood.claims(paired("iraq_sigact", lambda e: 0.1 if e < 5 else -0.1))
+    (claim,) = war_logs_likelihood_claims.claims(paired("iraq_sigact", lambda e: 0.1 if e < 5 else -0.1))
     assert claim.why == ""
     assert claim.unexplained == claim.failed != ()
     for loss, explained in ((0.3, False), (0.001, True)):
         tables = paired("iraq_sigact", lambda e: 0.1 / e if e < 5 else 0.001)
         losses = tables["war_logs_likelihood"].assign(epsilon=10.0, per_event_loss_mean=loss)
-        (claim,) = war_logs_likelihood.claims({**tables, "war_logs_likelihood": losses})
+        (claim,) = war_logs_likelihood_claims.claims({**tables, "war_logs_likelihood": losses})
         assert ("Undecided in 2 of 6 settings" in claim.why) == explained
 
 
 def test_toy_claims_of_the_ablation_flip(built) -> None:
     made = {name: table for name, table in built["war_logs_ablation"].items() if name != "ledgers"}
-    good = war_logs_ablation.claims(made)[0]
+    good = war_logs_ablation_claims.claims(made)[0]
     table = made["war_logs_ablation"].copy()
     table.loc[table.prior == "untempered", "per_event_mean"] -= 1
-    bad = war_logs_ablation.claims({"war_logs_ablation": table})[0]
+    bad = war_logs_ablation_claims.claims({"war_logs_ablation": table})[0]
     assert "prior's temperature" in bad.reason
     assert "prior's temperature" not in good.reason
     table = made["war_logs_ablation"].copy()
     table.loc[table.replication == 10, "per_event_mean"] -= table.epsilon * (table.method == "laplace")
-    assert "events per cell times epsilon" in war_logs_ablation.claims({"war_logs_ablation": table})[0].reason
+    assert "events per cell times epsilon" in war_logs_ablation_claims.claims({"war_logs_ablation": table})[0].reason
 
 
 def falsified(made, table, change) -> dict:
@@ -222,7 +225,7 @@ def test_verdicts_on_states_follow_the_tables(built) -> None:
     made = built["war_logs_states"]
 
     def verdict(claim, table, change):
-        return verdicts(war_logs_states, falsified(made, table, change))[claim]
+        return verdicts(war_logs_states_claims, falsified(made, table, change))[claim]
 
     def used(private, plain):
         def change(table):
@@ -322,7 +325,7 @@ def test_maps_are_told_alike_only_within_their_standard_errors(
         table.loc[table.method == "non_private", "disagreement_mean"] = reference
 
     tables = falsified(built["war_logs_states"], "war_logs_maps", change)
-    (claim,) = [claim for claim in war_logs_states.claims(tables) if claim.id.startswith("F13")]
+    (claim,) = [claim for claim in war_logs_states_claims.claims(tables) if claim.id.startswith("F13")]
     texts = {
         "smoother than Laplace's",
         "no difference in changes",
@@ -348,7 +351,7 @@ def test_ten_states_have_no_cause_where_the_private_chain_uses_fewer(built) -> N
             table["sem"] = 0.1
 
         tables = falsified(built["war_logs_states"], "war_logs_states_used", change)
-        (claim,) = [claim for claim in war_logs_states.claims(tables) if claim.id.startswith("F10")]
+        (claim,) = [claim for claim in war_logs_states_claims.claims(tables) if claim.id.startswith("F10")]
         assert ("does not act as a regulariser" in claim.why) == explained
 
 

@@ -6,13 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privpost.claims.zhang2016 import bounds as bounds_claims
+from privpost.claims.zhang2016 import linear_regression as linear_regression_claims
+from privpost.claims.zhang2016 import naive_bayes as naive_bayes_claims
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline import grid, store, tables
 from privpost.pipeline.streams import Streams
 from privpost.privacy.accounting import BudgetExceeded, Cost, Ledger
 from privpost.privacy.renyi import beta_divergence
-from privpost.studies.zhang2016 import bounds, linear_regression, marginal_error, naive_bayes
+from privpost.studies.zhang2016 import bounds, marginal_error, naive_bayes
 
 GOLDEN = Path(__file__).parent / "golden" / "zhang2016_naive_bayes.csv"
 
@@ -144,16 +147,17 @@ def test_golden_naive_bayes_at_smoke_scale():
 
 
 def test_z1_turns(bayes):
-    assert claim(naive_bayes, bayes, "Z1").verdict == "holds"
+    assert claim(naive_bayes_claims, bayes, "Z1").verdict == "holds"
     pairs = bayes["naive_bayes_pairs"]
     level = pairs.difference_mean.where(pairs.other != "non_private", 0.0)
     assert (
-        claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_mean=level), "Z1").verdict == "does not hold"
+        claim(naive_bayes_claims, changed(bayes, "naive_bayes_pairs", difference_mean=level), "Z1").verdict
+        == "does not hold"
     )
 
 
 def test_z2_turns(bayes):
-    found = claim(naive_bayes, bayes, "Z2")
+    found = claim(naive_bayes_claims, bayes, "Z2")
     assert found.verdict == "holds in part"
     assert "larger increment" in found.reason
     pairs = bayes["naive_bayes_pairs"]
@@ -161,23 +165,27 @@ def test_z2_turns(bayes):
     agrees = pairs.difference_mean.where(~own, -0.01)
     clear = pairs.difference_mean.where(pairs.other != "laplace", -0.04)
     both = agrees.where(pairs.other != "laplace", clear)
-    assert claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_mean=both), "Z2").verdict == "holds"
+    assert claim(naive_bayes_claims, changed(bayes, "naive_bayes_pairs", difference_mean=both), "Z2").verdict == "holds"
     gain = pairs.difference_mean.where(pairs.method != "fourier", 0.2)
     assert "increments are not what costs" in found.why
     # The larger increment gains, but nowhere is there a loss that it could have caused; or it loses where there is one.
-    level = claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_mean=gain), "Z2")
+    level = claim(naive_bayes_claims, changed(bayes, "naive_bayes_pairs", difference_mean=gain), "Z2")
     mixed = pairs.difference_mean.where(~own, np.where(pairs.epsilon < 1, 0.1, -0.1))
-    assert level.why == claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_mean=mixed), "Z2").why == ""
+    assert (
+        level.why
+        == claim(naive_bayes_claims, changed(bayes, "naive_bayes_pairs", difference_mean=mixed), "Z2").why
+        == ""
+    )
     reason = level.reason
     assert "below Laplace at some epsilon" in reason
     assert "nowhere above Laplace" in reason
     loss = pairs.difference_mean.where(pairs.other != "laplace", -0.2)
-    reason = claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_mean=loss), "Z2").reason
+    reason = claim(naive_bayes_claims, changed(bayes, "naive_bayes_pairs", difference_mean=loss), "Z2").reason
     assert "by less than 0.05 everywhere" in reason
 
 
 def test_z3_turns_in_each_reading(bayes):
-    found = claim(naive_bayes, bayes, "Z3")
+    found = claim(naive_bayes_claims, bayes, "Z3")
     assert found.verdict == "holds in part"
     # The record level is never ahead, the attribute level never behind.
     assert found.reason.count("ahead of") == found.reason.count("behind") == 2
@@ -185,11 +193,14 @@ def test_z3_turns_in_each_reading(bayes):
     assert "ahead of laplace at epsilon 10 (record level)" in found.reason
     pairs = bayes["naive_bayes_pairs"]
     crossing = np.where(pairs.epsilon <= 1, -0.2, 0.2)
-    assert claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_mean=crossing), "Z3").verdict == "holds"
-    never = claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_mean=-crossing), "Z3")
+    assert (
+        claim(naive_bayes_claims, changed(bayes, "naive_bayes_pairs", difference_mean=crossing), "Z3").verdict
+        == "holds"
+    )
+    never = claim(naive_bayes_claims, changed(bayes, "naive_bayes_pairs", difference_mean=-crossing), "Z3")
     assert never.verdict == "does not hold"
     # Undecided is neither behind to the end nor ahead from the start.
-    undecided = claim(naive_bayes, changed(bayes, "naive_bayes_pairs", difference_sem=1.0), "Z3")
+    undecided = claim(naive_bayes_claims, changed(bayes, "naive_bayes_pairs", difference_sem=1.0), "Z3")
     assert undecided.why == ""
     assert found.unexplained == ()
 
@@ -221,19 +232,19 @@ def test_regression_table(regression):
 
 
 def test_z5_turns(regression):
-    found = claim(linear_regression, regression, "Z5")
+    found = claim(linear_regression_claims, regression, "Z5")
     assert found.stand_in
     assert "weakest (non_private" in found.reason or found.verdict == "holds"
     rising = changed(regression, "linear_regression", rise_mean=1.0)
-    assert claim(linear_regression, rising, "Z5").verdict == "holds"
+    assert claim(linear_regression_claims, rising, "Z5").verdict == "holds"
     falling = changed(regression, "linear_regression", rise_mean=-1.0)
-    assert claim(linear_regression, falling, "Z5").reason.count("strongest prior") == 2
+    assert claim(linear_regression_claims, falling, "Z5").reason.count("strongest prior") == 2
     much = changed(regression, "linear_regression", excess_mean=0.01)
-    assert "by less than 1 %" in claim(linear_regression, much, "Z5").reason
+    assert "by less than 1 %" in claim(linear_regression_claims, much, "Z5").reason
     better = changed(regression, "linear_regression", excess_mean=-1e-6)
-    assert "worse at every b" in claim(linear_regression, better, "Z5").reason
+    assert "worse at every b" in claim(linear_regression_claims, better, "Z5").reason
     real = changed(regression, "linear_regression", stand_in=False)
-    assert not claim(linear_regression, real, "Z5").stand_in
+    assert not claim(linear_regression_claims, real, "Z5").stand_in
 
 
 # Bounds
@@ -297,11 +308,11 @@ def test_noise_scales_of_naive_bayes(bound_tables):
 
 
 def test_z4_turns(bound_tables):
-    assert claim(bounds, bound_tables, "Z4").verdict == "holds"
+    assert claim(bounds_claims, bound_tables, "Z4").verdict == "holds"
     table = bound_tables["consistency"]
     assert {"method", "graph", "epsilon", "largest_disagreement"} <= set(table)
     swapped = table.method.map({"laplace": "fourier", "fourier": "laplace"})
-    assert claim(bounds, changed(bound_tables, "consistency", method=swapped), "Z4").verdict == "does not hold"
+    assert claim(bounds_claims, changed(bound_tables, "consistency", method=swapped), "Z4").verdict == "does not hold"
 
 
 @pytest.mark.parametrize(
@@ -316,23 +327,23 @@ def test_z4_turns(bound_tables):
     ],
 )
 def test_z6_turns_for_every_bound(bound_tables, statement, name):
-    found = claim(bounds, bound_tables, "Z6")
+    found = claim(bounds_claims, bound_tables, "Z6")
     assert found.verdict == "holds in part"
     assert name not in found.reason
     table = bound_tables["bounds"]
     broken = table.holds & (table.statement != statement)
-    assert name in claim(bounds, changed(bound_tables, "bounds", holds=broken), "Z6").reason
-    assert claim(bounds, changed(bound_tables, "bounds", holds=True), "Z6").verdict == "holds"
+    assert name in claim(bounds_claims, changed(bound_tables, "bounds", holds=broken), "Z6").reason
+    assert claim(bounds_claims, changed(bound_tables, "bounds", holds=True), "Z6").verdict == "holds"
 
 
 def test_z7_turns(bound_tables):
-    found = claim(bounds, bound_tables, "Z7")
+    found = claim(bounds_claims, bound_tables, "Z7")
     assert found.verdict == "holds in part"
     assert "rebuilt count" in found.reason
     smaller = changed(bound_tables, "noise_scale", fourier_cell=0.1)
-    assert claim(bounds, smaller, "Z7").verdict == "holds"
+    assert claim(bounds_claims, smaller, "Z7").verdict == "holds"
     larger = changed(bound_tables, "noise_scale", fourier_coefficient=1e3)
-    assert claim(bounds, larger, "Z7").verdict == "does not hold"
+    assert claim(bounds_claims, larger, "Z7").verdict == "does not hold"
 
 
 def test_a_row_contradicts_its_bound_only_beyond_simulation_error():

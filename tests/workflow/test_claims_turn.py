@@ -176,18 +176,18 @@ def test_a_falsified_table_turns_every_check(name, monkeypatch):
     study = grid.load_study(name)
     if not all(study.table_path(table).is_file() for table in study.tables):
         pytest.skip(f"the tables of {name} are not in this checkout")
-    assert unturned(study.module(), tables.read_tables(study)) == set()
+    assert unturned(importlib.import_module(study.claims_target), tables.read_tables(study)) == set()
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("paper", sorted(path.parent.name for path in ROOT.glob("src/privpost/studies/*/claims.py")))
+@pytest.mark.parametrize("paper", sorted(path.parent.name for path in ROOT.glob("src/privpost/claims/*/paper.py")))
 def test_a_falsified_table_turns_the_claims_over_several_studies(paper, monkeypatch):
     monkeypatch.chdir(ROOT)
     studies = [grid.load_study(name) for name in STUDIES if name.startswith(f"{paper}/")]
     if not all(study.table_path(table).is_file() for study in studies for table in study.tables):
         pytest.skip(f"tables of {paper} are not in this checkout")
     own = {name: table for study in studies for name, table in tables.read_tables(study).items()}
-    assert unturned(importlib.import_module(f"privpost.studies.{paper}.claims"), own) == set()
+    assert unturned(importlib.import_module(f"privpost.claims.{paper}.paper"), own) == set()
 
 
 def test_a_typed_verdict_is_caught():

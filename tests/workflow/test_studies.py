@@ -11,6 +11,7 @@ import pytest
 
 from privpost.evaluation.claims import Claim
 from privpost.pipeline import grid, store, sweeps, tables
+from privpost.report.scorecard import claims_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -70,7 +71,7 @@ def _check_columns(study) -> None:
 
 
 def _check_claims(study) -> None:
-    claims = study.module().claims(tables.read_tables(study))
+    claims = claims_of(study, tables.read_tables(study))
     assert all(isinstance(claim, Claim) for claim in claims)
     assert len({claim.id for claim in claims}) == len(claims)
     for claim in claims:

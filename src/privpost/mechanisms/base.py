@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from privpost.mechanisms import noise
+from privpost.distributions import noise
 from privpost.privacy.accounting import Cost, pure_to_rdp, rdp_to_pure_epsilon
 from privpost.privacy.renyi import check_size
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from privpost.mechanisms import truncated_beta
+from privpost.distributions import truncated_beta
 from privpost.mechanisms.base import SamplingMechanism, check_positive, pure_epsilon
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy.accounting import Cost

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from privpost.distributions import gaussian_in_ball
 from privpost.mechanisms.base import SamplingMechanism, batches, check_positive, pure_epsilon
 from privpost.models.linear_regression import LinearRegression
 from privpost.privacy.accounting import Cost
-from privpost.samplers import gaussian_in_ball
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from privpost.mechanisms import truncated_beta
+from privpost.distributions import truncated_beta
 from privpost.mechanisms.base import SamplingMechanism, check_positive, pure_epsilon
 from privpost.mechanisms.network_laplace import check_network
 from privpost.models.bayesian_network import BayesianNetwork

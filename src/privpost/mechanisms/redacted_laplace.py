@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.mechanisms.redaction import redacted_sensitivity, redacted_sum
 from privpost.models.gamma_exponential import GammaExponential
+from privpost.privacy.redaction import redacted_sensitivity, redacted_sum
 
 
 @dataclass(frozen=True)

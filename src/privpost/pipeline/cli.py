@@ -152,7 +152,7 @@ def prune(argv: list[str]) -> int:
 @command("mechanisms", "the mechanisms, with their guarantees")
 def mechanisms(argv: list[str]) -> int:
     """Print what each mechanism of the package declares about itself."""
-    from privpost.mechanisms import discover
+    from privpost import discovery
     from privpost.mechanisms.base import Mechanism
 
     argparse.ArgumentParser(prog="privpost mechanisms", description="List the mechanisms.").parse_args(argv)
@@ -170,7 +170,7 @@ def mechanisms(argv: list[str]) -> int:
             "exact" if kind.exact else "mcmc",
             ", ".join(kind.public_inputs),
         )
-        for kinds in discover().values()
+        for kinds in discovery.mechanisms().values()
         for kind in kinds
     ]
     widths = [max(len(row[place]) for row in [columns, *rows]) for place in range(len(columns))]
@@ -232,9 +232,10 @@ def draw(argv: list[str]) -> int:
 def claims(argv: list[str]) -> int:
     """Print the verdict on every claim that a study tests."""
     from privpost.pipeline import tables
+    from privpost.report.scorecard import claims_of
 
     study = _load(_study_parser("claims", "Score a study's claims.").parse_args(argv))
-    for claim in study.module().claims(tables.read_tables(study)):
+    for claim in claims_of(study, tables.read_tables(study)):
         print(f"{claim.id}  {claim.verdict:<16} {claim.statement}")
         print(f"    {claim.evidence}")
     return 0

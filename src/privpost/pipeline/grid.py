@@ -92,6 +92,11 @@ class Study:
         return importlib.import_module(self.config["target"])
 
     @property
+    def claims_target(self) -> str:
+        """The module that scores the study's claims: the study's own name in the room `claims`."""
+        return self.config["target"].replace(".studies.", ".claims.", 1)
+
+    @property
     def table_root(self) -> Path:
         """The folder of tables: that of all results, or, where data are left out, one for partial tables."""
         root = Path(self.config["root"])

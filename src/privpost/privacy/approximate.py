@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import betainc, expit, logit
 
-from privpost.mechanisms import truncated_beta
+from privpost.distributions import truncated_beta
 from privpost.privacy.accounting import Cost, to_approximate
 
 # Orders at which Rényi curves are converted.

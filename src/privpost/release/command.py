@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from privpost.mechanisms import noise
+from privpost.distributions import noise
 from privpost.mechanisms.base import AdditiveNoiseMechanism
 from privpost.pipeline.schema import SettingError
 from privpost.privacy.approximate import gaussian_from_approximate

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from privpost import mechanisms
+from privpost import discovery, mechanisms
 from privpost.datasets import catalogue
 from privpost.pipeline import grid
 from privpost.pipeline.grid import Cell, Study
@@ -237,14 +237,14 @@ def neighbours(study: Study) -> str:
     Raises ValueError naming the mechanism whose relation has no words.
     """
     modules = _imported(study.config["target"], "mechanisms")
-    kinds = [kind for group in mechanisms.discover().values() for kind in group]
+    kinds = [kind for group in discovery.mechanisms().values() for kind in group]
     own = [kind for kind in kinds if kind.__module__ in modules]
     return relation(own or kinds)
 
 
 def all_neighbours() -> str:
     """Return what all mechanisms of the package take to be neighbours, in words."""
-    return relation(kind for group in mechanisms.discover().values() for kind in group)
+    return relation(kind for group in discovery.mechanisms().values() for kind in group)
 
 
 def relation(kinds: Iterable[type[mechanisms.Mechanism]]) -> str:

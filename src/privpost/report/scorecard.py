@@ -40,8 +40,8 @@ class Scored(NamedTuple):
 def score(studies: Iterable[Study]) -> list[Scored]:
     """Return the claims of each study from its tables, and of each paper that scores claims over several studies.
 
-    A paper does so in a module `claims` beside its studies, with `claims(tables)` of all the paper's tables. Raises
-    ValueError naming the study whose claim function fails on its tables.
+    Those of a study stand in `claims/<paper>/<study>.py`, those over several in `claims/<paper>/paper.py`, whose
+    `claims(tables)` is given all the paper's tables. Raises ValueError naming the study whose claim function fails.
     """
     scored, found, lacking = [], {}, {}
     studies = sorted(studies, key=lambda study: paper_order(study.name))
@@ -55,16 +55,15 @@ def score(studies: Iterable[Study]) -> list[Scored]:
             lacking.setdefault(study.paper, []).append(study.name)
             continue
         found.setdefault(study.paper, {}).update(own)
-        scored.append(Scored(study.name, _claims_of(study.name, study.module(), own)))
+        scored.append(Scored(study.name, claims_of(study, own)))
     for paper in sorted({*found, *lacking}, key=paper_order):
-        name = f"privpost.studies.{paper}.claims"
+        name = f"privpost.claims.{paper}.paper"
         if not _exists(name) or any(other.startswith(f"{paper}/") for other in others):
             continue
         if paper in lacking:
             scored.append(Scored(f"{paper}/claims", None, f"the tables of {', '.join(lacking[paper])} are missing"))
         else:
-            module = importlib.import_module(name)
-            scored.append(Scored(f"{paper}/claims", _claims_of(f"{paper}/claims", module, found[paper])))
+            scored.append(Scored(f"{paper}/claims", _claims_of(f"{paper}/claims", name, found[paper])))
     return scored
 
 
@@ -76,9 +75,16 @@ def _exists(module: str) -> bool:
         return False
 
 
-def _claims_of(name: str, module, own: Mapping[str, Any]) -> list[Claim]:
+def claims_of(study: Study, own: Mapping[str, Any]) -> list[Claim]:
+    """Return a study's claims from its tables; none where it has no module of claims."""
+    return _claims_of(study.name, study.claims_target, own)
+
+
+def _claims_of(name: str, target: str, own: Mapping[str, Any]) -> list[Claim]:
+    if not _exists(target):
+        return []
     try:
-        return [claim for claim in module.claims(own) if claim is not None]
+        return [claim for claim in importlib.import_module(target).claims(own) if claim is not None]
     except (KeyError, IndexError, ValueError, TypeError, ArithmeticError, AttributeError) as error:
         raise ValueError(
             f"{name}: its claims cannot be scored from its tables ({type(error).__name__}: {error})"

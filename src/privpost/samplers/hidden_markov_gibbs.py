@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privpost.mechanisms import truncated_dirichlet
+from privpost.distributions import truncated_dirichlet
 
 
 class Layout(NamedTuple):

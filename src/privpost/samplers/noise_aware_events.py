@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy.special import betainc, expit, gammaln, xlog1py, xlogy
 
-from privpost.mechanisms import count_tables
+from privpost.privacy import count_tables
 from privpost.samplers import hidden_markov_gibbs as gibbs
 
 # How often an update pairs up the cells to move events between them: one level per field, hence a few events at a time.

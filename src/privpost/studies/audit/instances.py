@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privpost.mechanisms import discover
+from privpost import discovery
 from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.event_counts import HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
@@ -57,7 +57,7 @@ POST_PROCESSING = {
 
 def names() -> set[str]:
     """Class names of all discovered mechanisms."""
-    return {kind.__name__ for classes in discover().values() for kind in classes}
+    return {kind.__name__ for classes in discovery.mechanisms().values() for kind in classes}
 
 
 def instances(epsilon: float, large_n: int) -> dict[str, Mechanism]:
@@ -66,7 +66,7 @@ def instances(epsilon: float, large_n: int) -> dict[str, Mechanism]:
     Bits appear with `large_n` records too. A mechanism that has nothing to calibrate appears as it is.
     """
     found = {}
-    for classes in discover().values():
+    for classes in discovery.mechanisms().values():
         for kind in classes:
             for number, example in enumerate(kind.examples()):
                 for n in (example.n, large_n) if isinstance(example.model, BetaBernoulli) else (example.n,):

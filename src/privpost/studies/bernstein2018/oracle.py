@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import betaln, xlog1py, xlogy
 
-from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Integer, Real, Schema, Vector
 from privpost.privacy.accounting import Cost
@@ -174,46 +173,3 @@ def tabulate(cells):
                 }
             )
     return pd.DataFrame(rows)
-
-
-def claims(tables) -> list[Claim]:
-    """Score B7."""
-    table = tables["oracle"].sort_values("n")
-    checks, evidence = {}, {}
-    for (prior, epsilon), rows in table.groupby(["prior", "epsilon"]):
-        name = f"{prior}, epsilon={epsilon:g}"
-        paper = rows[rows.n >= 100]
-        checks[f"total variation at most 0.02 from n = 100 on ({name})"] = bool((paper.total_variation <= 0.02).all())
-        last, worst = rows.iloc[-1], rows.loc[rows.total_variation.idxmax()]
-        checks[f"smaller at the largest n than at its worst ({name})"] = bool(
-            last.total_variation + 4 * last.total_variation_sem < worst.total_variation
-        )
-        # Bins only lose distance, and the floor is what draws of the exact posterior would show.
-        excess = rows.total_variation_sampled - rows.total_variation - 2 * rows.sampling_floor
-        checks[f"the sampler's draws are no further than its stationary law ({name})"] = bool((excess <= 0).all())
-        evidence[f"largest total variation, {name} (n={worst.n:g})"] = float(worst.total_variation)
-        evidence[f"its standard error, largest total variation, {name}"] = float(worst.total_variation_sem)
-        evidence[f"total variation at the largest n, {name}"] = float(last.total_variation)
-        evidence[f"its standard error, total variation at the largest n, {name}"] = float(last.total_variation_sem)
-    large = table[table.n >= 100]
-    skew = large.prior[large.total_variation.idxmax()] if len(large) else ""
-    far = float(large.total_variation.max())
-    return [
-        from_checks(
-            "B7",
-            "ours",
-            "The normal approximation costs little: the sampler's law tends to the exact posterior as n grows.",
-            "mean total variation over trials at most 0.02 for n ≥ 100, at the largest n below its worst value by 4 "
-            "standard errors, and binned draws within their floor of the stationary law",
-            checks,
-            evidence,
-            whys=[
-                Why(
-                    f"A prior of {skew} puts the count near 0 or n, where its law is skew and no normal law fits: the "
-                    f"total variation is still {far:.2g} at n = {table.n[table.n >= 100].min():g}.",
-                    (f"total variation at most 0.02 from n = 100 on ({skew}*",),
-                    "docs/bernstein2018.md#how-good-is-the-normal-approximation-oracle-ours",
-                )
-            ],
-        )
-    ]

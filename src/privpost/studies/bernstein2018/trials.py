@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betainc
 
-from privpost import models
+from privpost import discovery
 from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.mechanisms.redaction import redacted_sensitivity, redacted_sum
 from privpost.models.univariate import UnivariateFamily
 from privpost.privacy.accounting import Cost
+from privpost.privacy.redaction import redacted_sensitivity, redacted_sum
 from privpost.samplers.noise_aware_gibbs import Kernel, binomial_kernel, multinomial_kernel, redacted_kernel
 
 COUNT_MODELS = {"binomial": "beta_bernoulli", "multinomial": "dirichlet_categorical"}
@@ -193,7 +193,7 @@ def experiment(name: str, prior, variant: str) -> Experiment:
     Raises:
         ValueError: an unknown model.
     """
-    found = models.discover()
+    found = discovery.models()
     if name == "binomial":
         return Counts(found[COUNT_MODELS[name]](*prior), "free")
     if name == "multinomial":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from privpost.evaluation.claims import Claim, from_checks
 from privpost.evaluation.mmd import TERMS, diagonal_sum, embedding_sum, mmd2_from_sums
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, Vector
 from privpost.privacy.accounting import Cost
@@ -113,98 +112,3 @@ def tabulate(cells):
 
 def _sem(values) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values)))
-
-
-def claims(tables) -> list[Claim]:
-    """Score B5, B6 and B12."""
-    table = tables["utility"]
-    return [_at_least_as_good(table), _naive_converges(table), _gain_vanishes(table)]
-
-
-# Of the naive method's MMD², what Gibbs saves: more than half where noise dominates, a fifth where it is negligible.
-MUCH, LITTLE = 0.5, 0.2
-
-
-def _gain_vanishes(table) -> Claim:
-    """B12: the noise that naive inference ignores matters at moderate n only."""
-    checks, evidence = {}, {}
-    gibbs, naive = (table[table.method == method].set_index(["n", "epsilon"]) for method in ("gibbs", "naive"))
-    for model in sorted(table.model.unique()):
-        one, other = gibbs[gibbs.model == model], naive[naive.model == model]
-        share = one.below_naive_mean / other.mmd2_mean
-        error = (one.below_naive_sem / other.mmd2_mean).abs()
-        low, high = min(share.index), max(share.index)
-        for corner in (low, high):
-            name = f"share of the naive MMD² that Gibbs saves, {model}, n={corner[0]:g}, epsilon={corner[1]:g}"
-            evidence[name] = float(share[corner])
-            evidence[f"its standard error, {name}"] = float(error[corner])
-        checks[f"more than half at the smallest n and epsilon ({model})"] = bool(share[low] - 4 * error[low] > MUCH)
-        checks[f"less than a fifth at the largest ({model})"] = bool(share[high] - 4 * error[high] < LITTLE)
-        checks[f"less at the largest than at the smallest ({model})"] = bool(
-            share[low] - share[high] > 4 * np.hypot(error[low], error[high])
-        )
-    return from_checks(
-        "B12",
-        "section 4, methods and figure 1c",
-        "The noise that the naive method ignores matters at moderate n, and becomes negligible as n and epsilon grow.",
-        "share of the naive MMD² that Gibbs saves, paired over trials: above 1/2 at the smallest n and epsilon, below "
-        "1/5 at the largest, and smaller there, each with 4 standard errors (by the naive mean as if it were known)",
-        checks,
-        evidence,
-    )
-
-
-def _at_least_as_good(table) -> Claim:
-    rows = table[table.method == "gibbs"]
-    checks, evidence = {}, {}
-    for row in rows.itertuples():
-        name = f"{row.model}, n={row.n:g}, epsilon={row.epsilon:g}"
-        z = row.below_naive_mean / row.below_naive_sem
-        evidence[f"(naive − gibbs)/standard error, {name}"] = float(z)
-        evidence[f"MMD² of naive less that of Gibbs, {name}"] = float(row.below_naive_mean)
-        evidence[f"its standard error, {name}"] = float(row.below_naive_sem)
-        # One-sided 5 % over the number of cells.
-        checks[name] = bool(z > -_normal_quantile(1 - 0.05 / len(rows)))
-    return from_checks(
-        "B5",
-        "section 4, figure 1c",
-        "Gibbs's MMD to the true posterior is at most the naive method's in every cell.",
-        "paired over trials: mean of MMD²(naive) − MMD²(gibbs) not below 0 by more than the one-sided Bonferroni limit "
-        "(5 % over all cells)",
-        checks,
-        evidence,
-    )
-
-
-def _normal_quantile(probability: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri(probability))
-
-
-def _naive_converges(table) -> Claim:
-    checks, evidence = {}, {}
-    naive = table[table.method == "naive"].sort_values("n")
-    for (model, epsilon), rows in naive.groupby(["model", "epsilon"]):
-        first, last = rows.iloc[0], rows.iloc[-1]
-        name = f"{model}, epsilon={epsilon:g}"
-        slope = np.log(max(last.mmd, 1e-300) / first.mmd) / np.log(last.n / first.n)
-        evidence[f"MMD at the smallest and largest n, {name}"] = [float(first.mmd), float(last.mmd)]
-        # By the delta method: the MMD is the root of the mean of MMD².
-        errors = [0.5 * float(r.mmd2_sem / max(r.mmd, 1e-300)) for r in (first, last)]
-        evidence[f"standard errors of MMD at the smallest and largest n, {name}"] = errors
-        evidence[f"log-log slope of MMD in n, {name}"] = float(slope)
-        relative = np.hypot(errors[0] / first.mmd, errors[1] / max(last.mmd, 1e-300))
-        evidence[f"standard error of the slope, {name}"] = float(relative / np.log(last.n / first.n))
-        decreases = bool((np.diff(rows.mmd2_mean) < 4 * np.hypot(rows.mmd2_sem[1:], rows.mmd2_sem[:-1].values)).all())
-        # The noise moves the posterior mean by O(1/(nε)): the slope tends to −1; half of it is asked for.
-        checks[f"MMD decreases in n ({name})"] = decreases and slope < -0.5
-    return from_checks(
-        "B6",
-        "section 4",
-        "The naive method converges to the true posterior as n grows.",
-        "per model and epsilon: no increase of the mean of MMD² in n by more than 4 standard errors, and a log-log "
-        "slope of the MMD over the whole range below −0.5",
-        checks,
-        evidence,
-    )

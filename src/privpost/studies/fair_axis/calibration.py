@@ -7,13 +7,13 @@ from functools import partial
 
 import numpy as np
 
-from privpost.mechanisms import discover
+from privpost import discovery
+from privpost.discovery import serving
 from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.posterior_sampling import PosteriorSampling
-from privpost.mechanisms.serving import serving
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import (
@@ -50,7 +50,7 @@ def converted(model: BetaBernoulli, n: int, epsilon: float, delta: float, a0: fl
         return serving(model, n, Cost("rdp", budget, order=ORDER), **settings).get(method)
 
     direct = at("direct", 1e6)
-    for method in sorted(discover().keys() - found.keys()):
+    for method in sorted(discovery.mechanisms().keys() - found.keys()):
         if method == "direct":
             if direct is not None and converted_epsilon(direct.rdp, delta) <= epsilon:
                 found[method] = direct

@@ -9,11 +9,9 @@ from functools import partial
 import numpy as np
 
 from privpost.datasets import load_design
-from privpost.evaluation.claims import Claim, from_checks
+from privpost.discovery import serving
 from privpost.evaluation.diagnostics import assess
-from privpost.evaluation.multiplicity import FALSE_ALARM
 from privpost.mechanisms.logistic_sampling import LogisticSampling
-from privpost.mechanisms.serving import serving
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import LogisticPosterior, predictive_metrics
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
@@ -184,81 +182,3 @@ def tabulate(cells):
                     }
                 )
     return {"logistic": pd.DataFrame(rows), "logistic_pairs": pd.DataFrame(pairs)}
-
-
-def leads(pairs, one: str, other: str, metric: str):
-    """Rows in which both methods stand, with `lead`: how many standard errors `one` is ahead of `other`."""
-    rows = pairs[pairs.metric == metric]
-    forward = rows[(rows["first"] == one) & (rows["second"] == other)]
-    backward = rows[(rows["first"] == other) & (rows["second"] == one)]
-    # A smaller error is better, a larger log-likelihood too.
-    sign = -1 if metric == "test_error" else 1
-    for part, direction in ((forward, sign), (backward, -sign)):
-        difference, error = part.difference_mean.to_numpy(), part.difference_sem.to_numpy()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            lead = np.where(difference == 0, 0.0, direction * difference / error)
-        if len(part):
-            return part.assign(lead=lead)
-    return rows.iloc[:0].assign(lead=[])
-
-
-def claims(tables) -> list[Claim]:
-    """Score X6 and X7."""
-    from scipy.special import stdtrit
-
-    pairs = tables["logistic_pairs"]
-    results = []
-    for id, statement, contests in (
-        (
-            "X6",
-            "At the same (epsilon, delta) diffused and concentrated sampling have a lower test error than OPS.",
-            (("diffused", "ops"), ("concentrated", "ops")),
-        ),
-        (
-            "X7",
-            "Diffused is ahead of concentrated sampling in test log-likelihood wherever they differ.",
-            (("diffused", "concentrated"),),
-        ),
-    ):
-        metric = "test_error" if id == "X6" else "test_log_likelihood"
-        found = {contest: leads(pairs, *contest, metric) for contest in contests}
-        total = sum(map(len, found.values()))
-        if not any((rows.difference_mean != 0).any() for rows in found.values()):
-            continue
-        limit = float(stdtrit(int(pairs.n_repeats.min()) - 1, 1 - FALSE_ALARM / (2 * total)))
-        checks, evidence = {}, {}
-        for (one, other), rows in found.items():
-            for dataset, every in rows.groupby("dataset"):
-                # Where the budget affords the direct posterior both are it, draw by draw.
-                part = every[every.difference_mean != 0]
-                if part.empty:
-                    continue
-                checks[f"{one} ahead of {other} on {dataset}"] = bool((part.lead > limit).all())
-                evidence[f"{one} against {other} on {dataset}"] = {
-                    "settings": len(every),
-                    "same posterior": len(every) - len(part),
-                    "ahead": int((part.lead > limit).sum()),
-                    "behind": int((part.lead < -limit).sum()),
-                    "smallest lead in standard errors": float(part.lead.min()),
-                    "its difference": float(part.difference_mean[part.lead.idxmin()]),
-                    "its standard error": float(part.difference_sem[part.lead.idxmin()]),
-                    "behind at (epsilon, delta)": [
-                        [float(row.epsilon), float(row.delta)] for row in part[part.lead < -limit].itertuples()
-                    ],
-                    "undecided at (epsilon, delta)": [
-                        [float(row.epsilon), float(row.delta)] for row in part[part.lead.abs() <= limit].itertuples()
-                    ],
-                }
-        results.append(
-            from_checks(
-                id,
-                "ours",
-                statement,
-                f"{metric.replace('_', ' ')}, paired differences beyond {limit:.2f} standard errors (Student's t, "
-                f"joint false-alarm rate {FALSE_ALARM} over {total} settings)",
-                checks,
-                evidence,
-                variant="public bounds",
-            )
-        )
-    return results

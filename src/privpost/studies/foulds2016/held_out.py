@@ -12,8 +12,9 @@ import numpy as np
 from scipy.special import logsumexp, xlogy
 
 from privpost.datasets import war_logs
+from privpost.distributions import truncated_dirichlet
 from privpost.evaluation.diagnostics import ess_bulk, rhat
-from privpost.mechanisms import count_tables, truncated_dirichlet
+from privpost.privacy import count_tables
 from privpost.privacy.accounting import Cost
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers import noise_aware_events

@@ -6,7 +6,6 @@ import itertools
 
 import numpy as np
 
-from privpost.evaluation.claims import Claim
 from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
@@ -196,8 +195,3 @@ def markdown(table) -> str:
 def documents(tables) -> dict[str, str]:
     """Return table 1 as Markdown, beside its CSV."""
     return {"table1.md": markdown(tables["table1"])}
-
-
-def claims(tables) -> list[Claim]:
-    """Return no claim: the entries are scored as F4 and F6, and the rest is checked by enumeration in the table."""
-    return []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from privpost.evaluation.claims import Claim
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
@@ -69,8 +68,3 @@ def tabulate(cells):
     table = pd.DataFrame(rows)
     table["draw"] = table["draw"].astype("Int64")
     return table
-
-
-def claims(tables) -> list[Claim]:
-    """Return no claim: the figure illustrates F1 to F3, which the study of the sampling error scores."""
-    return []

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from privpost.datasets import catalogue, war_logs
-from privpost.mechanisms import count_tables
+from privpost.privacy import count_tables
 
 
 def select_fields(logs: war_logs.WarLogs, fields: str) -> tuple[np.ndarray, tuple[int, ...]]:

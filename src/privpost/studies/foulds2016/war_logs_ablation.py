@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-
 from privpost.datasets import war_logs
-from privpost.evaluation.claims import Claim, from_checks
-from privpost.mechanisms import count_tables
+from privpost.privacy import count_tables
 from privpost.studies.foulds2016.war_logs import select_fields
-from privpost.studies.foulds2016.war_logs_likelihood import SETTINGS, qualified, simulate, summarise
+from privpost.studies.foulds2016.war_logs_likelihood import SETTINGS, simulate, summarise
 
-__all__ = ["SETTINGS", "claims", "simulate", "tabulate"]
+__all__ = ["SETTINGS", "simulate", "tabulate"]
 
 
 def critical_count(sizes, truncation: float) -> float:
@@ -50,80 +45,3 @@ def tabulate(cells):
         "war_logs_ablation": pd.concat(likelihoods, ignore_index=True),
         "war_logs_ablation_differences": pd.concat(differences, ignore_index=True),
     }
-
-
-def _curve(table, dataset, method, variant=None, **changes):
-    """Return the likelihood per event by ε, and its standard error, of a method under some changes."""
-    changes = {"fields": "all", "prior": "tempered", "replication": 1, "n_states": table.n_states.max(), **changes}
-    rows = table[(table.dataset == dataset) & (table.method == method)]
-    for name, value in changes.items():
-        rows = rows[rows[name] == value]
-    if variant is not None:
-        rows = rows[rows.variant == variant]
-    return rows.set_index("epsilon").sort_index()
-
-
-def claims(tables) -> list[Claim]:
-    """Score our explanation of where OPS is ahead of the Laplace mechanism."""
-    table = tables["war_logs_ablation"]
-    checks, evidence = {}, {}
-    for dataset in sorted(table.dataset.unique()):
-        base = _curve(table, dataset, "ops")
-        other = _curve(table, dataset, "ops", prior="untempered")
-        gap = (base.per_event_mean - other.per_event_mean).abs()
-        evidence[f"largest change by the prior's temperature, {dataset}"] = float(gap.max())
-        # Unpaired, so larger than that of the paired difference.
-        error = np.hypot(base.per_event_sem, other.per_event_sem)[gap.idxmax()]
-        evidence[f"its standard error, largest change by the prior's temperature, {dataset}"] = float(error)
-        # 0.1 nats: a tenth of what Laplace and OPS differ by at the smallest epsilon.
-        checks[f"the prior's temperature changes nothing that matters ({dataset})"] = bool((gap < 0.1).all())
-        lead = {}
-        for name, variant, changes in (
-            ("paper", "paper", {}),
-            ("corrected", "corrected", {}),
-            ("ten times the events", "paper", {"replication": 10}),
-            ("without the category", "paper", {"fields": "no_category"}),
-        ):
-            laplace, ops = (
-                _curve(table, dataset, method, chosen, **changes)
-                for method, chosen in (("laplace", variant), ("ops", None))
-            )
-            lead[name] = laplace.per_event_mean - ops.per_event_mean
-            errors = np.hypot(laplace.per_event_sem, ops.per_event_sem)
-            for words, values in (("", lead[name]), ("unpaired standard error of ", errors)):
-                evidence[f"{words}Laplace minus OPS by epsilon, {name}, {dataset}"] = {
-                    f"{epsilon:g}": float(value) for epsilon, value in values.items()
-                }
-        for name in ("ten times the events", "without the category"):
-            smallest = lead["paper"].index.min()
-            checks[f"{name}: OPS leads by less at the smallest epsilon ({dataset})"] = bool(
-                lead[name][smallest] > lead["paper"][smallest]
-            )
-        if len(states := _curve(table, dataset, "laplace", "paper", n_states=table.n_states.min())):
-            gain = states.per_event_mean - _curve(table, dataset, "laplace", "paper").per_event_mean
-            evidence[f"largest gain of Laplace by fewer states, {dataset}"] = float(gain.max())
-            evidence[f"largest loss of Laplace by fewer states, {dataset}"] = float(-gain.min())
-            checks[f"spare states are not what costs Laplace its likelihood ({dataset})"] = bool((gain < 0.1).all())
-        dense, base_lead = lead["ten times the events"], lead["paper"]
-        pairs = [(low, high) for low in dense.index for high in base_lead.index if math.isclose(10 * low, high)]
-        apart = max(abs(float(dense[low] - base_lead[high])) for low, high in pairs)
-        evidence[f"largest difference of ten times the events at epsilon from ten epsilon, {dataset}"] = apart
-        checks[f"events per cell times epsilon is what counts ({dataset})"] = apart < 0.1
-        growing = lead["paper"].to_numpy()
-        checks[f"Laplace gains on OPS as epsilon grows ({dataset})"] = bool(growing[-1] > growing[0])
-    claim = from_checks(
-        "F8-why",
-        "ours",
-        "OPS leads at small epsilon because noise on every cell's counts has a variance of order 1/epsilon^2 and "
-        "tempering one of order 1/epsilon; events per cell and level decide, the prior's temperature does not.",
-        "held-out log-likelihood per event: the prior's temperature moves it by less than 0.1, and dropping spare "
-        "states gains Laplace less than that; "
-        "Laplace minus OPS grows from the smallest to the largest epsilon, and at the smallest with ten times the "
-        "events or fewer levels; ten times the events at epsilon and the data at ten epsilon give the same lead "
-        "within 0.1; R-hat is of the halves of one chain",
-        checks,
-        evidence,
-        variant="paper, corrected",
-        stand_in=bool(table.stand_in.any()),
-    )
-    return [qualified(claim, table)]

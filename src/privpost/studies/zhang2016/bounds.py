@@ -18,11 +18,11 @@ import math
 import numpy as np
 from scipy.special import betaln, digamma
 
-from privpost.evaluation.claims import Claim, Why, from_checks
-from privpost.mechanisms.fourier import FourierMechanism, closure
+from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.map_estimate import GRID, UTILITIES, MapMechanism, choose, utility
 from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models.bayesian_network import BayesianNetwork
+from privpost.models.fourier_basis import closure
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, Vector
 from privpost.privacy.renyi import beta_divergence
 from privpost.studies.zhang2016.settings import Network, parse
@@ -45,12 +45,8 @@ SETTINGS = Schema(
 )
 # A frequency contradicts a bound beyond this many standard errors: one-sided 3e-5, 1 % over 400 rows.
 LIMIT = 4.0
-BOUNDS_DOC = "docs/zhang2016.md#bounds-bounds"
 # Releases from which consistency is measured, and the largest rounding relative to the size of the counts.
 CONSISTENCY_RELEASES = 200
-ROUNDING = 1e-12
-# Corollary 3 is provable for t from here on and closures of at least this many subsets.
-PROVABLE_T, PROVABLE_CLOSURE = 1.0, 4
 
 
 def difference_bound(alpha: float, beta: float, n: int) -> float:
@@ -379,167 +375,3 @@ def _noise_rows(networks) -> list[dict]:
                 }
             )
     return rows
-
-
-def claims(tables) -> list[Claim]:
-    """Score Z4 (consistency), Z6 (every bound), Z7 (noise scales) and Z10 (those of naive Bayes)."""
-    found = _consistency_claim(tables["consistency"]), _bounds_claim(tables["bounds"])
-    return [*found, _noise_claim(tables["noise_scale"]), _naive_bayes_claim(tables["noise_scale"])]
-
-
-def _consistency_claim(table) -> Claim:
-    published = table[table.variant == "published"]
-    relative = published.largest_disagreement / published.largest_count
-    fourier, laplace = relative[published.method == "fourier"], relative[published.method == "laplace"]
-    truncated = table[table.variant == "truncated"]
-    evidence = {
-        "Fourier: largest disagreement relative to the largest count": float(fourier.max()),
-        "Laplace: smallest over graphs, n and epsilon of the same": float(laplace.min()),
-        "Fourier with negative cells truncated: largest disagreement, records": float(
-            truncated.largest_disagreement.max()
-        ),
-    }
-    checks = {
-        "Fourier's marginals agree": bool((fourier <= ROUNDING).all()),
-        "Laplace's marginals disagree everywhere": bool((laplace > 1e6 * ROUNDING).all()),
-    }
-    return from_checks(
-        "Z4",
-        "section on the Fourier domain",
-        "Marginals released through Fourier coefficients are consistent with each other, Laplace's are not.",
-        f"largest difference of a cell of what two families share, over {CONSISTENCY_RELEASES} releases: below "
-        f"{ROUNDING:g} of the largest count (rounding), against above {1e6 * ROUNDING:g} of it",
-        checks,
-        evidence,
-    )
-
-
-def _bounds_claim(table) -> Claim:
-    prior = table.parameter.str.extract(r"beta=([0-9.e+-]+)")[0].astype(float)
-    t = table.parameter.str.extract(r"^t=([0-9.e+-]+)")[0].astype(float)
-    of = {name: table.statement == name for name in table.statement.unique()}
-    provable = of["corollary_3"] & (t >= PROVABLE_T) & (table.closure >= PROVABLE_CLOSURE).fillna(False)
-    groups = {
-        "proposition 1": of["proposition_1"],
-        "theorem 1, deviation from the mean": of["theorem_1"],
-        "theorem 1, c_ij with a product, priors of 1/2 and more": of["theorem_1_difference"] & (prior >= 0.5),
-        "theorem 1, c_ij with a product, smaller priors": of["theorem_1_difference"] & (prior < 0.5),
-        "theorem 1, printed bound on the mean": of["theorem_1_expectation"],
-        "theorem 3": of["theorem_3"],
-        f"corollary 3, t >= {PROVABLE_T:g} and closures of {PROVABLE_CLOSURE} or more": provable,
-        "corollary 3, smaller t": of["corollary_3"] & ~provable,
-        "lemma 4 with the exponent of the weights": of["lemma_4"],
-        "lemma 4 as printed": of["lemma_4_printed"],
-    }
-    checks, evidence = {}, {}
-    for name, chosen in groups.items():
-        rows = table[chosen]
-        if len(rows):
-            checks[name] = bool(rows.holds.all())
-            evidence[f"{name}: rows, rows that hold, smallest margin"] = [
-                len(rows),
-                int(rows.holds.sum()),
-                float(rows.margin.min()),
-            ]
-    broken = {
-        name: f"{int((~table[chosen].holds).sum())} of {int(chosen.sum())} cases" for name, chosen in groups.items()
-    }
-    small, mean = "theorem 1, c_ij with a product, smaller priors", "theorem 1, printed bound on the mean"
-    corollary, printed = "corollary 3, smaller t", "lemma 4 as printed"
-    whys = [
-        Why(f"c_ij is too small for priors below 1/2 and few records ({broken[small]}).", (small,), BOUNDS_DOC),
-        Why(
-            "The printed bound on the mean is 0 for a parent configuration that no record has, under uniform priors "
-            f"(fails in {broken[mean]}).",
-            (mean,),
-            BOUNDS_DOC,
-        ),
-        Why(
-            f"Corollary 3 follows from Chernoff's bound for t of 1 and more; below, the rate of stealth can be smaller "
-            f"({broken[corollary]}).",
-            (corollary,),
-            BOUNDS_DOC,
-        ),
-        Why(
-            "The exponent printed in lemma 4 leaves out the utility's sensitivity that scales the mechanism's weights "
-            f"(fails in {broken[printed]}); with it the bound holds.",
-            (printed,),
-            BOUNDS_DOC,
-            when=checks.get("lemma 4 with the exponent of the weights", False),
-        ),
-    ]
-    return from_checks(
-        "Z6",
-        "propositions, theorems and lemmas of the utility sections",
-        "Each utility bound holds.",
-        f"frequency of exceedance over simulated releases at most what the bound allows plus {LIMIT} standard errors "
-        "(one-sided 3e-5, 1 % over all rows); c_ij exhaustively over counts",
-        checks,
-        evidence,
-        whys=whys,
-        variant="restored formulas",
-    )
-
-
-def _noise_claim(table) -> Claim:
-    sparse = table[table.largest_in_degree <= table.nodes / 2]
-    coefficient, cell = sparse.fourier_coefficient / sparse.laplace, sparse.fourier_cell / sparse.laplace
-    checks = {
-        "smaller on each orthonormal coefficient": bool((coefficient < 1).all()),
-        "smaller on each rebuilt count": bool((cell < 1).all()),
-    }
-    evidence = {
-        "Fourier over Laplace per coefficient, smallest and largest": _ends(coefficient),
-        "Fourier over Laplace per rebuilt count, smallest and largest": _ends(cell),
-        "graphs": sorted(sparse.graph.unique()),
-    }
-    return from_checks(
-        "Z7",
-        "remark 1",
-        "The Fourier mechanism has the smaller noise scale unless a variable is child to more than half of the graph.",
-        "ratio of noise scales, exact, on all graphs whose largest in-degree is at most |I|/2: on the coefficients, as "
-        "the paper compares, and on the counts that are published",
-        checks,
-        evidence,
-        whys=[
-            Why(
-                f"True of each coefficient, but counts are published: a cell of a family of k nodes sums 2^k noisy "
-                f"coefficients, and its noise has {cell.min():.2g} to {cell.max():.3g} times Laplace's standard "
-                "deviation on these graphs, the more the denser the graph.",
-                ("smaller on each rebuilt count",),
-                BOUNDS_DOC,
-                when=checks["smaller on each orthonormal coefficient"],
-            )
-        ],
-    )
-
-
-def _naive_bayes_claim(table) -> Claim:
-    rows = table[table.graph == "naive_bayes_16"]
-    ratio = rows.fourier_cell / rows.laplace
-    attributes = rows.nodes - 1
-    checks = {
-        "the downward closure has 2d + 2 sets": bool(len(rows) and (rows.closure == 2 * attributes + 2).all()),
-        "a count's noise under Fourier is within a factor 2 of Laplace's": bool(
-            len(rows) and ratio.between(0.5, 2).all()
-        ),
-    }
-    evidence = {
-        "attributes": int(attributes.max()),
-        "sets in the downward closure": int(rows.closure.max()),
-        "Fourier over Laplace per count, smallest and largest": _ends(ratio),
-    }
-    return from_checks(
-        "Z10",
-        "section on naive Bayes",
-        "For naive Bayes with d attributes the downward closure has 2d + 2 sets, and Laplace and Fourier noise on the "
-        "counts are of similar scale.",
-        "size of the closure, and ratio of the noise's standard deviations on each published count between 1/2 and 2 "
-        "(exact, no multiplicity)",
-        checks,
-        evidence,
-    )
-
-
-def _ends(values) -> list[float]:
-    return [float(values.min()), float(values.max())]

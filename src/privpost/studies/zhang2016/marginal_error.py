@@ -126,8 +126,3 @@ def tabulate(cells):
 
 def _mean(name, values) -> dict:
     return {f"{name}_mean": float(values.mean()), f"{name}_sem": float(values.std(ddof=1) / math.sqrt(len(values)))}
-
-
-def claims(tables) -> list:
-    """Return no claim: the paper has no such experiment."""
-    return []

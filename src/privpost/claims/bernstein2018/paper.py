@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from privpost.claims.bernstein2018.calibration import LEVEL, calibration_by_model
+from privpost.claims.bernstein2018.truncation import dependent_segments, stuck_chains
 from privpost.evaluation.claims import Claim, from_checks
-from privpost.studies.bernstein2018.calibration import LEVEL, calibration_by_model
-from privpost.studies.bernstein2018.truncation import dependent_segments, stuck_chains
 
 SHOWN = "theta_1"  # the one category that the paper draws
 

@@ -1,12 +1,47 @@
-"""Which mechanisms can serve a model within a budget: for studies that take every mechanism there is."""
+"""What the package holds: every mechanism and every model, and which mechanisms can serve a model."""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import iter_modules
 
-from privpost.mechanisms import discover
 from privpost.mechanisms.base import Mechanism
+from privpost.models.base import ConjugateModel
 from privpost.privacy.accounting import Cost
+
+
+def _classes(room: str, base: type) -> Iterator[type]:
+    """Yield the concrete subclasses of `base` that the modules of a room define, in the order of module and name."""
+    for module_info in iter_modules(import_module(f"privpost.{room}").__path__):
+        module = import_module(f"privpost.{room}.{module_info.name}")
+        for _, member in inspect.getmembers(module, inspect.isclass):
+            if member.__module__ == module.__name__ and issubclass(member, base) and not inspect.isabstract(member):
+                yield member
+
+
+def mechanisms() -> dict[str, tuple[type[Mechanism], ...]]:
+    """Every mechanism, keyed by its method id, in the order of module and class names."""
+    found: dict[str, tuple[type[Mechanism], ...]] = {}
+    for member in _classes("mechanisms", Mechanism):
+        found[member.method] = (*found.get(member.method, ()), member)
+    return found
+
+
+def models() -> dict[str, type[ConjugateModel]]:
+    """Every conjugate model, keyed by the name of its module.
+
+    Raises:
+        ValueError: a module that defines more than one conjugate model.
+    """
+    found: dict[str, type[ConjugateModel]] = {}
+    for member in _classes("models", ConjugateModel):
+        name = member.__module__.rpartition(".")[2]
+        if name in found:
+            raise ValueError(f"{member.__module__} defines more than one conjugate model")
+        found[name] = member
+    return found
 
 
 def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
@@ -23,7 +58,7 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
         settings: values of options, such as a0; those that a mechanism does not have are not passed to it.
     """
     found: dict[str, Mechanism] = {}
-    for method, classes in sorted(discover().items()):
+    for method, classes in sorted(mechanisms().items()):
         for candidate in classes:
             mechanism = _calibrated(candidate, model, n, budget, settings)
             if mechanism is not None:

@@ -6,8 +6,8 @@ import functools
 
 import numpy as np
 
-from privpost.mechanisms.fourier import transforms
 from privpost.models.bayesian_network import BayesianNetwork
+from privpost.models.fourier_basis import transforms
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,0 +1,322 @@
+"""All mechanisms for bits at the same (ε, δ): divergence, error of one draw, and calibration."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+
+import numpy as np
+
+from privpost.evaluation.calibration import ks_limit
+from privpost.evaluation.claims import Claim, Why, from_checks
+from privpost.evaluation.multiplicity import FALSE_ALARM, critical_value
+
+
+def winners(pairs) -> dict[tuple, str | None]:
+    """The method ahead of every other at each setting by paired differences beyond joint chance; None where undecided.
+
+    Keys are (accounting, n, epsilon, delta).
+    """
+    z = critical_value(len(pairs))
+    keys = zip(*(pairs[name].tolist() for name in ("accounting", "n", "epsilon", "delta")), strict=True)
+    differences = zip(pairs.difference_mean.tolist(), pairs.difference_sem.tolist(), strict=True)
+    ahead: dict[tuple, Counter] = defaultdict(Counter)
+    for key, first, second, (mean, sem) in zip(keys, pairs["first"], pairs["second"], differences, strict=True):
+        # Equal ones count as well: their number is that of the methods.
+        ahead[key].update({first: 0, second: 0})
+        if abs(mean) > z * sem:
+            ahead[key][first if mean < 0 else second] += 1
+    best = {key: ahead[key].most_common(1)[0] for key in sorted(ahead)}
+    return {key: method if wins == len(ahead[key]) - 1 else None for key, (method, wins) in best.items()}
+
+
+WEIGHTED = ("diffused", "concentrated", "direct")
+BITS_DOC = "docs/audit.md#same-ε-δ-for-bits-resultsfair_axisbeta_bernoullicsv"
+
+
+def _weighted_ahead(pairs, z: float) -> dict[tuple, bool]:
+    """Return whether some weighted posterior is ahead of, or the same as, each of the others, by (epsilon, delta).
+
+    Where the budget affords the true posterior, OPS and the weighted posteriors are all it: they differ by exactly 0.
+    """
+    found = {}
+    for key, part in pairs.groupby(["epsilon", "delta"]):
+        methods = {*part["first"], *part["second"]}
+        # Two equal laws differ by 0 with an error of 0.
+        error = part.difference_sem.where(part.difference_sem > 0, np.finfo(float).tiny)
+        lead = dict(zip(zip(part["first"], part["second"], strict=True), -part.difference_mean / error, strict=True))
+        lead |= {(second, first): -value for (first, second), value in lead.items()}
+        others = methods - set(WEIGHTED)
+        found[key] = any(
+            all(lead[method, other] > z or lead[method, other] == 0 for other in others)
+            for method in methods & set(WEIGHTED)
+        )
+    return found
+
+
+def _at(table, n: int):
+    """Return the rows of the KL divergence under exact accounting at one n."""
+    return table[(table.metric == "kl") & (table.accounting == "exact") & (table.n == n)]
+
+
+def _best_of_each(table, n: int) -> dict:
+    """Return, by setting, the smallest KL of the weighted posteriors and of the others, with standard errors."""
+    evidence = {}
+    for (epsilon, delta), part in _at(table, n).groupby(["epsilon", "delta"]):
+        for kind, chosen in (("weighted", part.method.isin(WEIGHTED)), ("other", ~part.method.isin(WEIGHTED))):
+            if chosen.any():
+                best = part[chosen].loc[part[chosen]["mean"].idxmin()]
+                name = f"smallest KL, {kind}, epsilon = {epsilon:g}, delta = {delta:g}"
+                evidence[name] = {
+                    "method": best.method,
+                    "KL": float(best["mean"]),
+                    "standard error": float(best["sem"]),
+                }
+    return evidence
+
+
+def _whys_not_weighted(table, kl, small: dict[tuple, bool]) -> list[Why]:
+    """Explain where no weighted posterior is ahead; `kl` are the pairs, `small` whether one is ahead, at the same n."""
+    rows = table.set_index(["epsilon", "delta", "method"])
+    between = kl[(kl["first"] == "diffused") & (kl["second"] == "laplace")].set_index(["epsilon", "delta"])
+    behind, undecided = [], []
+    for key in (key for key, ahead in small.items() if not ahead):
+        if {(*key, "laplace"), (*key, "diffused")} <= set(rows.index):
+            laplace, diffused = rows.loc[(*key, "laplace")], rows.loc[(*key, "diffused")]
+            (behind if diffused["mean"] > laplace["mean"] else undecided).append((*key, laplace, diffused))
+
+    def names(found) -> tuple[str, ...]:
+        return tuple(f"epsilon = {each[0]:g}, delta = {each[1]:g}" for each in found)
+
+    whys = []
+    if behind:
+        epsilon, delta, laplace, diffused = max(behind, key=lambda found: found[3]["mean"] - found[2]["mean"])
+        whys.append(
+            Why(
+                "In between: noise of scale 1/epsilon on one count soon is narrower than the posterior, while a "
+                "weighted posterior keeps a share of the data until the budget affords all of it; at epsilon = "
+                f"{epsilon:g}, delta = {delta:g} that share is {diffused.setting:.2f}, and KL {diffused['mean']:.3f} "
+                f"against {laplace['mean']:.3f} of Laplace.",
+                names(behind),
+                BITS_DOC,
+                # Where the whole posterior is affordable, or nothing is, this is not the cause.
+                when=all(0 < found[3].setting < 1 for found in behind),
+            )
+        )
+    for epsilon, delta, *_ in undecided:
+        row = between.loc[(epsilon, delta)]
+        whys.append(
+            Why(
+                f"Undecided at epsilon = {epsilon:g}, delta = {delta:g}: the diffused posterior's KL is smaller than "
+                f"Laplace's, by {abs(row.difference_mean):.3f} ± {row.difference_sem:.3f}, but not by enough standard "
+                "errors.",
+                names([(epsilon, delta)]),
+                BITS_DOC,
+                when=bool(row.difference_mean < 0),
+            )
+        )
+    return whys
+
+
+def _why_laplace(table, loose, z: float) -> Why:
+    """Explain where the Gaussian is not ahead at the largest delta, though its noise has the smaller deviation."""
+    behind = loose[loose.difference_mean >= -z * loose.difference_sem]
+    setting = {
+        method: float(
+            table[
+                (table.method == method)
+                & (table.accounting == "exact")
+                & (table.delta == table.delta.max())
+                & (table.epsilon == table.epsilon.min())
+            ].setting.iloc[0]
+        )
+        for method in ("gaussian", "laplace")
+    }
+    gaussian, scale = setting["gaussian"], 1 / setting["laplace"]
+    return Why(
+        f"The Gaussian has the smaller standard deviation ({gaussian:.1f} against {math.sqrt(2) * scale:.1f} records), "
+        f"Laplace the smaller median error ({scale * math.log(2):.1f} against {gaussian * 0.6745:.1f}). The deviation "
+        "counts where noise is narrower than the posterior, that is with many records; with few the peak does.",
+        tuple(
+            f"Gaussian ahead: n = {row.n}, epsilon = {row.epsilon:g}, delta = {row.delta:g}"
+            for row in behind.itertuples()
+        ),
+        BITS_DOC,
+        when=bool(
+            gaussian < math.sqrt(2) * scale
+            and gaussian * 0.6745 > scale * math.log(2)
+            and behind.n.max() < loose.n.max()
+        ),
+    )
+
+
+def _whys_calibrated(smallest, limit: float) -> list[Why]:
+    near = smallest[(smallest["mean"] <= limit) & (smallest["mean"] > limit - smallest["sem"])]
+    few = smallest[(smallest.method == "diffused") & (smallest.n < smallest.n.max()) & (smallest["mean"] <= limit)]
+    single = ks_limit(int(smallest.n_repeats.min()), 0.05)
+    beyond = sorted(few[few["mean"] > single].n.unique())
+    joint = (
+        f" At n = {', '.join(f'{n:g}' for n in beyond)} only the limit for all tests jointly passes it: KS up to "
+        f"{few['mean'].max():.3f} is beyond {single:.3f}, the 5 % limit of a single test."
+        if beyond
+        else ""
+    )
+    return [
+        Why(
+            f"The diffused posterior keeps the weight of at most {(few.setting * few.n).max():.2g} records, and stays "
+            f"near the prior, from which θ is drawn in this experiment: it passes because it says little.{joint}",
+            tuple(f"diffused, {row.accounting}, n = {row.n}, delta = {row.delta:g}" for row in few.itertuples()),
+            BITS_DOC,
+            when=len(few) > 0,
+        ),
+        Why(
+            f"{' and '.join(sorted(set(near.method)))}: within one standard error of the limit {limit:.4f}, undecided "
+            "rather than calibrated.",
+            tuple(f"{row.method}, {row.accounting}, n = {row.n}, delta = {row.delta:g}" for row in near.itertuples()),
+            BITS_DOC,
+        ),
+    ]
+
+
+def _many_winners(pairs, z: float, paired: str) -> Claim:
+    by_metric = {metric: winners(pairs[pairs.metric == metric]) for metric in ("l1_error", "kl")}
+    evidence = {
+        metric: {
+            "/".join(map(str, (key[0], f"n={key[1]}", f"eps={key[2]:g}", f"delta={key[3]:g}"))): winner
+            for key, winner in found.items()
+        }
+        for metric, found in by_metric.items()
+    }
+    decided = {metric: {w for w in found.values() if w} for metric, found in by_metric.items()}
+    return from_checks(
+        "X1",
+        "ours",
+        "No mechanism for bits is the best at every n, epsilon and delta.",
+        f"the method ahead of all others in KL, and in the error of one sample; {paired}",
+        {f"{metric}: several methods win somewhere": len(names) > 1 for metric, names in decided.items()},
+        {
+            "winners": evidence,
+            "settings with a winner": {metric: sum(map(bool, found.values())) for metric, found in by_metric.items()},
+            "standard errors that decide": z,
+        },
+        variant="converted, exact",
+    )
+
+
+def _weighted_closest(table, kl, z: float, paired: str) -> Claim:
+    smallest = int(table.n.min())
+    small = _weighted_ahead(kl[kl.n == smallest], z)
+    return from_checks(
+        "X2",
+        "ours",
+        f"At n = {smallest} a draw from a weighted posterior is closest to the true posterior, at every epsilon.",
+        "KL under exact accounting: some weighted posterior is ahead of every mechanism of another kind, or the "
+        f"same law; {paired}",
+        {f"epsilon = {epsilon:g}, delta = {delta:g}": ahead for (epsilon, delta), ahead in small.items()},
+        _best_of_each(table, smallest),
+        whys=_whys_not_weighted(_at(table, smallest), kl[kl.n == smallest], small),
+        variant="exact",
+    )
+
+
+def _laplace_or_gaussian(table, kl, z: float, paired: str) -> Claim:
+    noise = kl[(kl["first"] == "gaussian") & (kl["second"] == "laplace")]
+    strict = noise[noise.delta == noise.delta.min()]
+    loose = noise[(noise.delta == noise.delta.max()) & (noise.epsilon == noise.epsilon.min())]
+    return from_checks(
+        "X3",
+        "ours",
+        "Laplace noise beats Gaussian noise on a single count at the smallest delta; at the largest delta and the "
+        "smallest epsilon the Gaussian is ahead.",
+        f"KL, exact accounting; {paired}",
+        {
+            **{
+                f"Laplace ahead: n = {row.n}, epsilon = {row.epsilon:g}, delta = {row.delta:g}": bool(
+                    row.difference_mean > z * row.difference_sem
+                )
+                for row in strict.itertuples()
+            },
+            **{
+                f"Gaussian ahead: n = {row.n}, epsilon = {row.epsilon:g}, delta = {row.delta:g}": bool(
+                    row.difference_mean < -z * row.difference_sem
+                )
+                for row in loose.itertuples()
+            },
+        },
+        {
+            f"KL, Gaussian minus Laplace, n = {row.n}, epsilon = {row.epsilon:g}, delta = {row.delta:g}": {
+                "difference": float(row.difference_mean),
+                "standard error": float(row.difference_sem),
+            }
+            for row in [*strict.itertuples(), *loose.itertuples()]
+        },
+        whys=[_why_laplace(table, loose, z)],
+        variant="exact",
+    )
+
+
+def _calibrated_nowhere(table) -> Claim:
+    ks = table[(table.metric == "ks") & (table.method != "non_private")]
+    limit = ks_limit(int(table.n_repeats.min()), FALSE_ALARM / max(len(ks), 1))
+    smallest_ks = ks[ks.epsilon == ks.epsilon.min()]
+    return from_checks(
+        "X4",
+        "ours",
+        "Taken as a posterior, no release is calibrated at the smallest epsilon.",
+        f"KS distance of the quantile of theta above {limit:.4f} (joint false-alarm rate {FALSE_ALARM}, {len(ks)} "
+        "tests)",
+        {
+            f"{row.method}, {row.accounting}, n = {row.n}, delta = {row.delta:g}": bool(row.mean > limit)
+            for row in smallest_ks.itertuples()
+        },
+        {
+            "share of all settings that are rejected": {
+                method: float((part["mean"] > limit).mean()) for method, part in ks.groupby("method")
+            },
+            "not rejected at the smallest epsilon": {
+                f"{row.method}, {row.accounting}, n = {row.n}, delta = {row.delta:g}": {
+                    "KS": float(row.mean),
+                    "standard error": float(row.sem),
+                }
+                for row in smallest_ks[smallest_ks["mean"] <= limit].itertuples()
+            },
+        },
+        whys=_whys_calibrated(smallest_ks, limit),
+        variant="converted, exact",
+    )
+
+
+def _exact_curves_pay(table) -> Claim:
+    sampling = table[table.method.isin(["ops", "diffused", "concentrated"]) & (table.metric == "kl")]
+    wide = sampling.pivot_table(index=["method", "n", "epsilon", "delta"], columns="accounting", values="mean").dropna()
+    return from_checks(
+        "X5",
+        "ours",
+        "By exact privacy curves posterior samples come closer to the true posterior than by converted guarantees.",
+        "mean KL under exact accounting at most that under conversion, at every setting, and below it somewhere",
+        {
+            "never larger": bool((wide["exact"] <= wide["converted"] * (1 + 1e-6) + 1e-9).all()),
+            "smaller somewhere": bool((wide["exact"] < 0.9 * wide["converted"]).any()),
+        },
+        {
+            "median of exact / converted": {
+                method: float((part["exact"] / part["converted"]).median()) for method, part in wide.groupby("method")
+            }
+        },
+        variant="converted, exact",
+    )
+
+
+def claims(tables) -> list[Claim]:
+    """Score X1 to X5."""
+    table, pairs = tables["beta_bernoulli"], tables["beta_bernoulli_pairs"]
+    z = critical_value(len(pairs))
+    paired = f"paired differences beyond {z:.2f} standard errors (joint false-alarm rate {FALSE_ALARM}, {len(pairs)})"
+    kl = pairs[(pairs.metric == "kl") & (pairs.accounting == "exact")]
+    return [
+        _many_winners(pairs, z, paired),
+        _weighted_closest(table, kl, z, paired),
+        _laplace_or_gaussian(table, kl, z, paired),
+        _calibrated_nowhere(table),
+        _exact_curves_pay(table),
+    ]

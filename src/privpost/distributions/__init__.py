@@ -1,0 +1,1 @@
+"""Distributions that mechanisms and samplers draw from, and the sources of noise."""
