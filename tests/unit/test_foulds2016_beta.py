@@ -29,7 +29,8 @@ from privpost.models import BetaBernoulli
 from privpost.pipeline import grid, tables
 from privpost.pipeline.schema import SettingError
 from privpost.pipeline.streams import Streams
-from privpost.privacy.accounting import Cost, Ledger
+from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import Ledger
 from privpost.report.scorecard import claims_of
 from privpost.studies.foulds2016 import adversary, efficiency, mechanisms_table, posterior_divergence
 

@@ -156,7 +156,7 @@ def test_a_falsified_tradeoff_turns_the_verdict(tradeoffs, claim, table, conditi
 
 def test_common_random_numbers_pair_the_methods():
     from privpost.pipeline.streams import Streams
-    from privpost.privacy.accounting import Ledger
+    from privpost.privacy.ledger import Ledger
 
     study = grid.load_study("geumlek2017/tradeoff", "smoke")
     two, fifteen = (grid.make_cell(study, {"order": order}) for order in (2, 15))
@@ -172,7 +172,7 @@ def test_simulation_charges_what_it_releases():
     study = grid.load_study("geumlek2017/tradeoff", "smoke")
     cell = grid.make_cell(study, {"order": 2})
     from privpost.pipeline.streams import Streams
-    from privpost.privacy.accounting import Ledger
+    from privpost.privacy.ledger import Ledger
 
     ledger = Ledger()
     tradeoff.simulate(cell.config, Streams.of(cell), ledger)

@@ -21,7 +21,8 @@ from privpost.models.logistic_regression import LogisticPosterior
 from privpost.pipeline import grid, tables
 from privpost.pipeline.schema import SettingError
 from privpost.pipeline.streams import Streams
-from privpost.privacy.accounting import Cost, Ledger
+from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import Ledger
 from privpost.studies.geumlek2017 import dirichlet, logistic
 
 NAME = "geumlek2017/logistic"
@@ -146,7 +147,7 @@ def test_ledger_has_one_release_for_every_budget_and_none_without_privacy(smoke_
 
 
 def test_an_overcharging_mechanism_fails(smoke_study, loads, monkeypatch):
-    from privpost.privacy.accounting import BudgetExceeded
+    from privpost.privacy.ledger import BudgetExceeded
 
     monkeypatch.setattr(logistic, "diffused_power", lambda *args: 1.0)
     with pytest.raises(BudgetExceeded):

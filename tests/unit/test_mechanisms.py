@@ -25,7 +25,8 @@ from privpost.mechanisms import (
 )
 from privpost.mechanisms.base import NORMS, RELEASES, Mechanism
 from privpost.models import BetaBernoulli, DirichletCategorical
-from privpost.privacy.accounting import NOTIONS, BudgetExceeded, Cost, Ledger, pure_to_rdp
+from privpost.privacy.accounting import NOTIONS, Cost, pure_to_rdp
+from privpost.privacy.ledger import BudgetExceeded, Ledger
 from privpost.privacy.renyi import gaussian_divergence
 
 CLASSES = [mechanism for same_method in discovery.mechanisms().values() for mechanism in same_method]

@@ -16,7 +16,7 @@ from privpost.datasets import catalogue
 from privpost.datasets.prepared import prepare
 from privpost.pipeline import grid, tables
 from privpost.pipeline.streams import Streams
-from privpost.privacy.accounting import Ledger
+from privpost.privacy.ledger import Ledger
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.studies.foulds2016 import held_out
 from privpost.studies.noise_aware import event_calibration, war_logs

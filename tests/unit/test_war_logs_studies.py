@@ -16,7 +16,7 @@ from privpost.datasets import catalogue
 from privpost.datasets.prepared import prepare
 from privpost.pipeline import grid, tables
 from privpost.pipeline.streams import Streams
-from privpost.privacy.accounting import Ledger
+from privpost.privacy.ledger import Ledger
 from privpost.studies.foulds2016 import war_logs, war_logs_likelihood, war_logs_states
 
 ROOT = Path(__file__).resolve().parents[2]

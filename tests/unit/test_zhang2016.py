@@ -13,7 +13,8 @@ from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline import grid, store, tables
 from privpost.pipeline.streams import Streams
-from privpost.privacy.accounting import BudgetExceeded, Cost, Ledger
+from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import BudgetExceeded, Ledger
 from privpost.privacy.renyi import beta_divergence
 from privpost.studies.zhang2016 import bounds, marginal_error, naive_bayes
 

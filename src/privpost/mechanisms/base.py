@@ -11,6 +11,8 @@ import numpy as np
 
 from privpost.distributions import noise
 from privpost.privacy.accounting import Cost, pure_to_rdp, rdp_to_pure_epsilon
+from privpost.privacy.approximate import implied
+from privpost.privacy.ledger import Release
 from privpost.privacy.renyi import check_size
 
 NORMS = ("l1", "l2", "log-likelihood ratio", "natural parameters")
@@ -104,6 +106,21 @@ class Mechanism(ABC):
         statistics = np.asarray(statistics, float)
         return self.perturb(np.broadcast_to(statistics, (size, *statistics.shape)), rng)
 
+    def draw(self, statistics, rng, size: int | None = None) -> Release:
+        """What the ledger's gate calls: `perturb`, or `replicate` where `size` releases of one data set are asked for.
+
+        Mechanisms that run chains override it, take settings of the run, and hand back its diagnostics.
+        """
+        return Release(self.perturb(statistics, rng) if size is None else self.replicate(statistics, size, rng))
+
+    @classmethod
+    def draw_all(cls, requests) -> list[Release]:
+        """The releases of several requests (`ledger.Request`); overridden where samplers run faster together."""
+        return [
+            request.mechanism.draw(request.statistics, request.rng, request.size, **request.settings)
+            for request in requests
+        ]
+
     @abstractmethod
     def posterior_sample(self, statistics, rng: np.random.Generator) -> np.ndarray:
         """One draw of θ per leading index as the analyst gets it, each from a release of its own."""
@@ -118,6 +135,32 @@ class Mechanism(ABC):
         None for a mechanism that has only an (ε, δ) guarantee. Pure mechanisms have that of `pure_to_rdp`.
         """
         return pure_to_rdp(self.cost().epsilon, orders) if self.notion == "pure" else None
+
+    def privacy_curve(self, epsilon: float) -> float | None:
+        """Smallest δ at which one release is (ε, δ)-DP, over all neighbours; None where it is not known."""
+        return None
+
+    def cost_in(self, budget: Cost, accounting: str = "stated") -> Cost:
+        """What one release costs, in the notion (and at the order or δ) of a budget.
+
+        Args:
+            budget: of any notion.
+            accounting: "stated", by conversion of the mechanism's guarantee; "exact", by its privacy curve.
+
+        Raises:
+            ValueError: the guarantee says nothing in that notion, or no privacy curve is known.
+        """
+        if accounting == "exact":
+            delta = self.privacy_curve(budget.epsilon) if budget.notion == "approximate" else None
+            if delta is None:
+                raise ValueError(f"accounting is 'exact', but {type(self).__name__} has no privacy curve for {budget}")
+            return Cost("approximate", budget.epsilon, delta=delta)
+        if budget.notion == "rdp":
+            found = self.rdp(budget.order)
+            return self.cost().to_notion_of(budget) if found is None else Cost("rdp", float(found), order=budget.order)
+        if budget.notion == "approximate" and self.cost().notion != "approximate":
+            return implied(self.cost(), self.rdp, budget)
+        return self.cost().to_notion_of(budget)
 
     def log_density(self, release, statistics) -> np.ndarray | None:
         """Log-density of the release given the sufficient statistics; None where it is not known.

@@ -17,7 +17,7 @@ from privpost.pipeline.grid import Cell, Study
 from privpost.pipeline.project import CannotWrite, plainly
 from privpost.pipeline.schema import SettingError
 from privpost.pipeline.streams import Streams
-from privpost.privacy.accounting import Ledger
+from privpost.privacy.ledger import Ledger
 
 
 class Known(NamedTuple):

@@ -1,21 +1,17 @@
-"""Privacy costs, their composition and conversion, and the ledger in which a study enters every release."""
+"""Privacy costs, their composition and their conversion between notions."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 NOTIONS = ("pure", "rdp", "approximate")
 
-# A budget that was split into k equal parts must accept k charges in spite of rounding.
-RELATIVE_TOLERANCE = 1e-12
-
-
-class BudgetExceeded(ValueError):
-    """A charge would take an account over its budget."""
+# A budget that was split into k equal parts, or met by bisection, must accept its charges in spite of rounding.
+RELATIVE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -75,9 +71,9 @@ class Cost:
         raise ValueError(f"notion: a cost of notion {self.notion!r} does not convert to {other.notion!r}")
 
     def within(self, budget: Cost) -> bool:
-        """Whether the cost, in the budget's notion, is at most the budget (relative tolerance 1e-12)."""
+        """Whether the cost, in the budget's notion, is at most the budget (relative tolerance 1e-9)."""
         cost = self.to_notion_of(budget)
-        return _at_most(cost.epsilon, budget.epsilon) and _at_most(cost.delta or 0.0, budget.delta or 0.0)
+        return at_most(cost.epsilon, budget.epsilon) and at_most(cost.delta or 0.0, budget.delta or 0.0)
 
     def __str__(self):
         order = "" if self.order is None else f", order={self.order:g}"
@@ -85,7 +81,7 @@ class Cost:
         return f"{self.notion}(epsilon={self.epsilon:g}{order}{delta})"
 
 
-def _at_most(value: float, limit: float) -> bool:
+def at_most(value: float, limit: float) -> bool:
     return value <= limit * (1 + RELATIVE_TOLERANCE)
 
 
@@ -128,107 +124,6 @@ def _one_notion(costs: Sequence[Cost]) -> Cost:
     if len(kinds) > 1:
         raise ValueError(f"costs mix notions or orders: {', '.join(sorted(map(str, costs)))}")
     return costs[0]
-
-
-@dataclass
-class _Account:
-    budget: Cost
-    charges: dict[Cost, int] = field(default_factory=dict)
-    epsilon: float = 0.0
-    delta: float = 0.0
-
-
-class Ledger:
-    """Accounts of one experiment, each with a budget that its releases may not exceed.
-
-    An account counts the releases of *one* run of the experiment: repeated trials replicate it to show its errors
-    and are not charged again, so a table that averages repeats over the same private data costs more to publish.
-    Composition is sequential; charge `parallel([...])` for releases about disjoint records.
-    """
-
-    def __init__(self):
-        self._accounts: dict[str, _Account] = {}
-
-    def open(self, account: str, budget: Cost) -> None:
-        """Opens an account with a budget.
-
-        Raises:
-            ValueError: the account is open already.
-        """
-        if account in self._accounts:
-            raise ValueError(f"account {account!r} is already open with budget {self._accounts[account].budget}")
-        self._accounts[account] = _Account(budget)
-
-    def charge(self, account: str, cost: Cost, releases: int = 1) -> None:
-        """Enters `releases` releases of the given cost each; refused as a whole if the budget does not cover it.
-
-        A pure cost is converted to the account's notion: at order λ it is charged `pure_to_rdp(ε, λ)`.
-
-        Raises:
-            BudgetExceeded: the account would be over its budget by more than a relative 1e-12.
-            ValueError: no such account, releases < 1, or a cost that does not convert to the account's notion.
-        """
-        entry = self._account(account)
-        if not isinstance(releases, int | np.integer) or releases < 1:
-            raise ValueError(f"releases is {releases!r}; it must be an integer >= 1")
-        budget = entry.budget
-        try:
-            charged = cost.to_notion_of(budget)
-        except ValueError as error:
-            raise ValueError(f"account {account!r} with budget {budget}: {error}") from error
-        epsilon = entry.epsilon + releases * charged.epsilon
-        delta = entry.delta + releases * (charged.delta or 0.0)
-        if not (_at_most(epsilon, budget.epsilon) and _at_most(delta, budget.delta or 0.0)):
-            spent = f"epsilon {entry.epsilon:g}" + (f", delta {entry.delta:g}" if budget.delta is not None else "")
-            raise BudgetExceeded(f"account {account!r}: budget {budget}, spent {spent}, asked {releases} x {charged}")
-        entry.epsilon, entry.delta = epsilon, delta
-        entry.charges[cost] = entry.charges.get(cost, 0) + int(releases)
-
-    def spent(self, account: str) -> Cost:
-        """What the account has spent so far, in the notion of its budget.
-
-        Raises:
-            ValueError: no such account.
-        """
-        entry = self._account(account)
-        budget = entry.budget
-        delta = None if budget.delta is None else min(1.0, entry.delta)
-        return Cost(budget.notion, entry.epsilon, budget.order, delta)
-
-    def record(self) -> list[dict]:
-        """The ledger as JSON-able rows, one per account and distinct cost, in the order of entry.
-
-        `notion`, `epsilon`, `order` and `delta` describe one release in its own notion, `releases` their number;
-        `spent` and `budget` are the account's totals in the notion of its budget, as Cost fields. An account
-        without releases has one row with `releases` 0. An infinite ε is the string "inf", which JSON can hold
-        and `float` can read.
-        """
-        rows = []
-        for name, entry in self._accounts.items():
-            totals = {"spent": _fields(self.spent(name)), "budget": _fields(entry.budget)}
-            for cost, releases in entry.charges.items():
-                rows.append({"account": name, **_fields(cost), "releases": releases, **totals})
-            if not entry.charges:
-                nothing = replace(entry.budget, epsilon=0.0, delta=None if entry.budget.delta is None else 0.0)
-                rows.append({"account": name, **_fields(nothing), "releases": 0, **totals})
-        return rows
-
-    def _account(self, name: str) -> _Account:
-        if name not in self._accounts:
-            raise ValueError(f"account {name!r} is not open; open accounts: {', '.join(self._accounts) or 'none'}")
-        return self._accounts[name]
-
-
-def _fields(cost: Cost) -> dict:
-    def number(value):
-        return value if value is None else "inf" if math.isinf(value) else float(value)
-
-    return {
-        "notion": cost.notion,
-        "epsilon": number(cost.epsilon),
-        "order": number(cost.order),
-        "delta": number(cost.delta),
-    }
 
 
 def pure_to_rdp(epsilon, order) -> np.ndarray:

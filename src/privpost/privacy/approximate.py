@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import betainc, expit, logit
 
 from privpost.distributions import truncated_beta
-from privpost.privacy.accounting import Cost, to_approximate
+from privpost.privacy.accounting import Cost, at_most, to_approximate
 
 # Orders at which Rényi curves are converted.
 ORDERS = 1 + np.geomspace(0.02, 1000, 90)
@@ -109,6 +109,26 @@ def largest_within(met: Callable[[float], bool], low: float, high: float, steps:
 def converted_epsilon(rdp: Callable[[np.ndarray], np.ndarray], delta: float) -> float:
     """Smallest ε that a Rényi DP curve implies at δ, over `ORDERS` (dp-accounting)."""
     return to_approximate(ORDERS, rdp(ORDERS), delta)[0]
+
+
+def implied(cost: Cost, rdp: Callable[[np.ndarray], np.ndarray], budget: Cost) -> Cost:
+    """The (ε, δ) guarantee next to a budget that a pure or Rényi guarantee implies.
+
+    Args:
+        cost: of notion "pure", or "rdp".
+        rdp: the guarantee's Rényi curve, a function of orders.
+        budget: of notion "approximate". A pure ε0 ≤ ε is stated with δ = 0, a larger one at the budget's ε; a Rényi
+            curve at the budget's δ.
+    """
+    if cost.notion == "rdp":
+        return Cost("approximate", converted_epsilon(rdp, budget.delta), delta=budget.delta)
+    if cost.epsilon <= budget.epsilon:
+        return Cost("approximate", cost.epsilon, delta=0.0)
+    # δ(ε) = (e^ε0 − e^ε)/(1 + e^ε0), the curve of randomised response; a small δ is lost to rounding of ε0 − ε.
+    delta = float(-np.expm1(budget.epsilon - cost.epsilon) * expit(cost.epsilon))
+    if at_most(cost.epsilon, pure_from_approximate(budget.epsilon, budget.delta)):
+        delta = min(delta, budget.delta)
+    return Cost("approximate", budget.epsilon, delta=delta)
 
 
 def largest_renyi_budget(calibrate: Callable, epsilon: float, delta: float, order: float = 2.0):

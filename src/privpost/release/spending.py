@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from privpost.pipeline.schema import SettingError
-from privpost.privacy.accounting import BudgetExceeded, Cost, Ledger
+from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import BudgetExceeded, Ledger
 from privpost.release.spec import Specification
 
 ACCOUNT = "data"

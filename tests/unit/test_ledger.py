@@ -1,0 +1,260 @@
+"""The ledger: accounts and budgets, and the gate that draws, charges and records."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from privpost import discovery
+from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.mechanisms.posterior_sampling import DiffusedPosterior, DirectPosterior
+from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.privacy.accounting import Cost, pure_to_rdp
+from privpost.privacy.ledger import BudgetExceeded, Ledger, Request, describe, rebuild
+
+BITS = BetaBernoulli(6, 12)
+COUNTS = np.array([3.0, 5.0])
+EXAMPLES = [example for kinds in discovery.mechanisms().values() for kind in kinds for example in kind.examples()]
+
+
+@dataclass(frozen=True)
+class Untouchable(LaplaceMechanism):
+    """A mechanism that must not be run."""
+
+    method = "untouchable"
+
+    def perturb(self, statistics, rng):
+        raise AssertionError("it was run")
+
+
+def test_ledger_composes_sequentially_and_refuses_to_overspend():
+    ledger = Ledger()
+    ledger.open("ops/epsilon=0.1", Cost("pure", 0.1))
+    ledger.charge("ops/epsilon=0.1", Cost("pure", 0.001), releases=60)
+    ledger.charge("ops/epsilon=0.1", Cost("pure", 0.001), releases=40)
+    assert ledger.spent("ops/epsilon=0.1").epsilon == pytest.approx(0.1, rel=1e-12)
+    with pytest.raises(BudgetExceeded) as error:
+        ledger.charge("ops/epsilon=0.1", Cost("pure", 1e-8))
+    for part in (
+        "ops/epsilon=0.1",
+        "budget pure(epsilon=0.1)",
+        "spent pure(epsilon=0.1)",
+        "asked 1 x pure(epsilon=1e-08)",
+    ):
+        assert part in str(error.value)
+
+
+def test_a_refused_charge_leaves_the_account_as_it_was():
+    ledger = Ledger()
+    ledger.open("a", Cost("pure", 1.0))
+    ledger.charge("a", Cost("pure", 0.75))
+    before = ledger.record()
+    with pytest.raises(BudgetExceeded):
+        ledger.charge("a", Cost("pure", 0.1), releases=3)
+    assert ledger.record() == before
+    ledger.charge("a", Cost("pure", 0.25))
+
+
+@pytest.mark.parametrize("parts", [3, 7, 100, 1000])
+def test_equal_parts_of_a_budget_fit_in_spite_of_rounding(parts):
+    ledger = Ledger()
+    ledger.open("a", Cost("pure", 0.1))
+    for _ in range(parts):
+        ledger.charge("a", Cost("pure", 0.1 / parts))
+    with pytest.raises(BudgetExceeded):
+        ledger.charge("a", Cost("pure", 0.1 / parts))
+
+
+def test_tolerance_is_a_relative_1e_9():
+    ledger = Ledger()
+    ledger.open("a", Cost("pure", 10.0))
+    with pytest.raises(BudgetExceeded):
+        ledger.charge("a", Cost("pure", 10.0 * (1 + 3e-9)))
+    ledger.charge("a", Cost("pure", 10.0 * (1 + 5e-10)))
+
+
+def test_rdp_accounts_add_at_their_order_and_convert_pure_costs():
+    ledger = Ledger()
+    ledger.open("a", Cost("rdp", 1.0, order=2))
+    ledger.charge("a", Cost("rdp", 0.25, order=2), releases=2)
+    ledger.charge("a", Cost("pure", 0.5))
+    assert ledger.spent("a").epsilon == pytest.approx(0.5 + float(pure_to_rdp(0.5, 2)), rel=1e-12)
+    with pytest.raises(ValueError, match=r"account 'a'.*order 3\.0 does not convert"):
+        ledger.charge("a", Cost("rdp", 0.1, order=3.0))
+    with pytest.raises(ValueError, match="does not convert"):
+        ledger.charge("a", Cost("approximate", 0.1, delta=0.0))
+
+
+def test_pure_accounts_refuse_rdp_costs():
+    ledger = Ledger()
+    ledger.open("a", Cost("pure", 1.0))
+    with pytest.raises(ValueError, match="notion: a cost of notion 'rdp' does not convert to 'pure'"):
+        ledger.charge("a", Cost("rdp", 0.1, order=2))
+
+
+def test_approximate_accounts_watch_epsilon_and_delta():
+    ledger = Ledger()
+    ledger.open("a", Cost("approximate", 10.0, delta=1e-5))
+    ledger.charge("a", Cost("pure", 1.0))
+    ledger.charge("a", Cost("approximate", 1.0, delta=6e-6))
+    with pytest.raises(BudgetExceeded, match="delta=6e-06"):
+        ledger.charge("a", Cost("approximate", 1.0, delta=6e-6))
+    assert ledger.spent("a") == Cost("approximate", 2.0, delta=6e-6)
+
+
+def test_ledger_errors_name_the_account():
+    ledger = Ledger()
+    ledger.open("a", Cost("pure", 1.0))
+    with pytest.raises(ValueError, match="account 'a' is already open"):
+        ledger.open("a", Cost("pure", 2.0))
+    with pytest.raises(ValueError, match="account 'b' is not open; open accounts: a"):
+        ledger.charge("b", Cost("pure", 1.0))
+    for releases in (0, -1, 1.5):
+        with pytest.raises(ValueError, match="releases is"):
+            ledger.charge("a", Cost("pure", 0.1), releases=releases)
+
+
+def test_record_is_json_with_one_row_per_account_and_cost():
+    ledger = Ledger()
+    ledger.open("ops", Cost("pure", 1.0))
+    ledger.open("non_private", Cost("pure", math.inf))
+    ledger.open("unused", Cost("approximate", 1.0, delta=1e-5))
+    for _ in range(3):
+        ledger.charge("ops", Cost("pure", 0.125))
+    ledger.charge("ops", Cost("pure", 0.25), releases=2)
+    ledger.charge("non_private", Cost("pure", math.inf))
+    rows = json.loads(json.dumps(ledger.record(), allow_nan=False))
+    assert [(row["account"], row["epsilon"], row["releases"]) for row in rows] == [
+        ("ops", 0.125, 3),
+        ("ops", 0.25, 2),
+        ("non_private", "inf", 1),
+        ("unused", 0.0, 0),
+    ]
+    fields = {"account", "mechanism", "settings", "notion", "epsilon", "order", "delta", "releases", "repeats"}
+    assert set(rows[0]) == fields | {"spent", "budget", "accounting"}
+    assert rows[0]["spent"] == {"notion": "pure", "epsilon": 0.875, "order": None, "delta": None}
+    assert rows[0]["budget"]["epsilon"] == 1.0
+    assert float(rows[2]["budget"]["epsilon"]) == math.inf
+
+
+# The gate
+
+
+def test_a_release_is_drawn_by_the_mechanism_charged_and_recorded():
+    ledger, mechanism = Ledger(), LaplaceMechanism(BITS, 8, 0.5)
+    ledger.open("laplace", Cost("pure", 0.5), mechanism)
+    found = ledger.release("laplace", mechanism, COUNTS, np.random.default_rng(1))
+    assert np.array_equal(found.values, mechanism.perturb(COUNTS, np.random.default_rng(1)))
+    (row,) = ledger.record()
+    assert (row["mechanism"], row["settings"], row["releases"], row["repeats"]) == ("LaplaceMechanism", 0, 1, 1)
+    assert row["spent"] == row["budget"]
+    assert rebuild(ledger.mechanisms()[0]) == mechanism
+    assert ledger.modules() == ["privpost.mechanisms.laplace", "privpost.models.beta_bernoulli"]
+
+
+def test_nothing_is_drawn_that_the_account_cannot_pay():
+    mechanism = Untouchable(BITS, 8, 0.5)
+    ledger = Ledger()
+    with pytest.raises(
+        BudgetExceeded, match=r"account 'early': budget pure\(epsilon=0.4\), .* asked 1 x pure\(epsilon=0.5\)"
+    ):
+        ledger.open("early", Cost("pure", 0.4), mechanism)
+    ledger.open("a", Cost("pure", 0.4))
+    with pytest.raises(BudgetExceeded, match="account 'a'"):
+        ledger.release("a", mechanism, COUNTS, None)
+    # 1e-9 is rounding, 1e-8 is not.
+    ledger.open("rounded", Cost("pure", 0.5 * (1 - 5e-10)), mechanism)
+    with pytest.raises(BudgetExceeded):
+        ledger.open("above", Cost("pure", 0.5 * (1 - 1e-8)), mechanism)
+    with pytest.raises(ValueError, match=r"account 'rdp'.*does not convert to 'pure'"):
+        ledger.open("pure", Cost("pure", 1.0), LaplaceMechanism(BITS, 8, 0.5))
+        ledger.open("rdp", Cost("pure", 100.0), DiffusedPosterior(BITS, 8, 2.0, 0.1))
+
+
+def test_releases_about_the_same_people_add_up():
+    ledger, mechanism = Ledger(), LaplaceMechanism(BITS, 8, 0.5)
+    rng = np.random.default_rng(2)
+    ledger.open("a", Cost("pure", 1.0), mechanism)
+    with pytest.raises(BudgetExceeded, match=r"asked 3 x pure\(epsilon=0.5\)"):
+        ledger.release("a", mechanism, np.broadcast_to(COUNTS, (3, 2)), rng)
+    with pytest.raises(BudgetExceeded):
+        ledger.release("a", mechanism, COUNTS, rng, size=3)
+    assert ledger.spent("a").epsilon == 0
+    ledger.release("a", mechanism, COUNTS, rng)
+    ledger.release("a", mechanism, COUNTS, rng)
+    with pytest.raises(BudgetExceeded):
+        ledger.release("a", mechanism, COUNTS, rng)
+    assert [row["releases"] for row in ledger.record()] == [2]
+
+
+def test_repeats_have_a_budget_each_and_cannot_spend_it_twice():
+    ledger, mechanism = Ledger(), LaplaceMechanism(BITS, 8, 0.5)
+    rng, trials = np.random.default_rng(3), np.broadcast_to(COUNTS, (4, 2))
+    ledger.open("a", Cost("pure", 0.5), mechanism)
+    ledger.release("a", mechanism, trials, rng, repeats=slice(0, 4))
+    ledger.release("a", mechanism, COUNTS, rng, size=2, repeats=slice(4, 6))
+    (row,) = ledger.record()
+    assert (row["releases"], row["repeats"], row["spent"]["epsilon"]) == (1, 6, 0.5)
+    with pytest.raises(BudgetExceeded):
+        ledger.release("a", mechanism, COUNTS, rng, size=2, repeats=slice(5, 7))
+    ledger.open("b", Cost("pure", 0.5), mechanism)
+    with pytest.raises(BudgetExceeded, match="asked 2 x"):
+        ledger.release("b", mechanism, np.broadcast_to(COUNTS, (4, 2, 2)), rng, repeats=slice(0, 4))
+    with pytest.raises(ValueError, match="repeats are 3"):
+        ledger.release("b", mechanism, trials, rng, repeats=slice(0, 3))
+
+
+def test_a_mechanism_that_gives_out_more_than_it_was_asked_for_is_stopped(monkeypatch):
+    ledger, mechanism = Ledger(), DirectPosterior(BITS, 8, 2.0)
+    ledger.open("a", Cost("rdp", 1.0, order=2.0), mechanism)
+    twice = DirectPosterior.perturb
+    monkeypatch.setattr(DirectPosterior, "perturb", lambda self, s, rng: np.stack([twice(self, s, rng)] * 2))
+    with pytest.raises(ValueError, match=r"DirectPosterior was asked for samples of shape \(\), but gave \(2,\)"):
+        ledger.release("a", mechanism, COUNTS, np.random.default_rng(4))
+
+
+def test_requests_together_are_refused_together():
+    ledger = Ledger()
+    paid, unpaid = Untouchable(BITS, 8, 0.5), Untouchable(BITS, 8, 0.7)
+    for name in ("a", "b"):
+        ledger.open(name, Cost("pure", 0.5))
+    with pytest.raises(BudgetExceeded, match="account 'b'"):
+        ledger.release_all([Request("a", paid, COUNTS, None), Request("b", unpaid, COUNTS, None)])
+    assert ledger.spent("a").epsilon == 0
+    with pytest.raises(ValueError, match="classes LaplaceMechanism, Untouchable"):
+        ledger.release_all(
+            [Request("a", paid, COUNTS, None), Request("a", LaplaceMechanism(BITS, 8, 0.5), COUNTS, None)]
+        )
+
+
+def test_approximate_accounts_convert_guarantees_or_take_exact_curves():
+    target = Cost("approximate", 1.0, delta=1e-5)
+    ledger = Ledger()
+    ledger.open("pure", target, LaplaceMechanism(BITS, 8, 1.0))
+    # Randomised response of ε0 = 1.00001 has δ(1) = 7.3e-6, that of 1.00002 has 1.46e-5.
+    ledger.open("slightly more", target, LaplaceMechanism(BITS, 8, 1.00001))
+    with pytest.raises(BudgetExceeded):
+        ledger.open("more", target, LaplaceMechanism(BITS, 8, 1.00002))
+    with pytest.raises(ValueError, match="accounting is 'sloppy'; allowed: stated, exact"):
+        ledger.open("sloppy", target, accounting="sloppy")
+
+
+@pytest.mark.parametrize("mechanism", EXAMPLES, ids=repr)
+def test_a_description_is_json_and_makes_the_same_mechanism(mechanism):
+    described = json.loads(json.dumps(describe(mechanism), allow_nan=False))
+    assert rebuild(described) == mechanism
+
+
+@pytest.mark.parametrize("mechanism", EXAMPLES, ids=repr)
+def test_a_mechanism_is_within_its_own_cost_and_not_within_less(mechanism):
+    cost = mechanism.cost()
+    if not math.isfinite(cost.epsilon):
+        pytest.skip("no finite guarantee")
+    ledger = Ledger()
+    ledger.open("own", cost, mechanism)
+    with pytest.raises(BudgetExceeded):
+        ledger.open("less", replace(cost, epsilon=0.99 * cost.epsilon), mechanism)
