@@ -12,9 +12,13 @@ import pandas as pd
 import pytest
 
 from privpost.evaluation.claims import VERDICTS, Claim
+from privpost.mechanisms.posterior_sampling import DiffusedPosterior
+from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline import grid, ledgers
 from privpost.pipeline.grid import Study
 from privpost.pipeline.schema import Real, Schema
+from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import Ledger, rebuild
 from privpost.report import describe, numbers, page, scorecard, templates
 from privpost.report.scorecard import Scored
 
@@ -381,7 +385,8 @@ def ledger_row(account, epsilon, budget, releases=1, order=None):
     notion = "pure" if order is None else "rdp"
     cost = {"notion": notion, "order": order, "delta": None}
     return {
-        "account": account, **cost, "epsilon": epsilon, "releases": releases,
+        "account": account, "mechanism": None, "settings": None, **cost, "epsilon": epsilon, "releases": releases,
+        "repeats": 1, "accounting": "stated",
         "spent": {**cost, "epsilon": releases * epsilon}, "budget": {**cost, "epsilon": budget},
     }  # fmt: skip
 
@@ -404,6 +409,21 @@ def test_the_ledger_is_gathered_by_kind_and_notion(tmp_path):
     assert ops["largest_share_spent"] == 0.5
     assert gaussian["epsilon"] == ["inf", "inf"]
     assert (gaussian["notion"], gaussian["order"]) == ("rdp", 2.0)
+    assert ledgers.read(study, "mechanisms") == []
+
+
+def test_the_shipped_ledger_names_mechanisms_that_can_be_made_again(tmp_path):
+    study = grid.load_study("geumlek2017/tradeoff", overrides=[f"root={tmp_path}"])
+    ledger, used = Ledger(), [DiffusedPosterior(BetaBernoulli(6, 12), 8, 2.0, r / 7) for r in range(1, 6)]
+    for number, mechanism in enumerate(used):
+        ledger.open(f"diffused/{number}", mechanism.cost(), mechanism)
+        ledger.release(f"diffused/{number}", mechanism, np.array([3.0, 5.0]), np.random.default_rng(1))
+    record = {"ledger": ledger.record(), "mechanisms": ledger.mechanisms(), "digest": "1"}
+    ledgers.path_of(study).parent.mkdir(parents=True)
+    ledgers.path_of(study).write_text(ledgers.describe(study, [SimpleNamespace(record=record)]))
+    rows = ledgers.read(study, "mechanisms")
+    assert [rebuild(row["mechanism"]).coefficient for row in rows] == pytest.approx([1 / 7, 3 / 7, 5 / 7], rel=1e-11)
+    assert all(rebuild(row["mechanism"]).cost().within(Cost(**row["budget"])) for row in rows)
 
 
 # Page

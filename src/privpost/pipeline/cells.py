@@ -58,6 +58,8 @@ def compute(study: Study, cell: Cell, known: Known | None = None) -> Path:
         "data": cell.data,
         "command": cell.command(),
         "ledger": ledger.record(),
+        "mechanisms": ledger.mechanisms(),
+        "modules": ledger.modules(),
         "asked_by": "grid" if cell.digest in known.planned else "sweep",
         **known.origins[cell.dataset],
         "started": started,

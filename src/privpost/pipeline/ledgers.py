@@ -12,6 +12,8 @@ from privpost.pipeline.store import Result
 
 # Six digits: below the differences between CPU types, above anything that matters in a budget.
 DIGITS = 6
+# Settings of mechanisms keep more, so that one made again of them costs the same.
+SETTING_DIGITS = 12
 
 
 def path_of(study: Study) -> Path:
@@ -20,33 +22,70 @@ def path_of(study: Study) -> Path:
 
 
 def describe(study: Study, results: Iterable[Result]) -> str:
-    """Return the text of a study's .ledger.json: its cells' accounts, gathered by kind, notion and order.
+    """Return the text of a study's .ledger.json: its cells' accounts gathered by kind, and the mechanisms that drew.
 
-    The kind of an account is its name up to the first slash. Each row has the number of accounts, the releases per
-    account, ε (and δ) charged per release, the budget's ε, and the largest share of a budget that was spent; what
-    differs between the accounts is given as [smallest, largest]. No times and no versions: the same results give the
-    same bytes.
+    The kind of an account is its name up to the first slash. A row of `accounts` has their number, repeats and releases
+    per account, ε (and δ) charged per release, the budget's ε, and the largest share of a budget that was spent; what
+    differs between the accounts is given as [smallest, largest]. A row of `mechanisms` is one with its settings, its
+    cost, the budget and the kind of account it was charged to; of those that differ in numbers only there are the three
+    of smallest, middle and largest cost. No times and no versions: the same results give the same bytes.
     """
     groups: dict[tuple, list[dict]] = {}
+    used: dict[tuple, dict[str, dict]] = {}
     for result in results:
         for row in result.record["ledger"]:
             budget = row["budget"]
-            key = (row["account"].split("/")[0], row["notion"], budget["notion"], budget["order"])
+            kind = row["account"].split("/")[0]
+            key = (row["mechanism"], kind, row["notion"], budget["notion"], budget["order"])
             groups.setdefault(key, []).append({**row, "cell": result.record["digest"]})
+            if row["settings"] is not None:
+                made = _rounded(result.record["mechanisms"][row["settings"]])
+                named = {"kind": kind, "accounting": row["accounting"], "mechanism": made, "budget": _rounded(budget)}
+                named |= {name: _rounded(row[name]) for name in ("notion", "epsilon", "order", "delta")}
+                used.setdefault((*key, _shape(made)), {})[json.dumps(named, sort_keys=True)] = named
     rows = [_row(key, group) for key, group in sorted(groups.items(), key=lambda item: str(item[0]))]
-    lines = [json.dumps(row, sort_keys=True) for row in rows]
-    return f'{{"study": "{study.name}", "accounts": [\n' + ",\n".join(lines) + "\n]}\n"
+    chosen = [row for _, group in sorted(used.items(), key=lambda item: str(item[0])) for row in _extremes(group)]
+    lists = {"accounts": rows, "mechanisms": chosen}
+    lines = (
+        f'"{name}": [\n' + ",\n".join(json.dumps(row, sort_keys=True) for row in listed) + "\n]"
+        for name, listed in lists.items()
+    )
+    return f'{{"study": "{study.name}", ' + ", ".join(lines) + "}\n"
+
+
+def _extremes(group: dict[str, dict]) -> list[dict]:
+    ordered = [row for _, row in sorted(group.items(), key=lambda item: (float(item[1]["epsilon"]), item[0]))]
+    return [ordered[place] for place in sorted({0, len(ordered) // 2, len(ordered) - 1})]
+
+
+def _shape(value) -> str:
+    """Return a description without its numbers."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{key}:{_shape(item)}" for key, item in sorted(value.items())) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(sorted({_shape(item) for item in value})) + "]"
+    return value if isinstance(value, str) and value != "inf" else "number"
+
+
+def _rounded(value):
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return float(f"{value:.{SETTING_DIGITS}g}") if isinstance(value, float) else value
 
 
 def _row(key: tuple, group: list[dict]) -> dict[str, Any]:
-    kind, charged, notion, order = key
+    mechanism, kind, charged, notion, order = key
     return {
         "kind": kind,
+        "mechanism": mechanism,
         "charged_notion": charged,
         "notion": notion,
         "order": order,
         "accounts": len({(row["cell"], row["account"]) for row in group}),
         "releases": _range(row["releases"] for row in group),
+        "repeats": _range(row["repeats"] for row in group),
         "epsilon": _range(row["epsilon"] for row in group),
         "delta": _range(row["delta"] for row in group),
         "budget_epsilon": _range(row["budget"]["epsilon"] for row in group),
@@ -69,7 +108,7 @@ def _digits(number: float) -> float | str:
     return "inf" if number == float("inf") else float(f"{number:.{DIGITS}g}")
 
 
-def read(study: Study) -> list[dict[str, Any]] | None:
-    """Return the rows of the shipped ledger, or None where a checkout has none."""
+def read(study: Study, rows: str = "accounts") -> list[dict[str, Any]] | None:
+    """Return the `accounts` or the `mechanisms` of the shipped ledger, or None where a checkout has none."""
     path = path_of(study)
-    return json.loads(path.read_text(encoding="utf-8"))["accounts"] if path.is_file() else None
+    return json.loads(path.read_text(encoding="utf-8")).get(rows, []) if path.is_file() else None
