@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 
+from privpost import atomic
 from privpost.pipeline import cells, cli, grid, store, verify
 
 
@@ -380,9 +381,7 @@ def test_prune_removes_temporary_files_of_scores_figures_and_documents_and_no_ot
 
 
 def test_a_temporary_file_that_takes_its_name_meanwhile_is_not_abandoned(tmp_path):
-    from privpost.pipeline import status
-
-    assert not status._abandoned(tmp_path / ".a.abcdefgh.npz")
+    assert not atomic.is_abandoned(tmp_path / ".a.abcdefgh.npz")
 
 
 def test_prune_removes_the_folders_of_sweeps_on_request(toy):

@@ -25,8 +25,8 @@ from pathlib import Path
 
 import pytest
 
+from privpost import atomic
 from privpost.datasets import fetch as fetching
-from privpost.datasets import files
 from privpost.datasets.catalogue import Dataset, File
 from privpost.datasets.fetch import FetchError, fetch
 
@@ -486,10 +486,10 @@ def test_a_right_file_that_appears_while_a_wrong_one_is_moved_aside_is_kept(
 
 def test_leftovers_of_a_killed_process_go_and_those_of_a_live_one_stay(server: Server, raw: Path) -> None:
     (raw / "toy").mkdir(parents=True)
-    dead, live = raw / "toy" / f".{NAME}.1-ab.part", raw / "toy" / f".{NAME}.2-cd.part"
+    dead, live = raw / "toy" / ".toy.0123abcd.data", raw / "toy" / ".toy.4567cdef.data"
     for path in (dead, live):
         path.write_bytes(b"half")
-    long_ago = time.time() - files.STALE_SECONDS - 60
+    long_ago = time.time() - atomic.ABANDONED - 60
     os.utime(dead, (long_ago, long_ago))
     get(toy(server.add("/good", body(CONTENT))), raw)
     assert left(raw) == [live.name, NAME]
@@ -499,7 +499,7 @@ def test_a_full_disk_is_one_clear_error(server: Server, raw: Path, monkeypatch: 
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(atomic.os, "fsync", full)
     url = server.add("/good", body(CONTENT))
     with pytest.raises(FetchError, match=rf"{NAME} \(Toy\): cannot use .*{NAME}: No space left on device"):
         get(toy(url), raw)
@@ -578,7 +578,7 @@ def test_an_interruption_leaves_nothing(server: Server, tmp_path: Path, number: 
 
     process = child(server.add("/half", half), tmp_path)
     folder = tmp_path / "data" / "raw" / "toy"
-    wait_until(lambda: any(path.stat().st_size > 0 for path in folder.glob(".*.part")))
+    wait_until(lambda: any(path.stat().st_size > 0 for path in folder.glob(".toy.*")))
     process.send_signal(number)
     process.communicate(timeout=20)
     assert process.returncode != 0

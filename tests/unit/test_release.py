@@ -32,6 +32,7 @@ from privpost.pipeline import cli
 from privpost.privacy.accounting import to_approximate
 from privpost.privacy.approximate import ORDERS, gaussian_from_approximate
 from privpost.release import command, models, spec, statement, table
+from privpost.release.models import bayesian_network, chains
 from privpost.samplers import noise_aware_exact
 
 # Secure noise has no seed, so that a test of its law fails by chance at this rate on every run.
@@ -101,7 +102,7 @@ class Folder:
 def folder(tmp_path, monkeypatch, capsys) -> Folder:
     """A user's folder as working directory; chains are short, for what is tested is not their convergence."""
     for name, value in (("BURN_IN", 10), ("THIN", 1), ("COUNT_BURN_IN", 10), ("COUNT_THIN", 1)):
-        monkeypatch.setattr(models, name, value)
+        monkeypatch.setattr(chains, name, value)
     monkeypatch.chdir(tmp_path)
     return Folder(tmp_path, capsys)
 
@@ -325,8 +326,8 @@ def enumerated(weights: dict[tuple, float], value) -> np.ndarray:
 
 def drawn_means(tmp_path, monkeypatch, found: dict, release: np.ndarray, names: list[str]) -> np.ndarray:
     """Means of 2000 draws of the named quantities, which are all."""
-    monkeypatch.setattr(models, "COUNT_BURN_IN", 100)
-    monkeypatch.setattr(models, "COUNT_THIN", 3)
+    monkeypatch.setattr(chains, "COUNT_BURN_IN", 100)
+    monkeypatch.setattr(chains, "COUNT_THIN", 3)
     found, kind = specification(tmp_path, {**found, "posterior": {"draws": 2000}})
     mechanism, _ = command.calibrate(found, kind)
     drawn = kind.posterior(found, mechanism, release, np.random.default_rng(8))
@@ -401,7 +402,7 @@ def test_draws_for_a_network_agree_with_enumeration(tmp_path, monkeypatch):
 
 
 def test_draws_of_large_networks_say_that_they_ignore_the_noise(tmp_path, monkeypatch):
-    monkeypatch.setattr(models, "LARGEST_NETWORK", 1)
+    monkeypatch.setattr(bayesian_network, "LARGEST_NETWORK", 1)
     found, kind = specification(tmp_path, content("bayesian_network"))
     mechanism, _ = command.calibrate(found, kind)
     drawn = kind.posterior(found, mechanism, np.full(6, 2.0), np.random.default_rng(1))
@@ -828,19 +829,19 @@ def test_a_file_that_cannot_be_written_whole_is_not_left(folder, monkeypatch):
     def refuse(*_):
         raise PermissionError(1, "Operation not permitted")
 
-    def full(_):
+    def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "link", refuse)
-    for failing in range(2):
+    for failing, working in {"fsync": os.fsync, "replace": os.replace}.items():
         # The temporary file fails first, then the file itself.
-        outcomes = iter([lambda _: None] * failing + [full])
-        monkeypatch.setattr(os, "fsync", lambda handle, outcomes=outcomes: next(outcomes)(handle))
+        monkeypatch.setattr(os, failing, full)
         folder.specify(BITS)
         status, out, err = folder.run("--output", "out.json")
         assert (status, out) == (2, "")
         assert "--output: out.json cannot be written: No space left on device" in err
         assert folder.files() == {"spec.yaml", "data.csv"}
+        monkeypatch.setattr(os, failing, working)
 
 
 # The ledger

@@ -22,9 +22,10 @@ from urllib.parse import urlsplit
 import yaml
 
 from privpost import __version__
+from privpost.atomic import abandoned, replacing
 from privpost.datasets import catalogue
 from privpost.datasets.catalogue import Dataset, File
-from privpost.datasets.files import checksum, remove_stale, replacing
+from privpost.datasets.files import checksum
 
 RAW = catalogue.RAW
 MIRRORS = ("data/mirror", "../shared/data")
@@ -181,7 +182,8 @@ def _fetch_file(
     """Return None once the verified file is at ``target``, else what was tried: (source, outcome)."""
     tried: list[tuple[str, str]] = []
     target.parent.mkdir(parents=True, exist_ok=True)
-    remove_stale(target)
+    for temporary in abandoned(target):
+        temporary.unlink(missing_ok=True)
     if target.exists():
         outcome = _verdict_on_present(file, target)
         if outcome is None:
@@ -248,7 +250,7 @@ def _store(chunks: Generator[bytes, None, None], file: File, target: Path) -> No
     limit = 2 * file.bytes + (1 << 20)
     digest = hashlib.sha256()
     size = 0
-    with contextlib.closing(chunks), replacing(target) as handle:
+    with contextlib.closing(chunks), replacing(target, durable=True) as path, path.open("wb") as handle:
         for chunk in chunks:
             size += len(chunk)
             if size > limit:

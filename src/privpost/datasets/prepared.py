@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from privpost.atomic import abandoned, replacing
 from privpost.datasets.catalogue import Dataset
-from privpost.datasets.files import checksum, remove_stale, replacing
+from privpost.datasets.files import checksum
 
 IDENTITY = "__identity__"
 CHECKSUM = "__checksum__"
@@ -46,13 +47,13 @@ def prepare(
     if reserved:
         raise ValueError(f"dataset {dataset.name}: array names {reserved} are reserved")
     target = Path(prepared) / f"{dataset.name}.npz"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    remove_stale(target)
+    for temporary in abandoned(target):
+        temporary.unlink(missing_ok=True)
     texts = {
         IDENTITY: np.array(json.dumps(dataset.identity(), sort_keys=True)),
         CHECKSUM: np.array(_array_sum(arrays)),
     }
-    with replacing(target) as handle:
+    with replacing(target, durable=True) as temporary, temporary.open("wb") as handle:
         np.savez_compressed(handle, allow_pickle=False, **arrays, **texts)
     return target
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import shutil
-import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from privpost.atomic import abandoned, abandoned_in, is_abandoned
 from privpost.pipeline import grid, provenance, store, sweeps
 from privpost.pipeline.grid import Cell, Study
 
-# A temporary file that is older cannot belong to a running job any more (in seconds).
-ABANDONED = 3600
-# The random part of the names that `store.replacing` gives to its temporary files.
-RANDOM = "[a-z0-9_]" * 8
 SHOWN = 4
 
 
@@ -65,7 +60,7 @@ def take(study: Study, cells: Iterable[Cell]) -> Inventory:
         if str(path) in known:
             continue
         if path.suffix != ".npz" or path.name.startswith("."):
-            if path.suffix == store.CORRUPT or _abandoned(path):
+            if path.suffix == store.CORRUPT or is_abandoned(path):
                 found.leftovers.append(path)
             continue
         try:
@@ -79,22 +74,10 @@ def take(study: Study, cells: Iterable[Cell]) -> Inventory:
             found.stale.append(path)
             superseded[grid.canonical(record["point"])] = record
     for folder in (study.grid_path().parent, study.figure_root / study.paper):
-        found.leftovers += _temporaries(folder, f".*.{RANDOM}.*")
+        found.leftovers += abandoned_in(folder)
     found.reasons += [f"behind: {what} since {count} cells were computed" for what, count in changes.most_common()]
     found.reasons += _superseded(found.missing, superseded)
     return found
-
-
-def _temporaries(folder: Path, pattern: str) -> list[Path]:
-    return [path for path in sorted(folder.glob(pattern)) if _abandoned(path)]
-
-
-def _abandoned(path: Path) -> bool:
-    try:
-        return time.time() - path.stat().st_mtime > ABANDONED
-    except FileNotFoundError:
-        # A running job has just given it its real name.
-        return False
 
 
 def overview_leftovers(study: Study) -> list[Path]:
@@ -105,11 +88,11 @@ def overview_leftovers(study: Study) -> list[Path]:
     written = [*build.score_files(root), *build.figure_files(study.figure_root), build.report_file(root)]
     found = []
     for folder in sorted({path.parent for path in written}):
-        found += _temporaries(folder, f".*.{RANDOM}.*")
+        found += abandoned_in(folder)
     if root == Path("results"):
         # These folders hold users' own files too.
         for path in (Path("README.md"), *documents.files()):
-            found += _temporaries(path.parent, f".{glob.escape(path.stem)}.{RANDOM}{path.suffix}")
+            found += abandoned(path)
     return found
 
 

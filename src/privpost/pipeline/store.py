@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from privpost import atomic
 from privpost.pipeline.project import CannotWrite
 
 RECORD = "record"
@@ -38,28 +38,16 @@ class Result(NamedTuple):
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path` that takes its place when the block ends well, and vanishes otherwise.
-
-    Raises CannotWrite, naming `path`, for an error of the operating system.
-    """
-    temporary = None
+    """Do as `atomic.replacing` does; raises CannotWrite, naming `path`, for an error of the operating system."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
-        os.close(handle)
-        temporary = Path(name)
-        yield temporary
-        # mkstemp's files are their owner's alone; results are everyone's to read, whatever the umask.
-        temporary.chmod(0o644)
-        os.replace(temporary, path)
+        with atomic.replacing(path) as temporary:
+            yield temporary
+            # Results are everyone's to read, whatever the umask.
+            temporary.chmod(0o644)
     except CannotWrite:
         raise
     except OSError as error:
         raise CannotWrite(path, error) from error
-    finally:
-        # After the rename there is nothing left to remove.
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import math
 import os
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from privpost.atomic import replacing
 from privpost.distributions import noise
 from privpost.mechanisms.base import AdditiveNoiseMechanism
 from privpost.pipeline.schema import SettingError
 from privpost.privacy.approximate import gaussian_from_approximate
 from privpost.release import models, spending, statement, table
-from privpost.release.spec import Specification, read
+from privpost.release.spec import read
+from privpost.release.specification import Specification
 
 
 def main(argv: list[str]) -> int:
@@ -176,39 +175,9 @@ def _write(path: Path | None, text: str) -> None:
         sys.stdout.write(text)
         return
     try:
-        with _temporary(path) as (handle, name):
-            handle.write(text)
-            handle.flush()
-            os.fsync(handle.fileno())
-            try:
-                os.link(name, path)
-            except FileExistsError:
-                raise
-            except OSError:
-                # Some file systems have no links; there a crash at this point could leave a part of the file.
-                _write_new(path, text)
+        with replacing(path, durable=True, new=True) as temporary:
+            temporary.write_text(text, encoding="utf-8")
     except FileExistsError:
         raise _taken(path) from None
     except OSError as error:
         raise SettingError(f"--output: {path} cannot be written: {error.strerror}") from None
-
-
-def _write_new(path: Path, text: str) -> None:
-    with path.open("x", encoding="utf-8") as handle:
-        try:
-            handle.write(text)
-            handle.flush()
-            os.fsync(handle.fileno())
-        except BaseException:
-            path.unlink()
-            raise
-
-
-@contextlib.contextmanager
-def _temporary(path: Path) -> Iterator[tuple[Any, str]]:
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with open(descriptor, "w", encoding="utf-8") as handle:
-            yield handle, name
-    finally:
-        os.unlink(name)

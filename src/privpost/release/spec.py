@@ -1,18 +1,16 @@
-"""The specification of a release: what is public about the data, and what the release may cost.
-
-Everything here is decided before a record is read.
-"""
+"""Reading the specification of a release, all of which is decided before a record is read."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from privpost.pipeline.schema import Choice, Flag, Integer, Real, Schema, SettingError, Text
+from privpost.release import models
+from privpost.release.specification import Specification
 
 # Draws of a posterior that a statement may hold.
 LARGEST_DRAWS = 100_000
@@ -20,41 +18,6 @@ LARGEST_DRAWS = 100_000
 LARGEST_N = 2**40
 # Beyond it no event is kept from becoming exp(10), 22,000, times as likely.
 LARGEST_EPSILON = 10.0
-
-
-@dataclass(frozen=True)
-class Levels:
-    """The public list of at least two different values of a column, as the CSV spells them."""
-
-    def describe(self) -> str:
-        return "a list of at least 2 different texts or whole numbers"
-
-    def normalise(self, value: Any) -> list[str]:
-        if not isinstance(value, list) or len(value) < 2:
-            raise ValueError
-        for level in value:
-            if isinstance(level, bool):
-                raise SettingError(f"YAML reads an unquoted yes, no, true, false, on or off as {level}; quote it")
-            if not isinstance(level, str | int) or level == "":
-                raise SettingError(f"level {level!r} is neither a text nor a whole number; quote it if it is a text")
-        texts = [str(level) for level in value]
-        if repeated := sorted({text for text in texts if texts.count(text) > 1}):
-            raise SettingError(f"level {repeated[0]!r} is given twice")
-        return texts
-
-
-@dataclass(frozen=True)
-class Names:
-    """A list of names of columns."""
-
-    def describe(self) -> str:
-        return "a list of names of columns"
-
-    def normalise(self, value: Any) -> list[str]:
-        if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
-            raise ValueError
-        return list(value)
-
 
 SETTINGS = Schema(
     model=Text(),
@@ -71,45 +34,6 @@ BLOCKS = ("columns", "prior", "posterior", "budget")
 POSTERIOR = Schema(draws=Integer(at_least=1, at_most=LARGEST_DRAWS))
 BUDGET = Schema(ledger=Text(), epsilon=Real(above=0), delta=Real(above=0, below=1))
 REQUIRED = ("model", "columns", "n", "epsilon")
-
-
-@dataclass(frozen=True)
-class Specification:
-    """A checked specification.
-
-    Attributes:
-        path: the YAML file.
-        model: name of the model.
-        columns: settings of each column, by name.
-        n: public number of records.
-        epsilon, delta: what the release may cost; delta is None for Laplace noise.
-        mechanism: "laplace" or "gaussian".
-        noise: "secure" or "simulation".
-        seed: seed of simulated noise, or None.
-        data: path of the CSV file that the YAML names, or None.
-        prior: the prior's parameters.
-        draws: number of posterior draws, 0 for none.
-        budget: ledger's path, and the ε and δ that all of its releases may cost; empty for none.
-    """
-
-    path: Path
-    model: str
-    columns: dict[str, dict[str, Any]]
-    n: int
-    epsilon: float
-    delta: float | None
-    mechanism: str
-    noise: str
-    seed: int | None
-    data: Path | None
-    prior: dict[str, Any]
-    draws: int
-    budget: dict[str, Any]
-
-    @property
-    def where(self) -> str:
-        """The file's name, at which error messages point."""
-        return str(self.path)
 
 
 class _Loader(yaml.SafeLoader):
@@ -140,8 +64,6 @@ def read(path: Path) -> Specification:
         SettingError: the file cannot be read, or a setting is unknown, missing or outside its range; the message
             names the setting, its value and what is allowed.
     """
-    from privpost.release import models
-
     where = str(path)
     content = _load(path)
     for key in content:

@@ -14,7 +14,7 @@ from typing import IO, Any
 from privpost.pipeline.schema import SettingError
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import BudgetExceeded, Ledger
-from privpost.release.spec import Specification
+from privpost.release.specification import Specification
 
 ACCOUNT = "data"
 

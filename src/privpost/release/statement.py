@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from privpost.mechanisms.base import AdditiveNoiseMechanism
-from privpost.release.models import Kind, Posterior
-from privpost.release.spec import LARGEST_EPSILON, Specification
+from privpost.release.models.base import Kind, Posterior
+from privpost.release.spec import LARGEST_EPSILON
+from privpost.release.specification import Specification
 
 FORMAT = "privpost release 1"
 # Chains above it have not mixed (Vehtari et al. 2021).

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from privpost.pipeline.schema import SettingError
-from privpost.release.models import Kind
-from privpost.release.spec import Specification
+from privpost.release.models.base import Kind
+from privpost.release.specification import Specification
 
 # Rows whose statistics are summed at once.
 CHUNK = 5000

@@ -13,6 +13,7 @@ from privpost.figures import style
 from privpost.pipeline import tables
 from privpost.pipeline.plan import Plan
 from privpost.release import command, models, spec
+from privpost.release.models import bayesian_network, gamma_exponential
 
 # Noise that opendp draws, so that `privpost release` can use it on real data.
 SECURE = ("laplace", "gaussian")
@@ -29,9 +30,9 @@ def values(plan: Plan) -> Mapping[str, str]:
         "release/models": models_table(),
         "release/false_alarm": f"{FALSE_ALARM:g}",
         "release/terms": example_terms(),
-        "release/largest_network": str(models.LARGEST_NETWORK),
+        "release/largest_network": str(bayesian_network.LARGEST_NETWORK),
         "release/largest_epsilon": f"{spec.LARGEST_EPSILON:g}",
-        "release/largest_bias": f"{models.LARGEST_BIAS:g}",
+        "release/largest_bias": f"{gamma_exponential.LARGEST_BIAS:g}",
         "release/repeats": str(bits["beta_bernoulli_pairs"].n_repeats.min()),
     }
 

@@ -1,0 +1,87 @@
+"""Files that are whole or absent: written beside their place, under another name, and renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+# The random part of a temporary file's name, as a pattern.
+RANDOM = "[a-z0-9_]" * 8
+# A temporary file that is older cannot belong to a running process (in seconds).
+ABANDONED = 3600.0
+
+
+@contextlib.contextmanager
+def replacing(path: Path, *, durable: bool = False, new: bool = False) -> Iterator[Path]:
+    """Yield a temporary path beside `path` that takes its place when the block ends well, and vanishes otherwise.
+
+    Every caller has a temporary file of its own, so that several processes can write the same file; the last one wins.
+
+    Args:
+        path: the file; its folder is made if need be.
+        durable: whether the bytes are to be on the disk before the file takes its place.
+        new: whether to refuse to replace a file.
+
+    Raises:
+        FileExistsError: `new`, and the file is there.
+        OSError: it cannot be written; `filename` is `path` where the system names none, as for a full disk.
+    """
+    temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.open("xb").close()
+        yield temporary
+        if durable:
+            with temporary.open("rb") as written:
+                os.fsync(written.fileno())
+        if new:
+            _link(temporary, path)
+        else:
+            os.replace(temporary, path)
+    except OSError as error:
+        error.filename = error.filename or os.fspath(path)
+        raise
+    finally:
+        # After the rename there is nothing left to remove; a folder that cannot be used has nothing either.
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
+def _link(temporary: Path, path: Path) -> None:
+    """Give a file a second name that must not be taken."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        # Some file systems have no links; there an empty file claims the name.
+        path.open("x").close()
+        try:
+            os.replace(temporary, path)
+        except BaseException:
+            path.unlink()
+            raise
+
+
+def is_abandoned(path: Path) -> bool:
+    """Return whether a temporary file is so old that its process must have been killed."""
+    try:
+        return time.time() - path.stat().st_mtime > ABANDONED
+    except FileNotFoundError:
+        # A running process has just given it its real name.
+        return False
+
+
+def abandoned_in(folder: Path, pattern: str = f".*.{RANDOM}.*") -> list[Path]:
+    """Return the abandoned temporary files in a folder."""
+    return [path for path in sorted(folder.glob(pattern)) if is_abandoned(path)]
+
+
+def abandoned(path: Path) -> list[Path]:
+    """Return the abandoned temporary files of `path`."""
+    return abandoned_in(path.parent, f".{glob.escape(path.stem)}.{RANDOM}{path.suffix}")

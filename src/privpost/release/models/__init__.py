@@ -1,0 +1,28 @@
+"""The models that a release can serve: what their columns need, which mechanism serves them, and their posteriors.
+
+Statistics are whole numbers throughout, so that discrete noise hides all of a record: counts, or a sum in steps of a
+column's resolution.
+"""
+
+from __future__ import annotations
+
+from privpost.pipeline.schema import SettingError, suggest
+from privpost.release.models.base import Kind
+from privpost.release.models.bayesian_network import Network
+from privpost.release.models.beta_bernoulli import Bits
+from privpost.release.models.bounded_sum import Sum
+from privpost.release.models.dirichlet_categorical import Categories
+from privpost.release.models.gamma_exponential import Exponential
+from privpost.release.models.naive_bayes import NaiveBayes
+from privpost.release.models.normal_known_variance import Normal
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind for kind in (Bits(), Categories(), Network(), NaiveBayes(), Sum(), Exponential(), Normal())
+}
+
+
+def named(name: str, where: str) -> Kind:
+    """Return a model by its name; raises SettingError with the nearest one."""
+    if name not in KINDS:
+        raise SettingError(f"{where}: model is {name!r}, but must be one of {', '.join(KINDS)}.{suggest(name, KINDS)}")
+    return KINDS[name]

@@ -1,0 +1,123 @@
+"""What a model needs in order to be released, and what its posterior says about itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from privpost.mechanisms.base import AdditiveNoiseMechanism
+from privpost.pipeline.schema import Schema, SettingError
+from privpost.release.specification import Levels, Specification
+
+# Posteriors of counts have tables of n + 1 entries.
+LARGEST_SUM = 10_000_000
+# What the draws of analysts who ignore the noise take for granted.
+NAIVE = ("noisy counts are taken for the true ones",)
+
+
+class Posterior(NamedTuple):
+    """Draws from a posterior given a release.
+
+    Attributes:
+        draws: by name, each of shape (draws, ...).
+        noise_aware: whether the posterior accounts for the noise, or takes noisy statistics for exact ones.
+        method: how the draws were made.
+        approximations: what about them is not exact.
+        rhat, ess: largest R-hat and smallest effective sample size of Markov chains; None for independent draws.
+    """
+
+    draws: dict[str, np.ndarray]
+    noise_aware: bool
+    method: str
+    approximations: tuple[str, ...]
+    rhat: float | None = None
+    ess: float | None = None
+
+
+class Kind(ABC):
+    """One model that can be released.
+
+    Class attributes:
+        name: as in `model:`.
+        columns: how many it has; None for any number.
+        column, required: settings of a column, and those that it needs.
+        prior: settings of the prior.
+        prior_defaults: those that need not be given.
+        mechanisms: what can serve it.
+        has_posterior: whether draws can be asked for.
+    """
+
+    name: ClassVar[str]
+    column: ClassVar[Schema] = Schema(levels=Levels())
+    required: ClassVar[tuple[str, ...]] = ("levels",)
+    prior: ClassVar[Schema]
+    prior_defaults: ClassVar[dict[str, Any]] = {}
+    mechanisms: ClassVar[tuple[str, ...]] = ("laplace",)
+    has_posterior: ClassVar[bool] = True
+    columns: ClassVar[int | None] = 1
+
+    def check(self, spec: Specification) -> None:
+        """Raises a SettingError unless the columns are what the model needs."""
+        if self.columns is not None and len(spec.columns) != self.columns:
+            raise SettingError(
+                f"{spec.where}: columns has {len(spec.columns)} entries, but {self.name} has exactly {self.columns}."
+            )
+        for name, settings in spec.columns.items():
+            for key in self.required:
+                if key not in settings:
+                    raise SettingError(f"{spec.where}: columns: {name}: {key} is missing.")
+        if spec.draws and spec.n > LARGEST_SUM:
+            raise SettingError(f"{spec.where}: n is {spec.n}; posterior draws need n <= {LARGEST_SUM}.")
+
+    @abstractmethod
+    def mechanism(self, spec: Specification, setting: float) -> AdditiveNoiseMechanism:
+        """The mechanism at a value of ε (Laplace) or σ (Gaussian)."""
+
+    def encode(self, spec: Specification, column: str, text: str) -> int | None:
+        """The whole number that stands for a cell's text; None for a text that is no record."""
+        try:
+            return spec.columns[column]["levels"].index(text)
+        except ValueError:
+            return None
+
+    def allowed(self, spec: Specification, column: str) -> str:
+        """What a column's cells may hold, for error messages."""
+        return "one of its levels " + ", ".join(map(repr, spec.columns[column]["levels"]))
+
+    def order(self, spec: Specification) -> list[str]:
+        """The columns in the order in which `records` takes them."""
+        return list(spec.columns)
+
+    def records(self, data: np.ndarray) -> np.ndarray:
+        """The model's records from encoded columns (n, columns)."""
+        return data[:, 0]
+
+    def unit(self, spec: Specification) -> float:
+        """What a step of 1 in the mechanism's whole numbers stands for."""
+        return 1.0
+
+    @abstractmethod
+    def statistics(self, spec: Specification, release: np.ndarray) -> dict[str, Any]:
+        """The release as named numbers."""
+
+    @abstractmethod
+    def posterior(self, spec, mechanism, release: np.ndarray, rng: np.random.Generator) -> Posterior:
+        """Draws given a release; post-processing."""
+
+
+def check_two_levels(spec: Specification) -> None:
+    for name, settings in spec.columns.items():
+        if len(settings["levels"]) != 2:
+            raise SettingError(
+                f"{spec.where}: columns: {name}: levels has {len(settings['levels'])} entries; {spec.model} needs 2."
+            )
+
+
+def whole(value: float) -> int:
+    return round(float(value)) if float(value).is_integer() else float(value)
+
+
+def by_name(names, draws) -> dict[str, np.ndarray]:
+    return dict(zip(names, np.moveaxis(draws, -1, 0), strict=True))

@@ -1,0 +1,97 @@
+"""`model: bayesian_network` of a specification."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privpost.mechanisms.network_laplace import NetworkLaplace
+from privpost.models.bayesian_network import BayesianNetwork
+from privpost.pipeline.schema import Real, Schema, SettingError, suggest
+from privpost.release.models import chains
+from privpost.release.models.base import NAIVE, Kind, Posterior, by_name, check_two_levels, whole
+from privpost.release.specification import Levels, Names
+from privpost.samplers import noise_aware_table
+
+# Parents of a column.
+LARGEST_FAMILY = 12
+# Networks of more nodes or records have too large a latent table.
+LARGEST_NETWORK, LARGEST_TABLE = 5, 100_000
+
+
+class Network(Kind):
+    """Columns of two levels in a directed acyclic graph, counted per configuration of the parents."""
+
+    name = "bayesian_network"
+    column = Schema(levels=Levels(), parents=Names())
+    prior = Schema(alpha=Real(above=0), beta=Real(above=0))
+    prior_defaults: ClassVar[dict[str, Any]] = {"alpha": 1.0, "beta": 1.0}
+    columns = None
+
+    def check(self, spec):
+        super().check(spec)
+        check_two_levels(spec)
+        for name, settings in spec.columns.items():
+            for parent in settings.get("parents", []):
+                if parent not in spec.columns:
+                    raise SettingError(
+                        f"{spec.where}: columns: {name}: parents: there is no column {parent!r}."
+                        f"{suggest(parent, spec.columns)} Columns: {', '.join(spec.columns)}."
+                    )
+            if len(settings.get("parents", [])) > LARGEST_FAMILY:
+                raise SettingError(
+                    f"{spec.where}: columns: {name}: parents has {len(settings['parents'])} entries; at most "
+                    f"{LARGEST_FAMILY} are supported, as each doubles the number of counts."
+                )
+        try:
+            self._model(spec)
+        except ValueError as error:
+            raise SettingError(f"{spec.where}: columns: {error}") from None
+
+    def _model(self, spec) -> BayesianNetwork:
+        parents = {name: settings.get("parents", []) for name, settings in spec.columns.items()}
+        return BayesianNetwork(parents, **spec.prior)
+
+    def mechanism(self, spec, setting):
+        return NetworkLaplace(self._model(spec), spec.n, setting)
+
+    def records(self, data):
+        return data
+
+    def _cells(self, spec) -> list[tuple[str, str]]:
+        """The node and, as text, the parents' levels of every θ, in the model's order."""
+        levels = {name: settings["levels"] for name, settings in spec.columns.items()}
+        return [
+            (node, ", ".join(f"{parent} = {levels[parent][bit]}" for parent, bit in zip(parents, bits, strict=True)))
+            for node, parents in self._model(spec).parents
+            for bits in itertools.product((0, 1), repeat=len(parents))
+        ]
+
+    def statistics(self, spec, release):
+        counts: dict[str, Any] = {}
+        for (node, given), (one, zero) in zip(self._cells(spec), release.reshape(-1, 2), strict=True):
+            low, high = spec.columns[node]["levels"]
+            counts.setdefault(node, {})[given or "all"] = {low: whole(zero), high: whole(one)}
+        return {"counts": counts}
+
+    def posterior(self, spec, mechanism, release, rng):
+        model = mechanism.model
+        names = [
+            f"P({node} = {spec.columns[node]['levels'][1]}{' | ' * bool(given)}{given})"
+            for node, given in self._cells(spec)
+        ]
+        if len(model.nodes) > LARGEST_NETWORK or spec.n > LARGEST_TABLE:
+            draws = model.sample(mechanism.posterior(release), rng, spec.draws)
+            method = "conjugate update with the noisy counts, clipped to [0, n]"
+            return Posterior(by_name(names, draws), False, method, NAIVE)
+        tables = noise_aware_table.Tables(model, np.tile(release, (chains.CHAINS, 1)), spec.n, mechanism.scale, rng)
+        kept: list[np.ndarray] = []
+        tables.run(
+            chains.COUNT_BURN_IN,
+            chains.sweeps(spec.draws),
+            chains.COUNT_THIN,
+            lambda counts: kept.append(counts.T.copy()),
+        )
+        return chains.latent_posterior(names, model.sample(model.posterior(np.stack(kept)), rng), spec.draws)

@@ -1,0 +1,47 @@
+"""`model: beta_bernoulli` of a specification."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privpost.mechanisms.gaussian import GaussianMechanism
+from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.pipeline.schema import Real, Schema
+from privpost.release.models.base import Kind, Posterior, check_two_levels, whole
+from privpost.samplers import noise_aware_exact
+
+
+class Bits(Kind):
+    """A column of two levels, the second of which is counted; exact posterior."""
+
+    name = "beta_bernoulli"
+    prior = Schema(alpha=Real(above=0), beta=Real(above=0))
+    mechanisms = ("laplace", "gaussian")
+
+    def check(self, spec):
+        super().check(spec)
+        check_two_levels(spec)
+
+    def mechanism(self, spec, setting):
+        model = BetaBernoulli(**spec.prior)
+        if spec.mechanism == "gaussian":
+            return GaussianMechanism(model, spec.n, setting, order=2.0)
+        return LaplaceMechanism(model, spec.n, setting, coordinates="free")
+
+    def statistics(self, spec, release):
+        column, settings = spec.only
+        return {"counts": {column: {settings["levels"][1]: whole(release[0])}}}
+
+    def posterior(self, spec, mechanism, release, rng):
+        counts = np.arange(spec.n + 1.0)
+        likelihood = mechanism.log_density(release, np.stack([counts, spec.n - counts], axis=-1))
+        prior = spec.prior["alpha"], spec.prior["beta"]
+        draws = noise_aware_exact.sample(prior, likelihood, spec.draws, rng)
+        column, settings = spec.only
+        return Posterior(
+            {f"P({column} = {settings['levels'][1]})": draws},
+            True,
+            "independent draws from the exact posterior, summed over all true counts",
+            (),
+        )

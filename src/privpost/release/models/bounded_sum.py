@@ -1,0 +1,17 @@
+"""`model: bounded_sum` of a specification."""
+
+from __future__ import annotations
+
+from privpost.pipeline.schema import Schema
+from privpost.release.models.numeric import Numeric
+
+
+class Sum(Numeric):
+    """A sum without a model."""
+
+    name = "bounded_sum"
+    prior = Schema()
+    has_posterior = False
+
+    def family(self, spec):
+        """None."""

@@ -1,0 +1,40 @@
+"""`model: dirichlet_categorical` of a specification."""
+
+from __future__ import annotations
+
+from privpost.mechanisms.gaussian import GaussianMechanism
+from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.models.dirichlet_categorical import DirichletCategorical
+from privpost.pipeline.schema import Real, Schema
+from privpost.release.models import chains
+from privpost.release.models.base import NAIVE, Kind, Posterior, by_name, whole
+
+
+class Categories(Kind):
+    """A column of several levels, all of them counted."""
+
+    name = "dirichlet_categorical"
+    prior = Schema(concentration=Real(above=0))
+    mechanisms = ("laplace", "gaussian")
+
+    def mechanism(self, spec, setting):
+        _, settings = spec.only
+        model = DirichletCategorical((spec.prior["concentration"],) * len(settings["levels"]))
+        if spec.mechanism == "gaussian":
+            return GaussianMechanism(model, spec.n, setting, order=2.0, coordinates="all")
+        return LaplaceMechanism(model, spec.n, setting)
+
+    def statistics(self, spec, release):
+        column, settings = spec.only
+        return {"counts": {column: dict(zip(settings["levels"], map(whole, release), strict=True))}}
+
+    def posterior(self, spec, mechanism, release, rng):
+        column, settings = spec.only
+        names = [f"P({column} = {level})" for level in settings["levels"]]
+        if spec.mechanism == "gaussian":
+            draws = mechanism.model.sample(mechanism.posterior(release), rng, spec.draws)
+            return Posterior(
+                by_name(names, draws), False, "conjugate update with the noisy counts, clipped at 0", NAIVE
+            )
+        probabilities, _ = chains.latent_counts(release[None], (len(names),), spec, mechanism.scale, rng)
+        return chains.latent_posterior(names, probabilities[:, :, 0], spec.draws)

@@ -1,0 +1,47 @@
+"""`model: gamma_exponential` of a specification."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privpost.models.gamma_exponential import GammaExponential
+from privpost.pipeline.schema import Real, Schema, SettingError
+from privpost.release.models.numeric import Numeric
+
+# Rounding may bias a posterior by this share of the standard deviation that it would have without noise.
+LARGEST_BIAS = 0.1
+
+
+class Exponential(Numeric):
+    """Exponential records with a gamma prior on their rate."""
+
+    name = "gamma_exponential"
+    prior = Schema(shape=Real(above=0), rate=Real(above=0))
+    parameter = "rate"
+
+    def check(self, spec):
+        super().check(spec)
+        name, settings = spec.only
+        if settings["low"] < 0:
+            raise SettingError(f"{spec.where}: columns: {name}: low is {settings['low']:g}, but must be at least 0.")
+
+    def family(self, spec):
+        return GammaExponential(**spec.prior)
+
+    def coarsest(self, spec):
+        """Where the mean of rounded records is less than the records' by LARGEST_BIAS / √n at the prior's mean rate.
+
+        Rounding to multiples of h turns the mean 1/θ into (h/2) / sinh(θh/2), less by at most a share (θh)²/24.
+        """
+        return math.sqrt(24 * LARGEST_BIAS / math.sqrt(spec.n)) * spec.prior["rate"] / spec.prior["shape"]
+
+    def rounding(self, resolution, theta):
+        # The rate φ of rounded values stands for θ = (2/h) asinh(φh/2).
+        half = float(np.mean(theta)) * resolution / 2
+        raised = half / math.asinh(half) - 1
+        return (
+            f"values are rounded to multiples of {resolution:g}, unknown to the model, which raises the rate by about "
+            f"{100 * raised:.2g} % at its posterior mean"
+        )

@@ -1,0 +1,75 @@
+"""`model: naive_bayes` of a specification."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privpost.mechanisms.event_counts import EventCountsLaplace
+from privpost.models.event_counts import EventCounts
+from privpost.pipeline.schema import Choice, Real, Schema, SettingError
+from privpost.release.models import chains
+from privpost.release.models.base import Kind, whole
+from privpost.release.specification import Levels
+
+
+class NaiveBayes(Kind):
+    """A class and attributes, each counted per level of the class; a flat prior on the shares of the classes."""
+
+    name = "naive_bayes"
+    column = Schema(levels=Levels(), role=Choice("class", "attribute"))
+    prior = Schema(concentration=Real(above=0))
+    prior_defaults: ClassVar[dict[str, Any]] = {"concentration": 1.0}
+    columns = None
+
+    def check(self, spec):
+        super().check(spec)
+        classes = [name for name, settings in spec.columns.items() if settings.get("role") == "class"]
+        if len(classes) != 1 or len(spec.columns) < 2:
+            raise SettingError(
+                f"{spec.where}: columns: {self.name} needs one column with role: class and at least one other; "
+                f"{len(classes)} of {len(spec.columns)} columns have role: class."
+            )
+
+    def mechanism(self, spec, setting):
+        classes, *sizes = (len(spec.columns[name]["levels"]) for name in self.order(spec))
+        # A cell is a class: without months or hidden states the events' model is naive Bayes.
+        return EventCountsLaplace(EventCounts(tuple(range(classes)), tuple(sizes), 1), spec.n, setting)
+
+    def order(self, spec):
+        """The class first."""
+        return sorted(spec.columns, key=lambda name: spec.columns[name].get("role") != "class")
+
+    def records(self, data):
+        return data
+
+    def statistics(self, spec, release):
+        label, *attributes = self.order(spec)
+        tables: dict[str, Any] = {}
+        rows = release.reshape(len(spec.columns[label]["levels"]), -1)
+        for level, row in zip(spec.columns[label]["levels"], rows, strict=True):
+            start = 0
+            for name in attributes:
+                levels = spec.columns[name]["levels"]
+                counts = map(whole, row[start : start + len(levels)])
+                tables.setdefault(name, {})[f"{label} = {level}"] = dict(zip(levels, counts, strict=True))
+                start += len(levels)
+        return {"counts": tables}
+
+    def posterior(self, spec, mechanism, release, rng):
+        label, *attributes = self.order(spec)
+        classes = spec.columns[label]["levels"]
+        rows = release.reshape(len(classes), -1)
+        probabilities, totals = chains.latent_counts(rows, mechanism.model.sizes, spec, mechanism.scale, rng)
+        # All ways to spread the records over the classes are equally likely: a flat prior on the classes' shares.
+        shares = chains.log_dirichlet(1.0 + totals, [slice(None)], rng)
+        names = [f"P({label} = {level})" for level in classes]
+        names += [
+            f"P({name} = {value} | {label} = {level})"
+            for level in classes
+            for name in attributes
+            for value in spec.columns[name]["levels"]
+        ]
+        flat = probabilities.reshape(*probabilities.shape[:2], -1)
+        return chains.latent_posterior(names, np.concatenate([np.exp(shares), flat], axis=-1), spec.draws)

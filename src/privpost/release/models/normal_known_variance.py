@@ -1,0 +1,27 @@
+"""`model: normal_known_variance` of a specification."""
+
+from __future__ import annotations
+
+import math
+
+from privpost.models.normal_known_variance import NormalKnownVariance
+from privpost.pipeline.schema import Real, Schema
+from privpost.release.models.numeric import Numeric
+
+
+class Normal(Numeric):
+    """Normal records of known variance with a normal prior on their mean."""
+
+    name = "normal_known_variance"
+    prior = Schema(prior_mean=Real(), prior_variance=Real(above=0), record_variance=Real(above=0))
+    parameter = "mean"
+
+    def family(self, spec):
+        return NormalKnownVariance(**spec.prior)
+
+    def coarsest(self, spec):
+        """Half the records' standard deviation: rounding then adds 2 % to their variance and no bias to speak of."""
+        return math.sqrt(spec.prior["record_variance"]) / 2
+
+    def rounding(self, resolution, theta):
+        return f"values are rounded to multiples of {resolution:g}, unknown to the model"

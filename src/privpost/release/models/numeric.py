@@ -1,0 +1,128 @@
+"""What the models of a numeric column share."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from decimal import Decimal
+from typing import ClassVar
+
+import numpy as np
+
+from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
+from privpost.pipeline.schema import Choice, Real, Schema, SettingError
+from privpost.release.models import chains
+from privpost.release.models.base import Kind
+from privpost.samplers import noise_aware_gibbs
+
+# Sums stay whole numbers that floats hold exactly.
+LARGEST_TOTAL = 2**50
+_UNCUT = "the records' law is not cut off at the bounds"
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
+
+
+class Numeric(Kind):
+    """A numeric column whose values in [low, high], rounded to a resolution, are summed."""
+
+    column = Schema(low=Real(), high=Real(), resolution=Real(above=0), outside=Choice("refuse", "redact"))
+    required = ("low", "high", "resolution")
+    parameter: ClassVar[str]
+
+    def check(self, spec):
+        super().check(spec)
+        name, settings = spec.only
+        where = f"{spec.where}: columns: {name}"
+        low, high, resolution = self._bounds(spec)
+        if not low < high:
+            raise SettingError(
+                f"{where}: low is {settings['low']:g} and high is {settings['high']:g}; low must be less."
+            )
+        if spec.n * max(abs(low), abs(high)) / resolution > LARGEST_TOTAL:
+            raise SettingError(
+                f"{where}: resolution is {resolution}, too fine: n times the larger bound must be at most 2^50 steps."
+            )
+        for key, bound in (("low", low), ("high", high)):
+            if bound % resolution != 0:
+                raise SettingError(
+                    f"{where}: {key} is {settings[key]:g}, but must be a multiple of the resolution, {resolution}."
+                )
+        if spec.draws and resolution > (coarsest := self.coarsest(spec)):
+            raise SettingError(
+                f"{where}: resolution is {resolution}, too coarse for posterior draws: rounding would bias them. It "
+                f"must be at most {coarsest:.3g} with this prior and n. A finer one costs no privacy and no accuracy."
+            )
+
+    def coarsest(self, spec) -> float:
+        """The largest resolution that hardly biases the posterior, judged by what is public."""
+        raise NotImplementedError
+
+    def rounding(self, resolution: float, theta: np.ndarray) -> str:
+        """What rounding to a resolution does where θ has these draws, shape (draws,)."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def family(self, spec):
+        """The family of the records, with its prior; None for a sum without a model."""
+        return None
+
+    def redacts(self, spec) -> bool:
+        """Whether records outside the bounds are left out of the sum; else there are none."""
+        _, settings = spec.only
+        return settings.get("outside", "refuse") == "redact"
+
+    def _bounds(self, spec) -> tuple[Decimal, Decimal, Decimal]:
+        _, settings = spec.only
+        low, high, resolution = (Decimal(repr(settings[key])) for key in ("low", "high", "resolution"))
+        return low, high, resolution
+
+    def _origin(self, spec) -> Decimal:
+        """What steps are counted from: within public bounds a record moves the sum by at most high − low."""
+        low, _, _ = self._bounds(spec)
+        return Decimal(0) if self.redacts(spec) else low
+
+    def mechanism(self, spec, setting):
+        low, high, resolution = self._bounds(spec)
+        origin = self._origin(spec)
+        ends = (float((end - origin) / resolution) for end in (low, high))
+        return RedactedLaplace(RedactedSum(self.family(spec), *ends), spec.n, setting)
+
+    def encode(self, spec, column, text):
+        low, high, resolution = self._bounds(spec)
+        if not _NUMBER.fullmatch(text):
+            return None
+        value = Decimal(text)
+        if not low <= value <= high:
+            # One step beyond the upper bound stands for all that is left out.
+            return int(high / resolution) + 1 if self.redacts(spec) else None
+        return int(((value - self._origin(spec)) / resolution).to_integral_value())
+
+    def allowed(self, spec, column):
+        settings = spec.columns[column]
+        if self.redacts(spec):
+            return "a number"
+        return f"a number in [{settings['low']:g}, {settings['high']:g}] (outside: redact leaves others out of the sum)"
+
+    def unit(self, spec):
+        return float(self._bounds(spec)[2])
+
+    def _sum(self, spec, release) -> float:
+        return float(round(release[0]) * self._bounds(spec)[2] + spec.n * self._origin(spec))
+
+    def statistics(self, spec, release):
+        name, _ = spec.only
+        return {"sums": {name: self._sum(spec, release)}}
+
+    def posterior(self, spec, mechanism, release, rng):
+        family = self.family(spec)
+        low, high = map(float, self._bounds(spec)[:2]) if self.redacts(spec) else family.record_support
+        kernel = noise_aware_gibbs.redacted_kernel(
+            family,
+            np.full(chains.CHAINS, self._sum(spec, release)),
+            spec.n,
+            mechanism.scale * self.unit(spec),
+            low,
+            high,
+        )
+        theta = chains.gibbs_chains(kernel, spec.draws, rng)
+        approximations = self.rounding(self.unit(spec), theta.ravel()), *(() if self.redacts(spec) else (_UNCUT,))
+        return chains.gibbs_posterior([self.parameter], theta[..., None], spec.draws, approximations)

@@ -1,0 +1,88 @@
+"""The specification of a release: what is public about the data, and what the release may cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privpost.pipeline.schema import SettingError
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The public list of at least two different values of a column, as the CSV spells them."""
+
+    def describe(self) -> str:
+        return "a list of at least 2 different texts or whole numbers"
+
+    def normalise(self, value: Any) -> list[str]:
+        if not isinstance(value, list) or len(value) < 2:
+            raise ValueError
+        for level in value:
+            if isinstance(level, bool):
+                raise SettingError(f"YAML reads an unquoted yes, no, true, false, on or off as {level}; quote it")
+            if not isinstance(level, str | int) or level == "":
+                raise SettingError(f"level {level!r} is neither a text nor a whole number; quote it if it is a text")
+        texts = [str(level) for level in value]
+        if repeated := sorted({text for text in texts if texts.count(text) > 1}):
+            raise SettingError(f"level {repeated[0]!r} is given twice")
+        return texts
+
+
+@dataclass(frozen=True)
+class Names:
+    """A list of names of columns."""
+
+    def describe(self) -> str:
+        return "a list of names of columns"
+
+    def normalise(self, value: Any) -> list[str]:
+        if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
+            raise ValueError
+        return list(value)
+
+
+@dataclass(frozen=True)
+class Specification:
+    """A checked specification.
+
+    Attributes:
+        path: the YAML file.
+        model: name of the model.
+        columns: settings of each column, by name.
+        n: public number of records.
+        epsilon, delta: what the release may cost; delta is None for Laplace noise.
+        mechanism: "laplace" or "gaussian".
+        noise: "secure" or "simulation".
+        seed: seed of simulated noise, or None.
+        data: path of the CSV file that the YAML names, or None.
+        prior: the prior's parameters.
+        draws: number of posterior draws, 0 for none.
+        budget: ledger's path, and the ε and δ that all of its releases may cost; empty for none.
+    """
+
+    path: Path
+    model: str
+    columns: dict[str, dict[str, Any]]
+    n: int
+    epsilon: float
+    delta: float | None
+    mechanism: str
+    noise: str
+    seed: int | None
+    data: Path | None
+    prior: dict[str, Any]
+    draws: int
+    budget: dict[str, Any]
+
+    @property
+    def only(self) -> tuple[str, dict[str, Any]]:
+        """Name and settings of the column, where there is one."""
+        (column,) = self.columns.items()
+        return column
+
+    @property
+    def where(self) -> str:
+        """The file's name, at which error messages point."""
+        return str(self.path)
