@@ -17,6 +17,9 @@ import pytest
 from privpost.claims.geumlek2017 import dirichlet as dirichlet_claims
 from privpost.claims.geumlek2017 import logistic as logistic_claims
 from privpost.datasets import Design
+from privpost.mechanisms import logistic_sampling
+from privpost.mechanisms.logistic_sampling import LogisticDiffused, LogisticOps
+from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import LogisticPosterior
 from privpost.pipeline import grid, tables
 from privpost.pipeline.schema import SettingError
@@ -78,8 +81,7 @@ def run(study, **settings):
 
 def test_calibration_sees_no_data():
     # A coefficient computed from data would need the data; n is public.
-    allowed = {"method", "variant", "order", "epsilon", "n", "config"}
-    assert set(inspect.signature(logistic.calibrate).parameters) == allowed
+    assert set(inspect.signature(logistic.calibrated).parameters) == {"config", "model", "n"}
 
 
 @functools.cache
@@ -93,13 +95,13 @@ def two_point_divergence(pure, order):
         return float(mpmath.log(ratio) / (order - 1))
 
 
-def exact_charge(method, variant, order, calibration, n):
+def exact_charge(method, variant, order, mechanism, n):
     """Rényi divergence bound of a calibrated mechanism, in formulas of its own (c = B = 1)."""
     if method != "ops":
-        return 2 * calibration.power**2 * order / (n * calibration.beta)
+        return 2 * mechanism.power**2 * order / (n * mechanism.precision)
     if variant == "paper":
-        return 4 * calibration.power / calibration.beta
-    return two_point_divergence(2 * calibration.power / calibration.beta, order)
+        return 4 * mechanism.power / mechanism.precision
+    return two_point_divergence(2 * mechanism.power / mechanism.precision, order)
 
 
 def test_every_grid_point_meets_its_budget_and_no_less(paper_study):
@@ -109,16 +111,14 @@ def test_every_grid_point_meets_its_budget_and_no_less(paper_study):
         if config.method == "non_private":
             continue
         n = SIZES[config.dataset]
-        for log_epsilon in config.log_epsilon:
-            budget = Cost("rdp", math.exp(log_epsilon), order=config.order)
-            found = logistic.calibrate(config.method, config.variant, config.order, budget.epsilon, n, config)
-            assert found.cost.within(budget)
+        for budget, found in logistic.calibrated(config, BinaryRegression(DIMENSION, config.beta0), n):
+            assert found.cost_in(budget).within(budget)
             charge = exact_charge(config.method, config.variant, config.order, found, n)
-            assert found.cost.epsilon == pytest.approx(charge, rel=1e-9)
+            assert found.cost_in(budget).epsilon == pytest.approx(charge, rel=1e-9)
             # The budget is spent unless the true posterior already meets it.
-            at_limit = found.power == 1 and found.beta == config.beta0
+            at_limit = found.power == 1 and found.precision == config.beta0
             assert at_limit or charge == pytest.approx(budget.epsilon, rel=1e-9)
-            assert found.coefficient == (found.beta if config.method == "concentrated" else found.power)
+            assert found.coefficient == (found.precision if config.method == "concentrated" else found.power)
             assert found.radius == (pytest.approx(1000) if config.method == "ops" else None)
             points += 1
     assert points > 9 * 3 * 3 * 3
@@ -126,31 +126,38 @@ def test_every_grid_point_meets_its_budget_and_no_less(paper_study):
 
 def test_posterior_has_the_calibrated_prior_power_and_ball(loads):
     data = logistic.load_design("abalone", bounds="data", dropped_level="first", rng=np.random.default_rng(1))
-    posterior = logistic._posterior(data, logistic.Calibration(0.02, 0.25, 50.0, 0.25, None))
-    assert isinstance(posterior, LogisticPosterior)
+    model = BinaryRegression(DIMENSION, 0.02)
+    statistics = model.statistics_of(data.train_features, data.train_labels)
+    posterior = LogisticOps(model, TRAIN, 25.0).posterior(statistics)
     assert (posterior.prior_precision, posterior.power, posterior.radius) == (TRAIN * 0.02, 0.25, 50.0)
+    # The same law as that of the examples and their labels.
+    labelled = LogisticPosterior(data.train_features, data.train_labels, prior_precision=TRAIN * 0.02, power=0.25)
+    weights = np.random.default_rng(2).standard_normal((5, DIMENSION))
+    np.testing.assert_allclose(posterior.log_density(weights), labelled.log_density(weights), rtol=1e-13)
 
 
 # Simulation
 
 
-def test_ledger_has_one_release_for_every_budget_and_none_without_privacy(smoke_study, loads):
+def test_ledger_has_one_release_a_repeat_for_every_budget(smoke_study, loads):
     for method, variant in [("concentrated", "paper"), ("diffused", "paper"), ("ops", "corrected_charge")]:
         _, ledger = run(smoke_study, method=method, variant=variant)
         rows = ledger.record()
         assert len(rows) == 3
         for row in rows:
-            assert (row["notion"], row["order"], row["releases"]) == ("rdp", 10, 1)
-            assert 0 < row["spent"]["epsilon"] <= row["budget"]["epsilon"] * (1 + 1e-12)
+            assert (row["budget"]["order"], row["releases"], row["repeats"]) == (10, 1, 10)
+            assert row["mechanism"] == logistic.KINDS[method].__name__
+            assert 0 < row["spent"]["epsilon"] <= row["budget"]["epsilon"] * (1 + 1e-9)
     _, ledger = run(smoke_study, method="non_private", order=None, log_epsilon=[None])
-    assert ledger.record() == []
+    assert [(row["mechanism"], row["budget"]["epsilon"]) for row in ledger.record()] == [("LogisticDirect", "inf")]
 
 
 def test_an_overcharging_mechanism_fails(smoke_study, loads, monkeypatch):
     from privpost.privacy.ledger import BudgetExceeded
 
-    monkeypatch.setattr(logistic, "diffused_power", lambda *args: 1.0)
-    with pytest.raises(BudgetExceeded):
+    monkeypatch.setattr(logistic_sampling, "diffused_power", lambda *args: 1.0)
+    monkeypatch.setattr(logistic_sampling.LogisticSampling, "draw", None)
+    with pytest.raises(BudgetExceeded, match=r"account 'diffused/epsilon=0.00673795/splits=1': budget rdp"):
         run(smoke_study, method="diffused", log_epsilon=[-5])
 
 
@@ -210,14 +217,13 @@ def test_both_samplers_give_the_same_metrics(smoke_study, loads, method):
 
 
 def test_both_samplers_give_the_same_posterior_means(smoke_study, loads):
-    config = grid.make_cell(smoke_study, {"method": "diffused", "order": 10}).config
     data = logistic.load_design("abalone", bounds="data", dropped_level="first", rng=np.random.default_rng(1))
-    posterior = logistic._posterior(data, logistic.calibrate("diffused", "paper", 10, 1.0, TRAIN, config))
-    approximation = posterior.laplace()
+    model, budget = BinaryRegression(DIMENSION), Cost("rdp", 1.0, order=10)
+    statistics = model.statistics_of(data.train_features, data.train_labels)
     means, errors = [], []
     for sampler, burn_in in (("elliptical", 10), ("slice", 25)):
-        config.sampler, config.burn_in = sampler, burn_in
-        draws = logistic._sample(posterior, approximation, config, 600, 1, np.random.default_rng(9))[0]
+        mechanism = LogisticDiffused.calibrate(model, TRAIN, budget, sampler=sampler, burn_in=burn_in)
+        draws = mechanism.draw(statistics, np.random.default_rng(9), 600).values
         assert draws.shape == (600, DIMENSION)
         squares = np.concatenate([draws, draws**2], axis=1)
         means.append(squares.mean(axis=0))

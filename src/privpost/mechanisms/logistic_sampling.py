@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from privpost.evaluation.diagnostics import assess
 from privpost.mechanisms.base import (
     SamplingMechanism,
     batches,
+    check_choice,
     check_coefficient,
     check_positive,
     direct_posterior,
@@ -18,26 +20,56 @@ from privpost.mechanisms.base import (
     rdp_budget,
 )
 from privpost.models.binary_regression import BinaryRegression
-from privpost.models.logistic_regression import LogisticPosterior
+from privpost.models.logistic_regression import GaussianApproximation, LogisticPosterior
 from privpost.privacy.accounting import Cost
-from privpost.privacy.glm import concentrated_precision, diffused_power, ops_pure_epsilon, posterior_rdp
+from privpost.privacy.glm import (
+    OPS_FACTOR,
+    concentrated_precision,
+    diffused_power,
+    ops_pure_epsilon,
+    ops_rdp,
+    posterior_rdp,
+)
+from privpost.privacy.ledger import Release
 from privpost.samplers import elliptical_slice
+from privpost.samplers import slice as univariate_slice
+
+SAMPLERS = ("elliptical", "slice")
+
+
+class Diagnosis(NamedTuple):
+    """A run apart from the release, by which its chains are judged: its size, and its random numbers."""
+
+    chains: int
+    draws: int
+    rng: np.random.Generator
+
+
+class Chains(NamedTuple):
+    """What a release's chains tell: their start for a similar posterior, and R-hat and ESS of the diagnosis, or nan."""
+
+    approximation: GaussianApproximation
+    rhat: float
+    ess: float
 
 
 @dataclass(frozen=True)
 class LogisticSampling(SamplingMechanism):
-    """One draw of w from N(w; 0, (nβ)⁻¹ I) Π 1/(1 + exp(−z_i·w))^ρ, by elliptical slice sampling.
+    """One draw of w from N(w; 0, (nβ)⁻¹ I) Π 1/(1 + exp(−z_i·w))^ρ, by slice sampling.
 
-    The guarantee is that of an exact draw; the chain's draws are nearly independent, so that a few sweeps reach it.
+    The guarantee is that of an exact draw; the elliptical sampler's draws are nearly independent, so that a few sweeps
+    reach it.
 
     Attributes:
         burn_in: sweeps before the released one, ≥ 0.
+        sampler: "elliptical", all chains as one batch, or "slice", one coordinate at a time as Geumlek et al. did.
 
     Raises:
         ValueError: a setting outside its range, or another model than BinaryRegression.
     """
 
     burn_in: int = field(default=10, kw_only=True)
+    sampler: str = field(default="elliptical", kw_only=True)
 
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "bound on the features")
     exact: ClassVar[bool] = False
@@ -45,6 +77,7 @@ class LogisticSampling(SamplingMechanism):
     def __post_init__(self):
         super().__post_init__()
         check_model(self.model)
+        check_choice("sampler", self.sampler, SAMPLERS)
         if self.burn_in < 0:
             raise ValueError(f"burn_in is {self.burn_in!r}; it must be >= 0")
 
@@ -86,8 +119,52 @@ class LogisticSampling(SamplingMechanism):
 
     def replicate(self, statistics, size, rng):
         """Independent releases (size, d) about one data set's statistics, as one batch of chains."""
+        return self.draw(statistics, rng, size).values
+
+    def draw(self, statistics, rng, size=None, *, start=None, centre=None, diagnosis: Diagnosis | None = None):
+        """Releases, each the end of a chain of its own, and with `size` what the chains tell.
+
+        Args:
+            statistics: of one data set where `size` is given, (n d,), else (..., n d).
+            rng: source of randomness of the chains.
+            size: number of releases.
+            start: Gaussian approximation of a similar posterior, which saves time.
+            centre: source of randomness for the Gaussian about which the chains move; by default `rng`.
+            diagnosis: the run by which the chains are judged, if they are.
+
+        Returns:
+            A Release of weights (size, d) or (..., d), with `Chains` as its info where `size` is given.
+        """
+        if size is None:
+            return Release(self.perturb(statistics, rng))
         posterior = self.posterior(statistics)
-        return elliptical_slice.sample(posterior, n_chains=size, n_draws=1, n_burn_in=self.burn_in, rng=rng)[0][0]
+        approximation = posterior.laplace(start)
+        gaussian = None if centre is None else elliptical_slice.recentred(posterior, approximation, centre)
+
+        def run(n_chains, n_draws, rng):
+            """Draws (n_draws, n_chains, d)."""
+            if self.sampler == "slice":
+                around = gaussian or elliptical_slice.recentred(posterior, approximation, rng)
+                return _univariate(posterior, around, n_chains, n_draws, self.burn_in, rng)
+            counts = {"n_chains": n_chains, "n_draws": n_draws, "n_burn_in": self.burn_in}
+            about = {"approximation": approximation, "gaussian": gaussian}
+            return elliptical_slice.sample(posterior, **counts, rng=rng, **about)[0]
+
+        values, judged = run(size, 1, rng)[0], (np.nan, np.nan)
+        if diagnosis is not None:
+            assessment = assess(run(*diagnosis))
+            judged = assessment.rhat_max, assessment.ess_min
+        return Release(values, Chains(approximation, *judged))
+
+
+def _univariate(posterior: LogisticPosterior, gaussian, n_chains: int, n_draws: int, burn_in: int, rng) -> np.ndarray:
+    # The conditional standard deviations, those of a coordinate when the others stay.
+    deviations = 1 / np.linalg.norm(gaussian.factor, axis=1)
+    start = gaussian.mean + deviations * rng.standard_normal((n_chains, posterior.dimension))
+    # A width of about three of them: few steps out, few shrinks.
+    width = 3 * float(deviations.mean())
+    start = posterior.into_ball(start)
+    return univariate_slice.sample(posterior, start=start, width=width, n_draws=n_draws, n_burn_in=burn_in, rng=rng)[0]
 
 
 @dataclass(frozen=True)
@@ -134,13 +211,18 @@ class LogisticDirect(RenyiLogistic):
     calibrated: ClassVar[None] = None
 
     @classmethod
-    def calibrate(cls, model, n, budget, *, burn_in=10):
+    def calibrate(cls, model, n, budget, *, burn_in=10, sampler="elliptical"):
         """The mechanism itself, if its cost is within the budget.
 
         Raises:
             ValueError: the budget is not a Rényi budget, or below the cost of the direct posterior.
         """
-        return direct_posterior(cls, model, n, budget, burn_in=burn_in)
+        return direct_posterior(cls, model, n, budget, burn_in=burn_in, sampler=sampler)
+
+    @property
+    def coefficient(self):
+        """ρ = 1."""
+        return self.power
 
     @property
     def power(self):
@@ -177,12 +259,12 @@ class LogisticConcentrated(RenyiLogistic):
             raise ValueError(f"coefficient is {self.coefficient!r}; it must be >= {self.model.prior_precision}, finite")
 
     @classmethod
-    def calibrate(cls, model, n, budget, *, burn_in=10):
+    def calibrate(cls, model, n, budget, *, burn_in=10, sampler="elliptical"):
         """The smallest β ≥ the model's within the budget."""
         epsilon, order = rdp_budget(budget, cls.method)
         check_model(model)
         beta = float(concentrated_precision(order, epsilon, n, model.prior_precision, model.feature_bound))
-        return cls(model, n, order, beta, burn_in=burn_in)
+        return cls(model, n, order, beta, burn_in=burn_in, sampler=sampler)
 
     @property
     def power(self):
@@ -218,12 +300,12 @@ class LogisticDiffused(RenyiLogistic):
         check_coefficient(self.coefficient)
 
     @classmethod
-    def calibrate(cls, model, n, budget, *, burn_in=10):
+    def calibrate(cls, model, n, budget, *, burn_in=10, sampler="elliptical"):
         """The largest ρ within the budget."""
         epsilon, order = rdp_budget(budget, cls.method)
         check_model(model)
         power = float(diffused_power(order, epsilon, n, model.prior_precision, model.feature_bound))
-        return cls(model, n, order, power, burn_in=burn_in)
+        return cls(model, n, order, power, burn_in=burn_in, sampler=sampler)
 
     @property
     def power(self):
@@ -245,13 +327,16 @@ class LogisticDiffused(RenyiLogistic):
 class LogisticOps(LogisticSampling):
     """One draw with the prior truncated to ‖w‖ ≤ c/β and the likelihood to a power ρ: pure 2c²ρ/β-DP.
 
-    On the ball a record's log-likelihood varies by at most c²/β; Wang et al. (2015) charge twice that.
+    On the ball a record's log-likelihood varies by at most c²/β; Wang et al. (2015) charge twice that, and Geumlek et
+    al. (2017), section 5.2, charge this pure ε at every order (`charge="paper"`).
 
     Attributes:
         epsilon: ε > 0 that one draw may cost.
+        charge: "corrected_charge", or "paper".
     """
 
     epsilon: float
+    charge: str = field(default="corrected_charge", kw_only=True)
 
     method: ClassVar[str] = "ops"
     norm: ClassVar[str] = "log-likelihood ratio"
@@ -261,16 +346,26 @@ class LogisticOps(LogisticSampling):
     def __post_init__(self):
         super().__post_init__()
         check_positive("epsilon", self.epsilon)
+        check_choice("charge", self.charge, tuple(OPS_FACTOR))
 
     @classmethod
-    def calibrate(cls, model, n, budget, *, burn_in=10):
-        """The largest ρ within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
-        return cls(model, n, pure_epsilon(budget, cls.method), burn_in=burn_in)
+    def calibrate(cls, model, n, budget, *, charge="corrected_charge", burn_in=10, sampler="elliptical"):
+        """The largest ρ within the budget; a Rényi budget through `rdp_to_pure_epsilon`, or as the paper does."""
+        as_pure = Cost("pure", budget.epsilon) if charge == "paper" and budget.notion == "rdp" else budget
+        return cls(model, n, pure_epsilon(as_pure, cls.method), charge=charge, burn_in=burn_in, sampler=sampler)
 
     @property
     def power(self):
-        """min{1, εβ/(2c²)}."""
-        return min(1.0, self.epsilon / float(ops_pure_epsilon(1.0, self.precision, self.model.feature_bound)))
+        """min{1, εβ/(2c²)}, or with 4 in place of 2 as the paper charges."""
+        return min(1.0, self.epsilon / float(self._pure(1.0)))
+
+    def _pure(self, power) -> np.ndarray:
+        return ops_pure_epsilon(power, self.precision, self.model.feature_bound, self.charge)
+
+    @property
+    def coefficient(self):
+        """ρ."""
+        return self.power
 
     @property
     def precision(self):
@@ -294,8 +389,12 @@ class LogisticOps(LogisticSampling):
         return self.power * self.model.log_likelihood(points, self.model.sufficient_statistics(data))
 
     def cost(self):
-        """2c²ρ/β, which is ε or, at ρ = 1, less."""
-        return Cost("pure", float(ops_pure_epsilon(self.power, self.precision, self.model.feature_bound)))
+        """2c²ρ/β (the paper: 4c²ρ/β), which is ε or, at ρ = 1, less."""
+        return Cost("pure", float(self._pure(self.power)))
+
+    def rdp(self, orders):
+        """What pure DP implies at each order; by the paper's charge the pure ε itself."""
+        return ops_rdp(orders, self.power, self.precision, self.model.feature_bound, self.charge)
 
     @classmethod
     def examples(cls):

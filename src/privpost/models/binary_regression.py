@@ -65,6 +65,11 @@ class BinaryRegression:
             raise ValueError(f"data has records longer than feature_bound, {self.feature_bound}")
         return data.reshape(*data.shape[:-2], -1)
 
+    def statistics_of(self, features, labels) -> np.ndarray:
+        """Statistics (n d,) of examples: features (n, d), labels (n,) in {0, 1}."""
+        signs = np.where(np.asarray(labels) == 1, 1.0, -1.0)
+        return self.sufficient_statistics(signs[:, None] * np.asarray(features, float))
+
     def log_likelihood(self, theta, statistics) -> np.ndarray:
         """Σ ln 1/(1 + exp(−z·w)), shape (...), for weights (..., d) and one data set's statistics (n d,)."""
         records = np.asarray(statistics, float).reshape(-1, self.dimension)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import itertools
 import math
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from privpost.datasets import load_design
 from privpost.discovery import serving
-from privpost.evaluation.diagnostics import assess
-from privpost.mechanisms.logistic_sampling import LogisticSampling
+from privpost.mechanisms.logistic_sampling import Diagnosis, LogisticDirect, LogisticSampling
 from privpost.models.binary_regression import BinaryRegression
-from privpost.models.logistic_regression import LogisticPosterior, predictive_metrics
+from privpost.models.logistic_regression import predictive_metrics
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
 from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import converted_epsilon, largest_renyi_budget, pure_from_approximate
-from privpost.samplers import elliptical_slice
 from privpost.studies.discovered import Discovered
 from privpost.studies.fair_axis import calibration
 
@@ -37,16 +36,29 @@ METRICS = ("test_error", "test_log_likelihood")
 ORDER = 2.0
 
 
-def mechanisms(model: BinaryRegression, n: int, epsilon: float, delta: float) -> dict[str, LogisticSampling]:
+class Row(NamedTuple):
+    """A method at one (ε, δ), both nan for the true posterior, and its mechanism."""
+
+    method: str
+    epsilon: float
+    delta: float
+    mechanism: LogisticSampling
+
+    @property
+    def account(self) -> str:
+        """The name of the row in the ledger."""
+        return f"{self.method}/epsilon={self.epsilon:g}/delta={self.delta:g}"
+
+
+def mechanisms(model: BinaryRegression, n: int, epsilon: float, delta: float, **options) -> dict[str, LogisticSampling]:
     """Every mechanism that can serve a logistic regression, at (ε, δ).
 
     Pure ones by `pure_from_approximate`; Rényi ones by the largest budget at order 2 whose whole curve converts to at
     most ε (package dp-accounting), which is the best λ for each (ε, δ). The direct posterior only if it is private
     enough as it is.
     """
-    found = serving(model, n, Cost("pure", pure_from_approximate(epsilon, delta)))
-
-    for method, kind in serving(model, n, Cost("rdp", 1e6, order=ORDER)).items():
+    found = serving(model, n, Cost("pure", pure_from_approximate(epsilon, delta)), **options)
+    for method, kind in serving(model, n, Cost("rdp", 1e6, order=ORDER), **options).items():
         if method in found:
             continue
         if kind.calibrated is not None:
@@ -69,69 +81,48 @@ def simulate(config, streams, ledger) -> dict:
     design = load_design(config.dataset, bounds="public", dropped_level=config.dropped_level, rng=streams("split", 0))
     n, dimension = design.train_features.shape
     model = BinaryRegression(dimension, config.beta0)
-    # A record is the example with the sign of its label; a zero row stays one.
-    listed = [("non_private", math.nan, math.nan, None)]
+    statistics = model.statistics_of(design.train_features, design.train_labels)
+    listed = [Row("non_private", math.nan, math.nan, LogisticDirect(model, n, ORDER, burn_in=config.burn_in))]
+    ledger.open(listed[0].account, Cost("rdp", math.inf, order=ORDER), listed[0].mechanism)
     for epsilon, delta in itertools.product(config.epsilon, config.delta):
-        for method, mechanism in mechanisms(model, n, epsilon, delta).items():
-            if method not in config.methods:
-                continue
-            listed.append((method, epsilon, delta, mechanism))
-            account = f"{method}/epsilon={epsilon:g}/delta={delta:g}"
-            ledger.open(account, Cost("approximate", epsilon, delta=delta))
-            ledger.charge(account, Cost("approximate", epsilon, delta=delta))
+        for method, mechanism in mechanisms(model, n, epsilon, delta, burn_in=config.burn_in).items():
+            if method in config.methods:
+                listed.append(Row(method, epsilon, delta, mechanism))
+                ledger.open(listed[-1].account, Cost("approximate", epsilon, delta=delta), mechanism)
     metrics = np.empty((len(listed), len(METRICS), config.trials))
     rhat, ess = np.full(len(listed), np.nan), np.full(len(listed), np.nan)
-    approximations: dict[str, object] = {}
+    starts: dict[str, object] = {}
     # From the weakest privacy on: each method's mode is the next one's start.
-    for i in sorted(range(len(listed)), key=lambda i: -np.nan_to_num(listed[i][1], nan=np.inf)):
-        method, _, _, mechanism = listed[i]
-        posterior = LogisticPosterior(
-            design.train_features,
-            design.train_labels,
-            prior_precision=n * (config.beta0 if mechanism is None else mechanism.precision),
-            power=1.0 if mechanism is None else mechanism.power,
-            radius=None if mechanism is None else mechanism.radius,
-        )
-        approximation = posterior.laplace(approximations.get(method))
-        approximations[method] = approximation
+    for i in sorted(range(len(listed)), key=lambda i: -np.nan_to_num(listed[i].epsilon, nan=np.inf)):
+        row = listed[i]
         for block in streams.blocks():
-            draws, _ = elliptical_slice.sample(
-                posterior,
-                n_chains=block.size,
-                n_draws=1,
-                n_burn_in=config.burn_in,
-                rng=streams("sampler", block.index),
-                approximation=approximation,
+            diagnosis = None
+            if block.index == 0:
+                diagnosis = Diagnosis(config.diagnostic_chains, config.diagnostic_draws, streams("diagnostic"))
+            draws, chains = ledger.release(
+                row.account,
+                row.mechanism,
+                statistics,
+                streams("sampler", block.index),
+                size=block.size,
+                repeats=block.trials,
+                start=starts.get(row.method),
+                diagnosis=diagnosis,
             )
-            scored = predictive_metrics(draws[0], design.test_features, design.test_labels)
-            metrics[i, :, block.trials] = np.stack(scored)
-        draws, _ = elliptical_slice.sample(
-            posterior,
-            n_chains=config.diagnostic_chains,
-            n_draws=config.diagnostic_draws,
-            n_burn_in=config.burn_in,
-            rng=streams("diagnostic"),
-            approximation=approximation,
-        )
-        assessment = assess(draws)
-        rhat[i], ess[i] = assessment.rhat_max, assessment.ess_min
+            starts[row.method] = chains.approximation
+            metrics[i, :, block.trials] = np.stack(predictive_metrics(draws, design.test_features, design.test_labels))
+            if diagnosis is not None:
+                rhat[i], ess[i] = chains.rhat, chains.ess
     return {
         "metrics": metrics,
-        "method": np.array([row[0] for row in listed]),
-        "epsilon": np.array([row[1] for row in listed]),
-        "delta": np.array([row[2] for row in listed]),
-        "coefficient": np.array([_coefficient(row[3]) for row in listed]),
+        "method": np.array([row.method for row in listed]),
+        "epsilon": np.array([row.epsilon for row in listed]),
+        "delta": np.array([row.delta for row in listed]),
+        "coefficient": np.array([math.nan, *(row.mechanism.coefficient for row in listed[1:])]),
         "rhat": rhat,
         "ess": ess,
         "n": np.array(n),
     }
-
-
-def _coefficient(mechanism: LogisticSampling | None) -> float:
-    """β of the concentrated posterior, ρ of the others."""
-    if mechanism is None:
-        return math.nan
-    return mechanism.precision if mechanism.method == "concentrated" else mechanism.power
 
 
 def tabulate(cells):

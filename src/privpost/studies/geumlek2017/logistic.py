@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from privpost.datasets import load_design
-from privpost.evaluation.diagnostics import assess
-from privpost.models.logistic_regression import LogisticPosterior, predictive_metrics
+from privpost.mechanisms.logistic_sampling import (
+    Diagnosis,
+    LogisticConcentrated,
+    LogisticDiffused,
+    LogisticDirect,
+    LogisticOps,
+    LogisticSampling,
+)
+from privpost.models.binary_regression import BinaryRegression
+from privpost.models.logistic_regression import predictive_metrics
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema, Vector
 from privpost.privacy.accounting import Cost
-from privpost.privacy.glm import concentrated_precision, diffused_power, ops_power, ops_rdp, posterior_rdp
-from privpost.samplers import elliptical_slice
-from privpost.samplers import slice as univariate_slice
+from privpost.privacy.glm import ops_rdp, posterior_rdp
 
 VARIANTS = ("paper", "corrected_charge", "corrected")
 METHODS = ("concentrated", "diffused", "ops", "non_private")
@@ -23,7 +28,6 @@ SETTINGS = Schema(
     dataset=DatasetName(),
     beta0=Real(above=0),
     feature_bound=Real(above=0),
-    residual_bound=Real(above=0),
     dropped_level=Choice("first", "last", "none"),
     sampler=Choice("elliptical", "slice"),
     burn_in=Integer(at_least=0),
@@ -42,59 +46,25 @@ METRICS = ("test_error", "test_log_likelihood")
 PAIRS = (("ops", "concentrated"), ("ops", "diffused"), ("concentrated", "diffused"))
 
 
-class Calibration(NamedTuple):
-    """What a method does at one budget: prior precision per record, power, radius; the table's coefficient; cost."""
-
-    beta: float
-    power: float
-    radius: float | None
-    coefficient: float | None
-    cost: Cost | None
-
-
-def calibrate(method: str, variant: str, order: float | None, epsilon: float | None, n: int, config) -> Calibration:
-    """Return the method's settings at a budget of (order, epsilon)-RDP; they depend on no data but the public n."""
-    bounds = config.feature_bound, config.residual_bound
-    if method == "non_private":
-        return Calibration(config.beta0, 1.0, None, None, None)
-    if method == "concentrated":
-        beta = float(concentrated_precision(order, epsilon, n, config.beta0, *bounds))
-        return Calibration(beta, 1.0, None, beta, _rdp(posterior_rdp(order, n, beta, 1.0, *bounds), order))
-    if method == "diffused":
-        power = float(diffused_power(order, epsilon, n, config.beta0, *bounds))
-        return Calibration(
-            config.beta0, power, None, power, _rdp(posterior_rdp(order, n, config.beta0, power, *bounds), order)
-        )
-    charge = "paper" if variant == "paper" else "corrected_charge"
-    power = float(ops_power(order, epsilon, config.beta0, config.feature_bound, charge))
-    cost = _rdp(ops_rdp(order, power, config.beta0, config.feature_bound, charge), order)
-    return Calibration(config.beta0, power, config.feature_bound / config.beta0, power, cost)
+# What the methods are; the true posterior is drawn by the mechanism whose budget has no limit.
+KINDS = {
+    "concentrated": LogisticConcentrated,
+    "diffused": LogisticDiffused,
+    "ops": LogisticOps,
+    "non_private": LogisticDirect,
+}
 
 
-def _rdp(epsilon, order: float) -> Cost:
-    return Cost("rdp", float(epsilon), order=order)
-
-
-def _sample(posterior: LogisticPosterior, gaussian, config, n_chains: int, n_draws: int, rng) -> np.ndarray:
-    """Return draws (n_draws, n_chains, d), each chain from a start of its own."""
-    if config.sampler == "elliptical":
-        draws, _ = elliptical_slice.sample(
-            posterior, n_chains=n_chains, n_draws=n_draws, n_burn_in=config.burn_in, rng=rng, gaussian=gaussian
-        )
-    else:
-        # The conditional standard deviations, those of a coordinate when the others stay.
-        deviations = 1 / np.linalg.norm(gaussian.factor, axis=1)
-        start = gaussian.mean + deviations * rng.standard_normal((n_chains, posterior.dimension))
-        draws, _ = univariate_slice.sample(
-            posterior,
-            start=posterior.into_ball(start),
-            # About three of them: few steps out, few shrinks.
-            width=3 * float(deviations.mean()),
-            n_draws=n_draws,
-            n_burn_in=config.burn_in,
-            rng=rng,
-        )
-    return draws
+def calibrated(config, model: BinaryRegression, n: int) -> list[tuple[Cost, LogisticSampling]]:
+    """Return the budget and the mechanism at each epsilon; they depend on no data but the public n."""
+    options = {"burn_in": config.burn_in, "sampler": config.sampler}
+    if config.method == "ops":
+        options["charge"] = "paper" if config.variant == "paper" else "corrected_charge"
+    epsilons = [math.inf if value is None else math.exp(value) for value in config.log_epsilon]
+    budgets = [Cost("rdp", epsilon, order=config.order or 1.0) for epsilon in epsilons]
+    if config.method == "non_private":
+        return [(budget, LogisticDirect(model, n, budget.order, **options)) for budget in budgets]
+    return [(budget, KINDS[config.method].calibrate(model, n, budget, **options)) for budget in budgets]
 
 
 def _design(config, streams, split: int):
@@ -111,46 +81,52 @@ def simulate(config, streams, ledger) -> dict:
     (epsilons,): beta or rho. `rhat`, `ess` (epsilons,): of a diagnostic run on the first split. `n` (): training
     examples, `majority_error` (): test error of guessing the training data's larger class.
     """
-    epsilons = [None if value is None else math.exp(value) for value in config.log_epsilon]
-    metrics = np.full((len(config.n_splits), len(epsilons), len(METRICS), config.trials), np.nan)
-    coefficient, rhat, ess = (np.full(len(epsilons), np.nan) for _ in range(3))
+    metrics = np.full((len(config.n_splits), len(config.log_epsilon), len(METRICS), config.trials), np.nan)
+    rhat, ess = (np.full(len(config.log_epsilon), np.nan) for _ in range(2))
     design = _design(config, streams, 0)
-    n = len(design.train_labels)
-    calibrations = [calibrate(config.method, config.variant, config.order, e, n, config) for e in epsilons]
-    for epsilon, calibration in zip(epsilons, calibrations, strict=True):
-        if calibration.cost is not None:
-            account = f"{config.method}/epsilon={epsilon:.6g}"
-            ledger.open(account, Cost("rdp", epsilon, order=config.order))
-            ledger.charge(account, calibration.cost)
-    for i, n_splits in enumerate(config.n_splits):
+    n, dimension = design.train_features.shape
+    model = BinaryRegression(dimension, config.beta0, config.feature_bound)
+    mechanisms = calibrated(config, model, n)
+    for n_splits, (budget, mechanism) in itertools.product(config.n_splits, mechanisms):
         if config.trials % n_splits:
             raise ValueError(f"n_splits is {n_splits}, but must divide trials, which is {config.trials}")
+        ledger.open(_account(config, n_splits, budget), budget, mechanism)
+    for i, n_splits in enumerate(config.n_splits):
         repeats = config.trials // n_splits
         for split in range(n_splits):
             data = design if split == 0 else _design(config, streams, split)
-            where = slice(split * repeats, (split + 1) * repeats)
-            approximation = None
+            statistics = model.statistics_of(data.train_features, data.train_labels)
+            start, size = None, repeats * config.chains
             # From the largest epsilon down: each posterior's mode is the next one's start.
-            for j in reversed(range(len(epsilons))):
-                coefficient[j] = np.nan if calibrations[j].coefficient is None else calibrations[j].coefficient
-                posterior = _posterior(data, calibrations[j])
-                approximation = posterior.laplace(approximation)
-                # One for the draws and the diagnostic run: it costs as much as a sweep of all chains.
-                rng = streams("gaussian", split, log_epsilon=config.log_epsilon[j])
-                gaussian = elliptical_slice.recentred(posterior, approximation, rng)
-                rng = streams("sampler", split, log_epsilon=config.log_epsilon[j])
-                draws = _sample(posterior, gaussian, config, repeats * config.chains, 1, rng)[0]
+            for j in reversed(range(len(mechanisms))):
+                budget, mechanism = mechanisms[j]
+                point = {"log_epsilon": config.log_epsilon[j]}
+                diagnosis = None
+                if i == split == 0:
+                    rng = streams("diagnostic", **point)
+                    diagnosis = Diagnosis(config.diagnostic_chains, config.diagnostic_draws, rng)
+                draws, chains = ledger.release(
+                    _account(config, n_splits, budget),
+                    mechanism,
+                    statistics,
+                    streams("sampler", split, **point),
+                    size=size,
+                    repeats=slice(split * size, (split + 1) * size),
+                    start=start,
+                    centre=streams("gaussian", split, **point),
+                    diagnosis=diagnosis,
+                )
+                start = chains.approximation
                 values = np.stack(predictive_metrics(draws, data.test_features, data.test_labels))
+                where = slice(split * repeats, (split + 1) * repeats)
                 metrics[i, j, :, where] = values.reshape(len(METRICS), repeats, config.chains).mean(axis=-1)
-                if i == 0 and split == 0:
-                    rng = streams("diagnostic", log_epsilon=config.log_epsilon[j])
-                    sizes = config.diagnostic_chains, config.diagnostic_draws
-                    assessment = assess(_sample(posterior, gaussian, config, *sizes, rng))
-                    rhat[j], ess[j] = assessment.rhat_max, assessment.ess_min
+                if diagnosis is not None:
+                    rhat[j], ess[j] = chains.rhat, chains.ess
+    private = config.method != "non_private"
     majority = np.mean(design.test_labels != (design.train_labels.mean() > 0.5))
     return {
         "metrics": metrics,
-        "coefficient": coefficient,
+        "coefficient": np.array([mechanism.coefficient if private else math.nan for _, mechanism in mechanisms]),
         "rhat": rhat,
         "ess": ess,
         "n": np.array(n),
@@ -158,15 +134,9 @@ def simulate(config, streams, ledger) -> dict:
     }
 
 
-def _posterior(data, calibration: Calibration) -> LogisticPosterior:
-    n = len(data.train_labels)
-    return LogisticPosterior(
-        data.train_features,
-        data.train_labels,
-        prior_precision=n * calibration.beta,
-        power=calibration.power,
-        radius=calibration.radius,
-    )
+def _account(config, n_splits: int, budget: Cost) -> str:
+    """Return the account of one budget: each chain of each repeat is a trial with the whole of it."""
+    return f"{config.method}/epsilon={budget.epsilon:.6g}/splits={n_splits}"
 
 
 def tabulate(cells):
@@ -230,9 +200,8 @@ def _glm_rows(cells):
             # On both sides of the orders 2n/rho and n/rho, where OPS is said to become the better one.
             near = [factor * n / power for factor in (0.99, 1.01, 1.98, 2.02)]
             orders = np.array(sorted({*config.glm_orders, *near}))
-            bounds = config.feature_bound, config.residual_bound
             draw = "direct" if power == 1 else "diffused"
-            curves = {(draw, "paper"): posterior_rdp(orders, n, config.beta0, power, *bounds)}
+            curves = {(draw, "paper"): posterior_rdp(orders, n, config.beta0, power, config.feature_bound)}
             for charge in ("paper", "corrected_charge"):
                 curves["ops", charge] = ops_rdp(orders, power, config.beta0, config.feature_bound, charge)
             for (method, variant), curve in curves.items():
