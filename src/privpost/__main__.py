@@ -18,7 +18,7 @@ def _stop(number, frame) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command of privpost and return its exit status."""
-    from privpost.pipeline import cli
+    from privpost.commands import cli
 
     # A scheduler ends jobs with SIGTERM; as an exception it lets half-written files be deleted.
     signal.signal(signal.SIGTERM, _stop)

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from privpost import atomic
-from privpost.pipeline import cells, cli, grid, store, verify
+from privpost.commands import cli, verify
+from privpost.pipeline import cells, grid, store
 
 
 @pytest.fixture(autouse=True)
@@ -131,7 +132,7 @@ def test_what_is_in_the_store_is_not_computed_again(toy, capsys):
 
 
 def test_a_sweep_with_gaps_computes_those_alone_and_without_hydra(toy, capsys, monkeypatch):
-    from privpost.pipeline import run
+    from privpost.commands import run
 
     sweep = ("-m", "study=toy/curve", "level=range(1,8)", "method=a,b")
     privpost(*sweep, "shard=1/1")
@@ -486,7 +487,7 @@ def test_other_differences_are_said_in_words(toy, change, part):
 
 
 def test_a_verify_empties_its_folder_unless_another_rebuild_is_running(toy, monkeypatch):
-    from privpost.pipeline import locks, rebuild
+    from privpost.pipeline import locks, runner
 
     stored = toy.folder / "build/verify/cells/toy/curve/a.npz"
     stored.parent.mkdir(parents=True)
@@ -494,7 +495,7 @@ def test_a_verify_empties_its_folder_unless_another_rebuild_is_running(toy, monk
     with locks.only_rebuild(), pytest.raises(SystemExit, match="another rebuild is running"):
         privpost("verify", "toy/curve")
     assert stored.exists()
-    monkeypatch.setattr(rebuild, "_snakemake", lambda arguments: (1, []))
+    monkeypatch.setattr(runner, "snakemake", lambda arguments: (1, []))
     assert privpost("verify", "toy/curve") == 1
     assert not stored.exists()
 

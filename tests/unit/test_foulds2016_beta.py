@@ -29,6 +29,7 @@ from privpost.models import BetaBernoulli
 from privpost.pipeline import grid, tables
 from privpost.pipeline.schema import SettingError
 from privpost.pipeline.streams import Streams
+from privpost.pipeline.study import figure_module
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Ledger
 from privpost.report.scorecard import claims_of
@@ -86,7 +87,7 @@ def test_figures_can_be_drawn_from_smoke_tables(smoke, name):
 
     for stem in grid.load_study(f"foulds2016/{name}").figures:
         with style.context():
-            figure = importlib.import_module(tables.figure_module("foulds2016", stem)).draw(smoke[name])
+            figure = importlib.import_module(figure_module("foulds2016", stem)).draw(smoke[name])
             labelled = [axes for axes in figure.axes if axes.get_visible()]
             assert all(axes.has_data() for axes in labelled)
             style.close(figure)

@@ -21,10 +21,12 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from privpost.commands import cli
 from privpost.datasets import catalogue, prepared
 from privpost.datasets.files import checksum
-from privpost.pipeline import cli, grid, run, store
+from privpost.pipeline import declaration, grid, request, store
 from privpost.pipeline.schema import SettingError
+from privpost.pipeline.study import FORMATS
 
 ROOT = Path(__file__).resolve().parents[2]
 # A case that takes longer (in seconds) hangs: the slowest takes a tenth of a second on an idle machine.
@@ -110,17 +112,17 @@ def test_overrides_are_understood_or_refused_by_name(toy, words, multirun):
     argv = ["-m"] * multirun + ["study=toy/curve", *words]
     try:
         with no_hang():
-            request = run.understand(argv)
+            asked = request.understand(argv)
     except SettingError as error:
         # The whole override, its value or its key, without what Hydra's grammar puts before it.
-        parts = [part for word in words for part in (word, run.key_of(word), word.split("=", 1)[1])]
+        parts = [part for word in words for part in (word, request.key_of(word), word.split("=", 1)[1])]
         assert names_one_of(str(error), parts), str(error)
         return
-    assert len(request.cells) >= 1
-    assert multirun or len(request.cells) == 1
-    for cell in request.cells[:3]:
+    assert len(asked.cells) >= 1
+    assert multirun or len(asked.cells) == 1
+    for cell in asked.cells[:3]:
         assert cell.path.parent.parts[-3:] == ("cells", "toy", "curve")
-        (again,) = run.understand(cell.command()).cells
+        (again,) = request.understand(cell.command()).cells
         assert again.digest == cell.digest
         assert cell.settings["method"] in ("a", "b")
         assert 0 < cell.settings["level"] < np.inf
@@ -148,7 +150,7 @@ def test_a_command_line_gives_one_whole_result_or_none(toy, words):
     with no_hang(), redirect_stdout(out), redirect_stderr(err):
         status = cli.main(argv)
     if status == 0:
-        (cell,) = run.understand(argv).cells
+        (cell,) = request.understand(argv).cells
         result = store.read(cell.path, cell.digest)
         assert np.isfinite(result.arrays["mean"]).all()
         assert set(folder.glob("*")) == before | {cell.path}
@@ -208,7 +210,7 @@ def test_a_study_file_is_a_valid_grid_or_refused_by_name(toy, changes, scale):
             inner[place[-1]] = value
     try:
         with no_hang():
-            study = grid.as_study("toy/curve", config)
+            study = declaration.as_study("toy/curve", config)
             cells = grid.expand(study)
     except SettingError as error:
         assert str(error).startswith("conf/study/toy/curve.yaml")
@@ -217,7 +219,7 @@ def test_a_study_file_is_a_valid_grid_or_refused_by_name(toy, changes, scale):
     assert cells
     assert len({cell.digest for cell in cells}) == len({cell.path for cell in cells}) == len(cells)
     assert all(cell.command() for cell in cells)
-    assert all(path.suffix[1:] in grid.FORMATS for path in study.figure_paths())
+    assert all(path.suffix[1:] in FORMATS for path in study.figure_paths())
     assert grid.describe(study, cells)
 
 

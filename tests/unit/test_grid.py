@@ -10,7 +10,9 @@ import sys
 
 import pytest
 
-from privpost.pipeline import grid, run
+from privpost.pipeline import compose, grid, request
+from privpost.pipeline.axes import axis_values
+from privpost.pipeline.project import CONF
 from privpost.pipeline.schema import SettingError
 
 
@@ -139,7 +141,7 @@ def test_the_path_does_not_cover_scale_only_the_root(toy):
     ],
 )
 def test_axes_are_lists_or_spaced(axis, values):
-    assert grid.axis_values(axis, "here") == values
+    assert axis_values(axis, "here") == values
 
 
 @pytest.mark.parametrize(
@@ -156,7 +158,7 @@ def test_axes_are_lists_or_spaced(axis, values):
 )
 def test_an_impossible_axis_is_an_error_that_says_where(axis, part):
     with pytest.raises(SettingError, match="here") as error:
-        grid.axis_values(axis, "here")
+        axis_values(axis, "here")
     assert part in str(error.value)
 
 
@@ -205,7 +207,7 @@ def test_a_mistyped_study_or_scale_suggests_the_nearest(toy):
 def test_hydra_reads_a_value_back_as_it_was_written(value):
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
-    text = f"key={grid.hydra_value(value)}"
+    text = f"key={compose.hydra_value(value)}"
     if value == "${a}":
         # An interpolation in quotes is still resolved by OmegaConf; the parser itself keeps the text.
         assert OverridesParser.create().parse_override(text).value() == value
@@ -219,25 +221,23 @@ def test_hydra_reads_a_value_back_as_it_was_written(value):
 
 @pytest.mark.parametrize("scale", ["smoke", "paper"])
 def test_every_cells_command_gives_its_digest_again(checkout, scale):
-    """The command of a cell, through Hydra's own parser and composition, has the digest that was planned.
+    """The command of a cell, read as from a shell, has the digest that was planned; Hydra takes its words too.
 
     At paper scale one cell of each entry of a sweep is enough: the entries decide which keys are overridden.
     """
-    from hydra import compose, initialize_config_dir
-    from omegaconf import OmegaConf
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
 
-    studies = grid.load_studies(scale=scale)
-    with initialize_config_dir(version_base="1.3", config_dir=str(grid.CONF.resolve())):
-        for study in studies:
+    with initialize_config_dir(version_base="1.3", config_dir=str(CONF.resolve())):
+        for study in grid.load_studies(scale=scale):
             cells = grid.expand(study)
             if scale == "paper":
-                cells = list({tuple(map(run.key_of, cell.overrides)): cell for cell in cells}.values())
+                cells = list({tuple(map(request.key_of, cell.overrides)): cell for cell in cells}.values())
             for cell in cells:
                 words = cell.command()
-                config = OmegaConf.to_container(compose("config", overrides=words), resolve=True)
-                keys = [run.key_of(word) for word in words if run._is_setting(word)]
-                again = grid.make_cell(grid.as_study(study.name, config, keys), {key: config[key] for key in keys})
+                (again,) = request.understand(words).cells
                 assert again.digest == cell.digest, f"{study.name}: {' '.join(words)}"
+                hydra_compose("config", overrides=words)
 
 
 def test_shipped_grid_files_are_those_of_the_shipped_configurations(checkout):
@@ -252,13 +252,13 @@ def test_shipped_grid_files_are_those_of_the_shipped_configurations(checkout):
 
 def test_the_first_lines_of_a_study_file_are_its_package_and_its_command(checkout):
     for name in grid.study_names():
-        lines = (grid.CONF / "study" / f"{name}.yaml").read_text().splitlines()
+        lines = (CONF / "study" / f"{name}.yaml").read_text().splitlines()
         assert lines[:2] == ["# @package _global_", f"# privpost -m study={name}"]
 
 
 def test_configurations_depend_on_nothing_but_their_files(checkout):
     """Composed configurations are kept by content, so none may read the environment, the clock or another file."""
-    for path in grid.CONF.rglob("*.yaml"):
+    for path in CONF.rglob("*.yaml"):
         assert "${oc." not in path.read_text(), path
         assert "${now" not in path.read_text(), path
 
@@ -266,7 +266,7 @@ def test_configurations_depend_on_nothing_but_their_files(checkout):
 def test_a_kept_configuration_is_used_and_an_edit_is_seen(toy, monkeypatch):
     before = digests(toy)
     monkeypatch.setattr(
-        grid, "_compose_with_hydra", lambda names, *_: {} if not names else pytest.fail("composed anew")
+        compose, "_compose_with_hydra", lambda names, *_: {} if not names else pytest.fail("composed anew")
     )
     assert digests(toy) == before
     monkeypatch.undo()

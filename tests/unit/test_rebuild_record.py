@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from privpost.pipeline import cells, rebuild, tables
+from privpost.commands import rebuild
+from privpost.pipeline import cells, runner, tables
 from privpost.pipeline.plan import Plan
 from privpost.report import build, documents, numbers, page, readme
 
@@ -38,7 +39,7 @@ def rebuilt(toy, monkeypatch, count=4, code=0, failures=()) -> int:
     profile = toy.folder / "profiles/default/config.yaml"
     profile.parent.mkdir(parents=True, exist_ok=True)
     profile.touch()
-    monkeypatch.setattr(rebuild, "_snakemake", snakemake)
+    monkeypatch.setattr(runner, "snakemake", snakemake)
     return rebuild.main([])
 
 

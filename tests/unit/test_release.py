@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from privpost import discovery
+from privpost.commands import cli
 from privpost.distributions import noise
 from privpost.mechanisms import (
     ExponentialMechanism,
@@ -28,7 +29,6 @@ from privpost.mechanisms import (
 )
 from privpost.mechanisms.redacted_laplace import RedactedSum
 from privpost.models import BayesianNetwork, BetaBernoulli, GammaExponential
-from privpost.pipeline import cli
 from privpost.privacy.accounting import to_approximate
 from privpost.privacy.approximate import ORDERS, gaussian_from_approximate
 from privpost.release import command, models, spec, statement, table

@@ -9,7 +9,7 @@ import subprocess
 import pandas as pd
 import pytest
 
-from privpost.pipeline import grid, run
+from privpost.pipeline import grid, request
 from privpost.report.documents import cluster
 
 
@@ -55,7 +55,7 @@ def test_a_measurement_that_lacks_is_named():
 
 @pytest.mark.parametrize("cells", [1000, 3000])
 def test_the_measured_sweep_has_as_many_cells_as_it_says(scale, cells):
-    assert len(run.understand(scale.sweep(cells)).cells) == cells
+    assert len(request.understand(scale.sweep(cells)).cells) == cells
 
 
 def test_the_measured_grid_has_as_many_cells_as_it_says(scale, tmp_path, monkeypatch):

@@ -10,7 +10,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from privpost.pipeline import cells, cli, grid, rebuild, run, store
+from privpost.commands import cli, rebuild
+from privpost.pipeline import cells, grid, request, runner, store
 from privpost.pipeline.plan import Plan
 from privpost.pipeline.project import CannotWrite
 from privpost.pipeline.schema import SettingError
@@ -23,7 +24,7 @@ def privpost(*words: str) -> int:
 
 
 def understood(*words: str) -> list[str]:
-    return [cell.digest for cell in run.understand(["-m", *words]).cells]
+    return [cell.digest for cell in request.understand(["-m", *words]).cells]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 14, 20])
@@ -177,14 +178,14 @@ def test_a_dry_run_counts_checks_and_computes_nothing(toy, capsys):
 def test_plain_numbers_are_read_as_hydra_reads_them(text):
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
-    assert run._NUMBER.fullmatch(text)
-    value, expected = run._number(text), OverridesParser.create().parse_override(f"key={text}").value()
+    assert request._NUMBER.fullmatch(text)
+    value, expected = request._number(text), OverridesParser.create().parse_override(f"key={text}").value()
     assert (value, type(value)) == (expected, type(expected))
 
 
 @pytest.mark.parametrize("text", ["007", "1_000", ".5", "inf", "nan", "1.", "true", "0x10", "", "a", "[1]"])
 def test_other_values_are_left_to_hydra(text):
-    assert not run._NUMBER.fullmatch(text)
+    assert not request._NUMBER.fullmatch(text)
 
 
 def test_many_cells_are_made_as_single_ones_are(toy):
@@ -256,8 +257,8 @@ def test_an_unknown_profile_is_refused(checkout, capsys):
 def test_a_batch_that_fails_is_told_of_with_its_own_log(tmp_path):
     log = tmp_path / "cells_1_of_2.log"
     log.write_text("Traceback\nprivpost: b-2: OSError: disk full\n")
-    failure = rebuild.Failure("cells_toy_curve_1_of_2")
-    rebuild._note(failure, "output", "results/a.npz (update), results/b.npz (update)")
-    rebuild._note(failure, "log", f"{log}, /home/me/.snakemake/slurm_logs/5.log")
+    failure = runner.Failure("cells_toy_curve_1_of_2")
+    runner._note(failure, "output", "results/a.npz (update), results/b.npz (update)")
+    runner._note(failure, "log", f"{log}, /home/me/.snakemake/slurm_logs/5.log")
     assert failure.output == ["results/a.npz", "results/b.npz"]
     assert failure.reason == "b-2: OSError: disk full"

@@ -237,7 +237,10 @@ def test_damaged_prepared_data_are_prepared_again_before_a_cell_reads_them(clone
     clone.run("privpost", "prepare", "abalone")
     prepared = clone / "data/prepared/abalone.npz"
     prepared.write_bytes(prepared.read_bytes()[:-200])
-    code = "from privpost.pipeline import plan, rebuild; rebuild._look_through_data(plan.Plan('smoke'))"
+    code = (
+        "from privpost.commands import rebuild; from privpost.pipeline.plan import Plan; "
+        "rebuild._look_through_data(Plan('smoke'))"
+    )
     output = subprocess.run(
         [sys.executable, "-c", code],
         cwd=clone.folder, env=clone.environment(), capture_output=True, text=True, check=True,
@@ -275,7 +278,8 @@ def test_a_sweep_that_is_killed_goes_on_where_it_stopped(slow, truth):
 
 @pytest.mark.parametrize("points", [MANY, pytest.param(500, marks=pytest.mark.by_hand)])
 def test_one_failing_point_of_many_is_named_and_alone_computed_again(toy, capsys, monkeypatch, points):
-    from privpost.pipeline import cli, grid
+    from privpost.commands import cli
+    from privpost.pipeline import grid
 
     argv = ["-m", "study=toy/curve", f"level=range(1,{points + 1})", "trials=10"]
     module = toy.study().module()
@@ -314,7 +318,7 @@ def test_one_failing_point_of_many_is_named_and_alone_computed_again(toy, capsys
 
 
 def test_a_sweep_that_needs_more_memory_than_there_is_says_so(toy, capsys, monkeypatch):
-    from privpost.pipeline import cli
+    from privpost.commands import cli
 
     module = toy.study().module()
     monkeypatch.setattr(module, "simulate", lambda *given: {"x": bytearray(1 << 62)})

@@ -182,7 +182,7 @@ def test_verify_says_identical_or_what_moved(paper):
     cells[place] = repr(float(cells[place]) * 2)
     table.write_text("".join([header, ",".join(cells), *rest]))
     (paper / "build/verify.py").write_text(
-        "from privpost.pipeline import verify; print(*verify.compare('geumlek2017/rdp_curves').differences)"
+        "from privpost.commands import verify; print(*verify.compare('geumlek2017/rdp_curves').differences)"
     )
     output = subprocess.run(
         [sys.executable, "build/verify.py"], cwd=paper.folder, env=paper.environment(), capture_output=True, text=True,

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from privpost.commands import drawing, sweeps
 from privpost.evaluation.claims import Claim
-from privpost.pipeline import grid, store, sweeps, tables
+from privpost.pipeline import grid, store, tables
+from privpost.pipeline.study import figure_module
 from privpost.report.scorecard import claims_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -94,7 +96,7 @@ def test_a_study_has_a_complete_schema_and_a_module_for_each_figure(checkout, na
     for function in ("simulate", "tabulate", "claims"):
         assert callable(getattr(module, function, None)), function
     for stem in study.figures:
-        assert callable(importlib.import_module(tables.figure_module(study.paper, stem)).draw)
+        assert callable(importlib.import_module(figure_module(study.paper, stem)).draw)
 
 
 @every_study
@@ -119,7 +121,7 @@ def test_shipped_figures_are_there(checkout, name):
         pytest.skip(f"{name} ships no figures")
     for path in study.figure_paths():
         assert path.stat().st_size > 1000, path
-        assert path.suffix != ".svg" or path.stat().st_size <= tables.SVG_LIMIT
+        assert path.suffix != ".svg" or path.stat().st_size <= drawing.SVG_LIMIT
 
 
 @every_study

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from privpost.pipeline import grid, provenance, store
-from privpost.pipeline.grid import Cell, Study
 from privpost.pipeline.project import CannotWrite, plainly
 from privpost.pipeline.schema import SettingError
 from privpost.pipeline.streams import Streams
+from privpost.pipeline.study import Cell, Study
 from privpost.privacy.ledger import Ledger
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from privpost.pipeline.grid import Study
 from privpost.pipeline.store import Result
+from privpost.pipeline.study import Study
 
 # Six digits: below the differences between CPU types, above anything that matters in a budget.
 DIGITS = 6

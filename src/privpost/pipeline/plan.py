@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 from privpost.datasets import catalogue
 from privpost.pipeline import grid, provenance
-from privpost.pipeline.grid import Cell, Study
 from privpost.pipeline.project import STATE
 from privpost.pipeline.schema import Integer, Schema
-from privpost.pipeline.tables import figure_module
+from privpost.pipeline.study import Cell, Study, figure_module
 
 RAW = Path("data/raw")
 PREPARED = Path("data/prepared")
@@ -160,7 +159,7 @@ class Plan:
     def figure_stamp(self, study: Study) -> str:
         """Return a stamp that is renewed when the code of the study's figures changes."""
         modules = [figure_module(study.paper, stem) for stem in study.figures]
-        content = provenance.source_digest("privpost.figures.style", *modules) + repr(study.figures)
+        content = provenance.source_digest(*modules) + repr(study.figures)
         return _content_stamp(STATE / study.table_root / f"{study.name}.figures", content)
 
     def report_stamp(self, name: str, *modules: str) -> str:

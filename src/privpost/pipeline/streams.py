@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privpost.pipeline.grid import Cell, canonical
+from privpost.pipeline.study import Cell, canonical
 
 
 class Block(NamedTuple):

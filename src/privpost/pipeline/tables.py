@@ -1,18 +1,13 @@
-"""From stored cells to tidy tables, and from tables to figures."""
+"""From stored cells to tidy tables."""
 
 from __future__ import annotations
 
-import contextlib
-import importlib
-import os
 from dataclasses import replace
 from pathlib import Path
 
 from privpost.pipeline import grid, ledgers, provenance, store
 from privpost.pipeline.cells import read_or_recompute
-from privpost.pipeline.grid import Study
-
-SVG_LIMIT = 1_000_000
+from privpost.pipeline.study import Study
 
 
 def tabulate(study: Study) -> list[Path]:
@@ -90,39 +85,3 @@ def read_table(path: Path):
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist; make it with: snakemake {path}")
     return pd.read_csv(path, keep_default_na=False, na_values=[""])
-
-
-def figure_module(paper: str, stem: str) -> str:
-    """Return the name of the module that draws a figure."""
-    return f"privpost.figures.{paper}.{stem}"
-
-
-def draw(study: Study) -> list[Path]:
-    """Draw the study's figures from its tables, in every format that its YAML asks for; returns their paths.
-
-    Each file replaces the old one only when all have been written. Raises ValueError when an SVG is larger than 1 MB
-    (its formats then have to be given without svg).
-    """
-    # Fixed dates inside PDF and SVG files: the same tables give the same bytes.
-    os.environ["SOURCE_DATE_EPOCH"] = "0"
-    from privpost.figures import style
-
-    tables = read_tables(study)
-    paths = []
-    with contextlib.ExitStack() as written:
-        for stem, formats in study.figures.items():
-            with style.context():
-                figure = importlib.import_module(figure_module(study.paper, stem)).draw(tables)
-                for ending in formats:
-                    path = study.figure_root / study.paper / f"{stem}.{ending}"
-                    temporary = written.enter_context(store.replacing(path))
-                    style.save(figure, temporary)
-                    size = temporary.stat().st_size
-                    if ending == "svg" and size > SVG_LIMIT:
-                        raise ValueError(
-                            f"{path} would be {size} bytes; list its formats in {study.file} as [pdf, png], "
-                            f"since an SVG is shipped only up to {SVG_LIMIT} bytes"
-                        )
-                    paths.append(path)
-                style.close(figure)
-    return paths

@@ -13,7 +13,7 @@ from privpost.datasets import catalogue
 from privpost.pipeline import grid
 from privpost.pipeline.grid import Cell, Study
 from privpost.pipeline.provenance import PACKAGE
-from privpost.pipeline.tables import figure_module
+from privpost.pipeline.study import figure_module
 
 # In words, what a mechanism declares its neighbours to be.
 RELATIONS = {"substitution": "one record substituted, n public", "add/remove": "one record added or removed"}

@@ -8,8 +8,9 @@ import os
 import re
 from pathlib import Path
 
+from privpost.figures import style
 from privpost.pipeline import store, tables
-from privpost.pipeline.grid import Cell, Study
+from privpost.pipeline.study import Cell, Study, figure_module
 
 FOLDER = Path("build/sweeps")
 NAME_LENGTH = 80
@@ -51,11 +52,9 @@ def write(study: Study, cells: list[Cell], results: list[store.Result], settings
         store.write_text(paths[-1], frame.to_csv(index=False, lineterminator="\n"))
     frames = {name: tables.read_table(path) for name, path in zip(frames, paths, strict=True)}
     os.environ["SOURCE_DATE_EPOCH"] = "0"
-    from privpost.figures import style
-
     with style.context():
         if whole and study.figures:
-            modules = {stem: importlib.import_module(tables.figure_module(study.paper, stem)) for stem in study.figures}
+            modules = {stem: importlib.import_module(figure_module(study.paper, stem)) for stem in study.figures}
             figures = {stem: module.draw(frames) for stem, module in modules.items()}
         else:
             first = next(name for name in study.tables if name in frames)
@@ -78,8 +77,6 @@ def small_multiples(study: Study, cells: list[Cell], table):
     import matplotlib.pyplot as plt
     from matplotlib.lines import Line2D
     from pandas.api.types import is_numeric_dtype
-
-    from privpost.figures import style
 
     numeric = [column for column in table if is_numeric_dtype(table[column])]
     keys = [column for column in table if column in study.schema or column not in numeric]

@@ -9,11 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from privpost.atomic import abandoned, abandoned_in, is_abandoned
-from privpost.pipeline import grid, provenance, store, sweeps
-from privpost.pipeline.grid import Cell, Study
-
-SHOWN = 4
+from privpost.atomic import abandoned_in, is_abandoned
+from privpost.pipeline import grid, provenance, store
+from privpost.pipeline.study import Cell, Study
 
 
 @dataclass
@@ -80,22 +78,6 @@ def take(study: Study, cells: Iterable[Cell]) -> Inventory:
     return found
 
 
-def overview_leftovers(study: Study) -> list[Path]:
-    """Return abandoned temporary files of what covers all studies of a study's scale: scores, figures, documents."""
-    from privpost.report import build, documents
-
-    root = Path(study.config["root"])
-    written = [*build.score_files(root), *build.figure_files(study.figure_root), build.report_file(root)]
-    found = []
-    for folder in sorted({path.parent for path in written}):
-        found += abandoned_in(folder)
-    if root == Path("results"):
-        # These folders hold users' own files too.
-        for path in (Path("README.md"), *documents.files()):
-            found += abandoned(path)
-    return found
-
-
 def _superseded(missing: list[Cell], records: dict[str, dict]) -> list[str]:
     """Say which settings changed between results that no grid names any more and the missing cells at their points."""
     changes: Counter[str] = Counter()
@@ -137,49 +119,6 @@ def figures_state(study: Study) -> tuple[str, list[str]]:
     """Return whether the study's figures are current or missing, and which is missing."""
     absent = [path for path in study.figure_paths() if not path.is_file()]
     return ("missing", [f"figures: {absent[0]} does not exist"]) if absent else ("current", [])
-
-
-def report(studies: list[Study]) -> str:
-    """Return the table of `privpost status`, with the reasons under each study."""
-    header = f"{'study':<36}{'cells':>7}{'current':>9}{'behind':>8}{'missing':>9}{'stale':>7}  tables    figures"
-    lines = [header]
-    for study in studies:
-        cells = grid.expand(study)
-        found = take(study, cells)
-        tables, table_reasons = tables_state(study, cells)
-        figures, figure_reasons = figures_state(study)
-        lines.append(
-            f"{study.name:<36}{len(cells):>7}{len(found.current):>9}{len(found.behind):>8}"
-            f"{len(found.missing) + len(found.damaged):>9}{len(found.stale):>7}  {tables:<9} {figures}"
-        )
-        reasons = [*found.reasons, *table_reasons, *figure_reasons]
-        if found.ad_hoc:
-            reasons.append(f"ad hoc: {len(found.ad_hoc)} cells of runs and sweeps from the command line")
-        if found.leftovers:
-            reasons.append(f"leftovers: {len(found.leftovers)} set-aside or temporary files (privpost prune)")
-        if len(found.missing) == len(cells) and tables == "current":
-            reasons.append("no cell is in the store, as on a fresh clone: snakemake computes them")
-        lines += [f"    {reason}" for reason in reasons[:SHOWN]]
-        if len(reasons) > SHOWN:
-            lines.append(f"    and {len(reasons) - SHOWN} more")
-    if others := {path for study in studies for path in overview_leftovers(study)}:
-        lines.append(f"leftovers outside the studies' folders: {len(others)} temporary files (privpost prune)")
-    return "\n".join(lines)
-
-
-def removable(studies: list[Study], with_sweeps: bool, behind: bool) -> list[Path]:
-    """Return the files and folders that prune removes: stale cells and leftovers, on request also others."""
-    paths: list[Path] = []
-    for study in studies:
-        found = take(study, grid.expand(study))
-        paths += [*found.stale, *found.leftovers]
-        if with_sweeps:
-            folders = sorted(sweeps.FOLDER.glob("*")) if sweeps.FOLDER.is_dir() else []
-            paths += [*found.ad_hoc, *(path for path in folders if path.name.split("__")[0] == study.identifier)]
-        if behind:
-            paths += [cell.path for cell in found.behind]
-        paths += overview_leftovers(study)
-    return list(dict.fromkeys(paths))
 
 
 def remove(paths: Iterable[Path]) -> None:

@@ -4,66 +4,21 @@ from __future__ import annotations
 
 import argparse
 import csv
-import re
 import shutil
-import subprocess
-import sys
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from privpost.datasets import catalogue
-from privpost.pipeline import locks, project, status
+from privpost.pipeline import inventory, locks, runner
 from privpost.pipeline.cells import in_store
-from privpost.pipeline.grid import Study
 from privpost.pipeline.plan import PREPARED, Plan
+from privpost.pipeline.runner import Failure
 
-LOG = project.LOGS / "reproduce.log"
 PROFILES = Path("profiles")
 # A cell whose time no earlier run recorded counts as this long.
 DEFAULT_SECONDS = 5.0
 # What a job costs beside its work: starting Python, imports, Snakemake's own bookkeeping.
 JOB_SECONDS = 1.5
-
-_STEPS = re.compile(r"^(\d+) of (\d+) steps")
-_ERROR = re.compile(r"^Error in rule (\S+):")
-_FIELD = re.compile(r"^    (output|log): (.*?)(?: \(check log file.*)?$")
-# Lines with which Snakemake begins an error that belongs on the terminal.
-_SHOWN = ("Logfile ", "WorkflowError", "LockException", "MissingInput", "IncompleteFiles")
-
-
-@dataclass
-class Failure:
-    """A job that failed: its rule, what it should have made, and its log."""
-
-    rule: str
-    output: list[str] = field(default_factory=list)
-    log: str = ""
-
-    @property
-    def reason(self) -> str:
-        """The error's own words: the first `error:` line of the log, or else its last line."""
-        path = Path(self.log)
-        lines = (
-            [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-            if path.is_file()
-            else []
-        )
-        named = [line.split(":", 1)[1].strip() for line in lines if line.startswith(("error:", "privpost:"))]
-        return (named or lines[-1:] or ["the job was stopped before it could say why"])[0]
-
-    def concerns(self, study: Study, plan: Plan) -> bool:
-        """Whether this failure keeps a study from being built."""
-        if self.rule.startswith("cell"):
-            return any(path in plan.by_path and plan.by_path[path].study == study.name for path in self.output)
-        step, _, name = self.rule.partition("_")
-        if step in ("fetch", "prepare"):
-            return name in {cell.dataset for cell in plan.cells[study.name]}
-        return name.removesuffix("_partial") == study.identifier
-
-    def __str__(self) -> str:
-        what = Path(self.output[0]).stem if self.rule == "cell" and self.output else self.rule.replace("_", " ", 1)
-        return f"{what}: {self.reason}" + (f" ({self.log})" if self.log else "")
 
 
 def positive(text: str) -> int:
@@ -111,7 +66,7 @@ def rebuild(options: argparse.Namespace, afresh: bool = False) -> int:
         missing = _announce(plan, options.cores)
         before = _shipped_scorecard()
         started, start = time.time(), time.perf_counter()
-        code, failures = _snakemake(_arguments(options))
+        code, failures = runner.snakemake(_arguments(options))
         seconds = time.perf_counter() - start
         complete = _summarise(plan, code, failures, seconds)
         _tell_claims(plan, before)
@@ -132,8 +87,8 @@ def _look_through(plan: Plan, behind: bool) -> None:
             if cell.path.exists():
                 in_store(cell)
         if behind:
-            outdated = status.take(plan.studies[name], cells).behind
-            status.remove(cell.path for cell in outdated)
+            outdated = inventory.take(plan.studies[name], cells).behind
+            inventory.remove(cell.path for cell in outdated)
             if outdated:
                 print(f"{name}: {len(outdated)} cells are behind the present code and will be computed again.")
 
@@ -177,90 +132,10 @@ def _announce(plan: Plan, cores: int) -> int:
     disk = sum(file.bytes for dataset in plan.datasets.values() for file in dataset.files) * 5
     print(
         f"{len(plan.studies)} studies, {total} cells, {total - len(missing)} of them in the store already. "
-        f"About {_minutes(sum(seconds) / cores)} on {cores} cores; "
+        f"About {runner.minutes(sum(seconds) / cores)} on {cores} cores; "
         f"data and results take up to {disk / 1e6 + 50:.0f} MB."
     )
     return len(missing)
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.1f} min"
-
-
-def _snakemake(arguments: list[str]) -> tuple[int, list[Failure]]:
-    """Run Snakemake with its output in the log; progress and errors also here. Returns its status and what failed."""
-    LOG.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "snakemake", *arguments]
-    failures: list[Failure] = []
-    show = False
-    progress = _Progress()
-    with (
-        LOG.open("w", encoding="utf-8") as log,
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", bufsize=1
-        ) as process,
-    ):
-        try:
-            for line in process.stdout:
-                log.write(line)
-                if steps := _STEPS.match(line):
-                    progress.update(int(steps[1]), int(steps[2]))
-                if error := _ERROR.match(line):
-                    failures.append(Failure(error[1]))
-                elif failures and (entry := _FIELD.match(line)):
-                    _note(failures[-1], entry[1], entry[2])
-                # An error's block and the failed job's log reach the terminal; the rest stays in the log.
-                if error or line.startswith(_SHOWN):
-                    show = True
-                elif line.startswith(("[", "Execute ", "Select ", "Cannot restore")) or steps:
-                    show = False
-                if show:
-                    progress.clear()
-                    print(line, end="", flush=True)
-        except KeyboardInterrupt:
-            # The terminal sent the interrupt to Snakemake too: let it stop its jobs.
-            process.wait()
-            progress.clear()
-            print("Stopped. Finished cells are kept: the same command goes on from here.")
-            return 130, failures
-        except SystemExit:
-            # Only this process was asked to end: Snakemake starts no further job and waits for those that run.
-            process.terminate()
-            process.wait()
-            raise
-    progress.clear()
-    return process.returncode, failures
-
-
-def _note(failure: Failure, key: str, value: str) -> None:
-    if key == "output" and not failure.output:
-        failure.output = [path.removesuffix(" (update)") for path in value.split(", ")]
-    elif key == "log" and not failure.log:
-        # An executor of a cluster adds its own log.
-        failure.log = value.split(", ", maxsplit=1)[0]
-
-
-class _Progress:
-    """Jobs done of all, and the time left, on one line of a terminal or as sparse lines elsewhere."""
-
-    def __init__(self):
-        self._start = time.perf_counter()
-        self._shown = 0.0
-        self._terminal = sys.stdout.isatty()
-
-    def update(self, done: int, total: int) -> None:
-        elapsed = time.perf_counter() - self._start
-        left = elapsed / done * (total - done)
-        text = f"{done} of {total} jobs done, {_minutes(elapsed)} so far, about {_minutes(left)} left"
-        if self._terminal:
-            print(f"\r{text:<78}", end="", flush=True)
-        elif elapsed - self._shown > 15 or done == total:
-            self._shown = elapsed
-            print(text, flush=True)
-
-    def clear(self) -> None:
-        if self._terminal:
-            print(f"\r{'':<78}\r", end="", flush=True)
 
 
 def _summarise(plan: Plan, code: int, failures: list[Failure], seconds: float) -> bool:
@@ -270,15 +145,15 @@ def _summarise(plan: Plan, code: int, failures: list[Failure], seconds: float) -
         study = plan.partial.get(name, plan.studies[name])
         cells = plan.cells_of(study)
         present = sum(cell.path.exists() for cell in cells)
-        tables, _ = status.tables_state(study, cells)
-        figures, _ = status.figures_state(study)
+        tables, _ = inventory.tables_state(study, cells)
+        figures, _ = inventory.figures_state(study)
         reasons = [failure for failure in failures if failure.concerns(study, plan)]
         if not reasons and (tables, figures, present) == ("current", "current", len(cells)):
             built.append(f"{name} (in part)" if study.left_out else name)
         else:
             lacking.append(f"  {name}: {present} of {len(cells)} cells, tables {tables}, figures {figures}")
             lacking += [f"    {failure}" for failure in reasons]
-    print(f"Built in {_minutes(seconds)}: {', '.join(built) or 'nothing'}.")
+    print(f"Built in {runner.minutes(seconds)}: {', '.join(built) or 'nothing'}.")
     if lacking:
         print("Not built:", *lacking, sep="\n")
     # What belongs to no study: scores, overview figures, README, report.
@@ -286,7 +161,7 @@ def _summarise(plan: Plan, code: int, failures: list[Failure], seconds: float) -
     for failure in others:
         print(f"Failed: {failure}")
     if code:
-        print(f"The whole log is in {LOG}.")
+        print(f"The whole log is in {runner.LOG}.")
     else:
         first = next(iter(plan.studies.values())).config
         print(f"Tables are in {first['root']}/, figures in {first['figure_root']}/.")

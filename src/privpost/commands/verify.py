@@ -8,8 +8,10 @@ import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from privpost.pipeline import grid, rebuild, tables
-from privpost.pipeline.grid import Study
+from privpost.commands import rebuild
+from privpost.pipeline import grid, tables
+from privpost.pipeline.study import Study
+from privpost.report import numbers, scorecard
 
 ROOT = Path("build/verify")
 SHOWN = 8
@@ -92,8 +94,6 @@ def compare_scores(names: list[str], root: Path = ROOT) -> list[str]:
 
     Verdicts that changed come first, by name. Compared is what the named studies determine.
     """
-    from privpost.report import numbers, scorecard
-
     if not names:
         return []
     studies = {study.name: study for study in grid.load_studies(names, overrides=[f"root={root}"])}

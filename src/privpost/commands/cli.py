@@ -1,0 +1,85 @@
+"""The dispatcher in front of Hydra: help, commands by name, and runs of cells."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+from privpost.pipeline import project
+from privpost.pipeline.schema import SettingError, suggest
+
+USAGE = """\
+privpost: studies of Bayesian inference under differential privacy, rebuilt
+
+  privpost study=<paper>/<study> [key=value ...]     compute the study's base point, with some settings changed
+  privpost -m study=<paper>/<study>                  compute the study's whole grid
+  privpost -m study=<paper>/<study> key=a,b ...      compute a sweep; the other keys stay at their base value
+
+A key is a setting, an axis (a within axis is pinned to the values given), trials, block or seed. scale=smoke runs at
+toy size, under build/smoke; hydra/launcher=joblib runs a sweep on all cores; -n only says what would be computed;
+shard=3/40 computes that part of a sweep in one process, as large sweeps and clusters need it. Results land in the store
+that Snakemake uses; a sweep ends with a table and a figure under build/sweeps.
+
+{commands}
+
+Whole rebuilds: make reproduce (or snakemake); redraw from the shipped tables: snakemake figures.
+`privpost COMMAND --help` explains a command."""
+
+# Name → its function of the remaining arguments, imported when it is called, and what it does.
+COMMANDS = {
+    "list": ("commands.listing:studies", "the studies, their titles and sizes"),
+    "status": ("commands.status:status", "what the store holds of each study, and what a rebuild would do about it"),
+    "prune": ("commands.status:prune", "list and remove results that no grid names any more"),
+    "mechanisms": ("commands.listing:mechanisms", "the mechanisms, with their guarantees"),
+    "fetch": ("commands.data:fetch", "download (or copy from a mirror) and verify data sets"),
+    "prepare": ("commands.data:prepare", "parse a fetched data set into data/prepared"),
+    "tabulate": ("commands.steps:tabulate", "write a study's tables from its cells"),
+    "draw": ("commands.steps:draw", "draw a study's figures from its tables"),
+    "claims": ("commands.steps:claims", "score a study's claims from its tables"),
+    "scorecard": ("commands.steps:scorecard", "score all claims from the tables, and collect the quoted numbers"),
+    "overview": ("commands.steps:overview", "draw the scorecard, the graph of the rebuild and the run times"),
+    "readme": ("commands.steps:readme", "render README.md and docs/*.md from their templates and the numbers"),
+    "report": ("commands.steps:report", "write the report: one HTML file with everything inside"),
+    "reproduce": ("commands.rebuild:main", "rebuild everything, or the named studies, with Snakemake"),
+    "verify": ("commands.verify:main", "rebuild from an empty store and compare with the shipped tables and figures"),
+    "release": (
+        "release.command:main",
+        "privatise a CSV file of your own: statistics as JSON, with a privacy statement",
+    ),
+}
+# Commands about a user's own files: they run where they are called, not at the project's root.
+ANYWHERE = {"release"}
+
+
+def main(argv: list[str]) -> int:
+    """Run one command; returns its exit status (2 for a mistake in the arguments or settings)."""
+    if not argv or argv[0] == "help" or (argv[0] not in COMMANDS and {"-h", "--help"} & set(argv)):
+        lines = [f"  privpost {name:<41} {summary}" for name, (_, summary) in COMMANDS.items()]
+        print(USAGE.format(commands="\n".join(lines)))
+        return 0
+    try:
+        if argv[0] in COMMANDS:
+            if argv[0] not in ANYWHERE:
+                project.enter()
+            module, _, function = COMMANDS[argv[0]][0].partition(":")
+            return getattr(importlib.import_module(f"privpost.{module}"), function)(argv[1:])
+        if argv[0].startswith("-") or "=" in argv[0]:
+            from privpost.commands import run
+
+            project.enter()
+            return run.main(argv)
+        raise SettingError(
+            f"there is no command {argv[0]!r}.{suggest(argv[0], COMMANDS)} Commands: {', '.join(COMMANDS)}; "
+            "a run starts with study=<paper>/<study>."
+        )
+    except (SettingError, FileNotFoundError) as error:
+        print(f"privpost: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # The reader (head, a pager) has seen enough; what Python flushes at its end goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (OSError, MemoryError) as error:
+        print(f"privpost: {project.plainly(error)}", file=sys.stderr)
+        return 1

@@ -1,0 +1,30 @@
+"""`privpost fetch` and `privpost prepare`: raw data files, and the arrays parsed from them."""
+
+from __future__ import annotations
+
+import argparse
+
+from privpost.datasets import catalogue, prepared
+from privpost.datasets import fetch as fetching
+from privpost.pipeline.schema import SettingError, suggest
+
+
+def fetch(argv: list[str]) -> int:
+    """Fetch raw data files."""
+    parser = argparse.ArgumentParser(prog="privpost fetch", description="Fetch and verify raw data files.")
+    parser.add_argument("dataset", nargs="+", help=f"one or more of {', '.join(catalogue.names())}")
+    return fetching.main(parser.parse_args(argv).dataset)
+
+
+def prepare(argv: list[str]) -> int:
+    """Parse raw files into arrays."""
+    parser = argparse.ArgumentParser(prog="privpost prepare", description="Parse a fetched data set into arrays.")
+    parser.add_argument("dataset", help=f"one of {', '.join(catalogue.names())}")
+    name = parser.parse_args(argv).dataset
+    if name not in catalogue.names():
+        raise SettingError(f"there is no data set {name!r}.{suggest(name, catalogue.names())}")
+    # Verifies the raw files: one that changed since it was fetched is set aside, and fetched again.
+    if status := fetching.main([name]):
+        return status
+    print(prepared.prepare(catalogue.load(name)))
+    return 0

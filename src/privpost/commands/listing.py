@@ -1,0 +1,43 @@
+"""`privpost list` and `privpost mechanisms`: what there is."""
+
+from __future__ import annotations
+
+import argparse
+
+from privpost import discovery
+from privpost.mechanisms.base import Mechanism
+from privpost.pipeline import grid
+
+
+def studies(argv: list[str]) -> int:
+    """Print every study with its number of cells."""
+    argparse.ArgumentParser(prog="privpost list", description="List the studies.").parse_args(argv)
+    for study in grid.load_studies():
+        print(f"{study.name:<36} {len(grid.expand(study)):>4} cells   {study.config['title']}")
+    return 0
+
+
+def mechanisms(argv: list[str]) -> int:
+    """Print what each mechanism of the package declares about itself."""
+    argparse.ArgumentParser(prog="privpost mechanisms", description="List the mechanisms.").parse_args(argv)
+    columns = ("method", "class", "neighbours", "notion", "RDP curve", "norm", "releases", "exact", "public")
+    inherited = {"pure": "from its pure ε", "rdp": "none", "approximate": "none"}
+    rows = [
+        (
+            kind.method,
+            kind.__name__,
+            kind.neighbours,
+            kind.notion,
+            inherited[kind.notion] if kind.rdp is Mechanism.rdp else "its own",
+            kind.norm,
+            kind.releases,
+            "exact" if kind.exact else "mcmc",
+            ", ".join(kind.public_inputs),
+        )
+        for kinds in discovery.mechanisms().values()
+        for kind in kinds
+    ]
+    widths = [max(len(row[place]) for row in [columns, *rows]) for place in range(len(columns))]
+    for row in [columns, *rows]:
+        print("  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip())
+    return 0

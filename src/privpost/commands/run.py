@@ -1,0 +1,134 @@
+"""Runs of cells from the command line: one point, a sweep or a part of one, into the store that Snakemake uses."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+
+from privpost.pipeline import cells, request
+from privpost.pipeline.project import CONF, plainly
+from privpost.pipeline.request import Request
+from privpost.pipeline.schema import SettingError
+from privpost.pipeline.store import Result
+from privpost.pipeline.study import Cell
+
+# Hydra's flags that show something instead of running.
+_SHOWING = {"--cfg", "-c", "--info", "-i", "--hydra-help", "--version"}
+
+
+def main(argv: list[str]) -> int:
+    """Run `privpost [-m] study=... [key=value ...]`; returns the exit status.
+
+    Raises SettingError for a key or a value that is not allowed, before anything runs.
+    """
+    if _SHOWING & set(argv):
+        _hydra(argv, lambda config: None)
+        return 0
+    asked = request.understand(argv)
+    if request.DRY_RUN & set(argv):
+        return _announce(asked)
+    asked.check_digest()
+    if asked.shard:
+        return _compute_shard(asked)
+    if not asked.multirun:
+        # A single run takes Hydra's own settings too (hydra.verbose=true).
+        _hydra(asked.runs[0], _job) if asked.launcher else _compute(asked)
+        return 0
+    found = [cells.stored(cell) for cell in asked.cells]
+    missing = [cell for cell, result in zip(asked.cells, found, strict=True) if result is None]
+    if len(missing) < len(found):
+        print(f"{len(found) - len(missing)} of {len(found)} cells are in the store already", flush=True)
+    if missing and asked.launcher:
+        # Hydra takes a run a cell, also of those that shards or an earlier sweep have computed.
+        for words in asked.runs:
+            _hydra(words, _job)
+    elif missing:
+        cells.compute_each(asked.study, missing)
+    return _finish(asked, found)
+
+
+def _compute(asked: Request) -> None:
+    """Compute the one cell that was asked for, unless the store holds it already."""
+    (cell,) = asked.cells
+    if cells.in_store(cell):
+        print(f"{cell.path} is in the store already")
+    else:
+        print(cells.compute(asked.study, cell))
+
+
+def _announce(asked: Request) -> int:
+    """Say what would be computed, after every setting of every cell has been checked; returns the exit status."""
+    missing = [cell for cell in asked.cells if not cell.path.exists()]
+    print(f"{len(asked.cells)} cells, {len(asked.cells) - len(missing)} of them in the store already.")
+    if missing:
+        print(f"The first of the others: privpost {' '.join(missing[0].command())}")
+    return 0
+
+
+def _compute_shard(asked: Request) -> int:
+    """Compute a shard's cells one after another; returns the exit status."""
+    number, count = asked.shard
+    failed = cells.compute_each(asked.study, asked.cells)
+    print(f"shard {number} of {count}: {len(asked.cells) - len(failed)} of {len(asked.cells)} cells in the store")
+    if failed:
+        _name_missing(failed, len(asked.cells))
+    return int(bool(failed))
+
+
+def _hydra(words: list[str], task: Callable) -> None:
+    import hydra
+
+    sweep = "-m" in words
+    # One run's error is ours to print; in a sweep Hydra prints it, after the other jobs have run.
+    os.environ["HYDRA_FULL_ERROR"] = "0" if sweep else "1"
+    with tempfile.TemporaryDirectory(prefix="privpost-") as scratch:
+        # Hydra writes multirun.yaml into the sweep's folder, whatever it is told.
+        sys.argv = ["privpost", *words, f"hydra.sweep.dir={scratch}"]
+        try:
+            hydra.main(version_base="1.3", config_path=str(CONF.resolve()), config_name="config")(task)()
+        except SystemExit as end:
+            # Hydra has printed a job's error by then; which cells are missing is said at the end. A signal ends all.
+            if not sweep or (isinstance(end.code, int) and end.code > 128):
+                raise
+
+
+def _job(config) -> None:
+    """Run one of Hydra's jobs; at module level, so that a launcher can send it to another process."""
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
+    job = HydraConfig.get()
+    words = list(job.overrides.task)
+    try:
+        _compute(request.understand(words))
+    except (SettingError, OSError, MemoryError) as error:
+        if job.mode is not RunMode.MULTIRUN:
+            raise
+        # In a sweep the other cells go on, and the end says which are missing; Hydra would print a traceback.
+        text = str(error) if isinstance(error, SettingError) else plainly(error)
+        print(f"privpost: {' '.join(words)}: {text}", file=sys.stderr)
+
+
+def _name_missing(missing: list[Cell], total: int) -> None:
+    print(f"privpost: {len(missing)} of {total} cells could not be computed:", file=sys.stderr)
+    for cell in missing:
+        print(f"  {cell.slug}: privpost {' '.join(cell.command())}", file=sys.stderr)
+
+
+def _finish(asked: Request, found: list[Result | None]) -> int:
+    """Write a sweep's table and figure when all of its cells are there; returns the exit status."""
+    from privpost.commands import sweeps
+
+    pairs = zip(asked.cells, found, strict=True)
+    results = [cells.stored(cell) if result is None else result for cell, result in pairs]
+    missing = [cell for cell, result in zip(asked.cells, results, strict=True) if result is None]
+    if missing:
+        _name_missing(missing, len(asked.cells))
+        return 1
+    paths = sweeps.write(asked.study, asked.cells, results, asked.settings, asked.whole)
+    print(f"{len(asked.cells)} cells; the sweep's table and figure:")
+    for path in paths:
+        print(f"  {path}")
+    return 0

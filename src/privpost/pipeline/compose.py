@@ -1,0 +1,125 @@
+"""Hydra's side of the grid: studies' composed configurations, kept for the next start, and the grammar of overrides."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import json
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from privpost.pipeline import store
+from privpost.pipeline.project import CONF, STATE
+from privpost.pipeline.schema import SettingError
+
+
+def study_names() -> list[str]:
+    """Return the names of all studies, `<paper>/<study>`, in alphabetical order."""
+    folder = CONF / "study"
+    return sorted(str(p.relative_to(folder).with_suffix("")) for p in folder.glob("*/*.yaml"))
+
+
+def compose(names: Iterable[str], scale: str, overrides: Iterable[str] = ()) -> dict[str, dict]:
+    """Return the composed configuration of each study as a plain dict.
+
+    A Hydra compose takes some 50 ms a study, at every start of Snakemake, so the plain configurations are kept under
+    .snakemake. They are looked up by all that they depend on: the content of conf/, Hydra's version, the arguments.
+    """
+    names, overrides = list(names), list(overrides)
+    folder = STATE / "composed" / _conf_digest()
+    files = {name: folder / f"{_short_digest(name, scale, *overrides)}.json" for name in names}
+    configs = {}
+    for name, file in files.items():
+        # Another process may take the folder away once conf/ has changed.
+        with contextlib.suppress(FileNotFoundError):
+            configs[name] = json.loads(file.read_text(encoding="utf-8"))
+    composed = _compose_with_hydra([name for name in names if name not in configs], scale, overrides)
+    if composed:
+        # A folder that cannot be written (a read-only checkout) only makes the next start slower.
+        with contextlib.suppress(OSError):
+            _keep({files[name]: config for name, config in composed.items()}, folder)
+    configs |= composed
+    return {name: configs[name] for name in names}
+
+
+def _compose_with_hydra(names: list[str], scale: str, overrides: list[str]) -> dict[str, dict]:
+    if not names:
+        return {}
+    import yaml
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    configs = {}
+    # A cell's job is itself run by Hydra, which allows one composition at a time.
+    outer = GlobalHydra.instance().hydra
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(version_base="1.3", config_dir=str(CONF.resolve())):
+            for name in names:
+                words = [f"study={name}", f"scale={scale}", *overrides]
+                try:
+                    configs[name] = OmegaConf.to_container(hydra_compose("config", overrides=words), resolve=True)
+                except (HydraException, OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError) as error:
+                    # Hydra's own messages go on for many lines; what is wrong stands in the first ones.
+                    reason = " ".join(line.strip() for line in str(error).splitlines()[:4])
+                    raise SettingError(
+                        f"{CONF}/study/{name}.yaml cannot be read with {' '.join(words)}: {reason}"
+                    ) from error
+    finally:
+        GlobalHydra.instance().hydra = outer
+    return configs
+
+
+def _conf_digest() -> str:
+    """Return a digest of every configuration file's path and content, and of the versions that compose them."""
+    digest = hashlib.sha256()
+    for package in ("hydra-core", "omegaconf"):
+        digest.update(f"{package} {importlib.metadata.version(package)};".encode())
+    for path in sorted(CONF.rglob("*.yaml")):
+        text = path.read_bytes()
+        digest.update(f"{path.relative_to(CONF)} {len(text)};".encode() + text)
+    return digest.hexdigest()[:20]
+
+
+def _short_digest(*words: str) -> str:
+    return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:20]
+
+
+def _keep(configs: Mapping[Path, dict], folder: Path) -> None:
+    """Write composed configurations, and forget those of an earlier state of conf/."""
+    for other in folder.parent.glob("*"):
+        if other != folder:
+            shutil.rmtree(other, ignore_errors=True)
+    for path, config in configs.items():
+        # By rename, since several jobs may compose at once; an incomplete file would be taken for a configuration.
+        store.write_text(path, json.dumps(config))
+
+
+# What Hydra would read as a number, a truth value or null; anything else in these characters is a plain word.
+_NO_WORD = re.compile(r"[+-]?(\d[\d_]*)?\.?(\d[\d_]*)?(e[+-]?\d+)?|[+-]?(inf|nan)|true|false|null", re.IGNORECASE)
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
+
+
+def hydra_value(value: Any) -> str:
+    """Return a value in the grammar of Hydra's command-line overrides."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list):
+        return "[" + ",".join(hydra_value(item) for item in value) + "]"
+    text = str(value)
+    if _PLAIN.fullmatch(text) and not _NO_WORD.fullmatch(text):
+        return text
+    # In quotes Hydra takes a backslash literally, except before a quote.
+    return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + "\\'" * bool(found[2]), text) + "'"

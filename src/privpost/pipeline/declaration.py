@@ -1,0 +1,100 @@
+"""What a study's YAML may hold beside its settings, checked when it is read."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from privpost.pipeline.project import CONF
+from privpost.pipeline.schema import Integer, Schema, SettingError
+from privpost.pipeline.study import FORMATS, Study
+
+SIZES = {
+    "trials": Integer(at_least=1, at_most=10**9, optional=True),
+    "block": Integer(at_least=1, at_most=10**9, optional=True),
+    "rev": Integer(at_least=1, at_most=10**9),
+    "seed": Integer(at_least=0),
+}
+
+
+def as_study(name: str, config: dict) -> Study:
+    """Return a study from its composed configuration.
+
+    Raises SettingError for a key that is missing, malformed or in two places, and for a target that is no study module.
+    """
+    config = copy.deepcopy(config)
+    where = f"{CONF}/study/{name}.yaml"
+    for key in ("title", "claim", "target", "rev", "scale", "root", "figure_root"):
+        if not config.get(key):
+            raise SettingError(f"{where}: the key {key!r} is missing.")
+    for key in ("sweep", "within", "smoke"):
+        config[key] = config.get(key) or {}
+    config["common"] = tuple(_shaped(config, "common", where) or ())
+    for key in SHAPES:
+        _shaped(config, key, where)
+    for key in {"sweep", "within", "common"} & set(config["smoke"]):
+        _shaped(config["smoke"], key, f"{where}: smoke")
+    for key in SIZES:
+        config.setdefault(key, None)
+    for key in set(config["within"]) & set(config):
+        raise SettingError(f"{where}: {key!r} is both a setting and a within axis; one of the two has to go.")
+    schema = _schema(config["target"], where)
+    if config.get("dataset") is None and "dataset" not in schema:
+        config.pop("dataset", None)
+    return Study(name, config, schema)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_map(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(map(_is_text, value))
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(map(_is_text, value))
+
+
+def _is_formats(value: Any) -> bool:
+    return value is None or (_is_texts(value) and set(value) <= set(FORMATS))
+
+
+# The keys of a study's file that hold no setting: what each must look like, in words and as a test.
+_NAMES = "a list of names"
+_FIGURES = f"{_NAMES}, or a map from name to formats ({', '.join(FORMATS)})"
+SHAPES = {
+    **{key: ("text", _is_text) for key in ("title", "paper", "claim", "target", "scale", "root", "figure_root")},
+    "tables": (_NAMES, _is_texts),
+    "figures": (_FIGURES, lambda value: _is_texts(value) or (_is_map(value) and all(map(_is_formats, value.values())))),
+    "sweep": (
+        "a map from key to values, or a list of such maps",
+        lambda value: _is_map(value) or (isinstance(value, list) and all(map(_is_map, value))),
+    ),
+    "within": ("a map from key to values", _is_map),
+    "common": (_NAMES, _is_texts),
+    "smoke": ("a map from key to value", _is_map),
+}
+
+
+def _shaped(config: Mapping, key: str, where: str) -> Any:
+    """Return the value of a key that holds no setting, when it looks as it must or is absent."""
+    value = config.get(key)
+    allowed, fits = SHAPES[key]
+    if value is not None and not fits(value):
+        raise SettingError(f"{where}: {key} is {value!r}, but must be {allowed}.")
+    return value
+
+
+def _schema(target: str, where: str) -> Schema:
+    try:
+        schema = getattr(importlib.import_module(target), "SETTINGS", None)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{target}.".startswith(f"{error.name}."):
+            raise
+        raise SettingError(f"{where}: target is {target!r}, but there is no module {error.name}.") from None
+    if not isinstance(schema, Schema):
+        raise SettingError(f"{where}: target is {target!r}, which has no SETTINGS = Schema(...).")
+    return schema

@@ -1,0 +1,178 @@
+"""A study, as its YAML and its module's schema describe it, and a cell: one job, with a digest of what defines it."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from privpost.pipeline.project import CONF
+from privpost.pipeline.schema import Schema
+
+FORMATS = ("pdf", "png", "svg")
+# Tables and figures of studies some of whose data sets cannot be had: never in the place of shipped ones.
+PARTIAL = Path("build/partial")
+
+
+@dataclass(frozen=True)
+class Study:
+    """One experiment of one paper, as its YAML and its module's schema describe it.
+
+    `left_out` names data sets that cannot be had: cells on them are no part of the study then, and its tables and
+    figures go to folders of their own.
+    """
+
+    name: str
+    config: dict[str, Any]
+    schema: Schema
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def file(self) -> str:
+        return f"{CONF}/study/{self.name}.yaml"
+
+    @property
+    def paper(self) -> str:
+        return self.name.split("/")[0]
+
+    @property
+    def beyond_papers(self) -> bool:
+        """Whether no paper has the study: one in a folder without a year, or whose YAML says `beyond_papers: true`."""
+        return bool(self.config.get("beyond_papers", not self.paper[-4:].isdigit()))
+
+    @property
+    def identifier(self) -> str:
+        """The name with an underscore for the slash, as rules and flat files use it."""
+        return self.name.replace("/", "_")
+
+    @property
+    def tables(self) -> list[str]:
+        return self.config.get("tables") or [self.name.split("/")[1]]
+
+    @property
+    def figures(self) -> dict[str, list[str]]:
+        """The figures' stems, each with its file formats."""
+        figures = self.config.get("figures") or []
+        if isinstance(figures, Mapping):
+            return {stem: list(formats or FORMATS) for stem, formats in figures.items()}
+        return {stem: list(FORMATS) for stem in figures}
+
+    def module(self):
+        return importlib.import_module(self.config["target"])
+
+    @property
+    def claims_target(self) -> str:
+        """The module that scores the study's claims: the study's own name in the room `claims`."""
+        return self.config["target"].replace(".studies.", ".claims.", 1)
+
+    @property
+    def table_root(self) -> Path:
+        """The folder of tables: that of all results, or, where data are left out, one for partial tables."""
+        root = Path(self.config["root"])
+        return root if not self.left_out else PARTIAL if root == Path("results") else root / PARTIAL.name
+
+    @property
+    def figure_root(self) -> Path:
+        """The folder of figures, chosen as that of tables is."""
+        return self.table_root / "figures" if self.left_out else Path(self.config["figure_root"])
+
+    def table_path(self, table: str) -> Path:
+        return self.table_root / self.paper / f"{table}.csv"
+
+    def grid_path(self) -> Path:
+        return self.table_root / f"{self.name}.grid.json"
+
+    def timing_path(self) -> Path:
+        return self.table_root / "timing" / f"{self.identifier}.csv"
+
+    def figure_paths(self) -> list[Path]:
+        folder = self.figure_root / self.paper
+        return [folder / f"{stem}.{ending}" for stem, formats in self.figures.items() for ending in formats]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One job: a point of the sweep with all its trials and all its within axes.
+
+    `digest` covers all that defines the numbers (settings, within axes, trials, block, seed, axes of the random
+    streams, rev, the data's identity); not the commit, host, paths or scale.
+    """
+
+    study: str
+    settings: dict[str, Any]
+    within: dict[str, list]
+    sizes: dict[str, Any]
+    axes: tuple[str, ...]
+    common: tuple[str, ...]
+    root: str
+    data: dict[str, Any] | None
+    overrides: tuple[str, ...] = field(compare=False)
+    # The within axes as JSON where many cells share them: most of what is hashed.
+    within_json: str | None = field(default=None, compare=False, repr=False)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        text = canonical(
+            {
+                "study": self.study,
+                "settings": self.settings,
+                "sizes": self.sizes,
+                "axes": sorted(self.axes),
+                "common": sorted(self.common),
+                "data": self.data,
+            }
+        )
+        # One sorted JSON map, of whose keys `within` is the last.
+        text = f'{text[:-1]},"within":{self.within_json or canonical(self.within)}}}'
+        return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+    @property
+    def point(self) -> dict[str, Any]:
+        return {axis: self.settings[axis] for axis in self.axes}
+
+    @property
+    def slug(self) -> str:
+        words = [_word(value) for value in self.point.values()]
+        return "-".join(words)[:80] or "all"
+
+    @functools.cached_property
+    def path(self) -> Path:
+        return Path(self.root) / "cells" / self.study / f"{self.slug}_{self.digest}.npz"
+
+    @property
+    def dataset(self) -> str | None:
+        return self.settings.get("dataset")
+
+    @property
+    def config(self) -> SimpleNamespace:
+        """Settings, within axes (as lists), trials and block as attributes: what `simulate` is given."""
+        within = {key: list(values) for key, values in self.within.items()}
+        return SimpleNamespace(**self.settings, **within, trials=self.sizes["trials"], block=self.sizes["block"])
+
+    def command(self) -> list[str]:
+        """Return the arguments of `privpost` that compute this cell."""
+        return [f"study={self.study}", *self.overrides]
+
+
+def canonical(value: Any) -> str:
+    """Return sorted, compact JSON: the form in which settings are hashed and compared."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "".join(c if c.isalnum() or c in "._" else "" for c in str(value)) or "empty"
+
+
+def figure_module(paper: str, stem: str) -> str:
+    """Return the name of the module that draws a figure."""
+    return f"privpost.figures.{paper}.{stem}"
