@@ -327,7 +327,7 @@ def test_a_sweep_that_needs_more_memory_than_there_is_says_so(toy, capsys, monke
     assert cli.main(["-m", "study=toy/curve", "level=1,2"]) == 1
     failed(
         capsys.readouterr().err,
-        "privpost: study=toy/curve level=1: not enough memory",
+        "privpost: a-1: not enough memory",
         "2 of 2 cells could not be computed",
     )
 
