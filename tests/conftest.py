@@ -110,12 +110,12 @@ def pytest_sessionfinish(session, exitstatus):
         print("\nThe time is not kept: only a run of all tests, none of which fails, is one to quote.")
         return
     from privpost.pipeline.plan import Plan
-    from privpost.report import build
+    from privpost.report import record
 
     seconds = time.perf_counter() - session.config.stash[START]
     # A parallel run has as many processes as workers; without the plugin there is one.
     cores = getattr(options, "numprocesses", None) or 1
-    build.record(Plan(), "test", seconds=round(seconds), cores=cores)
+    record.record(Plan(), "test", seconds=round(seconds), cores=cores)
 
 
 @pytest.fixture

@@ -9,21 +9,21 @@ import pytest
 from privpost.commands import rebuild
 from privpost.pipeline import cells, runner, tables
 from privpost.pipeline.plan import Plan
-from privpost.report import build, documents, numbers, page, readme
+from privpost.report import build, documents, numbers, page, record
 
 RECORD = "results/timing/run_reproduce.json"
 
 
 def pages(monkeypatch, error=None):
-    """Replace what draws and writes pages, the README by one that raises an error."""
+    """Replace what draws and writes pages, the documents by one that raises an error."""
 
     def fail(plan):
         if error is not None:
             raise error
 
-    for module, name in ((build, "draw"), (documents, "write"), (page, "write")):
+    for module, name in ((build, "draw"), (page, "write")):
         monkeypatch.setattr(module, name, lambda plan: [])
-    monkeypatch.setattr(readme, "write", fail)
+    monkeypatch.setattr(documents, "write", fail)
 
 
 def rebuilt(toy, monkeypatch, count=4, code=0, failures=()) -> int:
@@ -78,7 +78,7 @@ def test_the_timeline_stays_that_of_the_recorded_rebuild(toy, monkeypatch):
     pages(monkeypatch)
     rebuilt(toy, monkeypatch)
     times = pd.read_csv(toy.study().timing_path())
-    build.record(Plan(), "reproduce", started=float(times.started.min()) - 1, seconds=60, cores=2)
+    record.record(Plan(), "reproduce", started=float(times.started.min()) - 1, seconds=60, cores=2)
     before = pd.read_csv(toy.folder / "results" / build.TIMELINE)
     assert before.cell.tolist() == [cell.slug for cell in toy.cells()]
     # A cell that is computed again, long after: the picture of the rebuild is the same.

@@ -1,4 +1,4 @@
-"""The documents that have a template are what it and the shipped tables give."""
+"""Documents are what their templates and the shipped tables give, and quote every measured number from there."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from conftest import ROOT
 from privpost.pipeline import tables
 from privpost.pipeline.plan import Plan
 from privpost.release import models
-from privpost.report import documents, templates
+from privpost.report import documents, quotes, templates
 from privpost.report.documents import release
 
-NAMES = [path.name.removesuffix(documents.ENDING) for path in (ROOT / documents.TEMPLATES).glob("*.md.in")]
-NAMES.remove("README")
-# Parameters of a prior and words of a list are not measured.
-NOT_MEASURED = ("Beta(6, 12)",)
+NAMES = sorted(path.name.removesuffix(documents.ENDING) for path in (ROOT / documents.TEMPLATES).glob("*.md.in"))
+# Without a template as yet.
+LEFT = ("audit", "bernstein2018", "faults", "foulds2016_beta", "foulds2016_war_logs", "geumlek2017", "zhang2016")
+WRITTEN = sorted(path for path in (ROOT / "docs").glob("*.md") if path.stem not in NAMES)
 
 
 @pytest.fixture
@@ -25,21 +25,61 @@ def plan(monkeypatch) -> Plan:
     return Plan()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_document_is_its_rendering(plan, name):
-    assert (ROOT / f"docs/{name}.md").read_text() == documents.render(plan, name), "render it anew: privpost readme"
+@pytest.fixture(scope="module")
+def shipped() -> Plan:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        yield Plan()
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_a_document_is_its_rendering(shipped, name):
+    text = documents.render(shipped, name)
+    assert (ROOT / documents.file(name)).read_text() == text, "render it anew: privpost readme"
+
+
+@pytest.mark.parametrize(
+    "name", [f"templates/{name}{documents.ENDING}" for name in NAMES] + ["templates/report.html.in"]
+)
 def test_no_measured_number_is_typed(name):
-    text = (ROOT / documents.TEMPLATES / f"{name}{documents.ENDING}").read_text()
-    assert templates.bare_numbers(text, NOT_MEASURED) == []
+    assert templates.bare_numbers((ROOT / "docs" / name).read_text()) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("path", [path for path in WRITTEN if path.stem not in LEFT], ids=lambda path: path.name)
+def test_a_document_without_a_template_quotes_no_number(path):
+    assert templates.bare_numbers(path.read_text()) == []
+
+
+@pytest.mark.parametrize("name", [*NAMES, *(path.stem for path in WRITTEN)])
 def test_links_lead_somewhere(name):
-    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / f"docs/{name}.md").read_text())
-    assert [link for link in links if not link.startswith("http") and not (ROOT / "docs" / link).exists()] == []
+    path = ROOT / documents.file(name)
+    text = path.read_text()
+    links = {*re.findall(r"\]\(([^)#]+)\)", text), *re.findall(r'(?:src|href)="([^"#]+)"', text)}
+    assert [link for link in sorted(links) if not link.startswith("http") and not (path.parent / link).exists()] == []
+
+
+def _quoted(name: str) -> list[tuple[str, str]]:
+    """Return the cells that a template quotes, each as the quotation and its column."""
+    found = []
+    for match in templates.PLACEHOLDER.finditer((ROOT / documents.TEMPLATES / f"{name}{documents.ENDING}").read_text()):
+        if cell := quotes.CELL.fullmatch(match[1]):
+            found += [(match[1], column) for column in cell.groups()[3:] if column]
+        elif table := quotes.TABLE.fullmatch(match[1]):
+            found += [(match[1], column) for column in table.groups()[5:] if column]
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if _quoted(name)])
+def test_a_table_that_changes_changes_each_document_that_quotes_it(shipped, name):
+    """Each quoted column is altered by itself, and the document with it."""
+    before = documents.render(shipped, name)
+    template = (ROOT / documents.TEMPLATES / f"{name}{documents.ENDING}").read_text()
+    for quotation, column in _quoted(name):
+        altered = documents.quotes(shipped, name)
+        source = quotes.SOURCE.search(quotation)[1]
+        table = tables.read_table(ROOT / "results" / f"{source}.csv")
+        altered.tables[source] = table.assign(**{column: table[column] * 1.37 + 1})
+        assert templates.render(template, altered) != before, f"{quotation}: {column}"
 
 
 def test_the_decision_table_follows_the_paired_differences(plan):

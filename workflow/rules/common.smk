@@ -50,6 +50,8 @@ WHERE = f"--scale {config.get('scale', 'paper')}" + (f" --root {config['root']}"
 CELLS = list(PLAN.by_path)
 TABLES = [str(path) for study in PLAN.standing for path in table_files(study)]
 FIGURES = [str(path) for study in PLAN.standing for path in study.figure_paths()]
+# Those that pages show, and that a clone has.
+SHIPPED = [str(path) for study in PLAN.standing for path in study.shipped_figures()]
 # What can be built of studies some of whose data sets cannot be had.
 PARTIAL = [
     str(path) for study in PLAN.tabulated if study.left_out for path in [*table_files(study), *study.figure_paths()]
@@ -59,7 +61,8 @@ PREPARED = [f"{PREPARED_FOLDER}/{name}.npz" for name in PLAN.datasets]
 WHOLE = "studies" not in config
 SCORES = [str(path) for path in overview.score_files(PLAN.root)] if WHOLE else []
 OVERVIEW = [str(path) for path in overview.figure_files(PLAN.figure_root)] if WHOLE else []
-README = ["README.md", *map(str, documents.files())] if WHOLE and ROOT == "results" else []
+SHIPPED += [str(path) for path in overview.shipped_figures(PLAN.figure_root)] if WHOLE else []
+README = [str(path) for path in documents.files()] if WHOLE and ROOT == "results" else []
 REPORT = [str(overview.report_file(PLAN.root))] if WHOLE else []
 
 if workflow.exec_mode == ExecMode.DEFAULT:

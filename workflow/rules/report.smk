@@ -40,7 +40,7 @@ if WHOLE:
     rule write_report:
         input:
             scores=SCORES,
-            figures=[*FIGURES, *OVERVIEW],
+            figures=SHIPPED,
             templates=[str(path) for path in overview.templates()],
             stamp=PLAN.report_stamp("report", "privpost.report.page"),
         output:
@@ -63,10 +63,10 @@ if README:
     rule render_readme:
         input:
             scores=SCORES,
-            figures=FIGURES,
-            templates=["docs/templates/README.md.in", *map(str, documents.sources().values())],
+            figures=SHIPPED,
+            templates=[str(path) for path in documents.sources().values()],
             tables=TABLES,
-            stamp=PLAN.report_stamp("readme", "privpost.report.readme", *documents.modules()),
+            stamp=PLAN.report_stamp("readme", *documents.modules()),
         output:
             [update(path) for path in README],
         log:

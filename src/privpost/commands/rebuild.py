@@ -170,13 +170,13 @@ def _summarise(plan: Plan, code: int, failures: list[Failure], seconds: float) -
 
 def _record(plan: Plan, code: int, started: float, seconds: float, cores: int) -> None:
     """Keep when a whole rebuild began (seconds of the epoch) and what it and its cells took."""
-    from privpost.report import build, numbers
+    from privpost.report import numbers, record
 
     # Of this run: a study that is built again later leaves other times in results/timing.
     cells = round(float(numbers.measured(plan.studies.values()).seconds.sum()), 1)
     measured = {"started": round(started, 2), "seconds": round(seconds), "cores": cores, "cell_seconds": cells}
     try:
-        build.record(plan, "reproduce", **measured)
+        record.record(plan, "reproduce", **measured)
     except Exception as error:
         if not code:
             raise

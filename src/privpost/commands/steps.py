@@ -86,10 +86,9 @@ def overview(argv: list[str]) -> int:
 def readme(argv: list[str]) -> int:
     """Render README.md and the documents that have a template."""
     from privpost.report import documents
-    from privpost.report import readme as rendering
 
     plan = _whole("readme", "Render README.md, and docs/*.md, from the templates in docs/templates.", argv)
-    for path in (rendering.write(plan), *documents.write(plan)):
+    for path in documents.write(plan):
         print(path)
     return 0
 

@@ -79,7 +79,7 @@ def compare(name: str, root: Path = ROOT) -> Comparison:
             result.differences.append(f"{old} is not shipped")
         elif old.read_bytes() != new.read_bytes():
             result.differences += table_differences(shipped, table, tables.read_table(old), tables.read_table(new))
-    for old, new in zip(shipped.figure_paths(), rebuilt.figure_paths(), strict=True):
+    for old, new in zip(shipped.shipped_figures(), rebuilt.shipped_figures(), strict=True):
         if not new.is_file():
             result.rebuilt = False
         elif not old.is_file():

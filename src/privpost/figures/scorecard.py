@@ -1,8 +1,9 @@
-"""What the papers claim and what the rebuild finds: every claim with its verdict."""
+"""What the papers claim and what the rebuild finds: one row per claim, with its verdict on each data set."""
 
 from __future__ import annotations
 
 import textwrap
+from typing import NamedTuple
 
 from privpost.figures import style
 
@@ -19,78 +20,115 @@ TITLES = {
     "zhang2016": "Zhang et al. 2016",
     "geumlek2017": "Geumlek et al. 2017",
     "bernstein2018": "Bernstein and Sheldon 2018",
+    "audit": "Privacy audit (ours)",
+    "fair_axis": "Same (ε, δ) for all (ours)",
+    "noise_aware": "Noise-aware inference (ours)",
+}
+# Data sets on which one claim is tested side by side, in the order of their columns, by the letter in the figure.
+DATA = {
+    "afghanistan": ("A", "Afghanistan"),
+    "afghanistan_dense": ("E", "its East and South"),
+    "iraq_sigact": ("I", "Iraq SIGACT"),
+    "iraq_simulated": ("S", "simulated"),
 }
 FONT = 6
-LINE = 0.105  # inches
-GAP = 0.07
-HEADING = 0.26
-CHARACTERS = 62
-UNEVEN = 0.15
+LINE = 0.1  # inches
+GAP = 0.05
+HEADING = 0.25
+CHARACTERS = 56
+# Places of id, first mark and text in inches from the left of a column, and the width of a mark with its letter.
+ID, MARK, TEXT, STEP = 0.02, 0.38, 1.24, 0.21
+
+
+class Row(NamedTuple):
+    """One claim: its id, (verdict, letter) for each data set, and its statement in lines."""
+
+    id: str
+    marks: list[tuple[str, str]]
+    lines: list[str]
+
+    @property
+    def height(self) -> float:
+        return LINE * len(self.lines) + GAP
 
 
 def draw(tables):
-    """Return the figure: claims by paper in two columns, each with its verdict, id and statement.
+    """Return the figure: claims by paper in two columns, each with its id, verdicts and statement.
 
-    The legend counts the verdicts; a dagger marks claims that were tested on data that stand in for the paper's own.
+    Letters tell the data sets of a claim that is tested on several. The legend counts the verdicts; a dagger marks
+    those on data that stand in for the paper's own.
     """
     import matplotlib.pyplot as plt
-    from matplotlib.lines import Line2D
 
     card = tables["scorecard"]
-    blocks = [(paper, _entries(rows)) for paper, rows in card.groupby("paper", sort=False)]
+    blocks = [(TITLES.get(paper, paper), rows(part)) for paper, part in card.groupby("paper", sort=False)]
     columns = _balanced(blocks)
-    height = max(sum(_height(entries) for _, entries in column) for column in columns)
-    figure, panels = plt.subplots(1, 2, figsize=(style.TWO_COLUMNS, height + 0.4))
+    height = max(sum(_height(block) for block in column) for column in columns)
+    figure, panels = plt.subplots(1, 2, figsize=(style.TWO_COLUMNS, height + 0.45))
     for axes, column in zip(panels, columns, strict=True):
         axes.set(xlim=(0, style.TWO_COLUMNS / 2), ylim=(height, 0))
         axes.axis("off")
         top = 0.0
-        for paper, entries in column:
-            axes.text(0.02, top + HEADING - 0.1, TITLES.get(paper, paper), fontsize=FONT + 2, weight="bold")
+        for title, claims in column:
+            axes.text(ID, top + HEADING - 0.1, title, fontsize=FONT + 2, weight="bold")
             top += HEADING
-            for id, verdict, lines in entries:
-                axes.plot(0.1, top + LINE / 2, markersize=6, linestyle="", **MARKS[verdict])
-                axes.text(0.2, top, id, fontsize=FONT, weight="bold", va="top")
-                axes.text(0.48, top, "\n".join(lines), fontsize=FONT, va="top", linespacing=1.15)
-                top += LINE * len(lines) + GAP
-    count = card[card.id != ""].verdict.value_counts()
-    handles = [Line2D([], [], linestyle="", markersize=6, **MARKS[v]) for v in MARKS if v in set(card.verdict)]
-    labels = [f"{v} ({count.get(v, 0)})" if v in count else v for v in MARKS if v in set(card.verdict)]
-    if (card.stand_in == "yes").any():
-        handles.append(Line2D([], [], linestyle=""))
-        labels.append("† on stand-in data")
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), handletextpad=0.3, columnspacing=1.2)
+            for claim in claims:
+                _draw_row(axes, top, claim)
+                top += claim.height
+    _legend(figure, card)
     return figure
 
 
-def _entries(rows) -> list[tuple[str, str, list[str]]]:
-    entries = []
-    for row in rows.itertuples():
-        text = row.statement or f"{row.study}: its tables are not there"
-        text += " †" if row.stand_in == "yes" else ""
-        # An id with a data set behind the dash: the statement names the data set.
-        entries.append((row.id.split("-")[0], row.verdict, textwrap.wrap(text, CHARACTERS)))
-    return entries
+def rows(card) -> list[Row]:
+    """Return the claims of one paper; rows of the scorecard that differ only in their data set are one."""
+    found: dict[str, Row] = {}
+    for row in card.itertuples():
+        parts = row.id.split("-")
+        data = next((part for part in parts if part in DATA), None)
+        key = "-".join(part for part in parts if part != data) or row.study
+        # Behind an id with a data set the statement begins with its title.
+        text = row.statement.split(": ", 1)[-1] if data else row.statement
+        text = text[:1].upper() + text[1:] or f"{row.study}: its tables are not there"
+        letter = (DATA[data][0] if data else "") + "†" * (row.stand_in == "yes")
+        claim = found.setdefault(key, Row(parts[0], [], textwrap.wrap(text, CHARACTERS, max_lines=2, placeholder=" …")))
+        claim.marks.append((row.verdict, letter))
+    return list(found.values())
 
 
-def _height(entries) -> float:
-    return HEADING + sum(LINE * len(lines) + GAP for _, _, lines in entries)
+def _draw_row(axes, top: float, claim: Row) -> None:
+    axes.text(ID, top, claim.id, fontsize=FONT, weight="bold", va="top")
+    for place, (verdict, letter) in enumerate(claim.marks):
+        left = MARK + place * STEP
+        axes.plot(left, top + LINE / 2, markersize=4.5, markeredgewidth=0.7, linestyle="", **MARKS[verdict])
+        axes.text(left + 0.065, top + LINE / 2, letter, fontsize=FONT - 1.2, va="center")
+    axes.text(TEXT, top, "\n".join(claim.lines), fontsize=FONT, va="top", linespacing=1.1)
+
+
+def _legend(figure, card) -> None:
+    from matplotlib.lines import Line2D
+
+    count = card[card.id != ""].verdict.value_counts()
+    shown = [verdict for verdict in MARKS if verdict in set(card.verdict)]
+    handles = [Line2D([], [], linestyle="", markersize=5, **MARKS[verdict]) for verdict in shown]
+    labels = [f"{verdict} ({count.get(verdict, 0)})" if verdict in count else verdict for verdict in shown]
+    letters = ", ".join(f"{letter} {name}" for letter, name in DATA.values())
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), handletextpad=0.2, columnspacing=1.2,
+                  title=f"War logs: {letters}; † on stand-in data", title_fontsize=FONT)  # fmt: skip
+
+
+def _height(block) -> float:
+    return HEADING + sum(claim.height for claim in block[1])
 
 
 def _balanced(blocks) -> tuple[list, list]:
-    """Return the papers in two columns of similar height; a paper goes on in the second column only if it must."""
-    heights = [_height(entries) for _, entries in blocks]
-    half = sum(heights) / 2
-    place = min(range(len(blocks) + 1), key=lambda i: abs(sum(heights[:i]) - half))
-    if abs(sum(heights[:place]) - half) < UNEVEN * half:
-        return list(blocks[:place]), list(blocks[place:])
+    """Return the papers in two columns of similar height; a paper goes on in the second column if it must."""
+    half = sum(map(_height, blocks)) / 2
     columns, used = ([], []), 0.0
-    for paper, entries in blocks:
-        fitting = [i for i in range(1, len(entries) + 1) if used + _height(entries[:i]) <= half + LINE]
-        split = max(fitting, default=0)
-        parts = (entries[:split], entries[split:])
-        for column, part in zip(columns, parts, strict=True):
-            if part:
-                column.append((paper, part))
-        used += _height(entries)
+    for title, claims in blocks:
+        split = max((i for i in range(1, len(claims) + 1) if used + _height((title, claims[:i])) <= half), default=0)
+        if split:
+            columns[0].append((title, claims[:split]))
+        if split < len(claims):
+            columns[1].append((title, claims[split:]))
+        used += _height((title, claims))
     return columns

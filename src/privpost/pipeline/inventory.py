@@ -117,7 +117,7 @@ def tables_state(study: Study, cells: list[Cell]) -> tuple[str, list[str]]:
 
 def figures_state(study: Study) -> tuple[str, list[str]]:
     """Return whether the study's figures are current or missing, and which is missing."""
-    absent = [path for path in study.figure_paths() if not path.is_file()]
+    absent = [path for path in study.shipped_figures() if not path.is_file()]
     return ("missing", [f"figures: {absent[0]} does not exist"]) if absent else ("current", [])
 
 

@@ -95,6 +95,10 @@ class Study:
         folder = self.figure_root / self.paper
         return [folder / f"{stem}.{ending}" for stem, formats in self.figures.items() for ending in formats]
 
+    def shipped_figures(self) -> list[Path]:
+        """Return the figure files that the repository holds: text, in which a small change is a small difference."""
+        return [path for path in self.figure_paths() if path.suffix == ".svg"]
+
 
 @dataclass(frozen=True)
 class Cell:

@@ -1,4 +1,4 @@
-"""Writes what the report consists of, in the order of the pipeline: scores, figures, README, page."""
+"""Scores, quoted numbers and the figures that cover all studies: what pages and documents are made of."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ def figure_files(folder: Path) -> list[Path]:
     return [folder / f"{stem}.{ending}" for _, stem in FIGURES.values() for ending in FORMATS]
 
 
+def shipped_figures(folder: Path) -> list[Path]:
+    """Return those that the repository holds: text, and the one picture that README.md shows."""
+    return [path for path in figure_files(folder) if path.suffix == ".svg" or path.name == "scorecard.png"]
+
+
 def templates() -> list[Path]:
     """Return the files that the report's page is made of."""
     return [Path("docs/templates") / f"report.{ending}" for ending in ("html.in", "css", "js")]
@@ -55,30 +60,16 @@ def write_scores(plan: Plan) -> list[Path]:
     if (root / TIMELINE).is_file():
         store.write_text(root / TIMELINE, (root / TIMELINE).read_text(encoding="utf-8"))
     else:
-        _write_timeline(plan)
+        write_timeline(plan)
     numbers.write(root / numbers.FILES[0], numbers.of_results(plan.studies, plan.cells, card))
     numbers.write(root / numbers.FILES[1], numbers.of_timing(times, root / "timing"))
     return score_files(root)
 
 
-def _write_timeline(plan: Plan) -> None:
+def write_timeline(plan: Plan) -> None:
+    """Write when the cells of the last recorded rebuild ran."""
     table = numbers.timeline(plan.studies.values(), plan.root / "timing")
     store.write_text(plan.root / TIMELINE, table.to_csv(index=False))
-
-
-def record(plan: Plan, command: str, **measured: float) -> None:
-    """Keep what a whole run of a command measured, and bring README and report, which quote it, up to date."""
-    from privpost.report import documents, page, readme
-
-    numbers.record_run(plan.root / "timing", command, **measured)
-    if command == "reproduce":
-        _write_timeline(plan)
-    # In the order of the rules, so that the next run finds nothing to do.
-    write_scores(plan)
-    draw(plan)
-    readme.write(plan)
-    documents.write(plan)
-    page.write(plan)
 
 
 def draw(plan: Plan) -> list[Path]:
@@ -93,10 +84,13 @@ def draw(plan: Plan) -> list[Path]:
         path = root / table
         frame = scorecard.read(path) if name == "scorecard" else pd.read_csv(path)
         with style.context():
-            figure = importlib.import_module(f"privpost.figures.{name}").draw({path.stem: frame})
+            module = importlib.import_module(f"privpost.figures.{name}")
+            figure = module.draw({path.stem: frame})
             for ending in FORMATS:
                 with store.replacing(folder / f"{stem}.{ending}") as temporary:
-                    # Long pictures of large type: fewer pixels do, and the file stays below 1 MB.
-                    style.save(figure, temporary, dpi=200)
+                    if (name, ending) == ("scorecard", "png"):
+                        style.save_small(figure, temporary, (mark["color"] for mark in module.MARKS.values()))
+                    else:
+                        style.save(figure, temporary, dpi=200)
             style.close(figure)
     return figure_files(folder)

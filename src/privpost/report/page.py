@@ -18,23 +18,7 @@ from privpost.pipeline.plan import Plan
 from privpost.report import build, describe, numbers, scorecard, templates
 
 TEMPLATES = Path("docs/templates")
-# An SVG up to this size is inlined, since it stays sharp when enlarged; of a larger one the PNG is taken.
-SVG_LIMIT = 400_000
 ROWS = 500
-PAPERS = {
-    "foulds2016": "Foulds, Geumlek, Welling and Chaudhuri (2016), On the Theory and Practice of Privacy-Preserving "
-    "Bayesian Data Analysis, UAI, arXiv:1603.07294",
-    "zhang2016": "Zhang, Rubinstein and Dimitrakakis (2016), On the Differential Privacy of Bayesian Inference, AAAI, "
-    "arXiv:1512.06992",
-    "geumlek2017": "Geumlek, Song and Chaudhuri (2017), Rényi Differential Privacy Mechanisms for Posterior Sampling, "
-    "NIPS, arXiv:1710.00892",
-    "bernstein2018": "Bernstein and Sheldon (2018), Differentially Private Bayesian Inference for Exponential "
-    "Families, NeurIPS, arXiv:1809.02188",
-    "audit": "Beyond the papers: claimed against proved privacy loss, every mechanism",
-    "fair_axis": "Beyond the papers: every mechanism at the same (ε, δ)",
-    "noise_aware": "Beyond the papers: noise-aware inference for the other papers' models",
-}
-SEVERITY = ("does not hold", "holds in part", "not testable", "not scored", "holds")
 ABSENT = "not in this checkout"
 
 
@@ -159,8 +143,9 @@ def _tally(papers: Sequence[str], card) -> str:
     counts = {paper: scorecard.counts(card[card.paper == paper]) for paper in papers}
     verdicts = list(next(iter(counts.values())))
     head = "".join(f'<th scope="col" class="count">{_verdict(verdict)}</th>' for verdict in verdicts)
+    titles = {paper: scorecard.PAPERS.get(paper, "").split(" (20")[0] for paper in papers}
     rows = "".join(
-        f'<tr><td><a href="#{paper}">{paper}</a> <span class="quiet">{_text(PAPERS.get(paper, "").split(" (20")[0])}'
+        f'<tr><td><a href="#{paper}">{paper}</a> <span class="quiet">{_text(titles[paper])}'
         "</span></td>" + "".join(f'<td class="count">{found[verdict] or ""}</td>' for verdict in verdicts) + "</tr>"
         for paper, found in counts.items()
     )
@@ -171,10 +156,10 @@ def _tally(papers: Sequence[str], card) -> str:
 def _failing(card) -> str:
     """Return, by verdict, the claims that do not hold as stated, each with the reason; the worst are open."""
     parts = []
-    for verdict in SEVERITY[:3]:
+    for verdict in scorecard.SEVERITY[:3]:
         items = [
             f'<a href="#{row.id}">{row.id}</a> {_text(row.statement)}{" †" if row.stand_in == "yes" else ""} '
-            f'<span class="quiet">{_text(shortened(scorecard.explanation(row)))} {_sources(row.see)}</span>'
+            f'<span class="quiet">{_text(scorecard.shortened(scorecard.explanation(row)))} {_sources(row.see)}</span>'
             for row in card[card.verdict == verdict].itertuples()
         ]
         if items:
@@ -192,16 +177,11 @@ def _sources(see: str) -> str:
     return "; ".join(f"<code>{_text(name)}</code>, “{_text(title)}”" for name, title in places)
 
 
-def shortened(reason: str, length: int = 700) -> str:
-    """Return a reason cut at a word, with an ellipsis where something was cut."""
-    return reason if len(reason) <= length else reason[:length].rsplit(" ", 1)[0].rstrip(",;:") + " …"
-
-
 def _scorecard(card) -> str:
     papers = "".join(f'<option value="{paper}">{paper}</option>' for paper in card.paper.unique())
     boxes = "".join(
         f'<label><input type="checkbox" value="{_slug(verdict)}" checked> {_text(verdict)}</label>'
-        for verdict in SEVERITY
+        for verdict in scorecard.SEVERITY
         if (card.verdict == verdict).any()
     )
     filters = f"""<form class="filters" onsubmit="return false">
@@ -242,7 +222,7 @@ def _claim(row) -> str:
             f"{'stand-in data †' if dagger else 'as in the paper'}<br>"
             f'<span class="quiet">variant {_text(row.variant)}</span>',
         ]
-    place = SEVERITY.index(row.verdict)
+    place = scorecard.SEVERITY.index(row.verdict)
     order = ["", "", f' data-sort="{place}"', ""]
     kinds = ["", ' class="wide"', "", ""]
     body = "".join(f"<td{k}{o}>{cell}</td>" for k, o, cell in zip(kinds, order, cells, strict=True))
@@ -289,7 +269,7 @@ def _paper(paper: str, plan: Plan, card, tables: _Tables) -> str:
     parts = "\n".join(_study(study, plan.cells[study.name], card, tables) for study in studies)
     counts = scorecard.counts(card[card.paper == paper])
     verdicts = ", ".join(f"{count} {_verdict(verdict)}" for verdict, count in counts.items() if count)
-    title = f"<p>{_text(PAPERS[paper])}.</p>" if paper in PAPERS else ""
+    title = f"<p>{_text(scorecard.PAPERS[paper])}.</p>" if paper in scorecard.PAPERS else ""
     return (
         f'<section id="{paper}"><h2>{paper}</h2>{title}<p>Claims: {verdicts or "none scored"}.</p>\n{parts}</section>'
     )
@@ -344,14 +324,14 @@ def _overview_figure(name: str, folder: Path) -> str:
 
 
 def image(stem: Path, caption: describe.Caption) -> str:
-    """Return a figure that enlarges on a click: its SVG inline, or its PNG where the SVG is large or absent."""
+    """Return a figure that enlarges on a click: its SVG inline, or its PNG where there is no SVG."""
     svg, png = (stem.with_name(f"{stem.name}.{ending}") for ending in ("svg", "png"))
-    if svg.is_file() and svg.stat().st_size <= SVG_LIMIT:
+    if svg.is_file():
         path, kind = svg, "svg+xml"
     elif png.is_file():
         path, kind = png, "png"
     else:
-        return f"<p><code>{_text(png)}</code>: {ABSENT}.</p>"
+        return f"<p><code>{_text(svg)}</code>: {ABSENT}.</p>"
     source = base64.b64encode(path.read_bytes()).decode()
     return (
         f'<figure><button type="button" aria-label="Enlarge: {_text(caption.title)}">'

@@ -21,6 +21,21 @@ COLUMNS = (
 )  # fmt: skip
 # The verdict of a study's row while it has no tables; it has no claims either, so the row stands for them all.
 NOT_SCORED = "not scored"
+# The worst first.
+SEVERITY = ("does not hold", "holds in part", "not testable", NOT_SCORED, "holds")
+PAPERS = {
+    "foulds2016": "Foulds, Geumlek, Welling and Chaudhuri (2016), On the Theory and Practice of Privacy-Preserving "
+    "Bayesian Data Analysis, UAI, arXiv:1603.07294",
+    "zhang2016": "Zhang, Rubinstein and Dimitrakakis (2016), On the Differential Privacy of Bayesian Inference, AAAI, "
+    "arXiv:1512.06992",
+    "geumlek2017": "Geumlek, Song and Chaudhuri (2017), Rényi Differential Privacy Mechanisms for Posterior Sampling, "
+    "NIPS, arXiv:1710.00892",
+    "bernstein2018": "Bernstein and Sheldon (2018), Differentially Private Bayesian Inference for Exponential "
+    "Families, NeurIPS, arXiv:1809.02188",
+    "audit": "Beyond the papers: claimed against proved privacy loss, every mechanism",
+    "fair_axis": "Beyond the papers: every mechanism at the same (ε, δ)",
+    "noise_aware": "Beyond the papers: noise-aware inference for the other papers' models",
+}
 # Evidence is rounded to six digits: more than any claim turns on, fewer than differ between CPU types.
 DIGITS = 6
 
@@ -194,6 +209,11 @@ def explanation(row) -> str:
         return row.reason
     unexplained = json.loads(row.unexplained)
     return row.why + (f" No cause is known for: {'; '.join(unexplained)}." if unexplained else "")
+
+
+def shortened(reason: str, length: int = 700) -> str:
+    """Return a reason cut at a word, with an ellipsis where something was cut."""
+    return reason if len(reason) <= length else reason[:length].rsplit(" ", 1)[0].rstrip(",;:") + " …"
 
 
 def tally(row) -> str:

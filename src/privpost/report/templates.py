@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from privpost.report.quotes import number
+
 PLACEHOLDER = re.compile(r"\{\{\s*([^{}|]+?)\s*(?:\|\s*([^{}]+?)\s*)?\}\}")
 
 # What counts as a measured number in prose: a decimal, or a number with a unit or a thing that is counted.
@@ -13,27 +15,36 @@ _UNIT = (
     r"s|ms|min|mins|minutes?|seconds?|hours?|h|%|percent|[kKMG]i?B|bytes|times|cells?|claims?|studies|study|figures?"
     r"|tables?|standard errors?|points?|cores?"
 )
-_BARE = re.compile(rf"(?<![\w./-])(?:\d+[.,]\d+|\d+(?:\s|\u202f|-)?(?:{_UNIT})\b|\d+\s?%)")
-# Code, links and addresses are not prose.
-_NOT_PROSE = re.compile(r"```.*?```|`[^`]*`|\]\([^)]*\)|https?://\S+|<[^>]*>|<!--.*?-->", re.DOTALL)
+_BARE = re.compile(rf"(?<![\w./-])(?:\d+[.,]\d+|\.\d+|\d+(?:\s|\u202f|-)?(?:{_UNIT})\b|\d+\s?%|\d+\s?±)")
+# Code (indented too), links and addresses are not prose.
+_NOT_PROSE = re.compile(
+    r"```.*?```|`[^`]*`|\]\([^)]*\)|https?://\S+|</?[a-zA-Z][^>\n]*>|<!--.*?-->|^ {4,}(?![-*] )[^\n]*$",
+    re.DOTALL | re.MULTILINE,
+)
+# A number that no table could contradict, marked as such: `{{ constant 0.05 }}`.
+CONSTANT = "constant "
 
 
 def render(text: str, values: Mapping[str, Any], where: str = "template") -> str:
     """Return the text with each placeholder replaced by its value.
 
-    A format is Python's (`.3g`), or `duration` (of seconds), `memory` (of MiB), `percent`. Raises ValueError naming
-    an unknown placeholder, with the nearest known one.
+    A format is Python's (`.3g`), or `duration` (of seconds), `memory` (of MiB), `percent`; `{{ constant 0.05 }}` is
+    the text that follows. Raises ValueError naming an unknown placeholder, with the nearest known one.
     """
     from privpost.pipeline.schema import suggest
 
     def value(match: re.Match) -> str:
         name, form = match[1], match[2]
-        if name not in values:
-            raise ValueError(f"{where}: there is no number {name!r}.{suggest(name, values)}")
+        if name.startswith(CONSTANT):
+            return name.removeprefix(CONSTANT)
         try:
-            return formatted(values[name], form)
+            quoted = values[name]
+        except KeyError:
+            raise ValueError(f"{where}: there is no number {name!r}.{suggest(name, values)}") from None
+        try:
+            return formatted(quoted, form)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{where}: {name} is {values[name]!r}, which the format {form!r} cannot show") from error
+            raise ValueError(f"{where}: {name} is {quoted!r}, which the format {form!r} cannot show") from error
 
     return PLACEHOLDER.sub(value, text)
 
@@ -46,9 +57,7 @@ def formatted(value: Any, form: str | None = None) -> str:
         return f"{value:.0f} MiB" if value < 1024 else f"{value / 1024:.1f} GiB"
     if form == "percent":
         return f"{100 * value:.0f} %"
-    if form is None:
-        return f"{value:.4g}" if isinstance(value, float) else str(value)
-    return format(value, form)
+    return number(value, form or "") if isinstance(value, int | float) else format(value, form or "")
 
 
 def duration(seconds: float) -> str:
@@ -61,7 +70,7 @@ def duration(seconds: float) -> str:
 def bare_numbers(template: str, allowed: tuple[str, ...] = ()) -> list[str]:
     """Return the numbers of a template's prose that look measured and are not placeholders.
 
-    `allowed` are exact phrases to leave out: versions, numbers of sections, settings.
+    `allowed` are exact phrases to leave out.
     """
     for phrase in allowed:
         template = template.replace(phrase, " ")

@@ -1,56 +1,81 @@
-"""docs/<name>.md from docs/templates/<name>.md.in: prose with measured numbers, and tables made from results.
+"""README.md and docs/<name>.md from docs/templates/<name>.md.in: prose, measured numbers, tables made from results.
 
-Placeholders are those of README.md. A module of the document's name in this folder may add more: its `values(plan)`
-returns a map from names to texts.
+Placeholders are those of `report.quotes`. A module of the document's name in this folder may add more: its
+`values(plan)` returns a map from names to texts.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
 from importlib import util
 from pathlib import Path
 
 from privpost.pipeline import store
 from privpost.pipeline.plan import Plan
 from privpost.report import numbers, templates
+from privpost.report.quotes import Quotes, markdown
+from privpost.report.scorecard import read as read_scorecard
 
 TEMPLATES = Path("docs/templates")
 FOLDER = Path("docs")
 ENDING = ".md.in"
+MARKS = {"holds": "●", "holds in part": "◐", "does not hold": "✖", "not testable": "○", "not scored": "–"}
 
 
 def sources() -> dict[str, Path]:
-    """Return the template of each document by its name; README.md has a place and a module of its own."""
-    found = {path.name.removesuffix(ENDING): path for path in sorted(TEMPLATES.glob(f"*{ENDING}"))}
-    return {name: path for name, path in found.items() if name != "README"}
+    """Return the template of each document by its name."""
+    return {path.name.removesuffix(ENDING): path for path in sorted(TEMPLATES.glob(f"*{ENDING}"))}
+
+
+def file(name: str) -> Path:
+    """Return where a document stands: README.md above the others."""
+    return Path("README.md") if name == "README" else FOLDER / f"{name}.md"
 
 
 def files() -> list[Path]:
     """Return the files that `write` makes."""
-    return [FOLDER / f"{name}.md" for name in sources()]
+    return [file(name) for name in sources()]
 
 
 def render(plan: Plan, name: str) -> str:
     """Return a document's text; raises ValueError for a placeholder that names no number and no table."""
     template = sources()[name]
-    values = {**numbers.read(plan.root), **_own_values(plan, name)}
-    return templates.render(template.read_text(encoding="utf-8"), values, str(template))
+    return templates.render(template.read_text(encoding="utf-8"), quotes(plan, name), str(template))
+
+
+def quotes(plan: Plan, name: str) -> Quotes:
+    """Return all that a document may quote."""
+    return Quotes(plan.root, numbers.read(plan.root), _verdicts(plan), _own_values(plan, name))
 
 
 def write(plan: Plan) -> list[Path]:
     """Write all documents; returns their paths."""
-    for name, path in zip(sources(), files(), strict=True):
-        store.write_text(path, render(plan, name))
+    for name in sources():
+        store.write_text(file(name), render(plan, name))
     return files()
 
 
 def modules() -> list[str]:
     """Return the modules that documents are made by."""
-    own = (f"{__name__}.{name}" for name in sources())
+    own = (f"{__name__}.{name.lower()}" for name in sources())
     return [__name__, *(module for module in own if util.find_spec(module))]
 
 
-def _own_values(plan: Plan, name: str) -> Mapping[str, str]:
-    module = f"{__name__}.{name}"
-    return importlib.import_module(module).values(plan) if module in modules() else {}
+def _own_values(plan: Plan, name: str) -> dict[str, object]:
+    module = f"{__name__}.{name.lower()}"
+    return dict(importlib.import_module(module).values(plan)) if module in modules() else {}
+
+
+def _verdicts(plan: Plan) -> dict[str, str]:
+    """Return each paper's claims as a table, `verdicts/<paper>`."""
+    card = read_scorecard(plan.root / "scorecard.csv")
+    return {f"verdicts/{paper}": verdict_table(rows) for paper, rows in card.groupby("paper")}
+
+
+def verdict_table(card) -> str:
+    """Return rows of the scorecard as a table; a dagger marks data that stand in for the paper's own."""
+    rows = [
+        (row.id, (row.statement or row.reason) + " †" * (row.stand_in == "yes"), f"{MARKS[row.verdict]} {row.verdict}")
+        for row in card.itertuples()
+    ]
+    return markdown(("claim", "what it says", "verdict"), rows)
