@@ -101,6 +101,6 @@ def overview_leftovers(study: Study) -> list[Path]:
         found += abandoned_in(folder)
     if root == Path("results"):
         # These folders hold users' own files too.
-        for path in (Path("README.md"), *documents.files()):
+        for path in {Path("README.md"), *documents.files()}:
             found += abandoned(path)
     return found
