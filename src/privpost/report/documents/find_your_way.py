@@ -7,7 +7,7 @@ from pathlib import Path
 
 from privpost.pipeline.grid import Study
 from privpost.pipeline.plan import Plan
-from privpost.pipeline.tables import figure_module
+from privpost.pipeline.study import figure_module
 from privpost.report import scorecard
 from privpost.report.quotes import markdown
 
