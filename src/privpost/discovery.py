@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from dataclasses import MISSING, fields
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -70,16 +71,28 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
 def _calibrated(candidate: type[Mechanism], model, n: int, budget: Cost, settings: dict) -> Mechanism | None:
     if not any(type(example.model) is type(model) for example in candidate.examples()):
         return None
-    options = [
-        parameter
-        for parameter in inspect.signature(candidate.calibrate).parameters.values()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    ]
-    if any(option.default is option.empty and option.name not in settings for option in options):
+    options = options_of(candidate)
+    if any(default is MISSING and name not in settings for name, default in options.items()):
         return None
-    chosen = {option.name: settings[option.name] for option in options if option.name in settings}
+    chosen = {name: settings[name] for name in options if name in settings}
     try:
         return candidate.calibrate(model, n, budget, **chosen)
     except ValueError:
         # The interface's refusal of a budget that it cannot guarantee.
         return None
+
+
+def options_of(candidate: type[Mechanism]) -> dict[str, object]:
+    """The options of a mechanism's `calibrate` and their defaults, MISSING where one is required.
+
+    They are its keyword-only parameters and, where it takes any keyword, the class's keyword-only fields.
+    """
+    parameters = inspect.signature(candidate.calibrate).parameters.values()
+    found = {
+        entry.name: MISSING if entry.default is entry.empty else entry.default
+        for entry in parameters
+        if entry.kind is entry.KEYWORD_ONLY
+    }
+    if any(entry.kind is entry.VAR_KEYWORD for entry in parameters):
+        found |= {entry.name: entry.default for entry in fields(candidate) if entry.kw_only}
+    return found

@@ -18,7 +18,8 @@ from privpost.claims.geumlek2017 import dirichlet as dirichlet_claims
 from privpost.claims.geumlek2017 import logistic as logistic_claims
 from privpost.datasets import Design
 from privpost.mechanisms import logistic_sampling
-from privpost.mechanisms.logistic_sampling import LogisticDiffused, LogisticOps
+from privpost.mechanisms.logistic_ops import LogisticOps
+from privpost.mechanisms.logistic_sampling import LogisticDiffused
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import LogisticPosterior
 from privpost.pipeline import grid, tables

@@ -237,8 +237,8 @@ def test_calibration_meets_the_budget_without_data(mechanism):
 def test_calibration_takes_no_data(mechanism):
     parameters = list(inspect.signature(mechanism.calibrate).parameters.values())
     assert [parameter.name for parameter in parameters[:3]] == ["model", "n", "budget"]
-    assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters[3:])
-    options = {parameter.name for parameter in parameters[3:]}
+    assert all(parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD) for parameter in parameters[3:])
+    options = set(discovery.options_of(mechanism))
     assert options == set(mechanism.examples()[0].options)
     assert not options & {"data", "statistics", "records", "rng"}
 

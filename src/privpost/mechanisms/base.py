@@ -254,19 +254,6 @@ class SamplingMechanism(Mechanism):
         return self.perturb(statistics, rng)
 
 
-def direct_posterior(cls: type[Mechanism], model, n: int, budget: Cost, **options) -> Mechanism:
-    """The mechanism that draws from the true posterior, which has nothing to calibrate, if its cost is in the budget.
-
-    Raises:
-        ValueError: the budget is not a Rényi budget, or below the cost of the direct posterior.
-    """
-    _, order = rdp_budget(budget, cls.method)
-    mechanism = cls(model, n, order, **options)
-    if not mechanism.cost().within(budget):
-        raise ValueError(f"budget is {budget}; the direct posterior costs {mechanism.cost()}")
-    return mechanism
-
-
 @dataclass(frozen=True)
 class AdditiveNoiseMechanism(Mechanism):
     """Independent noise on every released coordinate of the sufficient statistics.

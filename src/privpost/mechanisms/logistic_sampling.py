@@ -14,22 +14,11 @@ from privpost.mechanisms.base import (
     batches,
     check_choice,
     check_coefficient,
-    check_positive,
-    direct_posterior,
-    pure_epsilon,
-    rdp_budget,
 )
+from privpost.mechanisms.weighted_posterior import Concentrated, Diffused, Direct, WeightedPosterior
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import GaussianApproximation, LogisticPosterior
-from privpost.privacy.accounting import Cost
-from privpost.privacy.glm import (
-    OPS_FACTOR,
-    concentrated_precision,
-    diffused_power,
-    ops_pure_epsilon,
-    ops_rdp,
-    posterior_rdp,
-)
+from privpost.privacy.glm import concentrated_precision, diffused_power, posterior_rdp
 from privpost.privacy.ledger import Release
 from privpost.samplers import elliptical_slice
 from privpost.samplers import slice as univariate_slice
@@ -76,10 +65,16 @@ class LogisticSampling(SamplingMechanism):
 
     def __post_init__(self):
         super().__post_init__()
-        check_model(self.model)
+        self.check_model(self.model)
         check_choice("sampler", self.sampler, SAMPLERS)
         if self.burn_in < 0:
             raise ValueError(f"burn_in is {self.burn_in!r}; it must be >= 0")
+
+    @staticmethod
+    def check_model(model) -> None:
+        """Raises a ValueError unless the model is a BinaryRegression."""
+        if not isinstance(model, BinaryRegression):
+            raise ValueError(f"model is {model!r}; it must be a BinaryRegression")
 
     @property
     @abstractmethod
@@ -168,17 +163,24 @@ def _univariate(posterior: LogisticPosterior, gaussian, n_chains: int, n_draws: 
 
 
 @dataclass(frozen=True)
-class RenyiLogistic(LogisticSampling):
-    """Draws with a Rényi guarantee, (λ, 2(ρc)²λ/(nβ)) at every order (Geumlek et al. 2017, theorems 16 and 17).
-
-    Attributes:
-        order: order λ ≥ 1 at which `cost` is stated.
-    """
-
-    order: float
+class RenyiLogistic(LogisticSampling, WeightedPosterior):
+    """Draws with a Rényi guarantee, (λ, 2(ρc)²λ/(nβ)) at every order (Geumlek et al. 2017, theorems 16 and 17)."""
 
     norm: ClassVar[str] = "l2"
-    notion: ClassVar[str] = "rdp"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_coefficient(self.power)
+
+    @property
+    def power(self):
+        """ρ, the weight of the likelihood."""
+        return self.r
+
+    @property
+    def precision(self):
+        """β of the model."""
+        return self.model.prior_precision
 
     @property
     def sensitivity(self):
@@ -194,45 +196,14 @@ class RenyiLogistic(LogisticSampling):
         """Gradient of the tempered log-likelihood at w = 0, shape (d,)."""
         return self.power * np.asarray(data, float).sum(axis=-2) / 2
 
-    def cost(self):
-        """(λ, ε)-RDP at the mechanism's order."""
-        return Cost("rdp", float(self.rdp(self.order)), order=self.order)
-
     def rdp(self, orders):
         """2(ρc)²λ/(nβ) at each order."""
         return posterior_rdp(orders, self.n, self.precision, self.power, self.model.feature_bound)
 
 
 @dataclass(frozen=True)
-class LogisticDirect(RenyiLogistic):
+class LogisticDirect(Direct, RenyiLogistic):
     """One draw from the true posterior."""
-
-    method: ClassVar[str] = "direct"
-    calibrated: ClassVar[None] = None
-
-    @classmethod
-    def calibrate(cls, model, n, budget, *, burn_in=10, sampler="elliptical"):
-        """The mechanism itself, if its cost is within the budget.
-
-        Raises:
-            ValueError: the budget is not a Rényi budget, or below the cost of the direct posterior.
-        """
-        return direct_posterior(cls, model, n, budget, burn_in=burn_in, sampler=sampler)
-
-    @property
-    def coefficient(self):
-        """ρ = 1."""
-        return self.power
-
-    @property
-    def power(self):
-        """1: the likelihood as it is."""
-        return 1.0
-
-    @property
-    def precision(self):
-        """β of the model."""
-        return self.model.prior_precision
 
     @classmethod
     def examples(cls):
@@ -241,17 +212,12 @@ class LogisticDirect(RenyiLogistic):
 
 
 @dataclass(frozen=True)
-class LogisticConcentrated(RenyiLogistic):
+class LogisticConcentrated(Concentrated, RenyiLogistic):
     """One draw from the posterior under a stronger prior (algorithm 4).
 
     Attributes:
         coefficient: β, at least the model's.
     """
-
-    coefficient: float
-
-    method: ClassVar[str] = "concentrated"
-    calibrated: ClassVar[str] = "coefficient"
 
     def __post_init__(self):
         super().__post_init__()
@@ -259,17 +225,14 @@ class LogisticConcentrated(RenyiLogistic):
             raise ValueError(f"coefficient is {self.coefficient!r}; it must be >= {self.model.prior_precision}, finite")
 
     @classmethod
-    def calibrate(cls, model, n, budget, *, burn_in=10, sampler="elliptical"):
-        """The smallest β ≥ the model's within the budget."""
-        epsilon, order = rdp_budget(budget, cls.method)
-        check_model(model)
-        beta = float(concentrated_precision(order, epsilon, n, model.prior_precision, model.feature_bound))
-        return cls(model, n, order, beta, burn_in=burn_in, sampler=sampler)
+    def coefficient_within(cls, model, n, order, epsilon, **options):
+        """The smallest β ≥ the model's."""
+        return concentrated_precision(order, epsilon, n, model.prior_precision, model.feature_bound)
 
     @property
-    def power(self):
-        """1: the likelihood as it is."""
-        return 1.0
+    def m(self):
+        """The model's β over the coefficient."""
+        return self.model.prior_precision / self.coefficient
 
     @property
     def precision(self):
@@ -283,126 +246,19 @@ class LogisticConcentrated(RenyiLogistic):
 
 
 @dataclass(frozen=True)
-class LogisticDiffused(RenyiLogistic):
+class LogisticDiffused(Diffused, RenyiLogistic):
     """One draw with the likelihood to a power (algorithm 5).
 
     Attributes:
         coefficient: ρ in (0, 1].
     """
 
-    coefficient: float
-
-    method: ClassVar[str] = "diffused"
-    calibrated: ClassVar[str] = "coefficient"
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_coefficient(self.coefficient)
-
     @classmethod
-    def calibrate(cls, model, n, budget, *, burn_in=10, sampler="elliptical"):
-        """The largest ρ within the budget."""
-        epsilon, order = rdp_budget(budget, cls.method)
-        check_model(model)
-        power = float(diffused_power(order, epsilon, n, model.prior_precision, model.feature_bound))
-        return cls(model, n, order, power, burn_in=burn_in, sampler=sampler)
-
-    @property
-    def power(self):
-        """The coefficient."""
-        return self.coefficient
-
-    @property
-    def precision(self):
-        """β of the model."""
-        return self.model.prior_precision
+    def coefficient_within(cls, model, n, order, epsilon, **options):
+        """The largest ρ."""
+        return diffused_power(order, epsilon, n, model.prior_precision, model.feature_bound)
 
     @classmethod
     def examples(cls):
         """One weight and two."""
         return [cls(BinaryRegression(1, 0.1), 4, 2.0, 0.3), cls(BinaryRegression(2, 0.1), 3, 2.0, 0.3)]
-
-
-@dataclass(frozen=True)
-class LogisticOps(LogisticSampling):
-    """One draw with the prior truncated to ‖w‖ ≤ c/β and the likelihood to a power ρ: pure 2c²ρ/β-DP.
-
-    On the ball a record's log-likelihood varies by at most c²/β; Wang et al. (2015) charge twice that, and Geumlek et
-    al. (2017), section 5.2, charge this pure ε at every order (`charge="paper"`).
-
-    Attributes:
-        epsilon: ε > 0 that one draw may cost.
-        charge: "corrected_charge", or "paper".
-    """
-
-    epsilon: float
-    charge: str = field(default="corrected_charge", kw_only=True)
-
-    method: ClassVar[str] = "ops"
-    norm: ClassVar[str] = "log-likelihood ratio"
-    notion: ClassVar[str] = "pure"
-    calibrated: ClassVar[str] = "epsilon"
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_positive("epsilon", self.epsilon)
-        check_choice("charge", self.charge, tuple(OPS_FACTOR))
-
-    @classmethod
-    def calibrate(cls, model, n, budget, *, charge="corrected_charge", burn_in=10, sampler="elliptical"):
-        """The largest ρ within the budget; a Rényi budget through `rdp_to_pure_epsilon`, or as the paper does."""
-        as_pure = Cost("pure", budget.epsilon) if charge == "paper" and budget.notion == "rdp" else budget
-        return cls(model, n, pure_epsilon(as_pure, cls.method), charge=charge, burn_in=burn_in, sampler=sampler)
-
-    @property
-    def power(self):
-        """min{1, εβ/(2c²)}, or with 4 in place of 2 as the paper charges."""
-        return min(1.0, self.epsilon / float(self._pure(1.0)))
-
-    def _pure(self, power) -> np.ndarray:
-        return ops_pure_epsilon(power, self.precision, self.model.feature_bound, self.charge)
-
-    @property
-    def coefficient(self):
-        """ρ."""
-        return self.power
-
-    @property
-    def precision(self):
-        """β of the model."""
-        return self.model.prior_precision
-
-    @property
-    def radius(self):
-        """c/β."""
-        return self.model.feature_bound / self.precision
-
-    @property
-    def sensitivity(self):
-        """ρc²/β, the largest change of the tempered log-likelihood on the ball."""
-        return self.power * self.model.feature_bound * self.radius
-
-    def query(self, data):
-        """Tempered log-likelihood on the axes of the ball, 21 points each with both ends, shape (21 d,)."""
-        steps = np.linspace(-self.radius, self.radius, 21)
-        points = (steps[:, None, None] * np.eye(self.model.dimension)).reshape(-1, self.model.dimension)
-        return self.power * self.model.log_likelihood(points, self.model.sufficient_statistics(data))
-
-    def cost(self):
-        """2c²ρ/β (the paper: 4c²ρ/β), which is ε or, at ρ = 1, less."""
-        return Cost("pure", float(self._pure(self.power)))
-
-    def rdp(self, orders):
-        """What pure DP implies at each order; by the paper's charge the pure ε itself."""
-        return ops_rdp(orders, self.power, self.precision, self.model.feature_bound, self.charge)
-
-    @classmethod
-    def examples(cls):
-        """One weight and two."""
-        return [cls(BinaryRegression(1, 0.5), 4, 2.0), cls(BinaryRegression(2, 1.0), 3, 1.0)]
-
-
-def check_model(model) -> None:
-    """Raises a ValueError unless the model is a BinaryRegression."""
-    if not isinstance(model, BinaryRegression):
-        raise ValueError(f"model is {model!r}; it must be a BinaryRegression")

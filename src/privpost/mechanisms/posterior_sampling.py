@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
-from privpost.mechanisms.base import SamplingMechanism, check_choice, check_coefficient, direct_posterior, rdp_budget
+from privpost.mechanisms.base import check_choice, check_coefficient
+from privpost.mechanisms.weighted_posterior import Concentrated, Diffused, Direct, WeightedPosterior
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
-from privpost.privacy.accounting import Cost
 from privpost.privacy.renyi import SUPREMA, dirichlet_categorical_supremum, largest_coefficient
 
 
@@ -48,25 +47,22 @@ def concentrated_coefficient(
 
 
 @dataclass(frozen=True)
-class PosteriorSampling(SamplingMechanism):
+class PosteriorSampling(WeightedPosterior):
     """One exact draw from the posterior with natural parameters η0/m + r Σ(S(x), 1).
 
     For beta-Bernoulli and Dirichlet-categorical models, whose supremum over neighbours is known (theorem 15 of
     Geumlek et al. 2017).
 
     Attributes:
-        order: order λ ≥ 1 at which `cost` is stated.
         supremum: "exact" over the posteriors that data can reach, or "paper" as corollary 2 prints it.
 
     Raises:
         ValueError: a setting outside its range, or another model.
     """
 
-    order: float
     supremum: str = field(default="exact", kw_only=True)
 
     norm: ClassVar[str] = "natural parameters"
-    notion: ClassVar[str] = "rdp"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior")
 
     def __post_init__(self):
@@ -76,16 +72,6 @@ class PosteriorSampling(SamplingMechanism):
             raise ValueError(f"model is {self.model!r}; it must be a BetaBernoulli or a DirichletCategorical")
         check_coefficient(self.r)
         check_coefficient(self.m)
-
-    @property
-    @abstractmethod
-    def r(self) -> float:
-        """Coefficient of the likelihood, in (0, 1]."""
-
-    @property
-    @abstractmethod
-    def m(self) -> float:
-        """Coefficient of the prior, in (0, 1]; the prior's natural parameters are divided by it."""
 
     @property
     def sensitivity(self):
@@ -106,10 +92,6 @@ class PosteriorSampling(SamplingMechanism):
         """One draw of θ per leading index."""
         return self.model.sample(self.posterior(statistics), rng)
 
-    def cost(self):
-        """(λ, ε)-RDP at the mechanism's order; ε is inf beyond the asymptote."""
-        return Cost("rdp", float(self.rdp(self.order)), order=self.order)
-
     def rdp(self, orders):
         """Supremum of the Rényi divergence over neighbours at each order; inf from the asymptote on."""
         return dirichlet_categorical_supremum(
@@ -127,30 +109,8 @@ class PosteriorSampling(SamplingMechanism):
 
 
 @dataclass(frozen=True)
-class DirectPosterior(PosteriorSampling):
+class DirectPosterior(Direct, PosteriorSampling):
     """One draw from the true posterior (algorithm 1): (λ, ε)-RDP only below 1 + the smallest prior parameter."""
-
-    method: ClassVar[str] = "direct"
-    calibrated: ClassVar[None] = None
-
-    @classmethod
-    def calibrate(cls, model, n, budget, *, supremum="exact"):
-        """The mechanism itself, if its cost is within the budget.
-
-        Raises:
-            ValueError: the budget is not a Rényi budget, or below the cost of the direct posterior.
-        """
-        return direct_posterior(cls, model, n, budget, supremum=supremum)
-
-    @property
-    def r(self):
-        """1: the likelihood as it is."""
-        return 1.0
-
-    @property
-    def m(self):
-        """1: the prior as it is."""
-        return 1.0
 
     @classmethod
     def examples(cls):
@@ -165,35 +125,17 @@ class DirectPosterior(PosteriorSampling):
 
 
 @dataclass(frozen=True)
-class DiffusedPosterior(PosteriorSampling):
+class DiffusedPosterior(Diffused, PosteriorSampling):
     """One draw from the posterior whose data count r times (algorithm 2).
 
     Attributes:
         coefficient: r in (0, 1].
     """
 
-    coefficient: float
-
-    method: ClassVar[str] = "diffused"
-    calibrated: ClassVar[str] = "coefficient"
-
     @classmethod
-    def calibrate(cls, model, n, budget, *, supremum="exact"):
-        """The largest r whose Rényi DP parameter is within the budget."""
-        epsilon, order = rdp_budget(budget, cls.method)
-        return cls(
-            model, n, order, float(diffused_coefficient(model.prior, n, order, epsilon, supremum)), supremum=supremum
-        )
-
-    @property
-    def r(self):
-        """The coefficient."""
-        return self.coefficient
-
-    @property
-    def m(self):
-        """1: the prior as it is."""
-        return 1.0
+    def coefficient_within(cls, model, n, order, epsilon, supremum="exact"):
+        """The largest r."""
+        return diffused_coefficient(model.prior, n, order, epsilon, supremum)
 
     @classmethod
     def examples(cls):
@@ -208,34 +150,17 @@ class DiffusedPosterior(PosteriorSampling):
 
 
 @dataclass(frozen=True)
-class ConcentratedPosterior(PosteriorSampling):
+class ConcentratedPosterior(Concentrated, PosteriorSampling):
     """One draw from the posterior whose prior counts 1/m times (algorithm 3).
 
     Attributes:
         coefficient: m in (0, 1].
     """
 
-    coefficient: float
-
-    method: ClassVar[str] = "concentrated"
-    calibrated: ClassVar[str] = "coefficient"
-
     @classmethod
-    def calibrate(cls, model, n, budget, *, supremum="exact"):
-        """The largest m whose Rényi DP parameter is within the budget."""
-        epsilon, order = rdp_budget(budget, cls.method)
-        coefficient = float(concentrated_coefficient(model.prior, n, order, epsilon, supremum))
-        return cls(model, n, order, coefficient, supremum=supremum)
-
-    @property
-    def r(self):
-        """1: the data as they are."""
-        return 1.0
-
-    @property
-    def m(self):
-        """The coefficient."""
-        return self.coefficient
+    def coefficient_within(cls, model, n, order, epsilon, supremum="exact"):
+        """The largest m."""
+        return concentrated_coefficient(model.prior, n, order, epsilon, supremum)
 
     @classmethod
     def examples(cls):

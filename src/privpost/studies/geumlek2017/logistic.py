@@ -8,12 +8,12 @@ import math
 import numpy as np
 
 from privpost.datasets import load_design
+from privpost.mechanisms.logistic_ops import LogisticOps
 from privpost.mechanisms.logistic_sampling import (
     Diagnosis,
     LogisticConcentrated,
     LogisticDiffused,
     LogisticDirect,
-    LogisticOps,
     LogisticSampling,
 )
 from privpost.models.binary_regression import BinaryRegression

@@ -1,0 +1,93 @@
+"""One draw from the posterior of a logistic regression on a ball (OPS), with a pure guarantee."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from privpost.mechanisms.base import check_choice, check_positive, pure_epsilon
+from privpost.mechanisms.logistic_sampling import LogisticSampling
+from privpost.models.binary_regression import BinaryRegression
+from privpost.privacy.accounting import Cost
+from privpost.privacy.glm import OPS_FACTOR, ops_pure_epsilon, ops_rdp
+
+
+@dataclass(frozen=True)
+class LogisticOps(LogisticSampling):
+    """One draw with the prior truncated to ‖w‖ ≤ c/β and the likelihood to a power ρ: pure 2c²ρ/β-DP.
+
+    On the ball a record's log-likelihood varies by at most c²/β; Wang et al. (2015) charge twice that, and Geumlek et
+    al. (2017), section 5.2, charge this pure ε at every order (`charge="paper"`).
+
+    Attributes:
+        epsilon: ε > 0 that one draw may cost.
+        charge: "corrected_charge", or "paper".
+    """
+
+    epsilon: float
+    charge: str = field(default="corrected_charge", kw_only=True)
+
+    method: ClassVar[str] = "ops"
+    norm: ClassVar[str] = "log-likelihood ratio"
+    notion: ClassVar[str] = "pure"
+    calibrated: ClassVar[str] = "epsilon"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_positive("epsilon", self.epsilon)
+        check_choice("charge", self.charge, tuple(OPS_FACTOR))
+
+    @classmethod
+    def calibrate(cls, model, n, budget, *, charge="corrected_charge", burn_in=10, sampler="elliptical"):
+        """The largest ρ within the budget; a Rényi budget through `rdp_to_pure_epsilon`, or as the paper does."""
+        as_pure = Cost("pure", budget.epsilon) if charge == "paper" and budget.notion == "rdp" else budget
+        return cls(model, n, pure_epsilon(as_pure, cls.method), charge=charge, burn_in=burn_in, sampler=sampler)
+
+    @property
+    def power(self):
+        """min{1, εβ/(2c²)}, or with 4 in place of 2 as the paper charges."""
+        return min(1.0, self.epsilon / float(self._pure(1.0)))
+
+    def _pure(self, power) -> np.ndarray:
+        return ops_pure_epsilon(power, self.precision, self.model.feature_bound, self.charge)
+
+    @property
+    def coefficient(self):
+        """ρ."""
+        return self.power
+
+    @property
+    def precision(self):
+        """β of the model."""
+        return self.model.prior_precision
+
+    @property
+    def radius(self):
+        """c/β."""
+        return self.model.feature_bound / self.precision
+
+    @property
+    def sensitivity(self):
+        """ρc²/β, the largest change of the tempered log-likelihood on the ball."""
+        return self.power * self.model.feature_bound * self.radius
+
+    def query(self, data):
+        """Tempered log-likelihood on the axes of the ball, 21 points each with both ends, shape (21 d,)."""
+        steps = np.linspace(-self.radius, self.radius, 21)
+        points = (steps[:, None, None] * np.eye(self.model.dimension)).reshape(-1, self.model.dimension)
+        return self.power * self.model.log_likelihood(points, self.model.sufficient_statistics(data))
+
+    def cost(self):
+        """2c²ρ/β (the paper: 4c²ρ/β), which is ε or, at ρ = 1, less."""
+        return Cost("pure", float(self._pure(self.power)))
+
+    def rdp(self, orders):
+        """What pure DP implies at each order; by the paper's charge the pure ε itself."""
+        return ops_rdp(orders, self.power, self.precision, self.model.feature_bound, self.charge)
+
+    @classmethod
+    def examples(cls):
+        """One weight and two."""
+        return [cls(BinaryRegression(1, 0.5), 4, 2.0), cls(BinaryRegression(2, 1.0), 3, 1.0)]

@@ -1,0 +1,136 @@
+"""What posterior samples under Rényi DP share: direct, diffused and concentrated sampling, whatever the model."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from privpost.mechanisms.base import SamplingMechanism, rdp_budget
+from privpost.privacy.accounting import Cost
+
+
+@dataclass(frozen=True)
+class WeightedPosterior(SamplingMechanism):
+    """One draw from a posterior whose likelihood or prior is weighted, with a Rényi guarantee (Geumlek et al. 2017).
+
+    Attributes:
+        order: order λ ≥ 1 at which `cost` is stated.
+    """
+
+    order: float
+
+    notion: ClassVar[str] = "rdp"
+
+    @property
+    @abstractmethod
+    def r(self) -> float:
+        """Weight of the likelihood, in (0, 1]."""
+
+    @property
+    @abstractmethod
+    def m(self) -> float:
+        """What the prior's natural parameters are divided by, in (0, 1]."""
+
+    def cost(self):
+        """(λ, ε)-RDP at the mechanism's order; ε is inf where it has none."""
+        return Cost("rdp", float(self.rdp(self.order)), order=self.order)
+
+
+@dataclass(frozen=True)
+class Direct(WeightedPosterior):
+    """One draw from the true posterior (algorithm 1), which has nothing to calibrate."""
+
+    method: ClassVar[str] = "direct"
+    calibrated: ClassVar[None] = None
+
+    @classmethod
+    def calibrate(cls, model, n, budget, **options):
+        """The mechanism itself, if its cost is within the budget.
+
+        Raises:
+            ValueError: the budget is not a Rényi budget, or below the cost of the direct posterior.
+        """
+        _, order = rdp_budget(budget, cls.method)
+        mechanism = cls(model, n, order, **options)
+        if not mechanism.cost().within(budget):
+            raise ValueError(f"budget is {budget}; the direct posterior costs {mechanism.cost()}")
+        return mechanism
+
+    @property
+    def coefficient(self):
+        """1: there is none."""
+        return 1.0
+
+    @property
+    def r(self):
+        """1: the likelihood as it is."""
+        return 1.0
+
+    @property
+    def m(self):
+        """1: the prior as it is."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Calibrated(WeightedPosterior):
+    """A weighted posterior whose one coefficient is calibrated.
+
+    Attributes:
+        coefficient: the weight.
+    """
+
+    coefficient: float
+
+    calibrated: ClassVar[str] = "coefficient"
+
+    @classmethod
+    @abstractmethod
+    def coefficient_within(cls, model, n: int, order: float, epsilon: float, **options) -> float:
+        """The coefficient nearest to the true posterior at which a draw is (λ, ε)-RDP."""
+
+    @classmethod
+    def calibrate(cls, model, n, budget, **options):
+        """The draw nearest to the true posterior's within a Rényi budget."""
+        epsilon, order = rdp_budget(budget, cls.method)
+        cls.check_model(model)
+        return cls(model, n, order, float(cls.coefficient_within(model, n, order, epsilon, **options)), **options)
+
+    @staticmethod
+    def check_model(model) -> None:
+        """Raises a ValueError for a model that the coefficient cannot be computed for."""
+
+
+@dataclass(frozen=True)
+class Diffused(Calibrated):
+    """The likelihood counts r times, r the coefficient in (0, 1] (algorithms 2 and 5)."""
+
+    method: ClassVar[str] = "diffused"
+
+    @property
+    def r(self):
+        """The coefficient."""
+        return self.coefficient
+
+    @property
+    def m(self):
+        """1: the prior as it is."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Concentrated(Calibrated):
+    """The prior counts 1/m times, m the coefficient in (0, 1] (algorithms 3 and 4)."""
+
+    method: ClassVar[str] = "concentrated"
+
+    @property
+    def r(self):
+        """1: the likelihood as it is."""
+        return 1.0
+
+    @property
+    def m(self):
+        """The coefficient."""
+        return self.coefficient
