@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from privpost.pipeline import cells, store
+from privpost.pipeline.schema import SettingError
+from privpost.privacy.accounting import Cost
 
 RECORD = {"study": "toy/curve", "digest": "0123456789", "config": {"level": 1.0}, "source": {}}
 
@@ -202,6 +204,26 @@ def test_what_a_study_returns_must_be_storable(toy, monkeypatch, value, part):
     with pytest.raises(ValueError, match=part):
         cells.compute(study, toy.cells()[0])
     assert not toy.cells()[0].path.exists()
+
+
+def test_a_refusal_of_the_ledger_or_a_mechanism_is_one_line_and_other_errors_are_told_whole(toy, monkeypatch):
+    """BudgetExceeded is a ValueError that names account, target and cost; a ValueError of the study is a fault."""
+    study, cell = toy.study(), toy.cells()[0]
+
+    def overspends(config, streams, ledger):
+        ledger.open("a", Cost("pure", 0.5))
+        ledger.charge("a", Cost("pure", 0.6))
+
+    monkeypatch.setattr(study.module(), "simulate", overspends)
+    with pytest.raises(
+        SettingError, match=r"account 'a': budget pure\(epsilon=0.5\), .* asked 1 x pure\(epsilon=0.6\)"
+    ):
+        cells.compute(study, cell)
+    monkeypatch.setattr(study.module(), "simulate", lambda *args: int("a fault"))
+    with pytest.raises(ValueError, match="invalid literal") as fault:
+        cells.compute(study, cell)
+    assert not isinstance(fault.value, SettingError)
+    assert not cell.path.exists()
 
 
 def test_a_result_explains_itself(toy):

@@ -36,13 +36,19 @@ def compute(study: Study, cell: Cell, known: Known | None = None) -> Path:
     """Compute a cell and store it; returns its path. `known` spares finding out again what many cells share.
 
     A result that another process stored meanwhile stays: a job that outlived its run cannot replace a newer result.
-    Raises ValueError when the study returns something that is not a map from name to array.
+    Raises SettingError when a mechanism or the ledger refuses, and ValueError when the study returns something that is
+    not a map from name to array.
     """
     started, start = time.time(), time.perf_counter()
     # Taken before the work: this is the code that runs, even if a file is edited meanwhile.
     known = known or Known.of(study, [cell])
     ledger = Ledger()
-    arrays = study.module().simulate(cell.config, Streams.of(cell), ledger)
+    try:
+        arrays = study.module().simulate(cell.config, Streams.of(cell), ledger)
+    except ValueError as error:
+        if _is_refusal(error):
+            raise SettingError(f"{study.name}: {error}") from error
+        raise
     if not isinstance(arrays, dict) or not arrays:
         raise ValueError(f"{study.name}: simulate must return a dict of arrays, not {type(arrays).__name__}")
     arrays = {name: np.asarray(array) for name, array in arrays.items()}
@@ -70,6 +76,14 @@ def compute(study: Study, cell: Cell, known: Known | None = None) -> Path:
     if not in_store(cell):
         store.write(cell.path, arrays, record)
     return cell.path
+
+
+def _is_refusal(error: ValueError) -> bool:
+    """Whether a mechanism or the ledger itself refused a setting, a budget or a model; other errors are told whole."""
+    trace = error.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace.tb_frame.f_globals.get("__name__", "").startswith(("privpost.mechanisms", "privpost.privacy"))
 
 
 def compute_each(study: Study, cells: Sequence[Cell]) -> list[Cell]:

@@ -38,7 +38,7 @@ SETTINGS = Schema(
     variant=Choice(*VARIANTS),
     method=Choice(*METHODS),
     order=Real(at_least=1, optional=True),
-    log_epsilon=Real(optional=True),
+    log_epsilon=Real(optional=True, at_most=700),
     n_splits=Integer(at_least=1),
     chains=Integer(at_least=1),
 )
