@@ -200,9 +200,9 @@ def test_cost_covers_random_neighbours_and_is_nearly_reached():
 def test_release_stays_in_the_ball():
     statistics = Moments.of(*toy()).statistics
     for radius in (0.2, 5.0):
-        drawn = LinearSampler(LinearRegression(3, 1.0, 0.01), 60, radius).draws(statistics, 5, np.random.default_rng(5))
-        assert np.linalg.norm(drawn.draws, axis=1).max() <= radius
-        assert 0 < drawn.acceptance <= 1
+        drawn = LinearSampler(LinearRegression(3, 1.0, 0.01), 60, radius).draw(statistics, np.random.default_rng(5), 5)
+        assert np.linalg.norm(drawn.values, axis=1).max() <= radius
+        assert 0 < drawn.info <= 1
     with pytest.raises(ValueError, match="radius is 0"):
         LinearSampler(LinearRegression(3), 60, 0.0)
 

@@ -10,9 +10,9 @@ from privpost.claims.fair_axis import beta_bernoulli as beta_bernoulli_claims
 from privpost.claims.fair_axis import logistic as logistic_claims
 from privpost.distributions import truncated_beta
 from privpost.evaluation.calibration import ks_statistic
-from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.binary_regression import BinaryRegression
+from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import (
     beta_curve,
     converted_epsilon,
@@ -67,7 +67,7 @@ def test_beta_curve_is_the_integral(low, high):
 
 @cache
 def converted(epsilon, delta):
-    return calibration.converted(MODEL, 10, epsilon, delta, A0)
+    return calibration.converted(MODEL, 10, epsilon, delta, a0=A0, coordinates="free")
 
 
 @pytest.mark.parametrize("epsilon, delta", [(0.1, 1e-2), (1.0, 1e-4)])
@@ -80,10 +80,9 @@ def test_calibrated_mechanisms_meet_the_target(epsilon, delta):
             assert spent <= epsilon
             # Only a coefficient of 1 can leave something over.
             assert spent > 0.999 * epsilon or getattr(mechanism, "coefficient", 1.0) == 1
-        tight = calibration.exact(mechanism, epsilon, delta)
+        tight = mechanism.recalibrated(Cost("approximate", epsilon, delta=delta))
         if method in ("ops", "diffused", "concentrated"):
-            ends = (A0, 1 - A0) if isinstance(tight, ExponentialMechanism) else (0.0, 1.0)
-            assert calibration.largest_delta(tight, epsilon, *ends) <= delta
+            assert tight.privacy_curve(epsilon) <= delta
             before, after = (getattr(m, m.calibrated) for m in (mechanism, tight))
             # The exact curve never asks for more than the converted guarantee.
             assert after >= before * (1 - 1e-4)

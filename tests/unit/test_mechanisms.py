@@ -219,6 +219,60 @@ def test_cost_and_rdp_curve_agree(mechanism):
         assert np.allclose(curve, pure_to_rdp(cost.epsilon, orders), rtol=1e-12)
 
 
+def check_privacy_curve(mechanism, epsilon):
+    """δ(ε) against the hockey-stick divergence by quadrature, at its largest over all neighbours."""
+    claimed = mechanism.privacy_curve(epsilon)
+    if claimed is None:
+        return
+    nodes, log_weights = outputs_and_weights(mechanism)
+    if mechanism.releases == "statistics" and nodes.shape[1] == 1:
+        # The divergence has a kink, for which the rule's own step is too wide.
+        nodes = np.linspace(nodes.min(), nodes.max(), 100_001)[:, None]
+        log_weights = np.log(nodes[1] - nodes[0])
+    found = 0.0
+    for p, q in neighbouring_statistics(mechanism):
+        densities = (np.exp(mechanism.log_density(nodes, side) + log_weights) for side in (p, q))
+        found = max(found, np.maximum(next(densities) - np.exp(epsilon) * next(densities), 0.0).sum())
+    # Several coordinates keep the wide step, half a standard deviation.
+    one = mechanism.releases == "sample" or nodes.shape[1] == 1
+    assert claimed == pytest.approx(found, rel=1e-2 if one else 0.1, abs=1e-4)
+
+
+@every_example
+@pytest.mark.parametrize("epsilon", [0.05, 0.5])
+def test_privacy_curves_are_the_largest_divergence(mechanism, epsilon):
+    check_privacy_curve(mechanism, epsilon)
+
+
+@every_example
+@pytest.mark.parametrize("budget", [Cost("approximate", 0.5, delta=1e-3), Cost("approximate", 3.0, delta=1e-14)])
+def test_recalibration_spends_an_approximate_budget_by_the_exact_curve(mechanism, budget):
+    found = mechanism.recalibrated(budget)
+    if found is None:
+        assert mechanism.privacy_curve(budget.epsilon) is None or mechanism.calibrated is None
+        return
+    ledger = Ledger()
+    ledger.open("exact", budget, found, accounting="exact")
+    assert found.options == mechanism.options
+    # What is left over: a setting at the end of its range, rounding of a small δ, or 30 steps of bisection.
+    at_end = 1 in (getattr(found, "coefficient", 0), getattr(found, "temperature", 0))
+    assert at_end or budget.delta < 1e-9 or found.privacy_curve(budget.epsilon) > 0.99 * budget.delta
+
+
+def test_a_wrong_privacy_curve_is_found():
+    for example, change in (
+        (GaussianMechanism(BetaBernoulli(6, 12), 8, 2.0, 2.0), {"sigma": 4.0}),
+        (LaplaceMechanism(BetaBernoulli(6, 12), 8, 1.0, coordinates="free"), {"epsilon": 0.5}),
+        (DiffusedPosterior(BetaBernoulli(6, 12), 8, 2.0, 0.3), {"coefficient": 0.15}),
+        (ExponentialMechanism(BetaBernoulli(6, 12), 8, 1.0, a0=0.2), {"epsilon": 0.5}),
+    ):
+        check_privacy_curve(example, 0.05)
+        weaker = replace(example, **change)
+        object.__setattr__(example, "privacy_curve", weaker.privacy_curve)
+        with pytest.raises(AssertionError):
+            check_privacy_curve(example, 0.05)
+
+
 @every_example
 def test_calibration_meets_the_budget_without_data(mechanism):
     for share in (1.0, 0.5):

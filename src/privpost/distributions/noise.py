@@ -64,6 +64,17 @@ class SecureNoise:
         )
 
 
+class Swapped:
+    """A generator whose uniform variates of shape (a, b) are another's of shape (b, a), so that streams keep order."""
+
+    def __init__(self, rng: np.random.Generator):
+        self._rng = rng
+
+    def random(self, shape: tuple[int, int]) -> np.ndarray:
+        """Uniform variates on [0, 1)."""
+        return self._rng.random(shape[::-1]).T
+
+
 def add(exact, noise, source) -> np.ndarray:
     """The sum of statistics and noise.
 

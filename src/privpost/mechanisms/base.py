@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from privpost.distributions import noise
 from privpost.privacy.accounting import Cost, pure_to_rdp, rdp_to_pure_epsilon
-from privpost.privacy.approximate import implied
+from privpost.privacy.approximate import implied, largest_setting
 from privpost.privacy.ledger import Release
 from privpost.privacy.renyi import check_size
 
@@ -121,9 +122,13 @@ class Mechanism(ABC):
             for request in requests
         ]
 
-    @abstractmethod
+    def posterior_draw(self, release, rng: np.random.Generator) -> np.ndarray:
+        """One draw of θ per release, which is post-processing: the release itself where that is a sample."""
+        return release if self.releases == "sample" else self.model.sample(self.posterior(release), rng)
+
     def posterior_sample(self, statistics, rng: np.random.Generator) -> np.ndarray:
         """One draw of θ per leading index as the analyst gets it, each from a release of its own."""
+        return self.posterior_draw(self.perturb(statistics, rng), rng)
 
     @abstractmethod
     def cost(self) -> Cost:
@@ -140,6 +145,17 @@ class Mechanism(ABC):
         """Smallest δ at which one release is (ε, δ)-DP, over all neighbours; None where it is not known."""
         return None
 
+    def recalibrated(self, budget: Cost) -> Self | None:
+        """The mechanism of the same kind whose privacy curve just meets an (ε, δ) budget.
+
+        None where the curve is not known, and where nothing that could be calibrated meets the budget.
+        """
+        return None
+
+    @cached_property
+    def _costs(self) -> dict[tuple[Cost, str], Cost]:
+        return {}
+
     def cost_in(self, budget: Cost, accounting: str = "stated") -> Cost:
         """What one release costs, in the notion (and at the order or δ) of a budget.
 
@@ -150,6 +166,13 @@ class Mechanism(ABC):
         Raises:
             ValueError: the guarantee says nothing in that notion, or no privacy curve is known.
         """
+        # Curves are worked out once for calibration and the ledger's many releases.
+        key = (budget, accounting)
+        if key not in self._costs:
+            self._costs[key] = self._cost_in(budget, accounting)
+        return self._costs[key]
+
+    def _cost_in(self, budget: Cost, accounting: str) -> Cost:
         if accounting == "exact":
             delta = self.privacy_curve(budget.epsilon) if budget.notion == "approximate" else None
             if delta is None:
@@ -249,9 +272,20 @@ class SamplingMechanism(Mechanism):
 
     releases: ClassVar[str] = "sample"
 
-    def posterior_sample(self, statistics, rng):
-        """The release itself."""
-        return self.perturb(statistics, rng)
+
+def by_curve(mechanism: Mechanism, budget: Cost, largest: float) -> Mechanism | None:
+    """The mechanism with its setting as large as its privacy curve and an (ε, δ) budget allow.
+
+    Args:
+        mechanism: privacy falls with its calibrated setting; if it has none, it is the answer or nothing is.
+        budget: of notion "approximate".
+        largest: the setting beyond which there is none, or nothing changes.
+    """
+    if mechanism.calibrated is None:
+        return mechanism if mechanism.cost_in(budget, "exact").within(budget) else None
+    return largest_setting(
+        lambda value: replace(mechanism, **{mechanism.calibrated: value}), budget, "exact", 1e-6, largest, steps=30
+    )
 
 
 @dataclass(frozen=True)
@@ -283,6 +317,10 @@ class AdditiveNoiseMechanism(Mechanism):
     @abstractmethod
     def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         """Independent noise variates of the given shape."""
+
+    @abstractmethod
+    def noise_cdf(self, value) -> np.ndarray:
+        """Distribution function of the noise on one coordinate."""
 
     @property
     def sensitivity(self):
@@ -324,7 +362,3 @@ class AdditiveNoiseMechanism(Mechanism):
     def posterior(self, release) -> np.ndarray:
         """Parameters (..., k) of the privatised posterior: the conjugate update with the projected release."""
         return self.model.posterior(self.project(release))
-
-    def posterior_sample(self, statistics, rng):
-        """One draw of θ from the privatised posterior of one release, per leading index."""
-        return self.model.sample(self.posterior(self.perturb(statistics, rng)), rng)

@@ -39,7 +39,7 @@ class EventCountsLaplace(LaplaceMechanism):
         ValueError: a setting outside its range, or another model than EventCounts.
     """
 
-    # ours: Gibbs iterations of `posterior_sample`, which is post-processing.
+    # ours: Gibbs iterations of `posterior_draw`, which is post-processing.
     iterations: ClassVar[int] = 50
 
     def __post_init__(self):
@@ -56,9 +56,9 @@ class EventCountsLaplace(LaplaceMechanism):
         """2D/ε."""
         return count_tables.noise_scale(self.epsilon, len(self.model.sizes))
 
-    def posterior_sample(self, statistics, rng):
+    def posterior_draw(self, release, rng):
         """Emission probabilities (..., K, levels) at the end of a chain on each clipped release."""
-        counts = self.model.tables(self.project(self.perturb(statistics, rng)))
+        counts = self.model.tables(self.project(release))
         flat = counts.reshape(-1, *counts.shape[-2:])
         group = gibbs.Group(flat, np.ones(flat.shape[:2], bool), rng)
         return final_sample(self.model, group, self.iterations).reshape(*counts.shape[:-2], *self.model.theta_shape)

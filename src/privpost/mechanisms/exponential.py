@@ -8,9 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from privpost.distributions import truncated_beta
-from privpost.mechanisms.base import SamplingMechanism, check_positive, pure_epsilon
+from privpost.mechanisms.base import SamplingMechanism, by_curve, check_positive, pure_epsilon
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy.accounting import Cost
+from privpost.privacy.approximate import bits_curve
 
 
 @dataclass(frozen=True)
@@ -66,21 +67,34 @@ class ExponentialMechanism(SamplingMechanism):
         grid = np.linspace(self.a0, 1 - self.a0, 101)
         return self.model.log_likelihood(grid, self.model.sufficient_statistics(data))
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Ends a0 and 1 − a0 of the parameter space."""
+        return self.a0, 1 - self.a0
+
     def posterior(self, statistics) -> np.ndarray:
         """Parameters (..., 2) of the tempered beta distribution before truncation."""
         return 1 + (self.model.posterior(statistics) - 1) / self.temperature
 
     def perturb(self, statistics, rng):
         """One exact draw of θ per leading index."""
-        return truncated_beta.sample(self.posterior(statistics), self.a0, 1 - self.a0, rng)
+        return truncated_beta.sample(self.posterior(statistics), *self.ends, rng)
 
     def cost(self):
         """2Δ/T, which is ε or, at T = 1, less."""
         return Cost("pure", min(self.epsilon, 2 * self.sensitivity))
 
+    def privacy_curve(self, epsilon):
+        """The largest `beta_curve` over all neighbouring counts."""
+        return bits_curve(self, epsilon)
+
+    def recalibrated(self, budget):
+        """The lowest temperature by bisection; beyond ε = 2Δ it is 1."""
+        return by_curve(self, budget, 2 * self.sensitivity)
+
     def log_density(self, release, statistics):
         """Log-density of the draw given (successes, failures)."""
-        return truncated_beta.log_density(release, self.posterior(statistics), self.a0, 1 - self.a0)
+        return truncated_beta.log_density(release, self.posterior(statistics), *self.ends)
 
     @classmethod
     def examples(cls):

@@ -127,10 +127,6 @@ class FourierMechanism(Mechanism):
         """Parameters (..., 2m) of the privatised posterior."""
         return self.model.posterior(self.project(release))
 
-    def posterior_sample(self, statistics, rng):
-        """One draw of θ from the privatised posterior of one release, per leading index."""
-        return self.model.sample(self.posterior(self.perturb(statistics, rng)), rng)
-
     def cost(self):
         """ε-DP."""
         return Cost("pure", self.epsilon)

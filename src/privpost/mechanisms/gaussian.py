@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import log_ndtr, ndtr
 
 from privpost.mechanisms.base import AdditiveNoiseMechanism, check_choice, check_positive, rdp_budget
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy.accounting import Cost
+from privpost.privacy.approximate import gaussian_from_approximate
 
 # What the charge λΔ²/σ² is multiplied by: Geumlek et al. (2017) charge twice the exact divergence.
 CHARGE = {"paper": 1.0, "corrected": 0.5}
@@ -63,6 +65,10 @@ class GaussianMechanism(AdditiveNoiseMechanism):
         """Normal variates of standard deviation σ."""
         return rng.normal(0.0, self.sigma, shape)
 
+    def noise_cdf(self, value):
+        """Φ(value/σ)."""
+        return ndtr(value / self.sigma)
+
     def cost(self):
         """(λ, ε)-RDP at the mechanism's order."""
         return Cost("rdp", float(self.rdp(self.order)), order=self.order)
@@ -70,6 +76,16 @@ class GaussianMechanism(AdditiveNoiseMechanism):
     def rdp(self, orders):
         """λΔ²/(2σ²), or twice that in the paper's variant, at each order."""
         return CHARGE[self.variant] * np.asarray(orders, float) * (self.sensitivity / self.sigma) ** 2
+
+    def privacy_curve(self, epsilon):
+        """Φ(1/(2s) − εs) − e^ε Φ(−1/(2s) − εs), s = σ/Δ (Balle and Wang 2018, theorem 8); of all variants."""
+        s = self.sigma / self.sensitivity
+        above, below = log_ndtr(0.5 / s - epsilon * s), epsilon + log_ndtr(-0.5 / s - epsilon * s)
+        return float(np.exp(above) * -np.expm1(min(below - above, 0.0)))
+
+    def recalibrated(self, budget):
+        """By `gaussian_from_approximate`."""
+        return replace(self, sigma=self.sensitivity * gaussian_from_approximate(budget.epsilon, budget.delta))
 
     def log_density(self, release, statistics):
         """Log-density of the noisy coordinates (..., q) given the statistics (..., d)."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +11,8 @@ import numpy as np
 from privpost.mechanisms.base import AdditiveNoiseMechanism, check_positive, pure_epsilon
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
-from privpost.privacy.accounting import Cost
+from privpost.privacy.accounting import Cost, at_most
+from privpost.privacy.approximate import laplace_from_approximate
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,30 @@ class LaplaceMechanism(AdditiveNoiseMechanism):
         """Laplace variates of scale Δ/ε."""
         return rng.laplace(0.0, self.scale, shape)
 
+    def noise_cdf(self, value):
+        """½ e^(−|z|) below 0 and 1 − ½ e^(−|z|) above, z = value/scale."""
+        z = np.asarray(value, float) / self.scale
+        return np.where(z < 0, 0.5 * np.exp(-np.abs(z)), 1 - 0.5 * np.exp(-np.abs(z)))
+
     def cost(self):
         """ε-DP."""
         return Cost("pure", self.epsilon)
+
+    def privacy_curve(self, epsilon):
+        """1 − exp((ε − ε0)/2), ε0 the mechanism's ε, for noise on one number; None for noise on several."""
+        if np.shape(self.query(self.model.records[:1])) != (1,):
+            return None
+        return max(0.0, -math.expm1((epsilon - self.epsilon) / 2))
+
+    def recalibrated(self, budget):
+        """By the closed form of `laplace_from_approximate`; None for noise on several numbers."""
+        if self.privacy_curve(budget.epsilon) is None:
+            return None
+        epsilon = laplace_from_approximate(budget.epsilon, budget.delta)
+        # A δ below 1e-7 can be lost to rounding of ε, which the ledger would notice.
+        while not at_most(replace(self, epsilon=epsilon).privacy_curve(budget.epsilon), budget.delta):
+            epsilon = math.nextafter(epsilon, 0.0)
+        return replace(self, epsilon=epsilon)
 
     def log_density(self, release, statistics):
         """Log-density of the noisy coordinates (..., q) given the statistics (..., d)."""

@@ -12,6 +12,7 @@ from privpost.distributions import gaussian_in_ball
 from privpost.mechanisms.base import SamplingMechanism, batches, check_positive, pure_epsilon
 from privpost.models.linear_regression import LinearRegression
 from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import Release
 
 
 @dataclass(frozen=True)
@@ -70,17 +71,19 @@ class LinearSampler(SamplingMechanism):
         points = (steps[:, None, None] * np.eye(self.model.dimension)).reshape(-1, self.model.dimension)
         return self.model.log_likelihood(points, self.model.sufficient_statistics(data))
 
-    def draws(self, statistics, size: int, rng: np.random.Generator) -> gaussian_in_ball.Draws:
-        """Independent releases (size, d) about one data set's statistics, with the acceptance of their proposals."""
-        return gaussian_in_ball.sample(*self.model.posterior(statistics), self.radius, size, rng)
-
     def perturb(self, statistics, rng):
         """One draw of w (..., d) per leading index."""
         return batches(self.replicate, statistics, rng)
 
     def replicate(self, statistics, size, rng):
         """Independent releases (size, d) about one data set's statistics, as one batch of proposals."""
-        return self.draws(statistics, size, rng).draws
+        return self.draw(statistics, rng, size).values
+
+    def draw(self, statistics, rng, size=None):
+        """Releases as `perturb` or, of one data set, `replicate` gives them, these with the proposals' acceptance."""
+        if size is None:
+            return super().draw(statistics, rng)
+        return Release(*gaussian_in_ball.sample(*self.model.posterior(statistics), self.radius, size, rng))
 
     def cost(self):
         """2L."""

@@ -145,6 +145,10 @@ class MapMechanism(SamplingMechanism):
         """One grid value of every θ, shape (..., m)."""
         return choose(self.scores(statistics), rng)
 
+    def replicate(self, statistics, size, rng):
+        """Releases (size, m) about one data set's counts, whose scores are worked out once."""
+        return choose(self.scores(statistics), rng, size)
+
     def cost(self):
         """ε-DP."""
         return Cost("pure", self.epsilon)

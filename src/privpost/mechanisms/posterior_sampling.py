@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from privpost.mechanisms.base import check_choice, check_coefficient
+from privpost.mechanisms.base import by_curve, check_choice, check_coefficient
 from privpost.mechanisms.weighted_posterior import Concentrated, Diffused, Direct, WeightedPosterior
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
+from privpost.privacy.approximate import bits_curve
 from privpost.privacy.renyi import SUPREMA, dirichlet_categorical_supremum, largest_coefficient
 
 
@@ -97,6 +98,19 @@ class PosteriorSampling(WeightedPosterior):
         return dirichlet_categorical_supremum(
             self.model.prior, self.n, orders, r=self.r, m=self.m, supremum=self.supremum
         )
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Ends 0 and 1 of the parameter space."""
+        return self.model.support
+
+    def privacy_curve(self, epsilon):
+        """The largest `beta_curve` over all neighbouring counts of bits; None for more categories."""
+        return bits_curve(self, epsilon) if isinstance(self.model, BetaBernoulli) else None
+
+    def recalibrated(self, budget):
+        """The largest coefficient by bisection; None for more than two categories."""
+        return by_curve(self, budget, 1.0) if isinstance(self.model, BetaBernoulli) else None
 
     @property
     def asymptote(self) -> float:

@@ -18,21 +18,20 @@ class RedactedSum:
 
     Attributes:
         family: a family with `prior`, `posterior` and `sample`.
-        low, high: public bounds.
+        low, high: public bounds; of several trials an array each, shape (trials,).
 
     Raises:
         ValueError: bounds that are not finite or out of order.
     """
 
     family: Any
-    low: float
-    high: float
+    low: float | np.ndarray
+    high: float | np.ndarray
 
     bounded: ClassVar[bool] = True
 
     def __post_init__(self):
-        if not (np.isfinite([self.low, self.high]).all() and self.low < self.high):
-            raise ValueError(f"low is {self.low!r} and high is {self.high!r}; both must be finite, low < high")
+        redacted_sensitivity(self.low, self.high)
 
     @property
     def records(self):
@@ -53,6 +52,14 @@ class RedactedSum:
         """The redacted sum, shape (..., 1)."""
         return redacted_sum(data, self.low, self.high)[..., None]
 
+    def posterior(self, statistics):
+        """The family's."""
+        return self.family.posterior(statistics)
+
+    def sample(self, parameters, rng):
+        """The family's."""
+        return self.family.sample(parameters, rng)
+
 
 @dataclass(frozen=True)
 class RedactedLaplace(LaplaceMechanism):
@@ -71,17 +78,18 @@ class RedactedLaplace(LaplaceMechanism):
 
     @property
     def sensitivity(self):
-        """max(|low|, |high|, high − low)."""
-        return float(redacted_sensitivity(self.model.low, self.model.high))
+        """max(|low|, |high|, high − low); of several trials shape (trials,)."""
+        found = redacted_sensitivity(self.model.low, self.model.high)
+        return found if found.ndim else float(found)
+
+    def noise(self, shape, rng):
+        """Laplace variates of scale Δ/ε, each trial's own in shape (trials, 1)."""
+        return rng.laplace(0.0, np.reshape(self.scale, shape) if np.ndim(self.scale) else self.scale, shape)
 
     def posterior(self, release):
         """Parameters of the conjugate update that takes the sum, at least 0, for that of all n records."""
         total = self.project(release)[..., 0]
-        return self.model.family.posterior(np.stack([total, np.full_like(total, self.n)], axis=-1))
-
-    def posterior_sample(self, statistics, rng):
-        """One draw of θ from the privatised posterior of one release, per leading index."""
-        return self.model.family.sample(self.posterior(self.perturb(statistics, rng)), rng)
+        return self.model.posterior(np.stack([total, np.full_like(total, self.n)], axis=-1))
 
     @classmethod
     def examples(cls):

@@ -6,6 +6,8 @@ A privacy curve is δ(ε) = max over neighbours of the hockey-stick divergence s
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy.special import betainc, expit, logit
@@ -90,6 +92,19 @@ def _above(start, parameters, low, high):
     return (betainc(b, a, 1 - start) - top) / (betainc(b, a, 1 - low) - top)
 
 
+def bits_curve(mechanism, epsilon: float) -> float:
+    """δ(ε) of a mechanism for bits that draws from a beta law: the maximum over all neighbouring counts, both ways.
+
+    Args:
+        mechanism: its `posterior` has the (α, β) of statistics (successes, failures), truncated to its `ends`.
+        epsilon: ε ≥ 0.
+    """
+    successes = np.arange(mechanism.n + 1.0)
+    laws = mechanism.posterior(np.stack([successes, mechanism.n - successes], axis=-1))
+    ways = (laws[1:], laws[:-1]), (laws[:-1], laws[1:])
+    return float(np.max([beta_curve(*way, epsilon, *mechanism.ends) for way in ways]))
+
+
 def largest_within(met: Callable[[float], bool], low: float, high: float, steps: int = 40) -> float:
     """Largest value in [low, high] that meets a condition which small values meet, by bisection of the logarithm.
 
@@ -131,6 +146,24 @@ def implied(cost: Cost, rdp: Callable[[np.ndarray], np.ndarray], budget: Cost) -
     return Cost("approximate", budget.epsilon, delta=delta)
 
 
+def largest_setting(at: Callable[[float], Any], budget: Cost, accounting: str, low: float, high: float, steps: int):
+    """The mechanism of the largest setting in [low, high] whose cost by an accounting is within an (ε, δ) budget.
+
+    Args:
+        at: function of the setting, returning a mechanism.
+        budget: of notion "approximate".
+        accounting: "stated" or "exact".
+        low, high, steps: as in `largest_within`.
+    """
+    at = cache(at)
+
+    def met(setting: float) -> bool:
+        cost = at(setting).cost_in(budget, accounting)
+        return cost.epsilon <= budget.epsilon and cost.delta <= budget.delta
+
+    return at(largest_within(met, low, high, steps))
+
+
 def largest_renyi_budget(calibrate: Callable, epsilon: float, delta: float, order: float = 2.0):
     """The mechanism of the largest Rényi budget at one order whose whole curve converts to at most (ε, δ).
 
@@ -141,11 +174,14 @@ def largest_renyi_budget(calibrate: Callable, epsilon: float, delta: float, orde
         epsilon, delta: what the release may cost.
         order: λ of the budgets.
     """
-
-    def at(budget: float):
-        return calibrate(Cost("rdp", budget, order=order))
-
-    return at(largest_within(lambda budget: converted_epsilon(at(budget).rdp, delta) <= epsilon, 1e-9, 1e6, steps=26))
+    return largest_setting(
+        lambda setting: calibrate(Cost("rdp", setting, order=order)),
+        Cost("approximate", epsilon, delta=delta),
+        "stated",
+        low=1e-9,
+        high=1e6,
+        steps=26,
+    )
 
 
 def _check(epsilon, delta):

@@ -7,13 +7,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betainc, betaln, ndtr
+from scipy.special import betainc, betaln
 
 from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
-from privpost.mechanisms.exponential import ExponentialMechanism
-from privpost.mechanisms.gaussian import GaussianMechanism
-from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.mechanisms.posterior_sampling import PosteriorSampling
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Integer, Real, Schema
 from privpost.privacy.accounting import Cost
@@ -31,6 +27,9 @@ SETTINGS = Schema(
 )
 NODES = 600
 CELLS = 1000
+# How mechanisms are calibrated to (ε, δ), and their releases charged: by conversion of the guarantee that they state,
+# or by their exact privacy curves.
+ACCOUNTINGS = {"converted": "stated", "exact": "exact"}
 
 
 class Scores(NamedTuple):
@@ -42,11 +41,26 @@ class Scores(NamedTuple):
     quantile: np.ndarray
 
 
-class Trials(NamedTuple):
-    """θ ~ prior, successes ~ Binomial(n, θ), each (repeats,)."""
+class Row(NamedTuple):
+    """A method at one (ε, δ) by one accounting, and its mechanism; without them the true posterior."""
 
-    theta: np.ndarray
-    successes: np.ndarray
+    method: str
+    accounting: str = ""
+    epsilon: float = math.nan
+    delta: float = math.nan
+    mechanism: Mechanism | None = None
+
+    @property
+    def account(self) -> str:
+        """The row's name in the ledger."""
+        return f"{self.method}/{self.accounting}/epsilon={self.epsilon:g}/delta={self.delta:g}"
+
+    @property
+    def setting(self) -> float:
+        """The calibrated setting: ε of pure mechanisms, σ, or the coefficient; 1 for the direct posterior."""
+        if self.mechanism is None:
+            return math.nan
+        return 1.0 if self.mechanism.calibrated is None else float(getattr(self.mechanism, self.mechanism.calibrated))
 
 
 class Divergence:
@@ -66,14 +80,14 @@ class Divergence:
         a, b = parameters[..., :1], parameters[..., 1:]
         return (a - 1) * np.log(self.nodes) + (b - 1) * np.log1p(-self.nodes) - betaln(a, b)
 
-    def __call__(self, mechanism: Mechanism | None, successes) -> np.ndarray:
+    def __call__(self, mechanism: Mechanism, successes) -> np.ndarray:
         """KL for each of the successes (k,); nan where the law is not known."""
         statistics = np.stack([successes, self.n - successes], axis=-1)
         true = self._law(self.model.posterior(statistics))
-        if isinstance(mechanism, LaplaceMechanism | GaussianMechanism):
+        if isinstance(mechanism, AdditiveNoiseMechanism):
             with np.errstate(divide="ignore"):
                 law = np.log(self._mixture(mechanism, successes) @ self._kernel)
-        elif isinstance(mechanism, PosteriorSampling | ExponentialMechanism):
+        elif hasattr(mechanism, "posterior"):
             law = self._law(mechanism.posterior(statistics))
         else:
             return np.full(len(successes), np.nan)
@@ -84,44 +98,43 @@ class Divergence:
     def _mixture(self, mechanism, successes) -> np.ndarray:
         """Probabilities (k, 1001) of the projected count, each cell reaching half way to its neighbours."""
         edges = (self.counts[1:] + self.counts[:-1]) / 2
-        z = edges - np.asarray(successes, float)[:, None]
-        if isinstance(mechanism, LaplaceMechanism):
-            z = z / mechanism.scale
-            cdf = np.where(z < 0, 0.5 * np.exp(-np.abs(z)), 1 - 0.5 * np.exp(-np.abs(z)))
-        else:
-            cdf = ndtr(z / mechanism.sigma)
-        ends = np.zeros((len(z), 1)), np.ones((len(z), 1))
+        cdf = mechanism.noise_cdf(edges - np.asarray(successes, float)[:, None])
+        ends = np.zeros((len(cdf), 1)), np.ones((len(cdf), 1))
         return np.diff(np.concatenate([ends[0], cdf, ends[1]], axis=1), axis=1)
 
 
-def score(mechanism: Mechanism | None, model: BetaBernoulli, n: int, trials: Trials, divergence, rng) -> Scores:
-    """Scores of one mechanism (None: the true posterior) on all trials.
+def score(mechanism: Mechanism | None, release, model: BetaBernoulli, theta, successes, n, divergence, rng) -> Scores:
+    """Scores of one mechanism's releases (without one: of the true posterior) on all trials.
 
     The quantile of θ is taken in the posterior that the analyst holds: for noisy statistics the conjugate posterior
     of the release; for a released sample the law that the sample was drawn from, as one draw has no posterior.
     """
-    statistics = np.stack([trials.successes, n - trials.successes], axis=-1)
-    theta = trials.theta
-    empty = np.full(len(theta), np.nan)
-    if mechanism is None or isinstance(mechanism, AdditiveNoiseMechanism):
-        law = (
-            model.posterior(statistics)
-            if mechanism is None
-            else mechanism.posterior(mechanism.perturb(statistics, rng))
-        )
+    statistics = np.stack([successes, n - successes], axis=-1)
+    mean = quantile = np.full(len(theta), np.nan)
+    if mechanism is None or mechanism.releases == "statistics":
+        law = model.posterior(statistics) if mechanism is None else mechanism.posterior(release)
         draw, mean = model.sample(law, rng), np.abs(model.mean(law) - theta)
     else:
-        draw, mean = mechanism.posterior_sample(statistics, rng), empty
-        law = mechanism.posterior(statistics) if hasattr(mechanism, "posterior") else None
-    quantile = empty
+        draw, law = release, mechanism.posterior(statistics) if hasattr(mechanism, "posterior") else None
     if law is not None:
-        quantile = betainc(law[:, 0], law[:, 1], theta)
-        if isinstance(mechanism, ExponentialMechanism):
-            low, high = (betainc(law[:, 0], law[:, 1], end) for end in (mechanism.a0, 1 - mechanism.a0))
-            quantile = np.clip((quantile - low) / (high - low), 0.0, 1.0)
-    values, index = np.unique(trials.successes, return_inverse=True)
+        low, high = (betainc(law[:, 0], law[:, 1], end) for end in getattr(mechanism, "ends", model.support))
+        quantile = np.clip((betainc(law[:, 0], law[:, 1], theta) - low) / (high - low), 0.0, 1.0)
+    values, index = np.unique(successes, return_inverse=True)
     kl = np.zeros(len(theta)) if mechanism is None else divergence(mechanism, values)[index]
     return Scores(np.abs(draw - theta), mean, kl, quantile)
+
+
+def calibrated(config, model: BetaBernoulli) -> list[Row]:
+    """The rows: the true posterior, and each method at each (ε, δ) by either accounting, with noise on one count."""
+    rows = [Row("non_private")]
+    for epsilon, delta in itertools.product(config.epsilon, config.delta):
+        found = calibration.converted(model, config.n, epsilon, delta, a0=config.a0, coordinates="free")
+        for method, mechanism in found.items():
+            if method in config.methods:
+                exact = mechanism.recalibrated(Cost("approximate", epsilon, delta=delta))
+                rows.append(Row(method, "converted", epsilon, delta, mechanism))
+                rows += [] if exact is None else [Row(method, "exact", epsilon, delta, exact)]
+    return rows
 
 
 def simulate(config, streams, ledger) -> dict:
@@ -130,45 +143,28 @@ def simulate(config, streams, ledger) -> dict:
     All methods see the same data, and the same random numbers of the mechanism role.
     """
     model, n = BetaBernoulli(config.alpha, config.beta), config.n
-    divergence = Divergence(model, n, config.a0)
-    listed = [("non_private", "", math.nan, math.nan, None)]
-    for epsilon, delta in itertools.product(config.epsilon, config.delta):
-        found = calibration.converted(model, n, epsilon, delta, config.a0)
-        for method, mechanism in found.items():
-            if method not in config.methods:
-                continue
-            for accounting in calibration.ACCOUNTINGS:
-                used = mechanism if accounting == "converted" else calibration.exact(mechanism, epsilon, delta)
-                if used is None:
-                    continue
-                listed.append((method, accounting, epsilon, delta, used))
-                account = f"{method}/{accounting}/epsilon={epsilon:g}/delta={delta:g}"
-                ledger.open(account, Cost("approximate", epsilon, delta=delta))
-                ledger.charge(account, Cost("approximate", epsilon, delta=delta))
-    scores = np.empty((len(listed), len(Scores._fields), config.trials))
+    divergence, rows = Divergence(model, n, config.a0), calibrated(config, model)
+    for row in rows[1:]:
+        budget = Cost("approximate", row.epsilon, delta=row.delta)
+        ledger.open(row.account, budget, row.mechanism, accounting=ACCOUNTINGS[row.accounting])
+    scores = np.empty((len(rows), len(Scores._fields), config.trials))
     for block in streams.blocks():
         rng = streams("data", block.index)
         theta = rng.beta(config.alpha, config.beta, block.size)
-        trials = Trials(theta, rng.binomial(n, theta).astype(float))
-        for i, (_, _, _, _, mechanism) in enumerate(listed):
-            rng = streams("mechanism", block.index)
-            scores[i, :, block.trials] = np.stack(score(mechanism, model, n, trials, divergence, rng))
+        successes = rng.binomial(n, theta).astype(float)
+        statistics = np.stack([successes, n - successes], axis=-1)
+        for i, row in enumerate(rows):
+            rng, release = streams("mechanism", block.index), None
+            if row.mechanism is not None:
+                release = ledger.release(row.account, row.mechanism, statistics, rng, repeats=block.trials).values
+            found = score(row.mechanism, release, model, theta, successes, n, divergence, rng)
+            scores[i, :, block.trials] = np.stack(found)
     return {
         "scores": scores,
-        "method": np.array([row[0] for row in listed]),
-        "accounting": np.array([row[1] for row in listed]),
-        "epsilon": np.array([row[2] for row in listed]),
-        "delta": np.array([row[3] for row in listed]),
-        "releases": np.array(["statistics" if row[4] is None else row[4].releases for row in listed]),
-        "setting": np.array([_setting(row[4]) for row in listed]),
+        **{name: np.array([getattr(row, name) for row in rows]) for name in ("method", "accounting")},
+        **{name: np.array([getattr(row, name) for row in rows]) for name in ("epsilon", "delta", "setting")},
+        "releases": np.array(["statistics" if row.mechanism is None else row.mechanism.releases for row in rows]),
     }
-
-
-def _setting(mechanism: Mechanism | None) -> float:
-    """The calibrated setting: ε of pure mechanisms, σ, or the coefficient; 1 for the direct posterior."""
-    if mechanism is None:
-        return math.nan
-    return 1.0 if mechanism.calibrated is None else float(getattr(mechanism, mechanism.calibrated))
 
 
 def ks_with_error(quantiles) -> tuple[float, float]:

@@ -10,6 +10,7 @@ from privpost.datasets import catalogue, census, prepared
 from privpost.mechanisms.linear_sampling import LinearSampler
 from privpost.models.linear_regression import LinearRegression, Moments
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
+from privpost.privacy.accounting import Cost
 
 SETTINGS = Schema(
     dataset=DatasetName(),
@@ -19,6 +20,7 @@ SETTINGS = Schema(
     feature_bound=Real(above=0),
     label_bound=Real(above=0),
     acceptance_draws=Integer(at_least=1),
+    epsilon_target=Real(above=0),
     variant=Choice("paper"),
     method=Choice("non_private", "sampler_record"),
     prior_precision=Real(above=0),
@@ -31,19 +33,19 @@ def simulate(config, streams, ledger) -> dict:
     used; and `mean_norm`, the norm of the untruncated posterior mean. Also `epsilon` and `radius` (prior precision,)
     and `stand_in`.
 
-    Raises ValueError for records that exceed the bounds that the privacy cost is stated for.
+    Raises ValueError for a ball that costs more than the target, and for records that exceed the bounds that the
+    privacy cost is stated for.
     """
     dataset = catalogue.load(config.dataset)
     features, labels = census.regression(prepared.read(config.dataset, dataset), dataset)
     rows = round(config.train_share * len(labels))
-    mechanisms = []
+    mechanisms = {}
     for b in config.prior_precision:
         model = LinearRegression(features.shape[1], b, config.noise_variance, config.feature_bound, config.label_bound)
-        mechanisms.append(LinearSampler(model, rows, config.radius_factor / math.sqrt(b)))
-        if "sampler_record" in config.method:
-            ledger.open(f"sampler_record/prior_precision={b:g}", mechanisms[-1].cost())
-            ledger.charge(f"sampler_record/prior_precision={b:g}", mechanisms[-1].cost())
-    mechanisms[0].model.check(features, labels)
+        account = f"sampler_record/prior_precision={b:g}"
+        mechanisms[account] = LinearSampler(model, rows, config.radius_factor / math.sqrt(b))
+        ledger.open(account, Cost("pure", config.epsilon_target), mechanisms[account])
+    model.check(features, labels)
     everything = Moments.of(features, labels)
     names = ("non_private", "sampler_record", "acceptance", "proposal_acceptance", "mean_norm")
     arrays = {name: np.full((len(mechanisms), config.trials), np.nan) for name in names}
@@ -54,20 +56,22 @@ def simulate(config, streams, ledger) -> dict:
             train = Moments.of(features[chosen], labels[chosen])
             test = everything.without(train)
             normals = sampler.standard_normal((config.acceptance_draws, features.shape[1]))
-            for i, mechanism in enumerate(mechanisms):
+            for i, (account, mechanism) in enumerate(mechanisms.items()):
                 mean, precision = mechanism.model.posterior(train.statistics)
                 arrays["non_private"][i, trial] = test.mean_squared_error(mean)
                 arrays["mean_norm"][i, trial] = np.linalg.norm(mean)
                 values, vectors = np.linalg.eigh(precision)
                 untruncated = mean + (normals / np.sqrt(values)) @ vectors.T
                 arrays["acceptance"][i, trial] = np.mean((untruncated**2).sum(axis=1) <= mechanism.radius**2)
-                drawn = mechanism.draws(train.statistics, 1, sampler)
-                arrays["sampler_record"][i, trial] = test.mean_squared_error(drawn.draws[0])
-                arrays["proposal_acceptance"][i, trial] = drawn.acceptance
+                # A draw per split, whose proposals are counted.
+                drawn, arrays["proposal_acceptance"][i, trial] = ledger.release(
+                    account, mechanism, train.statistics, sampler, size=1, repeats=slice(trial, trial + 1)
+                )
+                arrays["sampler_record"][i, trial] = test.mean_squared_error(drawn[0])
     return {
         **arrays,
-        "epsilon": np.array([mechanism.cost().epsilon for mechanism in mechanisms]),
-        "radius": np.array([mechanism.radius for mechanism in mechanisms]),
+        "epsilon": np.array([mechanism.cost().epsilon for mechanism in mechanisms.values()]),
+        "radius": np.array([mechanism.radius for mechanism in mechanisms.values()]),
         "stand_in": np.array(dataset.stand_in),
     }
 
