@@ -46,10 +46,10 @@ def _gibbs(model: str, prior, n: int, trials: int) -> Callable:
     trial, rng = experiment(model, prior, "corrected"), np.random.default_rng(1)
     data = trial.data(n, trials, rng)
     kernel = trial.kernel(data, trial.release(data, n, 0.1, rng), n)
-    state = kernel.initial(rng)
+    state = kernel.init(rng)
     for _ in range(20):
-        state, _ = kernel.sweep(state, rng)
-    return lambda: kernel.sweep(state, rng)
+        state, _ = kernel.step(state, rng)
+    return lambda: kernel.step(state, rng)
 
 
 def _network(mechanism: type, nodes: int, **settings) -> Callable:

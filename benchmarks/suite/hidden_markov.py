@@ -7,6 +7,7 @@ from bars import cpu_seconds, row, side_by_side
 from hidden_markov_loop import sweep
 
 from privpost.privacy import count_tables
+from privpost.samplers import chain
 from privpost.samplers import hidden_markov_gibbs as gibbs
 
 NAME = "hidden_markov"
@@ -50,9 +51,9 @@ def run() -> list[dict]:
     seconds = {}
     for name, keywords in settings.items():
         own = np.tile(counts, (GROUP, 1, 1)) if name == "Laplace" else counts
-        group = gibbs.Group(own, observed, np.random.default_rng(5), **keywords)
+        group = gibbs.Chains([gibbs.Group(own, observed, **keywords)], layout, prior)
         seconds[name], _ = cpu_seconds(
-            lambda chosen=group: list(gibbs.run([chosen], layout, prior, ITERATIONS)), repeats=3
+            lambda chosen=group: list(chain.run(chosen, [np.random.default_rng(5)], draws=ITERATIONS)), repeats=3
         )
     note = f"{CHAINS} chains, half of them tempered; an iteration takes " + ", ".join(
         f"{seconds[name] / seconds['non-private']:.1f} times ({name})" for name in ("Laplace", "OPS")

@@ -24,10 +24,10 @@ def stepper(name: str, variant: str, n: int = N, trials: int = TRIALS, prior=Non
     trial, rng = experiment(name, PRIORS[name] if prior is None else prior, variant), np.random.default_rng(1)
     data = trial.data(n, trials, rng)
     kernel = trial.kernel(data, trial.release(data, n, EPSILON, rng), n)
-    states = [kernel.initial(rng)]
+    states = [kernel.init(rng)]
 
     def sweep():
-        states[0] = kernel.sweep(states[0], rng)[0]
+        states[0] = kernel.step(states[0], rng)[0]
 
     for _ in range(100):
         sweep()

@@ -14,6 +14,7 @@ import pytest
 from scipy.special import gammaln
 
 from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.samplers.chain import run
 
 # Two regions of three and two months, two fields of three and two levels.
 REGION = np.array([0, 0, 0, 1, 1])
@@ -52,6 +53,12 @@ def exact_state_probabilities(counts, observed, n_states, a, b, temperature=1.0,
     return sequences, weights / weights.sum()
 
 
+def last(groups, prior, iterations, rng):
+    """The state after some iterations."""
+    ((state, _),) = run(gibbs.Chains(groups, LAYOUT, prior), [rng], draws=1, burn_in=iterations - 1)
+    return state
+
+
 @pytest.mark.parametrize(
     ("temperature", "prior_temperature", "a", "b"),
     [(1.0, 1.0, 1.0, 1.0), (4.0, 4.0, 0.7, 2.0), (3.0, 1.0, 1.5, 1.0)],
@@ -60,9 +67,9 @@ def test_state_sequences_occur_as_often_as_enumeration_says(temperature, prior_t
     n_states, n_chains, iterations = 2, 20_000, 25
     sequences, exact = exact_state_probabilities(COUNTS, OBSERVED, n_states, a, b, temperature, prior_temperature)
     observed = np.tile(OBSERVED, (n_chains, 1))
-    group = gibbs.Group(COUNTS, observed, np.random.default_rng(11), temperature, prior_temperature)
+    group = gibbs.Group(COUNTS, observed, temperature, prior_temperature)
     prior = gibbs.Prior(n_states, SIZES, a, b)
-    *_, state = gibbs.run([group], LAYOUT, prior, iterations)
+    state = last([group], prior, iterations, np.random.default_rng(11))
     # The last states of independent chains: a plain multinomial sample, if 25 iterations of 5 cells forget the start.
     codes = (state.states * (n_states ** np.arange(len(COUNTS) - 1, -1, -1))[:, None]).sum(axis=0)
     found = np.bincount(codes, minlength=len(sequences))
@@ -77,8 +84,8 @@ def test_state_sequences_occur_as_often_as_enumeration_says(temperature, prior_t
 def test_many_states_and_per_chain_counts_agree_with_enumeration() -> None:
     n_states, n_chains = 3, 20_000
     sequences, exact = exact_state_probabilities(COUNTS, OBSERVED, n_states, 0.5, 1.0)
-    group = gibbs.Group(np.tile(COUNTS, (n_chains, 1, 1)), np.tile(OBSERVED, (n_chains, 1)), np.random.default_rng(12))
-    *_, state = gibbs.run([group], LAYOUT, gibbs.Prior(n_states, SIZES, 0.5), 25)
+    group = gibbs.Group(np.tile(COUNTS, (n_chains, 1, 1)), np.tile(OBSERVED, (n_chains, 1)))
+    state = last([group], gibbs.Prior(n_states, SIZES, 0.5), 25, np.random.default_rng(12))
     # Each cell pair's joint states; 243 sequences are too many for a chi-square test of the whole table.
     for s, t in itertools.combinations(range(len(COUNTS)), 2):
         for i, j in itertools.product(range(n_states), repeat=2):
@@ -164,8 +171,8 @@ def test_joint_distribution_is_the_same_forwards_and_by_alternating(lows) -> Non
     counts = counts_of(states, phi)
     observed = np.ones((n_chains, len(events)), bool)
     for _ in range(40):
-        group = gibbs.Group(counts, observed, rng, lows=lows)
-        (state,) = (s._replace(states=s.states.copy()) for s in gibbs.run([group], LAYOUT, prior, 1, states))
+        chains = gibbs.Chains([gibbs.Group(counts, observed, lows=lows)], LAYOUT, prior)
+        state, _ = chains.step(chains.start(states), [rng])
         states, phi = state.states, np.exp(state.log_probabilities)
         counts = counts_of(states, phi)
     alternating = summaries(states, phi, counts)
@@ -180,10 +187,10 @@ def test_single_cells_and_whole_sweeps_keep_the_counts_of_moves() -> None:
     rng = np.random.default_rng(15)
     counts = rng.poisson(3.0, size=(7, 5)).astype(float)
     groups = [
-        gibbs.Group(counts, rng.random((4, 7)) < 0.8, rng),
-        gibbs.Group(counts, rng.random((3, 7)) < 0.8, rng, temperature=5.0, lows=(0.01, 0.02)),
+        gibbs.Group(counts, rng.random((4, 7)) < 0.8),
+        gibbs.Group(counts, rng.random((3, 7)) < 0.8, temperature=5.0, lows=(0.01, 0.02)),
     ]
-    for state in gibbs.run(groups, layout, gibbs.Prior(4, SIZES), 10):
+    for state, _ in run(gibbs.Chains(groups, layout, gibbs.Prior(4, SIZES)), [rng, rng], draws=10):
         assert np.array_equal(state.transitions, gibbs.transition_counts(state.states, layout, 4))
         assert state.states.min() >= 0
         assert state.states.max() < 4
@@ -200,7 +207,7 @@ def test_single_cells_and_whole_sweeps_keep_the_counts_of_moves() -> None:
     ],
 )
 def test_groups_out_of_range_are_refused(change, message) -> None:
-    settings = {"counts": COUNTS, "observed": OBSERVED[None], "rng": np.random.default_rng(1), **change}
+    settings = {"counts": COUNTS, "observed": OBSERVED[None], **change}
     with pytest.raises(ValueError, match=message):
         gibbs.Group(**settings)
 

@@ -16,6 +16,7 @@ from scipy.stats import chi2
 
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers import noise_aware_events as events
+from privpost.samplers.chain import run
 
 
 def assert_multinomial(found, probabilities) -> None:
@@ -73,12 +74,10 @@ def test_counts_of_one_cell_follow_the_exact_law(scale, concentration) -> None:
     prior = gibbs.Prior(1, (len(NOISY),), emission=concentration)
     observed = np.ones((n_chains, 1), bool)
     noisy = np.broadcast_to(NOISY, (n_chains, 1, len(NOISY)))
-    latent = events.LatentCounts(noisy, observed, prior, scale, np.full(n_chains, n), rng)
-    group = gibbs.Group(latent.counts, observed, rng)
-    # The counts lag one update behind the last iteration: one more lets it happen.
-    for _ in events.run([group], [latent], gibbs.Layout.of([0]), prior, 60):
-        pass
-    found = np.bincount(latent.counts[:, 0, 0].astype(int), minlength=n + 1)
+    latent = events.LatentCounts(noisy, observed, prior, scale, np.full(n_chains, n))
+    group = gibbs.Group(latent.start(), observed)
+    ((state, _),) = run(events.Chains([group], [latent], gibbs.Layout.of([0]), prior), [rng], draws=1, burn_in=60)
+    found = np.bincount(state.counts[0][:, 0, 0].astype(int), minlength=n + 1)
     assert_multinomial(found, first_count_law(NOISY, n, scale, concentration))
 
 
@@ -128,12 +127,12 @@ def test_cells_of_a_hidden_markov_model_follow_the_exact_law(held_out) -> None:
     observed = np.ones((n_chains, len(noisy)), bool)
     observed[:, 2:] = False
     noisy = np.broadcast_to(noisy, (n_chains, *noisy.shape))
-    latent = events.LatentCounts(noisy, observed, prior, SCALE, np.full(n_chains, EVENTS), rng)
-    group = gibbs.Group(latent.counts, observed, rng)
+    latent = events.LatentCounts(noisy, observed, prior, SCALE, np.full(n_chains, EVENTS))
+    group = gibbs.Group(latent.start(), observed)
     layout = gibbs.Layout.of([0, 0, 1][: noisy.shape[1]])
-    for state in events.run([group], [latent], layout, prior, 40):
-        same = int((state.states[0] == state.states[1]).sum())
-    first = latent.counts[:, 0].astype(int)
+    ((state, _),) = run(events.Chains([group], [latent], layout, prior), [rng], draws=1, burn_in=40)
+    same = int((state.states[0] == state.states[1]).sum())
+    first = state.counts[0][:, 0].astype(int)
     assert_multinomial(np.bincount(first[:, :2].sum(axis=1), minlength=EVENTS + 1), totals)
     assert_multinomial(np.bincount(first[:, 0], minlength=EVENTS + 1), counts)
     # 4.5 standard errors: 7e-6.
@@ -151,17 +150,17 @@ def test_updates_keep_counts_consistent_and_never_read_held_out_releases() -> No
     n_events = np.array([90, 200, 0])
     ends = []
     for other in (0.0, 1e4):
-        chains = np.random.default_rng(34)
         release = np.where(observed[..., None], noisy, other)
-        latent = events.LatentCounts(release, observed, prior, 5.0, n_events, chains)
-        group = gibbs.Group(latent.counts, observed, chains)
-        for _ in events.run([group], [latent], gibbs.Layout.of([0, 0, 0, 1, 1, 1]), prior, 30):
-            counts = latent.counts
+        latent = events.LatentCounts(release, observed, prior, 5.0, n_events)
+        group = gibbs.Group(latent.start(), observed)
+        sampler = events.Chains([group], [latent], gibbs.Layout.of([0, 0, 0, 1, 1, 1]), prior)
+        for state, _ in run(sampler, [np.random.default_rng(34)], draws=30):
+            (counts,) = state.counts
             assert (counts >= 0).all()
             assert (counts == np.rint(counts)).all()
             assert np.array_equal(counts[..., :7].sum(axis=-1), counts[..., 7:].sum(axis=-1))
             assert np.array_equal((counts[..., 7:].sum(axis=-1) * observed).sum(axis=1), n_events)
-        ends.append(latent.counts.copy())
+        ends.append(counts.copy())
     assert np.array_equal(*ends)
     assert np.ptp(ends[0][0], axis=0).max() > 0
 
@@ -183,7 +182,6 @@ def test_impossible_settings_are_refused(changed, message) -> None:
         "prior": gibbs.Prior(2, (3,)),
         "scale": 1.0,
         "n_events": np.array([4, 5]),
-        "rng": np.random.default_rng(1),
     }
     with pytest.raises(ValueError, match=message):
         events.LatentCounts(**{**settings, **changed})

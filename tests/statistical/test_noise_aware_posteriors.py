@@ -131,9 +131,9 @@ def test_the_cost_of_a_sweep_does_not_depend_on_n():
     for n in (100, 100_000):
         counter = Counter()
         kernel = binomial_kernel((10, 10), np.full(50, n / 2), n, 10.0)
-        state = kernel.initial(counter)
+        state = kernel.init(counter)
         for _ in range(20):
-            state, _ = kernel.sweep(state, counter)
+            state, _ = kernel.step(state, counter)
         counts[n] = counter.variates
     assert counts[100] == counts[100_000]
 

@@ -28,7 +28,7 @@ def test_binomial_sweeps_agree():
     loop = np.array([scalar_gibbs.binomial_sweep(theta, variance, y, n, scale, (10, 10), rng) for _ in range(SWEEPS)])
     kernel = binomial_kernel((10, 10), np.full(SWEEPS, y), n, scale)
     start = State(np.full(SWEEPS, theta), np.zeros(SWEEPS), np.full(SWEEPS, variance))
-    batch, _ = kernel.sweep(start, np.random.default_rng(2))
+    batch, _ = kernel.step(start, np.random.default_rng(2))
     assert same_law(loop[:, 0], batch.theta)
     assert same_law(loop[:, 1], batch.variance)
 
@@ -41,7 +41,7 @@ def test_multinomial_sweeps_agree():
     loop = [scalar_gibbs.multinomial_sweep(theta, variance, y, n, scale, prior, rng) for _ in range(SWEEPS)]
     kernel = multinomial_kernel(prior, np.repeat(y[:, None], SWEEPS, axis=1), n, scale)
     columns = (np.repeat(value[:, None], SWEEPS, axis=1) for value in (theta, n * theta, variance))
-    batch, _ = kernel.sweep(State(*columns), np.random.default_rng(4))
+    batch, _ = kernel.step(State(*columns), np.random.default_rng(4))
     for j in range(3):
         assert same_law([sweep[0][j] for sweep in loop], batch.theta[j])
     assert same_law([sweep[1][0] for sweep in loop], batch.variance[0])
@@ -54,11 +54,11 @@ def test_exponential_sweeps_have_one_stationary_law():
     y, scale, chains, sweeps = 24.0, 1.2, 200, 50
     kernel = redacted_kernel(model, np.full(chains, y), n, scale, low, high, "independent")
     rng = np.random.default_rng(5)
-    state = kernel.initial(rng)
+    state = kernel.init(rng)
     for _ in range(sweeps):
-        state, _ = kernel.sweep(state, rng)
+        state, _ = kernel.step(state, rng)
     scalar_rng, ends = np.random.RandomState(6), []
-    for chain in zip(*kernel.initial(rng)[::2], strict=True):
+    for chain in zip(*kernel.init(rng)[::2], strict=True):
         stand = chain
         for _ in range(sweeps):
             stand = scalar_gibbs.exponential_sweep(*stand, y, n, scale, (8, 2), low, high, scalar_rng)

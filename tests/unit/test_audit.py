@@ -17,6 +17,7 @@ from privpost.models import BetaBernoulli, DirichletCategorical, GammaExponentia
 from privpost.models.event_counts import EventCounts
 from privpost.privacy.audit import Counts, choose_event, event_divergence, lower_bound, probability_limits
 from privpost.privacy.renyi import gaussian_divergence
+from privpost.samplers import chain
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers.noise_aware_gibbs import run
 from privpost.studies.audit import audit, instances
@@ -74,10 +75,10 @@ def two_draws(patch):
 def two_states_of_a_chain(patch):
     """The last two states of one OPS chain for one ε."""
 
-    def last_two(model, group, iterations):
+    def last_two(model, group, iterations, rng):
         prior = gibbs.Prior(model.n_states, model.sizes)
-        run = gibbs.run([group], gibbs.Layout.of(model.regions), prior, iterations + 1)
-        states = [np.exp(state.log_probabilities) for state in run]
+        chains = gibbs.Chains([group], gibbs.Layout.of(model.regions), prior)
+        states = [np.exp(state.log_probabilities) for state, _ in chain.run(chains, [rng], draws=iterations + 1)]
         return np.stack(states[-2:], axis=1)
 
     patch.setattr(event_counts, "final_sample", last_two)

@@ -237,9 +237,9 @@ def test_counts_without_valid_proposals_stay_where_they_are():
     release = np.array([[-1e9], [-1e9], [2e9 + 5]])
     kernel = multinomial_kernel((5, 5, 5), release, 5, 1e-3)
     rng = np.random.default_rng(2)
-    state = kernel.initial(rng)
+    state = kernel.init(rng)
     state = state._replace(variance=np.full((3, 1), 1e-6))
-    following, rejected = kernel.sweep(state, rng)
+    following, rejected = kernel.step(state, rng)
     assert np.array_equal(following.statistic, state.statistic)
     assert rejected == ROUNDS + 1
 
@@ -253,7 +253,7 @@ def test_multinomial_counts_follow_the_singular_normal_product():
     start = noise_aware_gibbs.State(
         np.repeat(theta[:, None], size, axis=1), np.zeros((3, size)), np.repeat(noise[:, None], size, axis=1)
     )
-    draws = kernel.sweep(start, rng)[0].statistic
+    draws = kernel.step(start, rng)[0].statistic
     first = n * (np.diag(theta) - np.outer(theta, theta))
     gain = first @ np.linalg.inv(first + np.diag(noise))
     covariance = gain @ np.diag(noise)
@@ -284,7 +284,7 @@ def test_full_sum_given_the_release_matches_the_joint_normal(segments):
     kernel = redacted_kernel(model, np.full(size, y), n, 15.0, low, high, segments)
     rng = np.random.default_rng(23)
     start = noise_aware_gibbs.State(np.full(size, theta), np.zeros(size), np.full(size, noise))
-    state = kernel.sweep(start, rng)[0]
+    state = kernel.step(start, rng)[0]
     # With a flat prior θ given the sum is N(sum/n, 1/n).
     slope = covariance / (v_c + state.variance)
     expected = (n * theta + slope * (y - m_c)).mean() / n

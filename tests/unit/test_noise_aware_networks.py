@@ -19,8 +19,9 @@ from privpost.models.consistency import consistent_counts
 from privpost.pipeline import grid, tables
 from privpost.report.documents import noise_aware as documents
 from privpost.samplers import naive_bayes_exact
+from privpost.samplers.chain import run
 from privpost.samplers.noise_aware_exact import conditional_cdf
-from privpost.samplers.noise_aware_table import Tables, cells
+from privpost.samplers.noise_aware_table import State, Tables, cells
 from privpost.studies.noise_aware import naive_bayes, networks
 
 # KS test at 1e-4: a false alarm in 10,000 seeds, and none at the fixed ones.
@@ -154,9 +155,8 @@ def test_chain_has_the_moments_of_the_enumerated_posterior(graph):
     model, n, scale, chains = BayesianNetwork(graph, 2, 0.7), 4, 1.5, 1500
     release = np.random.default_rng(5).normal(1.5, 2, 2 * model.theta_shape[0])
     _, statistics, weights = enumerate_tables(model, release, n, scale)
-    table = Tables(model, np.tile(release, (chains, 1)), n, scale, np.random.default_rng(6))
-    draws = []
-    table.run(30, 40, 1, lambda counts: draws.append(counts.copy()))
+    table = Tables(model, np.tile(release, (chains, 1)), n, scale)
+    draws = [state.counts.copy() for state, _ in run(table, np.random.default_rng(6), draws=40, burn_in=30)]
     for power in (1, 2):
         means = np.mean(np.array(draws, float) ** power, axis=0)
         error = means.std(axis=1) / np.sqrt(chains)
@@ -173,14 +173,14 @@ def test_each_kind_of_step_leaves_the_posterior_as_it_is(kind):
     rng = np.random.default_rng(7)
     release = rng.normal(1.5, 2, 2 * model.theta_shape[0])
     table, statistics, weights = enumerate_tables(model, release, n, scale)
-    state = Tables(model, np.tile(release, (chains, 1)), n, scale, rng)
+    sampler = Tables(model, np.tile(release, (chains, 1)), n, scale)
     chosen = rng.choice(len(weights), chains, p=weights)
-    state.table, state.counts = table[chosen].T.copy(), statistics[chosen].T.astype(np.int64)
+    state = State(table[chosen].T.copy(), statistics[chosen].T.astype(np.int64))
     before = state.table.copy()
     for _ in range(3):
-        for step, arguments in state._steps:
+        for step, arguments in sampler._steps:
             if step.__name__ == kind:
-                step(*arguments)
+                step(state, rng, *arguments)
     assert np.mean(state.table != before) > 0.1
     assert (cells(model)[1].T @ state.table == state.counts).all()
     index = {tuple(row): i for i, row in enumerate(table)}
@@ -197,18 +197,19 @@ def test_chain_agrees_with_the_exact_posterior_of_naive_bayes():
     _, _, release = releases(model, n, scale, 8, np.random.default_rng(8))
     found = naive_bayes_exact.posterior(model, release, n, scale)
     expected = (found.weights * found.means[:, 0, 1]).sum(axis=-1)
-    table = Tables(model, np.repeat(release, repeats, axis=0), n, scale, np.random.default_rng(9))
-    means = []
-    table.run(60, 80, 2, lambda counts: means.append(model.mean(model.posterior(counts.T))[:, 2]))
+    table = Tables(model, np.repeat(release, repeats, axis=0), n, scale)
+    states = run(table, np.random.default_rng(9), draws=80, burn_in=60, thin=2)
+    means = [model.mean(model.posterior(state.counts.T))[:, 2] for state, _ in states]
     means = np.mean(means, axis=0).reshape(8, repeats)
     # 5 standard errors of 40 independent chains, for each of 8 releases.
     assert (np.abs(means.mean(axis=1) - expected) < 5 * means.std(axis=1) / np.sqrt(repeats)).all()
 
 
 def test_settings_of_the_chain_are_checked():
-    table = Tables(BayesianNetwork(graphs.chain(2)), np.zeros((1, 6)), 3, 1.0, np.random.default_rng(0))
-    with pytest.raises(ValueError, match="draws is 0"):
-        table.run(1, 0, 1, print)
+    table = Tables(BayesianNetwork(graphs.chain(2)), np.zeros((1, 6)), 3, 1.0)
+    for name, value in (("draws", 0), ("burn_in", -1), ("thin", 0)):
+        with pytest.raises(ValueError, match=f"{name} is {value}"):
+            run(table, np.random.default_rng(0), **{"draws": 1, name: value})
     with pytest.raises(ValueError, match="has 9 nodes; its table needs at most 8"):
         cells(BayesianNetwork(graphs.chain(9)))
 

@@ -302,7 +302,7 @@ def test_draws_for_a_sum_agree_with_quadrature(tmp_path):
         tmp_path, content("gamma_exponential", n=n, epsilon=2.0, columns=columns, posterior={"draws": 4000})
     )
     mechanism, _ = command.calibrate(found, kind)
-    drawn = kind.posterior(found, mechanism, np.array([release / 0.01]), np.random.default_rng(5))
+    drawn = kind.posterior(found, mechanism, np.array([release / 0.01]), np.random.default_rng(6))
     grid = np.linspace(0.2, 3.0, 400)
     total = np.linspace(0.01, 250, 20_001)
     weight = np.exp(-np.abs(release - total) / (mechanism.scale * 0.01))

@@ -14,6 +14,7 @@ from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.event_counts import EventCounts
 from privpost.privacy import count_tables
 from privpost.privacy.accounting import Cost
+from privpost.samplers import chain
 from privpost.samplers import hidden_markov_gibbs as gibbs
 
 
@@ -23,12 +24,12 @@ def check_events(model) -> None:
         raise ValueError(f"model is {model!r}; it must be an EventCounts")
 
 
-def final_sample(model: EventCounts, group: gibbs.Group, iterations: int) -> np.ndarray:
+def final_sample(model: EventCounts, group: gibbs.Group, iterations: int, rng) -> np.ndarray:
     """Probabilities (chains, K, levels) of the last iteration of a group's chains."""
     prior = gibbs.Prior(model.n_states, model.sizes)
-    for state in gibbs.run([group], gibbs.Layout.of(model.regions), prior, iterations):
-        last = state
-    return np.exp(last.log_probabilities)
+    chains = gibbs.Chains([group], gibbs.Layout.of(model.regions), prior)
+    ((state, _),) = chain.run(chains, [rng], draws=1, burn_in=iterations - 1)
+    return np.exp(state.log_probabilities)
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,10 @@ class EventCountsLaplace(LaplaceMechanism):
         """Emission probabilities (..., K, levels) at the end of a chain on each clipped release."""
         counts = self.model.tables(self.project(release))
         flat = counts.reshape(-1, *counts.shape[-2:])
-        group = gibbs.Group(flat, np.ones(flat.shape[:2], bool), rng)
-        return final_sample(self.model, group, self.iterations).reshape(*counts.shape[:-2], *self.model.theta_shape)
+        group = gibbs.Group(flat, np.ones(flat.shape[:2], bool))
+        return final_sample(self.model, group, self.iterations, rng).reshape(
+            *counts.shape[:-2], *self.model.theta_shape
+        )
 
     @classmethod
     def examples(cls):
@@ -141,10 +144,8 @@ class HiddenMarkovSampler(SamplingMechanism):
     def replicate(self, statistics, size, rng):
         """Independent releases (size, K, levels) about one data set's statistics, as one batch of chains."""
         counts = self.model.tables(statistics)
-        group = gibbs.Group(
-            counts, np.ones((size, len(counts)), bool), rng, temperature=self.temperature, lows=self.lows
-        )
-        return final_sample(self.model, group, self.iterations)
+        group = gibbs.Group(counts, np.ones((size, len(counts)), bool), temperature=self.temperature, lows=self.lows)
+        return final_sample(self.model, group, self.iterations, rng)
 
     def cost(self):
         """2Δ/T, which is ε or, at T = 1, less; if the chain has converged."""

@@ -9,7 +9,7 @@ power 1/T. Cells differ in nothing but their neighbours, so a sweep runs over ce
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -38,12 +38,11 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class Group:
-    """Chains that share a temperature, a truncation and a random generator.
+    """Chains that share a temperature and a truncation.
 
     Attributes:
         counts: (cells, levels) for all chains, or (chains, cells, levels) for each; real-valued, ≥ 0.
         observed: (chains, cells) bool; the counts of the other cells are held out.
-        rng: source of all random numbers of these chains.
         temperature: T ≥ 1 of the likelihood.
         prior_temperature: T ≥ 1 of the priors of states and emissions; `temperature` when None.
         lows: smallest probability of a level for each field (0 for none), shape (fields,).
@@ -51,7 +50,6 @@ class Group:
 
     counts: np.ndarray
     observed: np.ndarray
-    rng: np.random.Generator
     temperature: float = 1.0
     prior_temperature: float | None = None
     lows: Sequence[float] | None = None
@@ -69,15 +67,15 @@ class Group:
 class State(NamedTuple):
     """All chains after an iteration.
 
-    `states` (cells, chains); `log_probabilities` (chains, K, levels), the fields one after the other; `transitions`
-    (K, K, chains), the counts of moves from a state to another; `variates` (groups,), the gamma and exponential
-    variates that the emissions of a group's chains have taken so far, rejected ones included.
+    `states` (cells, chains); `counts`, those of each group; `log_probabilities` (chains, K, levels), the fields one
+    after the other, and `transitions` (K, K, chains), the counts of moves from a state to another: both None before the
+    first iteration.
     """
 
     states: np.ndarray
-    log_probabilities: np.ndarray
-    transitions: np.ndarray
-    variates: np.ndarray
+    counts: tuple[np.ndarray, ...]
+    log_probabilities: np.ndarray | None = None
+    transitions: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -147,44 +145,55 @@ def site_prior(states, transitions, sites, layout: Layout, a: float) -> np.ndarr
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def run(
-    groups: Sequence[Group], layout: Layout, prior: Prior, iterations: int, states: np.ndarray | None = None
-) -> Iterator[State]:
-    """Run all chains of all groups and yield the state after each iteration; the arrays are overwritten by the next.
+class Chains:
+    """All chains of all groups, one group after the other (`chain.Sampler`); `rng` is one generator per group.
 
-    Args:
-        states: initial states (cells, chains), the groups' chains one after the other; drawn uniformly when None.
-
-    Raises:
-        ValueError: iterations < 1.
+    An iteration costs the gamma and exponential variates that the emissions of each group's chains have taken, rejected
+    ones included: shape (groups,).
     """
-    if iterations < 1:
-        raise ValueError(f"iterations is {iterations!r}; it must be >= 1")
-    ends = np.cumsum([len(group.observed) for group in groups])
-    slices = [slice(int(end - len(group.observed)), int(end)) for end, group in zip(ends, groups, strict=True)]
-    n_cells, n_chains, n_states = len(layout.first), int(ends[-1]), prior.n_states
-    if states is None:
-        draws = [group.rng.integers(n_states, size=(n_cells, len(group.observed))) for group in groups]
-        states = np.concatenate(draws, axis=1)
-    states = np.array(states, dtype=np.intp)
-    log_probabilities = np.empty((n_chains, n_states, sum(prior.sizes)))
-    weights = np.empty((n_cells, n_states, n_chains))
-    uniforms = np.empty((n_cells, n_chains))
-    powers = np.concatenate([np.full(len(group.observed), 1 / group.prior_temperature) for group in groups])
-    sweep = Sweep(layout, n_states, n_chains, prior.transition, powers)
-    variates = np.zeros(len(groups), np.int64)
-    for _ in range(iterations):
-        for place, (group, chains) in enumerate(zip(groups, slices, strict=True)):
-            log_probabilities[chains], taken = _draw_emissions(group, states[:, chains], prior)
-            variates[place] += taken
-            scores = emission_scores(group.counts, log_probabilities[chains])
+
+    def __init__(self, groups: Sequence[Group], layout: Layout, prior: Prior):
+        self.groups, self.prior = groups, prior
+        ends = np.cumsum([len(group.observed) for group in groups])
+        self.slices = [slice(int(end - len(group.observed)), int(end)) for end, group in zip(ends, groups, strict=True)]
+        n_cells, n_chains = len(layout.first), int(ends[-1])
+        self._log_probabilities = np.empty((n_chains, prior.n_states, sum(prior.sizes)))
+        self._weights = np.empty((n_cells, prior.n_states, n_chains))
+        self._uniforms = np.empty((n_cells, n_chains))
+        powers = np.concatenate([np.full(len(group.observed), 1 / group.prior_temperature) for group in groups])
+        self._sweep = Sweep(layout, prior.n_states, n_chains, prior.transition, powers)
+
+    def init(self, rng: Sequence[np.random.Generator]) -> State:
+        """Return states that are drawn uniformly."""
+        n_cells = len(self._uniforms)
+        draws = [
+            own.integers(self.prior.n_states, size=(n_cells, len(group.observed)))
+            for own, group in zip(rng, self.groups, strict=True)
+        ]
+        return self.start(np.concatenate(draws, axis=1))
+
+    def start(self, states) -> State:
+        """Return the state before the first iteration from states (cells, chains), of which a copy is taken."""
+        return State(np.array(states, dtype=np.intp), tuple(group.counts for group in self.groups))
+
+    def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
+        """Draw the emissions given the states, then every state given all others."""
+        states, log_probabilities = state.states, self._log_probabilities
+        variates = np.zeros(len(self.groups), np.int64)
+        for place, (group, chains, counts, own) in enumerate(
+            zip(self.groups, self.slices, state.counts, rng, strict=True)
+        ):
+            log_probabilities[chains], variates[place] = _draw_emissions(
+                group, counts, states[:, chains], self.prior, own
+            )
+            scores = emission_scores(counts, log_probabilities[chains])
             scores *= group.observed[:, None] / group.temperature
             scores -= scores.max(axis=1, keepdims=True)
             np.exp(scores, out=scores)
-            weights[:, :, chains] = scores.transpose(2, 1, 0)
-            uniforms[:, chains] = group.rng.random((n_cells, len(group.observed)))
-        transitions = sweep(states, weights, uniforms)
-        yield State(states, log_probabilities, transitions, variates)
+            self._weights[:, :, chains] = scores.transpose(2, 1, 0)
+            self._uniforms[:, chains] = own.random((len(states), len(group.observed)))
+        transitions = self._sweep(states, self._weights, self._uniforms)
+        return state._replace(log_probabilities=log_probabilities, transitions=transitions), variates
 
 
 def emission_scores(counts, log_probabilities) -> np.ndarray:
@@ -212,19 +221,19 @@ def state_totals(counts, states, observed, n_states: int) -> np.ndarray:
     return (member.reshape(-1, len(counts)) @ counts).reshape(*member.shape[:2], -1)
 
 
-def _draw_emissions(group: Group, states, prior: Prior) -> tuple[np.ndarray, int]:
-    totals = state_totals(group.counts, states, group.observed, prior.n_states)
+def _draw_emissions(group: Group, counts, states, prior: Prior, rng) -> tuple[np.ndarray, int]:
+    totals = state_totals(counts, states, group.observed, prior.n_states)
     concentration = 1 + (prior.emission - 1) / group.prior_temperature + totals / group.temperature
     draws = np.empty_like(concentration)
     variates = 0
     lows = [0.0] * len(prior.sizes) if group.lows is None else group.lows
     for field, low in zip(prior.fields, lows, strict=True):
         if low > 0:
-            draws[..., field], taken = truncated_dirichlet.sample_counted(concentration[..., field], low, group.rng)
+            draws[..., field], taken = truncated_dirichlet.sample_counted(concentration[..., field], low, rng)
             variates += taken
         else:
             variates += concentration[..., field].size
-            gammas = group.rng.standard_gamma(concentration[..., field])
+            gammas = rng.standard_gamma(concentration[..., field])
             draws[..., field] = gammas / gammas.sum(axis=-1, keepdims=True)
     # A gamma variate of shape 1 can be 0 with probability 1e-300 or so; a probability of 0 has no logarithm.
     return np.log(np.maximum(draws, np.finfo(float).tiny)), variates

@@ -13,10 +13,11 @@ emissions and states invariant. Given the counts, emissions and states are drawn
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betainc, expit, gammaln, xlog1py, xlogy
+from scipy.special import betainc, expit, gammaln, logsumexp, xlog1py, xlogy
 
 from privpost.privacy import count_tables
 from privpost.samplers import hidden_markov_gibbs as gibbs
@@ -26,7 +27,7 @@ TRANSFERS = 4
 
 
 class LatentCounts:
-    """Counts of a group's chains behind their noisy release, and the moves that change them in place.
+    """Counts of a group's chains behind their noisy release, and the moves that change them.
 
     Args:
         noisy: the release, (chains, cells, levels), the fields' levels one after the other.
@@ -34,47 +35,45 @@ class LatentCounts:
         prior: sizes of the model and concentration b of the emissions.
         scale: scale s > 0 of the Laplace noise.
         n_events: public number of events in each chain's observed cells, (chains,), integers ≥ 0.
-        rng: source of all random numbers of these chains.
 
     Raises:
         ValueError: a scale or numbers of events out of range, or chains that observe different numbers of cells.
     """
 
-    def __init__(self, noisy, observed, prior: gibbs.Prior, scale: float, n_events, rng):
+    def __init__(self, noisy, observed, prior: gibbs.Prior, scale: float, n_events):
         noisy, observed, n_events = np.asarray(noisy, float), np.asarray(observed), np.asarray(n_events, float)
-        n_chains, n_cells, n_levels = noisy.shape
+        n_chains = len(noisy)
         if not scale > 0:
             raise ValueError(f"scale is {scale!r}; it must be > 0")
         if n_events.shape != (n_chains,) or not np.all((n_events >= 0) & (n_events == np.rint(n_events))):
             raise ValueError(f"n_events is {n_events!r}; it must be an integer >= 0 for each of the {n_chains} chains")
         if np.ptp(observed.sum(axis=1)) or not observed.any():
             raise ValueError("observed must have the same number of cells, at least one, in all chains")
-        self.prior, self.scale, self.rng, self.observed = prior, float(scale), rng, observed
+        self.prior, self.scale, self.observed, self.n_events = prior, float(scale), observed, n_events
         self._fields = prior.fields
-        noisy = np.where(observed[..., None], noisy, 0.0)
-        self.totals = self._starting_totals(noisy, n_events).reshape(-1)
-        # Levels first, chains and cells along the last axis: a pair of levels is a pair of contiguous rows.
-        self._noisy = np.ascontiguousarray(noisy.reshape(-1, n_levels).T)
-        self._counts = np.ascontiguousarray(self._starting_counts(noisy).reshape(-1, n_levels).T)
-        self.counts = self._counts.reshape(n_levels, n_chains, n_cells).transpose(1, 2, 0)
+        self._release = np.where(observed[..., None], noisy, 0.0)
+        self._noisy = _levels_first(self._release)
         self._log_factorials = gammaln(1.0 + np.arange(64))
 
-    def _starting_totals(self, noisy, n_events) -> np.ndarray:
+    def start(self) -> np.ndarray:
+        """Return integers (chains, cells, levels) with the public sums, about in proportion to the noisy counts."""
+        shares, counts = count_tables.project(self._release, self.prior.sizes), np.empty_like(self._release)
+        totals = self._starting_totals(self._release)[..., None]
+        for field, size in zip(self._fields, self.prior.sizes, strict=True):
+            empty = shares[..., field].sum(axis=-1, keepdims=True) == 0
+            counts[..., field] = _shared_out(totals, np.where(empty, 1 / size, shares[..., field]))
+        return self._table(_levels_first(counts))
+
+    def _table(self, counts) -> np.ndarray:
+        """Counts (levels, chains × cells) as a view of shape (chains, cells, levels)."""
+        return counts.reshape(-1, *self.observed.shape).transpose(1, 2, 0)
+
+    def _starting_totals(self, noisy) -> np.ndarray:
         """Means (chains, cells) of the fields' noisy sums, weighted by their precisions 1/levels, made to sum to n."""
         sizes = np.array(self.prior.sizes)
         means = np.maximum(noisy @ np.repeat(1 / sizes, sizes), 0.0)
         empty = means.sum(axis=1, keepdims=True) == 0
-        return _shared_out(n_events[:, None], np.where(empty, self.observed, means))
-
-    def _starting_counts(self, noisy) -> np.ndarray:
-        """Integers with the totals, field by field in proportion to the projected noisy counts."""
-        shares = count_tables.project(noisy, self.prior.sizes)
-        counts = np.empty_like(noisy)
-        totals = self.totals.reshape(noisy.shape[:2])[..., None]
-        for field, size in zip(self._fields, self.prior.sizes, strict=True):
-            empty = shares[..., field].sum(axis=-1, keepdims=True) == 0
-            counts[..., field] = _shared_out(totals, np.where(empty, 1 / size, shares[..., field]))
-        return counts
+        return _shared_out(self.n_events[:, None], np.where(empty, self.observed, means))
 
     def _log_factorial(self, counts) -> np.ndarray:
         """ln c! of integers held as floats, from a table that grows."""
@@ -84,30 +83,34 @@ class LatentCounts:
             self._log_factorials = gammaln(1.0 + np.arange(2 * largest))
         return np.take(self._log_factorials, index)
 
-    def update(self, states, log_probabilities) -> None:
-        """Change the counts given states and emissions, which stay as they are.
+    def update(self, counts, states, log_probabilities, rng) -> np.ndarray:
+        """Return counts that were changed given states and emissions, which stay as they are.
 
         Args:
+            counts: (chains, cells, levels), as `start` or the last update returned them; overwritten.
             states: (cells, chains).
             log_probabilities: (chains, K, levels).
+            rng: source of randomness.
         """
-        n_chains, n_states, n_levels = log_probabilities.shape
-        emissions = np.ascontiguousarray(log_probabilities.transpose(2, 0, 1)).reshape(n_levels, -1)
+        n_chains, n_states, _ = log_probabilities.shape
+        counts, emissions = _levels_first(counts), _levels_first(log_probabilities)
         state = (states.T + n_states * np.arange(n_chains)[:, None]).reshape(-1)
         member = (states.T[..., None] == np.arange(n_states)) & self.observed[..., None]
-        pairs = self._pairs()
-        by_state = self.rng.random(len(pairs)) < 0.5
+        pairs = self._pairs(rng)
+        by_state = rng.random(len(pairs)) < 0.5
         if by_state.any():
-            self._exchange_by_state(*pairs[by_state].T, emissions, state, member.astype(float))
+            self._exchange_by_state(counts, *pairs[by_state].T, emissions, state, member.astype(float), rng)
         if not by_state.all():
-            self._exchange_in_cells(*pairs[~by_state].T, emissions, state)
+            self._exchange_in_cells(counts, *pairs[~by_state].T, emissions, state, rng)
+        totals = counts[self._fields[0]].sum(axis=0)
         for _ in range(TRANSFERS):
-            self._transfer(emissions, state)
+            self._transfer(counts, totals, emissions, state, rng)
+        return self._table(counts)
 
-    def _pairs(self) -> np.ndarray:
+    def _pairs(self, rng) -> np.ndarray:
         """Disjoint random pairs of levels of the same field, (pairs, 2)."""
         fields = zip(self._fields, self.prior.sizes, strict=True)
-        orders = [field.start + self.rng.permutation(size)[: size // 2 * 2] for field, size in fields]
+        orders = [field.start + rng.permutation(size)[: size // 2 * 2] for field, size in fields]
         return np.concatenate(orders).reshape(-1, 2)
 
     @staticmethod
@@ -115,21 +118,21 @@ class LatentCounts:
         """|Ĉ − C| after `step` is added to C less that before; `noise` is Ĉ − C before."""
         return np.abs(noise - step) - np.abs(noise)
 
-    def _exchange_by_state(self, first, second, emissions, state, member) -> None:
+    def _exchange_by_state(self, counts, first, second, emissions, state, member, rng) -> None:
         """Move the odds of two levels in a state, and with them events of all of its cells, of one kind into the other.
 
         With p the first level's share of the pair, an event of the level that loses goes over with probability
         |p′ − p| over its share. As Binomial(m, p) counts become Binomial(m, p′) ones by that, and back in the same
         way, a move is accepted by the prior of p and the noise alone: it does not stall where noise hides the counts.
         """
-        rng, (n_chains, n_cells, _) = self.rng, member.shape
+        n_chains, n_cells, _ = member.shape
 
         def by_state(values):
             """Sums (pairs, chains × states) over the observed cells of each state."""
             stacked = values.reshape(len(first), n_chains, n_cells).transpose(1, 0, 2) @ member
             return stacked.transpose(1, 0, 2).reshape(len(first), -1)
 
-        ones, others = self._counts[first], self._counts[second]
+        ones, others = counts[first], counts[second]
         # Rounding must not make a share 0 or 1, where the prior's density may be infinite.
         ends = np.finfo(float).tiny, 1 - np.finfo(float).epsneg
         share = np.clip(expit(emissions[first] - emissions[second]), *ends)
@@ -155,16 +158,15 @@ class LatentCounts:
         log_ratio -= by_state(change) / self.scale
         accepted = -rng.standard_exponential(log_ratio.shape) < log_ratio
         moved *= accepted[:, state]
-        self._counts[first] = ones + moved
-        self._counts[second] = others - moved
+        counts[first] = ones + moved
+        counts[second] = others - moved
         pair = np.logaddexp(emissions[first], emissions[second])
         emissions[first] = np.where(accepted, pair + np.log(proposal), emissions[first])
         emissions[second] = np.where(accepted, pair + np.log1p(-proposal), emissions[second])
 
-    def _exchange_in_cells(self, first, second, emissions, state) -> None:
+    def _exchange_in_cells(self, counts, first, second, emissions, state, rng) -> None:
         """Move some events of a cell from one level to another (Metropolis, one step per pair of levels and cell)."""
-        rng = self.rng
-        ones, others = self._counts[first], self._counts[second]
+        ones, others = counts[first], counts[second]
         places = np.flatnonzero(ones + others)
         a, b = ones.reshape(-1)[places], others.reshape(-1)[places]
         odds = (emissions[first] - emissions[second])[:, state].reshape(-1)[places]
@@ -184,14 +186,14 @@ class LatentCounts:
         step *= -rng.standard_exponential(len(places)) < log_ratio
         ones.reshape(-1)[places] += step
         others.reshape(-1)[places] -= step
-        self._counts[first], self._counts[second] = ones, others
+        counts[first], counts[second] = ones, others
 
-    def _transfer(self, emissions, state) -> None:
+    def _transfer(self, counts, totals, emissions, state, rng) -> None:
         """Take events from a cell and add as many to another, all of one level in each field (Metropolis).
 
         The levels are drawn from the emissions, for all cells in a state alike; pairs of levels share them out later.
         """
-        rng, (n_chains, n_cells) = self.rng, self.observed.shape
+        n_chains, n_cells = self.observed.shape
         n_pairs = int(self.observed[0].sum()) // 2
         if not n_pairs:
             return
@@ -210,15 +212,15 @@ class LatentCounts:
             1 + max(self.scale, 1.0) ** rng.random(columns.shape[1]) * rng.standard_exponential(columns.shape[1])
         )
         step = np.stack([step, -step])
-        counts, noisy, totals = self._counts[levels, columns], self._noisy[levels, columns], self.totals[columns]
-        step = step * (counts + step >= 0).all(axis=(0, 1))
+        old, noisy, size = counts[levels, columns], self._noisy[levels, columns], totals[columns]
+        step = step * (old + step >= 0).all(axis=(0, 1))
         factorial = self._log_factorial
-        log_ratio = step * log_probability + len(levels) * (factorial(totals + step) - factorial(totals))
-        log_ratio += (factorial(counts) - factorial(counts + step)).sum(axis=0)
-        log_ratio -= self._change_of_misfit(noisy - counts, step).sum(axis=0) / self.scale
+        log_ratio = step * log_probability + len(levels) * (factorial(size + step) - factorial(size))
+        log_ratio += (factorial(old) - factorial(old + step)).sum(axis=0)
+        log_ratio -= self._change_of_misfit(noisy - old, step).sum(axis=0) / self.scale
         step *= -rng.standard_exponential(columns.shape[1]) < log_ratio.sum(axis=0)
-        self._counts[levels, columns] = counts + step
-        self.totals[columns] = totals + step
+        counts[levels, columns] = old + step
+        totals[columns] = size + step
 
 
 def _shared_out(totals, weights) -> np.ndarray:
@@ -227,26 +229,77 @@ def _shared_out(totals, weights) -> np.ndarray:
     return np.diff(np.rint(totals * ends / ends[..., -1:]), prepend=0.0, axis=-1)
 
 
-def run(
-    groups: Sequence[gibbs.Group],
-    latents: Sequence[LatentCounts | None],
-    layout: gibbs.Layout,
-    prior: gibbs.Prior,
-    iterations: int,
-) -> Iterator[gibbs.State]:
-    """Run all chains as `hidden_markov_gibbs.run` does, changing the latent counts of a group after each iteration.
+def _levels_first(table) -> np.ndarray:
+    """Shape (levels, all the rest) of (..., levels): a pair of levels is then a pair of contiguous rows."""
+    return np.ascontiguousarray(np.moveaxis(table, -1, 0)).reshape(table.shape[-1], -1)
+
+
+class Chains(gibbs.Chains):
+    """Chains of `hidden_markov_gibbs` whose counts, if latent, change before each iteration but the first.
 
     Args:
-        groups: a group with latent counts has their `counts` as its own.
+        groups: where its counts are latent, those of a group are what they `start` with.
         latents: one for each group, None where the counts are known.
     """
-    ends = np.cumsum([len(group.observed) for group in groups])
-    for state in gibbs.run(groups, layout, prior, iterations):
-        yield state
-        for group, latent, end in zip(groups, latents, ends, strict=True):
-            if latent is not None:
-                chains = slice(end - len(group.observed), end)
-                latent.update(state.states[:, chains], state.log_probabilities[chains])
+
+    def __init__(self, groups: Sequence[gibbs.Group], latents, layout: gibbs.Layout, prior: gibbs.Prior):
+        super().__init__(groups, layout, prior)
+        self.latents: Sequence[LatentCounts | None] = latents
+
+    def start(self, states):
+        """As there, with a copy of the latent counts."""
+        state = super().start(states)
+        pairs = zip(state.counts, self.latents, strict=True)
+        return state._replace(counts=tuple(own if latent is None else own.copy("K") for own, latent in pairs))
+
+    def step(self, state, rng):
+        """Change the latent counts given states and emissions, then draw those given the counts."""
+        if state.log_probabilities is not None:
+            parts = zip(state.counts, self.latents, self.slices, rng, strict=True)
+            counts = tuple(
+                own
+                if latent is None
+                else latent.update(own, state.states[:, chains], state.log_probabilities[chains], generator)
+                for own, latent, chains, generator in parts
+            )
+            state = state._replace(counts=counts)
+        return super().step(state, rng)
+
+
+class RowState(NamedTuple):
+    """Latent counts and logarithms of probabilities, both (chains, rows, levels); none before the first step."""
+
+    counts: np.ndarray
+    log_probabilities: np.ndarray | None = None
+
+
+class Rows:
+    """Chains (`chain.Sampler`) on latent counts, each row of which has probabilities of its own: naive Bayes."""
+
+    def __init__(self, latent: LatentCounts):
+        self.latent = latent
+        n_chains, n_rows = latent.observed.shape
+        self._states = np.tile(np.arange(n_rows)[:, None], n_chains)
+
+    def init(self, rng) -> RowState:
+        """Return counts in proportion to the noisy ones."""
+        return RowState(self.latent.start())
+
+    def step(self, state: RowState, rng) -> tuple[RowState, None]:
+        """Change the counts given the probabilities, then draw those given the counts."""
+        counts, prior = state.counts, self.latent.prior
+        if state.log_probabilities is not None:
+            counts = self.latent.update(counts, self._states, state.log_probabilities, rng)
+        return RowState(counts, log_dirichlet(prior.emission + counts, prior.fields, rng)), None
+
+
+def log_dirichlet(parameters, fields: list[slice], rng) -> np.ndarray:
+    """Logarithms of Dirichlet draws, field by field along the last axis; they stay finite where draws underflow."""
+    # Gamma(α) = Gamma(α + 1) U^(1/α).
+    logs = np.log(rng.standard_gamma(parameters + 1)) - rng.standard_exponential(parameters.shape) / parameters
+    for field in fields:
+        logs[..., field] -= logsumexp(logs[..., field], axis=-1, keepdims=True)
+    return logs
 
 
 def count_probabilities(noisy, n: int, scale: float) -> np.ndarray:

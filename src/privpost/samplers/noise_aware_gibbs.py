@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
 from privpost.models.univariate import SegmentMoments, UnivariateFamily
+from privpost.samplers import chain
 
 SEGMENTS = ("independent", "multinomial")
 # Rounds of rejection before a trial's draw is made another way: no trial can hold up the others.
@@ -36,13 +37,10 @@ class State(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """A Gibbs sampler for one batch of releases: how its chains start, and one sweep.
+    """A Gibbs sampler (`chain.Sampler`) for one batch of releases; a sweep costs the number of rejected proposals."""
 
-    `initial(rng)` returns a State; `sweep(state, rng)` the next one and the number of rejected proposals.
-    """
-
-    initial: Callable[[np.random.Generator], State]
-    sweep: Callable[[State, np.random.Generator], tuple[State, int]]
+    init: Callable[[np.random.Generator], State]
+    step: Callable[[State, np.random.Generator], tuple[State, int]]
 
 
 class Proposals(NamedTuple):
@@ -70,28 +68,19 @@ def run(
         rng: source of randomness.
         burn_in: sweeps before the first draw that is handed over, ≥ 0.
         draws: sweeps that are handed over, ≥ 1.
-        consume: called with θ of consecutive sweeps, shape (sweeps, *theta.shape); the array is reused.
+        consume: called with θ of consecutive sweeps, shape (sweeps, *theta.shape).
 
     Raises:
         ValueError: burn_in or draws out of range.
     """
-    if burn_in < 0 or draws < 1:
-        raise ValueError(f"burn_in is {burn_in!r} and draws is {draws!r}; they must be >= 0 and >= 1")
-    state = kernel.initial(rng)
-    trials = state.theta.shape[-1]
-    rejected = 0
-    for _ in range(burn_in):
-        state, invalid = kernel.sweep(state, rng)
-        rejected += invalid
-    chunk = np.empty((min(CHUNK, draws), *state.theta.shape))
-    for start in range(0, draws, len(chunk)):
-        length = min(len(chunk), draws - start)
-        for i in range(length):
-            state, invalid = kernel.sweep(state, rng)
-            rejected += invalid
-            chunk[i] = state.theta
-        consume(chunk[:length])
-    return Proposals((burn_in + draws) * trials + rejected, rejected)
+    rejected, chunk = 0, []
+    for draw, (state, invalid) in enumerate(chain.run(kernel, rng, draws=draws, burn_in=burn_in), start=1):
+        rejected += sum(invalid)
+        chunk.append(state.theta)
+        if draw % CHUNK == 0 or draw == draws:
+            consume(np.stack(chunk))
+            chunk.clear()
+    return Proposals((burn_in + draws) * state.theta.shape[-1] + rejected, rejected)
 
 
 def noise_variance(residual, scale, rng: np.random.Generator) -> np.ndarray:
@@ -175,11 +164,11 @@ def binomial_kernel(prior, release, n: int, scale: float) -> Kernel:
     """
     alpha, beta = map(float, prior)
 
-    def initial(rng):
+    def init(rng):
         theta = rng.beta(alpha, beta, size=release.shape)
         return State(theta, n * theta, _initial_variance(release.shape, scale, rng))
 
-    def sweep(state, rng):
+    def step(state, rng):
         mean = n * state.theta
         variance = mean * (1 - state.theta)
         gain = variance / (variance + state.variance)
@@ -188,7 +177,7 @@ def binomial_kernel(prior, release, n: int, scale: float) -> Kernel:
         theta = rng.beta(alpha + statistic, (beta + n) - statistic)
         return State(theta, statistic, noise_variance(release - statistic, scale, rng)), rejected
 
-    return Kernel(initial, sweep)
+    return Kernel(init, step)
 
 
 def multinomial_kernel(prior, release, n: int, scale: float) -> Kernel:
@@ -212,11 +201,11 @@ def multinomial_kernel(prior, release, n: int, scale: float) -> Kernel:
         gammas = rng.standard_gamma(parameters)
         return gammas / gammas.sum(axis=0)
 
-    def initial(rng):
+    def init(rng):
         theta = dirichlet(np.broadcast_to(concentration, release.shape), rng)
         return State(theta, n * theta, _initial_variance(release.shape, scale, rng))
 
-    def sweep(state, rng):
+    def step(state, rng):
         mean = n * state.theta
         variance = mean / (1 + mean / state.variance)
         centre = variance * (1 + release / state.variance)
@@ -238,7 +227,7 @@ def multinomial_kernel(prior, release, n: int, scale: float) -> Kernel:
         theta = dirichlet(concentration + statistic, rng)
         return State(theta, statistic, noise_variance(release - statistic, scale, rng)), rejected
 
-    return Kernel(initial, sweep)
+    return Kernel(init, step)
 
 
 def _onto_sum(centre, sd, share, n, rng):
@@ -284,7 +273,7 @@ def redacted_kernel(
     # (Σx, n) of each trial; one trial's pair lies along the first axis, so that either entry is contiguous.
     statistics = np.full((2, len(release)), float(n))
 
-    def initial(rng):
+    def init(rng):
         theta = model.sample(np.broadcast_to(model.prior, (*release.shape, len(model.prior))), rng)
         variance = _initial_variance(release.shape, scale, rng)
         return State(theta, random_sum(n, model.segment_moments(theta, low, high))[0], variance)
@@ -306,7 +295,7 @@ def redacted_kernel(
             lower[1] + gain * noise + upper[1],
         )
 
-    def sweep(state, rng):
+    def step(state, rng):
         theta, noise = state.theta, state.variance
         mean, variance = random_sum(n, model.segment_moments(theta, low, high))
         gain = variance / (variance + noise)
@@ -318,7 +307,7 @@ def redacted_kernel(
         statistics[0] = full
         return State(model.sample(model.posterior(statistics.T), rng), redacted, noise), rejected
 
-    return Kernel(initial, sweep)
+    return Kernel(init, step)
 
 
 def _initial_variance(shape, scale, rng):

@@ -16,7 +16,6 @@ independent beta variables, so that averages over tables need no draws of θ.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -59,41 +58,39 @@ class _Change(NamedTuple):
         return cls(index, change[index], kept, configurations, totals[configurations])
 
 
+class State(NamedTuple):
+    """Records per cell `table` (2^|I|, chains), and the counts `counts` (2m, chains) of them."""
+
+    table: np.ndarray
+    counts: np.ndarray
+
+
 class Tables:
-    """Chains on the contingency table, one per release; all of them take the same steps at once.
+    """Chains (`chain.Sampler`) on the contingency table, one per release; all of them take the same steps at once.
+
+    A step of the sampler takes every move and shift once, in place; nothing is known of its cost.
 
     Args:
         model: the network.
         release: noisy counts, truncated to [0, n] or not (see `naive_bayes_exact`), shape (chains, 2m).
         n: public number of records.
         scale: scale of the Laplace noise, shape (chains,) or a scalar.
-        rng: source of randomness; chains start with data from the prior.
-
-    Attributes:
-        table: records per cell, shape (2^|I|, chains).
-        counts: the latent counts s, shape (2m, chains).
 
     Raises:
         ValueError: a network of more than 8 nodes.
     """
 
-    def __init__(self, model: BayesianNetwork, release, n: int, scale, rng: np.random.Generator):
+    def __init__(self, model: BayesianNetwork, release, n: int, scale):
         records, cell_counts = cells(model)
-        cell_counts = np.rint(cell_counts).astype(np.int64)
+        self._cell_counts = cell_counts = np.rint(cell_counts).astype(np.int64)
         self._release = np.ascontiguousarray(np.asarray(release, float).T)
-        chains = self._release.shape[1]
-        self._scale = np.broadcast_to(np.asarray(scale, float), (chains,))
-        self._model, self._rng = model, rng
-        data = model.sample_data(model.sample(model.prior, rng, chains), n, rng)
-        code = data @ (2 ** np.arange(len(model.nodes))[::-1])
-        flat = (code + len(records) * np.arange(chains)[:, None]).ravel()
-        self.table = np.bincount(flat, minlength=len(records) * chains).reshape(chains, -1).T.copy()
-        self.counts = cell_counts.T @ self.table
+        self._scale = np.broadcast_to(np.asarray(scale, float), self._release.shape[1:])
+        self._model, self._n = model, n
         size = np.arange(n + 1.0)
         self._log_factorial = gammaln(size + 1)
         # Of ones and of zeros, one after the other: a flat look-up is faster.
         self._log_gamma = np.concatenate([gammaln(prior + size) for prior in (model.alpha, model.beta)])
-        self._place = np.tile([0, n + 1], len(self.counts) // 2)[:, None]
+        self._place = np.tile([0, n + 1], len(self._release) // 2)[:, None]
         self._log_gamma_total = gammaln(model.alpha + model.beta + size)
         self._widths = 2 ** np.arange(max(1, int(np.log2(max(n // 4, 2)))))
         self._steps = [
@@ -108,50 +105,59 @@ class Tables:
             change = _Change.of((cell_counts[ones] - cell_counts[zeros]).T, own=parameter)
             self._steps.append((self._shift, (parameter, ones, zeros, change)))
 
-    def sweep(self) -> None:
+    def init(self, rng: np.random.Generator) -> State:
+        """Return data from the prior."""
+        model, size, chains = self._model, len(self._cell_counts), self._release.shape[1]
+        data = model.sample_data(model.sample(model.prior, rng, chains), self._n, rng)
+        code = data @ (2 ** np.arange(len(model.nodes))[::-1])
+        flat = (code + size * np.arange(chains)[:, None]).ravel()
+        table = np.bincount(flat, minlength=size * chains).reshape(chains, -1).T.copy()
+        return State(table, self._cell_counts.T @ table)
+
+    def step(self, state: State, rng: np.random.Generator) -> tuple[State, None]:
         """Take every step once, in random order: moves between cells that differ in one node, and shifts."""
-        for place in self._rng.permutation(len(self._steps)):
+        for place in rng.permutation(len(self._steps)):
             step, arguments = self._steps[place]
-            step(*arguments)
+            step(state, rng, *arguments)
+        return state, None
 
     def _log_noise_ratio(self, index, old, new):
         noisy = self._release[index]
         return (np.abs(noisy - old) - np.abs(noisy - new)).sum(axis=0) / self._scale
 
-    def _log_prior_ratio(self, change, old, new, moved):
+    def _log_prior_ratio(self, state, change, old, new, moved):
         kept, place = change.kept, self._place[change.index[change.kept]]
         ratio = (self._log_gamma.take(new[kept] + place) - self._log_gamma.take(old[kept] + place)).sum(axis=0)
         if len(change.configurations):
-            size = self.counts[2 * change.configurations] + self.counts[2 * change.configurations + 1]
+            size = state.counts[2 * change.configurations] + state.counts[2 * change.configurations + 1]
             later = size + change.totals @ moved
             ratio -= (self._log_gamma_total.take(later) - self._log_gamma_total.take(size)).sum(axis=0)
         return ratio
 
-    def _move(self, a, b, change) -> None:
-        rng = self._rng
+    def _move(self, state, rng, a, b, change) -> None:
         width = int(rng.choice(self._widths))
-        chains = self.table.shape[1]
+        chains = state.table.shape[1]
         moved = rng.integers(-width, width, chains)
         moved += moved >= 0
-        old_a, old_b = self.table[a], self.table[b]
+        old_a, old_b = state.table[a], state.table[b]
         # More records than a cell has cannot leave it; 0 keeps the look-ups in range.
         valid = (moved <= old_a) & (-moved <= old_b)
         moved = np.where(valid, moved, 0)
         new_a, new_b = old_a - moved, old_b + moved
-        old = self.counts[change.index]
+        old = state.counts[change.index]
         new = old + change.counts * moved
         log_ratio = self._log_factorial.take(old_a) + self._log_factorial.take(old_b)
         log_ratio -= self._log_factorial.take(new_a) + self._log_factorial.take(new_b)
         log_ratio += self._log_noise_ratio(change.index, old, new)
-        log_ratio += self._log_prior_ratio(change, old, new, moved[None])
+        log_ratio += self._log_prior_ratio(state, change, old, new, moved[None])
         accept = valid & (log_ratio > -rng.standard_exponential(chains))
-        self.table[a] = np.where(accept, new_a, old_a)
-        self.table[b] = np.where(accept, new_b, old_b)
-        self.counts[change.index] = np.where(accept, new, old)
+        state.table[a] = np.where(accept, new_a, old_a)
+        state.table[b] = np.where(accept, new_b, old_b)
+        state.counts[change.index] = np.where(accept, new, old)
 
-    def _shift(self, parameter, ones, zeros, change) -> None:
-        rng, alpha, beta = self._rng, self._model.alpha, self._model.beta
-        theta = rng.beta(alpha + self.counts[2 * parameter], beta + self.counts[2 * parameter + 1])
+    def _shift(self, state, rng, parameter, ones, zeros, change) -> None:
+        alpha, beta = self._model.alpha, self._model.beta
+        theta = rng.beta(alpha + state.counts[2 * parameter], beta + state.counts[2 * parameter + 1])
         proposal = rng.beta(alpha, beta, theta.shape)
         log_ratio = 0.0
         if rng.random() < 0.5:
@@ -162,30 +168,14 @@ class Tables:
             log_ratio = xlogy(alpha - 1, proposal / theta) + xlog1py(beta - 1, -proposal) - xlog1py(beta - 1, -theta)
         up = proposal > theta
         share = np.abs(proposal - theta) / np.where(up, 1 - theta, theta)
-        flipped = rng.binomial(np.where(up, self.table[zeros], self.table[ones]), share)
+        flipped = rng.binomial(np.where(up, state.table[zeros], state.table[ones]), share)
         flipped = np.where(up, flipped, -flipped)
-        old = self.counts[change.index]
+        old = state.counts[change.index]
         new = old + change.counts @ flipped
         log_ratio = log_ratio + self._log_noise_ratio(change.index, old, new)
-        log_ratio += self._log_prior_ratio(change, old, new, flipped)
+        log_ratio += self._log_prior_ratio(state, change, old, new, flipped)
         accept = log_ratio > -rng.standard_exponential(len(theta))
         flipped = np.where(accept, flipped, 0)
-        self.table[ones] += flipped
-        self.table[zeros] -= flipped
-        self.counts[change.index] = np.where(accept, new, old)
-
-    def run(self, burn_in: int, draws: int, thin: int, consume: Callable[[np.ndarray], None]) -> None:
-        """Hand the counts (2m, chains) of every thin-th sweep after `burn_in` ones to `consume`, `draws` times.
-
-        The array is reused. Raises ValueError for a negative burn_in, or draws or thin below 1.
-        """
-        if burn_in < 0 or draws < 1 or thin < 1:
-            raise ValueError(
-                f"burn_in is {burn_in!r}, draws is {draws!r}, thin is {thin!r}; they must be >= 0, >= 1 and >= 1"
-            )
-        for _ in range(burn_in):
-            self.sweep()
-        for _ in range(draws):
-            for _ in range(thin):
-                self.sweep()
-            consume(self.counts)
+        state.table[ones] += flipped
+        state.table[zeros] -= flipped
+        state.counts[change.index] = np.where(accept, new, old)

@@ -13,7 +13,7 @@ from privpost.pipeline.schema import Real, Schema, SettingError, suggest
 from privpost.release.models import chains
 from privpost.release.models.base import NAIVE, Kind, Posterior, by_name, check_two_levels, whole
 from privpost.release.specification import Levels, Names
-from privpost.samplers import noise_aware_table
+from privpost.samplers import chain, noise_aware_table
 
 # Parents of a column.
 LARGEST_FAMILY = 12
@@ -86,12 +86,7 @@ class Network(Kind):
             draws = model.sample(mechanism.posterior(release), rng, spec.draws)
             method = "conjugate update with the noisy counts, clipped to [0, n]"
             return Posterior(by_name(names, draws), False, method, NAIVE)
-        tables = noise_aware_table.Tables(model, np.tile(release, (chains.CHAINS, 1)), spec.n, mechanism.scale, rng)
-        kept: list[np.ndarray] = []
-        tables.run(
-            chains.COUNT_BURN_IN,
-            chains.sweeps(spec.draws),
-            chains.COUNT_THIN,
-            lambda counts: kept.append(counts.T.copy()),
-        )
+        tables = noise_aware_table.Tables(model, np.tile(release, (chains.CHAINS, 1)), spec.n, mechanism.scale)
+        draws = {"draws": chains.sweeps(spec.draws), "burn_in": chains.COUNT_BURN_IN, "thin": chains.COUNT_THIN}
+        kept = [state.counts.T.copy() for state, _ in chain.run(tables, rng, **draws)]
         return chains.latent_posterior(names, model.sample(model.posterior(np.stack(kept)), rng), spec.draws)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import logsumexp
 
 from privpost.evaluation import diagnostics
 from privpost.release.models.base import Posterior, by_name
 from privpost.release.specification import Specification
+from privpost.samplers import chain, noise_aware_events
 from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.samplers import noise_aware_events, noise_aware_gibbs
 
 # Chains of the noise-aware Gibbs samplers, and their sweeps before and between the draws that are kept.
-# Sweeps of the Gibbs sampler are handed over in chunks whose length is a multiple of THIN.
 CHAINS, BURN_IN, THIN = 8, 2000, 25
 # Those of the chains on counts, which mix faster and cost more.
 COUNT_BURN_IN, COUNT_THIN = 800, 10
@@ -27,9 +25,8 @@ def sweeps(draws: int) -> int:
 
 def gibbs_chains(kernel, draws: int, rng) -> np.ndarray:
     """Every `THIN`-th sweep of the chains after the burn-in, shape (sweeps, *theta.shape)."""
-    kept: list[np.ndarray] = []
-    noise_aware_gibbs.run(kernel, rng, BURN_IN, THIN * sweeps(draws), lambda chunk: kept.append(chunk[::THIN].copy()))
-    return np.concatenate(kept)
+    run = chain.run(kernel, rng, draws=sweeps(draws), burn_in=BURN_IN, thin=THIN)
+    return np.stack([state.theta for state, _ in run])
 
 
 def latent_counts(noisy, sizes, spec: Specification, scale: float, rng) -> tuple[np.ndarray, np.ndarray]:
@@ -42,28 +39,15 @@ def latent_counts(noisy, sizes, spec: Specification, scale: float, rng) -> tuple
     Returns:
         Probabilities (sweeps, chains, rows, levels), and totals of the rows (sweeps, chains, rows).
     """
-    n_rows = len(noisy)
-    prior = gibbs.Prior(n_rows, tuple(sizes), emission=spec.prior["concentration"])
-    release, every = np.tile(noisy, (CHAINS, 1, 1)), np.ones((CHAINS, n_rows), bool)
-    latent = noise_aware_events.LatentCounts(release, every, prior, scale, np.full(CHAINS, spec.n), rng)
-    own_row = np.tile(np.arange(n_rows)[:, None], CHAINS)
-    probabilities, totals = [], []
-    for sweep in range(COUNT_BURN_IN + COUNT_THIN * sweeps(spec.draws)):
-        logs = log_dirichlet(prior.emission + latent.counts, prior.fields, rng)
-        if sweep >= COUNT_BURN_IN and (sweep - COUNT_BURN_IN) % COUNT_THIN == 0:
-            probabilities.append(np.exp(logs))
-            totals.append(latent.totals.reshape(CHAINS, n_rows).copy())
-        latent.update(own_row, logs)
-    return np.stack(probabilities), np.stack(totals)
-
-
-def log_dirichlet(parameters, fields: list[slice], rng) -> np.ndarray:
-    """Logarithms of Dirichlet draws, field by field along the last axis; they stay finite where draws underflow."""
-    # Gamma(α) = Gamma(α + 1) U^(1/α).
-    logs = np.log(rng.standard_gamma(parameters + 1)) - rng.standard_exponential(parameters.shape) / parameters
-    for field in fields:
-        logs[..., field] -= logsumexp(logs[..., field], axis=-1, keepdims=True)
-    return logs
+    prior = gibbs.Prior(len(noisy), tuple(sizes), emission=spec.prior["concentration"])
+    release, every = np.tile(noisy, (CHAINS, 1, 1)), np.ones((CHAINS, len(noisy)), bool)
+    rows = noise_aware_events.Rows(
+        noise_aware_events.LatentCounts(release, every, prior, scale, np.full(CHAINS, spec.n))
+    )
+    run = chain.run(rows, rng, draws=sweeps(spec.draws), burn_in=COUNT_BURN_IN, thin=COUNT_THIN)
+    kept = [(np.exp(state.log_probabilities), state.counts[..., prior.fields[0]].sum(axis=-1)) for state, _ in run]
+    probabilities, totals = map(np.stack, zip(*kept, strict=True))
+    return probabilities, totals
 
 
 def latent_posterior(names, chains: np.ndarray, draws: int) -> Posterior:

@@ -12,6 +12,7 @@ from privpost.pipeline.schema import Choice, Real, Schema, SettingError
 from privpost.release.models import chains
 from privpost.release.models.base import Kind, whole
 from privpost.release.specification import Levels
+from privpost.samplers import noise_aware_events
 
 
 class NaiveBayes(Kind):
@@ -63,7 +64,7 @@ class NaiveBayes(Kind):
         rows = release.reshape(len(classes), -1)
         probabilities, totals = chains.latent_counts(rows, mechanism.model.sizes, spec, mechanism.scale, rng)
         # All ways to spread the records over the classes are equally likely: a flat prior on the classes' shares.
-        shares = chains.log_dirichlet(1.0 + totals, [slice(None)], rng)
+        shares = noise_aware_events.log_dirichlet(1.0 + totals, [slice(None)], rng)
         names = [f"P({label} = {level})" for level in classes]
         names += [
             f"P({name} = {value} | {label} = {level})"

@@ -16,8 +16,8 @@ from privpost.distributions import truncated_dirichlet
 from privpost.evaluation.diagnostics import ess_bulk, rhat
 from privpost.privacy import count_tables
 from privpost.privacy.accounting import Cost
+from privpost.samplers import chain, noise_aware_events
 from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.samplers import noise_aware_events
 from privpost.studies.foulds2016.war_logs import post_process, select_fields
 
 
@@ -189,14 +189,13 @@ def _noise_aware_bayes(config, data, noisy, scale, test, rng, block) -> tuple[np
     prior = gibbs.Prior(1, data.sizes, emission=config.emission_concentration)
     observed = np.ones((len(split), 1), bool)
     n_events = (data.observed @ data.counts[:, : data.sizes[0]]).sum(axis=1)
-    latent = noise_aware_events.LatentCounts(noisy[split][:, None], observed, prior, scale, n_events[split], rng)
-    group = gibbs.Group(latent.counts, observed, rng)
+    latent = noise_aware_events.LatentCounts(noisy[split][:, None], observed, prior, scale, n_events[split])
+    group = gibbs.Group(latent.start(), observed)
     burn_in, kept = config.burn_in * config.naive_bayes_thinning, config.iterations - config.burn_in
     trace, mean = np.empty((kept, len(split))), np.zeros((len(split), sum(data.sizes)))
-    run = noise_aware_events.run(
-        [group], [latent], gibbs.Layout.of([0]), prior, config.iterations * config.naive_bayes_thinning
-    )
-    for sweep, state in enumerate(run, start=-burn_in):
+    chains = noise_aware_events.Chains([group], [latent], gibbs.Layout.of([0]), prior)
+    run = chain.run(chains, [rng], draws=config.iterations * config.naive_bayes_thinning)
+    for sweep, (state, _) in enumerate(run, start=-burn_in):
         if sweep >= 0 and sweep % config.naive_bayes_thinning == 0:
             trace[sweep // config.naive_bayes_thinning] = (state.log_probabilities[:, 0] * test[split]).sum(axis=1)
             mean += np.exp(state.log_probabilities[:, 0]) / kept
@@ -228,15 +227,15 @@ def _hidden_markov(config, data, listed, streams, block):
     prior = gibbs.Prior(
         config.n_states, data.sizes, transition=config.transition_concentration, emission=config.emission_concentration
     )
-    groups, latents, shares = [], [], np.full(len(listed), np.nan)
+    groups, latents, rngs, shares = [], [], [], np.full(len(listed), np.nan)
     for index, row in enumerate(listed):
-        rng = streams("sampler", block.index, model=row.model, method=row.method, **row.key())
+        rngs.append(streams("sampler", block.index, model=row.model, method=row.method, **row.key()))
         counts, latent, settings = data.counts, None, {}
         if row.method == "gibbs":
             scale = count_tables.noise_scale(row.epsilon, len(data.sizes))
             noisy = (data.counts + scale * unit)[split]
-            latent = noise_aware_events.LatentCounts(noisy, observed, prior, scale, n_events[split], rng)
-            counts = latent.counts
+            latent = noise_aware_events.LatentCounts(noisy, observed, prior, scale, n_events[split])
+            counts = latent.start()
         if row.method == "laplace":
             noisy = data.counts + count_tables.noise_scale(row.epsilon, len(data.sizes)) * unit
             released = post_process(noisy, data.sizes, row.variant)
@@ -246,10 +245,11 @@ def _hidden_markov(config, data, listed, streams, block):
             settings["temperature"] = count_tables.temperature(data.sizes, row.truncation, row.epsilon)
             settings["lows"] = count_tables.smallest_probabilities(data.sizes, row.truncation)
             settings["prior_temperature"] = settings["temperature"] if config.prior == "tempered" else 1.0
-        groups.append(gibbs.Group(counts, observed, rng, **settings))
+        groups.append(gibbs.Group(counts, observed, **settings))
         latents.append(latent)
     del unit
-    run = noise_aware_events.run(groups, latents, data.layout, prior, config.iterations)
+    chains = noise_aware_events.Chains(groups, latents, data.layout, prior)
+    run = chain.run(chains, rngs, draws=config.iterations)
     released_only = np.repeat([row.method == "ops" for row in listed], len(split))
     traces, predictive = _traces(config, data, run, released_only, prior, split, sites)
     n_chains, monitored = len(split), [0, *range(block.size, len(split))]
@@ -277,7 +277,7 @@ def _traces(config, data, run, released_only, prior, split, sites) -> tuple[dict
     all_sites = np.tile(sites.T, (1, n_all // n_chains))
     held_out, spread = np.empty((2, kept, n_all))
     predictive = np.zeros((n_all, sites.shape[1], sum(prior.sizes)))
-    for iteration, state in enumerate(run, start=-config.burn_in):
+    for iteration, (state, _) in enumerate(run, start=-config.burn_in):
         if iteration < 0:
             continue
         weights = gibbs.site_prior(state.states, state.transitions, all_sites, data.layout, prior.transition)

@@ -11,6 +11,7 @@ from privpost.datasets import war_logs
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
 from privpost.privacy import count_tables
 from privpost.privacy.accounting import Cost
+from privpost.samplers import chain
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.studies.foulds2016.war_logs import post_process, uses_private_metadata
 
@@ -138,22 +139,24 @@ def _fit(config, logs, listed, n_states, streams, block) -> list[Fit]:
     observed = np.ones((block.size, len(counts)), bool)
     unit = streams("mechanism", block.index, states=n_states).laplace(size=(block.size, *counts.shape))
     scale = count_tables.noise_scale(config.epsilon, len(sizes))
-    groups = []
+    groups, rngs = [], []
     for row in listed:
-        rng = streams("sampler", block.index, states=n_states, method=row.method, **row.settings)
+        rngs.append(streams("sampler", block.index, states=n_states, method=row.method, **row.settings))
         if row.method == "laplace":
-            groups.append(gibbs.Group(post_process(counts + scale * unit, sizes, row.variant), observed, rng))
+            groups.append(gibbs.Group(post_process(counts + scale * unit, sizes, row.variant), observed))
         elif row.method == "ops":
             temperature = count_tables.temperature(sizes, row.truncation, config.epsilon)
             lows = count_tables.smallest_probabilities(sizes, row.truncation)
-            groups.append(gibbs.Group(counts, observed, rng, temperature, lows=lows))
+            groups.append(gibbs.Group(counts, observed, temperature, lows=lows))
         else:
-            groups.append(gibbs.Group(counts, observed, rng))
+            groups.append(gibbs.Group(counts, observed))
     prior = gibbs.Prior(
         n_states, sizes, transition=config.transition_concentration, emission=config.emission_concentration
     )
     seen = np.zeros((n_states, len(counts), len(groups) * block.size), np.int32)
-    for iteration, state in enumerate(gibbs.run(groups, gibbs.Layout.of(logs.region), prior, config.iterations)):
+    chains, variates = gibbs.Chains(groups, gibbs.Layout.of(logs.region), prior), 0
+    for iteration, (state, (taken,)) in enumerate(chain.run(chains, rngs, draws=config.iterations)):
+        variates = variates + taken
         if iteration >= config.burn_in:
             seen += state.states == np.arange(n_states)[:, None, None]
     share = seen / (config.iterations - config.burn_in)
@@ -169,7 +172,7 @@ def _fit(config, logs, listed, n_states, streams, block) -> list[Fit]:
                 [totals[..., field] / totals[..., field].sum(axis=-1, keepdims=True) for field in prior.fields], axis=-1
             )
         mode, frequency = share[..., chains].argmax(axis=0), share[..., chains].max(axis=0)
-        fits.append(Fit(mode.T.copy(), frequency.T.copy(), final.T.copy(), parameters, int(state.variates[index])))
+        fits.append(Fit(mode.T.copy(), frequency.T.copy(), final.T.copy(), parameters, int(variates[index])))
     return fits
 
 

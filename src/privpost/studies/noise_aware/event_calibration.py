@@ -19,8 +19,8 @@ from privpost.evaluation.diagnostics import ess_bulk, rhat
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, Vector
 from privpost.privacy import count_tables
 from privpost.privacy.accounting import Cost
+from privpost.samplers import chain, noise_aware_events
 from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.samplers import noise_aware_events
 from privpost.studies.foulds2016.held_out import Row
 from privpost.studies.foulds2016.war_logs import post_process
 
@@ -114,33 +114,33 @@ def _run(config, layout, counts, unit, truth, listed, streams, block):
         emission=config.emission_concentration,
     )
     observed = np.ones(counts.shape[:2], bool)
-    groups, latents = [], []
+    groups, latents, rngs = [], [], []
     for row in listed:
-        rng = streams("sampler", block.index, method=row.method, **row.key())
+        rngs.append(streams("sampler", block.index, method=row.method, **row.key()))
         used, latent = counts, None
         if row.epsilon is not None:
             scale = count_tables.noise_scale(row.epsilon, len(config.sizes))
             noisy = counts + scale * unit
             if row.method == "gibbs":
                 n_events = np.full(block.size, config.n)
-                latent = noise_aware_events.LatentCounts(noisy, observed, prior, scale, n_events, rng)
-                used = latent.counts
+                latent = noise_aware_events.LatentCounts(noisy, observed, prior, scale, n_events)
+                used = latent.start()
             else:
                 used = post_process(noisy, config.sizes, row.variant)
-        groups.append(gibbs.Group(used, observed, rng))
+        groups.append(gibbs.Group(used, observed))
         latents.append(latent)
     kept, first = config.iterations - config.burn_in, prior.fields[0]
     cdf, mean = np.zeros((len(listed), block.size)), np.zeros((len(listed), block.size, config.sizes[0]))
     trace = np.empty((kept, len(listed), block.size))
     b = config.emission_concentration
-    run = noise_aware_events.run(groups, latents, layout, prior, config.iterations)
-    for iteration, state in enumerate(run, start=-config.burn_in):
+    run = chain.run(noise_aware_events.Chains(groups, latents, layout, prior), rngs, draws=config.iterations)
+    for iteration, (state, _) in enumerate(run, start=-config.burn_in):
         if iteration < 0:
             continue
-        for index, group in enumerate(groups):
+        for index, counted in enumerate(state.counts):
             states = state.states[:, index * block.size : (index + 1) * block.size]
             member = (states == states[0]).T[:, None].astype(float)
-            alpha = b + (member @ group.counts)[:, 0, first]
+            alpha = b + (member @ counted)[:, 0, first]
             total = alpha.sum(axis=-1)
             cdf[index] += betainc(alpha[:, 0], total - alpha[:, 0], truth[:, 0]) / kept
             mean[index] += alpha / total[:, None] / kept

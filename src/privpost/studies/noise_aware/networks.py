@@ -13,6 +13,7 @@ from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
 from privpost.privacy.accounting import Cost
+from privpost.samplers.chain import run
 from privpost.samplers.noise_aware_table import Tables
 from privpost.studies.noise_aware import scores
 from privpost.studies.zhang2016.settings import Network, parse
@@ -111,18 +112,16 @@ def _aware(model, config, mechanisms, releases, theta, rng):
     # Three more chains for each of the first trials.
     every = np.concatenate([releases, *[releases[:, :extra]] * (CHAINS - 1)], axis=1)
     scale = np.repeat([mechanism.scale for mechanism in mechanisms], every.shape[1])
-    chains = Tables(model, every.reshape(-1, counts), config.n, scale, rng)
+    chains = Tables(model, every.reshape(-1, counts), config.n, scale)
     sums, traces = None, []
 
-    def consume(latent):
-        nonlocal sums
-        latent = latent.T.reshape(every.shape)
+    for state, _ in run(chains, rng, draws=config.draws, burn_in=config.burn_in, thin=config.thin):
+        latent = state.counts.T.reshape(every.shape)
         parts = _conjugate(model, latent[:, :trials], theta)
         sums = parts if sums is None else [old + new for old, new in zip(sums, parts, strict=True)]
         diagnosed = np.concatenate([latent[:, :extra], latent[:, trials:]], axis=1)
         traces.append(model.sample(model.posterior(diagnosed), rng))
 
-    chains.run(config.burn_in, config.draws, config.thin, consume)
     quantiles, features, predictive = (part / config.draws for part in sums)
     draws = np.stack(traces).reshape(config.draws, epsilons, CHAINS, extra, -1)
     worst = [assess(draws[:, j]) for j in range(epsilons)]

@@ -1,0 +1,53 @@
+"""The one shape of all samplers: a state goes in, the next one comes out, with what the step cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+
+class Sampler(Protocol):
+    """A Markov chain, or a batch of chains that move together.
+
+    `rng` is one numpy generator, or a sequence of them where a sampler's docstring says so. A step may overwrite the
+    arrays of the state that it is given, so that what is to be kept has to be copied.
+    """
+
+    def init(self, rng) -> Any:
+        """Return the state before the first step."""
+
+    def step(self, state, rng) -> tuple[Any, Any]:
+        """Return the next state and what the step cost."""
+
+
+def run(sampler: Sampler, rng, *, draws: int, burn_in: int = 0, thin: int = 1, state=None) -> Iterator[tuple]:
+    """Yield the state after every `thin`-th step that follows the burn-in, `draws` times.
+
+    Args:
+        sampler: the chains.
+        rng: source of randomness, as the sampler takes it.
+        draws: states that are yielded, ≥ 1.
+        burn_in: steps before, ≥ 0.
+        thin: steps from one state that is yielded to the next, ≥ 1.
+        state: where the chains start; `sampler.init(rng)` when None.
+
+    Yields:
+        The state, and a list of what the steps since the last one cost.
+
+    Raises:
+        ValueError: a number out of range.
+    """
+    for name, value, least in (("draws", draws, 1), ("burn_in", burn_in, 0), ("thin", thin, 1)):
+        if value < least:
+            raise ValueError(f"{name} is {value!r}; it must be >= {least}")
+    return _states(sampler, rng, draws, burn_in, thin, state)
+
+
+def _states(sampler, rng, draws, burn_in, thin, state):
+    state = sampler.init(rng) if state is None else state
+    for draw in range(draws):
+        costs = []
+        for _ in range(thin + burn_in * (draw == 0)):
+            state, cost = sampler.step(state, rng)
+            costs.append(cost)
+        yield state, costs
