@@ -6,7 +6,8 @@
 - `table zhang2016/stealth[…] rows t columns epsilon value stealth_rate ± stealth_sem`: a table in Markdown; a name may
   be followed by a heading in brackets, and rows without a value of the column axis stand for all of them.
 
-Conditions are `=`, `!=`, `<=`, `>=`, `<` or `>`; `epsilon=` asks for no value. Numbers are equal within a thousandth.
+Conditions are `=`, `!=`, `<=`, `>=`, `<` or `>`; `epsilon=` asks for no value,
+`epsilon=0.1 or 1` for one of several. Numbers are equal within a thousandth.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class Quotes(dict):
                 if place in line:
                     raise ValueError(f"{name}: two rows fit at {columns} = {place}")
                 line[place] = MeanError(_plain(row[value]), _plain(row[sem])) if sem else _plain(row[value])
-        prefix = f"{heading or columns} = "
+        prefix = "" if all(isinstance(place, str) for place in across) else f"{heading or columns} = "
         head = [title or axis for axis, title in axes] + [prefix + _label(columns, place) for place in across]
         return Grid(head, [(label, [line.get(place) for place in across]) for label, line in cells.items()])
 
@@ -140,15 +141,17 @@ def number(value: Any, form: str = "") -> str:
 
 
 def _fulfilled(column, relation: str, wanted: str):
-    """Return which entries of a column fulfil a condition; `wanted` is a number, a word or nothing."""
+    """Return which entries of a column fulfil a condition; `wanted` is a number, a word, nothing, or several."""
     if relation in _ORDERS:
         return _ORDERS[relation](column.astype(float), float(wanted))
-    if wanted == "":
-        found = column.isna()
-    elif column.dtype.kind in "if":
-        found = (column - float(wanted)).abs() <= TOLERANCE * abs(float(wanted))
-    else:
-        found = column.astype(str) == wanted
+    found = column.isna() & False
+    for part in wanted.split(" or "):
+        if part == "":
+            found |= column.isna()
+        elif column.dtype.kind in "if":
+            found |= (column - float(part)).abs() <= TOLERANCE * abs(float(part))
+        else:
+            found |= column.astype(str) == part
     return ~found if relation == "!=" else found
 
 

@@ -15,7 +15,7 @@ _UNIT = (
     r"s|ms|min|mins|minutes?|seconds?|hours?|h|%|percent|[kKMG]i?B|bytes|times|cells?|claims?|studies|study|figures?"
     r"|tables?|standard errors?|points?|cores?"
 )
-_BARE = re.compile(rf"(?<![\w./-])(?:\d+[.,]\d+|\.\d+|\d+(?:\s|\u202f|-)?(?:{_UNIT})\b|\d+\s?%|\d+\s?±)")
+_BARE = re.compile(rf"(?<![\w./√-])(?:\d+[.,]\d+|\.\d+|\d+(?:\s|\u202f|-)?(?:{_UNIT})\b|\d+\s?%|\d+\s?±)")
 # Code (indented too), links and addresses are not prose.
 _NOT_PROSE = re.compile(
     r"```.*?```|`[^`]*`|\]\([^)]*\)|https?://\S+|</?[a-zA-Z][^>\n]*>|<!--.*?-->|^ {4,}(?![-*] )[^\n]*$",

@@ -67,9 +67,10 @@ def _own_values(plan: Plan, name: str) -> dict[str, object]:
 
 
 def _verdicts(plan: Plan) -> dict[str, str]:
-    """Return each paper's claims as a table, `verdicts/<paper>`."""
+    """Return the claims of each paper and study as a table, `verdicts/<paper>[/<study>]`; `claim/<id>` is a row."""
     card = read_scorecard(plan.root / "scorecard.csv")
-    return {f"verdicts/{paper}": verdict_table(rows) for paper, rows in card.groupby("paper")}
+    found = {f"verdicts/{name}": verdict_table(rows) for key in ("paper", "study") for name, rows in card.groupby(key)}
+    return found | {f"claim/{id}": verdict_table(row).splitlines()[-1] for id, row in card.groupby("id")}
 
 
 def verdict_table(card) -> str:
