@@ -24,6 +24,7 @@ from privpost.discovery import serving
 from privpost.distributions import truncated_beta
 from privpost.evaluation.multiplicity import critical_value
 from privpost.figures import style
+from privpost.figures.foulds2016 import mechanisms_table as table1
 from privpost.mechanisms import ExponentialMechanism, GaussianMechanism, LaplaceMechanism
 from privpost.models import BetaBernoulli
 from privpost.pipeline import grid, tables
@@ -630,10 +631,10 @@ def test_table_of_mechanisms(shipped):
 
 
 def test_markdown_of_the_table_is_that_of_its_csv(shipped):
-    text = mechanisms_table.markdown(shipped["table1"])
+    text = table1.markdown(shipped["table1"])
     assert Path("results/foulds2016/table1.md").read_text() == text
     lengths = {len(line.replace("\\|", "").split("|")) for line in text.splitlines()}
-    assert lengths == {len(mechanisms_table.HEADINGS) + 2}
+    assert lengths == {len(table1.HEADINGS) + 2}
 
 
 # Posterior shapes

@@ -66,7 +66,10 @@ def _is_formats(value: Any) -> bool:
 _NAMES = "a list of names"
 _FIGURES = f"{_NAMES}, or a map from name to formats ({', '.join(FORMATS)})"
 SHAPES = {
-    **{key: ("text", _is_text) for key in ("title", "paper", "claim", "target", "scale", "root", "figure_root")},
+    **{
+        key: ("text", _is_text)
+        for key in ("title", "paper", "claim", "target", "documents", "scale", "root", "figure_root")
+    },
     "tables": (_NAMES, _is_texts),
     "figures": (_FIGURES, lambda value: _is_texts(value) or (_is_map(value) and all(map(_is_formats, value.values())))),
     "sweep": (

@@ -23,7 +23,7 @@ from privpost.pipeline.schema import Schema, SettingError, suggest
 from privpost.pipeline.study import Cell, Study, canonical
 
 # Keys of a composed configuration that are not settings of the study itself. `hydra` is left out when composing.
-DESCRIPTION = ("title", "paper", "claim", "target", "tables", "figures", "beyond_papers")
+DESCRIPTION = ("title", "paper", "claim", "target", "tables", "figures", "documents", "beyond_papers")
 GRID = ("sweep", "within", "common", "smoke")
 RUN = ("scale", "root", "figure_root", "mirrors", "expect")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from privpost.pipeline.study import Study
 def tabulate(study: Study) -> list[Path]:
     """Write the study's tables, its grid file and its timings from the store; returns the tables' paths.
 
-    A study may also offer `documents(tables)`, other renderings of its tables as a map from file name to text.
+    A study's YAML may name a module of `documents(tables)`: other renderings of its tables, a map from file name to
+    text.
 
     Each file replaces the old one only when all have been written, so a failure leaves shipped ones untouched.
     Raises ValueError when the study's tables are not the ones that its YAML names, and RuntimeError when the study
@@ -39,9 +41,9 @@ def tabulate(study: Study) -> list[Path]:
     )
     texts[study.timing_path()] = timings.to_csv(index=False, lineterminator="\n")
     texts[ledgers.path_of(study)] = ledgers.describe(study, results)
-    if hasattr(study.module(), "documents"):
-        folder = study.table_path(study.tables[0]).parent
-        texts |= {folder / name: text for name, text in study.module().documents(tables).items()}
+    if study.config.get("documents"):
+        documents = importlib.import_module(study.config["documents"]).documents(tables)
+        texts |= {study.grid_path().with_name(name): text for name, text in documents.items()}
     # A job that outlived its run must not put back an older state.
     if _state(replace(grid.load_study(study.name, study.config["scale"]), left_out=study.left_out)) != before:
         raise RuntimeError(

@@ -1,0 +1,125 @@
+"""The rooms of the package and the one direction in which they import: written here, and nowhere else."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "src" / "privpost"
+# From the top: a room imports from itself and from lower lines. Rooms of one line do not know each other. The typed
+# settings lie below everything that declares some, which is all that studies and releases need of the pipeline.
+LAYERS = (
+    ("__main__",),
+    ("commands",),
+    ("report",),
+    ("release", "claims", "figures"),
+    ("studies", "pipeline"),
+    ("discovery",),
+    ("mechanisms",),
+    ("samplers",),
+    ("privacy",),
+    ("models", "distributions", "evaluation", "pipeline.schema"),
+    ("datasets",),
+    ("atomic", "lookup"),
+    ("__init__",),
+)
+
+
+def modules(package: Path = PACKAGE) -> dict[str, Path]:
+    """Return every module, by its name without `privpost.`."""
+    return {
+        ".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sorted(package.rglob("*.py"))
+    }
+
+
+def imports(package: Path = PACKAGE) -> dict[str, set[str]]:
+    """Return the modules that each module imports, also inside functions and for type checkers."""
+    known = modules(package)
+    found = {}
+    for module, path in known.items():
+        names: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                # A relative import counts too, though the project has none.
+                parts = path.relative_to(package).parts
+                above = ".".join(("privpost", *parts[: len(parts) - node.level])) if node.level else ""
+                base = ".".join(filter(None, (above, node.module)))
+                names |= {f"{base}.{alias.name}" for alias in node.names}
+        found[module] = {_module(name, known) for name in names if f"{name}.".startswith("privpost.")} - {module}
+    return found
+
+
+def _module(name: str, known: dict[str, Path]) -> str:
+    """Return the module that an imported name is or comes from."""
+    parts = name.split(".")[1:]
+    while parts and ".".join(parts) not in known:
+        parts.pop()
+    return ".".join(parts) or "__init__"
+
+
+def room(module: str) -> str:
+    """Return the room of a module: the longest entry of `LAYERS` that it lies in."""
+    entries = [entry for layer in LAYERS for entry in layer if f"{module}.".startswith(f"{entry}.")]
+    assert entries, f"{module} lies in no room: name its room in LAYERS"
+    return max(entries, key=len)
+
+
+def breaches(found: dict[str, set[str]]) -> list[str]:
+    """Return the imports that the order of the rooms does not allow."""
+    height = {entry: -place for place, layer in enumerate(LAYERS) for entry in layer}
+    return [
+        f"{module} imports {other}: {room(module)} may import from lower rooms only, and {room(other)} is not one"
+        for module, others in found.items()
+        for other in sorted(others)
+        if room(module) != room(other) and height[room(other)] >= height[room(module)]
+    ]
+
+
+def test_rooms_import_downwards_only():
+    assert not breaches(imports())
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """Within a room too; a package's own __init__ is a module like others."""
+    try:
+        TopologicalSorter(imports()).prepare()
+    except CycleError as error:
+        pytest.fail(f"circle: {' → '.join(error.args[1])}")
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "part"),
+    [
+        ("pipeline/tables.py", "from privpost.report import build", "pipeline.tables imports report.build"),
+        ("pipeline/grid.py", "def f():\n    from privpost.figures import style", "pipeline.grid imports figures.style"),
+        ("samplers/slice.py", "import privpost.mechanisms.base", "samplers.slice imports mechanisms.base"),
+        ("mechanisms/__init__.py", "from .. import discovery", "mechanisms imports discovery"),
+        ("models/base.py", "from privpost import discovery", "models.base imports discovery"),
+        ("studies/audit/audit.py", "from privpost.pipeline import grid", "studies.audit.audit imports pipeline.grid"),
+        ("claims/audit/audit.py", "from privpost.figures import style", "claims.audit.audit imports figures.style"),
+        ("report/build.py", "from privpost.commands.cli import main", "report.build imports commands.cli"),
+    ],
+)
+def test_an_import_upwards_is_found(tmp_path, file, line, part):
+    for name, path in modules().items():
+        copy = tmp_path / path.relative_to(PACKAGE)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        # Only the faulty module keeps its text: the others need only exist.
+        copy.write_text(f"{line}\n" if copy == tmp_path / file else "")
+        assert name
+    (breach,) = breaches(imports(tmp_path))
+    assert breach.startswith(part)
+
+
+def test_a_circle_within_a_room_is_found(tmp_path):
+    (tmp_path / "__init__.py").touch()
+    (tmp_path / "atomic.py").write_text("def f():\n    from privpost.lookup import g\n")
+    (tmp_path / "lookup.py").write_text("from privpost import atomic\n")
+    with pytest.raises(CycleError):
+        TopologicalSorter(imports(tmp_path)).prepare()
