@@ -7,16 +7,13 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent
 _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 
 
-def home(package: str, name: str) -> str | None:
-    """Return the module `privpost.<room>.<module>` that defines a class, or None where none does."""
-    folder = PACKAGE.joinpath(*package.split(".")[1:])
+def home(folder: Path, name: str) -> str | None:
+    """Return the name of the module in a folder that defines a class, or None where none does."""
     files = tuple((path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*.py")))
-    module = _homes(files).get(name)
-    return None if module is None else f"{package}.{module}"
+    return _homes(files).get(name)
 
 
 @functools.cache
@@ -27,7 +24,8 @@ def _homes(files: tuple[tuple[Path, int], ...]) -> dict[str, str]:
 def find(package: str, name: str) -> type:
     """Return a class of a package by its name; raises AttributeError, as a module does, where there is none."""
     # Only classes: importing a submodule asks for its name here first.
-    module = home(package, name) if name[0].isupper() else None
+    folder = Path(import_module(package).__file__).parent
+    module = home(folder, name) if name[0].isupper() else None
     if module is None:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
-    return getattr(import_module(module), name)
+    return getattr(import_module(f"{package}.{module}"), name)

@@ -21,15 +21,25 @@ from privpost.privacy.ledger import Ledger
 
 
 class Known(NamedTuple):
-    """What the cells of one process share: digests of the study's own grid, and where results come from by data set."""
+    """What the cells of one process share: digests of the study's own grid, and where results come from by data set.
+
+    `since` is when their code was looked at, in seconds of the epoch.
+    """
 
     planned: set[str]
     origins: dict[str | None, dict[str, dict[str, str]]]
+    since: float
 
     @classmethod
     def of(cls, study: Study, cells: Sequence[Cell]) -> Known:
+        since = time.time()
         origins = {name: provenance.of_cell(study.config["target"], name) for name in {cell.dataset for cell in cells}}
-        return cls(_planned(study.name, study.config["scale"]), origins)
+        return cls(_planned(study.name, study.config["scale"]), origins, since)
+
+    def origin(self, cell: Cell, used: list[str]) -> dict[str, dict[str, str]]:
+        """Return where a cell's result comes from, given the modules that its ledger recorded."""
+        found = self.origins[cell.dataset]
+        return {**found, "source": provenance.source(*used, since=self.since) | found["source"]}
 
 
 def compute(study: Study, cell: Cell, known: Known | None = None) -> Path:
@@ -67,7 +77,7 @@ def compute(study: Study, cell: Cell, known: Known | None = None) -> Path:
         "mechanisms": ledger.mechanisms(),
         "modules": ledger.modules(),
         "asked_by": "grid" if cell.digest in known.planned else "sweep",
-        **known.origins[cell.dataset],
+        **known.origin(cell, ledger.modules()),
         "started": started,
         "wall_seconds": time.perf_counter() - start,
         # ru_maxrss is in KiB on Linux and in bytes on macOS.

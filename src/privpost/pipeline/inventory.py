@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 from collections import Counter
@@ -38,7 +39,7 @@ def take(study: Study, cells: Iterable[Cell]) -> Inventory:
     found = Inventory()
     cells = list(cells)
     known = {str(cell.path) for cell in cells}
-    now = {dataset: provenance.of_cell(study.config["target"], dataset) for dataset in {c.dataset for c in cells}}
+    now = functools.cache(functools.partial(provenance.of_cell, study.config["target"]))
     changes: Counter[str] = Counter()
     for cell in cells:
         if not cell.path.exists():
@@ -50,7 +51,7 @@ def take(study: Study, cells: Iterable[Cell]) -> Inventory:
             found.damaged.append(cell)
             found.reasons.append(f"damaged: {error}")
             continue
-        changed = provenance.changes(record, now[cell.dataset])
+        changed = provenance.changes(record, now(cell.dataset, tuple(record.get("modules", ()))))
         (found.behind if changed else found.current).append(cell)
         changes.update(changed)
     superseded = {}

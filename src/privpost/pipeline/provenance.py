@@ -1,4 +1,9 @@
-"""Where a result comes from: versions, and digests of the source files that a study imports."""
+"""Where a result comes from: versions, and digests of the source files that made it.
+
+The code of a cell is what its study imports, directly or through others, and the modules of the mechanisms, models and
+samplers that the cell's ledger recorded. Looking for mechanisms (`privpost.discovery`) is not using them all, and what
+reads tables only (claims, figures, the report) is not imported by studies.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +12,20 @@ import functools
 import hashlib
 import importlib.metadata
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import privpost
+from privpost import lookup
 
 PACKAGE = Path(privpost.__file__).parent
 # A cell's numbers depend on these; the rest of the pipeline only moves files.
 LIBRARIES = ("numpy", "scipy")
-# The one module of the pipeline that numbers depend on.
-STREAMS = "privpost.pipeline.streams"
+# What every cell draws with.
+DRAWING = ("privpost.pipeline.streams", "privpost.privacy.ledger")
+# These move files and find classes: the rest of the pipeline, and the package's own tools.
+MOVING = ("privpost.pipeline", "privpost.discovery", "privpost.lookup", "privpost.atomic")
 
 
 def versions() -> dict[str, str]:
@@ -46,10 +54,6 @@ def _parsed(path: Path, mtime: int, size: int) -> tuple[str, tuple[str, ...]]:
             base = ".".join(("privpost", *folder.relative_to(PACKAGE).parts))
             base = f"{base}.{node.module}" if node.module else base
             imports += [base, *(f"{base}.{alias.name}" for alias in node.names)]
-        elif isinstance(node, ast.Name) and node.id == "iter_modules" and path.name == "__init__.py":
-            # A package that discovers its modules may use each of them.
-            package = ".".join(("privpost", *path.parent.relative_to(PACKAGE).parts))
-            imports += [f"{package}.{file.stem}" for file in path.parent.glob("*.py") if file != path]
         if (
             isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
             and ast.get_docstring(node, clean=False) is not None
@@ -60,35 +64,43 @@ def _parsed(path: Path, mtime: int, size: int) -> tuple[str, tuple[str, ...]]:
 
 
 def _file(module: str) -> Path | None:
-    if module.split(".", maxsplit=1)[0] != "privpost":
+    """Return the file of a module, or of the one that defines a class which is imported from its package."""
+    # The package's own file holds its version, which is recorded as such.
+    if not module.startswith("privpost."):
         return None
     base = PACKAGE.joinpath(*module.split(".")[1:])
     for path in (base.with_suffix(".py"), base / "__init__.py"):
         if path.is_file():
             return path
-    return None
+    home = lookup.home(base.parent, base.name) if (base.parent / "__init__.py").is_file() else None
+    return None if home is None else base.parent / f"{home}.py"
 
 
 def source_files(*modules: str) -> list[Path]:
-    """Return the package's files that the modules import, directly or through others, in alphabetical order.
-
-    Of the pipeline only the random streams count; the rest of it moves files.
-    """
+    """Return the package's files that the modules import, directly or through others, in alphabetical order."""
     found: dict[Path, None] = {}
     waiting = list(modules)
     while waiting:
         module = waiting.pop()
         path = _file(module)
-        if path is None or path in found or (module.startswith("privpost.pipeline.") and module != STREAMS):
+        if path is None or path in found or (module.startswith(MOVING) and module not in DRAWING):
             continue
         found[path] = None
         waiting += _digest_and_imports(path)[1]
     return sorted(found)
 
 
-def source(*modules: str) -> dict[str, str]:
-    """Return a digest of each file that the modules import; comments, docstrings and layout do not count."""
-    return {path.relative_to(PACKAGE).as_posix(): _digest_and_imports(path)[0][:12] for path in source_files(*modules)}
+def source(*modules: str, since: float | None = None) -> dict[str, str]:
+    """Return a digest of each file that the modules import; comments, docstrings and layout do not count.
+
+    Of a file that was edited after `since` (seconds of the epoch) nobody knows which state ran: it has no digest.
+    """
+    return {
+        path.relative_to(PACKAGE).as_posix(): "edited meanwhile"
+        if since is not None and path.stat().st_mtime > since
+        else _digest_and_imports(path)[0][:12]
+        for path in source_files(*modules)
+    }
 
 
 def source_digest(*modules: str) -> str:
@@ -97,16 +109,22 @@ def source_digest(*modules: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def of_cell(target: str, dataset: str | None) -> dict[str, dict[str, str]]:
-    """Return the source and the versions on which a cell of a study module depends."""
-    modules = [target, STREAMS] + ([] if dataset is None else [f"privpost.datasets.{dataset}"])
+def of_cell(target: str, dataset: str | None, used: Sequence[str] = ()) -> dict[str, dict[str, str]]:
+    """Return the source and the versions on which a cell of a study module depends.
+
+    `used` are the modules that its ledger recorded.
+    """
+    modules = [target, *DRAWING, *used] + ([] if dataset is None else [f"privpost.datasets.{dataset}"])
     return {"source": source(*modules), "versions": versions()}
 
 
 def changes(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return what changed between two results of `of_cell`, in words: files of the source, versions of libraries."""
+    """Return what changed between two results of `of_cell`, in words: files of the source, versions of libraries.
+
+    A file that is imported no more needs no mention: the one that imported it has changed.
+    """
     before, after = recorded["source"], now["source"]
-    files = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+    files = sorted(name for name in after if before.get(name) != after[name])
     found = [f"{name} changed" for name in files]
     for name in ("python", *LIBRARIES):
         old, new = recorded["versions"].get(name), now["versions"][name]
