@@ -10,9 +10,9 @@ from pathlib import Path
 _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 
 
-def home(folder: Path, name: str) -> str | None:
-    """Return the name of the module in a folder that defines a class, or None where none does."""
-    files = tuple((path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*.py")))
+def home(name: str, *folders: str | Path) -> str | None:
+    """Return the name of the module in some folders that defines a class, or None where none does."""
+    files = tuple((path, path.stat().st_mtime_ns) for folder in folders for path in sorted(Path(folder).glob("*.py")))
     return _homes(files).get(name)
 
 
@@ -24,8 +24,7 @@ def _homes(files: tuple[tuple[Path, int], ...]) -> dict[str, str]:
 def find(package: str, name: str) -> type:
     """Return a class of a package by its name; raises AttributeError, as a module does, where there is none."""
     # Only classes: importing a submodule asks for its name here first.
-    folder = Path(import_module(package).__file__).parent
-    module = home(folder, name) if name[0].isupper() else None
+    module = home(name, *import_module(package).__path__) if name[0].isupper() else None
     if module is None:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
     return getattr(import_module(f"{package}.{module}"), name)

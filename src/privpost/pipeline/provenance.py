@@ -72,7 +72,7 @@ def _file(module: str) -> Path | None:
     for path in (base.with_suffix(".py"), base / "__init__.py"):
         if path.is_file():
             return path
-    home = lookup.home(base.parent, base.name) if (base.parent / "__init__.py").is_file() else None
+    home = lookup.home(base.name, base.parent) if (base.parent / "__init__.py").is_file() else None
     return None if home is None else base.parent / f"{home}.py"
 
 
