@@ -32,7 +32,7 @@ true_posterior = model.posterior(model.sufficient_statistics(data))
 
 # %% [markdown]
 # ## A budget and a ledger
-# Every release about the data is charged to one account; the ledger refuses to overspend. Two releases follow: counts,
+# Every release about the data goes through the ledger, which refuses to overspend the account. Two releases follow: counts,
 # under pure differential privacy, and a posterior draw, under Rényi differential privacy. The account is one of
 # Rényi differential privacy of order 2, to which the first cost converts. Neighbours are data sets of equal size that
 # differ in one record (substitution).
@@ -49,8 +49,8 @@ ledger.open("survey", budget)
 
 # %%
 mechanism = LaplaceMechanism.calibrate(model, n, Cost("pure", epsilon=0.5))
-ledger.charge("survey", mechanism.cost())
-noisy_counts = mechanism.release(data, rng)
+statistics = model.sufficient_statistics(data)
+noisy_counts = ledger.release("survey", mechanism, statistics, rng).values
 print(f"released: {noisy_counts.round(1)}, at {mechanism.cost()}")
 
 # %% [markdown]
@@ -70,8 +70,7 @@ print(f"probability of a 1: {float(model.mean(private_posterior)):.3f}, 95 % int
 
 # %%
 sampler = ConcentratedPosterior.calibrate(model, n, Cost("rdp", epsilon=0.5, order=2))
-ledger.charge("survey", sampler.cost())
-one_draw = float(sampler.posterior_sample(model.sufficient_statistics(data), rng))
+one_draw = float(ledger.release("survey", sampler, statistics, rng).values)
 print(f"one private draw: {one_draw:.3f}, at {sampler.cost()}")
 print(f"both releases together: {ledger.spent('survey')}, of {budget}")
 

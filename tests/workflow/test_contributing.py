@@ -88,9 +88,9 @@ def tutorial(clone):
     return clone
 
 
-def test_a_study_is_three_files(tutorial):
+def test_a_study_is_four_files(tutorial):
     """It is rebuilt, drawn and scored without touching any other file, and the tests of all studies take it in."""
-    assert len(tutorial.files) == 4
+    assert len(tutorial.files) == 5
     assert "tutorial/noise" in tutorial.run("privpost", "list")
     output = tutorial.run("privpost", "reproduce", "tutorial/noise", "--scale", "smoke")
     assert "tutorial/noise" in output
