@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from privpost.models.logistic_regression import GaussianApproximation, LogisticPosterior
+from privpost.samplers import chain
 
 # The bracket shrinks by a quarter on average, so that after this many times no floating-point angle is left.
 _MAX_SHRINKS = 200
@@ -42,6 +46,87 @@ class _Points(NamedTuple):
     def put(self, index, points: _Points) -> None:
         for form, values in zip(self, points, strict=True):
             form[index] = values
+
+
+class State(NamedTuple):
+    """Chains, the residual (c,) of their log-density, the proposals of later sweeps, and how many were made."""
+
+    points: _Points
+    log_residual: np.ndarray
+    proposals: _Points
+    made: int
+
+
+@dataclass(frozen=True)
+class EllipticalSlice:
+    """Chains (`chain.Sampler`) around a Gaussian; `rng` is one generator each for normals, levels and angles.
+
+    A step costs log-densities evaluated, shape (n_chains,).
+
+    Attributes:
+        log_density: that of the target up to a constant, of weights (c, d) and their predictors (c, n); shape (c,).
+        design: (n, d), predictors are weights @ design.T.
+        gaussian: proposals are drawn from it.
+        n_chains: number of chains.
+        n_sweeps: how many sweeps there will be: proposals of more are not made at once.
+        confine: moves weights (c, d) to where the density is positive; None where it is everywhere.
+    """
+
+    log_density: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    design: np.ndarray
+    gaussian: GaussianApproximation
+    n_chains: int
+    n_sweeps: int
+    confine: Callable[[np.ndarray], np.ndarray] | None = None
+
+    def init(self, rng) -> State:
+        """Return draws of the Gaussian, moved to where the density is positive."""
+        points, rest, made = self._proposal(None, 0, rng[0])
+        if self.confine is not None:
+            weights = self.confine(points.weights)
+            whitened = (weights - self.gaussian.mean) @ self.gaussian.factor
+            points = _Points(whitened, weights, weights @ self.design.T)
+        return State(points, self.residual(points), rest, made)
+
+    def step(self, state: State, rng) -> tuple[State, np.ndarray]:
+        """Make one sweep."""
+        normals, levels, angles = rng
+        proposal, rest, made = self._proposal(state.proposals, state.made, normals)
+        level = state.log_residual - levels.standard_exponential(self.n_chains)
+        proposed = self.residual(proposal)
+        calls = np.ones(self.n_chains, dtype=np.int64)
+        rejected = np.flatnonzero(~(proposed >= level))
+        if len(rejected):
+            pair = state.points.take(rejected), proposal.take(rejected)
+            turned, values, counts = _turn(self.residual, self._centre, *pair, level[rejected], angles)
+            proposal.put(rejected, turned)
+            proposed[rejected] = values
+            calls[rejected] += counts
+        return State(proposal, proposed, rest, made), calls
+
+    def residual(self, points: _Points) -> np.ndarray:
+        """Return the log-density without the Gaussian's, shape (c,)."""
+        squares = np.einsum("cd,cd->c", points.whitened, points.whitened)
+        return self.log_density(points.weights, points.predictors) + 0.5 * squares
+
+    @cached_property
+    def _centre(self) -> _Points:
+        mean = self.gaussian.mean
+        return _Points(np.zeros(len(mean)), mean, self.design @ mean)
+
+    def _proposal(self, ready: _Points | None, made: int, rng) -> tuple[_Points, _Points, int]:
+        """The next of the proposals that are ready, or of a new block; those left, and how many steps have them."""
+        from scipy.linalg import solve_triangular
+
+        if ready is None or not len(ready.weights):
+            n_block = max(1, _PRODUCT_ELEMENTS // (self.n_chains * len(self.design)))
+            # The first proposal is the start.
+            n_block = min(n_block, max(1, self.n_sweeps + 1 - made))
+            whitened = rng.standard_normal((n_block * self.n_chains, self.design.shape[1]))
+            steps = solve_triangular(self.gaussian.factor, whitened.T, lower=True, trans="T", check_finite=False)
+            weights = self.gaussian.mean + steps.T
+            ready, made = _Points(whitened, weights, weights @ self.design.T), made + n_block
+        return ready.take(slice(self.n_chains)), ready.take(slice(self.n_chains, None)), made
 
 
 def sample(
@@ -88,47 +173,29 @@ def sample(
         if value < least:
             raise ValueError(f"{name} must be at least {least}, got {value}")
     # Streams of their own, so that the size of a block of proposals changes no number.
-    normals, levels, angles = rng.spawn(3)
+    streams = rng.spawn(3)
     if gaussian is None:
-        gaussian = recentred(posterior, posterior.laplace() if approximation is None else approximation, normals)
-    centre = _Points(np.zeros(posterior.dimension), gaussian.mean, posterior.features @ gaussian.mean)
+        gaussian = recentred(posterior, posterior.laplace() if approximation is None else approximation, streams[0])
 
-    def residual(points: _Points) -> np.ndarray:
-        likelihood = posterior.log_likelihood_of_predictors(points.predictors)
-        squares = np.einsum("cd,cd->c", points.whitened, points.whitened)
-        return posterior.log_prior(points.weights) + posterior.power * likelihood + 0.5 * squares
+    def log_density(weights: np.ndarray, predictors: np.ndarray) -> np.ndarray:
+        likelihood = posterior.log_likelihood_of_predictors(predictors)
+        return posterior.log_prior(weights) + posterior.power * likelihood
 
     n_sweeps = n_burn_in + n_draws
-    steps_per_block = max(1, _PRODUCT_ELEMENTS // (n_chains * len(posterior.features)))
-    draws = np.empty((n_draws, n_chains, posterior.dimension))
-    calls = np.zeros((n_sweeps, n_chains), dtype=np.int64)
-    # The first step is the start, the others are sweeps.
-    for first in range(0, n_sweeps + 1, steps_per_block):
-        n_block = min(steps_per_block, n_sweeps + 1 - first)
-        block = _points(posterior, gaussian, normals.standard_normal((n_block * n_chains, posterior.dimension)))
-        for step in range(first, first + n_block):
-            offset = (step - first) * n_chains
-            proposal = block.take(slice(offset, offset + n_chains))
-            if step == 0:
-                state = _into_ball(posterior, gaussian, proposal)
-                log_residual = residual(state)
-                continue
-            sweep = step - 1
-            level = log_residual - levels.standard_exponential(n_chains)
-            proposed = residual(proposal)
-            calls[sweep] = 1
-            rejected = np.flatnonzero(~(proposed >= level))
-            if len(rejected):
-                turned, values, counts = _turn(
-                    residual, centre, state.take(rejected), proposal.take(rejected), level[rejected], angles
-                )
-                proposal.put(rejected, turned)
-                proposed[rejected] = values
-                calls[sweep, rejected] += counts
-            state, log_residual = proposal, proposed
-            if sweep >= n_burn_in:
-                draws[sweep - n_burn_in] = state.weights
-    return draws, EllipticalSliceInfo(calls[:n_burn_in], calls[n_burn_in:], (n_sweeps + 1) * n_chains)
+    sampler = EllipticalSlice(
+        log_density,
+        posterior.features,
+        gaussian,
+        n_chains,
+        n_sweeps,
+        None if posterior.radius is None else posterior.into_ball,
+    )
+    draws, calls = [], []
+    for state, costs in chain.run(sampler, streams, draws=n_draws, burn_in=n_burn_in):
+        draws.append(state.points.weights)
+        calls += costs
+    counts = np.stack(calls)
+    return np.stack(draws), EllipticalSliceInfo(counts[:n_burn_in], counts[n_burn_in:], (n_sweeps + 1) * n_chains)
 
 
 def recentred(
@@ -139,21 +206,6 @@ def recentred(
     Most of the residual's variation at the mode is the skewness that a Gaussian at the mean does not see.
     """
     return approximation._replace(mean=approximation.mean + posterior.mean_shift(approximation, rng))
-
-
-def _points(posterior: LogisticPosterior, gaussian: GaussianApproximation, whitened: np.ndarray) -> _Points:
-    from scipy.linalg import solve_triangular
-
-    steps = solve_triangular(gaussian.factor, whitened.T, lower=True, trans="T", check_finite=False)
-    weights = gaussian.mean + steps.T
-    return _Points(whitened, weights, weights @ posterior.features.T)
-
-
-def _into_ball(posterior: LogisticPosterior, gaussian: GaussianApproximation, points: _Points) -> _Points:
-    if posterior.radius is None:
-        return points
-    weights = posterior.into_ball(points.weights)
-    return _Points((weights - gaussian.mean) @ gaussian.factor, weights, weights @ posterior.features.T)
 
 
 def _turn(residual, centre: _Points, state: _Points, proposal: _Points, level: np.ndarray, rng):

@@ -6,6 +6,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from privpost.samplers import chain
+
 # The bracket shrinks by a quarter on average, so that after this many times no floating-point value is left.
 _MAX_SHRINKS = 200
 _MAX_STEPS = 1000
@@ -34,6 +36,48 @@ class SliceInfo(NamedTuple):
     """Cost of a run: evaluations of the log-density, shape (n_burn_in + n_draws, n_chains)."""
 
     density_calls: np.ndarray
+
+
+class State(NamedTuple):
+    """Several chains and their log-density (n_chains,)."""
+
+    chains: Coordinates
+    log_density: np.ndarray
+
+
+class Slice(NamedTuple):
+    """Slice sampling of each coordinate in turn (`chain.Sampler`), all chains as one batch.
+
+    A step costs evaluations of the log-density, shape (n_chains,). Attributes and errors are as in `sample`.
+    """
+
+    target: CoordinateTarget
+    start: np.ndarray
+    width: float
+
+    def init(self, rng) -> State:
+        """Return the chains at their start."""
+        chains = self.target.coordinates(self.start)
+        log_density = chains.log_density(0, self.start[:, 0], np.arange(len(self.start)))
+        if not np.isfinite(log_density).all():
+            raise ValueError("start must have a positive and finite density in every chain")
+        return State(chains, log_density)
+
+    def step(self, state: State, rng: np.random.Generator) -> tuple[State, np.ndarray]:
+        """Move every coordinate once."""
+        chains, log_density = state
+        n_chains, dimension = self.start.shape
+        calls = np.zeros(n_chains, dtype=np.int64)
+        for coordinate in range(dimension):
+            current = chains.weights[:, coordinate].copy()
+            level = log_density - rng.standard_exponential(n_chains)
+            lower = current - self.width * rng.random(n_chains)
+            upper = lower + self.width
+            for end, step in ((lower, -self.width), (upper, self.width)):
+                _step_out(chains, coordinate, level, end, step, calls)
+            values, log_density = _shrink(chains, coordinate, level, current, lower, upper, rng, calls)
+            chains.move(coordinate, values)
+        return State(chains, log_density), calls
 
 
 def sample(
@@ -74,27 +118,11 @@ def sample(
     for name, value, least in (("n_draws", n_draws, 1), ("n_burn_in", n_burn_in, 0)):
         if value < least:
             raise ValueError(f"{name} must be at least {least}, got {value}")
-    n_chains, dimension = start.shape
-    state = target.coordinates(start)
-    everyone = np.arange(n_chains)
-    log_density = state.log_density(0, start[:, 0], everyone)
-    if not np.isfinite(log_density).all():
-        raise ValueError("start must have a positive and finite density in every chain")
-    draws = np.empty((n_draws, n_chains, dimension))
-    calls = np.zeros((n_burn_in + n_draws, n_chains), dtype=np.int64)
-    for sweep in range(n_burn_in + n_draws):
-        for coordinate in range(dimension):
-            current = state.weights[:, coordinate].copy()
-            level = log_density - rng.standard_exponential(n_chains)
-            lower = current - width * rng.random(n_chains)
-            upper = lower + width
-            for end, step in ((lower, -width), (upper, width)):
-                _step_out(state, coordinate, level, end, step, calls[sweep])
-            values, log_density = _shrink(state, coordinate, level, current, lower, upper, rng, calls[sweep])
-            state.move(coordinate, values)
-        if sweep >= n_burn_in:
-            draws[sweep - n_burn_in] = state.weights
-    return draws, SliceInfo(calls)
+    draws, calls = [], []
+    for state, costs in chain.run(Slice(target, start, width), rng, draws=n_draws, burn_in=n_burn_in):
+        draws.append(state.chains.weights.copy())
+        calls += costs
+    return np.stack(draws), SliceInfo(np.stack(calls))
 
 
 def _step_out(state: Coordinates, coordinate: int, level, end, step: float, calls) -> None:
