@@ -18,7 +18,7 @@ from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline import grid, store
 from privpost.privacy.renyi import beta_bernoulli_supremum
 from privpost.samplers import hidden_markov_gibbs
-from privpost.studies.bernstein2018.trials import experiment
+from privpost.studies.bernstein2018.trials import Release, experiment
 
 NAME = "growth"
 TABLE = Path("results/growth.csv")
@@ -45,7 +45,9 @@ class Curve(NamedTuple):
 def _gibbs(model: str, prior, n: int, trials: int) -> Callable:
     trial, rng = experiment(model, prior, "corrected"), np.random.default_rng(1)
     data = trial.data(n, trials, rng)
-    kernel = trial.kernel(data, trial.release(data, n, 0.1, rng), n)
+    mechanism = trial.mechanism(n, 0.1, data)
+    release = Release(mechanism.perturb(data.exact.T, rng).T, mechanism.scale)
+    kernel = trial.kernel(data, release, n)
     state = kernel.init(rng)
     for _ in range(20):
         state, _ = kernel.step(state, rng)

@@ -6,7 +6,7 @@ import numpy as np
 import scalar_gibbs as scalar
 from bars import reference, row, side_by_side
 
-from privpost.studies.bernstein2018.trials import experiment
+from privpost.studies.bernstein2018.trials import Release, experiment
 
 NAME = "noise_aware_gibbs"
 # The study's batch.
@@ -23,7 +23,9 @@ def stepper(name: str, variant: str, n: int = N, trials: int = TRIALS, prior=Non
     """Return a function that makes one sweep of a batch of chains, burnt in, at the study's settings or others."""
     trial, rng = experiment(name, PRIORS[name] if prior is None else prior, variant), np.random.default_rng(1)
     data = trial.data(n, trials, rng)
-    kernel = trial.kernel(data, trial.release(data, n, EPSILON, rng), n)
+    mechanism = trial.mechanism(n, EPSILON, data)
+    release = Release(mechanism.perturb(data.exact.T, rng).T, mechanism.scale)
+    kernel = trial.kernel(data, release, n)
     states = [kernel.init(rng)]
 
     def sweep():

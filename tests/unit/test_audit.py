@@ -139,7 +139,8 @@ def test_noise_aware_inference_looks_at_nothing_but_the_release(name, prior):
     # Post-processing: without the data and the true θ the chain is the same one.
     model = trials.experiment(name, prior, "corrected")
     data = model.data(50, 20, np.random.default_rng(1))
-    release = model.release(data, 50, 1.0, np.random.default_rng(2))
+    mechanism = model.mechanism(50, 1.0, data)
+    release = trials.Release(mechanism.perturb(data.exact.T, np.random.default_rng(2)).T, mechanism.scale)
     blank = data._replace(**{key: np.full_like(getattr(data, key), np.nan) for key in ("theta", "statistics", "exact")})
     chains = []
     for known in (data, blank):

@@ -346,7 +346,7 @@ def check_noise_is_independent():
     trial = experiment("multinomial", [5, 5, 5], "paper")
     rng = np.random.default_rng(31)
     data = trial.data(100, 2000, rng)
-    noise = trial.release(data, 100, 0.1, rng).values - data.exact
+    noise = trial.mechanism(100, 0.1, data).perturb(data.exact.T, rng).T - data.exact
     # 2000 pairs: correlations of independent noise are below 5/√2000 = 0.11.
     assert np.all(np.abs(np.corrcoef(noise)[np.triu_indices(3, 1)]) < 0.11)
 
@@ -406,5 +406,5 @@ def test_additive_noise_refuses_unbounded_statistics():
 def test_the_release_of_a_trial_uses_the_redacted_sensitivity(monkeypatch):
     trial = experiment("exponential", [8, 2], "corrected")
     data = trial.data(50, 4, np.random.default_rng(0))
-    scale = trial.release(data, 50, 0.5, np.random.default_rng(1)).scale
+    scale = trial.mechanism(50, 0.5, data).scale
     assert np.allclose(scale, data.high / 0.5)

@@ -17,6 +17,7 @@ from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import BudgetExceeded, Ledger
 from privpost.privacy.renyi import beta_divergence
 from privpost.studies.zhang2016 import bounds, marginal_error, naive_bayes
+from privpost.studies.zhang2016.mechanisms import METHODS
 
 GOLDEN = Path(__file__).parent / "golden" / "zhang2016_naive_bayes.csv"
 
@@ -98,7 +99,7 @@ def test_non_private_accuracy_and_shape_of_the_tables(bayes):
     ]
     assert set(columns) <= set(table)
     assert {"t", "epsilon", "stealth_rate", "bound"} <= set(bayes["stealth"])
-    assert set(table.method) == {"non_private", "laplace", "fourier", *naive_bayes.SAMPLERS, "map"}
+    assert set(table.method) == {"non_private", *METHODS}
 
 
 def test_stealth_holds_in_the_share_of_runs_that_was_asked_for(bayes):
@@ -142,7 +143,11 @@ def test_golden_naive_bayes_at_smoke_scale():
     assert (abs(made.accuracy_mean - golden.accuracy_mean) < error).all()
     accounts = {row["account"]: row for row in result.record["ledger"]}
     # 3 budgets of 9 lines, the true posterior having none; the attribute-level reading is charged for a record.
-    assert len(accounts) == 3 * 8
+    # The pilots of two variants of Fourier are about data of their own.
+    assert len(accounts) == 3 * 8 + 3 * 2
+    assert {name for name in accounts if name.startswith("pilot/")} == {
+        f"pilot/fourier/{variant}/epsilon={epsilon}" for variant in ("paper", "corrected") for epsilon in ("0.1", 1, 10)
+    }
     assert accounts["laplace/paper/epsilon=10"]["spent"]["epsilon"] == 10
     assert accounts["sampler_attribute/paper/epsilon=10"]["spent"]["epsilon"] == 170
 

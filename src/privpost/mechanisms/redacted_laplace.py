@@ -80,7 +80,7 @@ class RedactedLaplace(LaplaceMechanism):
     def sensitivity(self):
         """max(|low|, |high|, high − low); of several trials shape (trials,)."""
         found = redacted_sensitivity(self.model.low, self.model.high)
-        return found if found.ndim else float(found)
+        return found if np.ndim(found) else float(found)
 
     def noise(self, shape, rng):
         """Laplace variates of scale Δ/ε, each trial's own in shape (trials, 1)."""

@@ -13,8 +13,11 @@ statistic tests the sampler as it is run, its autocorrelation included, not its 
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
+from privpost.distributions.noise import Swapped
 from privpost.evaluation.calibration import cdf_band, empirical_cdf, ks_limit, ks_p_value, ks_statistic
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
@@ -54,11 +57,18 @@ def gibbs_quantiles(
     return below / draws, proposals.rejected_share
 
 
-def ops_quantiles(config, data: Data, n: int, epsilon: float, rng) -> np.ndarray:
-    """Return the share of OPS draws at most θ, shape (1, trials): each of the draws may cost an equal part of ε."""
-    mechanism = ExponentialMechanism(BetaBernoulli(*config.prior), n, epsilon / config.ops_draws, a0=config.a0)
-    statistics = np.broadcast_to(data.statistics.T, (config.ops_draws, *data.statistics.T.shape))
-    return (mechanism.perturb(statistics, rng) <= data.theta[0]).mean(axis=0)[None]
+def ops(config, n: int, epsilon: float) -> ExponentialMechanism:
+    """Return the mechanism of OPS, each of whose draws may cost an equal part of ε."""
+    return ExponentialMechanism(BetaBernoulli(*config.prior), n, epsilon / config.ops_draws, a0=config.a0)
+
+
+def ops_quantiles(config, data: Data, n: int, epsilon: float, rng, ledger, trials: slice) -> np.ndarray:
+    """Return the share of OPS draws at most θ, shape (1, trials)."""
+    size = data.theta.shape[1], config.ops_draws
+    statistics = np.broadcast_to(data.statistics.T[:, None], (*size, 2))
+    account = f"ops/n={n}/epsilon={epsilon:g}"
+    draws = ledger.release(account, ops(config, n, epsilon), statistics, Swapped(rng), repeats=trials).values
+    return (draws <= data.theta[0][:, None]).mean(axis=1)[None]
 
 
 def simulate(config, streams, ledger) -> dict:
@@ -82,7 +92,8 @@ def simulate(config, streams, ledger) -> dict:
             releases = []
             for j, epsilon in enumerate(config.epsilon):
                 point = {"n": n, "epsilon": epsilon}
-                release = trial.release(data, n, epsilon, streams("mechanism", block.index, **point))
+                rng = streams("mechanism", block.index, **point)
+                release = trial.release(ledger, f"gibbs/n={n}/epsilon={epsilon:g}", data, n, epsilon, rng, block.trials)
                 releases.append(release)
                 sampler = streams("sampler", block.index, **point)
                 result = gibbs_quantiles(trial, data, release, n, config.burn_in, config.draws, sampler)
@@ -93,7 +104,9 @@ def simulate(config, streams, ledger) -> dict:
                 shares.setdefault(("naive", i, j), []).append(projected)
                 if binary:
                     rng = streams("mechanism", block.index, method="ops", **point)
-                    quantiles[row["ops"], :, i, j, block.trials] = ops_quantiles(config, data, n, epsilon, rng)
+                    quantiles[row["ops"], :, i, j, block.trials] = ops_quantiles(
+                        config, data, n, epsilon, rng, ledger, block.trials
+                    )
             if binary:
                 values = np.stack([release.values[0] for release in releases])
                 scales = [release.scale for release in releases]
@@ -106,19 +119,16 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _account(config, trial: Experiment, ledger) -> None:
-    """Enter each point's releases: Gibbs, naive and exact read one release, OPS makes its own."""
-    for n in config.n:
-        for epsilon in config.epsilon:
-            point = f"n={n}/epsilon={epsilon:g}"
-            costs: dict[str, tuple[Cost, int]] = {"gibbs": (Cost("pure", epsilon), 1)}
-            if trial.naive_cost(epsilon) != costs["gibbs"][0]:
-                costs["naive"] = (trial.naive_cost(epsilon), 1)
-            if config.model == "binomial":
-                costs["ops"] = (Cost("pure", epsilon / config.ops_draws), config.ops_draws)
-            for method, (cost, releases) in costs.items():
-                account = f"{method}/{point}"
-                ledger.open(account, Cost("pure", epsilon if method != "naive" else cost.epsilon))
-                ledger.charge(account, cost, releases)
+    """Open each point's accounts: Gibbs, naive and exact read one release, OPS makes its own."""
+    for n, epsilon in itertools.product(config.n, config.epsilon):
+        point = f"n={n}/epsilon={epsilon:g}"
+        trial.open(ledger, f"gibbs/{point}", n, epsilon)
+        if not _is_private("naive", trial):
+            # Not a release of its own: it shifts the released sum by private records, which no finite ε covers.
+            ledger.open(f"naive/{point}", trial.naive_cost(epsilon))
+            ledger.charge(f"naive/{point}", trial.naive_cost(epsilon))
+        if config.model == "binomial":
+            ledger.open(f"ops/{point}", Cost("pure", epsilon), ops(config, n, epsilon))
 
 
 def _is_private(method: str, trial: Experiment) -> bool:

@@ -6,11 +6,12 @@ sizes of the draws after burn-in.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from privpost.evaluation.diagnostics import ess_bulk, ess_tail, rhat
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, Text, Vector
-from privpost.privacy.accounting import Cost
 from privpost.samplers.noise_aware_gibbs import run
 from privpost.studies.bernstein2018.trials import VARIANTS, Data, Release, experiment
 
@@ -44,15 +45,15 @@ def simulate(config, streams, ledger) -> dict:
     shape = (len(DIAGNOSTICS), len(config.n), len(config.epsilon), config.trials)
     diagnostics = np.empty(shape)
     trace = np.full((config.chains, config.burn_in + config.draws), np.nan)
+    for n, epsilon in itertools.product(config.n, config.epsilon):
+        trial.open(ledger, f"n={n}/epsilon={epsilon:g}", n, epsilon)
     for i, n in enumerate(config.n):
         for j, epsilon in enumerate(config.epsilon):
             point = {"n": n, "epsilon": epsilon}
-            account = f"n={n}/epsilon={epsilon:g}"
-            ledger.open(account, Cost("pure", epsilon))
-            ledger.charge(account, Cost("pure", epsilon))
             for block in streams.blocks():
                 data = trial.data(n, block.size, streams("data", block.index, n=n))
-                release = trial.release(data, n, epsilon, streams("mechanism", block.index, **point))
+                rng = streams("mechanism", block.index, **point)
+                release = trial.release(ledger, f"n={n}/epsilon={epsilon:g}", data, n, epsilon, rng, block.trials)
                 # Many chains of one release are so many trials with the same release.
                 chains = Data(*(repeated(entry, config.chains) for entry in data))
                 releases = Release(*(repeated(entry, config.chains) for entry in release))

@@ -12,7 +12,6 @@ from scipy.special import betaln, xlog1py, xlogy
 
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Integer, Real, Schema, Vector
-from privpost.privacy.accounting import Cost
 from privpost.samplers.noise_aware_exact import conditional_cdf, count_weights, posterior_density
 from privpost.samplers.noise_aware_gibbs import binomial_kernel, run
 from privpost.studies.bernstein2018.trials import Counts
@@ -102,12 +101,13 @@ def simulate(config, streams, ledger) -> dict:
     model = BetaBernoulli(*config.prior)
     trial = Counts(model, "free")
     stationary, sampled, floor = (np.empty((len(config.n), config.trials)) for _ in range(3))
+    for n in config.n:
+        trial.open(ledger, f"n={n}", n, config.epsilon)
     for i, n in enumerate(config.n):
-        ledger.open(f"n={n}", Cost("pure", config.epsilon))
-        ledger.charge(f"n={n}", Cost("pure", config.epsilon))
         for block in streams.blocks():
             data = trial.data(n, block.size, streams("data", block.index, n=n))
-            release = trial.release(data, n, config.epsilon, streams("mechanism", block.index, n=n))
+            rng = streams("mechanism", block.index, n=n)
+            release = trial.release(ledger, f"n={n}", data, n, config.epsilon, rng, block.trials)
             y, edges = release.values[0], np.empty((block.size, config.bins - 1))
             for t, value in enumerate(y):
                 theta, weights = parameter_grid(config.prior, value, n, release.scale, config.nodes)

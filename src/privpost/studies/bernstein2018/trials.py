@@ -10,9 +10,9 @@ from scipy.special import betainc
 
 from privpost import discovery
 from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
 from privpost.models.univariate import UnivariateFamily
 from privpost.privacy.accounting import Cost
-from privpost.privacy.redaction import redacted_sensitivity, redacted_sum
 from privpost.samplers.noise_aware_gibbs import Kernel, binomial_kernel, multinomial_kernel, redacted_kernel
 
 COUNT_MODELS = {"binomial": "beta_bernoulli", "multinomial": "dirichlet_categorical"}
@@ -34,7 +34,7 @@ class Data(NamedTuple):
     Attributes:
         theta: true parameters, shape (parameters, trials).
         statistics: sufficient statistics of the data, shape (d, trials).
-        exact: what is released, before noise, shape (q, trials).
+        exact: what the mechanism takes, shape (q, trials).
         low, high: bounds of the redaction, shape (trials,); None for a model with bounded statistics.
     """
 
@@ -58,13 +58,22 @@ class Experiment(ABC):
     parameters: tuple[str, ...]
     uses_private_metadata = False
 
+    def open(self, ledger, account: str, n: int, epsilon: float) -> None:
+        """Opens the account that `release` draws on, with ε for each trial."""
+        ledger.open(account, Cost("pure", epsilon), self.mechanism(n, epsilon))
+
+    def release(self, ledger, account: str, data: Data, n: int, epsilon: float, rng, trials: slice) -> Release:
+        """The ε-differentially private release of each of the trials of the data."""
+        mechanism = self.mechanism(n, epsilon, data)
+        return Release(ledger.release(account, mechanism, data.exact.T, rng, repeats=trials).values.T, mechanism.scale)
+
+    @abstractmethod
+    def mechanism(self, n: int, epsilon: float, data: Data | None = None) -> LaplaceMechanism:
+        """The mechanism; without data one of the same cost."""
+
     @abstractmethod
     def data(self, n: int, size: int, rng: np.random.Generator) -> Data:
         """Parameters from the prior, and data given them."""
-
-    @abstractmethod
-    def release(self, data: Data, n: int, epsilon: float, rng: np.random.Generator) -> Release:
-        """The ε-differentially private release."""
 
     @abstractmethod
     def kernel(self, data: Data, release: Release, n: int) -> Kernel:
@@ -96,19 +105,14 @@ class Counts(Experiment):
         size = 1 if self.binary else len(model.prior)
         self.parameters = ("theta",) if size == 1 else tuple(f"theta_{j + 1}" for j in range(size))
 
-    def _mechanism(self, n, epsilon):
+    def mechanism(self, n, epsilon, data=None):
         return LaplaceMechanism(self.model, n, epsilon, coordinates=self.coordinates)
 
     def data(self, n, size, rng):
         theta = self.model.sample(self.model.prior, rng, size=size)
         probabilities = np.stack([theta, 1 - theta], axis=-1) if self.binary else theta
         counts = rng.multinomial(n, probabilities).astype(float)
-        theta = theta.reshape(size, -1).T
-        return Data(theta, counts.T, counts.T[: len(theta)])
-
-    def release(self, data, n, epsilon, rng):
-        mechanism = self._mechanism(n, epsilon)
-        return Release(mechanism.perturb(data.statistics.T, rng).T, mechanism.scale)
+        return Data(theta.reshape(size, -1).T, counts.T, counts.T)
 
     def kernel(self, data, release, n):
         if self.binary:
@@ -116,7 +120,7 @@ class Counts(Experiment):
         return multinomial_kernel(self.model.prior, np.ascontiguousarray(release.values), n, release.scale)
 
     def naive(self, data, release, n):
-        projected = self._mechanism(n, 1.0).project(release.values.T).T
+        projected = self.mechanism(n, 1.0).project(release.values.T).T
         changed = np.any(projected[: len(release.values)] != release.values, axis=0)
         return projected, float(changed.mean())
 
@@ -144,32 +148,38 @@ class RedactedSums(Experiment):
         self.bounds, self.segments = VARIANTS[variant]
         self.uses_private_metadata = self.bounds == "true_theta"
 
+    def _ends(self, theta=None):
+        """Bounds of the redaction: the quantiles of a record given θ (trials,), or without it of the predictive law."""
+        tails = (1 - COVERAGE) / 2, (1 + COVERAGE) / 2
+        if theta is None:
+            return tuple(float(self.model.predictive_quantile(p)) for p in tails)
+        return tuple(self.model.quantile(p, theta) for p in tails)
+
+    def mechanism(self, n, epsilon, data=None):
+        ends = self._ends() if data is None else (data.low, data.high)
+        return RedactedLaplace(RedactedSum(self.model, *ends), n, epsilon)
+
     def data(self, n, size, rng):
         theta = self.model.sample(np.broadcast_to(self.model.prior, (size, len(self.model.prior))), rng)
-        tail = (1 - COVERAGE) / 2
-        quantile = self.model.predictive_quantile
-        if self.bounds == "true_theta":
-            low, high = (self.model.quantile(p, theta) for p in (tail, 1 - tail))
-        else:
-            low, high = (np.full(size, quantile(p)) for p in (tail, 1 - tail))
+        low, high = self._ends(theta if self.bounds == "true_theta" else None)
+        low, high = np.broadcast_to(low, size), np.broadcast_to(high, size)
         statistics, redacted = np.empty((size, 2)), np.empty(size)
         part = max(1, _RECORDS // n)
         for start in range(0, size, part):
             trials = slice(start, start + part)
             records = self.model.sample_data(theta[trials], n, rng)
             statistics[trials] = self.model.sufficient_statistics(records)
-            redacted[trials] = redacted_sum(records, low[trials], high[trials])
+            redacted[trials] = RedactedSum(self.model, low[trials], high[trials]).sufficient_statistics(records)[:, 0]
         return Data(theta[None], statistics.T, redacted[None], low, high)
-
-    def release(self, data, n, epsilon, rng):
-        scale = redacted_sensitivity(data.low, data.high) / epsilon
-        return Release(data.exact + scale * rng.laplace(size=data.exact.shape), scale)
 
     def kernel(self, data, release, n):
         return redacted_kernel(self.model, release.values[0], n, release.scale, data.low, data.high, self.segments)
 
     def naive(self, data, release, n):
-        """The sum of *all* records with the noise of the release: the paper lets the naive method cheat."""
+        """The sum of *all* records with the noise of the release: the paper lets the naive method cheat.
+
+        No finite ε covers it, as the sum is unbounded; it is no mechanism's release but one that was drawn, shifted.
+        """
         noisy = data.statistics[0] + (release.values - data.exact)[0]
         low, high = (n * end for end in self.model.record_support)
         projected = np.clip(noisy, low, high)

@@ -6,11 +6,12 @@ though the counts in the segments are multinomial. Both are varied here, with mo
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from privpost.evaluation.calibration import ks_limit, ks_p_value, ks_statistic
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, Text, Vector
-from privpost.privacy.accounting import Cost
 from privpost.studies.bernstein2018.calibration import gibbs_quantiles
 from privpost.studies.bernstein2018.trials import VARIANTS, experiment
 
@@ -35,17 +36,16 @@ def simulate(config, streams, ledger) -> dict:
     reference = np.empty((len(config.n), config.trials))
     rejected = np.zeros(quantiles.shape[:2])
     blocks = list(streams.blocks())
+    for n, epsilon in itertools.product(config.n, config.epsilon):
+        trial.open(ledger, f"n={n}/epsilon={epsilon:g}", n, epsilon)
     for i, n in enumerate(config.n):
-        for epsilon in config.epsilon:
-            account = f"n={n}/epsilon={epsilon:g}"
-            ledger.open(account, Cost("pure", epsilon))
-            ledger.charge(account, Cost("pure", epsilon))
         for block in blocks:
             data = trial.data(n, block.size, streams("data", block.index, n=n))
             reference[i, block.trials] = trial.quantiles(data, data.statistics)[0]
             for j, epsilon in enumerate(config.epsilon):
                 point = {"n": n, "epsilon": epsilon}
-                release = trial.release(data, n, epsilon, streams("mechanism", block.index, **point))
+                rng = streams("mechanism", block.index, **point)
+                release = trial.release(ledger, f"n={n}/epsilon={epsilon:g}", data, n, epsilon, rng, block.trials)
                 rng = streams("sampler", block.index, **point)
                 values, share = gibbs_quantiles(trial, data, release, n, config.burn_in, config.draws, rng)
                 quantiles[i, j, block.trials] = values[0]

@@ -10,7 +10,6 @@ import numpy as np
 
 from privpost.evaluation.mmd import TERMS, diagonal_sum, embedding_sum, mmd2_from_sums
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, Vector
-from privpost.privacy.accounting import Cost
 from privpost.samplers.noise_aware_gibbs import run
 from privpost.studies.bernstein2018.trials import experiment
 
@@ -35,12 +34,13 @@ def simulate(config, streams, ledger) -> dict:
     mmd2 = np.empty((len(METHODS), len(config.n), config.trials))
     rejected = np.zeros((len(METHODS), len(config.n)))
     blocks = list(streams.blocks())
+    for n in config.n:
+        trial.open(ledger, f"n={n}", n, config.epsilon)
     for i, n in enumerate(config.n):
-        ledger.open(f"n={n}", Cost("pure", config.epsilon))
-        ledger.charge(f"n={n}", Cost("pure", config.epsilon))
         for block in blocks:
             data = trial.data(n, block.size, streams("data", block.index, n=n))
-            release = trial.release(data, n, config.epsilon, streams("mechanism", block.index, n=n))
+            rng = streams("mechanism", block.index, n=n)
+            release = trial.release(ledger, f"n={n}", data, n, config.epsilon, rng, block.trials)
             statistics, projected = trial.naive(data, release, n)
             estimates, share = _estimates(
                 config, trial, trial.kernel(data, release, n), data.statistics, statistics, streams, block.index, n

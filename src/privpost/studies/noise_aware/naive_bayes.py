@@ -47,11 +47,7 @@ def simulate(config, streams, ledger) -> dict:
     """
     model, n = BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta), config.n
     mechanisms = [NetworkLaplace.calibrate(model, n, Cost("pure", epsilon)) for epsilon in config.epsilon]
-    for mechanism in mechanisms:
-        # All methods work on the same release.
-        account = f"counts/epsilon={mechanism.epsilon:g}"
-        ledger.open(account, mechanism.cost())
-        ledger.charge(account, mechanism.cost())
+    scores.open_accounts(config.epsilon, mechanisms, ledger)
     every = scores.lines(config.method)
     shape = (len(every), len(mechanisms))
     quantile = np.empty((*shape, len(PARAMETERS), config.trials))
@@ -68,7 +64,7 @@ def simulate(config, streams, ledger) -> dict:
         theta = rng.beta(config.concentration, config.concentration, (block.size, *model.theta_shape))
         records = model.sample_data(theta, n + config.n_test, rng)
         statistics, tests = model.sufficient_statistics(records[:, :n]), records[:, n:]
-        releases = np.stack([m.perturb(statistics, streams("mechanism", block.index)) for m in mechanisms])
+        releases = scores.released(mechanisms, statistics, streams, block, ledger)
         scale = np.array([mechanism.scale for mechanism in mechanisms])[:, None]
         truth = None
         for i, (method, variant) in enumerate(every):

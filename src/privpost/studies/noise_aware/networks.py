@@ -45,11 +45,7 @@ def simulate(config, streams, ledger) -> dict:
     """
     model, n = BayesianNetwork(parse(config.graph)[1], config.alpha, config.beta), config.n
     mechanisms = [NetworkLaplace.calibrate(model, n, Cost("pure", epsilon)) for epsilon in config.epsilon]
-    for mechanism in mechanisms:
-        # All methods work on the same release.
-        account = f"counts/epsilon={mechanism.epsilon:g}"
-        ledger.open(account, mechanism.cost())
-        ledger.charge(account, mechanism.cost())
+    scores.open_accounts(config.epsilon, mechanisms, ledger)
     every = scores.lines(config.method)
     shape = (len(every), len(mechanisms))
     quantile = np.empty((*shape, *model.theta_shape, config.trials))
@@ -60,7 +56,7 @@ def simulate(config, streams, ledger) -> dict:
         rng = streams("data", block.index)
         theta = model.sample(model.prior, rng, block.size)
         statistics = model.sufficient_statistics(model.sample_data(theta, n, rng))
-        releases = np.stack([m.perturb(statistics, streams("mechanism", block.index)) for m in mechanisms])
+        releases = scores.released(mechanisms, statistics, streams, block, ledger)
         law, truth = model.record_probabilities(theta), None
         for i, (method, variant) in enumerate(every):
             if method == "gibbs":

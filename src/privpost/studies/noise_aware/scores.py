@@ -9,6 +9,7 @@ import numpy as np
 
 from privpost.evaluation.calibration import empirical_cdf, ks_p_value, ks_statistic
 from privpost.models.consistency import consistent_counts
+from privpost.privacy.accounting import Cost
 
 # What is done with a release before the conjugate update that takes it for the data.
 NAIVE_VARIANTS = ("paper", "consistent")
@@ -21,6 +22,28 @@ _AT = np.linspace(0, 1, 41)
 def lines(methods) -> list[tuple[str, str]]:
     """Return the (method, variant) pairs that the methods' variants make."""
     return [(method, variant) for method in methods for variant in VARIANTS.get(method, ("paper",))]
+
+
+def open_accounts(epsilons, mechanisms, ledger) -> None:
+    """Open an account per ε, with its mechanism: all methods work on the same release."""
+    for epsilon, mechanism in zip(epsilons, mechanisms, strict=True):
+        ledger.open(f"counts/epsilon={epsilon:g}", Cost("pure", epsilon), mechanism)
+
+
+def released(mechanisms, statistics, streams, block, ledger) -> np.ndarray:
+    """Return the noisy counts (epsilons, trials, 2m) of a block of trials, with common random numbers."""
+    return np.stack(
+        [
+            ledger.release(
+                f"counts/epsilon={mechanism.epsilon:g}",
+                mechanism,
+                statistics,
+                streams("mechanism", block.index),
+                repeats=block.trials,
+            ).values
+            for mechanism in mechanisms
+        ]
+    )
 
 
 def naive_counts(mechanisms, variant: str, releases) -> tuple[np.ndarray, np.ndarray]:

@@ -14,17 +14,17 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import betaln, digamma
 
-from privpost.mechanisms.fourier import FourierMechanism
-from privpost.mechanisms.map_estimate import GRID, UTILITIES, MapMechanism, choose, utility
-from privpost.mechanisms.network_laplace import NetworkLaplace
+from privpost.mechanisms.map_estimate import GRID, UTILITIES, utility
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.models.fourier_basis import closure
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, Vector
 from privpost.privacy.renyi import beta_divergence
+from privpost.studies.zhang2016.mechanisms import configured, target
 from privpost.studies.zhang2016.settings import Network, parse
 
 SETTINGS = Schema(
@@ -110,6 +110,13 @@ def simulate(config, streams, ledger) -> dict:
     """Return the rows of the tables `bounds` and `consistency` as columns, `bounds/<column>` and so on."""
     _, graph = parse(config.graph)
     model = BayesianNetwork(graph, config.alpha, config.beta)
+    mechanisms = {}
+    for n, epsilon in itertools.product(config.n, config.epsilon):
+        mechanisms[n, epsilon] = [
+            configured(method, model, n, epsilon, utility=config.utility) for method in ("laplace", "fourier", "map")
+        ]
+        for mechanism in mechanisms[n, epsilon]:
+            ledger.open(_account(mechanism), target(mechanism.method, model, epsilon), mechanism)
     rows, consistency = [], []
     for n in config.n:
         rng = streams("data", n=n)
@@ -117,21 +124,28 @@ def simulate(config, streams, ledger) -> dict:
         statistics = model.sufficient_statistics(model.sample_data(theta, n, rng))
         for epsilon in config.epsilon:
             point = {"n": n, "epsilon": epsilon}
-            laplace = NetworkLaplace(model, n, epsilon)
-            fourier = FourierMechanism(model, n, epsilon, t=0.0, variant="paper")
-            estimate = MapMechanism(model, n, epsilon, utility=config.utility)
-            for mechanism in (laplace, fourier, estimate):
-                account = f"{mechanism.method}/n={n}/epsilon={epsilon:g}"
-                ledger.open(account, mechanism.cost())
-                ledger.charge(account, mechanism.cost())
-            found, disagreements = _laplace_rows(laplace, statistics, config, streams, point)
-            rows += found
-            consistency += disagreements
-            found, disagreements = _fourier_rows(fourier, statistics, config, streams, point)
-            rows += found
-            consistency += disagreements
-            rows += _map_rows(estimate, statistics, config, streams, point)
+            for mechanism, table in zip(mechanisms[n, epsilon], (_laplace_rows, _fourier_rows, _map_rows), strict=True):
+                releases = _releases(mechanism, statistics, streams, ledger)
+                found, disagreements = table(mechanism, statistics, releases, config, point)
+                rows += found
+                consistency += disagreements
     return {**_columns("bounds", rows), **_columns("consistency", consistency)}
+
+
+def _account(mechanism) -> str:
+    return f"{mechanism.method}/n={mechanism.n}/epsilon={mechanism.epsilon:g}"
+
+
+def _releases(mechanism, statistics, streams, ledger):
+    """Yield blocks of releases about one data set, repeats of one experiment: the bounds are on a single release."""
+    for block in streams.blocks():
+        rng = streams(mechanism.method, block.index)
+        yield (
+            block,
+            ledger.release(
+                _account(mechanism), mechanism, statistics, rng, size=block.size, repeats=block.trials
+            ).values,
+        )
 
 
 def _columns(table, rows) -> dict[str, np.ndarray]:
@@ -164,19 +178,13 @@ def _text(setting) -> str:
     return ",".join(f"{name}={value:.4g}" for name, value in setting.items())
 
 
-def _batches(config, streams, role):
-    for block in streams.blocks():
-        yield block, streams(role, block.index)
-
-
-def _laplace_rows(mechanism, statistics, config, streams, point):
+def _laplace_rows(mechanism, statistics, releases, config, point):
     """Return the rows of proposition 1 and theorem 1, and how far Laplace's marginals disagree."""
     model, n = mechanism.model, point["n"]
     largest, divergence = np.empty(config.trials), np.empty(config.trials)
     sums = np.zeros((2, model.theta_shape[0]))
     truth = model.pairs(model.posterior(statistics))
-    for block, rng in _batches(config, streams, "laplace"):
-        release = mechanism.perturb(np.broadcast_to(statistics, (block.size, statistics.size)), rng)
+    for block, release in releases:
         largest[block.trials] = np.abs(release - statistics).max(axis=-1)
         each = divergences(truth, model.pairs(mechanism.posterior(release)))
         divergence[block.trials] = each.sum(axis=-1)
@@ -211,17 +219,16 @@ def _laplace_rows(mechanism, statistics, config, streams, point):
     return rows, [_consistency("laplace", "published", model, published, point)]
 
 
-def _fourier_rows(mechanism, statistics, config, streams, point):
+def _fourier_rows(mechanism, statistics, releases, config, point):
     """Return the rows of theorem 3 and corollary 3, and how far Fourier's marginals disagree."""
     model, size = mechanism.model, len(closure(mechanism.model))
     widths = np.array([2 ** (len(family) - 1) for family in model.families])
     needed = np.empty(config.trials)
     distances = np.empty((len(config.t), len(model.nodes), config.trials))
-    for block, rng in _batches(config, streams, "fourier"):
-        release = mechanism.perturb(np.broadcast_to(statistics, (block.size, statistics.size)), rng)
+    for block, release in releases:
         needed[block.trials] = mechanism.smallest_t(release)
         for j, t in enumerate(config.t):
-            raised = FourierMechanism(model, mechanism.n, mechanism.epsilon, t=t, variant="paper")
+            raised = replace(mechanism, t=t)
             off = np.abs(raised.counts(release) - statistics)
             distances[j, :, block.trials] = np.add.reduceat(off, 2 * model.offsets[:-1], axis=-1).T
         if block.index == 0:
@@ -264,15 +271,14 @@ def _consistency(method, variant, model, counts, point) -> dict:
     }
 
 
-def _map_rows(mechanism, statistics, config, streams, point):
-    """Return the rows of lemma 4, with the constant that belongs to the weights, and as printed.
+def _map_rows(mechanism, statistics, releases, config, point):
+    """Return the rows of lemma 4, with the constant that belongs to the weights, and as printed; nothing disagrees.
 
     For the parameter that comes nearest to the bound. The base measure is uniform over the grid.
     """
     model = mechanism.model
     scores = mechanism.scores(statistics)
-    batches = _batches(config, streams, "map")
-    chosen = np.concatenate([choose(scores, rng, block.size) for block, rng in batches])
+    chosen = np.concatenate([release for _, release in releases])
     values = utility(model.pairs(model.posterior(statistics)), config.utility)
     index = np.rint((chosen - GRID[0]) / (GRID[1] - GRID[0])).astype(int)
     reached = values[np.arange(len(values)), index]
@@ -300,7 +306,7 @@ def _map_rows(mechanism, statistics, config, streams, point):
                     "holds": outside[worst] <= allowed + LIMIT * math.sqrt(allowed * (1 - allowed) / config.trials),
                 }
             )
-    return rows
+    return rows, []
 
 
 def tabulate(cells):

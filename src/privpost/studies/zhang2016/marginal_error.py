@@ -7,13 +7,10 @@ import math
 
 import numpy as np
 
-from privpost.mechanisms.fourier import FourierMechanism
-from privpost.mechanisms.map_estimate import UTILITIES, MapMechanism
-from privpost.mechanisms.network_laplace import NetworkLaplace
-from privpost.mechanisms.network_sampling import AttributeSampler, RecordSampler
+from privpost.mechanisms.map_estimate import UTILITIES
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
-from privpost.privacy.accounting import Cost
+from privpost.studies.zhang2016.mechanisms import METHODS, configured, target
 from privpost.studies.zhang2016.settings import Network, parse
 
 SETTINGS = Schema(
@@ -24,7 +21,7 @@ SETTINGS = Schema(
     model_beta=Real(above=0),
     t=Real(at_least=0),
     utility=Choice(*UTILITIES),
-    method=Choice("non_private", "laplace", "fourier", "sampler_record", "sampler_attribute", "map"),
+    method=Choice("non_private", *METHODS),
     n=Integer(at_least=1),
     epsilon=Real(above=0),
 )
@@ -44,63 +41,40 @@ def error(model: BayesianNetwork, released, truth) -> np.ndarray:
 def simulate(config, streams, ledger) -> dict:
     """Return `error` (graph, method, n, epsilon, trial), see `error`."""
     shape = [len(axis) for axis in (config.graph, config.method, config.n, config.epsilon)]
-    errors = np.empty((*shape, config.trials))
-    for g, network in enumerate(config.graph):
+    errors, parts = np.empty((*shape, config.trials)), []
+    for (g, network), (j, n) in itertools.product(enumerate(config.graph), enumerate(config.n)):
         name, graph = parse(network)
-        model = BayesianNetwork(graph, config.alpha, config.beta)
-        for j, n in enumerate(config.n):
-            errors[g, :, j] = _errors(model, {"graph": network, "n": n}, f"{name}/n={n}", config, streams, ledger)
+        model, named = BayesianNetwork(graph, config.alpha, config.beta), {}
+        for (i, method), (k, epsilon) in itertools.product(enumerate(config.method), enumerate(config.epsilon)):
+            if method != "non_private":
+                mechanism = configured(method, model, n, epsilon, t=config.t, utility=config.utility)
+                named[i, k] = f"{method}/{name}/n={n}/epsilon={epsilon:g}", mechanism
+                ledger.open(named[i, k][0], target(method, model, epsilon), mechanism)
+        parts.append((g, j, model, {"graph": network, "n": n}, named))
+    for g, j, model, point, named in parts:
+        errors[g, :, j] = _errors(model, point, named, config, streams, ledger)
     return {"error": errors}
 
 
-def _errors(model, point, account, config, streams, ledger) -> np.ndarray:
-    """Return the errors (method, epsilon, trial) for one graph and number of records."""
+def _errors(model, point, named, config, streams, ledger) -> np.ndarray:
+    """Return the errors (method, epsilon, trial) for one graph and number of records; `named` is (account, mechanism)
+    by the places of method and epsilon."""
     errors = np.empty((len(config.method), len(config.epsilon), config.trials))
-    mechanisms = {
-        (i, k): _mechanism(method, model, point["n"], epsilon, config)
-        for i, method in enumerate(config.method)
-        for k, epsilon in enumerate(config.epsilon)
-    }
-    for (i, k), mechanism in mechanisms.items():
-        if mechanism is not None:
-            name = f"{config.method[i]}/{account}/epsilon={config.epsilon[k]:g}"
-            # The attribute-level reading costs a record more than its ε.
-            ledger.open(name, mechanism.cost())
-            ledger.charge(name, mechanism.cost())
     for block in streams.blocks():
         rng = streams("data", block.index, **point)
         theta = rng.beta(config.model_alpha, config.model_beta, (block.size, *model.theta_shape))
         statistics = model.sufficient_statistics(model.sample_data(theta, point["n"], rng))
         truth = model.cell_probabilities(theta)
-        for (i, k), mechanism in mechanisms.items():
-            if mechanism is None and k > 0:
-                errors[i, k, block.trials] = errors[i, 0, block.trials]
-                continue
+        if "non_private" in config.method:
+            mean = model.mean(model.posterior(statistics))
+            errors[config.method.index("non_private"), :, block.trials] = error(model, mean, truth)
+        for (i, k), (account, mechanism) in named.items():
             noise = streams("mechanism", block.index, method=config.method[i], epsilon=config.epsilon[k], **point)
-            errors[i, k, block.trials] = error(model, _released(model, mechanism, statistics, noise), truth)
+            released = ledger.release(account, mechanism, statistics, noise, repeats=block.trials).values
+            if mechanism.releases == "statistics":
+                released = model.mean(mechanism.posterior(released))
+            errors[i, k, block.trials] = error(model, released, truth)
     return errors
-
-
-def _released(model, mechanism, statistics, rng):
-    if mechanism is None:
-        return model.mean(model.posterior(statistics))
-    release = mechanism.perturb(statistics, rng)
-    return release if mechanism.releases == "sample" else model.mean(mechanism.posterior(release))
-
-
-def _mechanism(method, model, n, epsilon, config):
-    budget = Cost("pure", epsilon)
-    if method == "laplace":
-        return NetworkLaplace.calibrate(model, n, budget)
-    if method == "fourier":
-        return FourierMechanism.calibrate(model, n, budget, t=config.t, variant="paper")
-    if method == "map":
-        return MapMechanism.calibrate(model, n, budget, utility=config.utility)
-    if method == "sampler_record":
-        return RecordSampler(model, n, epsilon)
-    if method == "sampler_attribute":
-        return AttributeSampler(model, n, epsilon)
-    return None
 
 
 def tabulate(cells):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 
-from privpost.mechanisms.fourier import FourierMechanism
-from privpost.mechanisms.map_estimate import UTILITIES, MapMechanism
-from privpost.mechanisms.network_laplace import NetworkLaplace
-from privpost.mechanisms.network_sampling import AttributeSampler, RecordSampler
+from privpost.mechanisms.base import Mechanism
+from privpost.mechanisms.map_estimate import UTILITIES
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
 from privpost.privacy.accounting import Cost
+from privpost.studies.zhang2016.mechanisms import METHODS, configured, target
 
 SETTINGS = Schema(
     attributes=Integer(at_least=1),
@@ -25,14 +26,13 @@ SETTINGS = Schema(
     model_beta=Real(above=0),
     stealth_target=Real(above=0, below=1),
     bound_t=Real(above=0),
-    method=Choice("non_private", "laplace", "fourier", "sampler_record", "sampler_attribute", "map"),
+    method=Choice("non_private", *METHODS),
     epsilon=Real(above=0),
     t=Real(above=0),
 )
 # What varies within a method. `paper` sets t for the target share of stealthy runs, `bound` as corollary 3 asks,
 # `corrected` releases the number of records without noise and sets t as `paper` does.
 VARIANTS = {"fourier": ("paper", "bound", "corrected"), "map": UTILITIES}
-SAMPLERS = {"sampler_record": RecordSampler, "sampler_attribute": AttributeSampler}
 
 
 def lines(methods) -> list[tuple[str, str]]:
@@ -63,43 +63,42 @@ def simulate(config, streams, ledger) -> dict:
     """
     model = BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta)
     every = lines(config.method)
-    pilot = _Pilot(model, config, streams) if "fourier" in config.method else None
+    named = _open(model, config, every, ledger)
+    named = _with_increments(model, config, every, named, streams, ledger)
     shape = (len(every), len(config.epsilon))
-    mechanisms = {
-        (i, j): _mechanism(line, model, config, epsilon, pilot)
-        for i, line in enumerate(every)
-        for j, epsilon in enumerate(config.epsilon)
-    }
-    for (i, j), mechanism in mechanisms.items():
-        if mechanism is not None:
-            account = f"{'/'.join(every[i])}/epsilon={config.epsilon[j]:g}"
-            # The attribute-level reading costs a record more than its ε.
-            ledger.open(account, mechanism.cost())
-            ledger.charge(account, mechanism.cost())
     rates, stealthy = np.empty((*shape, config.trials)), np.ones((*shape, config.trials), bool)
     smallest = np.zeros((len(config.epsilon), config.trials))
     for block in streams.blocks():
         statistics, tests = _data(model, config, streams("data", block.index), block.size)
         labels, attributes = tests[..., 0] == 1, tests[..., 1:].astype(np.float32)
-        for (i, j), mechanism in mechanisms.items():
-            if mechanism is None and j > 0:
-                rates[i, j, block.trials] = rates[i, 0, block.trials]
-                continue
+        if ("non_private", "paper") in every:
+            theta = model.mean(model.posterior(statistics))
+            rates[every.index(("non_private", "paper")), :, block.trials] = accuracy(theta, attributes, labels)
+        for (i, j), (account, mechanism) in named.items():
             rng = streams("mechanism", block.index, method=every[i][0], epsilon=config.epsilon[j])
-            if mechanism is None:
-                theta = model.mean(model.posterior(statistics))
-            elif mechanism.releases == "sample":
-                theta = mechanism.perturb(statistics, rng)
-            else:
-                release = mechanism.perturb(statistics, rng)
-                theta = model.mean(mechanism.posterior(release))
-                if every[i][0] == "fourier":
-                    stealthy[i, j, block.trials] = mechanism.stealthy(release)
-                    if every[i][1] == "paper":
-                        smallest[j, block.trials] = mechanism.smallest_t(release)
+            release = ledger.release(account, mechanism, statistics, rng, repeats=block.trials).values
+            if every[i][0] == "fourier":
+                stealthy[i, j, block.trials] = mechanism.stealthy(release)
+                if every[i][1] == "paper":
+                    smallest[j, block.trials] = mechanism.smallest_t(release)
+            theta = release if mechanism.releases == "sample" else model.mean(mechanism.posterior(release))
             rates[i, j, block.trials] = accuracy(theta, attributes, labels)
-    t = [[getattr(mechanisms[i, j], "t", math.nan) for j in range(shape[1])] for i in range(shape[0])]
-    return {"accuracy": rates, "stealthy": stealthy, "t": np.array(t), "smallest_t": smallest}
+    t = np.full(shape, math.nan)
+    for place, (_, mechanism) in named.items():
+        t[place] = getattr(mechanism, "t", math.nan)
+    return {"accuracy": rates, "stealthy": stealthy, "t": t, "smallest_t": smallest}
+
+
+def _open(model, config, every, ledger) -> dict[tuple[int, int], tuple[str, Mechanism]]:
+    """Return account and mechanism by the places of line and ε, the Fourier variants as yet without an increment."""
+    named = {}
+    for (i, (method, variant)), (j, epsilon) in itertools.product(enumerate(every), enumerate(config.epsilon)):
+        if method != "non_private":
+            noise = "corrected" if variant == "corrected" else "paper"
+            mechanism = configured(method, model, config.n_train, epsilon, variant=noise, utility=variant)
+            named[i, j] = f"{method}/{variant}/epsilon={epsilon:g}", mechanism
+            ledger.open(named[i, j][0], target(method, model, epsilon), mechanism)
+    return named
 
 
 def _data(model, config, rng, size) -> tuple[np.ndarray, np.ndarray]:
@@ -110,39 +109,34 @@ def _data(model, config, rng, size) -> tuple[np.ndarray, np.ndarray]:
     return model.sufficient_statistics(records[:, : config.n_train]), records[:, config.n_train :]
 
 
-def _mechanism(line, model, config, epsilon, pilot):
-    method, variant = line
-    n = config.n_train
-    if method == "non_private":
-        return None
-    if method == "laplace":
-        return NetworkLaplace.calibrate(model, n, Cost("pure", epsilon))
-    if method == "map":
-        return MapMechanism.calibrate(model, n, Cost("pure", epsilon), utility=variant)
-    if method in SAMPLERS:
-        return SAMPLERS[method](model, n, epsilon)
-    scale = "corrected" if variant == "corrected" else "paper"
-    t = config.bound_t if variant == "bound" else pilot.t(epsilon, scale)
-    return FourierMechanism.calibrate(model, n, Cost("pure", epsilon), t=t, variant=scale)
+def _with_increments(model, config, every, named, streams, ledger):
+    """Return the mechanisms with the Fourier variants' t: as corollary 3 asks, or such that the target share of
+    releases about a pilot's data is stealthy. They are of the same law and their own, so that t is public."""
+    pilot, found = [], dict(named)
+    for place, (account, mechanism) in named.items():
+        if every[place[0]][0] == "fourier":
+            t = config.bound_t
+            if every[place[0]][1] != "bound":
+                pilot = pilot or [_pilot(model, config, streams, block) for block in streams.blocks()]
+                t = _stealthy_t(account, mechanism, config, pilot, streams, ledger)
+            found[place] = account, replace(mechanism, t=t)
+    return found
 
 
-class _Pilot:
-    """Chooses t from data sets of the same law and of their own: no data of the experiment enter, so t is public."""
+def _pilot(model, config, streams, block) -> np.ndarray:
+    rng = streams("pilot", block.index)
+    theta = rng.beta(config.model_alpha, config.model_beta, (block.size, *model.theta_shape))
+    return model.sufficient_statistics(model.sample_data(theta, config.n_train, rng))
 
-    def __init__(self, model, config, streams):
-        self._model, self._config, self._streams = model, config, streams
-        self._statistics = []
-        for block in streams.blocks():
-            rng = streams("pilot", block.index)
-            theta = rng.beta(config.model_alpha, config.model_beta, (block.size, *model.theta_shape))
-            self._statistics.append(model.sufficient_statistics(model.sample_data(theta, config.n_train, rng)))
 
-    def t(self, epsilon: float, variant: str) -> float:
-        """Return the t at which the target share of the pilot's releases is stealthy."""
-        mechanism = FourierMechanism(self._model, self._config.n_train, epsilon, t=0.0, variant=variant)
-        rng = self._streams("pilot noise")
-        needed = [mechanism.smallest_t(mechanism.perturb(counts, rng)) for counts in self._statistics]
-        return float(np.quantile(np.concatenate(needed), self._config.stealth_target))
+def _stealthy_t(account, mechanism, config, pilot, streams, ledger) -> float:
+    """Return the t at which the target share of the pilot's releases is stealthy."""
+    rng, needed = streams("pilot noise"), []
+    ledger.open(f"pilot/{account}", Cost("pure", mechanism.epsilon), mechanism)
+    for statistics, block in zip(pilot, streams.blocks(), strict=True):
+        release = ledger.release(f"pilot/{account}", mechanism, statistics, rng, repeats=block.trials).values
+        needed.append(mechanism.smallest_t(release))
+    return float(np.quantile(np.concatenate(needed), config.stealth_target))
 
 
 def tabulate(cells):

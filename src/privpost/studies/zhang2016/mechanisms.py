@@ -1,0 +1,50 @@
+"""The mechanisms that these studies compare, and what each may cost a whole record."""
+
+from __future__ import annotations
+
+from privpost.mechanisms.base import Mechanism
+from privpost.mechanisms.fourier import FourierMechanism
+from privpost.mechanisms.map_estimate import MapMechanism
+from privpost.mechanisms.network_laplace import NetworkLaplace
+from privpost.mechanisms.network_sampling import AttributeSampler, RecordSampler
+from privpost.models.bayesian_network import BayesianNetwork
+from privpost.privacy.accounting import Cost
+
+METHODS = ("laplace", "fourier", "sampler_record", "sampler_attribute", "map")
+
+
+def target(method: str, model: BayesianNetwork, epsilon: float) -> Cost:
+    """What one release may cost a whole record.
+
+    At the attribute level ε is for one attribute; by the privacy of groups a record of |I| attributes may lose |I|ε.
+    """
+    return Cost("pure", epsilon * (len(model.nodes) if method == "sampler_attribute" else 1))
+
+
+def configured(
+    method: str,
+    model: BayesianNetwork,
+    n: int,
+    epsilon: float,
+    *,
+    t: float = 0.0,
+    variant: str = "paper",
+    utility: str = "mass",
+) -> Mechanism:
+    """The mechanism of a method at ε.
+
+    Args:
+        method: one of `METHODS`.
+        model: the network.
+        n: public number of records.
+        epsilon: ε > 0 of a record, at the attribute level of an attribute.
+        t, variant: settings of the Fourier mechanism.
+        utility: that of the MAP mechanism.
+    """
+    if method == "laplace":
+        return NetworkLaplace(model, n, epsilon)
+    if method == "fourier":
+        return FourierMechanism(model, n, epsilon, t=t, variant=variant)
+    if method == "map":
+        return MapMechanism(model, n, epsilon, utility=utility)
+    return {"sampler_record": RecordSampler, "sampler_attribute": AttributeSampler}[method](model, n, epsilon)
