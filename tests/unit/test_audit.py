@@ -16,6 +16,7 @@ from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
 from privpost.models import BetaBernoulli, DirichletCategorical, GammaExponential
 from privpost.models.event_counts import EventCounts
 from privpost.privacy.audit import Counts, choose_event, event_divergence, lower_bound, probability_limits
+from privpost.privacy.ledger import Release
 from privpost.privacy.renyi import gaussian_divergence
 from privpost.samplers import chain
 from privpost.samplers import hidden_markov_gibbs as gibbs
@@ -52,7 +53,7 @@ def sensitivity_too_small(patch):
 def field_sensitivity_too_small(patch):
     """An event's change of counts taken as 1 per field."""
     patch.setattr(event_counts.count_tables, "SENSITIVITY", 1.0)
-    return EventCountsLaplace(EventCounts((0,), (2,), 1), 4, 1.0)
+    return EventCountsLaplace(EventCounts((1,), (2,), 1), 4, 1.0)
 
 
 def interval_length(patch):
@@ -75,14 +76,18 @@ def two_draws(patch):
 def two_states_of_a_chain(patch):
     """The last two states of one OPS chain for one ε."""
 
-    def last_two(model, group, iterations, rng):
-        prior = gibbs.Prior(model.n_states, model.sizes)
-        chains = gibbs.Chains([group], gibbs.Layout.of(model.regions), prior)
-        states = [np.exp(state.log_probabilities) for state, _ in chain.run(chains, [rng], draws=iterations + 1)]
-        return np.stack(states[-2:], axis=1)
+    def last_two(requests):
+        found = []
+        for request in requests:
+            own = request.mechanism
+            chains = event_counts.chains_of(own.model, [own._group(request)])
+            run = chain.run(chains, [request.rng], draws=own.iterations + 1)
+            states = [state.probabilities.copy() for state, _ in run]
+            found.append(Release(np.stack(states[-2:], axis=1)))
+        return found
 
-    patch.setattr(event_counts, "final_sample", last_two)
-    return HiddenMarkovSampler(EventCounts((0,), (2,), 1), 30, 4.0, iterations=2)
+    patch.setattr(HiddenMarkovSampler, "draw_all", staticmethod(last_two))
+    return HiddenMarkovSampler(EventCounts((1,), (2,), 1), 30, 4.0, iterations=2)
 
 
 BUGS = [

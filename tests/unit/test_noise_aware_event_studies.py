@@ -18,7 +18,7 @@ from privpost.pipeline import grid, tables
 from privpost.pipeline.streams import Streams
 from privpost.privacy.ledger import Ledger
 from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.studies.foulds2016 import held_out
+from privpost.studies.foulds2016 import event_methods, held_out
 from privpost.studies.noise_aware import event_calibration, war_logs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,7 +79,7 @@ def test_every_release_is_charged_once_and_no_budget_overspent(built) -> None:
 def test_noise_naive_and_noise_aware_models_read_one_release(monkeypatch) -> None:
     """The releases behind both are caught where they are processed, and compared."""
     naive, aware = [], []
-    true_process, true_counts = held_out.post_process, held_out.noise_aware_events.LatentCounts
+    true_process, true_counts = event_methods.post_process, event_methods.noise_aware_events.LatentCounts
 
     def processed(noisy, sizes, variant):
         naive.append(noisy)
@@ -89,8 +89,8 @@ def test_noise_naive_and_noise_aware_models_read_one_release(monkeypatch) -> Non
         aware.append(noisy)
         return true_counts(noisy, *arguments)
 
-    monkeypatch.setattr(held_out, "post_process", processed)
-    monkeypatch.setattr(held_out.noise_aware_events, "LatentCounts", latent)
+    monkeypatch.setattr(event_methods, "post_process", processed)
+    monkeypatch.setattr(event_methods.noise_aware_events, "LatentCounts", latent)
     run("noise_aware/war_logs", epsilon=[1.0], variant=["corrected"], iterations=5, burn_in=1)
     assert len(naive) == len(aware) == 2
     for first, second in zip(naive, aware, strict=True):

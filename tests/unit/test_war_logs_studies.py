@@ -91,8 +91,10 @@ def test_every_release_is_charged_and_no_budget_overspent(built) -> None:
         for row in record:
             assert row["releases"] >= 1
             assert row["spent"]["epsilon"] <= row["budget"]["epsilon"] * (1 + 1e-12)
-            # Laplace spends all of it over five fields, OPS in one draw.
-            assert row["releases"] == (5 if "laplace" in row["account"] else 1)
+            # One release in each repeat, by the mechanism of the method.
+            assert (row["releases"], row["repeats"]) == (1, 2)
+            laplace = "laplace" in row["account"]
+            assert row["mechanism"] == ("EventCountsLaplace" if laplace else "HiddenMarkovSampler")
             assert np.isclose(row["spent"]["epsilon"], row["budget"]["epsilon"], rtol=1e-12)
 
 

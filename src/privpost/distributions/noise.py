@@ -75,6 +75,22 @@ class Swapped:
         return self._rng.random(shape[::-1]).T
 
 
+class Given:
+    """Noise from given standard variates: releases that are handed the same ones have common random numbers.
+
+    A mechanism's `laplace(0, scale, shape)` is then scale times the variates, as numpy draws it from their generator.
+    """
+
+    def __init__(self, standard):
+        self._standard = np.asarray(standard, float)
+
+    def laplace(self, loc, scale: float, size) -> np.ndarray:
+        """loc + scale times the variates, which must be as many as are asked for."""
+        return loc + scale * self._standard.reshape(size)
+
+    normal = laplace
+
+
 def add(exact, noise, source) -> np.ndarray:
     """The sum of statistics and noise.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -14,7 +15,7 @@ from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.event_counts import EventCounts
 from privpost.privacy import count_tables
 from privpost.privacy.accounting import Cost
-from privpost.samplers import chain
+from privpost.privacy.ledger import Release, Request
 from privpost.samplers import hidden_markov_gibbs as gibbs
 
 
@@ -24,17 +25,21 @@ def check_events(model) -> None:
         raise ValueError(f"model is {model!r}; it must be an EventCounts")
 
 
-def final_sample(model: EventCounts, group: gibbs.Group, iterations: int, rng) -> np.ndarray:
-    """Probabilities (chains, K, levels) of the last iteration of a group's chains."""
-    prior = gibbs.Prior(model.n_states, model.sizes)
-    chains = gibbs.Chains([group], gibbs.Layout.of(model.regions), prior)
-    ((state, _),) = chain.run(chains, [rng], draws=1, burn_in=iterations - 1)
-    return np.exp(state.log_probabilities)
+def prior_of(model: EventCounts) -> gibbs.Prior:
+    """The model's sizes and concentrations as its sampler takes them."""
+    return gibbs.Prior(model.n_states, model.sizes, model.transition, model.emission)
+
+
+def chains_of(model: EventCounts, groups: list[gibbs.Group]) -> gibbs.Chains:
+    """The sampler of groups of chains on the model."""
+    return gibbs.Chains(groups, gibbs.Layout.of(model.regions), prior_of(model))
 
 
 @dataclass(frozen=True)
 class EventCountsLaplace(LaplaceMechanism):
     """Every cell's count of every level plus Lap(2D/ε), D the number of fields (Foulds et al. 2016, section 5).
+
+    The D fields' tables are D releases that cost ε/D each, of which this is the composition.
 
     Raises:
         ValueError: a setting outside its range, or another model than EventCounts.
@@ -62,27 +67,28 @@ class EventCountsLaplace(LaplaceMechanism):
         counts = self.model.tables(self.project(release))
         flat = counts.reshape(-1, *counts.shape[-2:])
         group = gibbs.Group(flat, np.ones(flat.shape[:2], bool))
-        return final_sample(self.model, group, self.iterations, rng).reshape(
-            *counts.shape[:-2], *self.model.theta_shape
-        )
+        (end,) = gibbs.follow(chains_of(self.model, [group]), [rng], self.iterations, [None])
+        return end.state.probabilities.reshape(*counts.shape[:-2], *self.model.theta_shape)
 
     @classmethod
     def examples(cls):
         """One cell, and two months of one region with two fields."""
-        return [cls(EventCounts((0,), (2,), 1), 4, 1.0), cls(EventCounts((0, 0), (2, 2)), 3, 1.0)]
+        return [cls(EventCounts((1,), (2,), 1), 4, 1.0), cls(EventCounts((2,), (2, 2)), 3, 1.0)]
 
 
 @dataclass(frozen=True)
 class HiddenMarkovSampler(SamplingMechanism):
     """Emission probabilities at the end of a Gibbs chain at temperature T = max(1, 2Δ/ε).
 
-    Foulds et al. (2016), section 5. Every probability is at least a0 = 1/(M K_d). ε holds for a chain that has
-    converged; what is certain without that is `count_tables.unconverged_cost`. With one state a draw is exact.
+    Foulds et al. (2016), section 5. Every probability is at least a0 = 1/(M K_d). ε pays for one sample of states and
+    emissions together, of a chain that has converged; what is certain without that is `count_tables.unconverged_cost`.
+    With one state a draw is exact.
 
     Attributes:
         epsilon: ε > 0 that the sample may cost.
         truncation: M > 1.
-        iterations: Gibbs iterations before the released one, ≥ 1.
+        iterations: Gibbs iterations, the last of which is released, ≥ 1.
+        tempered_prior: whether the prior has the temperature too, as in the paper, or is the base measure.
 
     Raises:
         ValueError: a setting outside its range, or another model than EventCounts.
@@ -91,6 +97,7 @@ class HiddenMarkovSampler(SamplingMechanism):
     epsilon: float
     truncation: float = field(default=10.0, kw_only=True)
     iterations: int = field(default=50, kw_only=True)
+    tempered_prior: bool = field(default=True, kw_only=True)
 
     method: ClassVar[str] = "ops"
     norm: ClassVar[str] = "log-likelihood ratio"
@@ -108,9 +115,9 @@ class HiddenMarkovSampler(SamplingMechanism):
             raise ValueError(f"iterations is {self.iterations!r}; it must be >= 1")
 
     @classmethod
-    def calibrate(cls, model, n, budget, *, truncation=10.0, iterations=50):
+    def calibrate(cls, model, n, budget, **options):
         """The lowest temperature ≥ 1 within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
-        return cls(model, n, pure_epsilon(budget, cls.method), truncation=truncation, iterations=iterations)
+        return cls(model, n, pure_epsilon(budget, cls.method), **options)
 
     @property
     def sensitivity(self):
@@ -143,9 +150,49 @@ class HiddenMarkovSampler(SamplingMechanism):
 
     def replicate(self, statistics, size, rng):
         """Independent releases (size, K, levels) about one data set's statistics, as one batch of chains."""
-        counts = self.model.tables(statistics)
-        group = gibbs.Group(counts, np.ones((size, len(counts)), bool), temperature=self.temperature, lows=self.lows)
-        return final_sample(self.model, group, self.iterations, rng)
+        return self.draw(statistics, rng, size).values
+
+    def draw(self, statistics, rng, size=None, **settings):
+        """One release by itself; see `draw_all`."""
+        return self.draw_all([Request("", self, statistics, rng, size, None, settings)])[0]
+
+    @classmethod
+    def draw_all(cls, requests):
+        """The releases of all requests, whose chains run as one batch; each has a chain of its own.
+
+        A request's settings:
+            observed: cells whose events are the data, bool (chains, cells); the others are held out. With `size` there
+                may be more chains than releases: the last ones are for diagnosis only.
+            watch: function of the iteration's number and the chains' `State`, for diagnosis only.
+
+        Returns:
+            Releases of emission probabilities (..., K, levels). Their info is the chains' `End`: the states of the
+            first chains are of the released sample, all else is diagnosis.
+
+        Raises:
+            ValueError: requests of different models or numbers of iterations.
+        """
+        kinds = {(request.mechanism.model, request.mechanism.iterations) for request in requests}
+        if len(kinds) > 1:
+            raise ValueError("requests must have one model and one number of iterations in common to run as one batch")
+        ((model, iterations),) = kinds
+        groups = [request.mechanism._group(request) for request in requests]
+        watches = [request.settings.get("watch") for request in requests]
+        ends = gibbs.follow(chains_of(model, groups), [request.rng for request in requests], iterations, watches)
+        return [
+            Release(end.state.probabilities[: math.prod(request.lead)].reshape(*request.lead, *model.theta_shape), end)
+            for end, request in zip(ends, requests, strict=True)
+        ]
+
+    def _group(self, request: Request) -> gibbs.Group:
+        counts = self.model.tables(request.statistics)
+        if request.size is None:
+            counts = counts.reshape(-1, *counts.shape[-2:])
+        observed = request.settings.get("observed")
+        if observed is None:
+            observed = np.ones((math.prod(request.lead), counts.shape[-2]), bool)
+        prior = self.temperature if self.tempered_prior else 1.0
+        return gibbs.Group(counts, observed, self.temperature, prior, self.lows)
 
     def cost(self):
         """2Δ/T, which is ε or, at T = 1, less; if the chain has converged."""
@@ -168,6 +215,6 @@ class HiddenMarkovSampler(SamplingMechanism):
     def examples(cls):
         """One cell, where the law is known, and two months of one region."""
         return [
-            cls(EventCounts((0,), (2,), 1), 8, 2.0, iterations=2),
-            cls(EventCounts((0, 0), (2,)), 4, 4.0),
+            cls(EventCounts((1,), (2,), 1), 8, 2.0, iterations=2),
+            cls(EventCounts((2,), (2,)), 4, 4.0),
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -14,40 +14,57 @@ import numpy as np
 class EventCounts:
     """A record is an event: the number of its cell, and one level per field; statistics are the counts per cell.
 
-    The model is that of `samplers.hidden_markov_gibbs` (Foulds et al. 2016, section 5) with both concentrations 1.
+    The model is that of `samplers.hidden_markov_gibbs` (Foulds et al. 2016, section 5).
 
     Attributes:
-        regions: number of the region of each cell, ascending; cells of a region follow each other in time.
+        cells: number of cells of each region; they follow each other in time.
         sizes: number of levels of each field.
         n_states: K ≥ 1.
+        transition: concentration a > 0 of the moves between states.
+        emission: concentration b > 0 of the levels' probabilities.
 
     Raises:
-        ValueError: no cell or field, a field of one level, or regions that are not ascending.
+        ValueError: no cell or field, a field of one level, or a number or concentration out of range.
     """
 
-    regions: tuple[int, ...]
+    cells: tuple[int, ...]
     sizes: tuple[int, ...]
     n_states: int = 2
+    transition: float = field(default=1.0, kw_only=True)
+    emission: float = field(default=1.0, kw_only=True)
 
     bounded: ClassVar[bool] = True
 
     def __post_init__(self):
-        if not self.regions or list(self.regions) != sorted(self.regions):
-            raise ValueError(f"regions is {self.regions!r}; it must be ascending and not empty")
+        if not self.cells or min(self.cells) < 1:
+            raise ValueError(f"cells is {self.cells!r}; each region needs at least 1 cell, and there must be a region")
         if not self.sizes or min(self.sizes) < 2:
             raise ValueError(f"sizes is {self.sizes!r}; each field needs at least 2 levels")
         if self.n_states < 1:
             raise ValueError(f"n_states is {self.n_states!r}; it must be >= 1")
+        for name in ("transition", "emission"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be > 0")
+
+    @classmethod
+    def of(cls, region, sizes, n_states: int, **concentrations) -> EventCounts:
+        """The model of cells (cells,) that are sorted by region, given the region of each."""
+        return cls(tuple(np.unique(region, return_counts=True)[1].tolist()), tuple(sizes), n_states, **concentrations)
+
+    @property
+    def regions(self) -> np.ndarray:
+        """Number of the region of each cell, shape (cells,)."""
+        return np.repeat(np.arange(len(self.cells)), self.cells)
 
     @property
     def records(self):
         """All events, shape (cells ΠK_d, 1 + fields)."""
-        return np.array(list(itertools.product(range(len(self.regions)), *map(range, self.sizes))))
+        return np.array(list(itertools.product(range(sum(self.cells)), *map(range, self.sizes))))
 
     @property
     def prior(self):
-        """The two concentrations, 1 each."""
-        return np.ones(2)
+        """The two concentrations."""
+        return np.array([self.transition, self.emission])
 
     @property
     def theta_shape(self):
@@ -66,11 +83,11 @@ class EventCounts:
             ValueError: a cell or level that does not exist.
         """
         data = np.asarray(data)
-        limits = np.array([len(self.regions), *self.sizes])
+        limits = np.array([sum(self.cells), *self.sizes])
         if not np.all((data >= 0) & (data < limits)):
             raise ValueError(f"data has events outside the {limits.tolist()} cells and levels")
         levels = np.concatenate([[0], np.cumsum(self.sizes)])
-        size = int(len(self.regions) * levels[-1])
+        size = int(sum(self.cells) * levels[-1])
         leading = data.shape[:-2]
         places = (data[..., :1] * levels[-1] + levels[:-1] + data[..., 1:]).reshape(math.prod(leading), -1)
         shifted = places + size * np.arange(len(places))[:, None]
@@ -79,4 +96,4 @@ class EventCounts:
     def tables(self, statistics) -> np.ndarray:
         """The statistics as (..., cells, ΣK_d)."""
         statistics = np.asarray(statistics, float)
-        return statistics.reshape(*statistics.shape[:-1], len(self.regions), sum(self.sizes))
+        return statistics.reshape(*statistics.shape[:-1], sum(self.cells), sum(self.sizes))

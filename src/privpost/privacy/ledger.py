@@ -41,6 +41,11 @@ class Request(NamedTuple):
     repeats: slice | None = None
     settings: dict = {}  # noqa: RUF012
 
+    @property
+    def lead(self) -> tuple[int, ...]:
+        """The shape of the releases: that of the statistics' leading axes, or the size."""
+        return np.shape(self.statistics)[:-1] if self.size is None else (self.size,)
+
     def count(self) -> tuple[slice, int]:
         """The repeats that the request is about, and the releases for each of them.
 
@@ -278,8 +283,7 @@ def _price(name: str, account: _Account, mechanism) -> Cost:
 
 def _check_number(request: Request, values) -> None:
     """Raises ValueError where a mechanism gave out more draws than it was charged for."""
-    mechanism = request.mechanism
-    lead = (request.size,) if request.size is not None else np.shape(request.statistics)[:-1]
+    mechanism, lead = request.mechanism, request.lead
     if mechanism.releases == "sample" and np.shape(values) != (*lead, *mechanism.model.theta_shape):
         raise ValueError(
             f"{type(mechanism).__name__} was asked for samples of shape {(*lead, *mechanism.model.theta_shape)}, "

@@ -9,13 +9,14 @@ power 1/T. Cells differ in nothing but their neighbours, so a sweep runs over ce
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from privpost.distributions import truncated_dirichlet
+from privpost.samplers import chain
 
 
 class Layout(NamedTuple):
@@ -67,15 +68,21 @@ class Group:
 class State(NamedTuple):
     """All chains after an iteration.
 
-    `states` (cells, chains); `counts`, those of each group; `log_probabilities` (chains, K, levels), the fields one
-    after the other, and `transitions` (K, K, chains), the counts of moves from a state to another: both None before the
-    first iteration.
+    `states` (cells, chains); `counts`, those of each group; `probabilities` (chains, K, levels), the fields one after
+    the other, and their logarithms; `transitions` (K, K, chains), the counts of moves from a state to another. All but
+    states and counts are None before the first iteration.
     """
 
     states: np.ndarray
-    counts: tuple[np.ndarray, ...]
+    counts: Sequence[np.ndarray]
+    probabilities: np.ndarray | None = None
     log_probabilities: np.ndarray | None = None
     transitions: np.ndarray | None = None
+
+    def part(self, group: int, chains: slice) -> State:
+        """The chains of one group, as views."""
+        of_chains = (self.probabilities[chains], self.log_probabilities[chains], self.transitions[:, :, chains])
+        return State(self.states[:, chains], self.counts[group : group + 1], *of_chains)
 
 
 @dataclass(frozen=True)
@@ -157,7 +164,7 @@ class Chains:
         ends = np.cumsum([len(group.observed) for group in groups])
         self.slices = [slice(int(end - len(group.observed)), int(end)) for end, group in zip(ends, groups, strict=True)]
         n_cells, n_chains = len(layout.first), int(ends[-1])
-        self._log_probabilities = np.empty((n_chains, prior.n_states, sum(prior.sizes)))
+        self._probabilities, self._logs = np.empty((2, n_chains, prior.n_states, sum(prior.sizes)))
         self._weights = np.empty((n_cells, prior.n_states, n_chains))
         self._uniforms = np.empty((n_cells, n_chains))
         powers = np.concatenate([np.full(len(group.observed), 1 / group.prior_temperature) for group in groups])
@@ -178,22 +185,49 @@ class Chains:
 
     def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
         """Draw the emissions given the states, then every state given all others."""
-        states, log_probabilities = state.states, self._log_probabilities
+        states, probabilities, logs = state.states, self._probabilities, self._logs
         variates = np.zeros(len(self.groups), np.int64)
         for place, (group, chains, counts, own) in enumerate(
             zip(self.groups, self.slices, state.counts, rng, strict=True)
         ):
-            log_probabilities[chains], variates[place] = _draw_emissions(
-                group, counts, states[:, chains], self.prior, own
-            )
-            scores = emission_scores(counts, log_probabilities[chains])
+            totals = state_totals(counts, states[:, chains], group.observed, self.prior.n_states)
+            probabilities[chains], variates[place] = draw_emissions(group, totals, self.prior, own)
+            np.log(probabilities[chains], out=logs[chains])
+            scores = emission_scores(counts, logs[chains])
             scores *= group.observed[:, None] / group.temperature
             scores -= scores.max(axis=1, keepdims=True)
             np.exp(scores, out=scores)
             self._weights[:, :, chains] = scores.transpose(2, 1, 0)
             self._uniforms[:, chains] = own.random((len(states), len(group.observed)))
         transitions = self._sweep(states, self._weights, self._uniforms)
-        return state._replace(log_probabilities=log_probabilities, transitions=transitions), variates
+        return State(states, state.counts, probabilities, logs, transitions), variates
+
+
+class End(NamedTuple):
+    """A group's last state, and the number of variates that its emissions have taken."""
+
+    state: State
+    variates: int
+
+
+def follow(
+    sampler: Chains, rng: Sequence[np.random.Generator], iterations: int, watches: Sequence[Callable | None]
+) -> list[End]:
+    """Run chains to their end, and show each group's to the watch of the group after every iteration.
+
+    Args:
+        watches: for each group None, or a function of the iteration's number, from 0, and the group's `State`.
+
+    Raises:
+        ValueError: iterations < 1.
+    """
+    taken = 0
+    for iteration, (state, (cost,)) in enumerate(chain.run(sampler, rng, draws=iterations)):
+        taken = taken + cost
+        for place, (chains, watch) in enumerate(zip(sampler.slices, watches, strict=True)):
+            if watch is not None:
+                watch(iteration, state.part(place, chains))
+    return [End(state.part(place, chains), int(taken[place])) for place, chains in enumerate(sampler.slices)]
 
 
 def emission_scores(counts, log_probabilities) -> np.ndarray:
@@ -221,8 +255,13 @@ def state_totals(counts, states, observed, n_states: int) -> np.ndarray:
     return (member.reshape(-1, len(counts)) @ counts).reshape(*member.shape[:2], -1)
 
 
-def _draw_emissions(group: Group, counts, states, prior: Prior, rng) -> tuple[np.ndarray, int]:
-    totals = state_totals(counts, states, group.observed, prior.n_states)
+def draw_emissions(group: Group, totals, prior: Prior, rng) -> tuple[np.ndarray, int]:
+    """Probabilities of the levels given their counts in a state, and the number of variates they took.
+
+    Args:
+        group: temperatures and bounds.
+        totals: counts, shape (..., levels).
+    """
     concentration = 1 + (prior.emission - 1) / group.prior_temperature + totals / group.temperature
     draws = np.empty_like(concentration)
     variates = 0
@@ -236,7 +275,7 @@ def _draw_emissions(group: Group, counts, states, prior: Prior, rng) -> tuple[np
             gammas = rng.standard_gamma(concentration[..., field])
             draws[..., field] = gammas / gammas.sum(axis=-1, keepdims=True)
     # A gamma variate of shape 1 can be 0 with probability 1e-300 or so; a probability of 0 has no logarithm.
-    return np.log(np.maximum(draws, np.finfo(float).tiny)), variates
+    return np.maximum(draws, np.finfo(float).tiny), variates
 
 
 class Sweep:

@@ -36,7 +36,7 @@ class NaiveBayes(Kind):
     def mechanism(self, spec, setting):
         classes, *sizes = (len(spec.columns[name]["levels"]) for name in self.order(spec))
         # A cell is a class: without months or hidden states the events' model is naive Bayes.
-        return EventCountsLaplace(EventCounts(tuple(range(classes)), tuple(sizes), 1), spec.n, setting)
+        return EventCountsLaplace(EventCounts((1,) * classes, tuple(sizes), 1), spec.n, setting)
 
     def order(self, spec):
         """The class first."""

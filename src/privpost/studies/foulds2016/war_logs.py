@@ -7,7 +7,6 @@ import functools
 import numpy as np
 
 from privpost.datasets import catalogue, war_logs
-from privpost.privacy import count_tables
 
 
 def select_fields(logs: war_logs.WarLogs, fields: str) -> tuple[np.ndarray, tuple[int, ...]]:
@@ -20,11 +19,6 @@ def select_fields(logs: war_logs.WarLogs, fields: str) -> tuple[np.ndarray, tupl
         raise ValueError(f"fields is {fields!r}, but {logs.name} has no other field")
     columns = np.repeat(kept, logs.sizes)
     return logs.counts[:, columns].astype(float), tuple(s for s, keep in zip(logs.sizes, kept, strict=True) if keep)
-
-
-def post_process(noisy, sizes, variant: str) -> np.ndarray:
-    """Return valid counts: clipped at 0 (`paper`), or projected with each field's noisy sum kept (`corrected`)."""
-    return count_tables.clip(noisy) if variant == "paper" else count_tables.project(noisy, sizes)
 
 
 def uses_private_metadata(dataset: str) -> bool:

@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from privpost.datasets import war_logs
+from privpost.models.event_counts import EventCounts
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
 from privpost.privacy import count_tables
-from privpost.privacy.accounting import Cost
-from privpost.samplers import chain
 from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.studies.foulds2016.war_logs import post_process, uses_private_metadata
+from privpost.studies.foulds2016 import event_methods
+from privpost.studies.foulds2016.event_methods import Row, Setup
+from privpost.studies.foulds2016.war_logs import uses_private_metadata
 
 SETTINGS = Schema(
     dataset=DatasetName(),
@@ -33,29 +34,10 @@ NOT_ASSESSED = "not assessed"
 SUBSTANTIAL = 0.05
 
 
-class Row(NamedTuple):
-    """One method: variant is the Laplace mechanism's, truncation that of OPS."""
-
-    method: str
-    variant: str | None
-    truncation: float | None
-
-    @property
-    def settings(self) -> dict:
-        return {"variant": self.variant, "truncation": self.truncation}
-
-
-def rows(config) -> list[Row]:
-    """Return the methods at all their settings, from the within axes."""
-    listed = []
-    for method in config.method:
-        if method == "non_private":
-            listed.append(Row(method, None, None))
-        if method == "laplace":
-            listed += [Row(method, variant, None) for variant in config.variant]
-        if method == "ops":
-            listed += [Row(method, None, truncation) for truncation in config.truncation]
-    return listed
+def rows(config, model: str = "few") -> list[Row]:
+    """Return the methods at all their settings, from the within axes; the one ε is a setting."""
+    # Few and many states are two experiments with a budget of their own, as in the paper.
+    return event_methods.rows(config, f"{model} states", [None])
 
 
 class Fit(NamedTuple):
@@ -99,13 +81,14 @@ def simulate(config, streams, ledger) -> dict:
     States are in the order of their mean month in the non-private fit. For OPS the parameters are the released ones;
     else the posterior means given the final states and the (noisy) counts.
     """
-    logs = war_logs.load(config.dataset)
-    listed = rows(config)
-    _charge(config, listed, logs.sizes, ledger)
+    logs, listed = war_logs.load(config.dataset), rows(config)
+    setups = {name: _setup(config, logs, n) for name, n in (("few", config.n_states), ("many", config.many_states))}
+    for name, setup in setups.items():
+        setup.open(ledger, rows(config, name))
     few, many = [], []
     for block in streams.blocks():
-        few.append(_fit(config, logs, listed, config.n_states, streams, block))
-        many.append(_fit(config, logs, listed, config.many_states, streams, block))
+        few.append(_fit(config, logs, setups["few"], rows(config, "few"), streams, block, ledger))
+        many.append(_fit(config, logs, setups["many"], rows(config, "many"), streams, block, ledger))
     reference = next(fits for fits, row in zip(few[0], listed, strict=True) if row.method == "non_private")
     order = np.argsort([logs.month[reference.mode[0] == k].mean() for k in range(config.n_states)])
     target = reference.parameters[0][order]
@@ -120,60 +103,51 @@ def simulate(config, streams, ledger) -> dict:
     return {name: np.array(values) for name, values in arrays.items()}
 
 
-def _charge(config, listed, sizes, ledger) -> None:
-    # Few and many states are two experiments with a budget of their own, as in the paper.
-    for n_states in ("few", "many"):
-        for row in listed:
-            if row.method == "non_private":
-                continue
-            account = "/".join([f"{n_states} states", row.method, str(row.variant or f"truncation={row.truncation:g}")])
-            ledger.open(account, Cost("pure", config.epsilon))
-            if row.method == "laplace":
-                ledger.charge(account, Cost("pure", config.epsilon / len(sizes)), len(sizes))
-            else:
-                ledger.charge(account, Cost("pure", count_tables.sampling_cost(sizes, row.truncation, config.epsilon)))
+def _setup(config, logs, n_states: int) -> Setup:
+    concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
+    model = EventCounts.of(logs.region, logs.sizes, n_states, **concentrations)
+    return Setup(model, int(logs.counts[:, : logs.sizes[0]].sum()), config.iterations, epsilon=config.epsilon)
 
 
-def _fit(config, logs, listed, n_states, streams, block) -> list[Fit]:
-    counts, sizes = logs.counts.astype(float), tuple(logs.sizes)
-    observed = np.ones((block.size, len(counts)), bool)
-    unit = streams("mechanism", block.index, states=n_states).laplace(size=(block.size, *counts.shape))
-    scale = count_tables.noise_scale(config.epsilon, len(sizes))
-    groups, rngs = [], []
+def _fit(config, logs, setup, listed, streams, block, ledger) -> list[Fit]:
+    counts, prior = logs.counts.astype(float), setup.prior
+    observed, every = np.ones((block.size, len(counts)), bool), slice(None)
+    named = {"states": prior.n_states}
+    unit = streams("mechanism", block.index, **named).laplace(size=(block.size, *counts.shape))
+    started, watches = [], []
     for row in listed:
-        rngs.append(streams("sampler", block.index, states=n_states, method=row.method, **row.settings))
-        if row.method == "laplace":
-            groups.append(gibbs.Group(post_process(counts + scale * unit, sizes, row.variant), observed))
-        elif row.method == "ops":
-            temperature = count_tables.temperature(sizes, row.truncation, config.epsilon)
-            lows = count_tables.smallest_probabilities(sizes, row.truncation)
-            groups.append(gibbs.Group(counts, observed, temperature, lows=lows))
-        else:
-            groups.append(gibbs.Group(counts, observed))
-    prior = gibbs.Prior(
-        n_states, sizes, transition=config.transition_concentration, emission=config.emission_concentration
-    )
-    seen = np.zeros((n_states, len(counts), len(groups) * block.size), np.int32)
-    chains, variates = gibbs.Chains(groups, gibbs.Layout.of(logs.region), prior), 0
-    for iteration, (state, (taken,)) in enumerate(chain.run(chains, rngs, draws=config.iterations)):
-        variates = variates + taken
-        if iteration >= config.burn_in:
-            seen += state.states == np.arange(n_states)[:, None, None]
-    share = seen / (config.iterations - config.burn_in)
+        settings = {"method": row.method, "variant": row.variant, "truncation": row.truncation}
+        rng = streams("sampler", block.index, **named, **settings)
+        started.append(setup.chains(ledger, row, counts, unit, block.trials, rng, observed, every, None))
+        watches.append(_Frequencies((prior.n_states, len(counts), block.size), config.burn_in))
     fits = []
-    for index, (row, group) in enumerate(zip(listed, groups, strict=True)):
-        chains = slice(index * block.size, (index + 1) * block.size)
-        final = state.states[:, chains]
-        if row.method == "ops":
-            parameters = np.exp(state.log_probabilities[chains])
+    releases = setup.run(ledger, started, watches, block.trials)
+    for chains, watch, (values, end) in zip(started, watches, releases, strict=True):
+        # OPS releases its chain's last sample: emissions and final states. Its most frequent states are diagnosis.
+        final, share = end.state.states, watch.seen / (config.iterations - config.burn_in)
+        if chains.row.method == "ops":
+            # Through the logarithm, in which the sampler keeps them: the last digits are those of the shipped table.
+            parameters = np.exp(np.log(values))
         else:
-            totals = gibbs.state_totals(group.counts, final, observed, n_states) + prior.emission
+            totals = gibbs.state_totals(chains.counts, final, observed, prior.n_states) + prior.emission
             parameters = np.concatenate(
                 [totals[..., field] / totals[..., field].sum(axis=-1, keepdims=True) for field in prior.fields], axis=-1
             )
-        mode, frequency = share[..., chains].argmax(axis=0), share[..., chains].max(axis=0)
-        fits.append(Fit(mode.T.copy(), frequency.T.copy(), final.T.copy(), parameters, int(variates[index])))
+        mode, frequency = share.argmax(axis=0), share.max(axis=0)
+        fits.append(Fit(mode.T.copy(), frequency.T.copy(), final.T.copy(), parameters, end.variates))
     return fits
+
+
+class _Frequencies:
+    """Counts how often each cell of each chain is in each state after burn-in: `seen` (K, cells, chains)."""
+
+    def __init__(self, shape: tuple[int, int, int], burn_in: int):
+        self.seen, self._burn_in = np.zeros(shape, np.int32), burn_in
+        self._states = np.arange(shape[0])[:, None, None]
+
+    def __call__(self, iteration: int, state: gibbs.State) -> None:
+        if iteration >= self._burn_in:
+            self.seen += state.states == self._states
 
 
 def _summarise(config, logs, few, many, target, target_map) -> dict:

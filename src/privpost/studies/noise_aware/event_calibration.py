@@ -16,13 +16,11 @@ from scipy.special import betainc, rel_entr
 
 from privpost.evaluation.calibration import ks_limit, ks_p_value, ks_statistic
 from privpost.evaluation.diagnostics import ess_bulk, rhat
+from privpost.models.event_counts import EventCounts
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, Vector
-from privpost.privacy import count_tables
-from privpost.privacy.accounting import Cost
-from privpost.samplers import chain, noise_aware_events
-from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.studies.foulds2016.held_out import Row
-from privpost.studies.foulds2016.war_logs import post_process
+from privpost.samplers import noise_aware_events
+from privpost.studies.foulds2016 import event_methods
+from privpost.studies.foulds2016.event_methods import Row, Setup
 
 SETTINGS = Schema(
     transition_concentration=Real(above=0),
@@ -43,17 +41,8 @@ SETTINGS = Schema(
 def rows(config) -> list[Row]:
     """Return the methods at all their settings; `exact` for one state and one field only."""
     model = "naive_bayes" if config.n_states == 1 else "hmm"
-    listed = []
-    for method in config.method:
-        if method == "non_private":
-            listed.append(Row(model, method, None, None, None))
-            continue
-        if method == "exact" and (config.n_states, config.regions * config.months, len(config.sizes)) != (1, 1, 1):
-            continue
-        for epsilon in config.epsilon:
-            variants = config.variant if method == "laplace" else [None]
-            listed += [Row(model, method, variant, None, epsilon) for variant in variants]
-    return listed
+    known = (config.n_states, config.regions * config.months, len(config.sizes)) == (1, 1, 1)
+    return [row for row in event_methods.rows(config, model, config.epsilon) if row.method != "exact" or known]
 
 
 def draw_data(config, layout, size, rng) -> tuple[np.ndarray, np.ndarray]:
@@ -81,77 +70,75 @@ def simulate(config, streams, ledger) -> dict:
     Both diagnose the trace of the probability's conditional mean, from the halves of a trial's one chain; nan where no
     chain was run, where draws are independent, or too few.
     """
-    listed = rows(config)
-    layout = gibbs.Layout.of(np.repeat(np.arange(config.regions), config.months))
+    listed, setup = rows(config), _setup(config)
     quantiles, kl = np.empty((2, len(listed), config.trials))
     diagnostics = np.full((2, len(listed)), np.nan)
-    for row in listed:
-        if row.epsilon is not None and row.method != "exact":
-            ledger.open(row.account, Cost("pure", row.epsilon))
-            ledger.charge(row.account, Cost("pure", row.epsilon / len(config.sizes)), len(config.sizes))
+    setup.open(ledger, listed)
+    chains = [index for index, row in enumerate(listed) if row.method != "exact"]
     for block in streams.blocks():
-        truth, counts = draw_data(config, layout, block.size, streams("data", block.index))
+        truth, counts = draw_data(config, setup.layout, block.size, streams("data", block.index))
         unit = streams("mechanism", block.index).laplace(size=counts.shape)
-        chains = [index for index, row in enumerate(listed) if row.method != "exact"]
-        found = _run(config, layout, counts, unit, truth, [listed[index] for index in chains], streams, block)
+        found = _run(config, setup, counts, unit, truth, [listed[index] for index in chains], streams, block, ledger)
         quantiles[chains, block.trials], kl[chains, block.trials] = found[:2]
         if block.index == 0:
             diagnostics[:, chains] = found[2]
         for index in set(range(len(listed))) - set(chains):
-            scale = count_tables.noise_scale(listed[index].epsilon, 1)
-            law = noise_aware_events.count_probabilities((counts + scale * unit)[:, 0], config.n, scale)
+            row = listed[index]
+            noisy = setup.noisy(ledger, row, counts, unit, block.trials)[:, 0]
+            law = noise_aware_events.count_probabilities(noisy, config.n, setup.mechanism(row).scale)
             quantiles[index, block.trials] = noise_aware_events.probability_cdf(law, truth[:, 0], config.sizes[0])
             kl[index, block.trials] = np.nan
     return {"quantiles": quantiles, "kl": kl, "rhat": diagnostics[0], "ess": diagnostics[1]}
 
 
-def _run(config, layout, counts, unit, truth, listed, streams, block):
-    """Quantiles and divergences (rows, trials), and (R-hat, ESS) (2, rows), of one chain per row and trial."""
-    prior = gibbs.Prior(
-        config.n_states,
-        tuple(config.sizes),
-        transition=config.transition_concentration,
-        emission=config.emission_concentration,
+def _setup(config) -> Setup:
+    concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
+    cells = (config.months,) * config.regions
+    return Setup(
+        EventCounts(cells, tuple(config.sizes), config.n_states, **concentrations), config.n, config.iterations
     )
-    observed = np.ones(counts.shape[:2], bool)
-    groups, latents, rngs = [], [], []
+
+
+def _run(config, setup, counts, unit, truth, listed, streams, block, ledger):
+    """Quantiles and divergences (rows, trials), and (R-hat, ESS) (2, rows), of one chain per row and trial."""
+    observed, n_events = np.ones(counts.shape[:2], bool), np.full(block.size, config.n)
+    started, watches = [], []
     for row in listed:
-        rngs.append(streams("sampler", block.index, method=row.method, **row.key()))
-        used, latent = counts, None
-        if row.epsilon is not None:
-            scale = count_tables.noise_scale(row.epsilon, len(config.sizes))
-            noisy = counts + scale * unit
-            if row.method == "gibbs":
-                n_events = np.full(block.size, config.n)
-                latent = noise_aware_events.LatentCounts(noisy, observed, prior, scale, n_events)
-                used = latent.start()
-            else:
-                used = post_process(noisy, config.sizes, row.variant)
-        groups.append(gibbs.Group(used, observed))
-        latents.append(latent)
-    kept, first = config.iterations - config.burn_in, prior.fields[0]
-    cdf, mean = np.zeros((len(listed), block.size)), np.zeros((len(listed), block.size, config.sizes[0]))
-    trace = np.empty((kept, len(listed), block.size))
-    b = config.emission_concentration
-    run = chain.run(noise_aware_events.Chains(groups, latents, layout, prior), rngs, draws=config.iterations)
-    for iteration, (state, _) in enumerate(run, start=-config.burn_in):
-        if iteration < 0:
-            continue
-        for index, counted in enumerate(state.counts):
-            states = state.states[:, index * block.size : (index + 1) * block.size]
-            member = (states == states[0]).T[:, None].astype(float)
-            alpha = b + (member @ counted)[:, 0, first]
-            total = alpha.sum(axis=-1)
-            cdf[index] += betainc(alpha[:, 0], total - alpha[:, 0], truth[:, 0]) / kept
-            mean[index] += alpha / total[:, None] / kept
-            trace[iteration, index] = alpha[:, 0] / total
-    kl = rel_entr(truth[:, first], mean).sum(axis=-1)
+        rng = streams("sampler", block.index, method=row.method, **row.key())
+        started.append(setup.chains(ledger, row, counts, unit, block.trials, rng, observed, slice(None), n_events))
+        watches.append(_Conditional(config, setup.prior, truth[:, 0]))
+    setup.run(ledger, started, watches, block.trials)
+    kl = [rel_entr(truth[:, setup.prior.fields[0]], watch.mean).sum(axis=-1) for watch in watches]
     diagnostics = np.full((2, len(listed)), np.nan)
-    for index, row in enumerate(listed):
+    for index, (row, watch) in enumerate(zip(listed, watches, strict=True)):
         if row.model == "hmm" or row.method == "gibbs":
-            chains = trace[:, index][:, None]
-            diagnostics[:, index] = np.nanmedian(rhat(chains)), np.nanmedian(ess_bulk(chains))
-    return np.clip(cdf, 0.0, 1.0), kl, diagnostics
+            trace = watch.trace[:, None]
+            diagnostics[:, index] = np.nanmedian(rhat(trace)), np.nanmedian(ess_bulk(trace))
+    return np.clip([watch.cdf for watch in watches], 0.0, 1.0), kl, diagnostics
+
+
+class _Conditional:
+    """Watches the law of the first cell's probabilities given its state and counts, a chain per trial, after burn-in.
+
+    `cdf` (trials,) and `mean` (trials, levels) are the averages over a chain of the first level's distribution function
+    at its true probability, and of the means; `trace` (kept iterations, trials) has the first level's means.
+    """
+
+    def __init__(self, config, prior, truth):
+        self._burn_in, self._kept = config.burn_in, config.iterations - config.burn_in
+        self._truth, self._prior = truth, prior
+        self.cdf, self.mean = np.zeros(len(truth)), np.zeros((len(truth), prior.sizes[0]))
+        self.trace = np.empty((self._kept, len(truth)))
+
+    def __call__(self, iteration, state) -> None:
+        if iteration < self._burn_in:
+            return
+        member = (state.states == state.states[0]).T[:, None].astype(float)
+        alpha = self._prior.emission + (member @ state.counts[0])[:, 0, self._prior.fields[0]]
+        total = alpha.sum(axis=-1)
+        self.cdf += betainc(alpha[:, 0], total - alpha[:, 0], self._truth) / self._kept
+        self.mean += alpha / total[:, None] / self._kept
+        self.trace[iteration - self._burn_in] = alpha[:, 0] / total
 
 
 def tabulate(cells):
