@@ -19,7 +19,6 @@ from privpost.privacy.audit import Counts, choose_event, event_divergence, lower
 from privpost.privacy.ledger import Release
 from privpost.privacy.renyi import gaussian_divergence
 from privpost.samplers import chain
-from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers.noise_aware_gibbs import run
 from privpost.studies.audit import audit, instances
 from privpost.studies.bernstein2018 import trials

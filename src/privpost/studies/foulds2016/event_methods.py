@@ -67,8 +67,9 @@ def diagnosed(traces) -> tuple[float, float]:
 class Chains(NamedTuple):
     """What the chains of a row run on.
 
-    `counts` are exact for OPS and the non-private reference, else processed noisy ones or the start of `latent` ones; `observed`
-    (chains, cells) leaves held-out cells out; `clipped` is the share of observed counts that processing set to 0.
+    `counts` are exact for OPS and the non-private reference, else processed noisy ones or the start of `latent` ones;
+    `observed` (chains, cells) leaves held-out cells out; `clipped` is the share of observed counts that processing
+    set to 0.
     """
 
     row: Row
