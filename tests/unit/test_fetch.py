@@ -27,6 +27,7 @@ import pytest
 
 from privpost import atomic
 from privpost.datasets import fetch as fetching
+from privpost.datasets import sources
 from privpost.datasets.catalogue import Dataset, File
 from privpost.datasets.fetch import FetchError, fetch
 
@@ -398,7 +399,7 @@ def test_a_damaged_archive_is_reported(server: Server, raw: Path, path: str, con
 
 
 def test_an_archive_that_is_too_long_is_given_up(server: Server, raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetching, "LARGEST_ARCHIVE", 100_000)
+    monkeypatch.setattr(sources, "LARGEST_ARCHIVE", 100_000)
     url = server.add("/all.zip", body(zipped({NAME: CONTENT})))
     assert "archive too long: more than 100000 bytes" in failure(toy(url), raw)
 
@@ -629,8 +630,8 @@ def test_progress_on_a_terminal_is_one_changing_line(
 
 def test_progress_in_a_log_is_sparse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     clock = iter(range(0, 10_000, 2))
-    monkeypatch.setattr(fetching.time, "monotonic", lambda: float(next(clock)))
-    with fetching._progress(NAME, 1_000_000) as show:
+    monkeypatch.setattr(sources.time, "monotonic", lambda: float(next(clock)))
+    with sources._progress(NAME, 1_000_000) as show:
         for size in range(0, 1_000_000, 50_000):
             show(size)
     lines = capsys.readouterr().err.splitlines()

@@ -4,39 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import http.client
 import os
 import signal
 import sys
-import tempfile
 import time
-import urllib.error
-import urllib.request
-import zipfile
-import zlib
-from collections.abc import Callable, Generator, Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
 from types import FrameType
-from urllib.parse import urlsplit
 
 import yaml
 
-from privpost import __version__
 from privpost.atomic import abandoned, replacing
 from privpost.datasets import catalogue
 from privpost.datasets.catalogue import Dataset, File
 from privpost.datasets.files import checksum
+from privpost.datasets.sources import Unusable, from_address, gunzip, read
 
 RAW = catalogue.RAW
 MIRRORS = ("data/mirror", "../shared/data")
 MIRRORS_VARIABLE = "PRIVPOST_MIRRORS"
 CONFIGURATION = Path("conf/config.yaml")
-
-CHUNK = 1 << 16
-# Bytes per second below which a transfer is given up once it has lasted longer than the timeout.
-SLOWEST_RATE = 1024
-# An archive holds other members too, so that its size is not known beforehand.
-LARGEST_ARCHIVE = 256 << 20
 
 
 class FetchError(RuntimeError):
@@ -46,14 +33,6 @@ class FetchError(RuntimeError):
         super().__init__(message)
         self.access = dataset.access
         self.dataset = dataset.name
-
-
-class _Unusable(Exception):
-    """One source did not give the file; ``retry`` says whether asking it again may help."""
-
-    def __init__(self, outcome: str, retry: bool = False):
-        super().__init__(outcome)
-        self.retry = retry
 
 
 def fetch(
@@ -89,7 +68,7 @@ def fetch(
         try:
             tried = _fetch_file(file, target, dataset.mirror_folder, folders, timeout, retries, backoff)
         except OSError as error:
-            # Sources report through _Unusable, so this is the raw folder itself: a full disk, a missing permission.
+            # Sources report through Unusable, so this is the raw folder itself: a full disk, a missing permission.
             place = error.filename or target
             complaints.append(f"{file.name} ({dataset.title}): cannot use {place}: {error.strerror or error}")
             continue
@@ -193,10 +172,10 @@ def _fetch_file(
     for mirror in mirrors:
         plain = mirror / mirror_folder / file.name
         zipped = plain.with_name(plain.name + ".gz")
-        for source, chunks in ((plain, _read(plain)), (zipped, _gunzip(_read(zipped)))):
+        for source, chunks in ((plain, read(plain)), (zipped, gunzip(read(zipped)))):
             try:
                 _store(chunks, file, target)
-            except _Unusable as failure:
+            except Unusable as failure:
                 tried.append((str(source), str(failure)))
             else:
                 _say(f"{target}: copied from {source}")
@@ -205,8 +184,8 @@ def _fetch_file(
     for url in file.urls:
         for attempt in range(1, retries + 2):
             try:
-                _store(_from_address(url, file, target.parent, timeout), file, target)
-            except _Unusable as failure:
+                _store(from_address(url, file, target.parent, timeout), file, target)
+            except Unusable as failure:
                 if failure.retry and attempt <= retries:
                     pause = backoff * 2 ** (attempt - 1)
                     _say(f"{file.name}: {failure} at {url}; asking again in {pause:g} s")
@@ -245,7 +224,7 @@ def _verdict_on_present(file: File, target: Path) -> str | None:
 
 
 def _store(chunks: Generator[bytes, None, None], file: File, target: Path) -> None:
-    """Write the chunks to ``target`` if they are the file; raises _Unusable, leaving nothing, if they are not."""
+    """Write the chunks to ``target`` if they are the file; raises Unusable, leaving nothing, if they are not."""
     # Somewhat more than expected is read, so that the message can give the sum of a slightly different file.
     limit = 2 * file.bytes + (1 << 20)
     digest = hashlib.sha256()
@@ -254,11 +233,11 @@ def _store(chunks: Generator[bytes, None, None], file: File, target: Path) -> No
         for chunk in chunks:
             size += len(chunk)
             if size > limit:
-                raise _Unusable(f"too long: more than {limit} bytes instead of {file.bytes}, given up")
+                raise Unusable(f"too long: more than {limit} bytes instead of {file.bytes}, given up")
             digest.update(chunk)
             handle.write(chunk)
         if (size, digest.hexdigest()) != (file.bytes, file.sha256):
-            raise _Unusable(_difference(file, size, digest.hexdigest()))
+            raise Unusable(_difference(file, size, digest.hexdigest()))
 
 
 def _difference(file: File, size: int, sha256: str) -> str:
@@ -269,127 +248,6 @@ def _difference(file: File, size: int, sha256: str) -> str:
     else:
         kind = "wrong content"
     return f"{kind}: found {size} bytes, sha256 {sha256}"
-
-
-def _read(path: Path) -> Generator[bytes, None, None]:
-    try:
-        with open(path, "rb") as handle:
-            while chunk := handle.read(CHUNK):
-                yield chunk
-    except (FileNotFoundError, NotADirectoryError):
-        raise _Unusable("no such file") from None
-    except OSError as error:
-        raise _Unusable(f"not readable ({error.strerror or error})") from error
-
-
-def _gunzip(chunks: Iterator[bytes]) -> Generator[bytes, None, None]:
-    stream = zlib.decompressobj(wbits=31)
-    try:
-        for chunk in chunks:
-            packed = chunk
-            while packed:
-                # A gzip file may consist of several members.
-                if stream.eof:
-                    stream = zlib.decompressobj(wbits=31)
-                yield stream.decompress(packed)
-                packed = stream.unused_data
-    except zlib.error as error:
-        raise _Unusable(f"damaged gzip file ({error})") from error
-    if not stream.eof:
-        raise _Unusable("truncated gzip file")
-
-
-def _unzip(chunks: Iterator[bytes], member_name: str, folder: Path) -> Generator[bytes, None, None]:
-    # Zip archives have their directory at the end, so that the whole archive is needed first.
-    with tempfile.TemporaryFile(dir=folder) as packed:
-        for chunk in chunks:
-            packed.write(chunk)
-            if packed.tell() > LARGEST_ARCHIVE:
-                raise _Unusable(f"archive too long: more than {LARGEST_ARCHIVE} bytes, given up")
-        try:
-            with zipfile.ZipFile(packed) as archive:
-                members = [info for info in archive.infolist() if PurePosixPath(info.filename).name == member_name]
-                if len(members) != 1:
-                    raise _Unusable(f"{len(members)} members called {member_name} in the archive")
-                with archive.open(members[0]) as member:
-                    while chunk := member.read(CHUNK):
-                        yield chunk
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-            raise _Unusable(f"damaged or unreadable zip archive ({error})") from error
-
-
-def _from_address(url: str, file: File, folder: Path, timeout: float) -> Generator[bytes, None, None]:
-    chunks = _download(url, file, timeout)
-    last = PurePosixPath(urlsplit(url).path).name
-    if last == file.name + ".gz":
-        return _gunzip(chunks)
-    if last.endswith(".zip") and not file.name.endswith(".zip"):
-        return _unzip(chunks, file.name, folder)
-    return chunks
-
-
-def _download(url: str, file: File, timeout: float) -> Generator[bytes, None, None]:
-    headers = {"User-Agent": f"privpost/{__version__}", "Accept-Encoding": "identity"}
-    received = 0
-    start = time.monotonic()
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=timeout) as response:
-            declared = response.headers.get("Content-Length", "")
-            total = int(declared) if declared.isdecimal() else None
-            with _progress(file.name, total) as show:
-                # read1 returns after each packet, so that a trickle cannot go on for ever unnoticed.
-                while chunk := response.read1(CHUNK):
-                    received += len(chunk)
-                    show(received)
-                    yield chunk
-                    elapsed = time.monotonic() - start
-                    if elapsed > timeout and received < SLOWEST_RATE * elapsed:
-                        raise _Unusable(f"too slow: {received} bytes in {elapsed:.1f} s", retry=True)
-        if total is not None and received < total:
-            raise _Unusable(f"short read: {received} of {total} bytes", retry=True)
-    except urllib.error.HTTPError as error:
-        passing = error.code in (408, 425, 429) or error.code >= 500
-        error.close()
-        raise _Unusable(f"HTTP status {error.code} {error.reason}", retry=passing) from error
-    except (OSError, http.client.HTTPException) as error:
-        reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        if isinstance(reason, TimeoutError):
-            raise _Unusable(f"no answer within {timeout:g} s after {received} bytes", retry=True) from error
-        if received:
-            raise _Unusable(f"connection lost after {received} bytes ({reason})", retry=True) from error
-        raise _Unusable(f"no connection; is there a network? ({reason})", retry=True) from error
-
-
-@contextlib.contextmanager
-def _progress(name: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Give a function that shows how far a transfer is: a changing line on a terminal, else a line every 10 s."""
-    stream = sys.stderr
-    terminal = stream.isatty()
-    interval = 0.2 if terminal else 10.0
-    start = time.monotonic()
-    last_shown, received = start, 0
-
-    def write(now: float) -> None:
-        of_total = f" of {total:,}" if total is not None else ""
-        rate = received / max(now - start, 1e-3) / 1e6
-        line = f"{name}: {received:,}{of_total} bytes, {rate:.2f} MB/s"
-        stream.write(f"\r{line:<70}" if terminal else f"{line}\n")
-        stream.flush()
-
-    def show(size: int) -> None:
-        nonlocal last_shown, received
-        received = size
-        now = time.monotonic()
-        if now - last_shown >= interval:
-            last_shown = now
-            write(now)
-
-    try:
-        yield show
-    finally:
-        if terminal:
-            write(time.monotonic())
-            stream.write("\n")
 
 
 def _complaint(
