@@ -12,7 +12,7 @@ RUN = .venv/bin/python -m
 
 export PYTHON
 
-.PHONY: reproduce test environment figures report smoke verify bench lint lock clean
+.PHONY: reproduce test environment figures report docs smoke verify bench lint lock clean
 
 reproduce: environment
 	@$(RUN) privpost reproduce $(STUDY) --scale $(SCALE) --cores $(CORES)
@@ -30,6 +30,10 @@ figures: environment
 # One HTML file with everything inside: scorecard, figures, tables, settings, ledgers. Opens from disk.
 report: environment
 	@$(RUN) snakemake report --cores $(CORES) --quiet host reason && echo "The report is build/report.html."
+
+# README, documents and an API reference as a site that opens from disk; a broken link stops it.
+docs: environment
+	@.venv/bin/python workflow/site.py && NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --quiet && echo "The site is build/site/html/index.html."
 
 smoke: environment
 	@$(RUN) privpost reproduce --scale smoke --cores $(CORES)
@@ -50,7 +54,7 @@ lint: environment
 
 # Resolve pyproject.toml anew (needs uv); commit the result.
 lock:
-	uv pip compile pyproject.toml --extra test --extra secure --extra slurm --universal --python-version 3.11 --generate-hashes --no-header -o requirements.lock
+	uv pip compile pyproject.toml --extra test --extra secure --extra slurm --extra docs --universal --python-version 3.11 --generate-hashes --no-header -o requirements.lock
 
 # Removes what a rebuild makes again; never the shipped tables, figures or the raw data.
 clean:

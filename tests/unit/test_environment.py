@@ -52,7 +52,7 @@ def lock(checkout) -> dict[str, list[Entry]]:
 def requirements(project: dict) -> list[Requirement]:
     texts = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
     # `make lock` resolves these groups; other groups are for those who install them by hand.
-    for group in ("test", "secure", "slurm"):
+    for group in ("test", "secure", "slurm", "docs"):
         texts += project["project"]["optional-dependencies"][group]
     return [Requirement(text) for text in texts]
 

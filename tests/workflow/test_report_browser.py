@@ -143,7 +143,7 @@ def test_a_figure_enlarges_and_closes_with_the_keyboard(window):
 def test_every_figure_has_alternative_text_and_every_field_a_name(window):
     alternatives = window.run("return [...document.querySelectorAll('figure img')].map((image) => image.alt)")
     stems = [ROOT / "figures" / study.paper / stem for study in studies() for stem in study.figures]
-    figures = sum(stem.with_name(f"{stem.name}.png").is_file() for stem in stems)
+    figures = sum(stem.with_name(f"{stem.name}.svg").is_file() for stem in stems)
     assert len(alternatives) == figures + len(build.FIGURES)
     assert all(len(text) > 30 for text in alternatives)
     assert len(set(alternatives)) == len(alternatives)

@@ -80,7 +80,7 @@ def from_yaml(path: str | os.PathLike[str]) -> Graph:
 
 
 def formula(graph: Graph) -> str:
-    """Return the graph as one line, each node with its parents: [a][b|a][c|a:b]."""
+    """Return the graph as one line, each node with its parents: `[a][b|a][c|a:b]`."""
     return "".join(f"[{node}|{':'.join(parents)}]" if parents else f"[{node}]" for node, parents in graph)
 
 

@@ -1,0 +1,38 @@
+"""Lays out the sources of the documentation site under build/site/source, as links, beside pages of the API.
+
+Everything stands where it stands in the checkout, so that its links hold on the site as they do there.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+SOURCE = Path("build/site/source")
+PAGES = ("README.md", "CONTRIBUTING.md")
+# What pages link to: pictures, tables, settings, sources.
+LINKED = ("conf", "examples", "figures", "results", "src")
+SUFFIXES = (".csv", ".md", ".png", ".py", ".svg", ".yaml")
+# The packages with an interface of their own; studies, claims and figures are found from "Find your way".
+API = ("distributions", "datasets", "evaluation", "mechanisms", "models", "pipeline", "privacy", "release", "samplers")
+
+
+def main() -> None:
+    """Make the folder anew."""
+    shutil.rmtree(SOURCE, ignore_errors=True)
+    files = [*map(Path, PAGES), *sorted(Path("docs").glob("*.md")), *Path("docs/site").iterdir()]
+    for folder in LINKED:
+        files += (path for path in Path(folder).rglob("*") if path.suffix in SUFFIXES and "cells" not in path.parts)
+    for path in files:
+        (SOURCE / path).parent.mkdir(parents=True, exist_ok=True)
+        (SOURCE / path).symlink_to(path.resolve())
+    for package in API:
+        page = SOURCE / "reference" / f"{package}.md"
+        page.parent.mkdir(exist_ok=True)
+        modules = sorted(path.stem for path in Path("src/privpost", package).glob("[!_]*.py"))
+        blocks = [f"::: privpost.{package}.{module}" for module in modules]
+        page.write_text("\n\n".join([f"# privpost.{package}", *blocks]) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
