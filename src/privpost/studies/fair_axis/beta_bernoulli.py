@@ -216,14 +216,19 @@ def tabulate(cells):
                 for statistic, metric, mean, sem in found
                 if not math.isnan(mean)
             ]
-        for key in dict.fromkeys(k for k in keys if k[0]):
-            members = sorted((i for i, k in enumerate(keys) if k == key), key=lambda i: arrays["method"][i])
-            for (i, j), (place, metric) in itertools.product(
-                itertools.combinations(members, 2), ((0, "l1_error"), (2, "kl"))
-            ):
-                mean, sem = _mean(arrays["scores"][i, place] - arrays["scores"][j, place])
-                if math.isnan(mean):
-                    continue
+        pairs += _pairs(arrays, keys, n, cell.config.trials)
+    return {"beta_bernoulli": pd.DataFrame(rows), "beta_bernoulli_pairs": pd.DataFrame(pairs)}
+
+
+def _pairs(arrays, keys, n: int, trials: int) -> list[dict]:
+    """Rows of the paired differences between any two methods with the same accounting, ε and δ."""
+    pairs = []
+    for key in dict.fromkeys(k for k in keys if k[0]):
+        members = sorted((i for i, k in enumerate(keys) if k == key), key=lambda i: arrays["method"][i])
+        couples = itertools.combinations(members, 2)
+        for (i, j), (place, metric) in itertools.product(couples, ((0, "l1_error"), (2, "kl"))):
+            mean, sem = _mean(arrays["scores"][i, place] - arrays["scores"][j, place])
+            if not math.isnan(mean):
                 pairs.append(
                     {
                         "first": arrays["method"][i],
@@ -235,10 +240,10 @@ def tabulate(cells):
                         "metric": metric,
                         "difference_mean": mean,
                         "difference_sem": sem,
-                        "n_repeats": cell.config.trials,
+                        "n_repeats": trials,
                     }
                 )
-    return {"beta_bernoulli": pd.DataFrame(rows), "beta_bernoulli_pairs": pd.DataFrame(pairs)}
+    return pairs
 
 
 def _mean(values) -> tuple[float, float]:

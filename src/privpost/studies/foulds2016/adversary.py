@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import betaln, logit
 
 from privpost.distributions import truncated_beta
-from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Integer, Real, Schema
-from privpost.privacy.accounting import Cost
 
 SETTINGS = Schema(
     alpha=Real(above=0),
@@ -79,16 +76,11 @@ def local_epsilon(model: BetaBernoulli, statistics, a0, grid: int) -> LocalEpsil
 def simulate(config, streams, ledger) -> dict:
     """Return arrays over (a0, n) along the greedy path: `epsilon`, `likelihood`, `partition`, and `added`.
 
+    Nothing is released: these are losses of one draw of the untempered posterior, which costs at most 2Δ.
     `added` is whether the n-th record is a success. The adversary adds the outcome after which the local ε is higher,
     a success at ties (differences below 1e-12).
     """
     model, a0 = BetaBernoulli(config.alpha, config.beta), np.array(config.a0)
-    for value in config.a0:
-        # One draw of the untempered posterior per data set; its worst-case cost is 2Δ.
-        sensitivity = math.log((1 - value) / value)
-        budget = Cost("pure", 2 * sensitivity)
-        ledger.open(f"a0={value:g}", budget)
-        ledger.charge(f"a0={value:g}", ExponentialMechanism.calibrate(model, 1, budget, a0=value).cost())
     shape = (len(a0), config.largest_n)
     epsilon, likelihood, partition = np.empty((3, *shape))
     added = np.empty(shape, bool)

@@ -6,6 +6,7 @@ from the true or the Laplace posterior, to 1 for their means, and to 1+T for one
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -107,19 +108,18 @@ def first_order(mechanism: Mechanism | None, statistic: str, model: BetaBernoull
     return limit(mechanism, statistic) + coefficient / n
 
 
-def estimates(mechanism: Mechanism | None, model, statistics, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def estimates(mechanism: Mechanism | None, release, model, statistics, rng) -> dict[str, np.ndarray]:
     """Return `sample` and, where the posterior that it is drawn from has a known one, its `mean`; shapes (trials,).
 
     For additive noise both come from one release. The mean of an OPS density is no release: it is computed from
     the data, to show what a mechanism that could release it would gain.
     """
     if mechanism is None or isinstance(mechanism, AdditiveNoiseMechanism):
-        released = statistics if mechanism is None else mechanism.project(mechanism.perturb(statistics, rng))
-        posterior = model.posterior(released)
+        posterior = model.posterior(statistics) if mechanism is None else mechanism.posterior(release)
         return {"sample": model.sample(posterior, rng), "mean": model.mean(posterior)}
-    found = {"sample": mechanism.posterior_sample(statistics, rng)}
+    found = {"sample": mechanism.posterior_draw(release, rng)}
     if isinstance(mechanism, ExponentialMechanism):
-        found["mean"] = truncated_beta.mean(mechanism.posterior(statistics), mechanism.a0, 1 - mechanism.a0)
+        found["mean"] = truncated_beta.mean(mechanism.posterior(statistics), *mechanism.ends)
     return found
 
 
@@ -131,36 +131,49 @@ def simulate(config, streams, ledger) -> dict:
     """
     model, p = BetaBernoulli(config.alpha, config.beta), config.p
     shape = (len(config.methods), len(STATISTICS), len(config.epsilon), len(config.n))
-    are = np.full((*shape, 2), np.nan)
-    limits, firsts = np.full(shape, np.nan), np.full(shape, np.nan)
-    released, truncated = np.zeros(shape[0], bool), np.zeros(shape[0], bool)
-    for j, epsilon in enumerate(config.epsilon):
-        for k, n in enumerate(config.n):
-            served = mechanisms(config, n, epsilon)
-            for i, method in enumerate(config.methods):
-                mechanism = served.get(method)
-                if mechanism is None and j > 0:
-                    continue
-                if mechanism is not None:
-                    account = f"{method}/epsilon={epsilon:g}/n={n}"
-                    ledger.open(account, Cost("pure", epsilon))
-                    ledger.charge(account, mechanism.cost())
-                released[i] = mechanism is not None and mechanism.releases == "statistics"
-                truncated[i] = mechanism is not None and "a0" in mechanism.options
-                errors = {statistic: np.empty(config.trials) for statistic in STATISTICS}
-                for block in streams.blocks():
-                    successes = streams("data", block.index, n=n).binomial(n, p, block.size).astype(float)
-                    statistics = np.stack([successes, n - successes], axis=-1)
-                    rng = streams("mechanism", block.index, method=method, epsilon=epsilon, n=n)
-                    found = estimates(mechanism, model, statistics, rng)
-                    for statistic in STATISTICS:
-                        errors[statistic][block.trials] = (found.get(statistic, np.nan) - p) ** 2
-                for s, statistic in enumerate(STATISTICS):
-                    efficiency = errors[statistic] * n / (p * (1 - p))
-                    are[i, s, j, k] = efficiency.mean(), efficiency.std(ddof=1) / math.sqrt(config.trials)
-                    limits[i, s, j, k] = limit(mechanism, statistic)
-                    firsts[i, s, j, k] = first_order(mechanism, statistic, model, p, n)
-    return {"are": are, "limit": limits, "first_order": firsts, "released": released, "truncated": truncated}
+    are, limits, firsts = np.full((*shape, 2), np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
+    served = {(j, k): mechanisms(config, n, e) for j, e in enumerate(config.epsilon) for k, n in enumerate(config.n)}
+    for (j, k), found in served.items():
+        for method, mechanism in found.items():
+            budget = Cost("pure", config.epsilon[j])
+            ledger.open(_account(method, config.epsilon[j], config.n[k]), budget, mechanism)
+    for ((j, k), found), (i, method) in itertools.product(served.items(), enumerate(config.methods)):
+        if method in found or j == 0:
+            errors = _squared_errors(method, found.get(method), config, j, k, streams, ledger)
+            for s, statistic in enumerate(STATISTICS):
+                efficiency = errors[s] * config.n[k] / (p * (1 - p))
+                are[i, s, j, k] = efficiency.mean(), efficiency.std(ddof=1) / math.sqrt(config.trials)
+                limits[i, s, j, k] = limit(found.get(method), statistic)
+                firsts[i, s, j, k] = first_order(found.get(method), statistic, model, p, config.n[k])
+    last = [served[len(config.epsilon) - 1, len(config.n) - 1].get(method) for method in config.methods]
+    return {
+        "are": are,
+        "limit": limits,
+        "first_order": firsts,
+        "released": np.array([mechanism is not None and mechanism.releases == "statistics" for mechanism in last]),
+        "truncated": np.array([mechanism is not None and "a0" in mechanism.options for mechanism in last]),
+    }
+
+
+def _account(method: str, epsilon: float, n: int) -> str:
+    return f"{method}/epsilon={epsilon:g}/n={n}"
+
+
+def _squared_errors(method, mechanism, config, j: int, k: int, streams, ledger) -> np.ndarray:
+    """Return the squared errors of sample and mean, shape (statistics, trials), at one ε and n."""
+    model, epsilon, n = BetaBernoulli(config.alpha, config.beta), config.epsilon[j], config.n[k]
+    errors = np.empty((len(STATISTICS), config.trials))
+    for block in streams.blocks():
+        successes = streams("data", block.index, n=n).binomial(n, config.p, block.size).astype(float)
+        statistics = np.stack([successes, n - successes], axis=-1)
+        rng, release = streams("mechanism", block.index, method=method, epsilon=epsilon, n=n), None
+        if mechanism is not None:
+            account = _account(method, epsilon, n)
+            release = ledger.release(account, mechanism, statistics, rng, repeats=block.trials).values
+        found = estimates(mechanism, release, model, statistics, rng)
+        for s, statistic in enumerate(STATISTICS):
+            errors[s, block.trials] = (found.get(statistic, np.nan) - config.p) ** 2
+    return errors
 
 
 def tabulate(cells):

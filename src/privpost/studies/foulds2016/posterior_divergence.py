@@ -84,39 +84,41 @@ def simulate(config, streams, ledger) -> dict:
     """
     model, p = BetaBernoulli(config.alpha, config.beta), config.p
     shape = (len(config.method), len(config.epsilon), len(config.n))
-    kl, theory = np.empty((*shape, 2)), np.empty(shape)
-    for i, j, k in np.ndindex(shape):
-        method, epsilon, n = config.method[i], config.epsilon[j], config.n[k]
+    kl, theory, named = np.empty((*shape, 2)), np.empty(shape), {}
+    for place in np.ndindex(shape):
+        method, epsilon, n = (axis[k] for axis, k in zip((config.method, config.epsilon, config.n), place, strict=True))
         budget = Cost("pure", epsilon)
         if method == "laplace":
             mechanism = LaplaceMechanism.calibrate(model, n, budget)
-            theory[i, j, k] = laplace_first_order(mechanism.scale, p, n)
+            theory[place] = laplace_first_order(mechanism.scale, p, n)
         else:
             mechanism = ExponentialMechanism.calibrate(model, n, budget, a0=config.a0)
-            theory[i, j, k] = ops_limit(mechanism.temperature)
-        account = f"{method}/epsilon={epsilon:g}/n={n}"
-        ledger.open(account, budget)
-        ledger.charge(account, mechanism.cost())
-        values = np.empty(config.trials)
+            theory[place] = ops_limit(mechanism.temperature)
+        named[place] = f"{method}/epsilon={epsilon:g}/n={n}", mechanism
+        ledger.open(named[place][0], budget, mechanism)
+    for place, (account, mechanism) in named.items():
+        epsilon, n, values = config.epsilon[place[1]], mechanism.n, np.empty(config.trials)
         for block in streams.blocks():
             successes = streams("data", block.index, n=n).binomial(n, p, block.size).astype(float)
-            rng = streams("mechanism", block.index, method=method, epsilon=epsilon, n=n)
-            values[block.trials] = _divergences(mechanism, successes, config.quadrature_nodes, rng)
-        kl[i, j, k] = values.mean(), values.std(ddof=1) / math.sqrt(config.trials)
+            if mechanism.releases == "statistics":
+                statistics = np.stack([successes, n - successes], axis=-1)
+                rng = streams("mechanism", block.index, method=mechanism.method, epsilon=epsilon, n=n)
+                release = ledger.release(account, mechanism, statistics, rng, repeats=block.trials).values
+                found = beta_divergence(model.posterior(statistics), mechanism.posterior(release), 1)
+            else:
+                found = _divergences(mechanism, successes, config.quadrature_nodes)
+            values[block.trials] = found
+        kl[place] = values.mean(), values.std(ddof=1) / math.sqrt(config.trials)
     return {"kl": kl, "theory": theory}
 
 
-def _divergences(mechanism, successes, nodes: int, rng) -> np.ndarray:
-    """Return the divergence from the true posterior for each data set, with noise of its own for Laplace."""
-    model, n = mechanism.model, mechanism.n
-    if isinstance(mechanism, LaplaceMechanism):
-        statistics = np.stack([successes, n - successes], axis=-1)
-        return beta_divergence(model.posterior(statistics), mechanism.posterior(mechanism.perturb(statistics, rng)), 1)
-    # The OPS density depends on the data only, so that each distinct count is worked out once.
+def _divergences(mechanism: ExponentialMechanism, successes, nodes: int) -> np.ndarray:
+    """Return the divergence of the OPS density from the true posterior for each data set; nothing is drawn."""
+    # It depends on the data only, so that each distinct count is worked out once.
     counts, which = np.unique(successes, return_inverse=True)
-    statistics = np.stack([counts, n - counts], axis=-1)
-    a0 = mechanism.a0
-    return truncated_kl(model.posterior(statistics), mechanism.posterior(statistics), a0, 1 - a0, nodes)[which]
+    statistics = np.stack([counts, mechanism.n - counts], axis=-1)
+    true = mechanism.model.posterior(statistics)
+    return truncated_kl(true, mechanism.posterior(statistics), *mechanism.ends, nodes)[which]
 
 
 def tabulate(cells):

@@ -26,19 +26,20 @@ def simulate(config, streams, ledger) -> dict:
     """Return `theta` (points,), `true` (points,), `laplace` (draws, points), `ops_theta` and `ops` (points,).
 
     The OPS density has a grid of its own over [a0, 1−a0]; it is 0 outside. Each Laplace posterior is one release:
-    the 30 show what might have been released, and are 30 replications of one experiment.
+    the 30 show what might have been released, and are 30 repeats of one experiment. OPS draws nothing here: its
+    density is shown.
     """
     model, budget = BetaBernoulli(config.alpha, config.beta), Cost("pure", config.epsilon)
     successes = float(round(config.p * config.n))
     statistics = np.array([successes, config.n - successes])
     laplace = LaplaceMechanism.calibrate(model, config.n, budget)
     ops = ExponentialMechanism.calibrate(model, config.n, budget, a0=config.a0)
-    for mechanism in (laplace, ops):
-        ledger.open(mechanism.method, budget)
-        ledger.charge(mechanism.method, mechanism.cost())
+    ledger.open("laplace", budget, laplace)
+    ledger.open("ops", budget, ops)
     theta = np.linspace(0, 1, config.points)
     ops_theta = np.linspace(config.a0, 1 - config.a0, config.points)
-    releases = laplace.perturb(np.broadcast_to(statistics, (config.draws, 2)), streams("mechanism", method="laplace"))
+    rng, repeats = streams("mechanism", method="laplace"), slice(0, config.draws)
+    releases = ledger.release("laplace", laplace, statistics, rng, size=config.draws, repeats=repeats).values
     return {
         "theta": theta,
         "true": np.exp(model.log_density(theta, model.posterior(statistics))),

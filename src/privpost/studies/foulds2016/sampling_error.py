@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -39,30 +40,27 @@ def simulate(config, streams, ledger) -> dict:
     model = BetaBernoulli(config.alpha, config.beta)
     methods = list(config.method)
     errors = np.empty((len(methods), len(config.n), config.trials))
-    temperature = np.full(len(methods), np.nan)
-    for i, method in enumerate(methods):
-        for j, n in enumerate(config.n):
-            if method != "non_private":
-                mechanism = _mechanism(method, config, n)
-                account = f"{method}/n={n}"
-                ledger.open(account, Cost("pure", config.epsilon))
-                ledger.charge(account, mechanism.cost())
-                temperature[i] = mechanism.temperature if method == "ops" else np.nan
-            for block in streams.blocks():
-                successes = streams("data", block.index, n=n).binomial(n, config.p, block.size).astype(float)
-                statistics = np.stack([successes, n - successes], axis=-1)
-                if method == "non_private":
-                    rng = streams("sampler", block.index, n=n)
-                    draws = model.sample(model.posterior(statistics), rng)
-                else:
-                    rng = streams("mechanism", block.index, method=method, n=n)
-                    draws = mechanism.posterior_sample(statistics, rng)
-                errors[i, j, block.trials] = np.abs(draws - config.p)
+    mechanisms = {}
+    for method, n in itertools.product(methods, config.n):
+        if method != "non_private":
+            mechanisms[method, n] = _mechanism(method, config, n)
+            ledger.open(f"{method}/n={n}", Cost("pure", config.epsilon), mechanisms[method, n])
+    for (i, method), (j, n), block in itertools.product(enumerate(methods), enumerate(config.n), streams.blocks()):
+        successes = streams("data", block.index, n=n).binomial(n, config.p, block.size).astype(float)
+        statistics = np.stack([successes, n - successes], axis=-1)
+        if method == "non_private":
+            draws = model.sample(model.posterior(statistics), streams("sampler", block.index, n=n))
+        else:
+            mechanism, rng = mechanisms[method, n], streams("mechanism", block.index, method=method, n=n)
+            release = ledger.release(f"{method}/n={n}", mechanism, statistics, rng, repeats=block.trials).values
+            draws = mechanism.posterior_draw(release, rng)
+        errors[i, j, block.trials] = np.abs(draws - config.p)
+    temperature = [getattr(mechanisms.get((method, config.n[-1])), "temperature", np.nan) for method in methods]
     return {
         "l1": _summary(errors),
         "over_true": _summary(errors - errors[methods.index("non_private")]),
         "over_laplace": _summary(errors - errors[methods.index("laplace")]),
-        "temperature": temperature,
+        "temperature": np.array(temperature),
     }
 
 

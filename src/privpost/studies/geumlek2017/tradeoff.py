@@ -6,6 +6,7 @@ log-likelihood of held-out data under one released parameter.
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -101,26 +102,29 @@ def simulate(config, streams, ledger) -> dict:
     nll = np.empty((*shape, config.trials))
     theta, density = np.full((2, len(config.method), LIMIT_POINTS), np.nan)
     data = [_data(config, streams, block) for block in streams.blocks()]
-    for i, method in enumerate(config.method):
-        for j, log_epsilon in enumerate(config.log_epsilon):
+    every = list(itertools.product(enumerate(config.method), enumerate(config.log_epsilon)))
+    mechanisms = {}
+    for (i, method), (j, log_epsilon) in every:
+        if method != "non_private":
+            mechanisms[i, j] = mechanism = _calibrated(method, config, log_epsilon)
+            budget = Cost("rdp", math.exp(log_epsilon), order=config.order)
+            ledger.open(f"{method}/log_epsilon={log_epsilon:g}", budget, mechanism)
+            kl[i, j], error[i, j] = _kl(method, mechanism, config)
+            coefficient[i, j] = getattr(mechanism, mechanism.calibrated)
+            if log_epsilon == min(config.log_epsilon):
+                theta[i], density[i] = _limit(method, mechanism, config)
+        else:
+            kl[i, j], error[i, j] = 0.0, 0.0
+    for (i, method), (j, log_epsilon) in every:
+        for block, (statistics, held_out) in zip(streams.blocks(), data, strict=True):
+            rng = streams("mechanism", block.index, method=method, log_epsilon=log_epsilon)
             if method == "non_private":
-                kl[i, j], error[i, j] = 0.0, 0.0
+                draws = model.sample(model.posterior(statistics), rng)
             else:
-                mechanism = _calibrated(method, config, log_epsilon)
-                account = f"{method}/log_epsilon={log_epsilon:g}"
-                ledger.open(account, Cost("rdp", math.exp(log_epsilon), order=config.order))
-                ledger.charge(account, mechanism.cost())
-                kl[i, j], error[i, j] = _kl(method, mechanism, config)
-                coefficient[i, j] = mechanism.sigma if method == "gaussian" else mechanism.coefficient
-                if log_epsilon == min(config.log_epsilon):
-                    theta[i], density[i] = _limit(method, mechanism, config)
-            for block, (statistics, held_out) in zip(streams.blocks(), data, strict=True):
-                rng = streams("mechanism", block.index, method=method, log_epsilon=log_epsilon)
-                if method == "non_private":
-                    draws = model.sample(model.posterior(statistics), rng)
-                else:
-                    draws = mechanism.posterior_sample(statistics, rng)
-                nll[i, j, block.trials] = -model.log_likelihood(draws, held_out)
+                account, mechanism = f"{method}/log_epsilon={log_epsilon:g}", mechanisms[i, j]
+                release = ledger.release(account, mechanism, statistics, rng, repeats=block.trials).values
+                draws = mechanism.posterior_draw(release, rng)
+            nll[i, j, block.trials] = -model.log_likelihood(draws, held_out)
     return {
         "kl": kl,
         "error": error,

@@ -183,7 +183,17 @@ def tabulate(cells):
                                 "n_repeats": int(kept.sum()),
                             }
                         )
-    stealth = [
+    pairs += _averages(every, arrays)
+    return {
+        "naive_bayes": pd.DataFrame(rows),
+        "naive_bayes_pairs": pd.DataFrame(pairs),
+        "stealth": pd.DataFrame(_stealth(config, arrays)),
+    }
+
+
+def _stealth(config, arrays) -> list[dict]:
+    """Return the share of stealthy runs at each t and ε, with the bound of corollary 3."""
+    return [
         {
             "t": t,
             "epsilon": epsilon,
@@ -194,12 +204,6 @@ def tabulate(cells):
         for j, epsilon in enumerate(config.epsilon)
         for t in config.t
     ]
-    pairs += _averages(every, arrays)
-    return {
-        "naive_bayes": pd.DataFrame(rows),
-        "naive_bayes_pairs": pd.DataFrame(pairs),
-        "stealth": pd.DataFrame(stealth),
-    }
 
 
 def _averages(every, arrays) -> list[dict]:
