@@ -426,15 +426,35 @@ def test_the_shipped_ledger_names_mechanisms_that_can_be_made_again(tmp_path):
 # Page
 
 
-def test_an_image_is_inline_and_has_alternative_text(tmp_path):
+def test_a_figure_is_inline(tmp_path):
     caption = describe.Caption("A <title>.", "Bars are one standard error.")
-    assert "not in this checkout" in page.image(tmp_path / "fig", caption)
+    assert page.figure(tmp_path / "fig", caption)["source"] is None
     (tmp_path / "fig.png").write_bytes(b"png")
-    assert "data:image/png;base64," in page.image(tmp_path / "fig", caption)
+    assert page.figure(tmp_path / "fig", caption)["source"].startswith("data:image/png;base64,")
     (tmp_path / "fig.svg").write_text("<svg/>")
-    text = page.image(tmp_path / "fig", caption)
-    assert "data:image/svg+xml;base64," in text
-    assert 'alt="A &lt;title&gt;. Bars are one standard error."' in text
+    assert page.figure(tmp_path / "fig", caption)["source"].startswith("data:image/svg+xml;base64,")
+
+
+def test_the_page_escapes_what_tables_and_claims_say(tmp_path):
+    """Markup in an id, a statement, a table's cell or its name reaches the page as text only."""
+    mark = "</script><b>&"
+    study = grid.load_study("geumlek2017/rdp_curves", overrides=[f"root={tmp_path}"])
+    path = study.table_path("rdp_curves")
+    path.parent.mkdir(parents=True)
+    path.write_text(f"{mark}\n{mark}\n")
+    tables = page.Tables()
+    tables.add(path)
+    card = scorecard.table([Scored(study.name, [claim(f"G1{mark}", evidence={mark: mark}, verdict="not testable")])])
+    values = {"severity": [], "failing": {}, "papers": [], "workflow": {"path": path, "rows": None}, "times": []}
+    fixed = {"css": "", "js": "", "number": {"studies": 1, "papers": 1, "cells": 1}, "counts": {}, "data": []}
+    empty = {name: {"path": path, "source": None} for name in ("scorecard", "run_times", "timeline", "workflow")}
+    text = page.environment().get_template("report.html.in").render(
+        **values, **fixed, claims=list(card.itertuples()), overview=empty, tables=tables.kept, neighbours=mark,
+        versions={mark: mark}, moment=page._moment(),
+    )  # fmt: skip
+    assert mark not in text
+    assert text.count("&lt;/script&gt;&lt;b&gt;&amp;") >= 5
+    assert "<\\/script><b>&" in text
 
 
 def test_a_claim_function_that_fails_is_named(monkeypatch):
