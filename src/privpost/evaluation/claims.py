@@ -101,6 +101,7 @@ def from_checks(
     """Return the claim that holds when all of its checks pass; the ones that fail become its reason.
 
     `checks` maps each check's description to whether it passed. Of `whys` those are kept that explain a failed check.
+    Numbers of numpy and pandas in `evidence` become Python's.
     Raises ValueError when there is no check.
     """
     if not checks:
@@ -114,7 +115,7 @@ def from_checks(
         statement,
         test,
         verdict_of(1 - len(failed) / len(checks)),
-        evidence,
+        _plain(evidence),
         reason="fails: " + "; ".join(failed) if failed else "",
         checks=checks,
         why=" ".join(why.text for why in shown),
@@ -122,3 +123,11 @@ def from_checks(
         see=" ".join(dict.fromkeys(why.see for why in shown if why.see)),
         **fields,
     )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.item() if hasattr(value, "item") else value

@@ -51,10 +51,10 @@ def calibration_by_model(table, variant: str) -> tuple[dict[str, bool], dict]:
         evidence[f"blocks beyond the limit, blocks, statistics, {model}"] = [beyond, len(blocks), len(group)]
         evidence[f"binomial tail at rate {rate:g} per block, {model}"] = tail
         evidence[f"KS and p-value beyond the limit, {model}"] = {
-            f"n={row.n:g}, epsilon={row.epsilon:g}, {row.parameter}": [float(row.ks), float(row.p_value)]
+            f"n={row.n:g}, epsilon={row.epsilon:g}, {row.parameter}": [row.ks, row.p_value]
             for row in group[group.ks > group.ks_limit].itertuples()
         }
-        evidence[f"largest KS and its p-value, {model} ({where})"] = [float(worst.ks), float(worst.p_value)]
+        evidence[f"largest KS and its p-value, {model} ({where})"] = [worst.ks, worst.p_value]
         name = f"{model}: neither too many blocks beyond the limit nor too small a p-value"
         checks[name] = tail >= level and bool((group.p_value >= level / len(group)).all())
     return checks, evidence
@@ -70,7 +70,7 @@ def _gibbs_calibrated(table) -> Claim:
     )
     place = "section 4, figure 1a"
     checks, evidence = calibration_by_model(table, "paper")
-    evidence["95 % limit of a KS statistic"] = float(table.ks_limit.max())
+    evidence["95 % limit of a KS statistic"] = table.ks_limit.max()
     if not checks:
         return Claim("B1", place, statement, test, "not testable", reason="no rows to compare")
     beyond, blocks, _ = evidence.get("blocks beyond the limit, blocks, statistics, exponential", (0, 0, 0))
@@ -96,15 +96,15 @@ def _naive_miscalibrated(table) -> Claim:
         worst, better_n = at.loc[(low_n, low)], at.loc[(high_n, low)]
         better_epsilon, best = at.loc[(low_n, high)], at.loc[(high_n, high)]
         name = f"{model}, {variant}"
-        evidence[f"KS at the corners, {name}"] = [float(r.ks) for r in (worst, better_n, better_epsilon, best)]
-        evidence["95 % limit of a KS statistic"] = float(worst.ks_limit)
+        evidence[f"KS at the corners, {name}"] = [r.ks for r in (worst, better_n, better_epsilon, best)]
+        evidence["95 % limit of a KS statistic"] = worst.ks_limit
         # The difference of two empirical distribution functions of M values is within this with 95 %.
         noise = float(worst.ks_limit) * np.sqrt(2)
-        checks[f"miscalibrated at the smallest n and epsilon ({name})"] = bool(
-            worst.p_value < 0.05 / (2 * rows.model.nunique())
+        checks[f"miscalibrated at the smallest n and epsilon ({name})"] = worst.p_value < 0.05 / (
+            2 * rows.model.nunique()
         )
-        checks[f"improves with n ({name})"] = bool(worst.ks - better_n.ks > noise)
-        checks[f"improves with epsilon ({name})"] = bool(worst.ks - better_epsilon.ks > noise)
+        checks[f"improves with n ({name})"] = worst.ks - better_n.ks > noise
+        checks[f"improves with epsilon ({name})"] = worst.ks - better_epsilon.ks > noise
     return from_checks(
         "B2",
         "section 4, figure 1a",
@@ -126,11 +126,11 @@ def _ops_miscalibrated(table) -> Claim:
         "section 4, figure 1a",
         "OPS is calibrated at no n and epsilon.",
         "every KS statistic has a p-value below 5 % / number of points (Bonferroni)",
-        {f"n={row.n:g}, epsilon={row.epsilon:g}": bool(row.p_value < 0.05 / len(rows)) for row in rows.itertuples()},
+        {f"n={row.n:g}, epsilon={row.epsilon:g}": (row.p_value < 0.05 / len(rows)) for row in rows.itertuples()},
         {
-            "smallest KS": float(rows.ks.min()),
-            "largest KS": float(rows.ks.max()),
-            "95 % limit of a KS statistic": float(rows.ks_limit.max()),
+            "smallest KS": rows.ks.min(),
+            "largest KS": rows.ks.max(),
+            "95 % limit of a KS statistic": rows.ks_limit.max(),
             "share miscalibrated": share,
         },
     )
@@ -152,11 +152,11 @@ def _shapes(ecdf) -> Claim:
         evidence["95 % limit of the sampling error of a share"] = noise
         evidence[f"share in the outer tenths and in the middle half, {method}, {model}, {variant}"] = [outer, middle]
         if method == "naive":
-            checks[f"naive piles up at 0 and 1 ({model}, {variant})"] = bool(
+            checks[f"naive piles up at 0 and 1 ({model}, {variant})"] = (
                 outer > 0.2 + noise and min(tenth, 1 - nine_tenths) > 0.1
             )
         else:
-            checks[f"ops piles up in the middle ({model}, {variant})"] = bool(middle > 0.5 + noise)
+            checks[f"ops piles up in the middle ({model}, {variant})"] = middle > 0.5 + noise
     return from_checks(
         "B4",
         "section 4, figure 1b",

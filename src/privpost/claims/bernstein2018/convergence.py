@@ -14,9 +14,9 @@ def claims(tables) -> list[Claim]:
         fewest = rows.loc[rows.ess_bulk.idxmin()]
         # Per release: the median over trials is for all chains, the paper runs one.
         per_chain = float(fewest.ess_bulk / fewest.n_chains)
-        evidence[f"largest R-hat, {model}, epsilon={epsilon:g} (n={worst.n:g})"] = float(worst.rhat)
+        evidence[f"largest R-hat, {model}, epsilon={epsilon:g} (n={worst.n:g})"] = worst.rhat
         evidence[f"fewest effective draws of one chain, {model}, epsilon={epsilon:g} (n={fewest.n:g})"] = per_chain
-        checks[f"{model}, epsilon={epsilon:g}"] = bool((rows.rhat_median < 1.01).all() and per_chain >= 100)
+        checks[f"{model}, epsilon={epsilon:g}"] = (rows.rhat_median < 1.01).all() and per_chain >= 100
         draws[f"{model}, epsilon={epsilon:g}"] = per_chain
     return [
         from_checks(

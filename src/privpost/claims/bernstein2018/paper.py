@@ -21,14 +21,14 @@ def _public_bounds(tables) -> Claim:
     evidence |= statistics
     trials = {name: int(tables[name].n_trials.iloc[0]) for name in ("calibration", "truncation")}
     for name, count in trials.items():
-        evidence[f"KS limit at {count} trials, {name}"] = float(tables[name].ks_limit.iloc[0])
+        evidence[f"KS limit at {count} trials, {name}"] = tables[name].ks_limit.iloc[0]
     chains = tables["convergence"]
     for (n, epsilon), passed in finer.items():
         checks[f"exponential at {trials['truncation']} trials, n={n:g}, epsilon={epsilon:g}"] = passed
         here = chains[(chains.model == "exponential") & (chains.n == n) & (chains.epsilon == epsilon)]
         # A chain that stays at one of several values of θ shows in R-hat: what fails is then the run, not the law.
         if not passed and len(here):
-            evidence[f"largest R-hat where it fails, n={n:g}, epsilon={epsilon:g}"] = float(here.rhat.max())
+            evidence[f"largest R-hat where it fails, n={n:g}, epsilon={epsilon:g}"] = here.rhat.max()
     hats = [value for name, value in evidence.items() if name.startswith("largest R-hat where it fails")]
     return from_checks(
         "B8",
@@ -58,12 +58,12 @@ def _other_categories(table) -> Claim:
     limit = LEVEL / max(1, len(gibbs))
     checks, evidence = {}, {"p value below which a test rejects": limit}
     for parameter, part in gibbs.groupby("parameter"):
-        evidence[f"smallest p value of Gibbs, {parameter}"] = float(part.p_value.min())
-        evidence[f"largest KS statistic of Gibbs, {parameter}"] = float(part.ks.max())
-        evidence["95 % limit of a KS statistic"] = float(part.ks_limit.max())
-        checks[f"Gibbs is calibrated at every n and epsilon ({parameter})"] = bool((part.p_value >= limit).all())
+        evidence[f"smallest p value of Gibbs, {parameter}"] = part.p_value.min()
+        evidence[f"largest KS statistic of Gibbs, {parameter}"] = part.ks.max()
+        evidence["95 % limit of a KS statistic"] = part.ks_limit.max()
+        checks[f"Gibbs is calibrated at every n and epsilon ({parameter})"] = (part.p_value >= limit).all()
     for row in hardest.itertuples():
-        evidence[f"KS statistic of naive at the smallest n and epsilon, {row.parameter}"] = float(row.ks)
+        evidence[f"KS statistic of naive at the smallest n and epsilon, {row.parameter}"] = row.ks
         checks[f"naive is miscalibrated at the smallest n and epsilon ({row.parameter})"] = row.p_value < limit
     return from_checks(
         "B11",

@@ -19,12 +19,12 @@ def dependent_segments(table) -> tuple[dict[tuple, bool], dict]:
     level = 0.05 / max(1, len(rows))
     evidence: dict = {"p-value below which a point fails": level}
     if len(rows):
-        evidence["95 % limit of a KS statistic"] = float(rows.ks_limit.max())
+        evidence["95 % limit of a KS statistic"] = rows.ks_limit.max()
     passed = {}
     for row in rows.itertuples():
         passed[row.n, row.epsilon] = bool(row.p_value >= level)
         name = f"KS and p-value, dependent segments, n={row.n:g}, epsilon={row.epsilon:g}"
-        evidence[name] = [float(row.ks), float(row.p_value)]
+        evidence[name] = [row.ks, row.p_value]
     return passed, evidence
 
 
@@ -48,10 +48,10 @@ def claims(tables) -> list[Claim]:
     level = evidence["p-value below which a point fails"]
     for row in independent.itertuples():
         name = f"KS and p-value, independent segments, n={row.n:g}, epsilon={row.epsilon:g}"
-        evidence[name] = [float(row.ks), float(row.p_value)]
+        evidence[name] = [row.ks, row.p_value]
     points = {point: f"n={point[0]:g}, epsilon={point[1]:g}" for point in passed}
     checks = {f"dependent segments within the Bonferroni limit ({points[point]})": passed[point] for point in passed}
-    checks["independent segments beyond the Bonferroni limit somewhere"] = bool((independent.p_value < level).any())
+    checks["independent segments beyond the Bonferroni limit somewhere"] = (independent.p_value < level).any()
     found = "Without a chain, by quadrature, the same posterior is calibrated there."
     return [
         from_checks(

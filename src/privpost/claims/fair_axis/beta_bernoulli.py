@@ -69,8 +69,8 @@ def _best_of_each(table, n: int) -> dict:
                 name = f"smallest KL, {kind}, epsilon = {epsilon:g}, delta = {delta:g}"
                 evidence[name] = {
                     "method": best.method,
-                    "KL": float(best["mean"]),
-                    "standard error": float(best["sem"]),
+                    "KL": best["mean"],
+                    "standard error": best["sem"],
                 }
     return evidence
 
@@ -112,7 +112,7 @@ def _whys_not_weighted(table, kl, small: dict[tuple, bool]) -> list[Why]:
                 "errors.",
                 names([(epsilon, delta)]),
                 BITS_DOC,
-                when=bool(row.difference_mean < 0),
+                when=(row.difference_mean < 0),
             )
         )
     return whys
@@ -142,7 +142,7 @@ def _why_laplace(table, loose, z: float) -> Why:
             for row in behind.itertuples()
         ),
         BITS_DOC,
-        when=bool(
+        when=(
             gaussian < math.sqrt(2) * scale
             and gaussian * 0.6745 > scale * math.log(2)
             and behind.n.max() < loose.n.max()
@@ -231,13 +231,13 @@ def _laplace_or_gaussian(table, kl, z: float, paired: str) -> Claim:
         f"KL, exact accounting; {paired}",
         {
             **{
-                f"Laplace ahead: n = {row.n}, epsilon = {row.epsilon:g}, delta = {row.delta:g}": bool(
+                f"Laplace ahead: n = {row.n}, epsilon = {row.epsilon:g}, delta = {row.delta:g}": (
                     row.difference_mean > z * row.difference_sem
                 )
                 for row in strict.itertuples()
             },
             **{
-                f"Gaussian ahead: n = {row.n}, epsilon = {row.epsilon:g}, delta = {row.delta:g}": bool(
+                f"Gaussian ahead: n = {row.n}, epsilon = {row.epsilon:g}, delta = {row.delta:g}": (
                     row.difference_mean < -z * row.difference_sem
                 )
                 for row in loose.itertuples()
@@ -245,8 +245,8 @@ def _laplace_or_gaussian(table, kl, z: float, paired: str) -> Claim:
         },
         {
             f"KL, Gaussian minus Laplace, n = {row.n}, epsilon = {row.epsilon:g}, delta = {row.delta:g}": {
-                "difference": float(row.difference_mean),
-                "standard error": float(row.difference_sem),
+                "difference": row.difference_mean,
+                "standard error": row.difference_sem,
             }
             for row in [*strict.itertuples(), *loose.itertuples()]
         },
@@ -266,17 +266,17 @@ def _calibrated_nowhere(table) -> Claim:
         f"KS distance of the quantile of theta above {limit:.4f} (joint false-alarm rate {FALSE_ALARM}, {len(ks)} "
         "tests)",
         {
-            f"{row.method}, {row.accounting}, n = {row.n}, delta = {row.delta:g}": bool(row.mean > limit)
+            f"{row.method}, {row.accounting}, n = {row.n}, delta = {row.delta:g}": (row.mean > limit)
             for row in smallest_ks.itertuples()
         },
         {
             "share of all settings that are rejected": {
-                method: float((part["mean"] > limit).mean()) for method, part in ks.groupby("method")
+                method: (part["mean"] > limit).mean() for method, part in ks.groupby("method")
             },
             "not rejected at the smallest epsilon": {
                 f"{row.method}, {row.accounting}, n = {row.n}, delta = {row.delta:g}": {
-                    "KS": float(row.mean),
-                    "standard error": float(row.sem),
+                    "KS": row.mean,
+                    "standard error": row.sem,
                 }
                 for row in smallest_ks[smallest_ks["mean"] <= limit].itertuples()
             },
@@ -295,12 +295,12 @@ def _exact_curves_pay(table) -> Claim:
         "By exact privacy curves posterior samples come closer to the true posterior than by converted guarantees.",
         "mean KL under exact accounting at most that under conversion, at every setting, and below it somewhere",
         {
-            "never larger": bool((wide["exact"] <= wide["converted"] * (1 + 1e-6) + 1e-9).all()),
-            "smaller somewhere": bool((wide["exact"] < 0.9 * wide["converted"]).any()),
+            "never larger": (wide["exact"] <= wide["converted"] * (1 + 1e-6) + 1e-9).all(),
+            "smaller somewhere": (wide["exact"] < 0.9 * wide["converted"]).any(),
         },
         {
             "median of exact / converted": {
-                method: float((part["exact"] / part["converted"]).median()) for method, part in wide.groupby("method")
+                method: (part["exact"] / part["converted"]).median() for method, part in wide.groupby("method")
             }
         },
         variant="converted, exact",

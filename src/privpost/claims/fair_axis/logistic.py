@@ -55,20 +55,20 @@ def claims(tables) -> list[Claim]:
                 part = every[every.difference_mean != 0]
                 if part.empty:
                     continue
-                checks[f"{one} ahead of {other} on {dataset}"] = bool((part.lead > limit).all())
+                checks[f"{one} ahead of {other} on {dataset}"] = (part.lead > limit).all()
                 evidence[f"{one} against {other} on {dataset}"] = {
                     "settings": len(every),
                     "same posterior": len(every) - len(part),
                     "ahead": int((part.lead > limit).sum()),
                     "behind": int((part.lead < -limit).sum()),
-                    "smallest lead in standard errors": float(part.lead.min()),
-                    "its difference": float(part.difference_mean[part.lead.idxmin()]),
-                    "its standard error": float(part.difference_sem[part.lead.idxmin()]),
+                    "smallest lead in standard errors": part.lead.min(),
+                    "its difference": part.difference_mean[part.lead.idxmin()],
+                    "its standard error": part.difference_sem[part.lead.idxmin()],
                     "behind at (epsilon, delta)": [
-                        [float(row.epsilon), float(row.delta)] for row in part[part.lead < -limit].itertuples()
+                        [row.epsilon, row.delta] for row in part[part.lead < -limit].itertuples()
                     ],
                     "undecided at (epsilon, delta)": [
-                        [float(row.epsilon), float(row.delta)] for row in part[part.lead.abs() <= limit].itertuples()
+                        [row.epsilon, row.delta] for row in part[part.lead.abs() <= limit].itertuples()
                     ],
                 }
         results.append(

@@ -21,17 +21,17 @@ def claims(tables) -> list[Claim]:
         gap = 2 * sensitivity - path.local_epsilon.to_numpy()
         last = int(path.n.iloc[-1])
         ratio = gap[-1] * last * a0
-        checks[f"below 2Δ at every n (a0 = {a0:g})"] = bool((gap > 0).all())
-        checks[f"each term at most Δ (a0 = {a0:g})"] = bool(
-            (path[["likelihood_term", "partition_term"]].to_numpy() <= sensitivity + 1e-9).all()
-        )
-        checks[f"never falls (a0 = {a0:g})"] = bool((np.diff(gap) <= 1e-9).all())
-        checks[f"the gap vanishes like 1/(n a0) (a0 = {a0:g})"] = bool(abs(ratio - 1) < TOLERANCE)
+        checks[f"below 2Δ at every n (a0 = {a0:g})"] = (gap > 0).all()
+        checks[f"each term at most Δ (a0 = {a0:g})"] = (
+            path[["likelihood_term", "partition_term"]].to_numpy() <= sensitivity + 1e-9
+        ).all()
+        checks[f"never falls (a0 = {a0:g})"] = (np.diff(gap) <= 1e-9).all()
+        checks[f"the gap vanishes like 1/(n a0) (a0 = {a0:g})"] = abs(ratio - 1) < TOLERANCE
         evidence[f"a0 = {a0:g}"] = {
             "n": last,
-            "local epsilon": float(path.local_epsilon.iloc[-1]),
+            "local epsilon": path.local_epsilon.iloc[-1],
             "limit": 2 * sensitivity,
-            "gap times n a0": float(ratio),
+            "gap times n a0": ratio,
             "successes": int((path.added == "success").sum()),
         }
     return [

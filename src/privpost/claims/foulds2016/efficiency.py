@@ -33,15 +33,15 @@ def claims(tables) -> list[Claim]:
         name = f"{row.method}, {row.statistic}, p = {row.p:g}"
         name += "" if np.isnan(row.epsilon) else f", epsilon = {row.epsilon:g}"
         near = abs(row.are - row.are_limit) < TOLERANCE * row.are_limit + z * row.sem
-        checks[f"near its limit ({name})"] = bool(near)
+        checks[f"near its limit ({name})"] = near
         same = (known.method == row.method) & (known.statistic == row.statistic) & (known.p == row.p)
         if not np.isnan(row.epsilon):
             same &= known.epsilon == row.epsilon
         reached = onset(known[same])
         evidence[name] = {
-            "are": float(row.are),
-            "sem": float(row.sem),
-            "limit": float(row.are_limit),
+            "are": row.are,
+            "sem": row.sem,
+            "limit": row.are_limit,
             "within 10 % from n": None if math.isnan(reached) else int(reached),
         }
     return [

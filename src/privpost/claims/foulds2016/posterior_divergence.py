@@ -25,18 +25,18 @@ def claims(tables) -> list[Claim]:
         checks[f"below {SMALL} at n = {last.n:.0f} ({name})"] = last.kl_mean + z * last.kl_sem < SMALL
         checks[f"falls like 1/n ({name})"] = abs(slope + 1) < RATE + z * error
         evidence[f"laplace, {name}"] = {
-            "kl": float(last.kl_mean),
-            "sem": float(last.kl_sem),
-            "theory": float(last.kl_theory),
+            "kl": last.kl_mean,
+            "sem": last.kl_sem,
+            "theory": last.kl_theory,
             "slope": slope,
             "standard error of the slope": error,
         }
     for (p, epsilon), rows in table[table.method == "ops"].groupby(["p", "epsilon"]):
         last = rows.sort_values("n").iloc[-1]
         evidence[f"ops, p = {p:g}, epsilon = {epsilon:g}"] = {
-            "kl": float(last.kl_mean),
-            "sem": float(last.kl_sem),
-            "limit": float(last.kl_theory),
+            "kl": last.kl_mean,
+            "sem": last.kl_sem,
+            "limit": last.kl_theory,
         }
     return [
         from_checks(

@@ -28,12 +28,12 @@ def _crossing(by) -> Claim:
     behind = rows.index[rows.over_laplace_mean > z * rows.over_laplace_sem]
     beyond = rows.index[rows.index > SMALL]
     checks = {
-        f"OPS is ahead at some n <= {SMALL}": bool((ahead <= SMALL).any()),
-        f"OPS is behind at every n > {SMALL}": bool(beyond.isin(behind).all() and len(beyond)),
+        f"OPS is ahead at some n <= {SMALL}": (ahead <= SMALL).any(),
+        f"OPS is behind at every n > {SMALL}": (beyond.isin(behind).all() and len(beyond)),
     }
-    evidence = {f"OPS minus Laplace at n = {n}": float(rows.over_laplace_mean[n]) for n in rows.index if n <= 2 * SMALL}
+    evidence = {f"OPS minus Laplace at n = {n}": rows.over_laplace_mean[n] for n in rows.index if n <= 2 * SMALL}
     evidence |= {
-        "largest standard error of these": float(rows.over_laplace_sem[rows.index <= 2 * SMALL].max()),
+        "largest standard error of these": rows.over_laplace_sem[rows.index <= 2 * SMALL].max(),
         "largest n with OPS ahead": int(ahead.max()) if len(ahead) else None,
         "smallest n with OPS behind": int(behind.min()) if len(behind) else None,
     }
@@ -62,8 +62,8 @@ def _convergence(by) -> Claim:
         "the ratio falls from decade to decade": falls,
         "the ratio falls overall": ratio.iloc[-1] - 1 < 0.25 * (ratio.max() - 1),
     }
-    evidence = {f"Laplace / true posterior at n = {n}": float(ratio[n]) for n in decades}
-    evidence["standard error at the largest n"] = float(sem[last])
+    evidence = {f"Laplace / true posterior at n = {n}": ratio[n] for n in decades}
+    evidence["standard error at the largest n"] = sem[last]
     return from_checks(
         "F2",
         "section 3.2, figure 2",
@@ -85,13 +85,13 @@ def _fewer_observations(by) -> Claim:
     equivalent = _equivalent_size(float(ops.l1_mean[last]), truth)
     large = ratio[ratio.index >= 100]
     checks = {
-        "behind the true posterior at every n >= 100": bool((large - z * sem[large.index] > 1).all() and len(large)),
+        "behind the true posterior at every n >= 100": ((large - z * sem[large.index] > 1).all() and len(large)),
         f"within 5 % of the limit sqrt((1 + T)/2) at n = {last}": abs(ratio[last] - limit)
         < 0.05 * limit + z * sem[last],
     }
     evidence = {
-        f"OPS / true posterior at n = {last}": float(ratio[last]),
-        "standard error": float(sem[last]),
+        f"OPS / true posterior at n = {last}": ratio[last],
+        "standard error": sem[last],
         "limit sqrt((1 + T)/2)": limit,
         f"records of a true posterior with the error of OPS at n = {last}": equivalent,
         "share of records that count, 2/(1 + T)": 2 / (1 + float(ops.temperature.iloc[-1])),

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from privpost.claims.foulds2016.war_logs_likelihood import qualified
+from privpost.claims.shared import estimate
 from privpost.evaluation.claims import Claim, from_checks
 
 
@@ -21,54 +22,26 @@ def _curve(table, dataset, method, variant=None, **changes):
     return rows.set_index("epsilon").sort_index()
 
 
+# What is changed: variant of the Laplace mechanism, and columns of the table.
+CHANGES = {
+    "paper": ("paper", {}),
+    "corrected": ("corrected", {}),
+    "ten times the events": ("paper", {"replication": 10}),
+    "without the category": ("paper", {"fields": "no_category"}),
+}
+# Nats per event: a tenth of what Laplace and OPS differ by at the smallest epsilon.
+LITTLE = 0.1
+
+
 def claims(tables) -> list[Claim]:
     """Score our explanation of where OPS is ahead of the Laplace mechanism."""
     table = tables["war_logs_ablation"]
     checks, evidence = {}, {}
     for dataset in sorted(table.dataset.unique()):
-        base = _curve(table, dataset, "ops")
-        other = _curve(table, dataset, "ops", prior="untempered")
-        gap = (base.per_event_mean - other.per_event_mean).abs()
-        evidence[f"largest change by the prior's temperature, {dataset}"] = float(gap.max())
-        # Unpaired, so larger than that of the paired difference.
-        error = np.hypot(base.per_event_sem, other.per_event_sem)[gap.idxmax()]
-        evidence[f"its standard error, largest change by the prior's temperature, {dataset}"] = float(error)
-        # 0.1 nats: a tenth of what Laplace and OPS differ by at the smallest epsilon.
-        checks[f"the prior's temperature changes nothing that matters ({dataset})"] = bool((gap < 0.1).all())
-        lead = {}
-        for name, variant, changes in (
-            ("paper", "paper", {}),
-            ("corrected", "corrected", {}),
-            ("ten times the events", "paper", {"replication": 10}),
-            ("without the category", "paper", {"fields": "no_category"}),
-        ):
-            laplace, ops = (
-                _curve(table, dataset, method, chosen, **changes)
-                for method, chosen in (("laplace", variant), ("ops", None))
-            )
-            lead[name] = laplace.per_event_mean - ops.per_event_mean
-            errors = np.hypot(laplace.per_event_sem, ops.per_event_sem)
-            for words, values in (("", lead[name]), ("unpaired standard error of ", errors)):
-                evidence[f"{words}Laplace minus OPS by epsilon, {name}, {dataset}"] = {
-                    f"{epsilon:g}": float(value) for epsilon, value in values.items()
-                }
-        for name in ("ten times the events", "without the category"):
-            smallest = lead["paper"].index.min()
-            checks[f"{name}: OPS leads by less at the smallest epsilon ({dataset})"] = bool(
-                lead[name][smallest] > lead["paper"][smallest]
-            )
-        if len(states := _curve(table, dataset, "laplace", "paper", n_states=table.n_states.min())):
-            gain = states.per_event_mean - _curve(table, dataset, "laplace", "paper").per_event_mean
-            evidence[f"largest gain of Laplace by fewer states, {dataset}"] = float(gain.max())
-            evidence[f"largest loss of Laplace by fewer states, {dataset}"] = float(-gain.min())
-            checks[f"spare states are not what costs Laplace its likelihood ({dataset})"] = bool((gain < 0.1).all())
-        dense, base_lead = lead["ten times the events"], lead["paper"]
-        pairs = [(low, high) for low in dense.index for high in base_lead.index if math.isclose(10 * low, high)]
-        apart = max(abs(float(dense[low] - base_lead[high])) for low, high in pairs)
-        evidence[f"largest difference of ten times the events at epsilon from ten epsilon, {dataset}"] = apart
-        checks[f"events per cell times epsilon is what counts ({dataset})"] = apart < 0.1
-        growing = lead["paper"].to_numpy()
-        checks[f"Laplace gains on OPS as epsilon grows ({dataset})"] = bool(growing[-1] > growing[0])
+        for score in (_prior, _leads):
+            found = score(table, dataset)
+            checks |= found[0]
+            evidence |= found[1]
     claim = from_checks(
         "F8-why",
         "ours",
@@ -85,3 +58,40 @@ def claims(tables) -> list[Claim]:
         stand_in=bool(table.stand_in.any()),
     )
     return [qualified(claim, table)]
+
+
+def _prior(table, dataset) -> tuple[dict, dict]:
+    base, other = _curve(table, dataset, "ops"), _curve(table, dataset, "ops", prior="untempered")
+    gap = (base.per_event_mean - other.per_event_mean).abs()
+    # Unpaired, so larger than that of the paired difference.
+    error = np.hypot(base.per_event_sem, other.per_event_sem)[gap.idxmax()]
+    checks = {f"the prior's temperature changes nothing that matters ({dataset})": (gap < LITTLE).all()}
+    return checks, estimate(f"largest change by the prior's temperature, {dataset}", gap.max(), error)
+
+
+def _leads(table, dataset) -> tuple[dict, dict]:
+    checks, evidence, lead = {}, {}, {}
+    for name, (variant, changes) in CHANGES.items():
+        laplace = _curve(table, dataset, "laplace", variant, **changes)
+        ops = _curve(table, dataset, "ops", **changes)
+        lead[name] = laplace.per_event_mean - ops.per_event_mean
+        errors = np.hypot(laplace.per_event_sem, ops.per_event_sem)
+        for words, values in (("", lead[name]), ("unpaired standard error of ", errors)):
+            by_epsilon = {f"{epsilon:g}": value for epsilon, value in values.items()}
+            evidence[f"{words}Laplace minus OPS by epsilon, {name}, {dataset}"] = by_epsilon
+    paper, dense = lead["paper"], lead["ten times the events"]
+    for name in ("ten times the events", "without the category"):
+        less = lead[name][paper.index.min()] > paper[paper.index.min()]
+        checks[f"{name}: OPS leads by less at the smallest epsilon ({dataset})"] = less
+    fewer = _curve(table, dataset, "laplace", "paper", n_states=table.n_states.min())
+    if len(fewer):
+        gain = fewer.per_event_mean - _curve(table, dataset, "laplace", "paper").per_event_mean
+        evidence[f"largest gain of Laplace by fewer states, {dataset}"] = gain.max()
+        evidence[f"largest loss of Laplace by fewer states, {dataset}"] = -gain.min()
+        checks[f"spare states are not what costs Laplace its likelihood ({dataset})"] = (gain < LITTLE).all()
+    pairs = [(low, high) for low in dense.index for high in paper.index if math.isclose(10 * low, high)]
+    apart = max(abs(float(dense[low] - paper[high])) for low, high in pairs)
+    evidence[f"largest difference of ten times the events at epsilon from ten epsilon, {dataset}"] = apart
+    checks[f"events per cell times epsilon is what counts ({dataset})"] = apart < LITTLE
+    checks[f"Laplace gains on OPS as epsilon grows ({dataset})"] = paper.iloc[-1] > paper.iloc[0]
+    return checks, evidence

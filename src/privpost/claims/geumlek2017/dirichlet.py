@@ -17,11 +17,11 @@ def claims(tables) -> list[Claim]:
         # At the asymptote itself rounding decides.
         clear = exact[(exact.order - exact.asymptote).abs() > 1e-9]
         right = np.isfinite(clear.epsilon) == (clear.order < clear.asymptote)
-        checks[f"finite exactly below 1 + min(alpha)/coefficient ({name})"] = bool(right.all())
+        checks[f"finite exactly below 1 + min(alpha)/coefficient ({name})"] = right.all()
         bounded = clear[clear.method == "diffused"]
-        checks[f"below the closed-form bound ({name})"] = bool((bounded.epsilon <= bounded.bound * (1 + 1e-9)).all())
+        checks[f"below the closed-form bound ({name})"] = (bounded.epsilon <= bounded.bound * (1 + 1e-9)).all()
         finite = bounded[np.isfinite(bounded.bound) & np.isfinite(bounded.epsilon)]
-        evidence[f"largest share of the bound, {name}"] = float((finite.epsilon / finite.bound).max())
+        evidence[f"largest share of the bound, {name}"] = (finite.epsilon / finite.bound).max()
     return [
         from_checks(
             "G11",

@@ -47,15 +47,15 @@ def _beats_ops(id: str, place: str, variants: tuple[str, ...], charge: str, pair
     for (dataset, variant, second), part in rows.groupby(["dataset", "variant", "second"]):
         name = f"{second} on {dataset}, {variant}"
         score = sign * _scores(part)
-        checks[f"{name}: {words} than OPS"] = bool((score > limit).all())
+        checks[f"{name}: {words} than OPS"] = (score > limit).all()
         evidence[name] = {
             "cells": len(part),
             "critical t": limit,
             "significantly ahead": int((score > limit).sum()),
             "significantly behind": int((score < -limit).sum()),
-            "smallest t": float(score.min()),
-            "its difference": float(part.difference_mean.iloc[int(np.argmin(score))]),
-            "its standard error": float(part.difference_sem.iloc[int(np.argmin(score))]),
+            "smallest t": score.min(),
+            "its difference": part.difference_mean.iloc[int(np.argmin(score))],
+            "its standard error": part.difference_sem.iloc[int(np.argmin(score))],
         }
         least, open_ones = part.iloc[int(np.argmin(score))], part[score <= limit]
         whys.append(
@@ -105,13 +105,13 @@ def _diffused_not_behind(pairs) -> Claim | None:
             "critical t": limit,
             "diffused significantly ahead": int((score > limit).sum()),
             "diffused significantly behind": int((score < -limit).sum()),
-            "largest standard error": float(part.difference_sem.max()),
+            "largest standard error": part.difference_sem.max(),
             "where behind (order, log epsilon, by how much, standard error)": [
-                [float(row.order), float(row.log_epsilon), float(abs(row.difference_mean)), float(row.difference_sem)]
+                [row.order, row.log_epsilon, abs(row.difference_mean), row.difference_sem]
                 for row in part[score < -limit].itertuples()
             ],
         }
-        checks[f"{metric} on {dataset}"] = bool((score >= -limit).all())
+        checks[f"{metric} on {dataset}"] = (score >= -limit).all()
         behind = part[score < -limit]
         if metric == "test_error" and len(behind):
             tight = behind.order.min() == part.order.max() and behind.log_epsilon.max() < part.log_epsilon.median()
@@ -124,7 +124,7 @@ def _diffused_not_behind(pairs) -> Claim | None:
                     "likelihood does.",
                     (f"{metric} on {dataset}",),
                     "docs/geumlek2017.md#is-diffused-always-ahead-g8",
-                    when=bool(tight),
+                    when=tight,
                 )
             )
     return from_checks(

@@ -13,7 +13,7 @@ def claims(tables) -> list[Claim]:
     for (variant, method, order), curve in rows.groupby(["variant", "method", "order"]):
         name = f"{method}, order {order:g}, {variant}"
         coefficients = curve.sort_values("log_epsilon").coefficient
-        evidence[f"coefficient at the smallest epsilon, {name}"] = float(coefficients.iloc[0])
+        evidence[f"coefficient at the smallest epsilon, {name}"] = coefficients.iloc[0]
         within = bool(((coefficients > 0) & (coefficients <= 1)).all())
         checks[f"a coefficient in (0, 1] at every epsilon, growing with it ({name})"] = (
             within and coefficients.is_monotonic_increasing

@@ -74,7 +74,7 @@ def _pairs(table) -> Claim:
         {
             "rows": len(finite),
             "rows that are charged too much": len(above),
-            "largest charge over the supremum": float(ratio.max()),
+            "largest charge over the supremum": ratio.max(),
         },
         variant="paper, exact",
         whys=[

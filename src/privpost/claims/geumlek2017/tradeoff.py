@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from privpost.claims.shared import estimate
 from privpost.evaluation.claims import Claim, from_checks
 
 
@@ -34,7 +35,7 @@ def _reach(kl, order) -> Claim:
             # At coefficient 1 the output is the true posterior; the closed form leaves rounding of 1e-12.
             checks[f"{method} reaches 0 ({variant})"] = least < 1e-12
             reached = curve[curve["mean"] < 1e-12].log_epsilon
-            evidence[f"epsilon of first zero, {method}, {variant}"] = float(np.exp(reached.min()))
+            evidence[f"epsilon of first zero, {method}, {variant}"] = np.exp(reached.min())
     return from_checks(
         "G3",
         "section 5.1, figure 2 (a)",
@@ -99,13 +100,13 @@ def _limits(kl, limits) -> Claim:
             low, next_low = rows.coefficient.iloc[:2]
             step = float(rows.log_epsilon.iloc[1] - rows.log_epsilon.iloc[0])
             kl_low, kl_next = rows["mean"].iloc[:2]
-            evidence[f"weight of the data, diffused, {name}"] = float(low)
-            evidence[f"fall of that weight per step, diffused, {name}"] = float(low / next_low)
-            evidence[f"growth of KL per step, diffused, {name}"] = float(kl_low / kl_next)
+            evidence[f"weight of the data, diffused, {name}"] = low
+            evidence[f"fall of that weight per step, diffused, {name}"] = low / next_low
+            evidence[f"growth of KL per step, diffused, {name}"] = kl_low / kl_next
             # A small divergence is quadratic in r, so r falls like the root of epsilon while the KL to the prior is
             # bounded: its growth per step dies out.
             checks[f"diffused forgets the data ({name})"] = abs(low / next_low - math.exp(-step / 2)) < 0.02
-            checks[f"diffused stays near the posterior ({name})"] = bool(1 <= kl_low / kl_next < 1.02)
+            checks[f"diffused stays near the posterior ({name})"] = 1 <= kl_low / kl_next < 1.02
     return from_checks(
         "G5",
         "section 5.1, figure 2",
@@ -129,8 +130,7 @@ def _held_out(kl, nll) -> Claim:
         kl_at = kl[(kl.variant == variant) & (kl.order == order) & (kl.log_epsilon == smallest)].set_index("method")
         difference = float(at.loc["diffused", "mean"] - at.loc["concentrated", "mean"])
         error = math.hypot(at.loc["diffused", "sem"], at.loc["concentrated", "sem"])
-        evidence[f"nll of diffused minus concentrated, {name}"] = difference
-        evidence[f"its standard error, {name}"] = error
+        evidence |= estimate(f"nll of diffused minus concentrated, {name}", difference, error, of=name)
         checks[f"concentrated is ahead of diffused held out, behind in KL ({name})"] = (
             difference > 4 * error and kl_at.loc["concentrated", "mean"] > kl_at.loc["diffused", "mean"]
         )

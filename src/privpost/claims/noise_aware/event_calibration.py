@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from privpost.claims.shared import above, estimate
 from privpost.evaluation.claims import Claim, from_checks
 from privpost.evaluation.multiplicity import FALSE_ALARM, critical_value
 
@@ -28,18 +29,18 @@ def _aware_calibrated(table) -> Claim:
         bool(reference.ks[row.model, row.n] <= reference.ks_limit[row.model, row.n]) for row in aware.itertuples()
     ]
     checks, evidence = {}, {"rows where the non-private statistic is within its limit": sum(within)}
-    evidence["95 % limit of KS"] = float(aware.ks_limit.max())
+    evidence["95 % limit of KS"] = aware.ks_limit.max()
     for row, counts in zip(aware.itertuples(), within, strict=True):
         evidence[f"KS, {_place(row)}"] = row.ks
         evidence[f"p-value, {_place(row)}"] = row.p_value
         if counts:
-            checks[f"calibrated ({_place(row)})"] = bool(row.p_value >= LEVEL / sum(within))
+            checks[f"calibrated ({_place(row)})"] = row.p_value >= LEVEL / sum(within)
         if not math.isnan(row.oracle_difference):
             # No variable on [0, 1] has a standard deviation above 1/2.
             bound = 0.5 / math.sqrt(row.ess_median)
             evidence[f"mean difference of U from the exact one, {_place(row)}"] = row.oracle_difference
             evidence[f"its bound, {_place(row)}"] = bound
-            checks[f"U as by the exact oracle ({_place(row)})"] = bool(row.oracle_difference <= bound)
+            checks[f"U as by the exact oracle ({_place(row)})"] = row.oracle_difference <= bound
     return from_checks(
         "N6",
         "ours",
@@ -62,8 +63,8 @@ def _naive_not(table) -> Claim:
         "Noisy counts taken for counts give posteriors that are not calibrated at the smallest epsilon, clipped or "
         "projected.",
         f"KS test of U: p-value below {FALSE_ALARM:g} / number of rows (model, n, variant) at the smallest epsilon",
-        {f"not calibrated ({_place(row)})": bool(row.p_value < FALSE_ALARM / len(naive)) for row in naive.itertuples()},
-        {"95 % limit": float(naive.ks_limit.max()), **{f"KS, {_place(row)}": row.ks for row in naive.itertuples()}},
+        {f"not calibrated ({_place(row)})": (row.p_value < FALSE_ALARM / len(naive)) for row in naive.itertuples()},
+        {"95 % limit": naive.ks_limit.max(), **{f"KS, {_place(row)}": row.ks for row in naive.itertuples()}},
         variant="paper, corrected",
     )
 
@@ -72,11 +73,11 @@ def _predicts(pairs) -> Claim:
     limit = critical_value(len(pairs))
     checks, evidence = {}, {"standard errors of a difference": limit}
     for row in pairs.itertuples():
-        evidence[f"gain in divergence, {_place(row)}"] = row.kl_gain_mean
-        evidence[f"its standard error, {_place(row)}"] = row.kl_gain_sem
-        checks[f"not behind ({_place(row)})"] = bool(row.kl_gain_mean > -limit * row.kl_gain_sem)
+        name = f"gain in divergence, {_place(row)}"
+        evidence |= estimate(name, row.kl_gain_mean, row.kl_gain_sem, of=_place(row))
+        checks[f"not behind ({_place(row)})"] = row.kl_gain_mean > -limit * row.kl_gain_sem
         if row.epsilon == pairs.epsilon.min():
-            checks[f"ahead ({_place(row)})"] = bool(row.kl_gain_mean > limit * row.kl_gain_sem)
+            checks[f"ahead ({_place(row)})"] = above(row, "kl_gain", limit)
     return from_checks(
         "N8",
         "ours",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from privpost.claims.noise_aware import scores
-from privpost.evaluation.claims import Claim, from_checks
+from privpost.claims.noise_aware.scores import Comparison
+from privpost.evaluation.claims import Claim
 from privpost.evaluation.multiplicity import FALSE_ALARM
 
 # R-hat up to which chains count as mixed; the extreme over several hundred quantities is larger than that of one.
@@ -18,10 +19,6 @@ def claims(tables) -> list[Claim]:
     aware = scores.calibrated(tables["networks_calibration"], ["gibbs", "non_private"])
     # Chains that could not be assessed have no R-hat, and do not count.
     mixed = set(chains[chains.rhat_max <= LARGEST_RHAT][["graph", "epsilon"]].itertuples(index=False, name=None))
-    predictions = (scores.Comparison("log_likelihood"), scores.Comparison("accuracy", ahead=False))
-    predicted = scores.gain_checks(pairs, predictions, ("graph",))
-    distance = scores.gain_checks(pairs, [scores.Comparison("mmd2", sign=-1)], ("graph",))
-    against = {"variant": "paper, consistent"}
     return [
         scores.calibration_claim(
             "N5-calibration",
@@ -32,31 +29,29 @@ def claims(tables) -> list[Claim]:
             "gibbs",
             ["graph"],
             {
-                "smallest p-value of the noise-aware posterior": float(aware[aware.method == "gibbs"].p_value.min()),
-                "largest R-hat": float(chains.rhat_max.max()),
-                "smallest effective sample size": float(chains.ess_min.min()),
+                "smallest p-value of the noise-aware posterior": aware[aware.method == "gibbs"].p_value.min(),
+                "largest R-hat": chains.rhat_max.max(),
+                "smallest effective sample size": chains.ess_min.min(),
             },
             valid=lambda rows: np.array([place in mixed for place in zip(rows.graph, rows.epsilon, strict=True)], bool),
         ),
-        from_checks(
+        scores.gain_claim(
             "N5-predictions",
-            "ours",
             "On networks with several parents noise-aware predictions have the higher log-likelihood at every epsilon, "
             "and are not less accurate.",
             f"paired differences to truncated and to least-squares counts beyond joint chance ({FALSE_ALARM} per "
             "metric and variant); accuracy not below by as much",
-            *predicted[:2],
-            whys=predicted[2:],
-            **against,
+            pairs,
+            [Comparison("log_likelihood"), Comparison("accuracy", ahead=False)],
+            ["graph"],
         ),
-        from_checks(
+        scores.gain_claim(
             "N5-distance",
-            "ours",
             "On networks with several parents the noise-aware posterior is closer to the true posterior than the one "
             "that ignores the noise, at every epsilon.",
             f"paired differences of MMD², mean over parameters, beyond joint chance ({FALSE_ALARM} per variant)",
-            *distance[:2],
-            whys=distance[2:],
-            **against,
+            pairs,
+            [Comparison("mmd2", sign=-1)],
+            ["graph"],
         ),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from privpost.claims.shared import above, below, estimate
 from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.studies.foulds2016.war_logs import title
 from privpost.studies.noise_aware.war_logs import OTHERS
@@ -39,16 +40,12 @@ def _claim(dataset, model, n_states, rows_of_model, chains) -> Claim:
     smallest = rows_of_model.epsilon.min()
     for (score, variant), part in rows_of_model.groupby(["score", "variant"]):
         other = OTHERS[variant]
-        ahead = part.gain_mean > THRESHOLD * part.gain_sem
-        behind = _is_behind(part)
-        checks[_ahead(other, score)] = bool(ahead[part.epsilon == smallest].all())
-        checks[_behind(other, score)] = not behind.any()
-        compatible = loss_bound(part)
-        evidence[f"largest loss per event that the splits leave possible, {score} score, {other}"] = compatible
+        checks[_ahead(other, score)] = above(part[part.epsilon == smallest], "gain", THRESHOLD).all()
+        checks[_behind(other, score)] = not below(part, "gain", THRESHOLD).any()
+        evidence[f"largest loss per event that the splits leave possible, {score} score, {other}"] = loss_bound(part)
         for row in part.itertuples():
             name = f"{score} score, {other}, epsilon = {row.epsilon:g}"
-            evidence[f"gain per event, {name}"] = row.gain_mean
-            evidence[f"its standard error, {name}"] = row.gain_sem
+            evidence |= estimate(f"gain per event, {name}", row.gain_mean, row.gain_sem, of=name)
     words = []
     for method, values in chains[chains.sampling == "mcmc"].groupby("method").rhat_max:
         assessed = values.dropna()
@@ -74,10 +71,6 @@ def _claim(dataset, model, n_states, rows_of_model, chains) -> Claim:
         stand_in=bool(chains.stand_in.any()),
     )
     return replace(claim, reason=f"{claim.reason}. {condition}") if claim.reason else claim
-
-
-def _is_behind(part):
-    return part.gain_mean < -THRESHOLD * part.gain_sem
 
 
 def loss_bound(part) -> float:
@@ -107,7 +100,7 @@ def _whys(first, rows_of_model, chains) -> list[Why]:
     """
     hidden = float(chains.prior_epsilon.iloc[0])
     not_ahead = first[first.gain_mean <= THRESHOLD * first.gain_sem]
-    losing = rows_of_model[_is_behind(rows_of_model)]
+    losing = rows_of_model[below(rows_of_model, "gain", THRESHOLD)]
     tied = not_ahead[not_ahead[["gain_mean", "gain_sem"]].abs().max(axis=1) < LITTLE]
     unclear = not_ahead.drop(tied.index.union(losing.index, sort=False), errors="ignore")
     slight = losing[losing.gain_mean > -LITTLE]
@@ -115,6 +108,9 @@ def _whys(first, rows_of_model, chains) -> list[Why]:
     flat = flat[(flat.variant == "corrected") & (flat.epsilon < hidden)]
     other = losing.drop(slight.index.union(flat.index, sort=False))
     open_checks = {_behind(OTHERS[row.variant], row.score) for row in other.itertuples()}
+
+    def ahead_of(part) -> tuple[str, ...]:
+        return tuple(_ahead(OTHERS[row.variant], row.score) for row in part.itertuples())
 
     def behind(part) -> tuple[str, ...]:
         """Names of the checks that fail in these rows and in none without a cause."""
@@ -124,16 +120,14 @@ def _whys(first, rows_of_model, chains) -> list[Why]:
     return [
         Why(
             f"There is next to nothing to gain: both differ by less than {LITTLE:g} nats per event.",
-            tuple(_ahead(OTHERS[row.variant], row.score) for row in tied.itertuples()),
+            ahead_of(tied),
             OUTCOMES,
-            when=len(tied) > 0,
         ),
         Why(
             f"The gain ({_span(unclear.gain_mean)} nats per event) differs too much between "
             f"{int(first.n_splits.iloc[0])} splits, whose releases and chains are independent, to be told from chance.",
-            tuple(_ahead(OTHERS[row.variant], row.score) for row in unclear.itertuples()),
+            ahead_of(unclear),
             OUTCOMES,
-            when=len(unclear) > 0,
         ),
         Why(
             f"It is behind, beyond chance but by little: up to about {-slight.gain_mean.min():.1g} nats per event, at "
@@ -141,22 +135,14 @@ def _whys(first, rows_of_model, chains) -> list[Why]:
             "small a loss was not looked into.",
             behind(slight),
             OUTCOMES,
-            when=len(slight) > 0,
         ),
         Why(
             "The flat prior is wrong for these data, and with this many states it decides: below epsilon = "
             f"{hidden:.2g} it costs more to give a state's most frequent category its share than the noise lets the "
             "state's cells say for it. Projection keeps the largest noisy counts and drops the others, which suits few "
             "frequent levels.",
-            (
-                *(
-                    _ahead(OTHERS[row.variant], row.score)
-                    for row in flat.loc[flat.index.intersection(not_ahead.index)].itertuples()
-                ),
-                *behind(flat),
-            ),
+            (*ahead_of(flat.loc[flat.index.intersection(not_ahead.index)]), *behind(flat)),
             WHY_PRIOR,
-            when=len(flat) > 0,
         ),
     ]
 

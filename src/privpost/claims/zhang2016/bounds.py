@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.claims.shared import ends
 from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.studies.zhang2016.bounds import CONSISTENCY_RELEASES, LIMIT
 
@@ -23,15 +24,13 @@ def _consistency_claim(table) -> Claim:
     fourier, laplace = relative[published.method == "fourier"], relative[published.method == "laplace"]
     truncated = table[table.variant == "truncated"]
     evidence = {
-        "Fourier: largest disagreement relative to the largest count": float(fourier.max()),
-        "Laplace: smallest over graphs, n and epsilon of the same": float(laplace.min()),
-        "Fourier with negative cells truncated: largest disagreement, records": float(
-            truncated.largest_disagreement.max()
-        ),
+        "Fourier: largest disagreement relative to the largest count": fourier.max(),
+        "Laplace: smallest over graphs, n and epsilon of the same": laplace.min(),
+        "Fourier with negative cells truncated: largest disagreement, records": truncated.largest_disagreement.max(),
     }
     checks = {
-        "Fourier's marginals agree": bool((fourier <= ROUNDING).all()),
-        "Laplace's marginals disagree everywhere": bool((laplace > 1e6 * ROUNDING).all()),
+        "Fourier's marginals agree": (fourier <= ROUNDING).all(),
+        "Laplace's marginals disagree everywhere": (laplace > 1e6 * ROUNDING).all(),
     }
     return from_checks(
         "Z4",
@@ -44,12 +43,13 @@ def _consistency_claim(table) -> Claim:
     )
 
 
-def _bounds_claim(table) -> Claim:
+def _statements(table) -> dict:
+    """Return which rows of a table of bounds are about each statement."""
     prior = table.parameter.str.extract(r"beta=([0-9.e+-]+)")[0].astype(float)
     t = table.parameter.str.extract(r"^t=([0-9.e+-]+)")[0].astype(float)
     of = {name: table.statement == name for name in table.statement.unique()}
     provable = of["corollary_3"] & (t >= PROVABLE_T) & (table.closure >= PROVABLE_CLOSURE).fillna(False)
-    groups = {
+    return {
         "proposition 1": of["proposition_1"],
         "theorem 1, deviation from the mean": of["theorem_1"],
         "theorem 1, c_ij with a product, priors of 1/2 and more": of["theorem_1_difference"] & (prior >= 0.5),
@@ -61,42 +61,33 @@ def _bounds_claim(table) -> Claim:
         "lemma 4 with the exponent of the weights": of["lemma_4"],
         "lemma 4 as printed": of["lemma_4_printed"],
     }
-    checks, evidence = {}, {}
-    for name, chosen in groups.items():
+
+
+# Why a statement fails, with the place for the number of cases.
+CAUSES = {
+    "theorem 1, c_ij with a product, smaller priors": "c_ij is too small for priors below 1/2 and few records ({}).",
+    "theorem 1, printed bound on the mean": "The printed bound on the mean is 0 for a parent configuration that no "
+    "record has, under uniform priors (fails in {}).",
+    "corollary 3, smaller t": "Corollary 3 follows from Chernoff's bound for t of 1 and more; below, the rate of "
+    "stealth can be smaller ({}).",
+    "lemma 4 as printed": "The exponent printed in lemma 4 leaves out the utility's sensitivity that scales the "
+    "mechanism's weights (fails in {}); with it the bound holds.",
+}
+
+
+def _bounds_claim(table) -> Claim:
+    checks, evidence, broken = {}, {}, {}
+    for name, chosen in _statements(table).items():
         rows = table[chosen]
+        broken[name] = f"{(~rows.holds).sum()} of {len(rows)} cases"
         if len(rows):
-            checks[name] = bool(rows.holds.all())
-            evidence[f"{name}: rows, rows that hold, smallest margin"] = [
-                len(rows),
-                int(rows.holds.sum()),
-                float(rows.margin.min()),
-            ]
-    broken = {
-        name: f"{int((~table[chosen].holds).sum())} of {int(chosen.sum())} cases" for name, chosen in groups.items()
-    }
-    small, mean = "theorem 1, c_ij with a product, smaller priors", "theorem 1, printed bound on the mean"
-    corollary, printed = "corollary 3, smaller t", "lemma 4 as printed"
+            checks[name] = rows.holds.all()
+            found = [len(rows), rows.holds.sum(), rows.margin.min()]
+            evidence[f"{name}: rows, rows that hold, smallest margin"] = found
+    restored = checks.get("lemma 4 with the exponent of the weights", False)
     whys = [
-        Why(f"c_ij is too small for priors below 1/2 and few records ({broken[small]}).", (small,), BOUNDS_DOC),
-        Why(
-            "The printed bound on the mean is 0 for a parent configuration that no record has, under uniform priors "
-            f"(fails in {broken[mean]}).",
-            (mean,),
-            BOUNDS_DOC,
-        ),
-        Why(
-            f"Corollary 3 follows from Chernoff's bound for t of 1 and more; below, the rate of stealth can be smaller "
-            f"({broken[corollary]}).",
-            (corollary,),
-            BOUNDS_DOC,
-        ),
-        Why(
-            "The exponent printed in lemma 4 leaves out the utility's sensitivity that scales the mechanism's weights "
-            f"(fails in {broken[printed]}); with it the bound holds.",
-            (printed,),
-            BOUNDS_DOC,
-            when=checks.get("lemma 4 with the exponent of the weights", False),
-        ),
+        Why(text.format(broken[name]), (name,), BOUNDS_DOC, when=restored or name != "lemma 4 as printed")
+        for name, text in CAUSES.items()
     ]
     return from_checks(
         "Z6",
@@ -115,12 +106,12 @@ def _noise_claim(table) -> Claim:
     sparse = table[table.largest_in_degree <= table.nodes / 2]
     coefficient, cell = sparse.fourier_coefficient / sparse.laplace, sparse.fourier_cell / sparse.laplace
     checks = {
-        "smaller on each orthonormal coefficient": bool((coefficient < 1).all()),
-        "smaller on each rebuilt count": bool((cell < 1).all()),
+        "smaller on each orthonormal coefficient": (coefficient < 1).all(),
+        "smaller on each rebuilt count": (cell < 1).all(),
     }
     evidence = {
-        "Fourier over Laplace per coefficient, smallest and largest": _ends(coefficient),
-        "Fourier over Laplace per rebuilt count, smallest and largest": _ends(cell),
+        "Fourier over Laplace per coefficient, smallest and largest": ends(coefficient),
+        "Fourier over Laplace per rebuilt count, smallest and largest": ends(cell),
         "graphs": sorted(sparse.graph.unique()),
     }
     return from_checks(
@@ -149,15 +140,13 @@ def _naive_bayes_claim(table) -> Claim:
     ratio = rows.fourier_cell / rows.laplace
     attributes = rows.nodes - 1
     checks = {
-        "the downward closure has 2d + 2 sets": bool(len(rows) and (rows.closure == 2 * attributes + 2).all()),
-        "a count's noise under Fourier is within a factor 2 of Laplace's": bool(
-            len(rows) and ratio.between(0.5, 2).all()
-        ),
+        "the downward closure has 2d + 2 sets": (len(rows) and (rows.closure == 2 * attributes + 2).all()),
+        "a count's noise under Fourier is within a factor 2 of Laplace's": (len(rows) and ratio.between(0.5, 2).all()),
     }
     evidence = {
         "attributes": int(attributes.max()),
         "sets in the downward closure": int(rows.closure.max()),
-        "Fourier over Laplace per count, smallest and largest": _ends(ratio),
+        "Fourier over Laplace per count, smallest and largest": ends(ratio),
     }
     return from_checks(
         "Z10",
@@ -169,7 +158,3 @@ def _naive_bayes_claim(table) -> Claim:
         checks,
         evidence,
     )
-
-
-def _ends(values) -> list[float]:
-    return [float(values.min()), float(values.max())]

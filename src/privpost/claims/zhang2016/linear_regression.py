@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.claims.shared import above, ends, estimate, undecided
 from privpost.evaluation.claims import Claim, Why, from_checks
 
 # Paired differences of means over splits are compared with 0 at this many standard errors: one-sided 1.3e-3.
@@ -21,20 +22,12 @@ def _privacy(table) -> Claim:
     for dataset, rows in private.groupby("dataset"):
         curve = rows.sort_values("prior_precision")
         per_norm = curve.epsilon / curve.radius
-        checks[f"epsilon falls as the prior gets more concentrated ({dataset})"] = bool(
+        checks[f"epsilon falls as the prior gets more concentrated ({dataset})"] = (
             curve.epsilon.is_monotonic_decreasing and curve.epsilon.is_unique
         )
-        checks[f"epsilon is proportional to the bound on the norm ({dataset})"] = bool(
-            per_norm.max() < 1.01 * per_norm.min()
-        )
-        evidence[f"epsilon, smallest and largest over b, {dataset}"] = [
-            float(curve.epsilon.min()),
-            float(curve.epsilon.max()),
-        ]
-        evidence[f"epsilon over the bound on the norm, smallest and largest, {dataset}"] = [
-            float(per_norm.min()),
-            float(per_norm.max()),
-        ]
+        checks[f"epsilon is proportional to the bound on the norm ({dataset})"] = per_norm.max() < 1.01 * per_norm.min()
+        evidence[f"epsilon, smallest and largest over b, {dataset}"] = ends(curve.epsilon)
+        evidence[f"epsilon over the bound on the norm, smallest and largest, {dataset}"] = ends(per_norm)
     return from_checks(
         "Z9",
         "section on linear regression, figure 2",
@@ -63,10 +56,10 @@ def _errors(table) -> Claim:
         for method, curve in rows.groupby("method"):
             last = curve.sort_values("prior_precision").iloc[-1]
             name = f"{method}, {dataset}"
-            evidence[f"rise of the MSE to b = {last.prior_precision:g}, {name}"] = float(last.rise_mean)
-            evidence[f"its standard error, {name}"] = float(last.rise_sem)
+            rise = f"rise of the MSE to b = {last.prior_precision:g}, {name}"
+            evidence |= estimate(rise, last.rise_mean, last.rise_sem, of=name)
             check = f"the strongest prior has a larger MSE than the weakest ({name})"
-            checks[check] = bool(last.rise_mean > LIMIT * last.rise_sem)
+            checks[check] = above(last, "rise", LIMIT)
             whys.append(
                 Why(
                     f"The non-private error does not move measurably ({last.rise_mean:+.1g} ± {last.rise_sem:.1g}): "
@@ -75,22 +68,16 @@ def _errors(table) -> Claim:
                     "prior's.",
                     (check,),
                     LINEAR,
-                    when=method == "non_private" and abs(last.rise_mean) <= LIMIT * last.rise_sem,
+                    when=method == "non_private" and undecided(last, "rise", LIMIT),
                 )
             )
         private = rows[rows.method == "sampler_record"]
-        worse = private.excess_mean > LIMIT * private.excess_sem
         relative = private.excess_mean / (private.mse_mean - private.excess_mean)
-        evidence[f"excess of the private MSE relative to the other, smallest and largest over b, {dataset}"] = [
-            float(relative.min()),
-            float(relative.max()),
-        ]
-        evidence[f"epsilon, smallest and largest over b, {dataset}"] = [
-            float(private.epsilon.min()),
-            float(private.epsilon.max()),
-        ]
-        checks[f"the private regression is worse at every b ({dataset})"] = bool(worse.all())
-        checks[f"by less than 1 % at every b ({dataset})"] = bool((relative < 0.01).all())
+        excess = f"excess of the private MSE relative to the other, smallest and largest over b, {dataset}"
+        evidence[excess] = ends(relative)
+        evidence[f"epsilon, smallest and largest over b, {dataset}"] = ends(private.epsilon)
+        checks[f"the private regression is worse at every b ({dataset})"] = above(private, "excess", LIMIT).all()
+        checks[f"by less than 1 % at every b ({dataset})"] = (relative < 0.01).all()
     return from_checks(
         "Z5",
         "section on linear regression, figure 2",

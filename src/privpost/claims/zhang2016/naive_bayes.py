@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from privpost.claims import shared
+from privpost.claims.shared import ends
 from privpost.evaluation.claims import Claim, Why, from_checks
 
 # One-sided normal limit for the claims: 1e-4 over at most 200 comparisons leaves 2 % for a false one.
@@ -23,15 +25,15 @@ def _pair(pairs, method, other, *, variant="paper", other_variant="paper", runs=
 
 
 def _below(row) -> bool:
-    return bool(row.difference_mean < -LIMIT * row.difference_sem)
+    return shared.below(row, "difference", LIMIT)
 
 
 def _above(row) -> bool:
-    return bool(row.difference_mean > LIMIT * row.difference_sem)
+    return shared.above(row, "difference", LIMIT)
 
 
 def _evidence(name, row) -> dict:
-    return {name: float(row.difference_mean), f"its standard error, {name}": float(row.difference_sem)}
+    return shared.estimate(name, row.difference_mean, row.difference_sem)
 
 
 def _loss(pairs) -> Claim:
@@ -84,7 +86,7 @@ def _fourier(table, pairs) -> Claim:
     )
     checks["a larger increment nowhere gains accuracy"] = not any(_above(row) for row in rows.itertuples())
     rate = table[(table.method == "fourier") & (table.variant == "paper") & (table.runs == "all")].stealth_rate
-    evidence["stealth rate, smallest and largest over epsilon"] = [float(rate.min()), float(rate.max())]
+    evidence["stealth rate, smallest and largest over epsilon"] = ends(rate)
     return from_checks(
         "Z2",
         "section on naive Bayes, figure 1",
