@@ -208,6 +208,22 @@ def test_repeats_have_a_budget_each_and_cannot_spend_it_twice():
         ledger.release("b", mechanism, trials, rng, repeats=slice(0, 3))
 
 
+def test_several_releases_in_each_of_several_blocks_are_counted_by_repeat():
+    ledger, mechanism = Ledger(), LaplaceMechanism(BITS, 8, 0.25)
+    rng, trials = np.random.default_rng(3), np.broadcast_to(COUNTS, (4, 2))
+    ledger.open("a", Cost("pure", 0.75), mechanism)
+    for start in (4, 0):
+        for _ in range(2):
+            ledger.release("a", mechanism, trials, rng, repeats=slice(start, start + 4))
+    ledger.release("a", mechanism, trials, rng, repeats=slice(2, 6))
+    (row,) = ledger.record()
+    assert (row["releases"], row["repeats"], row["spent"]["epsilon"]) == (3, 8, 0.75)
+    with pytest.raises(BudgetExceeded, match=r"account 'a'.* spent pure\(epsilon=0.75\), asked 1 x"):
+        ledger.release("a", mechanism, trials, rng, repeats=slice(5, 9))
+    ledger.release("a", mechanism, trials, rng, repeats=slice(6, 10))
+    assert [(row["releases"], row["repeats"]) for row in ledger.record()] == [(3, 10)]
+
+
 def test_a_mechanism_that_gives_out_more_than_it_was_asked_for_is_stopped(monkeypatch):
     ledger, mechanism = Ledger(), DirectPosterior(BITS, 8, 2.0)
     ledger.open("a", Cost("rdp", 1.0, order=2.0), mechanism)

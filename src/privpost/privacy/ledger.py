@@ -7,9 +7,12 @@ what the mechanism says of itself, and what is drawn is what the mechanism's own
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from importlib import import_module
+from itertools import pairwise
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,35 +69,70 @@ class Request(NamedTuple):
         return self.repeats, total // number
 
 
+class _Runs:
+    """Numbers of the repeats 0, 1, 2, ... which are equal over long runs, so that a million repeats cost what few do.
+
+    Each run reaches up to the next one's start, the last without end.
+    """
+
+    def __init__(self, starts: list[int], values: list[tuple]):
+        self.starts, self.values = starts, values
+
+    def plus(self, repeats: slice, *added) -> _Runs:
+        """The same with numbers added in some repeats."""
+        found = _Runs([], [])
+        for start in sorted({*self.starts, repeats.start, repeats.stop}):
+            value = self.values[bisect_right(self.starts, start) - 1]
+            if repeats.start <= start < repeats.stop:
+                value = tuple(map(add, value, added))
+            if not found.values or found.values[-1] != value:
+                found.starts.append(start)
+                found.values.append(value)
+        return found
+
+    def largest(self) -> tuple:
+        """Each number in the repeat where it is largest."""
+        return tuple(map(max, zip(*self.values, strict=True)))
+
+    def above_zero(self) -> int:
+        """In how many repeats the first number is above 0."""
+        runs = zip(pairwise(self.starts), self.values[:-1], strict=True)
+        return sum(stop - start for (start, stop), value in runs if value[0] > 0)
+
+
 @dataclass
 class _Entry:
-    """Equal releases of one mechanism within an account: how many a repeat, and which repeats had them."""
+    """Releases of one mechanism within an account: their number in each repeat."""
 
     cost: Cost
-    releases: int
-    repeats: int
+    releases: _Runs = field(default_factory=lambda: _Runs([0], [(0,)]))
 
 
 @dataclass
 class _Account:
     """A budget for each of several repeats of an experiment, which are independent and have the same target."""
 
+    name: str
     budget: Cost
     accounting: str
-    spent: np.ndarray = field(default_factory=lambda: np.zeros((1, 2)))
+    # (ε, δ)
+    spent: _Runs = field(default_factory=lambda: _Runs([0], [(0.0, 0.0)]))
     entries: dict[str, _Entry] = field(default_factory=dict)
 
-    def after(self, repeats: slice, cost: Cost, releases: int) -> np.ndarray:
-        """What each repeat (rows) will have spent of ε and δ."""
-        size = max(len(self.spent), repeats.stop)
-        spent = np.zeros((size, 2))
-        spent[: len(self.spent)] = self.spent
-        spent[repeats] += [releases * cost.epsilon, releases * (cost.delta or 0.0)]
-        return spent
+    def total(self) -> Cost:
+        """What the dearest repeat has spent."""
+        epsilon, delta = map(float, self.spent.largest())
+        return Cost(self.budget.notion, epsilon, self.budget.order, _delta(self.budget, delta))
 
-    def covers(self, spent: np.ndarray) -> bool:
-        epsilon, delta = spent.max(axis=0)
-        return at_most(epsilon, self.budget.epsilon) and at_most(delta, self.budget.delta or 0.0)
+    def after(self, repeats: slice, price: Cost, releases: int) -> _Runs:
+        """What will have been spent; refused if the budget does not cover it."""
+        spent = self.spent.plus(repeats, releases * price.epsilon, releases * (price.delta or 0.0))
+        epsilon, delta = spent.largest()
+        if not (at_most(epsilon, self.budget.epsilon) and at_most(delta, self.budget.delta or 0.0)):
+            raise BudgetExceeded(
+                f"account {self.name!r}: budget {self.budget}, spent {self.total()}, asked {releases} x {price}"
+            )
+        return spent
 
 
 class Ledger:
@@ -107,6 +145,8 @@ class Ledger:
     def __init__(self):
         self._accounts: dict[str, _Account] = {}
         self._described: dict[str, dict] = {}
+        # Mechanisms and their keys in `_described` by identity: a key takes as long as many a draw.
+        self._keys: dict[int, tuple[Any, str]] = {}
 
     def open(self, account: str, budget: Cost, *mechanisms, accounting: str = "stated") -> None:
         """Opens an account with a budget, and refuses now any of the mechanisms that is to draw on it and cannot.
@@ -125,9 +165,9 @@ class Ledger:
             raise ValueError(f"account {account!r} is already open with budget {self._accounts[account].budget}")
         if accounting not in ACCOUNTINGS:
             raise ValueError(f"accounting is {accounting!r}; allowed: {', '.join(ACCOUNTINGS)}")
-        entry = self._accounts[account] = _Account(budget, accounting)
+        entry = self._accounts[account] = _Account(account, budget, accounting)
         for mechanism in mechanisms:
-            self._check(account, slice(0, 1), _price(account, entry, mechanism), 1)
+            entry.after(slice(0, 1), _price(entry, mechanism), 1)
 
     def release(self, account: str, mechanism, statistics, rng, *, size=None, repeats=None, **settings) -> Release:
         """Releases of a mechanism about private data, charged to an account; nothing is drawn that it cannot pay.
@@ -163,23 +203,23 @@ class Ledger:
         found = kinds.pop().draw_all(requests)
         for request, (entry, repeats, releases), release in zip(requests, charges, found, strict=True):
             _check_number(request, release.values)
-            self._enter(entry, request.mechanism, request.mechanism.cost(), repeats, releases)
+            self._enter(entry, request.mechanism, repeats, releases)
         return found
 
     def _reserve(self, requests: Sequence[Request]) -> list[tuple[_Account, slice, int]]:
         """Charge all requests, or none of them."""
-        before = {name: account.spent for name, account in self._accounts.items()}
-        charges = []
+        charges, before = [], []
         try:
             for request in requests:
                 repeats, releases = request.count()
                 account = self._account(request.account)
-                price = _price(request.account, account, request.mechanism)
-                account.spent = self._check(request.account, repeats, price, releases)
+                spent = account.after(repeats, _price(account, request.mechanism), releases)
+                before.append((account, account.spent))
+                account.spent = spent
                 charges.append((account, repeats, releases))
         except ValueError:
-            for name, spent in before.items():
-                self._accounts[name].spent = spent
+            for account, spent in reversed(before):
+                account.spent = spent
             raise
         return charges
 
@@ -199,8 +239,8 @@ class Ledger:
             charged = cost.to_notion_of(entry.budget)
         except ValueError as error:
             raise ValueError(f"account {account!r} with budget {entry.budget}: {error}") from error
-        entry.spent = self._check(account, slice(0, 1), charged, releases)
-        self._enter(entry, None, cost, slice(0, 1), int(releases))
+        entry.spent = entry.after(slice(0, 1), charged, int(releases))
+        self._enter(entry, cost, slice(0, 1), int(releases))
 
     def spent(self, account: str) -> Cost:
         """What the account's dearest repeat has spent so far, in the notion of its budget.
@@ -208,9 +248,7 @@ class Ledger:
         Raises:
             ValueError: no such account.
         """
-        entry = self._account(account)
-        epsilon, delta = map(float, entry.spent.max(axis=0))
-        return Cost(entry.budget.notion, epsilon, entry.budget.order, _delta(entry.budget, delta))
+        return self._account(account).total()
 
     def record(self) -> list[dict]:
         """The ledger as JSON-able rows, one per account, mechanism and cost, in the order of entry.
@@ -220,14 +258,14 @@ class Ledger:
         `repeats`; `spent` and `budget` are the account's totals in the notion of its budget, as Cost fields. An
         account without releases has one row with `releases` 0. An infinite ε is the string "inf".
         """
-        rows, keys = [], list(self._described)
+        rows, numbers = [], {key: number for number, key in enumerate(self._described)}
         for name, account in self._accounts.items():
-            totals = {"spent": cost_fields(self.spent(name)), "budget": cost_fields(account.budget)}
+            totals = {"spent": cost_fields(account.total()), "budget": cost_fields(account.budget)}
             totals["accounting"] = account.accounting
             for key, entry in account.entries.items():
                 described = self._described.get(key)
-                made = {"mechanism": described and described["class"], "settings": described and keys.index(key)}
-                counts = {"releases": entry.releases, "repeats": entry.repeats}
+                made = {"mechanism": described and described["class"], "settings": described and numbers[key]}
+                counts = {"releases": entry.releases.largest()[0], "repeats": entry.releases.above_zero()}
                 rows.append({"account": name, **made, **cost_fields(entry.cost), **counts, **totals})
             if not account.entries:
                 nothing = Cost(account.budget.notion, 0.0, account.budget.order, _delta(account.budget, 0.0))
@@ -248,37 +286,28 @@ class Ledger:
             raise ValueError(f"account {name!r} is not open; open accounts: {', '.join(self._accounts) or 'none'}")
         return self._accounts[name]
 
-    def _check(self, name: str, repeats: slice, price: Cost, releases: int) -> np.ndarray:
-        account = self._accounts[name]
-        spent = account.after(repeats, price, releases)
-        if not account.covers(spent):
-            raise BudgetExceeded(
-                f"account {name!r}: budget {account.budget}, spent {self.spent(name)}, asked {releases} x {price}"
-            )
-        return spent
+    def _enter(self, account: _Account, charged, repeats: slice, releases: int) -> None:
+        """Records releases of a mechanism, or of a bare cost."""
+        key = repr(charged) if isinstance(charged, Cost) else self._key(charged)
+        if key not in account.entries:
+            account.entries[key] = _Entry(charged if isinstance(charged, Cost) else charged.cost())
+        entry = account.entries[key]
+        entry.releases = entry.releases.plus(repeats, releases)
 
-    def _enter(self, account: _Account, mechanism, cost: Cost, repeats: slice, releases: int) -> None:
-        number = repeats.stop - repeats.start
-        if mechanism is None:
-            key = repr(cost)
-        else:
+    def _key(self, mechanism) -> str:
+        if id(mechanism) not in self._keys:
             key = repr(mechanism)
+            self._keys[id(mechanism)] = mechanism, key
             if key not in self._described:
                 self._described[key] = describe(mechanism)
-        entry = account.entries.get(key)
-        if entry is None:
-            account.entries[key] = _Entry(cost, releases, number)
-        elif repeats.start >= entry.repeats and entry.releases == releases:
-            entry.repeats += number
-        else:
-            entry.releases += releases
+        return self._keys[id(mechanism)][1]
 
 
-def _price(name: str, account: _Account, mechanism) -> Cost:
+def _price(account: _Account, mechanism) -> Cost:
     try:
         return mechanism.cost_in(account.budget, account.accounting)
     except ValueError as error:
-        raise ValueError(f"account {name!r} with budget {account.budget}: {error}") from error
+        raise ValueError(f"account {account.name!r} with budget {account.budget}: {error}") from error
 
 
 def _check_number(request: Request, values) -> None:
