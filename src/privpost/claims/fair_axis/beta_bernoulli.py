@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 
-import numpy as np
-
 from privpost.evaluation.calibration import ks_limit
 from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.evaluation.multiplicity import FALSE_ALARM, critical_value
+from privpost.evaluation.summaries import in_standard_errors
 
 
 def winners(pairs) -> dict[tuple, str | None]:
@@ -19,13 +18,12 @@ def winners(pairs) -> dict[tuple, str | None]:
     """
     z = critical_value(len(pairs))
     keys = zip(*(pairs[name].tolist() for name in ("accounting", "n", "epsilon", "delta")), strict=True)
-    differences = zip(pairs.difference_mean.tolist(), pairs.difference_sem.tolist(), strict=True)
     ahead: dict[tuple, Counter] = defaultdict(Counter)
-    for key, first, second, (mean, sem) in zip(keys, pairs["first"], pairs["second"], differences, strict=True):
+    for key, first, second, lag in zip(keys, pairs["first"], pairs["second"], in_standard_errors(pairs), strict=True):
         # Equal ones count as well: their number is that of the methods.
         ahead[key].update({first: 0, second: 0})
-        if abs(mean) > z * sem:
-            ahead[key][first if mean < 0 else second] += 1
+        if abs(lag) > z:
+            ahead[key][first if lag < 0 else second] += 1
     best = {key: ahead[key].most_common(1)[0] for key in sorted(ahead)}
     return {key: method if wins == len(ahead[key]) - 1 else None for key, (method, wins) in best.items()}
 
@@ -42,9 +40,7 @@ def _weighted_ahead(pairs, z: float) -> dict[tuple, bool]:
     found = {}
     for key, part in pairs.groupby(["epsilon", "delta"]):
         methods = {*part["first"], *part["second"]}
-        # Two equal laws differ by 0 with an error of 0.
-        error = part.difference_sem.where(part.difference_sem > 0, np.finfo(float).tiny)
-        lead = dict(zip(zip(part["first"], part["second"], strict=True), -part.difference_mean / error, strict=True))
+        lead = dict(zip(zip(part["first"], part["second"], strict=True), -in_standard_errors(part), strict=True))
         lead |= {(second, first): -value for (first, second), value in lead.items()}
         others = methods - set(WEIGHTED)
         found[key] = any(

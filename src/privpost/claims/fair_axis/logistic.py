@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from privpost.evaluation.claims import Claim, from_checks
 from privpost.evaluation.multiplicity import FALSE_ALARM
+from privpost.evaluation.summaries import in_standard_errors
 
 
 def leads(pairs, one: str, other: str, metric: str):
@@ -16,11 +15,8 @@ def leads(pairs, one: str, other: str, metric: str):
     # A smaller error is better, a larger log-likelihood too.
     sign = -1 if metric == "test_error" else 1
     for part, direction in ((forward, sign), (backward, -sign)):
-        difference, error = part.difference_mean.to_numpy(), part.difference_sem.to_numpy()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            lead = np.where(difference == 0, 0.0, direction * difference / error)
         if len(part):
-            return part.assign(lead=lead)
+            return part.assign(lead=direction * in_standard_errors(part))
     return rows.iloc[:0].assign(lead=[])
 
 

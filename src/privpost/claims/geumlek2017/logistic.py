@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from privpost.evaluation.claims import Claim, Why, from_checks
+from privpost.evaluation.summaries import in_standard_errors
 from privpost.studies.geumlek2017.logistic import METRICS
 
 
@@ -29,13 +30,6 @@ def _critical(n_cells: int, n_repeats: int) -> float:
     return float(stdtrit(n_repeats - 1, 1 - 0.05 / n_cells))
 
 
-def _scores(rows) -> np.ndarray:
-    """Return difference / standard error; equal draws (same posterior, or same labels throughout) count as 0."""
-    difference, error = rows.difference_mean.to_numpy(), rows.difference_sem.to_numpy()
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(difference == 0, 0.0, difference / error)
-
-
 def _beats_ops(id: str, place: str, variants: tuple[str, ...], charge: str, pairs, metric="test_error") -> Claim | None:
     rows = pairs[pairs.variant.isin(variants) & (pairs["first"] == "ops") & (pairs.metric == metric)]
     # A larger error is worse, a larger log-likelihood better.
@@ -46,7 +40,7 @@ def _beats_ops(id: str, place: str, variants: tuple[str, ...], charge: str, pair
     limit = _critical(len(rows), int(rows.n_repeats.min()))
     for (dataset, variant, second), part in rows.groupby(["dataset", "variant", "second"]):
         name = f"{second} on {dataset}, {variant}"
-        score = sign * _scores(part)
+        score = sign * in_standard_errors(part)
         checks[f"{name}: {words} than OPS"] = (score > limit).all()
         evidence[name] = {
             "cells": len(part),
@@ -97,7 +91,7 @@ def _diffused_not_behind(pairs) -> Claim | None:
         limit = _critical(len(rows) // len(METRICS), int(part.n_repeats.min()))
         # A larger error is worse, a larger log-likelihood better.
         sign = 1 if metric == "test_error" else -1
-        score = sign * _scores(part)
+        score = sign * in_standard_errors(part)
         evidence[f"{metric} on {dataset}"] = {
             "cells": len(part),
             "splits": int(part.n_splits.iloc[0]),

@@ -10,6 +10,7 @@ import numpy as np
 from privpost.evaluation.calibration import ks_limit
 from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.evaluation.multiplicity import FALSE_ALARM, critical_value
+from privpost.evaluation.summaries import in_standard_errors
 
 # What claims call these counts.
 NAIVE_NAMES = {"paper": "truncated", "consistent": "least-squares"}
@@ -36,7 +37,7 @@ def gains(pairs, comparison: Comparison, places):
     aware = pairs["second"].isin(AWARE) & (pairs.second_variant == "paper")
     rows = pairs[(pairs["first"] == "naive") & aware & (pairs.metric == comparison.metric)]
     gain = -comparison.sign * rows.difference_mean
-    errors = gain / rows.difference_sem
+    errors = -comparison.sign * in_standard_errors(rows)
     limit = rows.groupby("first_variant").metric.transform(lambda part: critical_value(len(part))).astype(float)
     limit *= 1 if comparison.ahead else -1
     check = [

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import betaln, xlog1py, xlogy
 
+from privpost.evaluation.summaries import mean_and_sem
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Integer, Real, Schema, Vector
 from privpost.samplers.noise_aware_exact import conditional_cdf, count_weights, posterior_density
@@ -157,13 +158,14 @@ def tabulate(cells):
         config, arrays = cell.config, cell.arrays
         for i, n in enumerate(config.n):
             values = arrays["stationary"][i]
+            mean, sem = mean_and_sem(values)
             rows.append(
                 {
                     "prior": f"Beta({config.prior[0]:g}, {config.prior[1]:g})",
                     "n": n,
                     "epsilon": config.epsilon,
-                    "total_variation": float(values.mean()),
-                    "total_variation_sem": float(values.std(ddof=1) / np.sqrt(len(values))),
+                    "total_variation": mean,
+                    "total_variation_sem": sem,
                     "total_variation_max": float(values.max()),
                     "total_variation_sampled": float(arrays["sampled"][i].mean()),
                     "sampling_floor": float(arrays["floor"][i].mean()),

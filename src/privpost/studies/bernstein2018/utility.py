@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from privpost.evaluation.mmd import TERMS, diagonal_sum, embedding_sum, mmd2_from_sums
+from privpost.evaluation.summaries import mean_columns
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, Vector
 from privpost.samplers.noise_aware_gibbs import run
 from privpost.studies.bernstein2018.trials import experiment
@@ -87,7 +88,7 @@ def tabulate(cells):
             for i, n in enumerate(config.n):
                 values = arrays["mmd2"][m, i]
                 other = arrays["mmd2"][METHODS.index("naive"), i]
-                mean = float(values.mean())
+                found, below = mean_columns("mmd2", values), mean_columns("below_naive", other - values)
                 rows.append(
                     {
                         "variant": VARIANT,
@@ -96,11 +97,9 @@ def tabulate(cells):
                         "epsilon": config.epsilon,
                         "method": method,
                         "sampling": "mcmc" if method == "gibbs" else "exact",
-                        "mmd": np.sqrt(max(mean, 0.0)),
-                        "mmd2_mean": mean,
-                        "mmd2_sem": _sem(values),
-                        "below_naive_mean": float((other - values).mean()) if method != "naive" else None,
-                        "below_naive_sem": _sem(other - values) if method != "naive" else None,
+                        "mmd": np.sqrt(max(found["mmd2_mean"], 0.0)),
+                        **found,
+                        **(below if method != "naive" else dict.fromkeys(below)),
                         "negative_share": float((values < 0).mean()),
                         "n_trials": config.trials,
                         "n_draws": config.draws,
@@ -108,7 +107,3 @@ def tabulate(cells):
                     }
                 )
     return pd.DataFrame(rows)
-
-
-def _sem(values) -> float:
-    return float(values.std(ddof=1) / np.sqrt(len(values)))

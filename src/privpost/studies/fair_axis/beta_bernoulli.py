@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betainc, betaln
 
+from privpost.evaluation.summaries import mean_and_sem, mean_columns
 from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Integer, Real, Schema
@@ -196,9 +197,9 @@ def tabulate(cells):
             scores = Scores(*arrays["scores"][i])
             posterior = "posterior" if arrays["releases"][i] == "statistics" else "sample"
             found = [
-                ("sample", "l1_error", *_mean(scores.sample)),
-                ("mean", "l1_error", *_mean(scores.mean)),
-                ("sample", "kl", *_mean(scores.kl)),
+                ("sample", "l1_error", *mean_and_sem(scores.sample)),
+                ("mean", "l1_error", *mean_and_sem(scores.mean)),
+                ("sample", "kl", *mean_and_sem(scores.kl)),
             ]
             if not np.isnan(scores.quantile).any():
                 found.append((posterior, "ks", *ks_with_error(scores.quantile)))
@@ -227,8 +228,8 @@ def _pairs(arrays, keys, n: int, trials: int) -> list[dict]:
         members = sorted((i for i, k in enumerate(keys) if k == key), key=lambda i: arrays["method"][i])
         couples = itertools.combinations(members, 2)
         for (i, j), (place, metric) in itertools.product(couples, ((0, "l1_error"), (2, "kl"))):
-            mean, sem = _mean(arrays["scores"][i, place] - arrays["scores"][j, place])
-            if not math.isnan(mean):
+            difference = mean_columns("difference", arrays["scores"][i, place] - arrays["scores"][j, place])
+            if not math.isnan(difference["difference_mean"]):
                 pairs.append(
                     {
                         "first": arrays["method"][i],
@@ -238,13 +239,8 @@ def _pairs(arrays, keys, n: int, trials: int) -> list[dict]:
                         "epsilon": key[1],
                         "delta": key[2],
                         "metric": metric,
-                        "difference_mean": mean,
-                        "difference_sem": sem,
+                        **difference,
                         "n_repeats": trials,
                     }
                 )
     return pairs
-
-
-def _mean(values) -> tuple[float, float]:
-    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))

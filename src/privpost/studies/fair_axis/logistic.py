@@ -11,6 +11,7 @@ import numpy as np
 
 from privpost.datasets import load_design
 from privpost.discovery import serving
+from privpost.evaluation.summaries import mean_columns
 from privpost.mechanisms.logistic_sampling import Diagnosis, LogisticDirect, LogisticSampling
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import predictive_metrics
@@ -143,8 +144,7 @@ def tabulate(cells):
                     "epsilon": arrays["epsilon"][i] if private else None,
                     "delta": arrays["delta"][i] if private else None,
                     "metric": METRICS[k],
-                    "mean": values.mean(),
-                    "sem": values.std(ddof=1) / math.sqrt(len(values)),
+                    **mean_columns("", values),
                     "n_repeats": len(values),
                     "coefficient": arrays["coefficient"][i],
                     "rhat_max": arrays["rhat"][i] if assessed else "not assessed",
@@ -158,7 +158,6 @@ def tabulate(cells):
         for key in dict.fromkeys(k for k in keys if math.isfinite(k[0])):
             members = [i for i, k in enumerate(keys) if k == key]
             for (i, j), k in itertools.product(itertools.combinations(members, 2), range(len(METRICS))):
-                values = arrays["metrics"][i, k] - arrays["metrics"][j, k]
                 pairs.append(
                     {
                         "dataset": dataset,
@@ -167,9 +166,8 @@ def tabulate(cells):
                         "epsilon": key[0],
                         "delta": key[1],
                         "metric": METRICS[k],
-                        "difference_mean": values.mean(),
-                        "difference_sem": values.std(ddof=1) / math.sqrt(len(values)),
-                        "n_repeats": len(values),
+                        **mean_columns("difference", arrays["metrics"][i, k] - arrays["metrics"][j, k]),
+                        "n_repeats": arrays["metrics"].shape[-1],
                     }
                 )
     return {"logistic": pd.DataFrame(rows), "logistic_pairs": pd.DataFrame(pairs)}

@@ -13,6 +13,7 @@ import numpy as np
 
 from privpost.discovery import serving
 from privpost.distributions import truncated_beta
+from privpost.evaluation.summaries import mean_and_sem
 from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
@@ -142,7 +143,7 @@ def simulate(config, streams, ledger) -> dict:
             errors = _squared_errors(method, found.get(method), config, j, k, streams, ledger)
             for s, statistic in enumerate(STATISTICS):
                 efficiency = errors[s] * config.n[k] / (p * (1 - p))
-                are[i, s, j, k] = efficiency.mean(), efficiency.std(ddof=1) / math.sqrt(config.trials)
+                are[i, s, j, k] = mean_and_sem(efficiency)
                 limits[i, s, j, k] = limit(found.get(method), statistic)
                 firsts[i, s, j, k] = first_order(found.get(method), statistic, model, p, config.n[k])
     last = [served[len(config.epsilon) - 1, len(config.n) - 1].get(method) for method in config.methods]

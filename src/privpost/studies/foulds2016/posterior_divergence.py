@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from privpost.distributions import truncated_beta
+from privpost.evaluation.summaries import mean_and_sem
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
@@ -108,7 +109,7 @@ def simulate(config, streams, ledger) -> dict:
             else:
                 found = _divergences(mechanism, successes, config.quadrature_nodes)
             values[block.trials] = found
-        kl[place] = values.mean(), values.std(ddof=1) / math.sqrt(config.trials)
+        kl[place] = mean_and_sem(values)
     return {"kl": kl, "theory": theory}
 
 

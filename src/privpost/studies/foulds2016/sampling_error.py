@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 
+from privpost.evaluation.summaries import mean_and_sem
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
@@ -66,7 +66,7 @@ def simulate(config, streams, ledger) -> dict:
 
 def _summary(values) -> np.ndarray:
     """Return mean and standard error over the last axis, stacked last."""
-    return np.stack([values.mean(axis=-1), values.std(axis=-1, ddof=1) / math.sqrt(values.shape[-1])], axis=-1)
+    return np.stack(mean_and_sem(values), axis=-1)
 
 
 def tabulate(cells):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from privpost.datasets import war_logs
+from privpost.evaluation.summaries import mean_columns
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
 from privpost.privacy import count_tables
 from privpost.studies.foulds2016.held_out import Row, rows, simulate
@@ -65,19 +66,15 @@ def summarise(config, arrays):
     private = {"uses_private_metadata": uses_private_metadata(config.dataset)}
     table = []
     for index, row in enumerate(listed):
-        values = arrays["log_likelihood"][index]
         # Which cells are held out moves all methods alike; the loss, paired over splits, is free of that.
         loss = per_event[plain[row.model]] - per_event[index] if row.model in plain else np.full(n_splits, np.nan)
         table.append(
             {
                 **fixed,
                 **row._asdict(),
-                "log_likelihood_mean": values.mean(),
-                "log_likelihood_sem": values.std(ddof=1) / math.sqrt(n_splits),
-                "per_event_mean": per_event[index].mean(),
-                "per_event_sem": per_event[index].std(ddof=1) / math.sqrt(n_splits),
-                "per_event_loss_mean": loss.mean(),
-                "per_event_loss_sem": loss.std(ddof=1) / math.sqrt(n_splits),
+                **mean_columns("log_likelihood", arrays["log_likelihood"][index]),
+                **mean_columns("per_event", per_event[index]),
+                **mean_columns("per_event_loss", loss),
                 "n_splits": n_splits,
                 "clipped_share": arrays["clipped_share"][index],
                 **guarantee(config, row, sizes),
@@ -90,7 +87,6 @@ def summarise(config, arrays):
         for j, second in enumerate(listed):
             same = (first.model, first.epsilon) == (second.model, second.epsilon)
             if (first.method, second.method) == ("laplace", "ops") and same:
-                difference = per_event[i] - per_event[j]
                 paired.append(
                     {
                         **fixed,
@@ -98,8 +94,7 @@ def summarise(config, arrays):
                         "model": first.model,
                         "truncation": second.truncation,
                         "epsilon": first.epsilon,
-                        "laplace_minus_ops_mean": difference.mean(),
-                        "laplace_minus_ops_sem": difference.std(ddof=1) / math.sqrt(n_splits),
+                        **mean_columns("laplace_minus_ops", per_event[i] - per_event[j]),
                         "n_splits": n_splits,
                         **private,
                     }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from privpost.datasets import war_logs
+from privpost.evaluation.summaries import mean_and_sem, mean_columns
 from privpost.models.event_counts import EventCounts
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
 from privpost.privacy import count_tables
@@ -259,17 +259,10 @@ def _assignments(logs, row: Row, one) -> dict:
     }
 
 
-def _mean(values) -> tuple[float, float]:
-    if len(values) == 0:
-        return math.nan, math.nan
-    spread = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    return float(np.mean(values)), spread
-
-
 def _used(config, one):
     for name, n_states in (("few", config.n_states), ("many", config.many_states)):
         for kind in ("mode", "final"):
-            mean, error = _mean(one[f"used_{name}_{kind}"])
+            mean, error = mean_and_sem(one[f"used_{name}_{kind}"])
             yield {
                 "n_states": n_states,
                 "summary": kind,
@@ -287,7 +280,7 @@ def _maps(row: Row, one):
         values["disagreement"] = values["disagreement"][own:]
         summary = {"summary": kind, "n_repeats": len(values["switches"]), "n_compared": len(values["disagreement"])}
         for name, repeats in values.items():
-            summary[f"{name}_mean"], summary[f"{name}_sem"] = _mean(repeats)
+            summary |= mean_columns(name, repeats)
         yield summary
 
 

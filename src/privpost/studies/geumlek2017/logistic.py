@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from privpost.datasets import load_design
+from privpost.evaluation.summaries import mean_columns
 from privpost.mechanisms.logistic_ops import LogisticOps
 from privpost.mechanisms.logistic_sampling import (
     Diagnosis,
@@ -177,8 +178,7 @@ def _rows(cell):
             "order": config.order,
             "log_epsilon": log_epsilon,
             "metric": metric,
-            "mean": values.mean(),
-            "sem": values.std(ddof=1) / math.sqrt(len(values)),
+            **mean_columns("", values),
             "n_repeats": len(values),
             "coefficient": arrays["coefficient"][j],
             "rhat_max": arrays["rhat"][j] if assessed else "not assessed",
@@ -245,7 +245,6 @@ def _pairs(cells):
             (log_epsilon, left), (_, right) = found
             difference = left - right
             for (j, value), (k, metric) in itertools.product(enumerate(log_epsilon), enumerate(METRICS)):
-                values = difference[j, k]
                 yield {
                     "dataset": dataset,
                     "variant": variant,
@@ -254,9 +253,8 @@ def _pairs(cells):
                     "metric": metric,
                     "first": first,
                     "second": second,
-                    "difference_mean": values.mean(),
-                    "difference_sem": values.std(ddof=1) / math.sqrt(len(values)),
-                    "n_repeats": len(values),
+                    **mean_columns("difference", difference[j, k]),
+                    "n_repeats": difference.shape[-1],
                     "n_splits": n_splits,
                     "chains": chains,
                 }

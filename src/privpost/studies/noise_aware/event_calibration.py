@@ -16,6 +16,7 @@ from scipy.special import betainc, rel_entr
 
 from privpost.evaluation.calibration import ks_limit, ks_p_value, ks_statistic
 from privpost.evaluation.diagnostics import ess_bulk, rhat
+from privpost.evaluation.summaries import mean_columns
 from privpost.models.event_counts import EventCounts
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, Vector
 from privpost.samplers import noise_aware_events
@@ -167,8 +168,7 @@ def tabulate(cells):
                     "oracle_difference": math.nan
                     if exact is None
                     else float(np.abs(values - arrays["quantiles"][exact]).mean()),
-                    "kl_mean": kl.mean(),
-                    "kl_sem": kl.std(ddof=1) / math.sqrt(config.trials),
+                    **mean_columns("kl", kl),
                     "rhat_median": arrays["rhat"][index],
                     "ess_median": arrays["ess"][index],
                     "n_trials": config.trials,
@@ -176,15 +176,8 @@ def tabulate(cells):
             )
             aware = places.get(("gibbs", row.epsilon))
             if row.method == "laplace" and aware is not None:
-                gain = kl - arrays["kl"][aware]
-                pairs.append(
-                    {
-                        **named,
-                        "kl_gain_mean": gain.mean(),
-                        "kl_gain_sem": gain.std(ddof=1) / math.sqrt(config.trials),
-                        "n_trials": config.trials,
-                    }
-                )
+                gain = mean_columns("kl_gain", kl - arrays["kl"][aware])
+                pairs.append({**named, **gain, "n_trials": config.trials})
     return {"event_calibration": pd.DataFrame(table), "event_calibration_pairs": pd.DataFrame(pairs)}
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 
 from privpost.evaluation.calibration import empirical_cdf, ks_p_value, ks_statistic
+from privpost.evaluation.summaries import mean_columns
 from privpost.models.consistency import consistent_counts
 from privpost.privacy.accounting import Cost
 
@@ -80,6 +80,7 @@ def tabulate(cells, places, parameters) -> dict:
     for cell in cells:
         config, arrays = cell.config, cell.arrays
         place = places(config)
+        repeats = {"n_repeats": config.trials}
         every = lines(config.method)
         metrics = [name for name in ("accuracy", "log_likelihood", "label_log_likelihood", "mmd2") if name in arrays]
         middle = int(np.argmin(np.abs(np.log(config.epsilon))))
@@ -93,8 +94,8 @@ def tabulate(cells, places, parameters) -> dict:
                 # The true posterior has no distance from itself.
                 if (method, metric) != ("non_private", "mmd2"):
                     share = float(arrays["truncated"][i, j].mean()) if method == "naive" else None
-                    score = _mean("", arrays[metric][i, j])
-                    rows.append({**named, "metric": metric, **score, "truncated_share": share})
+                    score = mean_columns("", arrays[metric][i, j])
+                    rows.append({**named, "metric": metric, **score, **repeats, "truncated_share": share})
             for name, values in zip(parameters(config), arrays["quantile"][i, j], strict=True):
                 ks = float(ks_statistic(values))
                 p_value = float(ks_p_value(ks, len(values)))
@@ -108,15 +109,9 @@ def tabulate(cells, places, parameters) -> dict:
             for (j, epsilon), metric in itertools.product(enumerate(config.epsilon), metrics):
                 pair = {"first": first[0], "first_variant": first[1], "second": second[0], "second_variant": second[1]}
                 difference = arrays[metric][i, j] - arrays[metric][k, j]
-                pairs.append(
-                    {**place, **pair, "epsilon": epsilon, "metric": metric, **_mean("difference_", difference)}
-                )
+                found = {"epsilon": epsilon, "metric": metric, **mean_columns("difference", difference), **repeats}
+                pairs.append({**place, **pair, **found})
     return {
         name: pd.DataFrame(found)
         for name, found in {"": rows, "pairs": pairs, "calibration": calibration, "ecdf": ecdf}.items()
     }
-
-
-def _mean(prefix, values) -> dict:
-    sem = float(values.std(ddof=1) / math.sqrt(len(values)))
-    return {f"{prefix}mean": float(values.mean()), f"{prefix}sem": sem, "n_repeats": len(values)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from privpost.datasets import war_logs
+from privpost.evaluation.summaries import mean_columns
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
 from privpost.studies.foulds2016.held_out import rows, simulate
 from privpost.studies.foulds2016.war_logs import select_fields, title, uses_private_metadata
@@ -85,8 +86,8 @@ def tabulate(cells):
                         **fixed,
                         **named,
                         "method": row.method,
-                        **_mean("per_event", per_event[index]),
-                        **_mean("per_event_loss", per_event[plain[row.model]] - per_event[index]),
+                        **mean_columns("per_event", per_event[index]),
+                        **mean_columns("per_event_loss", per_event[plain[row.model]] - per_event[index]),
                         "clipped_share": arrays["clipped_share"][index],
                         "sampling": "mcmc" if row.model == "hmm" or row.method == "gibbs" else "exact",
                         "rhat_max": arrays["rhat"][index],
@@ -97,13 +98,10 @@ def tabulate(cells):
                 )
                 aware = places.get((row.model, "gibbs", row.epsilon))
                 if row.method == "laplace" and aware is not None:
-                    pairs.append({**fixed, **named, **_mean("gain", per_event[aware] - per_event[index]), **last})
+                    pairs.append(
+                        {**fixed, **named, **mean_columns("gain", per_event[aware] - per_event[index]), **last}
+                    )
     return {"war_logs": pd.DataFrame(table), "war_logs_pairs": pd.DataFrame(pairs)}
-
-
-def _mean(name: str, values) -> dict:
-    """Return mean and standard error of values (splits,) under a name."""
-    return {f"{name}_mean": values.mean(), f"{name}_sem": values.std(ddof=1) / math.sqrt(len(values))}
 
 
 OTHERS = {"paper": "clipped", "corrected": "projected"}

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from privpost.datasets import catalogue, census, prepared
+from privpost.evaluation.summaries import mean_columns
 from privpost.mechanisms.linear_sampling import LinearSampler
 from privpost.models.linear_regression import LinearRegression, Moments
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
@@ -92,7 +93,7 @@ def tabulate(cells):
                     "variant": config.variant,
                     "method": method,
                     "prior_precision": b,
-                    **_mean("mse", errors),
+                    **mean_columns("mse", errors),
                     "n_repeats": config.trials,
                     "mean_norm": float(arrays["mean_norm"][i].mean()),
                 }
@@ -101,15 +102,11 @@ def tabulate(cells):
                     row["radius"] = float(arrays["radius"][i])
                     row["acceptance"] = float(arrays["acceptance"][i].mean())
                     row["proposal_acceptance"] = float(arrays["proposal_acceptance"][i].mean())
-                    row |= _mean("excess", errors - arrays["non_private"][i])
+                    row |= mean_columns("excess", errors - arrays["non_private"][i])
                 # A stronger prior with the same splits and noise.
-                row |= _mean("rise", errors - arrays[method][0])
+                row |= mean_columns("rise", errors - arrays[method][0])
                 rows.append(row)
     columns = ["dataset", "stand_in", "variant", "method", "prior_precision", "epsilon", "mse_mean", "mse_sem"]
     columns += ["n_repeats", "acceptance", "proposal_acceptance", "radius", "mean_norm"]
     columns += ["excess_mean", "excess_sem", "rise_mean", "rise_sem"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def _mean(name, values) -> dict:
-    return {f"{name}_mean": float(values.mean()), f"{name}_sem": float(values.std(ddof=1) / math.sqrt(len(values)))}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 
+from privpost.evaluation.summaries import mean_columns
 from privpost.mechanisms.map_estimate import UTILITIES
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
@@ -91,12 +91,8 @@ def tabulate(cells):
         name, graph = parse(network)
         row = {"graph": name, "nodes": len(graph), "method": method, "n": n}
         row["epsilon"] = None if method == "non_private" else epsilon
-        row |= _mean("error", errors[i, j, k])
+        row |= mean_columns("error", errors[i, j, k])
         if method != "non_private" and "non_private" in config.method:
-            row |= _mean("excess", errors[i, j, k] - errors[config.method.index("non_private"), j, k])
+            row |= mean_columns("excess", errors[i, j, k] - errors[config.method.index("non_private"), j, k])
         rows.append({**row, "n_repeats": config.trials})
     return pd.DataFrame(rows)
-
-
-def _mean(name, values) -> dict:
-    return {f"{name}_mean": float(values.mean()), f"{name}_sem": float(values.std(ddof=1) / math.sqrt(len(values)))}

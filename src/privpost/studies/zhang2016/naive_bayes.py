@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from privpost.evaluation.summaries import mean_columns
 from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.map_estimate import UTILITIES
 from privpost.models import graphs
@@ -157,7 +158,7 @@ def tabulate(cells):
                     "variant": variant,
                     "runs": runs,
                     "epsilon": None if method == "non_private" else epsilon,
-                    **_mean("accuracy", arrays["accuracy"][i, j, kept]),
+                    **mean_columns("accuracy", arrays["accuracy"][i, j, kept]),
                     "stealth_rate": stealthy.mean() if method == "fourier" else None,
                     "t": arrays["t"][i, j] if method == "fourier" else None,
                     "n_repeats": int(kept.sum()),
@@ -179,7 +180,7 @@ def tabulate(cells):
                                 "other": other,
                                 "other_variant": other_variant,
                                 "epsilon": epsilon,
-                                **_mean("difference", difference),
+                                **mean_columns("difference", difference),
                                 "n_repeats": int(kept.sum()),
                             }
                         )
@@ -217,19 +218,10 @@ def _averages(every, arrays) -> list[dict]:
             "other": other,
             "other_variant": other_variant,
             "epsilon": None,
-            **_mean("difference", means[i] - means[k]),
+            **mean_columns("difference", means[i] - means[k]),
             "n_repeats": means.shape[-1],
         }
         for i, (method, variant) in enumerate(every)
         for k, (other, other_variant) in enumerate(every)
         if i != k and "non_private" not in (method, other)
     ]
-
-
-def _mean(name, values) -> dict:
-    """Return mean and standard error, missing where there are too few values."""
-    size = len(values)
-    return {
-        f"{name}_mean": float(values.mean()) if size else None,
-        f"{name}_sem": float(values.std(ddof=1) / math.sqrt(size)) if size > 1 else None,
-    }

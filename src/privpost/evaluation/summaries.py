@@ -1,0 +1,33 @@
+"""Means of repeats with their standard errors, and differences of paired repeats in standard errors."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+def mean_and_sem(values) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean (...) of independent values (..., repeats) and its standard error; nan where they are too few."""
+    values = np.asarray(values)
+    repeats = values.shape[-1]
+    nothing = np.full(values.shape[:-1], math.nan)[()]
+    mean = values.mean(axis=-1) if repeats else nothing
+    return mean, values.std(axis=-1, ddof=1) / math.sqrt(repeats) if repeats > 1 else nothing
+
+
+def mean_columns(name: str, values) -> dict[str, float]:
+    """Return `<name>_mean` and `<name>_sem` of values (repeats,), or `mean` and `sem` for an empty name.
+
+    Two methods are compared by the differences of paired repeats.
+    """
+    mean, sem = mean_and_sem(values)
+    stem = f"{name}_" if name else ""
+    return {f"{stem}mean": float(mean), f"{stem}sem": float(sem)}
+
+
+def in_standard_errors(rows, name: str = "difference"):
+    """Return the mean over the standard error of rows, or of one row, of a table; equal repeats count as 0."""
+    mean, sem = (np.asarray(getattr(rows, f"{name}_{what}"), float) for what in ("mean", "sem"))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(mean == 0, 0.0, mean / sem)
