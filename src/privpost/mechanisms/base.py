@@ -153,6 +153,11 @@ class Mechanism(ABC):
         return None
 
     @cached_property
+    def stated_cost(self) -> Cost:
+        """`cost()`, worked out once."""
+        return self.cost()
+
+    @cached_property
     def _costs(self) -> dict[tuple[Cost, str], Cost]:
         return {}
 
@@ -178,12 +183,14 @@ class Mechanism(ABC):
             if delta is None:
                 raise ValueError(f"accounting is 'exact', but {type(self).__name__} has no privacy curve for {budget}")
             return Cost("approximate", budget.epsilon, delta=delta)
-        if budget.notion == "rdp":
-            found = self.rdp(budget.order)
-            return self.cost().to_notion_of(budget) if found is None else Cost("rdp", float(found), order=budget.order)
-        if budget.notion == "approximate" and self.cost().notion != "approximate":
-            return implied(self.cost(), self.rdp, budget)
-        return self.cost().to_notion_of(budget)
+        cost = self.stated_cost
+        if (cost.notion, cost.order) == (budget.notion, budget.order):
+            return cost
+        if budget.notion == "rdp" and (found := self.rdp(budget.order)) is not None:
+            return Cost("rdp", float(found), order=budget.order)
+        if budget.notion == "approximate":
+            return implied(cost, self.rdp, budget)
+        return cost.to_notion_of(budget)
 
     def log_density(self, release, statistics) -> np.ndarray | None:
         """Log-density of the release given the sufficient statistics; None where it is not known.

@@ -290,7 +290,7 @@ class Ledger:
         """Records releases of a mechanism, or of a bare cost."""
         key = repr(charged) if isinstance(charged, Cost) else self._key(charged)
         if key not in account.entries:
-            account.entries[key] = _Entry(charged if isinstance(charged, Cost) else charged.cost())
+            account.entries[key] = _Entry(charged if isinstance(charged, Cost) else charged.stated_cost)
         entry = account.entries[key]
         entry.releases = entry.releases.plus(repeats, releases)
 

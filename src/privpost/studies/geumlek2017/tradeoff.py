@@ -29,7 +29,7 @@ SETTINGS = Schema(
     variant=Choice("paper", "corrected"),
     order=Real(above=1),
     method=Choice("diffused", "concentrated", "gaussian", "non_private"),
-    log_epsilon=Real(),
+    log_epsilon=Real(at_least=-700, at_most=700),
 )
 METHODS = {"diffused": DiffusedPosterior, "concentrated": ConcentratedPosterior, "gaussian": GaussianMechanism}
 LIMIT_POINTS = 241
@@ -101,7 +101,6 @@ def simulate(config, streams, ledger) -> dict:
     kl, error, coefficient = (np.full(shape, np.nan) for _ in range(3))
     nll = np.empty((*shape, config.trials))
     theta, density = np.full((2, len(config.method), LIMIT_POINTS), np.nan)
-    data = [_data(config, streams, block) for block in streams.blocks()]
     every = list(itertools.product(enumerate(config.method), enumerate(config.log_epsilon)))
     mechanisms = {}
     for (i, method), (j, log_epsilon) in every:
@@ -115,6 +114,7 @@ def simulate(config, streams, ledger) -> dict:
                 theta[i], density[i] = _limit(method, mechanism, config)
         else:
             kl[i, j], error[i, j] = 0.0, 0.0
+    data = [_data(config, streams, block) for block in streams.blocks()]
     for (i, method), (j, log_epsilon) in every:
         for block, (statistics, held_out) in zip(streams.blocks(), data, strict=True):
             rng = streams("mechanism", block.index, method=method, log_epsilon=log_epsilon)
