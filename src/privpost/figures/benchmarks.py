@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 MET, MISSED, NO_BAR = "#0072B2", "#D55E00", "#777777"
 # Ratios that are 0 (no job, no difference) have no place on a logarithmic axis: they stand here.
@@ -19,7 +19,6 @@ def draw(tables):
     measured are left out.
     """
     import matplotlib.pyplot as plt
-    from matplotlib.lines import Line2D
 
     table = tables["benchmarks"].dropna(subset="ratio").iloc[::-1].reset_index(drop=True)
     words = [textwrap.wrap(f"{row.what}: {row.against}", 62) for row in table.itertuples()]
@@ -46,10 +45,10 @@ def draw(tables):
     machines = "; ".join(table.machine.unique())
     figure.suptitle(f"Measured, not reproducible to the digit: {machines}", fontsize=7)
     handles = [
-        Line2D([], [], linestyle="", color=MET, marker="o", label="met"),
-        Line2D([], [], linestyle="", color=MISSED, marker="X", label="missed"),
+        multiples.entry(linestyle="", color=MET, marker="o", label="met"),
+        multiples.entry(linestyle="", color=MISSED, marker="X", label="missed"),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    multiples.legend(figure, handles)
     return figure
 
 

@@ -133,8 +133,8 @@ def close(figure) -> None:
     plt.close(figure)
 
 
-def error_band(axes, x, mean, sem, *, method: str, **keywords) -> None:
+def error_band(axes, x, mean, sem, *, method: str, alpha: float = 0.2, **keywords) -> None:
     """Draw a method's mean as a line with a band of one standard error either side."""
     style = {**look(method).line(), **keywords}
     axes.plot(x, mean, **style)
-    axes.fill_between(x, mean - sem, mean + sem, color=style["color"], alpha=0.2, linewidth=0)
+    axes.fill_between(x, mean - sem, mean + sem, color=style["color"], alpha=alpha, linewidth=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 BITS = re.compile(r"BetaBernoulli\(alpha=([\d.]+), beta=([\d.]+)\)")
 
@@ -24,22 +24,12 @@ def draw(tables):
     known. Open: the statistical lower bound divided by the claim; all bounds hold together with 95 % confidence.
     Nothing may lie right of 1.
     """
-    import matplotlib.pyplot as plt
-    from matplotlib.lines import Line2D
-
     table = tables["audit"]
     table = table.assign(label=[_label(row) for row in table.itertuples()])
     table = table.sort_values(["notion", "method", "label"])
     labels = list(dict.fromkeys(table.label))[::-1]
     targets = sorted(table.target_epsilon.unique())
-    figure, panels = plt.subplots(
-        1,
-        len(targets),
-        figsize=(style.TWO_COLUMNS, 0.125 * len(labels) + 0.9),
-        sharey=True,
-        sharex=True,
-        squeeze=False,
-    )
+    figure, panels = multiples.grid(1, len(targets), 0.125 * len(labels) + 0.9, sharey=True, sharex=True)
     for axes, target in zip(panels[0], targets, strict=True):
         axes.axvline(1.0, color="#555555", linewidth=0.8)
         for row in table[table.target_epsilon == target].itertuples():
@@ -53,11 +43,11 @@ def draw(tables):
         axes.set_xlabel("share of the claimed ε")
         axes.set_yticks(range(len(labels)), labels, fontsize=5)
     handles = [
-        Line2D([], [], color="#333333", marker="o", linestyle="", label="exact worst case"),
-        Line2D(
-            [], [], color="#333333", marker="o", markerfacecolor="white", linestyle="", label="lower bound (95 % joint)"
+        multiples.entry(color="#333333", marker="o", linestyle="", label="exact worst case"),
+        multiples.entry(
+            color="#333333", marker="o", markerfacecolor="white", linestyle="", label="lower bound (95 % joint)"
         ),
-        Line2D([], [], color="#555555", linewidth=0.8, label="claim (pure ε, or Rényi ε at the mechanism's order)"),
+        multiples.entry(color="#555555", linewidth=0.8, label="claim (pure ε, or Rényi ε at the mechanism's order)"),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    multiples.legend(figure, handles, ncols=3)
     return figure

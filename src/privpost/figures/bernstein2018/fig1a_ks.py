@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 METHODS = ("naive", "ops", "non_private", "exact", "gibbs")
 
@@ -55,12 +55,9 @@ def draw(tables):
     metadata. Dotted, hollow: the naive method of redacted sums, which reads the noisy sum of all records; no ε covers
     that.
     """
-    import matplotlib.pyplot as plt
-
     table = first_parameter(tables["calibration"])
     columns, epsilons = panels(table), sorted(table.epsilon.dropna().unique())
-    size = (style.TWO_COLUMNS, 3.7)
-    figure, grid = plt.subplots(len(epsilons), len(columns), figsize=size, sharex=True, sharey=True, squeeze=False)
+    figure, grid = multiples.grid(len(epsilons), len(columns), 3.7, sharex=True, sharey=True)
     for column, (model, variant) in enumerate(columns):
         rows = table[(table.model == model) & (table.variant == variant)]
         for row, epsilon in enumerate(epsilons):

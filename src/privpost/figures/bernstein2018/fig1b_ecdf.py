@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples
 from privpost.figures.bernstein2018.fig1a_ks import METHODS, first_parameter, legend, line, panels, title
 
 
@@ -12,12 +12,9 @@ def draw(tables):
     Grey: simultaneous 95 % band of a calibrated method, u ± 1.358/√M for M trials. Dotted,
     hollow: the naive method where it reads an unredacted sum, which is not private.
     """
-    import matplotlib.pyplot as plt
-
     table, names = first_parameter(tables["ecdf"]), tables["calibration"]
     columns = panels(table)
-    size = (style.TWO_COLUMNS, 2.4)
-    figure, grid = plt.subplots(1, len(columns), figsize=size, sharex=True, sharey=True, squeeze=False)
+    figure, grid = multiples.grid(1, len(columns), 2.4, sharex=True, sharey=True)
     for axes, (model, variant) in zip(grid[0], columns, strict=True):
         rows = table[(table.model == model) & (table.variant == variant)]
         for number, method in enumerate(METHODS):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 LINES = ("-", "--", ":", "-.")
 
@@ -15,13 +15,10 @@ def draw(tables):
     MMD is the root of the mean over trials of the unbiased MMD², which is 0 where that is negative; bars are two
     standard errors either way, carried through the root.
     """
-    import matplotlib.pyplot as plt
-
     table = tables["utility"]
     models, epsilons = list(dict.fromkeys(table.model)), sorted(table.epsilon.unique())
     models = [name for name in ("binomial", "multinomial") if name in models]
-    size = (style.TWO_COLUMNS, 2.5)
-    figure, grid = plt.subplots(1, 2 * len(models), figsize=size, sharex=True, squeeze=False)
+    figure, grid = multiples.grid(1, 2 * len(models), 2.5, sharex=True)
     for number, model in enumerate(models):
         linear, logarithmic = grid[0, 2 * number], grid[0, 2 * number + 1]
         for axes in (linear, logarithmic):
@@ -34,21 +31,12 @@ def draw(tables):
         linear.set_ylim(0, 0.6)
         logarithmic.set_yscale("log")
     grid[0, 0].set_ylabel("MMD to the true posterior")
-    handles, labels = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), handlelength=3)
+    multiples.legend(figure, axes=grid[0, 0], handlelength=3)
     return figure
 
 
 def _curve(axes, rows, method, line, label):
     high = np.sqrt(np.maximum(rows.mmd2_mean + 2 * rows.mmd2_sem, 0.0))
     low = np.sqrt(np.maximum(rows.mmd2_mean - 2 * rows.mmd2_sem, 0.0))
-    look = style.look(method)
-    axes.errorbar(
-        rows.n,
-        rows.mmd,
-        yerr=[rows.mmd - low, high - rows.mmd],
-        color=look.color,
-        marker=look.marker,
-        linestyle=line,
-        label=label,
-    )
+    look = {**style.look(method).line(), "linestyle": line, "label": label}
+    multiples.bars(axes, rows.n, rows.mmd, [rows.mmd - low, high - rows.mmd], **look)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 LOOKS = {
     ("public", "multinomial"): ("#009E73", "o", "-", "public bounds, dependent segments (corrected)"),
@@ -17,13 +17,10 @@ def draw(tables):
 
     Black: the true posterior. Grey: within the 95 % limit 1.358/√M of M trials. Bounds from θ are private metadata.
     """
-    import matplotlib.pyplot as plt
-
     table = tables["truncation"].sort_values("n")
     reference = table[(table.method == "non_private") & (table.variant == table.variant.iloc[0])]
     epsilons = sorted(table.epsilon.dropna().unique())
-    size = (style.TWO_COLUMNS * 0.8, 2.7)
-    figure, grid = plt.subplots(1, len(epsilons), figsize=size, sharex=True, sharey=True, squeeze=False)
+    figure, grid = multiples.grid(1, len(epsilons), 2.7, width=style.TWO_COLUMNS * 0.8, sharex=True, sharey=True)
     for axes, epsilon in zip(grid[0], epsilons, strict=True):
         axes.axhspan(0, table.ks_limit.iloc[0], color="#dddddd", linewidth=0, zorder=0, label="within the 95 % limit")
         for key, (color, marker, line, label) in LOOKS.items():
@@ -34,6 +31,5 @@ def draw(tables):
         axes.set(xscale="log", xlabel="records n", title=f"{epsilon:g}-DP")
         axes.set_ylim(0, 1.1 * table.ks.max())
     grid[0, 0].set_ylabel("KS statistic of U (Gibbs)")
-    handles, labels = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    multiples.legend(figure, axes=grid[0, 0], ncols=2)
     return figure

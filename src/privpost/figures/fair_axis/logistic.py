@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 from privpost.figures.fair_axis import panels
 from privpost.figures.geumlek2017.panels import TITLES
 
@@ -15,14 +15,9 @@ def draw(tables):
 
     Line styles are values of δ; bars are two standard errors of the draws either side, on one train/test split.
     """
-    import matplotlib.pyplot as plt
-    from matplotlib.lines import Line2D
-
     table = tables["logistic"]
     datasets = list(dict.fromkeys(table.dataset))
-    figure, grid = plt.subplots(
-        len(LABELS), len(datasets), figsize=(style.TWO_COLUMNS, 4.6), sharex=True, squeeze=False
-    )
+    figure, grid = multiples.grid(len(LABELS), len(datasets), 4.6, sharex=True)
     deltas = sorted(table.delta.dropna().unique())
     for axes_row, (metric, label) in zip(grid, LABELS.items(), strict=True):
         for axes, dataset in zip(axes_row, datasets, strict=True):
@@ -34,14 +29,13 @@ def draw(tables):
             axes.set(xscale="log", title=TITLES[dataset] if metric == "test_error" else "")
             panels.label_epsilons(axes, table)
         axes_row[0].set_ylabel(label)
-    for axes in grid[-1]:
-        axes.set_xlabel("ε of (ε, δ)-DP")
+    multiples.label_outer(grid, "ε of (ε, δ)-DP")
     handles = []
     for method in sorted(table.method.unique()):
         look = style.look(method)
         line = {"linestyle": ":"} if method == "non_private" else {"marker": look.marker}
-        handles.append(Line2D([], [], color=look.color, label=look.label, **line))
+        handles.append(multiples.entry(color=look.color, label=look.label, **line))
     for place, delta in enumerate(deltas):
-        handles.append(Line2D([], [], color="#555555", linestyle=LINES[place % len(LINES)], label=f"δ = {delta:g}"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=6)
+        handles.append(multiples.entry(color="#555555", linestyle=LINES[place % len(LINES)], label=f"δ = {delta:g}"))
+    multiples.legend(figure, handles, ncols=6)
     return figure

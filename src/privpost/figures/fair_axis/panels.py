@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 LINES = {"exact": "-", "converted": "--"}
 
@@ -23,19 +23,9 @@ def label_epsilons(axes, table) -> None:
 
 def bits(table, metric: str, label: str):
     """Return one panel per n and δ with a metric on ε, for every method and accounting."""
-    import matplotlib.pyplot as plt
-    from matplotlib.lines import Line2D
-
     table = table[(table.metric == metric) & (table.statistic != "mean")]
     sizes, deltas = sorted(table.n.unique()), sorted(table.delta.dropna().unique())
-    figure, panels = plt.subplots(
-        len(sizes),
-        len(deltas),
-        figsize=(style.TWO_COLUMNS, 1.75 * len(sizes) + 0.8),
-        sharex=True,
-        sharey="row",
-        squeeze=False,
-    )
+    figure, panels = multiples.grid(len(sizes), len(deltas), 1.75 * len(sizes) + 0.8, sharex=True, sharey="row")
     for axes_row, n in zip(panels, sizes, strict=True):
         for axes, delta in zip(axes_row, deltas, strict=True):
             here = table[table.n == n]
@@ -59,14 +49,14 @@ def bits(table, metric: str, label: str):
         look = style.look(method)
         if method == "non_private":
             if metric != "kl":
-                handles.append(Line2D([], [], color=look.color, linestyle=":", label=look.label))
+                handles.append(multiples.entry(color=look.color, linestyle=":", label=look.label))
             continue
-        handles.append(Line2D([], [], color=look.color, marker=look.marker, label=look.label))
-    handles.append(Line2D([], [], color="#555555", linestyle="-", label="exact privacy curve"))
+        handles.append(multiples.entry(color=look.color, marker=look.marker, label=look.label))
+    handles.append(multiples.entry(color="#555555", linestyle="-", label="exact privacy curve"))
     handles.append(
-        Line2D(
-            [], [], color="#555555", linestyle="--", marker="o", markerfacecolor="white", label="converted guarantee"
+        multiples.entry(
+            color="#555555", linestyle="--", marker="o", markerfacecolor="white", label="converted guarantee"
         )
     )
-    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    multiples.legend(figure, handles, ncols=4)
     return figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 LINES = {"sample": "-", "mean": "--"}
 WITHIN = 0.1
@@ -26,20 +26,10 @@ def draw(tables):
     errors either side; dotted: theory to order 1/n. The mean of an OPS density, which no release gives, stands in the
     table only.
     """
-    import matplotlib.pyplot as plt
-    from matplotlib.lines import Line2D
-
     table = tables["efficiency"]
     table = table[table.released | (table.method == "non_private")]
     ps, epsilons = sorted(table.p.unique()), sorted(table.epsilon.dropna().unique())
-    figure, panels = plt.subplots(
-        len(epsilons),
-        len(ps),
-        figsize=(style.TWO_COLUMNS, 2.1 * len(epsilons) + 0.9),
-        sharex=True,
-        sharey=True,
-        squeeze=False,
-    )
+    figure, panels = multiples.grid(len(epsilons), len(ps), 2.1 * len(epsilons) + 0.9, sharex=True, sharey=True)
     for axes_row, epsilon in zip(panels, epsilons, strict=True):
         for axes, p in zip(axes_row, ps, strict=True):
             here = table[(table.p == p) & ((table.epsilon == epsilon) | table.epsilon.isna())]
@@ -54,18 +44,15 @@ def draw(tables):
                 _curve(axes, rows.sort_values("n"), method, statistic)
             axes.set_title(f"p = {p:g}, ε = {epsilon:g} (pure DP)")
     panels[0, 0].set(xscale="log", yscale="log", ylim=(0.6 * table["are"].min(), 2 * table["are"].max()))
-    for axes in panels[-1]:
-        axes.set_xlabel("number of records n")
-    for axes in panels[:, 0]:
-        axes.set_ylabel("n E[(θ̂ − p)²] I(p)")
+    multiples.label_outer(panels, "number of records n", "n E[(θ̂ − p)²] I(p)")
     for axes in panels.ravel():
         axes.minorticks_off()
     handles = []
     for method, statistic in table.groupby(["method", "statistic"]).groups:
         look, line = style.look(method), LINES[statistic]
         label = f"{look.label}, {statistic}"
-        handles.append(Line2D([], [], color=look.color, marker=look.marker, linestyle=line, label=label))
-    handles.append(Line2D([], [], color="#555555", linestyle=":", linewidth=0.8, label="theory to order 1/n"))
-    handles.append(Line2D([], [], color="#aaaaaa", linewidth=0.8, label="limit (filled markers: within 10 %)"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+        handles.append(multiples.entry(color=look.color, marker=look.marker, linestyle=line, label=label))
+    handles.append(multiples.entry(color="#555555", linestyle=":", linewidth=0.8, label="theory to order 1/n"))
+    handles.append(multiples.entry(color="#aaaaaa", linewidth=0.8, label="limit (filled markers: within 10 %)"))
+    multiples.legend(figure, handles, ncols=3)
     return figure

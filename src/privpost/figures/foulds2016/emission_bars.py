@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 from privpost.figures.foulds2016 import war_log_style as logs
 
 MOST_LEVELS = 8
@@ -28,17 +28,15 @@ def draw(tables, names):
         return figure
     per_row = 3 if len(panels) > 4 else 2
     n_rows = -(-len(panels) // per_row)
-    figure, grid = plt.subplots(n_rows, per_row, figsize=(style.TWO_COLUMNS, 0.4 + 2.6 * n_rows), squeeze=False)
+    figure, grid = multiples.grid(n_rows, per_row, 0.4 + 2.6 * n_rows)
     for axes, (name, (field, label)) in zip(grid.ravel(), panels, strict=False):
         rows = logs.select(table, dataset=name)
         _bars(axes, _levels(rows, field), f"{logs.TITLES[name]}\n{label}")
     for axes in grid.ravel()[len(panels) :]:
         axes.set_axis_off()
-    for axes in grid[-1]:
-        axes.set_xlabel("Probability")
-    from matplotlib.lines import Line2D
+    multiples.label_outer(grid, "Probability")
 
-    tick = Line2D([], [], color="black", marker="|", linestyle="", markersize=8, label="non-private HMM")
+    tick = multiples.entry(color="black", marker="|", linestyle="", markersize=8, label="non-private HMM")
     logs.state_legend(figure, int(logs.select(table, dataset=names[0]).state.max()), [tick])
     laplace = logs.select(table, method="laplace", variant="paper")
     figure.suptitle(

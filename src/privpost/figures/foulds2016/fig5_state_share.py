@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privpost.figures import style
+from privpost.figures import multiples
 from privpost.figures.foulds2016 import war_log_style as logs
 
 
@@ -13,15 +13,11 @@ def draw(tables):
 
     Shares are of the regions that have events in that month. One release; the distance from the lines shows its noise.
     """
-    import matplotlib.pyplot as plt
-
     table = tables["war_logs_assignments"]
     names = logs.datasets(table)
     n_columns = min(2, len(names))
     n_rows = -(-len(names) // n_columns)
-    figure, panels = plt.subplots(
-        n_rows, n_columns, figsize=(style.TWO_COLUMNS, 0.7 + 1.6 * n_rows), sharey=True, squeeze=False
-    )
+    figure, panels = multiples.grid(n_rows, n_columns, 0.7 + 1.6 * n_rows, sharey=True)
     for axes, name in zip(panels.ravel(), names, strict=False):
         own = logs.select(table, dataset=name)
         n_states = int(own.state.max())
@@ -40,14 +36,11 @@ def draw(tables):
         logs.year_ticks(axes, months)
     for axes in panels.ravel()[len(names) :]:
         axes.set_axis_off()
-    for axes in panels[:, 0]:
-        axes.set_ylabel("Share of regions")
-    from matplotlib.lines import Line2D
+    multiples.label_outer(panels, y="Share of regions")
 
-    line = Line2D([], [], color="black", linewidth=0.8, label="boundaries, non-private HMM")
+    line = multiples.entry(color="black", linewidth=0.8, label="boundaries, non-private HMM")
     epsilon = logs.select(table, method="laplace").epsilon.iloc[0]
-    for axes in panels[-1]:
-        axes.set_xlabel("Month")
+    multiples.label_outer(panels, "Month")
     figure.suptitle(
         f"Laplace HMM: ε = {epsilon:g} in all (pure DP, unconditional), clipped counts.\n{logs.selection_note(table)}",
         fontsize=7,

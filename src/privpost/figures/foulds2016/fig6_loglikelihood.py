@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 from privpost.figures.foulds2016 import war_log_style as logs
 
 MODELS = {"naive_bayes": "Naive Bayes", "hmm": "HMM"}
@@ -20,13 +20,12 @@ def draw(tables):
     Bars: one standard error over splits of the difference from the non-private model, which leaves out what the choice
     of held-out cells does to all methods alike.
     """
-    import matplotlib.pyplot as plt
     import pandas as pd
 
     table = tables["war_logs_likelihood"]
     names = logs.datasets(table)
     width = style.TWO_COLUMNS if len(names) > 1 else style.ONE_COLUMN * 1.5
-    figure, panels = plt.subplots(2, len(names), figsize=(width, 4.6), sharex=True, sharey="col", squeeze=False)
+    figure, panels = multiples.grid(2, len(names), 4.6, width=width, sharex=True, sharey="col")
     for column, name in zip(panels.T, names, strict=True):
         for axes, (model, label) in zip(column, MODELS.items(), strict=True):
             rows = logs.select(table, dataset=name, model=model)
@@ -35,8 +34,7 @@ def draw(tables):
                 axes.set_ylabel(f"{label}: log-likelihood\nper event [nats]")
         column[0].set_title(logs.TITLES[name].replace(" (", "\n("))
         column[1].set_xlabel("Budget ε (pure DP)")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    multiples.legend(figure, axes=panels[0, 0], ncols=3)
     ops = logs.select(table, model="hmm", method="ops")
     factor = (ops.worst_case_epsilon / ops.epsilon).max()
     rhats = pd.to_numeric(ops.rhat_max, errors="coerce").dropna()
@@ -57,20 +55,10 @@ def draw(tables):
 
 def _panel(axes, rows) -> None:
     for method, values, line, label in CURVES:
-        look = style.look(method)
+        look = {**style.look(method).line(), "linestyle": line, "label": label}
         curve = logs.select(rows, method=method, **values).sort_values("epsilon")
-        axes.errorbar(
-            curve.epsilon,
-            curve.per_event_mean,
-            yerr=curve.per_event_loss_sem,
-            color=look.color,
-            marker=look.marker,
-            linestyle=line,
-            markerfacecolor=look.color if line == "-" else "white",
-            label=label,
-        )
-    look = style.look("non_private")
+        multiples.bars(axes, curve.epsilon, curve.per_event_mean, curve.per_event_loss_sem, filled=line == "-", **look)
     plain = logs.select(rows, method="non_private").iloc[0]
-    axes.axhline(plain.per_event_mean, color=look.color, linestyle=look.linestyle, label="Non-private")
+    multiples.horizontal(axes, plain.per_event_mean, label="Non-private")
     axes.set_xscale("log")
     axes.set_xticks([0.1, 1, 10], labels=["0.1", "1", "10"])

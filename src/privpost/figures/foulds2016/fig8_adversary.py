@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privpost.figures import style
+from privpost.figures import multiples
 
 TERMS = (
     ("local_epsilon", "local ε", "-", "#D55E00"),
@@ -32,12 +32,10 @@ def draw(tables):
 
     Dotted: the limits Δ and 2Δ, and for the gap 1/(n a0), its value to first order. Deterministic, so without bands.
     """
-    import matplotlib.pyplot as plt
-
     table = tables["adversary"]
     truncations = sorted(table.a0.unique(), reverse=True)
     rows = (len(truncations) + 2) // 2
-    figure, panels = plt.subplots(rows, 2, figsize=(style.TWO_COLUMNS, 2.2 * rows), sharex=True, squeeze=False)
+    figure, panels = multiples.grid(rows, 2, 2.2 * rows, sharex=True)
     panels = list(panels.ravel())
     *used, last = panels[: len(truncations) + 1]
     for axes in panels[len(truncations) + 1 :]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 LINES = ("-", "--", "-.", ":")
 
@@ -13,12 +13,9 @@ def draw(tables):
     Bands are two standard errors either side, mostly thinner than the lines; grey: theory, the term in 1/n for Laplace
     and the limit ½(ln T + 1/T − 1) for OPS, whose true posterior is truncated to [a0, 1−a0] as it is.
     """
-    import matplotlib.pyplot as plt
-    from matplotlib.lines import Line2D
-
     table = tables["posterior_divergence"]
     ps, epsilons = sorted(table.p.unique()), sorted(table.epsilon.unique())
-    figure, panels = plt.subplots(1, len(ps), figsize=(style.TWO_COLUMNS, 2.9), sharey=True, squeeze=False)
+    figure, panels = multiples.grid(1, len(ps), 2.9, sharey=True)
     for axes, p in zip(panels[0], ps, strict=True):
         for (method, epsilon), rows in table[table.p == p].groupby(["method", "epsilon"]):
             curve = rows.sort_values("n")
@@ -30,10 +27,8 @@ def draw(tables):
             style.error_band(axes, curve.n, curve.kl_mean, 2 * curve.kl_sem, **keywords)
         axes.set(xscale="log", yscale="log", xlabel="number of records n", title=f"p = {p:g}")
     panels[0, 0].set_ylabel("E KL(true ‖ private posterior)  [nats]")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    handles.append(Line2D([], [], color="#bbbbbb", linewidth=2.5))
-    labels.append("theory for large n")
+    theory = multiples.entry(color="#bbbbbb", linewidth=2.5, label="theory for large n")
     a0 = table.a0.max()
     figure.suptitle(f"Pure ε-DP; OPS and its true posterior on [{a0:g}, {1 - a0:g}]", fontsize=8)
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    multiples.legend(figure, [theory], axes=panels[0, 0])
     return figure

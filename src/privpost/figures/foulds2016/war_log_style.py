@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privpost.figures import style
+from privpost.figures import multiples
 
 TITLES = {
     "afghanistan": "Afghanistan",
@@ -70,20 +70,10 @@ def map_rows(table, columns: int, title_height: float):
 
     `title_height` is the room of a panel's title in inches.
     """
-    import matplotlib.pyplot as plt
-
     names = datasets(table)
     heights = [title_height + 0.16 * select(table, dataset=name).region.nunique() for name in names]
-    figure, panels = plt.subplots(
-        len(names),
-        columns,
-        figsize=(style.TWO_COLUMNS, 0.6 + sum(heights)),
-        height_ratios=heights,
-        sharey="row",
-        squeeze=False,
-    )
-    for axes in panels[-1]:
-        axes.set_xlabel("Month")
+    figure, panels = multiples.grid(len(names), columns, 0.6 + sum(heights), height_ratios=heights, sharey="row")
+    multiples.label_outer(panels, "Month")
     return figure, dict(zip(names, panels, strict=True))
 
 
@@ -105,7 +95,7 @@ def state_legend(figure, n_states: int, extra=()) -> None:
 
     handles = [Patch(color=STATE_COLORS[k], label=f"State {k + 1}") for k in range(n_states)]
     handles += extra
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    multiples.legend(figure, handles)
 
 
 def selection_note(table) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 from privpost.figures.foulds2016 import war_log_style as logs
 
 # Fields, copies of every event, variant of the Laplace mechanism.
@@ -19,36 +19,24 @@ def draw(tables):
 
     Bars: one standard error of the paired difference over splits.
     """
-    import matplotlib.pyplot as plt
-
     table = tables["war_logs_ablation_differences"]
     table = table[table.n_states == table.n_states.max()]
     names = logs.datasets(table)
-    figure, panels = plt.subplots(
-        2, len(names), figsize=(style.TWO_COLUMNS if len(names) > 1 else 4.4, 4.6), sharey=True, squeeze=False
-    )
+    figure, panels = multiples.grid(2, len(names), 4.6, width=style.TWO_COLUMNS if len(names) > 1 else 4.4, sharey=True)
     for column, name in zip(panels.T, names, strict=True):
         for fields, replication, variant, color, marker, label in CURVES:
             rows = logs.select(table, dataset=name, fields=fields, replication=replication, variant=variant)
             rows = rows.sort_values("epsilon")
+            line = ":" if variant == "corrected" else "-"
+            look = {"color": color, "marker": marker, "linestyle": line, "label": label}
             for axes, x in zip(column, (rows.epsilon, rows.epsilon * rows.events_per_cell), strict=True):
-                axes.errorbar(
-                    x,
-                    rows.laplace_minus_ops_mean,
-                    yerr=rows.laplace_minus_ops_sem,
-                    color=color,
-                    marker=marker,
-                    linestyle=":" if variant == "corrected" else "-",
-                    label=label,
-                )
+                multiples.bars(axes, x, rows.laplace_minus_ops_mean, rows.laplace_minus_ops_sem, **look)
         column[0].set_title(logs.TITLES[name])
         column[0].set_xlabel("Privacy budget ε (pure DP)")
         column[1].set_xlabel("ε × events of a mean cell")
         for axes in column:
             axes.set_xscale("log")
             axes.axhline(0, color="#444444", linewidth=0.8)
-    for axes in panels[:, 0]:
-        axes.set_ylabel("Laplace less OPS,\nlog-likelihood per event [nats]")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels) if len(names) > 1 else 2)
+    multiples.label_outer(panels, y="Laplace less OPS,\nlog-likelihood per event [nats]")
+    multiples.legend(figure, axes=panels[0, 0], ncols=None if len(names) > 1 else 2)
     return figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 from privpost.figures.geumlek2017.fig1_rdp_curves import DASHES, TOP
 
 LINES = {"symmetric": "-", "asymmetric": "--"}
@@ -16,15 +16,13 @@ def draw(tables):
     Exact suprema only; solid for the symmetric prior, dashed for the asymmetric one, asymptotes as thin lines.
     """
     import matplotlib.pyplot as plt
-    from matplotlib.lines import Line2D
 
     table = tables["dirichlet"]
     table = table[table.supremum == "exact"]
     sizes = sorted(table.categories.unique())
     coefficients = sorted(table.coefficient.unique())
     shades = plt.get_cmap("viridis")(np.linspace(0, 0.85, len(coefficients)))
-    shape = (style.TWO_COLUMNS, 4.2)
-    figure, panels = plt.subplots(2, len(sizes), figsize=shape, sharex=True, sharey=True, squeeze=False)
+    figure, panels = multiples.grid(2, len(sizes), 4.2, sharex=True, sharey=True)
     for row, method in zip(panels, ("diffused", "concentrated"), strict=True):
         for axes, size in zip(row, sizes, strict=True):
             for coefficient, shade in zip(coefficients, shades, strict=True):
@@ -50,12 +48,12 @@ def draw(tables):
     for axes in panels[1]:
         axes.set_xlabel("Order λ of the Rényi divergence")
     handles = [
-        Line2D([], [], color=shade, label="1 (direct posterior)" if coefficient == 1 else f"{coefficient:g}")
+        multiples.entry(color=shade, label="1 (direct posterior)" if coefficient == 1 else f"{coefficient:g}")
         for coefficient, shade in zip(coefficients, shades, strict=True)
     ]
     handles += [
-        Line2D([], [], color="#444444", linestyle=line, label=f"{prior} prior") for prior, line in LINES.items()
+        multiples.entry(color="#444444", linestyle=line, label=f"{prior} prior") for prior, line in LINES.items()
     ]
-    handles.append(Line2D([], [], color="#444444", linewidth=0.5, linestyle=DASHES, label="asymptote (symmetric)"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=5, title="coefficient r or m", title_fontsize=7)
+    handles.append(multiples.entry(color="#444444", linewidth=0.5, linestyle=DASHES, label="asymptote (symmetric)"))
+    multiples.legend(figure, handles, ncols=5, title="coefficient r or m", title_fontsize=7)
     return figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 TOP = 2.0  # the paper's axis ends there
 DASHES = (0, (4, 3))
@@ -17,7 +17,6 @@ def draw(tables):
     more at low orders (insets).
     """
     import matplotlib.pyplot as plt
-    from matplotlib.lines import Line2D
 
     table = tables["rdp_curves"]
     figure, panels = plt.subplots(1, 2, figsize=(style.TWO_COLUMNS, 2.8), sharey=True)
@@ -46,13 +45,13 @@ def draw(tables):
         axes.set_xticks(range(0, 21, 5))
     panels[0].set_ylabel("Privacy cost ε, (λ, ε)-RDP")
     handles = [
-        Line2D([], [], color=shade, label="1 (direct posterior)" if coefficient == 1 else f"{coefficient:g}")
+        multiples.entry(color=shade, label="1 (direct posterior)" if coefficient == 1 else f"{coefficient:g}")
         for coefficient, shade in zip(coefficients, shades, strict=True)
     ]
     kinds = [
-        Line2D([], [], color="#444444", label="exact supremum"),
-        Line2D([], [], color="#444444", linestyle=":", label="the paper's four pairs"),
-        Line2D([], [], color="#444444", linewidth=0.6, linestyle=DASHES, label="asymptote"),
+        multiples.entry(color="#444444", label="exact supremum"),
+        multiples.entry(color="#444444", linestyle=":", label="the paper's four pairs"),
+        multiples.entry(color="#444444", linewidth=0.6, linestyle=DASHES, label="asymptote"),
     ]
     figure.legend(handles=[*handles, *kinds], loc="outside right center", title="r or m", title_fontsize=7)
     return figure

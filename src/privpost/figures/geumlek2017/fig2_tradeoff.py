@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 LABELS = {"diffused": "Diffused (Alg. 2)", "concentrated": "Concentrated (Alg. 3)", "gaussian": "Gaussian mechanism"}
 
@@ -22,20 +22,10 @@ def _kl_panel(axes, table, order):
 def _likelihood_panel(axes, table, order):
     rows = table[table.metric == "neg_log_likelihood"]
     for method, label in LABELS.items():
-        look = style.look(method)
         curve = rows[(rows.method == method) & (rows.order == order) & (rows.variant == "corrected")]
-        axes.plot(curve.log_epsilon, curve["mean"], color=look.color, label=label)
-        axes.fill_between(
-            curve.log_epsilon,
-            curve["mean"] - curve["sd"],
-            curve["mean"] + curve["sd"],
-            color=look.color,
-            alpha=0.15,
-            linewidth=0,
-        )
-    truth = rows[rows.method == "non_private"].iloc[0]
-    look = style.look("non_private")
-    axes.axhline(truth["mean"], color=look.color, linestyle=look.linestyle, label=look.label)
+        look = {"method": method, "label": label, "linestyle": "-", "marker": ""}
+        style.error_band(axes, curve.log_epsilon, curve["mean"], curve["sd"], **look)
+    multiples.horizontal(axes, rows[rows.method == "non_private"].iloc[0]["mean"])
     axes.set(yscale="log", ylim=(60, 175), ylabel="−log p(held-out data | θ)  [nats]")
     axes.set_yticks([60, 70, 80, 100, 130, 170], labels=["60", "70", "80", "100", "130", "170"])
     axes.minorticks_off()
@@ -47,13 +37,9 @@ def draw(tables):
     Solid: exact charges; dotted in the top row: the paper's. Bands are one standard deviation over repeats; the
     standard error of the mean is thinner than the lines.
     """
-    import matplotlib.pyplot as plt
-    from matplotlib.lines import Line2D
-
     table = tables["tradeoff"]
     orders = sorted(table.order.dropna().unique())
-    size = (style.TWO_COLUMNS, 4.4)
-    figure, panels = plt.subplots(2, len(orders), figsize=size, sharex=True, sharey="row", squeeze=False)
+    figure, panels = multiples.grid(2, len(orders), 4.4, sharex=True, sharey="row")
     for column, order in zip(panels.T, orders, strict=True):
         _kl_panel(column[0], table, order)
         _likelihood_panel(column[1], table, order)
@@ -61,9 +47,7 @@ def draw(tables):
         column[1].set_xlabel("Privacy cost ln ε, (λ, ε)-RDP")
     for axes in panels[:, 1:].ravel():
         axes.set_ylabel("")
-    handles, labels = panels[1, 0].get_legend_handles_labels()
-    handles.append(Line2D([], [], color="#444444", linestyle=":"))
-    labels.append("the paper's charges")
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    paper = multiples.entry(color="#444444", linestyle=":", label="the paper's charges")
+    multiples.legend(figure, [paper], axes=panels[1, 0])
     panels[0, 0].set_xlim(np.floor(table.log_epsilon.min()), np.ceil(table.log_epsilon.max()))
     return figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 from privpost.figures.geumlek2017.panels import TITLES
 
 
@@ -23,7 +23,7 @@ def draw(tables):
     orders = sorted(rows.order.unique())
     shades = plt.get_cmap("viridis")(np.linspace(0.1, 0.8, len(orders)))
     width = style.TWO_COLUMNS if len(datasets) > 1 else style.ONE_COLUMN
-    figure, panels = plt.subplots(1, len(datasets), figsize=(width, 2.8), squeeze=False)
+    figure, panels = multiples.grid(1, len(datasets), 2.8, width=width)
     for axes, dataset in zip(panels[0], datasets, strict=True):
         part = rows[rows.dataset == dataset]
         axes.axhline(0, color="black", linewidth=0.8)
@@ -44,7 +44,6 @@ def draw(tables):
         axes.set_title(f"{TITLES[dataset]}\n{chains} chains, {words}")
         axes.set_xlabel("Privacy cost ln ε, (λ, ε)-RDP")
     panels[0, 0].set_ylabel("Test error, concentrated − diffused")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
     title = "Above 0: diffused is ahead; bars: ± two standard errors"
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), title=title, title_fontsize=7)
+    multiples.legend(figure, axes=panels[0, 0], title=title, title_fontsize=7)
     return figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 TITLES = {"abalone": "Abalone", "adult": "Adult", "mnist": "MNIST, 3 against 8"}
 AXES = {"test_error": "Test error", "test_log_likelihood": "Test log-likelihood per example [nats]"}
@@ -12,12 +12,10 @@ SCALING = {
 }
 
 
-def _curve(axes, rows, method, **keywords):
+def curve(axes, rows, method, **keywords) -> None:
+    """Draw a method's mean on ln ε with a band of one standard error either side."""
     rows = rows.sort_values("log_epsilon")
-    look = {**style.look(method).line(), **keywords}
-    axes.plot(rows.log_epsilon, rows["mean"], **look)
-    low, high = rows["mean"] - rows["sem"], rows["mean"] + rows["sem"]
-    axes.fill_between(rows.log_epsilon, low, high, color=look["color"], alpha=0.25, linewidth=0)
+    style.error_band(axes, rows.log_epsilon, rows["mean"], rows["sem"], method=method, **keywords)
 
 
 def grid(table, metric: str, variant: str, *, compare_ops: bool):
@@ -26,37 +24,30 @@ def grid(table, metric: str, variant: str, *, compare_ops: bool):
     `variant` chooses the rows of the table and what the caption says of the features' bounds; `compare_ops` adds OPS
     at its exact charge as a dashed line. Bands are one standard error of the mean over the chains of one split.
     """
-    import matplotlib.pyplot as plt
-
     table = table[table.metric == metric]
     chains = f"MCMC draws; bands: ± one standard error over {table.n_repeats.min()} chains on one split"
     note = f"{chains}; {SCALING[variant]}"
     datasets = [name for name in TITLES if name in set(table.dataset)]
     orders = sorted(table.order.dropna().unique())
-    size = (style.TWO_COLUMNS, 0.9 + 1.55 * len(orders))
-    figure, panels = plt.subplots(len(orders), len(datasets), figsize=size, sharex=True, sharey="col", squeeze=False)
+    figure, panels = multiples.grid(len(orders), len(datasets), 0.9 + 1.55 * len(orders), sharex=True, sharey="col")
     for i, order in enumerate(orders):
         for j, dataset in enumerate(datasets):
             axes = panels[i, j]
             rows = table[(table.dataset == dataset) & (table.variant == variant)]
             here = rows[rows.order == order]
             for method in ("concentrated", "diffused", "ops"):
-                _curve(axes, here[here.method == method], method)
+                curve(axes, here[here.method == method], method)
             if compare_ops:
                 exact = table[(table.dataset == dataset) & (table.variant == "corrected_charge")]
                 exact = exact[(exact.order == order) & (exact.method == "ops")]
-                _curve(axes, exact, "ops", linestyle="--", marker="", label="OPS, exact RDP charge")
+                curve(axes, exact, "ops", linestyle="--", marker="", label="OPS, exact RDP charge")
             truth = rows[rows.method == "non_private"]
             if len(truth):
-                look = style.look("non_private")
-                axes.axhline(truth["mean"].item(), color=look.color, linestyle=look.linestyle, label=look.label)
-            if i == 0:
-                axes.set_title(TITLES[dataset])
-            if i == len(orders) - 1:
-                axes.set_xlabel("Privacy cost ln ε, (λ, ε)-RDP")
-            if j == 0:
-                axes.set_ylabel(f"λ = {order:g}")
+                multiples.horizontal(axes, truth["mean"].item())
+        panels[i, 0].set_ylabel(f"λ = {order:g}")
+    for axes, dataset in zip(panels[0], datasets, strict=True):
+        axes.set_title(TITLES[dataset])
+    multiples.label_outer(panels, "Privacy cost ln ε, (λ, ε)-RDP")
     figure.supylabel(AXES[metric], fontsize=8)
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), title=note, title_fontsize=7)
+    multiples.legend(figure, axes=panels[0, 0], title=note, title_fontsize=7)
     return figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples
 from privpost.figures.noise_aware import network_panels
 
 METRICS = {
@@ -19,18 +19,9 @@ def draw(tables):
     smaller than the markers. Beta(c, c) is the law that parameters are drawn from; all posteriors have the prior
     Beta(1, 1).
     """
-    import matplotlib.pyplot as plt
-
     table = tables["naive_bayes"]
     cells = sorted({(row.n, row.concentration) for row in table.itertuples()}, key=lambda cell: (cell[1] != 1, *cell))
-    figure, panels = plt.subplots(
-        len(cells),
-        len(METRICS),
-        figsize=(style.TWO_COLUMNS, 1.5 * len(cells) + 0.7),
-        sharex=True,
-        sharey="col",
-        squeeze=False,
-    )
+    figure, panels = multiples.grid(len(cells), len(METRICS), 1.5 * len(cells) + 0.7, sharex=True, sharey="col")
     for row, (n, concentration) in zip(panels, cells, strict=True):
         here = table[(table.n == n) & (table.concentration == concentration)]
         for axes, (metric, label) in zip(row, METRICS.items(), strict=True):
@@ -40,7 +31,6 @@ def draw(tables):
         row[1].set_title(f"n = {n}, parameters ~ Beta({concentration:g}, {concentration:g})")
     for axes in panels[:, 2]:
         axes.set_ylim(bottom=0)
-    for axes in panels[-1]:
-        axes.set_xlabel("Privacy cost ε, ε-DP")
+    multiples.label_outer(panels, "Privacy cost ε, ε-DP")
     network_panels.legend(figure, set(zip(table.method, table.variant, strict=True)), ncols=3)
     return figure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privpost.evaluation.calibration import ks_limit
-from privpost.figures import style
+from privpost.figures import multiples
 from privpost.figures.noise_aware import network_panels
 
 
@@ -13,15 +13,11 @@ def draw(tables):
     U is the quantile of the true parameter in its posterior, parameters drawn from the prior. Grey: the limit that the
     KS statistic of uniform U exceeds with probability 5 %, and the band of their CDF.
     """
-    import matplotlib.pyplot as plt
-
     table, ecdf = (
         tables[name][tables[name].concentration == 1] for name in ("naive_bayes_calibration", "naive_bayes_ecdf")
     )
     sizes, parameters = sorted(table.n.unique()), list(dict.fromkeys(table.parameter))
-    figure, panels = plt.subplots(
-        len(sizes), len(parameters) + 1, figsize=(style.TWO_COLUMNS, 1.7 * len(sizes) + 0.6), squeeze=False
-    )
+    figure, panels = multiples.grid(len(sizes), len(parameters) + 1, 1.7 * len(sizes) + 0.6)
     for row, n in zip(panels, sizes, strict=True):
         here = table[table.n == n]
         limit = ks_limit(int(here.n_trials.max()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 # Method and variant: label, line style, and whether markers are filled.
 LINES = {
@@ -19,14 +19,9 @@ LINES = {
 
 def look(key) -> dict:
     """Return the keyword arguments of a line for a (method, variant) pair."""
-    chosen = style.look(key[0])
+    color, marker, *_ = style.look(key[0])
     _, line, filled = LINES[key]
-    return {
-        "color": chosen.color,
-        "marker": chosen.marker,
-        "linestyle": line,
-        "markerfacecolor": chosen.color if filled else "white",
-    }
+    return {"color": color, "marker": marker, "linestyle": line, "markerfacecolor": color if filled else "white"}
 
 
 def curves(axes, table, value: str, error: str | None = None, transform=lambda x: x) -> None:
@@ -64,14 +59,12 @@ def _by_line(table):
 
 def legend(figure, keys, ncols: int) -> None:
     """Put one legend below all panels."""
-    from matplotlib.lines import Line2D
-
     handles = [
-        Line2D([], [], label=LINES[key][0], **({**look(key), "marker": ""} if key[0] == "non_private" else look(key)))
+        multiples.entry(label=LINES[key][0], **({**look(key), "marker": ""} if key[0] == "non_private" else look(key)))
         for key in LINES
         if key in keys
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=ncols)
+    multiples.legend(figure, handles, ncols=ncols)
 
 
 def root(values):

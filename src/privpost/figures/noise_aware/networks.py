@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privpost.evaluation.calibration import ks_limit
-from privpost.figures import style
+from privpost.figures import multiples
 from privpost.figures.noise_aware import network_panels
 
 METRICS = {
@@ -20,18 +20,9 @@ def draw(tables):
     limit lie 95 % of those of uniform U. Accuracy is the chance to predict a node from all others. Bars are two
     standard errors either side.
     """
-    import matplotlib.pyplot as plt
-
     table, calibration = tables["networks"], tables["networks_calibration"]
     graphs = list(dict.fromkeys(table.graph))
-    figure, panels = plt.subplots(
-        len(graphs),
-        len(METRICS) + 1,
-        figsize=(style.TWO_COLUMNS, 1.6 * len(graphs) + 0.6),
-        sharex=True,
-        sharey="col",
-        squeeze=False,
-    )
+    figure, panels = multiples.grid(len(graphs), len(METRICS) + 1, 1.6 * len(graphs) + 0.6, sharex=True, sharey="col")
     for row, graph in zip(panels, graphs, strict=True):
         here = calibration[calibration.graph == graph]
         keys = ["method", "variant", "epsilon"]
@@ -44,7 +35,6 @@ def draw(tables):
             network_panels.curves(axes, scored[scored.metric == metric], "mean", "sem", transform)
             axes.set(ylabel=label)
         row[-1].set_ylim(bottom=0)
-    for axes in panels[-1]:
-        axes.set_xlabel("Privacy cost ε, ε-DP")
+    multiples.label_outer(panels, "Privacy cost ε, ε-DP")
     network_panels.legend(figure, set(zip(table.method, table.variant, strict=True)), ncols=4)
     return figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 from privpost.figures.foulds2016 import war_log_style as logs
 from privpost.figures.noise_aware import war_logs_panels
 
@@ -29,18 +29,9 @@ def draw(tables):
         axes.axhline(0, color="black", linewidth=0.8)
         for variant, score, marker, line, label in CURVES:
             curve = logs.select(rows, variant=variant, score=score).sort_values("epsilon")
-            axes.errorbar(
-                curve.epsilon,
-                curve.gain_mean,
-                yerr=curve.gain_sem,
-                color=COLORS[variant],
-                marker=marker,
-                linestyle=line,
-                markerfacecolor=COLORS[variant] if line == "-" else "white",
-                label=label,
-            )
-    for axes in grid[:, 0]:
-        axes.set_ylabel("Gain of noise-aware\nper event [nats]")
-    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+            look = {"color": COLORS[variant], "marker": marker, "linestyle": line, "label": label}
+            multiples.bars(axes, curve.epsilon, curve.gain_mean, curve.gain_sem, filled=line == "-", **look)
+    multiples.label_outer(grid, y="Gain of noise-aware\nper event [nats]")
+    multiples.legend(figure, axes=grid[0, 0], ncols=2)
     figure.suptitle(war_logs_panels.note(tables["war_logs"]), fontsize=7)
     return figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 from privpost.figures.foulds2016 import war_log_style as logs
 
 COLUMNS = 3
@@ -17,15 +17,17 @@ def models(table) -> list[tuple[str, str, int]]:
     return sorted(present, key=lambda key: (key[2], order[key[0]]) if key[1] == "hmm" else (0, order[key[0]]))
 
 
+def look(method: str) -> dict:
+    """Return colour and marker of a method; noise-aware ones are circles, to be told from Laplace's squares."""
+    found = style.look(method)
+    return {"color": found.color, "marker": "o" if method == "gibbs" else found.marker}
+
+
 def panels(table):
     """Return the figure and an iterator of (axes, data set, model, states), with titles and axes of ε set."""
-    import matplotlib.pyplot as plt
-
     listed = models(table)
     n_rows = math.ceil(len(listed) / COLUMNS)
-    figure, grid = plt.subplots(
-        n_rows, COLUMNS, figsize=(style.TWO_COLUMNS, 1.7 * n_rows + 0.9), sharex=True, squeeze=False
-    )
+    figure, grid = multiples.grid(n_rows, COLUMNS, 1.7 * n_rows + 0.9, sharex=True)
     used = list(grid.flat)
     for axes in used[len(listed) :]:
         axes.set_visible(False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples
 from privpost.figures.foulds2016 import war_log_style as logs
 from privpost.figures.noise_aware import war_logs_panels
 
@@ -26,27 +26,16 @@ def draw(tables):
     for axes, dataset, model, n_states in listed:
         rows = logs.select(table, dataset=dataset, model=model, n_states=n_states)
         for method, variant, line, label in CURVES:
-            look = style.look(method)
             curve = logs.select(rows, method=method, variant=variant).sort_values("epsilon")
-            axes.errorbar(
-                curve.epsilon,
-                curve.per_event_mean,
-                yerr=curve.per_event_loss_sem,
-                color=look.color,
-                marker=look.marker if method != "gibbs" else "o",
-                linestyle=line,
-                markerfacecolor=look.color if line == "-" else "white",
-                label=label,
-            )
+            look = {**war_logs_panels.look(method), "linestyle": line, "filled": line == "-", "label": label}
+            multiples.bars(axes, curve.epsilon, curve.per_event_mean, curve.per_event_loss_sem, **look)
         plain = logs.select(rows, method="non_private").iloc[0]
-        look = style.look("non_private")
-        axes.axhline(plain.per_event_mean, color=look.color, linestyle=look.linestyle, label="Non-private")
+        multiples.horizontal(axes, plain.per_event_mean, label="Non-private")
         # Where all methods are alike, their noise would fill the panel.
         low, high = axes.get_ylim()
         spare = max(0.0, (SPAN - (high - low)) / 2)
         axes.set_ylim(low - spare, high + spare)
-    for axes in grid[:, 0]:
-        axes.set_ylabel("Log-likelihood\nper event [nats]")
-    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    multiples.label_outer(grid, y="Log-likelihood\nper event [nats]")
+    multiples.legend(figure, axes=grid[0, 0], ncols=2)
     figure.suptitle(war_logs_panels.note(table), fontsize=7)
     return figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 COLORS = ("#0072B2", "#D55E00", "#117733", "#AA4499", "#E69F00", "#332288")
 MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -41,7 +41,6 @@ def draw(tables):
     Filled points contradict the statement beyond simulation error. Zeros lie on the edge of a logarithmic panel.
     """
     import matplotlib.pyplot as plt
-    from matplotlib.lines import Line2D
 
     table = tables["bounds"]
     graphs = [graph for graph in dict.fromkeys(table.graph) if graph != "one parameter"]
@@ -71,10 +70,10 @@ def draw(tables):
         axes.set_xlabel("empirical")
         axes.set_ylabel("bound")
     handles = [
-        Line2D([], [], color=color, marker=marker, linestyle="", markerfacecolor="none", label=graph)
+        multiples.entry(color=color, marker=marker, linestyle="", markerfacecolor="none", label=graph)
         for graph, (color, marker) in looks.items()
     ]
-    handles.append(Line2D([], [], color="#444444", marker="o", linestyle="", label="filled: contradicted"))
-    handles.append(Line2D([], [], color="#444444", linewidth=0.8, label="equality"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    handles.append(multiples.entry(color="#444444", marker="o", linestyle="", label="filled: contradicted"))
+    handles.append(multiples.entry(color="#444444", linewidth=0.8, label="equality"))
+    multiples.legend(figure, handles, ncols=4)
     return figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 LINES = {
     "laplace": [("paper", "all", {})],
@@ -32,9 +32,7 @@ def draw(tables):
 
     table, pairs = tables["naive_bayes"], tables["naive_bayes_pairs"]
     figure, (left, right) = plt.subplots(1, 2, figsize=(style.TWO_COLUMNS, 2.9), width_ratios=[1.35, 1])
-    truth = table[table.method == "non_private"].iloc[0]
-    look = style.look("non_private")
-    left.axhline(truth.accuracy_mean, color=look.color, linestyle=look.linestyle, label=look.label)
+    multiples.horizontal(left, table[table.method == "non_private"].iloc[0].accuracy_mean)
     for method, curves in LINES.items():
         for variant, runs, keywords in curves:
             _curve(left, table, method, variant, runs, **keywords)
@@ -51,9 +49,8 @@ def draw(tables):
     for (variant, runs, label, keywords), color in zip(variants, shades, strict=True):
         rows = pairs[(pairs.method == "fourier") & (pairs.variant == variant) & (pairs.runs == runs)]
         rows = rows[(rows.other == "laplace") & rows.epsilon.notna()].sort_values("epsilon")
-        right.plot(rows.epsilon, rows.difference_mean, color=color, label=label, **keywords)
-        low, high = rows.difference_mean - rows.difference_sem, rows.difference_mean + rows.difference_sem
-        right.fill_between(rows.epsilon, low, high, color=color, alpha=0.1, linewidth=0)
+        keywords |= {"method": "fourier", "color": color, "label": label, "alpha": 0.1}
+        style.error_band(right, rows.epsilon, rows.difference_mean, rows.difference_sem, **keywords)
     right.axhline(0, color=style.look("laplace").color, linewidth=1)
     right.set(xscale="log", ylabel="Accuracy less Laplace's (paired)")
     right.set_title("Fourier variants against Laplace")
@@ -63,5 +60,5 @@ def draw(tables):
         axes.set_xlabel("Privacy budget ε (pure DP)")
         axes.set_xticks([0.1, 0.2, 0.5, 1, 2, 5, 10], labels=["0.1", "0.2", "0.5", "1", "2", "5", "10"])
         axes.minorticks_off()
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    multiples.legend(figure, axes=left, ncols=4)
     return figure

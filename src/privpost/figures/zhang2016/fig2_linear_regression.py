@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 LABELS = {
     "non_private": "Ridge regression (true posterior mean)",
@@ -27,11 +27,9 @@ def draw(tables):
 
     Bands are one standard error over random splits, on the right that of the paired difference.
     """
-    import matplotlib.pyplot as plt
-
     table = tables["linear_regression"]
     groups = list(table.groupby("dataset"))
-    figure, panels = plt.subplots(len(groups), 2, figsize=(style.TWO_COLUMNS, 2.7 * len(groups)), squeeze=False)
+    figure, panels = multiples.grid(len(groups), 2, 2.7 * len(groups))
     for (left, right), (dataset, rows) in zip(panels, groups, strict=True):
         for method, label in LABELS.items():
             curve = rows[rows.method == method].sort_values("prior_precision")
@@ -63,5 +61,5 @@ def draw(tables):
                 fontsize=6,
                 color="#555555",
             )
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    multiples.legend(figure, axes=panels[0, 0], ncols=2)
     return figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 METHODS = ("laplace", "fourier", "sampler_record", "sampler_attribute", "map")
 LABELS = {"sampler_record": "Sampler (ε per record)", "sampler_attribute": "Sampler (ε per leaf attribute)"}
@@ -14,25 +14,22 @@ def draw(tables):
     The error is the total variation distance of a node's joint law with its parents from that of the data's network,
     averaged over the nodes. Bands are one standard error over data sets.
     """
-    import matplotlib.pyplot as plt
-
     table = tables["marginal_error"]
     graphs, sizes = list(dict.fromkeys(table.graph)), sorted(table.n.unique())
-    figure, panels = plt.subplots(
+    figure, panels = multiples.grid(
         len(sizes),
         len(graphs),
-        figsize=(max(style.ONE_COLUMN, style.TWO_COLUMNS * len(graphs) / 5), 1.1 + 1.5 * len(sizes)),
+        1.1 + 1.5 * len(sizes),
+        width=max(style.ONE_COLUMN, style.TWO_COLUMNS * len(graphs) / 5),
         sharex=True,
         sharey="row",
-        squeeze=False,
     )
     for row, n in zip(panels, sizes, strict=True):
         for axes, graph in zip(row, graphs, strict=True):
             rows = table[(table.graph == graph) & (table.n == n)]
             truth = rows[rows.method == "non_private"]
             if len(truth):
-                look = style.look("non_private")
-                axes.axhline(truth.error_mean.iloc[0], color=look.color, linestyle=look.linestyle, label=look.label)
+                multiples.horizontal(axes, truth.error_mean.iloc[0])
             for method in METHODS:
                 curve = rows[rows.method == method].sort_values("epsilon")
                 label = LABELS.get(method, style.look(method).label)
@@ -49,5 +46,5 @@ def draw(tables):
         nodes = table[table.graph == graph].nodes.iloc[0]
         axes.set_title(f"{graph.replace('_', ' ')}, |I| = {nodes}")
     panels[-1, len(graphs) // 2].set_xlabel("Privacy budget ε (pure DP)")
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    multiples.legend(figure, axes=panels[0, 0], ncols=3)
     return figure

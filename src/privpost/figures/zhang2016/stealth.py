@@ -21,9 +21,8 @@ def draw(tables):
     look = style.look("fourier")
     for epsilon, linestyle, color in zip(shown, ("-", "--", ":"), ("#117733", look.color, "#0072B2"), strict=True):
         rows = table[table.epsilon == epsilon].sort_values("t")
-        axes.plot(rows.t, rows.stealth_rate, linestyle, color=color, label=f"ε = {epsilon:g}")
-        low, high = rows.stealth_rate - rows.stealth_sem, rows.stealth_rate + rows.stealth_sem
-        axes.fill_between(rows.t, low, high, color=color, alpha=0.2, linewidth=0)
+        keywords = {"linestyle": linestyle, "marker": "", "color": color, "label": f"ε = {epsilon:g}"}
+        style.error_band(axes, rows.t, rows.stealth_rate, rows.stealth_sem, method="fourier", **keywords)
     bound = table[table.epsilon == shown[0]].sort_values("t")
     axes.plot(bound.t, bound.bound, color="#000000", linewidth=1, label="bound 1 − exp(−t)")
     axes.axhline(0.9, color="#888888", linewidth=0.6)

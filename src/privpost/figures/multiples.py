@@ -1,0 +1,45 @@
+"""Small multiples: a grid of panels, curves with error bars, and one legend for all of them."""
+
+from __future__ import annotations
+
+from privpost.figures import style
+
+
+def grid(rows: int, columns: int, height: float, *, width: float = style.TWO_COLUMNS, **keywords):
+    """Return a figure with panels in rows and columns, and the array (rows, columns) of their axes; sizes in inches."""
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **keywords)
+
+
+def entry(**look):
+    """Return an entry of a legend for what no single curve stands for."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], **look)
+
+
+def legend(figure, handles=(), *, axes=None, ncols: int | None = None, **keywords) -> None:
+    """Draw one legend below all panels: of the curves of one panel, `axes`, and of further `handles`; in one line."""
+    shown = (*(axes.get_legend_handles_labels()[0] if axes is not None else ()), *handles)
+    keywords = {"loc": "outside lower center", "ncols": len(shown) if ncols is None else ncols, **keywords}
+    figure.legend(shown, [handle.get_label() for handle in shown], **keywords)
+
+
+def bars(axes, x, mean, error, *, filled: bool = True, **look) -> None:
+    """Draw a curve with error bars, its markers hollow unless `filled`."""
+    axes.errorbar(x, mean, yerr=error, markerfacecolor=look["color"] if filled else "white", **look)
+
+
+def horizontal(axes, value: float, method: str = "non_private", **keywords) -> None:
+    """Draw a method that does not depend on the horizontal axis."""
+    look = style.look(method)
+    axes.axhline(value, **{"color": look.color, "linestyle": look.linestyle, "label": look.label, **keywords})
+
+
+def label_outer(panels, x: str = "", y: str = "") -> None:
+    """Label the horizontal axis of the lowest panels and the vertical one of those on the left."""
+    for axes in panels[-1] if x else ():
+        axes.set_xlabel(x)
+    for axes in panels[:, 0] if y else ():
+        axes.set_ylabel(y)
