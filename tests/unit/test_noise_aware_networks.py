@@ -17,7 +17,6 @@ from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.models.consistency import consistent_counts
 from privpost.pipeline import grid, tables
-from privpost.report.documents import noise_aware as documents
 from privpost.samplers import naive_bayes_exact
 from privpost.samplers.chain import run
 from privpost.samplers.noise_aware_exact import conditional_cdf
@@ -364,22 +363,3 @@ def test_the_row_that_a_verdict_hangs_on_is_named(bayes):
     assert claim.failed == (claim.evidence[name],)
     assert claim.evidence[f"{name}, standard errors"] == pytest.approx(2.0, rel=1e-9)
     assert claim.evidence[f"{name}, standard errors asked for"] > 2.0
-
-
-def test_the_documents_table_follows_the_scores(bayes):
-    scores, calibration = (
-        bayes[name][(bayes[name].n == 50) & (bayes[name].concentration == 1)]
-        for name in ("naive_bayes", "naive_bayes_calibration")
-    )
-    shown = documents.score_table(scores, calibration, ("accuracy", "ks", "truncated_share"))
-    rows = {tuple(cell.strip() for cell in line.split("|")[1:3]): line for line in shown.splitlines()[2:]}
-    exact = scores[(scores.method == "exact") & (scores.variant == "paper") & (scores.metric == "accuracy")]
-    values = exact.set_index("epsilon")["mean"]
-    cells = [float(cell) for cell in rows["accuracy", "Noise-aware, exact"].split("|")[3:6]]
-    # Three digits are shown.
-    assert cells == pytest.approx([values.iloc[0], values.iloc[3], values.iloc[-1]], abs=5.1e-4)
-    assert ("share of counts truncated", "Noise-aware, exact") not in rows
-    truth = rows["largest KS statistic", "True posterior"].split("|")[3:6]
-    assert len(set(truth)) == 1
-    changed = documents.score_table(scores.assign(mean=0.25), calibration.assign(ks=0.75), ("accuracy", "ks"))
-    assert {line.split("|")[3].strip() for line in changed.splitlines()[2:]} == {"0.250", "0.750"}

@@ -57,6 +57,12 @@ def test_a_table_repeats_what_has_no_place_on_its_axis(quotes):
     ]
 
 
+def test_a_table_of_the_largest_of_several_rows(quotes):
+    quotation = "table paper/table[epsilon>0] rows prior columns epsilon value largest mean"
+    text = templates.render(f"{{{{ {quotation} | .2f }}}}", quotes)
+    assert text.splitlines()[2:] == ["| Beta(1, 1) | 0.75 | 1.50 |"]
+
+
 @pytest.mark.parametrize(
     ("quotation", "message"),
     [

@@ -77,7 +77,7 @@ def _altered(quoted: quotes.Quotes, name: str):
         yield {name: 1.37 * quoted[name] + 11}
     cell, table = quotes.CELL.fullmatch(name), quotes.TABLE.fullmatch(name)
     source = quotes.SOURCE.search(name)
-    for column in filter(None, cell.groups()[3:] if cell else table.groups()[5:] if table else ()):
+    for column in filter(None, cell.groups()[3:] if cell else table.groups()[6:] if table else ()):
         shipped = quoted.tables[source[1]]
         # Some columns hold words too, such as `exact`.
         numbers = pd.to_numeric(shipped[column], errors="coerce")

@@ -195,7 +195,7 @@ def validity_notes(study: Study, tables: Mapping[str, Any], data: list[dict[str,
         notes.append("Some releases have their guarantee only if the Markov chain has converged: column `guarantee`.")
     if any(column.endswith("sem") for column in columns):
         notes.append("Means carry their Monte Carlo standard error in the table.")
-    notes.append("Noise is simulation-grade: numpy's generators, floating-point Laplace and Gaussian draws.")
+    notes.append("Noise is simulated: numpy's generators, floating-point Laplace and Gaussian draws.")
     return notes + [str(note) for note in getattr(study.module(), "NOTES", ())]
 
 

@@ -4,7 +4,8 @@
 - `largest zhang2016/bounds[statement=theorem_3].margin`: also `smallest`, `median`, and `count` (without a column).
 - `….accuracy_mean ± accuracy_sem`: two cells of one row.
 - `table zhang2016/stealth[…] rows t columns epsilon value stealth_rate ± stealth_sem`: a table in Markdown; a name may
-  be followed by a heading in brackets, and rows without a value of the column axis stand for all of them.
+  be followed by a heading in brackets, `value largest …` takes the largest of several rows, and rows without a value of
+  the column axis stand for all of them.
 
 Conditions are `=`, `!=`, `<=`, `>=`, `<` or `>`; `epsilon=` asks for no value,
 `epsilon=0.1 or 1` for one of several. Numbers are equal within a thousandth.
@@ -23,7 +24,9 @@ from privpost.pipeline import tables
 
 SOURCE = re.compile(r"(\w+/\w+)\[([^\]]*)\]")
 CELL = re.compile(rf"(?:(largest|smallest|median|count) )?{SOURCE.pattern}(?:\.(\w+)(?: ± (\w+))?)?")
-TABLE = re.compile(rf"table {SOURCE.pattern} rows (.+?) columns (\w+)(?: \((.+?)\))? value (\w+)(?: ± (\w+))?")
+TABLE = re.compile(
+    rf"table {SOURCE.pattern} rows (.+?) columns (\w+)(?: \((.+?)\))? value (largest )?(\w+)(?: ± (\w+))?"
+)
 _NAMED = re.compile(r"(\w+)(?: \((.+?)\))?(?:, |$)")
 _CONDITION = re.compile(r"(\w+)(<=|>=|!=|=|<|>)(.*)")
 _ORDERS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
@@ -80,7 +83,7 @@ class Quotes(dict):
         value = _plain(rows[column].iloc[0])
         return MeanError(value, _plain(rows[sem].iloc[0])) if sem else value
 
-    def _pivot(self, name, source, conditions, rows, columns, heading, value, sem):
+    def _pivot(self, name, source, conditions, rows, columns, heading, how, value, sem):
         found = self._rows(name, source, conditions)
         axes = _NAMED.findall(rows)
         keys = [axis for axis, _ in axes]
@@ -94,9 +97,10 @@ class Quotes(dict):
             line = cells.setdefault(tuple(_label(key, row[key]) for key in keys), {})
             at = across if _lacking(row[columns]) else [row[columns]]
             for place in at:
-                if place in line:
+                if place in line and not how:
                     raise ValueError(f"{name}: two rows fit at {columns} = {place}")
-                line[place] = MeanError(_plain(row[value]), _plain(row[sem])) if sem else _plain(row[value])
+                shown = MeanError(_plain(row[value]), _plain(row[sem])) if sem else _plain(row[value])
+                line[place] = max(line.get(place, shown), shown) if how else shown
         prefix = "" if all(isinstance(place, str) for place in across) else f"{heading or columns} = "
         head = [title or axis for axis, title in axes] + [prefix + _label(columns, place) for place in across]
         return Grid(head, [(label, [line.get(place) for place in across]) for label, line in cells.items()])

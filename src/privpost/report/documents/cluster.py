@@ -7,6 +7,7 @@ from pathlib import Path
 
 from privpost.pipeline import tables
 from privpost.pipeline.plan import Plan
+from privpost.report.quotes import markdown
 
 # Made by benchmarks/scale.py, and measured: no part of a rebuild.
 SCALE = Path("results/scale.csv")
@@ -52,10 +53,9 @@ def of_scale(scale) -> dict[str, object]:
 
 def as_markdown(scale) -> str:
     """Return the measurements as a table in Markdown."""
-    lines = ["| what | cells | jobs | CPU s | wall s | peak memory, MiB |", "|---|---|---|---|---|---|"]
-    lines += [
-        f"| {row.what} | {row.cells:,} | {f'{row.jobs:,}' if row.jobs else ''} | {row.cpu_seconds:.3g} "
-        f"| {row.wall_seconds:.3g} | {row.peak_mib:.0f} |"
-        for row in scale.itertuples()
+    head = ("what", "cells", "jobs", "CPU s", "wall s", "peak memory, MiB")
+    rows = scale[["what", "cells", "jobs", "cpu_seconds", "wall_seconds", "peak_mib"]].itertuples(index=False)
+    shown = [
+        (what, f"{n:,}", f"{j:,}" if j else "", f"{cpu:.3g}", f"{s:.3g}", f"{m:.0f}") for what, n, j, cpu, s, m in rows
     ]
-    return "\n".join(lines)
+    return markdown(head, shown)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from privpost.pipeline.plan import Plan
+from privpost.report.quotes import markdown
 
 COLUMNS = ("what", "against", "ratio", "bar", "met", "ours", "theirs", "unit", "machine", "note")
 ABSENT = "Not measured in this checkout: `make bench`."
@@ -37,7 +38,7 @@ def benchmarks(path: Path) -> str:
         rows.append((row.what, row.against, ratio, bar, verdict, behind, row.note))
     machines = "; ".join(dict.fromkeys(table.machine[table.machine != ""]))
     head = ("what", "against", "ratio", "bar", "", "ours, theirs", "note")
-    return _table(head, rows) + f"\n\nMachine: {machines}."
+    return markdown(head, rows) + f"\n\nMachine: {machines}."
 
 
 def growth(path: Path) -> str:
@@ -52,9 +53,4 @@ def growth(path: Path) -> str:
         fitted = curve[curve.fitted]
         sizes = f"{fitted['size'].min():g} to {fitted['size'].max():g}"
         rows.append((axis, what, sizes, f"{curve.exponent.iloc[0]:.2f}"))
-    return _table(("axis", "what is timed", "sizes", "exponent"), rows)
-
-
-def _table(head: Iterable, rows: Iterable[Iterable]) -> str:
-    lines = [head, ["---"] * len(tuple(head)), *rows]
-    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return markdown(("axis", "what is timed", "sizes", "exponent"), rows)

@@ -14,6 +14,7 @@ from privpost.pipeline import tables
 from privpost.pipeline.plan import Plan
 from privpost.release import command, models, spec
 from privpost.release.models import bayesian_network, gamma_exponential
+from privpost.report.quotes import markdown
 
 # Noise that opendp draws, so that `privpost release` can use it on real data.
 SECURE = ("laplace", "gaussian")
@@ -58,23 +59,18 @@ def bits_table(bits: Mapping) -> str:
     delta = pairs.delta.min()
     pairs = pairs[(pairs.accounting == "exact") & (pairs.delta == delta)]
     errors = table[(table.metric == "l1_error") & (table.statistic == "sample")]
-    lines = [
-        f"| n | ε at δ = {delta:g} | unbeaten in KL | unbeaten in the error of one draw | error, true posterior "
-        "| error, Laplace noise |",
-        "|---|---|---|---|---|---|",
-    ]
+    head = ("n", f"ε at δ = {delta:g}", "unbeaten in KL", "unbeaten in the error of one draw")
+    rows = []
     for (n, epsilon), part in pairs.groupby(["n", "epsilon"]):
-        best = []
-        for metric in ("kl", "l1_error"):
-            rows = part[part.metric == metric]
-            best.append(_named(unbeaten(rows, {*rows["first"], *rows["second"]}, z)))
+        metrics = (part[part.metric == metric] for metric in ("kl", "l1_error"))
+        best = [_named(unbeaten(own, {*own["first"], *own["second"]}, z)) for own in metrics]
         at = errors[errors.n == n]
         true = at[at.method == "non_private"]
         noisy = at[
             (at.method == "laplace") & (at.accounting == "exact") & (at.epsilon == epsilon) & (at.delta == delta)
         ]
-        lines.append(f"| {n} | {epsilon:g} | {' | '.join(best)} | {_with_error(true)} | {_with_error(noisy)} |")
-    return "\n".join(lines)
+        rows.append((n, f"{epsilon:g}", *best, _with_error(true), _with_error(noisy)))
+    return markdown((*head, "error, true posterior", "error, Laplace noise"), rows)
 
 
 def logistic_table(logistic: Mapping) -> str:
@@ -84,28 +80,26 @@ def logistic_table(logistic: Mapping) -> str:
     delta = pairs.delta.min()
     pairs = pairs[(pairs.metric == "test_error") & (pairs.delta == delta)]
     errors = table[table.metric == "test_error"]
-    lines = [
-        f"| data | ε at δ = {delta:g} | unbeaten | error of the first of them | error of OPS | error, true posterior |",
-        "|---|---|---|---|---|---|",
-    ]
+    head = ("data", f"ε at δ = {delta:g}", "unbeaten", "error of the first of them", "error of OPS")
+    rows = []
     for (dataset, epsilon), part in pairs.groupby(["dataset", "epsilon"]):
         best = unbeaten(part, {*part["first"], *part["second"]}, z)
         own = errors[errors.dataset == dataset]
         at = own[(own.epsilon == epsilon) & (own.delta == delta)]
         shown = [at[at.method == best[0]], at[at.method == "ops"], own[own.method == "non_private"]]
-        lines.append(f"| {dataset} | {epsilon:g} | {_named(best)} | {' | '.join(map(_with_error, shown))} |")
-    return "\n".join(lines)
+        rows.append((dataset, f"{epsilon:g}", _named(best), *map(_with_error, shown)))
+    return markdown((*head, "error, true posterior"), rows)
 
 
 def models_table() -> str:
     """Return what `privpost release` can release: each model's columns, mechanisms and posterior."""
-    lines = ["| `model:` | settings of a column | settings of the prior | `mechanism:` |", "|---|---|---|---|"]
+    rows = []
     for kind in models.KINDS.values():
         columns = ", ".join(f"`{key}`" for key in kind.column.fields)
         prior = ", ".join(f"`{key}`" for key in kind.prior.fields) or "none"
         mechanisms = ", ".join(f"`{name}`" for name in kind.mechanisms)
-        lines.append(f"| `{kind.name}` | {columns} | {prior} | {mechanisms} |")
-    return "\n".join(lines)
+        rows.append((f"`{kind.name}`", columns, prior, mechanisms))
+    return markdown(("`model:`", "settings of a column", "settings of the prior", "`mechanism:`"), rows)
 
 
 def example_terms() -> str:
