@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -30,7 +31,7 @@ def prior_of(model: EventCounts) -> gibbs.Prior:
     return gibbs.Prior(model.n_states, model.sizes, model.transition, model.emission)
 
 
-def chains_of(model: EventCounts, groups: list[gibbs.Group]) -> gibbs.Chains:
+def chains_of(model: EventCounts, groups: Sequence[gibbs.Group]) -> gibbs.Chains:
     """The sampler of groups of chains on the model."""
     return gibbs.Chains(groups, gibbs.Layout.of(model.regions), prior_of(model))
 
@@ -164,10 +165,13 @@ class HiddenMarkovSampler(SamplingMechanism):
             observed: cells whose events are the data, bool (chains, cells); the others are held out. With `size` there
                 may be more chains than releases: the last ones are for diagnosis only.
             watch: function of the iteration's number and the chains' `State`, for diagnosis only.
+            beside: group, generator and watch of other chains, which do not see these data (or are not private), and
+                run in the same batch for speed.
 
         Returns:
             Releases of emission probabilities (..., K, levels). Their info is the chains' `End`: the states of the
-            first chains are of the released sample, all else is diagnosis.
+            first chains are of the released sample, all else is diagnosis. The first one's has the ends of all chains
+            beside.
 
         Raises:
             ValueError: requests of different models or numbers of iterations.
@@ -176,12 +180,14 @@ class HiddenMarkovSampler(SamplingMechanism):
         if len(kinds) > 1:
             raise ValueError("requests must have one model and one number of iterations in common to run as one batch")
         ((model, iterations),) = kinds
-        groups = [request.mechanism._group(request) for request in requests]
-        watches = [request.settings.get("watch") for request in requests]
-        ends = gibbs.follow(chains_of(model, groups), [request.rng for request in requests], iterations, watches)
+        runs = [(one.mechanism._group(one), one.rng, one.settings.get("watch")) for one in requests]
+        runs += [beside for one in requests for beside in one.settings.get("beside", ())]
+        groups, rngs, watches = zip(*runs, strict=True)
+        ends = gibbs.follow(chains_of(model, groups), rngs, iterations, watches)
+        own = [ends[0]._replace(beside=ends[len(requests) :]), *ends[1 : len(requests)]]
         return [
-            Release(end.state.probabilities[: math.prod(request.lead)].reshape(*request.lead, *model.theta_shape), end)
-            for end, request in zip(ends, requests, strict=True)
+            Release(end.state.probabilities[: math.prod(one.lead)].reshape(*one.lead, *model.theta_shape), end)
+            for end, one in zip(own, requests, strict=True)
         ]
 
     def _group(self, request: Request) -> gibbs.Group:

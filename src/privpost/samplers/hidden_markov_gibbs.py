@@ -204,10 +204,11 @@ class Chains:
 
 
 class End(NamedTuple):
-    """A group's last state, and the number of variates that its emissions have taken."""
+    """A group's last state, the variates that its emissions have taken, and the ends of groups that ran beside it."""
 
     state: State
     variates: int
+    beside: Sequence[End] = ()
 
 
 def follow(

@@ -164,10 +164,11 @@ class Setup:
     def run(
         self, ledger: Ledger, listed: Sequence[Chains], watches: Sequence[Callable | None], repeats: slice
     ) -> list[Release]:
-        """Run all chains to their end: OPS's behind the gate as one batch, all others as another.
+        """Run all chains to their end, OPS's through the gate.
 
-        The others are the non-private reference, and post-processing of noisy counts. Of OPS's chains one final sample
-        is released for each repeat; what a watch sees of them before that, and further chains, are for diagnosis.
+        Of OPS's chains one final sample is released for each repeat; what a watch sees of them before that, and further
+        chains, are for diagnosis. The others are the non-private reference, and post-processing of noisy counts; they
+        run beside, those on known counts in the same batch.
 
         Args:
             watches: for each row None, or a function of the iteration's number and the row's `State`.
@@ -175,23 +176,33 @@ class Setup:
         Returns:
             For each row the emissions' probabilities (repeats or chains, K, levels), and the chains' `End` as info.
         """
+        others = {
+            index: (gibbs.Group(chains.counts, chains.observed), chains.rng, watches[index])
+            for index, chains in enumerate(listed)
+            if chains.row.method != "ops"
+        }
         found: dict[int, Release] = {}
-        private = [index for index, chains in enumerate(listed) if chains.row.method == "ops"]
-        requests = []
-        for index in private:
-            row, counts, observed, rng, *_ = listed[index]
-            settings = {"observed": observed, "watch": watches[index]}
-            size = repeats.stop - repeats.start
-            requests.append(Request(row.account, self.mechanism(row), counts.reshape(-1), rng, size, repeats, settings))
-        if requests:
+        private = [index for index in range(len(listed)) if index not in others]
+        if private:
+            beside = [index for index in others if listed[index].latent is None]
+            requests = [self._request(listed[index], watches[index], repeats) for index in private]
+            requests[0].settings["beside"] = [others[index] for index in beside]
             found.update(zip(private, ledger.release_all(requests), strict=True))
-        others = [index for index in range(len(listed)) if index not in found]
-        if others:
-            groups = [gibbs.Group(listed[index].counts, listed[index].observed) for index in others]
-            latents, rngs = ([getattr(listed[index], name) for index in others] for name in ("latent", "rng"))
+            found.update(zip(beside, map(_ended, found[private[0]].info.beside), strict=True))
+        rest = [index for index in others if index not in found]
+        if rest:
+            groups, rngs, chosen = zip(*(others[index] for index in rest), strict=True)
+            latents = [listed[index].latent for index in rest]
             sampler = noise_aware_events.Chains(groups, latents, self.layout, self.prior)
-            ends = gibbs.follow(sampler, rngs, self.iterations, [watches[index] for index in others])
-            found.update(
-                (index, Release(end.state.probabilities, end)) for index, end in zip(others, ends, strict=True)
-            )
+            found.update(zip(rest, map(_ended, gibbs.follow(sampler, rngs, self.iterations, chosen)), strict=True))
         return [found[index] for index in range(len(listed))]
+
+    def _request(self, chains: Chains, watch, repeats: slice) -> Request:
+        settings = {"observed": chains.observed, "watch": watch}
+        size = repeats.stop - repeats.start
+        mechanism, counts = self.mechanism(chains.row), chains.counts.reshape(-1)
+        return Request(chains.row.account, mechanism, counts, chains.rng, size, repeats, settings)
+
+
+def _ended(end: gibbs.End) -> Release:
+    return Release(end.state.probabilities, end)
