@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,10 +15,11 @@ from privpost.claims.foulds2016 import war_logs_likelihood as war_logs_likelihoo
 from privpost.claims.foulds2016 import war_logs_states as war_logs_states_claims
 from privpost.datasets import catalogue
 from privpost.datasets.prepared import prepare
+from privpost.mechanisms import event_counts
 from privpost.pipeline import grid, tables
 from privpost.pipeline.streams import Streams
-from privpost.privacy.ledger import Ledger
-from privpost.studies.foulds2016 import war_logs, war_logs_likelihood, war_logs_states
+from privpost.privacy.ledger import BudgetExceeded, Ledger, Release
+from privpost.studies.foulds2016 import event_methods, held_out, war_logs, war_logs_likelihood, war_logs_states
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = ("war_logs_likelihood", "war_logs_ablation", "war_logs_states")
@@ -96,6 +98,65 @@ def test_every_release_is_charged_and_no_budget_overspent(built) -> None:
             laplace = "laplace" in row["account"]
             assert row["mechanism"] == ("EventCountsLaplace" if laplace else "HiddenMarkovSampler")
             assert np.isclose(row["spent"]["epsilon"], row["budget"]["epsilon"], rtol=1e-12)
+
+
+def simulated(name: str, **changes) -> list[dict]:
+    """Arrays of a study's smoke cells."""
+    study = grid.load_study(name, "smoke")
+    found = []
+    for cell in grid.expand(study):
+        config = SimpleNamespace(**{**vars(cell.config), **changes})
+        found.append((config, study.module().simulate(config, Streams.of(cell), Ledger())))
+    return found
+
+
+@pytest.mark.parametrize("study", ["foulds2016/war_logs_likelihood", "foulds2016/war_logs_states"])
+def test_a_sample_dearer_than_its_target_is_refused_before_anything_is_drawn(study, monkeypatch) -> None:
+    ops = event_methods.HiddenMarkovSampler
+    monkeypatch.setattr(
+        event_methods, "HiddenMarkovSampler", lambda model, n, epsilon, **more: ops(model, n, 2 * epsilon, **more)
+    )
+    for kind in (ops, event_methods.EventCountsLaplace):
+        monkeypatch.setattr(kind, "draw", lambda *arguments, **settings: pytest.fail("it was drawn"))
+        monkeypatch.setattr(kind, "draw_all", lambda requests: pytest.fail("it was drawn"))
+    with pytest.raises(BudgetExceeded, match=r"account '.*ops/truncation=10.*asked 1 x"):
+        simulated(study)
+
+
+@pytest.mark.parametrize("fault", ["setting", "release"])
+@pytest.mark.parametrize(
+    ("study", "kind"),
+    [
+        *itertools.product(
+            [f"foulds2016/{name}" for name in STUDIES],
+            [event_counts.EventCountsLaplace, event_counts.HiddenMarkovSampler],
+        ),
+        ("noise_aware/war_logs", event_counts.EventCountsLaplace),
+        ("noise_aware/event_calibration", event_counts.EventCountsLaplace),
+    ],
+)
+def test_what_a_mechanism_does_is_what_a_study_shows(study, kind, fault, monkeypatch) -> None:
+    """Half the temperature, twice the scale of noise, or half of each released value move its rows, and no others."""
+    before = simulated(study)
+    name, factor = ("temperature", 0.5) if kind is event_counts.HiddenMarkovSampler else ("scale", 2.0)
+    true_setting, true_draws = getattr(kind, name), kind.draw_all.__func__
+
+    def draws(cls, requests):
+        return [Release(0.5 * found.values, found.info) for found in true_draws(cls, requests)]
+
+    if fault == "setting":
+        monkeypatch.setattr(kind, name, property(lambda self: max(1.0, factor * true_setting.fget(self))))
+    else:
+        monkeypatch.setattr(kind, "draw_all", classmethod(draws))
+    rows = getattr(grid.load_study(study, "smoke").module(), "rows", held_out.rows)
+    expected = 0
+    for (config, old), (_, new) in zip(before, simulated(study), strict=True):
+        for index, row in enumerate(rows(config)):
+            same = [np.array_equal(old[key][index], new[key][index], equal_nan=True) for key in old if key != "events"]
+            own = row.method == "ops" if name == "temperature" else row.method not in ("ops", "non_private")
+            assert all(same) != own, row
+            expected += own
+    assert expected
 
 
 def test_a_new_epsilon_leaves_other_rows_alone(built) -> None:

@@ -1,0 +1,103 @@
+"""Releases about events in cells: given noise, chains that share a batch, held-out cells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privpost.distributions.noise import Given
+from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler
+from privpost.models.event_counts import EventCounts
+from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import Ledger, Request
+from privpost.samplers import hidden_markov_gibbs as gibbs
+
+MODEL = EventCounts((3, 2), (3, 2), 2, transition=0.5, emission=2.0)
+COUNTS = np.random.default_rng(1).multinomial(9, np.full(5, 0.2), size=5).astype(float).ravel()
+
+
+def sampler(epsilon: float, **settings) -> HiddenMarkovSampler:
+    return HiddenMarkovSampler(MODEL, 45, epsilon, iterations=4, **settings)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 7.0])
+def test_given_variates_are_the_noise_that_their_generator_draws(epsilon) -> None:
+    mechanism = EventCountsLaplace(MODEL, 45, epsilon)
+    unit = np.random.default_rng(2).laplace(size=(4, COUNTS.size))
+    given = mechanism.replicate(COUNTS, 4, Given(unit))
+    assert np.array_equal(given, mechanism.replicate(COUNTS, 4, np.random.default_rng(2)))
+    assert np.array_equal(given, COUNTS + 2 * 2 / epsilon * unit)
+
+
+def test_chains_are_the_same_alone_and_in_a_batch() -> None:
+    """With another request and with chains beside it, and whatever is watched."""
+    mechanisms, seen = [sampler(0.5), sampler(2.0, tempered_prior=False)], []
+    ledger = Ledger()
+    requests = []
+    for number, mechanism in enumerate(mechanisms):
+        ledger.open(str(number), Cost("pure", mechanism.epsilon), mechanism)
+        settings = {"watch": lambda iteration, state: seen.append((iteration, state.states.shape))}
+        requests.append(
+            Request(str(number), mechanism, COUNTS, np.random.default_rng(number), 3, slice(0, 3), settings)
+        )
+    group = gibbs.Group(MODEL.tables(COUNTS), np.ones((2, 5), bool))
+    requests[0].settings["beside"] = [(group, np.random.default_rng(7), None)]
+    found = ledger.release_all(requests)
+    for number, (mechanism, release) in enumerate(zip(mechanisms, found, strict=True)):
+        alone = mechanism.replicate(COUNTS, 3, np.random.default_rng(number))
+        assert np.array_equal(release.values, alone)
+    assert seen == [(iteration, (5, 3)) for iteration in range(4) for _ in mechanisms]
+    (beside,) = found[0].info.beside
+    assert beside.state.probabilities.shape == (2, *MODEL.theta_shape)
+    assert found[1].info.beside == ()
+    assert [(row["releases"], row["repeats"]) for row in ledger.record()] == [(1, 3), (1, 3)]
+
+
+def test_held_out_cells_and_chains_for_diagnosis_leave_releases_alone() -> None:
+    observed = np.ones((4, 5), bool)
+    observed[:, 2] = False
+    changed = COUNTS.copy()
+    changed[10:15] += 50
+    first, second = (
+        sampler(2.0).draw(counts, np.random.default_rng(3), 2, observed=observed) for counts in (COUNTS, changed)
+    )
+    assert first.values.shape == (2, *MODEL.theta_shape)
+    assert np.array_equal(first.values, second.values)
+    assert first.info.state.states.shape == (5, 4)
+    seen = sampler(2.0).draw(changed, np.random.default_rng(3), 2)
+    assert not np.array_equal(seen.values, first.values)
+
+
+def test_the_priors_temperature_is_that_of_the_likelihood_or_1() -> None:
+    request = Request("", sampler(0.5), COUNTS, None, 1)
+    assert request.mechanism._group(request).prior_temperature == sampler(0.5).temperature > 1
+    request = Request("", sampler(0.5, tempered_prior=False), COUNTS, None, 1)
+    assert request.mechanism._group(request).prior_temperature == 1
+
+
+def test_a_batch_has_one_model_and_one_number_of_iterations() -> None:
+    other = HiddenMarkovSampler(MODEL, 45, 0.5, iterations=5)
+    requests = [Request("", one, COUNTS, np.random.default_rng(4), 1) for one in (sampler(0.5), other)]
+    with pytest.raises(ValueError, match="one model and one number of iterations"):
+        HiddenMarkovSampler.draw_all(requests)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"cells": (2, 0)}, r"cells is \(2, 0\)"),
+        ({"cells": ()}, r"cells is \(\)"),
+        ({"sizes": (1,)}, "sizes is"),
+        ({"n_states": 0}, "n_states is 0"),
+        ({"emission": 0.0}, "emission is 0.0"),
+    ],
+)
+def test_models_out_of_range_are_refused(settings, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        EventCounts(**{"cells": (2,), "sizes": (2,), **settings})
+
+
+def test_cells_are_counted_by_region() -> None:
+    model = EventCounts.of(np.array([0, 0, 3, 3, 3]), [2, 2], 2)
+    assert model.cells == (2, 3)
+    assert model.regions.tolist() == [0, 0, 1, 1, 1]
