@@ -3,7 +3,7 @@ if BATCH == 1:
     rule cell:
         input:
             # Only what a missing cell reads: a stored one is guarded by its digest, whatever happens to the data.
-            lambda wildcards: PLAN.prepared(f"{ROOT}/cells/{wildcards.paper}/{wildcards.study}/{wildcards.cell}.npz"),
+            lambda wildcards: PLAN.needed(f"{ROOT}/cells/{wildcards.paper}/{wildcards.study}/{wildcards.cell}.npz"),
         output:
             # Not deleted before the job: one that a killed batch left marked as incomplete may be whole.
             update(f"{ROOT}/cells/{{paper}}/{{study}}/{{cell}}.npz"),
@@ -29,7 +29,7 @@ else:
             name:
                 f"cells_{batch.name}"
             input:
-                PLAN.prepared(*batch.paths),
+                PLAN.needed(*batch.paths),
             output:
                 [update(path) for path in batch.paths],
             log:

@@ -5,7 +5,7 @@ import sys
 from snakemake.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.settings import ExecMode
 
-from privpost.pipeline import clock, locks
+from privpost.pipeline import clock, ledgers, locks
 from privpost.pipeline.plan import PREPARED as PREPARED_FOLDER
 from privpost.pipeline.plan import Plan, table_files
 from privpost.pipeline.project import STATE

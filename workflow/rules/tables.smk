@@ -10,6 +10,7 @@ for study in PLAN.tabulated:
         output:
             [update(str(study.table_path(table))) for table in study.tables],
             grid=update(str(study.grid_path())),
+            ledger=update(str(ledgers.path_of(study))),
         log:
             f"logs/{ROOT}/{study.name}/tabulate.log",
         localrule: True

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privpost.pipeline import grid, provenance, store
+from privpost.pipeline import grid, ledgers, provenance, store
 from privpost.pipeline.project import CannotWrite, plainly
 from privpost.pipeline.schema import SettingError
 from privpost.pipeline.streams import Streams
@@ -33,13 +33,19 @@ class Known(NamedTuple):
     @classmethod
     def of(cls, study: Study, cells: Sequence[Cell]) -> Known:
         since = time.time()
-        origins = {name: provenance.of_cell(study.config["target"], name) for name in {cell.dataset for cell in cells}}
+        origins = {name: origin_of(study, name) for name in {cell.dataset for cell in cells}}
         return cls(_planned(study.name, study.config["scale"]), origins, since)
 
     def origin(self, cell: Cell, used: list[str]) -> dict[str, dict[str, str]]:
         """Return where a cell's result comes from, given the modules that its ledger recorded."""
         found = self.origins[cell.dataset]
         return {**found, "source": provenance.source(*used, since=self.since) | found["source"]}
+
+
+def origin_of(study: Study, dataset: str | None, used: Sequence[str] = ()) -> dict[str, dict[str, str]]:
+    """Return where a cell of a study comes from, as `provenance.of_cell` has it, with the ledgers that it reads."""
+    found = provenance.of_cell(study.config["target"], dataset, used)
+    return {**found, "source": found["source"] | ledgers.digests(grid.read_by(study))}
 
 
 def compute(study: Study, cell: Cell, known: Known | None = None) -> Path:
@@ -53,8 +59,11 @@ def compute(study: Study, cell: Cell, known: Known | None = None) -> Path:
     # Taken before the work: this is the code that runs, even if a file is edited meanwhile.
     known = known or Known.of(study, [cell])
     ledger = Ledger()
+    config = cell.config
+    if cell.reads:
+        config.ledgers = ledgers.contents(grid.read_by(study))
     try:
-        arrays = study.module().simulate(cell.config, Streams.of(cell), ledger)
+        arrays = study.module().simulate(config, Streams.of(cell), ledger)
     except ValueError as error:
         if _is_refusal(error):
             raise SettingError(f"{study.name}: {error}") from error
@@ -125,7 +134,8 @@ def compute_each(study: Study, cells: Sequence[Cell]) -> list[Cell]:
 
 def _planned(name: str, scale: str) -> set[str]:
     # Composed anew: `study` may carry the overrides of an ad hoc run.
-    return {cell.digest for cell in grid.expand(grid.load_study(name, scale))}
+    study = grid.load_study(name, scale)
+    return {cell.digest for cell in grid.expand(grid.without_missing(study) if study.config.get("reads") else study)}
 
 
 def in_store(cell: Cell) -> bool:

@@ -78,6 +78,7 @@ SHAPES = {
     ),
     "within": ("a map from key to values", _is_map),
     "common": (_NAMES, _is_texts),
+    "reads": (f"{_NAMES} of studies, or all", lambda value: value == "all" or _is_texts(value)),
     "smoke": ("a map from key to value", _is_map),
 }
 

@@ -23,7 +23,7 @@ from privpost.pipeline.schema import Schema, SettingError, suggest
 from privpost.pipeline.study import Cell, Study, canonical
 
 # Keys of a composed configuration that are not settings of the study itself. `hydra` is left out when composing.
-DESCRIPTION = ("title", "paper", "claim", "target", "tables", "figures", "documents", "beyond_papers")
+DESCRIPTION = ("title", "paper", "claim", "target", "tables", "figures", "documents", "reads", "beyond_papers")
 GRID = ("sweep", "within", "common", "smoke")
 RUN = ("scale", "root", "figure_root", "mirrors", "expect")
 
@@ -63,12 +63,34 @@ def expand(study: Study) -> list[Cell]:
     return list(cells.values())
 
 
+def read_by(study: Study) -> list[Study]:
+    """Return the studies whose ledgers a study's cells read (`reads:` names them, or says all), as far as they go.
+
+    All are those that read none themselves. Raises SettingError for a name of one that does.
+    """
+    named = study.config.get("reads") or []
+    names = [name for name in study_names() if name != study.name] if named == "all" else named
+    found = []
+    for other in load_studies(names, study.config["scale"]) if names else []:
+        if other.config.get("reads"):
+            if named == "all":
+                continue
+            raise SettingError(f"{study.file}: reads names {other.name!r}, which reads ledgers itself.")
+        place = {key: study.config[key] for key in ("root", "figure_root")}
+        datasets = {cell.dataset for cell in expand(other)}
+        left_out = tuple(name for name in study.left_out if name in datasets)
+        found.append(replace(other, config={**other.config, **place}, left_out=left_out))
+    return found
+
+
 def without_missing(study: Study, cells: Iterable[Cell] | None = None) -> Study:
     """Return the study with the bring-your-own data sets left out that cannot be had; itself when all can.
 
-    `cells` are the study's, when they are known already.
+    A study that reads ledgers leaves out what the studies leave out that it reads. `cells` are the study's, when they
+    are known already.
     """
-    names = sorted({cell.dataset for cell in (expand(study) if cells is None else cells) if cell.dataset})
+    cells = itertools.chain(expand(study) if cells is None else cells, *map(expand, read_by(study)))
+    names = sorted({cell.dataset for cell in cells if cell.dataset})
     if not names:
         return study
     from privpost.datasets import catalogue, fetch
@@ -152,6 +174,8 @@ class _Base:
         self.within_json = None if set(keys) & set(within) else canonical(self.within)
         self.sizes = {key: config[key] for key in SIZES}
         self.axes = _axes(study)
+        read = [cell for other in read_by(study) for cell in expand(other)]
+        self.reads = joint_digest(read) if read else None
         self.common = _checked_common(config["common"], {*self.axes, *within}, where)
         self.scale = [f"scale={config['scale']}"] * (config["scale"] != "paper")
 
@@ -182,6 +206,7 @@ class _Base:
             common=self.common,
             root=self.study.config["root"],
             data=_identity(settings.get("dataset")),
+            reads=self.reads,
             overrides=(*self.scale, *words),
             within_json=self.within_json,
         )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from privpost.atomic import abandoned_in, is_abandoned
 from privpost.pipeline import grid, provenance, store
+from privpost.pipeline.cells import origin_of
 from privpost.pipeline.study import Cell, Study
 
 
@@ -39,7 +40,7 @@ def take(study: Study, cells: Iterable[Cell]) -> Inventory:
     found = Inventory()
     cells = list(cells)
     known = {str(cell.path) for cell in cells}
-    now = functools.cache(functools.partial(provenance.of_cell, study.config["target"]))
+    now = functools.cache(functools.partial(origin_of, study))
     changes: Counter[str] = Counter()
     for cell in cells:
         if not cell.path.exists():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -106,6 +107,18 @@ def _range(values: Iterable) -> list | None:
 
 def _digits(number: float) -> float | str:
     return "inf" if number == float("inf") else float(f"{number:.{DIGITS}g}")
+
+
+def contents(studies: Iterable[Study]) -> dict[str, dict[str, list]]:
+    """Return the ledgers of some studies, by name, as far as there are any: what a study that reads them is given."""
+    paths = {study.name: path_of(study) for study in studies}
+    return {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items() if path.is_file()}
+
+
+def digests(studies: Iterable[Study]) -> dict[str, str]:
+    """Return a digest of each ledger of some studies that is there, by path."""
+    paths = filter(Path.is_file, map(path_of, studies))
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest()[:12] for path in paths}
 
 
 def read(study: Study, rows: str = "accounts") -> list[dict[str, Any]] | None:

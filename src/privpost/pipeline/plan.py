@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from privpost.datasets import catalogue
-from privpost.pipeline import grid, provenance
+from privpost.pipeline import grid, ledgers, provenance
 from privpost.pipeline.project import STATE
 from privpost.pipeline.schema import Integer, Schema
 from privpost.pipeline.study import Cell, Study, figure_module
@@ -50,8 +50,9 @@ class Plan:
         # Studies whose data sets can't all be had, as far as they can be built.
         self.partial = {name: study for name, study in restricted.items() if study.left_out}
         self.missing = sorted({dataset for study in self.partial.values() for dataset in study.left_out})
+        self._reduced = {name: grid.expand(study) for name, study in self.partial.items()}
         self.by_path: dict[str, Cell] = {
-            str(cell.path): cell for cells in self.cells.values() for cell in cells if cell.dataset not in self.missing
+            str(cell.path): cell for study in restricted.values() for cell in self.cells_of(study)
         }
         self.datasets = {name: catalogue.load(name) for name in sorted(self._dataset_names() - set(self.missing))}
 
@@ -105,14 +106,23 @@ class Plan:
         words = [f"study={batch.study.name}", *scale, *self._overrides, f"shard={batch.number}/{batch.count}", expect]
         return " ".join(map(shlex.quote, ["-m", *words]))
 
-    def prepared(self, *paths: str) -> list[str]:
-        """Return the prepared data that computing the cells at some paths takes: none for cells in the store.
+    def needed(self, *paths: str) -> list[str]:
+        """Return the prepared data and the ledgers that computing the cells at some paths takes.
 
-        (`ancient()` would not do: where its producer runs, Snakemake 9 overlooks that the cell itself is missing.)
+        Cells in the store take none. (`ancient()` would not do: where its producer runs, Snakemake 9 overlooks that the
+        cell itself is missing.)
         """
         missing = [path for path in paths if not Path(path).exists()]
         datasets = {self.by_path[path].dataset for path in missing} - {None}
-        return [str(PREPARED / f"{dataset}.npz") for dataset in sorted(datasets)]
+        readers = {self.by_path[path].study for path in missing if self.by_path[path].reads}
+        built = {study.name for study in self.tabulated}
+        read = {
+            str(ledgers.path_of(other))
+            for name in readers
+            for other in grid.read_by(self.partial.get(name, self.studies[name]))
+            if other.name in built
+        }
+        return [str(PREPARED / f"{dataset}.npz") for dataset in sorted(datasets)] + sorted(read)
 
     def raw_files(self, dataset: str) -> list[str]:
         """Return the raw files of a data set."""
@@ -137,7 +147,7 @@ class Plan:
 
     def cells_of(self, study: Study) -> list[Cell]:
         """Return the cells of a study, without those on data that it leaves out."""
-        return [cell for cell in self.cells[study.name] if cell.dataset not in study.left_out]
+        return (self._reduced if study.left_out else self.cells)[study.name]
 
     def cell_paths(self, study: Study) -> list[str]:
         return [str(cell.path) for cell in self.cells_of(study)]

@@ -91,6 +91,9 @@ def understand(argv: list[str]) -> Request:
         )
     where = [f"{key}={given[key]}" for key in ("root", "figure_root") if key in given]
     study = grid.load_study(given["study"], given.get("scale", "paper"), where)
+    if study.config.get("reads"):
+        # Its cells are those of what it can read.
+        study = grid.without_missing(study)
     others = [word for word in words if not _is_setting(word) and key_of(word) != "shard"]
     shard = _shard(given["shard"], multirun, others) if "shard" in given else None
     settings = [_translated(study, word) for word in words if _is_setting(word)]

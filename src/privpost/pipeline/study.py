@@ -116,22 +116,23 @@ class Cell:
     common: tuple[str, ...]
     root: str
     data: dict[str, Any] | None
+    # The joint digest of the cells whose ledgers the study reads, where it reads some.
+    reads: str | None
     overrides: tuple[str, ...] = field(compare=False)
     # The within axes as JSON where many cells share them: most of what is hashed.
     within_json: str | None = field(default=None, compare=False, repr=False)
 
     @functools.cached_property
     def digest(self) -> str:
-        text = canonical(
-            {
-                "study": self.study,
-                "settings": self.settings,
-                "sizes": self.sizes,
-                "axes": sorted(self.axes),
-                "common": sorted(self.common),
-                "data": self.data,
-            }
-        )
+        parts = {
+            "study": self.study,
+            "settings": self.settings,
+            "sizes": self.sizes,
+            "axes": sorted(self.axes),
+            "common": sorted(self.common),
+            "data": self.data,
+        }
+        text = canonical(parts if self.reads is None else {**parts, "reads": self.reads})
         # One sorted JSON map, of whose keys `within` is the last.
         text = f'{text[:-1]},"within":{self.within_json or canonical(self.within)}}}'
         return hashlib.sha256(text.encode()).hexdigest()[:10]
