@@ -146,7 +146,7 @@ def copied(sources, monkeypatch):
 
     def change(file, old="", new=""):
         path = sources / file
-        text = undo.setdefault(path, path.read_text())
+        text = undo.setdefault(path, path.read_text() if path.is_file() else "")
         path.write_text(text.replace(old, new, 1) if old else f"{text}\nEXTRA = 1\n")
 
     yield change
@@ -180,7 +180,7 @@ EDITS = {
     "one mechanism": ("mechanisms/logistic_sampling.py", LOGISTIC),
     "a mechanism found by discovery": ("mechanisms/linear_sampling.py", ("fair_axis/beta_bernoulli",)),
     "a mechanism imported by name": ("mechanisms/fourier.py", ("zhang2016/naive_bayes",)),
-    "an unrelated mechanism": ("mechanisms/event_counts.py", ()),
+    "a new mechanism": ("mechanisms/brand_new.py", ()),
     "a sampler": ("samplers/elliptical_slice.py", LOGISTIC),
     "a model": ("models/logistic_regression.py", LOGISTIC),
     "a study": ("studies/geumlek2017/logistic.py", ("geumlek2017/logistic",)),
