@@ -14,8 +14,9 @@ export PYTHON
 
 .PHONY: reproduce test environment figures report docs smoke verify bench lint lock clean
 
+# Times of this machine go to build/ and into the report; RECORD=1 ships them: results/timing, figures/measured, README.
 reproduce: environment
-	@$(RUN) privpost reproduce $(STUDY) --scale $(SCALE) --cores $(CORES)
+	@$(if $(RECORD),PRIVPOST_RECORD=1) $(RUN) privpost reproduce $(STUDY) --scale $(SCALE) --cores $(CORES)
 
 # RECORD=1 keeps the time in results/timing/run_test.json, and renders the README that quotes it.
 test: environment

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import shutil
 import sys
 import textwrap
@@ -109,8 +110,11 @@ def pytest_sessionfinish(session, exitstatus):
     if exitstatus or not chosen:
         print("\nThe time is not kept: only a run of all tests, none of which fails, is one to quote.")
         return
+    from privpost.pipeline import times
     from privpost.pipeline.plan import Plan
     from privpost.report import record
+
+    os.environ[times.RECORD] = "1"
 
     seconds = time.perf_counter() - session.config.stash[START]
     # A parallel run has as many processes as workers; without the plugin there is one.

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from privpost.datasets import catalogue
-from privpost.pipeline import inventory, locks, runner
+from privpost.pipeline import inventory, locks, runner, times
 from privpost.pipeline.cells import in_store
 from privpost.pipeline.plan import PREPARED, Plan
 from privpost.pipeline.runner import Failure
@@ -123,7 +123,7 @@ def _announce(plan: Plan, cores: int) -> int:
     total = sum(len(cells) for cells in plan.cells.values())
     known = {}
     for study in plan.studies.values():
-        recorded = Path("results") / "timing" / f"{study.identifier}.csv"
+        recorded = times.latest(Path("results") / "timing" / f"{study.identifier}.csv")
         if study.config["scale"] == "paper" and recorded.is_file():
             with recorded.open(encoding="utf-8") as handle:
                 known.update({(study.name, row["cell"]): float(row["wall_seconds"]) for row in csv.DictReader(handle)})
@@ -173,7 +173,7 @@ def _record(plan: Plan, code: int, started: float, seconds: float, cores: int) -
     from privpost.report import numbers, record
 
     # Of this run: a study that is built again later leaves other times in results/timing.
-    cells = round(float(numbers.measured(plan.studies.values()).seconds.sum()), 1)
+    cells = round(float(numbers.measured(plan.studies.values(), times.latest).seconds.sum()), 1)
     measured = {"started": round(started, 2), "seconds": round(seconds), "cores": cores, "cell_seconds": cells}
     try:
         record.record(plan, "reproduce", **measured)

@@ -6,7 +6,7 @@ import importlib
 from dataclasses import replace
 from pathlib import Path
 
-from privpost.pipeline import grid, ledgers, provenance, store
+from privpost.pipeline import grid, ledgers, provenance, store, times
 from privpost.pipeline.cells import read_or_recompute
 from privpost.pipeline.study import Study
 
@@ -39,7 +39,7 @@ def tabulate(study: Study) -> list[Path]:
         }
         for cell, result in zip(cells, results, strict=True)
     )
-    texts[study.timing_path()] = timings.to_csv(index=False, lineterminator="\n")
+    texts |= times.texts(study.timing_path(), timings.to_csv(index=False, lineterminator="\n"))
     texts[ledgers.path_of(study)] = ledgers.describe(study, results)
     if study.config.get("documents"):
         documents = importlib.import_module(study.config["documents"]).documents(tables)

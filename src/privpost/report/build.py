@@ -6,7 +6,7 @@ import importlib
 import os
 from pathlib import Path
 
-from privpost.pipeline import store
+from privpost.pipeline import store, times
 from privpost.pipeline.plan import Plan
 from privpost.report import numbers, scorecard
 
@@ -52,42 +52,49 @@ def write_scores(plan: Plan) -> list[Path]:
     root = plan.root
     scored = scorecard.score(plan.studies.values())
     card = scorecard.table(scored)
-    times = numbers.measured(plan.studies.values())
+    shipped = numbers.measured(plan.studies.values())
+    latest = numbers.measured(plan.studies.values(), times.latest)
     scorecard.write(scored, root / "scorecard.csv")
     store.write_text(root / "workflow.csv", numbers.workflow(plan.studies, plan.cells).to_csv(index=False))
-    store.write_text(root / "timing/studies.csv", times.to_csv(index=False))
+    # The later entry stands where both are one file.
+    tables = {times.here(root / "timing/studies.csv"): latest, root / "timing/studies.csv": shipped}
+    store.write_texts({path: table.to_csv(index=False) for path, table in tables.items()})
     # Of the last complete rebuild, as `record` keeps it: cells that are computed again later leave other times.
     if (root / TIMELINE).is_file():
         store.write_text(root / TIMELINE, (root / TIMELINE).read_text(encoding="utf-8"))
     else:
         write_timeline(plan)
     numbers.write(root / numbers.FILES[0], numbers.of_results(plan.studies, plan.cells, card))
-    numbers.write(root / numbers.FILES[1], numbers.of_timing(times, root / "timing"))
+    numbers.write(root / numbers.FILES[1], numbers.of_timing(shipped, root / "timing"))
     return score_files(root)
 
 
 def write_timeline(plan: Plan) -> None:
     """Write when the cells of the last recorded rebuild ran."""
-    table = numbers.timeline(plan.studies.values(), plan.root / "timing")
-    store.write_text(plan.root / TIMELINE, table.to_csv(index=False))
+    table = numbers.timeline(plan.studies.values(), plan.root / "timing", times.latest)
+    store.write_texts(times.texts(plan.root / TIMELINE, table.to_csv(index=False)))
 
 
 def draw(plan: Plan) -> list[Path]:
-    """Draw the scorecard, the graph of the rebuild, run times and timeline from their tables; returns the paths."""
+    """Draw the scorecard, the graph of the rebuild, run times and timeline from their tables; returns the paths.
+
+    This machine's own times are drawn for the report beside the shipped ones.
+    """
     root, folder = plan.root, plan.figure_root
     os.environ["SOURCE_DATE_EPOCH"] = "0"
     import pandas as pd
 
     from privpost.figures import style
 
-    for name, (table, stem) in FIGURES.items():
-        path = root / table
+    drawn = [(name, root / table, folder / stem) for name, (table, stem) in FIGURES.items()]
+    own = [(name, times.here(path), times.here(stem)) for name, path, stem in drawn if times.here(path) != path]
+    for name, path, stem in [*drawn, *(entry for entry in own if entry[1].is_file())]:
         frame = scorecard.read(path) if name == "scorecard" else pd.read_csv(path)
         with style.context():
             module = importlib.import_module(f"privpost.figures.{name}")
             figure = module.draw({path.stem: frame})
             for ending in FORMATS:
-                with store.replacing(folder / f"{stem}.{ending}") as temporary:
+                with store.replacing(stem.with_name(f"{stem.name}.{ending}")) as temporary:
                     if (name, ending) == ("scorecard", "png"):
                         style.save_small(figure, temporary, (mark["color"] for mark in module.MARKS.values()))
                     else:

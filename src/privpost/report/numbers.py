@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +47,10 @@ def workflow(studies: Mapping[str, Study], cells: Mapping[str, Sequence[Cell]]):
     return pd.DataFrame(rows, columns=list(WORKFLOW_COLUMNS))
 
 
-def measured(studies: Iterable[Study]):
+def measured(studies: Iterable[Study], place: Callable[[Path], Path] = Path):
     """Return run times and memory, one row per study, from the records that its cells left in results/timing.
+
+    `place` says which version of a file of times is read: the shipped one, or `times.latest`.
 
     Columns: `study`, `beyond_papers`, `cells`, `seconds` (wall time, summed over the cells), `longest_cell_seconds`,
     `peak_mib`. Studies without a record are left out.
@@ -57,7 +59,7 @@ def measured(studies: Iterable[Study]):
 
     rows = []
     for study in sorted(studies, key=lambda study: scorecard.paper_order(study.name)):
-        records = _cell_records(study)
+        records = _cell_records(place(study.timing_path()))
         if not records:
             continue
         seconds = [float(record["wall_seconds"]) for record in records]
@@ -75,7 +77,7 @@ def measured(studies: Iterable[Study]):
     return pd.DataFrame(rows, columns=columns)
 
 
-def timeline(studies: Iterable[Study], folder: Path):
+def timeline(studies: Iterable[Study], folder: Path, place: Callable[[Path], Path] = Path):
     """Return when each cell of the last complete rebuild ran, in the order of their starts.
 
     Columns: `study`, `cell`, `core` (from 0; which of the cells that run at a time, not a core of the machine), `start`
@@ -85,13 +87,13 @@ def timeline(studies: Iterable[Study], folder: Path):
     import pandas as pd
 
     columns = ["study", "cell", "core", "start", "end"]
-    path = folder / "run_reproduce.json"
+    path = place(folder / "run_reproduce.json")
     run = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if "started" not in run:
         return pd.DataFrame(columns=columns)
     rows = []
     for study in studies:
-        for record in _cell_records(study):
+        for record in _cell_records(place(study.timing_path())):
             start = float(record.get("started") or "nan") - run["started"]
             if 0 <= start <= run["seconds"]:
                 rows.append([study.name, record["cell"], 0, start, start + float(record["wall_seconds"])])
@@ -104,11 +106,11 @@ def timeline(studies: Iterable[Study], folder: Path):
     return pd.DataFrame(rows, columns=columns).round({"start": 2, "end": 2})
 
 
-def _cell_records(study: Study) -> list[dict[str, str]]:
-    """Return the rows of a study's file in results/timing, one per cell; none where there is no file."""
-    if not study.timing_path().is_file():
+def _cell_records(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a study's file of times, one per cell; none where there is no file."""
+    if not path.is_file():
         return []
-    with study.timing_path().open(encoding="utf-8") as handle:
+    with path.open(encoding="utf-8") as handle:
         return list(csv.DictReader(handle))
 
 
@@ -166,9 +168,9 @@ def of_timing(times, folder: Path) -> dict[str, Any]:
 
 def record_run(folder: Path, command: str, **numbers: float) -> None:
     """Keep what a whole run of a command measured: seconds, cores, and whatever else it names."""
-    from privpost.pipeline import store
+    from privpost.pipeline import store, times
 
-    store.write_text(folder / f"run_{command}.json", _json(numbers))
+    store.write_texts(times.texts(folder / f"run_{command}.json", _json(numbers)))
 
 
 def write(path: Path, numbers: Mapping[str, Any]) -> None:

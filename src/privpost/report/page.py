@@ -17,7 +17,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from privpost.pipeline import ledgers, provenance, store
+from privpost.pipeline import ledgers, provenance, store, times
 from privpost.pipeline.plan import Plan
 from privpost.pipeline.study import Cell, Study
 from privpost.pipeline.tables import read_tables
@@ -57,7 +57,7 @@ def render(plan: Plan) -> str:
             claims=list(card.itertuples()),
             papers=[_paper(name, plan, card, tables) for name in names],
             overview={name: _overview_figure(name, plan.figure_root) for name in build.FIGURES},
-            times=numbers.measured(plan.studies.values()).to_dict("records"),
+            times=numbers.measured(plan.studies.values(), times.latest).to_dict("records"),
             workflow=tables.add(plan.root / "workflow.csv"),
             data=describe.data_notes(cell for cells in plan.cells.values() for cell in cells),
             neighbours=describe.all_neighbours(),
@@ -151,7 +151,7 @@ def _study(study: Study, cells: Sequence[Cell], card, tables: Tables) -> dict[st
     """Return all that the page says about a study, by the names that the template uses."""
     data = describe.data_notes(cells)
     folder = Path(study.config["figure_root"]) / study.paper
-    times = numbers.measured([study]).to_dict("records")
+    measured = numbers.measured([study], times.latest).to_dict("records")
     return {
         "name": study.name,
         "title": study.config["title"],
@@ -166,7 +166,7 @@ def _study(study: Study, cells: Sequence[Cell], card, tables: Tables) -> dict[st
         "ledger_file": ledgers.path_of(study),
         "neighbours": describe.neighbours(study),
         "settings": describe.settings(study),
-        "time": times[0] if times else None,
+        "time": measured[0] if measured else None,
         "provenance": _provenance(study, cells, data),
     }
 
@@ -179,7 +179,8 @@ def _validity(study: Study, data: list[dict[str, str]]) -> list[str]:
 
 
 def _overview_figure(name: str, folder: Path) -> dict[str, Any]:
-    return figure(folder / build.FIGURES[name][1], describe.caption(f"privpost.figures.{name}"))
+    stem = times.latest(folder / f"{build.FIGURES[name][1]}.svg").with_suffix("")
+    return figure(stem, describe.caption(f"privpost.figures.{name}"))
 
 
 def figure(stem: Path, caption: describe.Caption) -> dict[str, Any]:

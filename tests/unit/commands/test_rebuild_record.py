@@ -7,7 +7,7 @@ import json
 import pytest
 
 from privpost.commands import rebuild
-from privpost.pipeline import cells, runner, tables
+from privpost.pipeline import cells, runner, tables, times
 from privpost.pipeline.plan import Plan
 from privpost.report import build, documents, numbers, page, record
 
@@ -76,14 +76,48 @@ def test_the_timeline_stays_that_of_the_recorded_rebuild(toy, monkeypatch):
     import pandas as pd
 
     pages(monkeypatch)
+    monkeypatch.setenv(times.RECORD, "1")
     rebuilt(toy, monkeypatch)
-    times = pd.read_csv(toy.study().timing_path())
-    record.record(Plan(), "reproduce", started=float(times.started.min()) - 1, seconds=60, cores=2)
+    started = pd.read_csv(toy.study().timing_path())
+    record.record(Plan(), "reproduce", started=float(started.started.min()) - 1, seconds=60, cores=2)
     before = pd.read_csv(toy.folder / "results" / build.TIMELINE)
     assert before.cell.tolist() == [cell.slug for cell in toy.cells()]
     # A cell that is computed again, long after: the picture of the rebuild is the same.
-    times.loc[1, "started"] += 10_000
-    times.to_csv(toy.study().timing_path(), index=False)
+    started.loc[1, "started"] += 10_000
+    started.to_csv(toy.study().timing_path(), index=False)
     assert len(numbers.timeline([toy.study()], toy.folder / "results/timing")) == 3
     build.write_scores(Plan())
     pd.testing.assert_frame_equal(pd.read_csv(toy.folder / "results" / build.TIMELINE), before)
+
+
+def shipped(toy) -> dict[str, bytes]:
+    """The files that a repository would hold."""
+    return {
+        str(path.relative_to(toy.folder)): path.read_bytes()
+        for folder in ("results", "figures")
+        for path in (toy.folder / folder).rglob("*")
+        if path.is_file() and "cells" not in path.parts
+    }
+
+
+def test_times_of_this_machine_change_shipped_files_on_request_only(toy, monkeypatch):
+    """A second rebuild from nothing: its times go to build/, and to results/ when they are to be recorded."""
+    monkeypatch.setattr(documents, "write", lambda plan: [])
+    monkeypatch.setattr(page, "write", lambda plan: toy.folder / "build/report.html")
+    rebuilt(toy, monkeypatch)
+    before = shipped(toy)
+    names = {"results/timing/toy_curve.csv", RECORD, "results/timing/timeline.csv", "figures/measured/timeline.svg"}
+    assert names <= set(before)
+    for again in ("", "1"):
+        monkeypatch.setenv(times.RECORD, again)
+        for cell in toy.cells():
+            cell.path.unlink()
+        rebuilt(toy, monkeypatch)
+        after = shipped(toy)
+        here = (toy.folder / "build/timing/toy_curve.csv").read_bytes()
+        assert (here == after["results/timing/toy_curve.csv"]) == bool(again)
+        if again:
+            assert {name for name in before if before[name] != after[name]} >= names - {"figures/measured/timeline.svg"}
+        else:
+            assert after == before
+    assert (toy.folder / "build/figures/measured/timeline.svg").is_file()
