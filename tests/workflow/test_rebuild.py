@@ -171,6 +171,15 @@ def test_a_clone_rebuilds_what_is_shipped_and_then_has_nothing_to_do(paper, pris
     assert paper.planned(scale="paper") == {}
 
 
+def test_a_rebuild_leaves_the_checkout_clean(paper):
+    """Tables and figures come out as shipped, and times of this machine stay out of the way."""
+    status = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=paper.folder, capture_output=True, text=True, check=True
+    ).stdout
+    assert status == ""
+    assert (paper / f"build/timing/{QUICK.replace('/', '_')}.csv").is_file()
+
+
 def test_verify_says_identical_or_what_moved(paper):
     """The clone's own rebuild is identical to itself; after a falsified shipped value its cell is named."""
     output = paper.run("privpost", "verify", QUICK)
