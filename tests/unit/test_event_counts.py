@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privpost.distributions.noise import Given
+from privpost.distributions.noise import Common
 from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler
 from privpost.models.event_counts import EventCounts
 from privpost.privacy.accounting import Cost
@@ -20,13 +20,13 @@ def sampler(epsilon: float, **settings) -> HiddenMarkovSampler:
     return HiddenMarkovSampler(MODEL, 45, epsilon, iterations=4, **settings)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.3, 7.0])
-def test_given_variates_are_the_noise_that_their_generator_draws(epsilon) -> None:
-    mechanism = EventCountsLaplace(MODEL, 45, epsilon)
-    unit = np.random.default_rng(2).laplace(size=(4, COUNTS.size))
-    given = mechanism.replicate(COUNTS, 4, Given(unit))
-    assert np.array_equal(given, mechanism.replicate(COUNTS, 4, np.random.default_rng(2)))
-    assert np.array_equal(given, COUNTS + 2 * 2 / epsilon * unit)
+def test_common_noise_is_what_its_generator_draws_at_every_scale() -> None:
+    common, unit = Common(np.random.default_rng(2)), np.random.default_rng(2).laplace(size=(4, COUNTS.size))
+    for epsilon in (0.1, 0.3, 7.0):
+        mechanism = EventCountsLaplace(MODEL, 45, epsilon)
+        found = mechanism.replicate(COUNTS, 4, common)
+        assert np.array_equal(found, mechanism.replicate(COUNTS, 4, np.random.default_rng(2)))
+        assert np.array_equal(found, COUNTS + 2 * 2 / epsilon * unit)
 
 
 def test_chains_are_the_same_alone_and_in_a_batch() -> None:

@@ -75,20 +75,20 @@ class Swapped:
         return self._rng.random(shape[::-1]).T
 
 
-class Given:
-    """Noise from given standard variates: releases that are handed the same ones have common random numbers.
+class Common:
+    """Noise that is the same, but for its scale, in all releases of one shape that are handed it.
 
-    A mechanism's `laplace(0, scale, shape)` is then scale times the variates, as numpy draws it from their generator.
+    The standard variates are drawn once. They times a scale are what the generator itself would have drawn first.
     """
 
-    def __init__(self, standard):
-        self._standard = np.asarray(standard, float)
+    def __init__(self, rng: np.random.Generator):
+        self._rng, self._standard = rng, {}
 
     def laplace(self, loc, scale: float, size) -> np.ndarray:
-        """loc + scale times the variates, which must be as many as are asked for."""
-        return loc + scale * self._standard.reshape(size)
-
-    normal = laplace
+        """loc + scale times standard Laplace variates."""
+        if size not in self._standard:
+            self._standard[size] = self._rng.laplace(size=size)
+        return loc + scale * self._standard[size]
 
 
 def add(exact, noise, source) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privpost.distributions.noise import Given
+from privpost.distributions.noise import Common
 from privpost.evaluation.diagnostics import ess_bulk, rhat
 from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler, prior_of
 from privpost.models.event_counts import EventCounts
@@ -85,8 +85,8 @@ class Setup:
     """A model of events, and how its rows are released and sampled.
 
     The repeats of a study, be they splits of one data set or simulated data sets, are repeats of a simulation: each is
-    an account of its own. Every row has its own account, so that rows at one ε that are handed the same standard
-    variates read the same release.
+    an account of its own. Every row has its own account; rows at one ε that are handed the same noise read the same
+    release.
 
     Attributes:
         model: cells, fields, states and prior.
@@ -128,31 +128,31 @@ class Setup:
             if row.method != "non_private":
                 ledger.open(row.account, Cost("pure", row.epsilon or self.epsilon), self.mechanism(row))
 
-    def noisy(self, ledger: Ledger, row: Row, counts, unit, repeats: slice) -> np.ndarray:
+    def noisy(self, ledger: Ledger, row: Row, counts, noise: Common, repeats: slice) -> np.ndarray:
         """Release counts with Laplace noise, shape (repeats, cells, levels).
 
         Args:
             counts: (repeats, cells, levels), or (cells, levels) for all of them.
-            unit: as many standard Laplace variates.
+            noise: of all rows, so that their releases at one ε are the same.
         """
-        size = len(unit) if np.ndim(counts) == 2 else None
+        size = repeats.stop - repeats.start if np.ndim(counts) == 2 else None
         statistics = counts.reshape(-1) if size else counts.reshape(len(counts), -1)
         mechanism = self.mechanism(row)
-        found = ledger.release(row.account, mechanism, statistics, Given(unit), size=size, repeats=repeats)
+        found = ledger.release(row.account, mechanism, statistics, noise, size=size, repeats=repeats)
         return self.model.tables(found.values)
 
-    def chains(self, ledger, row, counts, unit, repeats, rng, observed, split, n_events) -> Chains:
+    def chains(self, ledger, row, counts, noise, repeats, rng, observed, split, n_events) -> Chains:
         """What the chains of a row run on, with the release that it takes if it is one of noisy counts.
 
         Args:
-            counts, unit, repeats: as in `noisy`.
+            counts, noise, repeats: as in `noisy`.
             observed: (chains, cells).
             split: the repeat of each chain.
             n_events: public number of events in each repeat's observed cells.
         """
         if row.method in ("non_private", "ops"):
             return Chains(row, counts, observed, rng)
-        noisy = self.noisy(ledger, row, counts, unit, repeats)
+        noisy = self.noisy(ledger, row, counts, noise, repeats)
         if row.method == "gibbs":
             scale = self.mechanism(row).scale
             latent = noise_aware_events.LatentCounts(noisy[split], observed, self.prior, scale, n_events[split])

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import logsumexp, xlogy
 
 from privpost.datasets import war_logs
+from privpost.distributions.noise import Common
 from privpost.models.event_counts import EventCounts
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.studies.foulds2016 import event_methods
@@ -117,7 +118,7 @@ def _naive_bayes(config, data, setup, listed, streams, block, ledger):
     """Both scores (2, rows, splits), share of clipped totals, and (R-hat, ESS) of K = 1, nan where draws are exact."""
     totals = (data.observed @ data.counts)[:, None]
     test = data.test_counts.sum(axis=1)
-    unit = streams("mechanism", block.index, model="naive_bayes").laplace(size=totals.shape)
+    noise = Common(streams("mechanism", block.index, model="naive_bayes"))
     kept = config.iterations - config.burn_in
     values, shares = np.empty((2, len(listed), block.size)), np.full(len(listed), np.nan)
     diagnostics = np.full((2, len(listed)), np.nan)
@@ -129,7 +130,7 @@ def _naive_bayes(config, data, setup, listed, streams, block, ledger):
         else:
             own = split if row.method == "gibbs" else np.arange(block.size)
             observed = np.ones((len(own), 1), bool)
-            chains = setup.chains(ledger, row, totals, unit, block.trials, rng, observed, own, data.train_events)
+            chains = setup.chains(ledger, row, totals, noise, block.trials, rng, observed, own, data.train_events)
             shares[index] = chains.clipped
             if row.method == "gibbs":
                 trace, mean = _noise_aware_bayes(config, setup, chains, test[split], ledger, block)
@@ -179,15 +180,15 @@ def _hidden_markov(config, data, setup, listed, streams, block, ledger):
     """
     split = _chains(config, block)
     observed, sites, test = data.observed[split], data.sites[split], data.test_counts[split]
-    unit = streams("mechanism", block.index, model="hmm").laplace(size=(block.size, *data.counts.shape))
+    noise = Common(streams("mechanism", block.index, model="hmm"))
     started, traces = [], []
     for row in listed:
         rng = streams("sampler", block.index, model=row.model, method=row.method, **row.key())
         started.append(
-            setup.chains(ledger, row, data.counts, unit, block.trials, rng, observed, split, data.train_events)
+            setup.chains(ledger, row, data.counts, noise, block.trials, rng, observed, split, data.train_events)
         )
         traces.append(_Trace(config, setup, sites, test, averaged=row.method != "ops"))
-    del unit
+    del noise
     releases = setup.run(ledger, started, traces, block.trials)
     monitored = [0, *range(block.size, len(split))]
     values, diagnostics = np.empty((2, len(listed), block.size)), np.full((2, len(listed)), np.nan)

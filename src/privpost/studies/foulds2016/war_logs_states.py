@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privpost.datasets import war_logs
+from privpost.distributions.noise import Common
 from privpost.evaluation.summaries import mean_and_sem, mean_columns
 from privpost.models.event_counts import EventCounts
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
@@ -113,12 +114,12 @@ def _fit(config, logs, setup, listed, streams, block, ledger) -> list[Fit]:
     counts, prior = logs.counts.astype(float), setup.prior
     observed, every = np.ones((block.size, len(counts)), bool), slice(None)
     named = {"states": prior.n_states}
-    unit = streams("mechanism", block.index, **named).laplace(size=(block.size, *counts.shape))
+    noise = Common(streams("mechanism", block.index, **named))
     started, watches = [], []
     for row in listed:
         settings = {"method": row.method, "variant": row.variant, "truncation": row.truncation}
         rng = streams("sampler", block.index, **named, **settings)
-        started.append(setup.chains(ledger, row, counts, unit, block.trials, rng, observed, every, None))
+        started.append(setup.chains(ledger, row, counts, noise, block.trials, rng, observed, every, None))
         watches.append(_Frequencies((prior.n_states, len(counts), block.size), config.burn_in))
     fits = []
     releases = setup.run(ledger, started, watches, block.trials)

@@ -14,6 +14,7 @@ import math
 import numpy as np
 from scipy.special import betainc, rel_entr
 
+from privpost.distributions.noise import Common
 from privpost.evaluation.calibration import ks_limit, ks_p_value, ks_statistic
 from privpost.evaluation.diagnostics import ess_bulk, rhat
 from privpost.evaluation.summaries import mean_columns
@@ -78,14 +79,14 @@ def simulate(config, streams, ledger) -> dict:
     chains = [index for index, row in enumerate(listed) if row.method != "exact"]
     for block in streams.blocks():
         truth, counts = draw_data(config, setup.layout, block.size, streams("data", block.index))
-        unit = streams("mechanism", block.index).laplace(size=counts.shape)
-        found = _run(config, setup, counts, unit, truth, [listed[index] for index in chains], streams, block, ledger)
+        noise = Common(streams("mechanism", block.index))
+        found = _run(config, setup, counts, noise, truth, [listed[index] for index in chains], streams, block, ledger)
         quantiles[chains, block.trials], kl[chains, block.trials] = found[:2]
         if block.index == 0:
             diagnostics[:, chains] = found[2]
         for index in set(range(len(listed))) - set(chains):
             row = listed[index]
-            noisy = setup.noisy(ledger, row, counts, unit, block.trials)[:, 0]
+            noisy = setup.noisy(ledger, row, counts, noise, block.trials)[:, 0]
             law = noise_aware_events.count_probabilities(noisy, config.n, setup.mechanism(row).scale)
             quantiles[index, block.trials] = noise_aware_events.probability_cdf(law, truth[:, 0], config.sizes[0])
             kl[index, block.trials] = np.nan
@@ -100,13 +101,13 @@ def _setup(config) -> Setup:
     )
 
 
-def _run(config, setup, counts, unit, truth, listed, streams, block, ledger):
+def _run(config, setup, counts, noise, truth, listed, streams, block, ledger):
     """Quantiles and divergences (rows, trials), and (R-hat, ESS) (2, rows), of one chain per row and trial."""
     observed, n_events = np.ones(counts.shape[:2], bool), np.full(block.size, config.n)
     started, watches = [], []
     for row in listed:
         rng = streams("sampler", block.index, method=row.method, **row.key())
-        started.append(setup.chains(ledger, row, counts, unit, block.trials, rng, observed, slice(None), n_events))
+        started.append(setup.chains(ledger, row, counts, noise, block.trials, rng, observed, slice(None), n_events))
         watches.append(_Conditional(config, setup.prior, truth[:, 0]))
     setup.run(ledger, started, watches, block.trials)
     kl = [rel_entr(truth[:, setup.prior.fields[0]], watch.mean).sum(axis=-1) for watch in watches]
