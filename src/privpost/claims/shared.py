@@ -31,3 +31,10 @@ def below(rows, difference: str, limit: float):
 def undecided(rows, difference: str, limit: float):
     """Return where a difference is within `limit` standard errors of 0; see `above`."""
     return abs(getattr(rows, f"{difference}_mean")) <= limit * getattr(rows, f"{difference}_sem")
+
+
+def student_limit(repeats: int, level: float) -> float:
+    """Return what Student's t of a mean over `repeats` exceeds with probability `level`, on one side."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(repeats - 1, 1 - level))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.claims.shared import student_limit
 from privpost.evaluation.claims import Claim, from_checks
 from privpost.evaluation.multiplicity import FALSE_ALARM
 from privpost.evaluation.summaries import in_standard_errors
@@ -22,8 +23,6 @@ def leads(pairs, one: str, other: str, metric: str):
 
 def claims(tables) -> list[Claim]:
     """Score X6 and X7."""
-    from scipy.special import stdtrit
-
     pairs = tables["logistic_pairs"]
     results = []
     for id, statement, contests in (
@@ -43,7 +42,7 @@ def claims(tables) -> list[Claim]:
         total = sum(map(len, found.values()))
         if not any((rows.difference_mean != 0).any() for rows in found.values()):
             continue
-        limit = float(stdtrit(int(pairs.n_repeats.min()) - 1, 1 - FALSE_ALARM / (2 * total)))
+        limit = student_limit(int(pairs.n_repeats.min()), FALSE_ALARM / (2 * total))
         checks, evidence = {}, {}
         for (one, other), rows in found.items():
             for dataset, every in rows.groupby("dataset"):

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from privpost.claims.shared import student_limit
 from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.evaluation.summaries import in_standard_errors
 from privpost.studies.geumlek2017.logistic import METRICS
+
+# Joint level of the comparisons of a claim, one-sided (Bonferroni).
+LEVEL = 0.05
 
 
 def claims(tables) -> list[Claim]:
@@ -23,13 +27,6 @@ def claims(tables) -> list[Claim]:
     return [claim for claim in results if claim is not None]
 
 
-def _critical(n_cells: int, n_repeats: int) -> float:
-    """Return the one-sided quantile at 5 % of Student's t, Bonferroni-corrected."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(n_repeats - 1, 1 - 0.05 / n_cells))
-
-
 def _beats_ops(id: str, place: str, variants: tuple[str, ...], charge: str, pairs, metric="test_error") -> Claim | None:
     rows = pairs[pairs.variant.isin(variants) & (pairs["first"] == "ops") & (pairs.metric == metric)]
     # A larger error is worse, a larger log-likelihood better.
@@ -37,10 +34,11 @@ def _beats_ops(id: str, place: str, variants: tuple[str, ...], charge: str, pair
     if rows.empty:
         return None
     checks, evidence, whys = {}, {}, []
-    limit = _critical(len(rows), int(rows.n_repeats.min()))
+    limit = student_limit(int(rows.n_repeats.min()), LEVEL / len(rows))
     for (dataset, variant, second), part in rows.groupby(["dataset", "variant", "second"]):
         name = f"{second} on {dataset}, {variant}"
         score = sign * in_standard_errors(part)
+        least, open_ones = part.iloc[int(np.argmin(score))], part[score <= limit]
         checks[f"{name}: {words} than OPS"] = (score > limit).all()
         evidence[name] = {
             "cells": len(part),
@@ -48,10 +46,9 @@ def _beats_ops(id: str, place: str, variants: tuple[str, ...], charge: str, pair
             "significantly ahead": int((score > limit).sum()),
             "significantly behind": int((score < -limit).sum()),
             "smallest t": score.min(),
-            "its difference": part.difference_mean.iloc[int(np.argmin(score))],
-            "its standard error": part.difference_sem.iloc[int(np.argmin(score))],
+            "its difference": least.difference_mean,
+            "its standard error": least.difference_sem,
         }
-        least, open_ones = part.iloc[int(np.argmin(score))], part[score <= limit]
         whys.append(
             Why(
                 f"{second.title()} on {dataset.upper() if dataset == 'mnist' else dataset.title()} is behind nowhere, "
@@ -88,7 +85,7 @@ def _diffused_not_behind(pairs) -> Claim | None:
     rows = rows[rows.chains == rows.groupby("dataset").chains.transform("max")]
     checks, evidence, whys = {}, {}, []
     for (dataset, metric), part in rows.groupby(["dataset", "metric"]):
-        limit = _critical(len(rows) // len(METRICS), int(part.n_repeats.min()))
+        limit = student_limit(int(part.n_repeats.min()), LEVEL / (len(rows) // len(METRICS)))
         # A larger error is worse, a larger log-likelihood better.
         sign = 1 if metric == "test_error" else -1
         score = sign * in_standard_errors(part)
