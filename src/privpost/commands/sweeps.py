@@ -75,7 +75,6 @@ def small_multiples(study: Study, cells: list[Cell], table):
     tells curves apart. A key is a column that the study's schema knows, or one that holds words.
     """
     import matplotlib.pyplot as plt
-    from matplotlib.lines import Line2D
     from pandas.api.types import is_numeric_dtype
 
     numeric = [column for column in table if is_numeric_dtype(table[column])]
@@ -90,13 +89,7 @@ def small_multiples(study: Study, cells: list[Cell], table):
     others = [key for key in varying if key not in (x, "method", *metrics, *swept)]
 
     methods = list(table.dropna(subset=[x])["method"].unique()) if "method" in varying else [None]
-    panels = [
-        (metric, column)
-        for metric in (table[metrics].drop_duplicates().itertuples(index=False) if metrics else [()])
-        for column in numeric
-        if column not in keys and not _NOT_DRAWN.fullmatch(column) and table[column].nunique() > 1
-        if (rows := _where(table, dict(zip(metrics, metric, strict=True))))[column].nunique() > 1
-    ][:ROWS]
+    panels = _panels(table, metrics, [column for column in numeric if column not in keys])[:ROWS]
     methods = methods[:COLUMNS]
     hues = _labels(table, swept)
     styles = _labels(table, others)
@@ -130,7 +123,25 @@ def small_multiples(study: Study, cells: list[Cell], table):
         axes.set_xlabel(x)
     if table[x].min() > 0 and table[x].max() > DECADES * table[x].min():
         grid[0, 0].set_xscale("log")
-    handles = [Line2D([], [], color=shade, label=hue) for hue, shade in zip(hues, shades, strict=True) if hue]
+    _legend(figure, dict(zip(hues, shades, strict=True)), styles)
+    return figure
+
+
+def _panels(table, metrics: list[str], columns: list[str]) -> list[tuple]:
+    """Return the rows of panels: each metric, as values of its keys, with each measured column that varies in it."""
+    return [
+        (metric, column)
+        for metric in (table[metrics].drop_duplicates().itertuples(index=False) if metrics else [()])
+        for column in columns
+        if not _NOT_DRAWN.fullmatch(column) and table[column].nunique() > 1
+        if _where(table, dict(zip(metrics, metric, strict=True)))[column].nunique() > 1
+    ]
+
+
+def _legend(figure, shades: dict, styles: list[str]) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], color=shade, label=hue) for hue, shade in shades.items() if hue]
     handles += [
         Line2D([], [], color="#444444", linestyle=LINES[place % len(LINES)], label=label)
         for place, label in enumerate(styles)
@@ -138,7 +149,6 @@ def small_multiples(study: Study, cells: list[Cell], table):
     ]
     if 0 < len(handles) <= MARKED:
         figure.legend(handles=handles, loc="outside lower center", ncols=min(3, len(handles)))
-    return figure
 
 
 def _where(table, values: dict):
