@@ -11,11 +11,11 @@ from privpost.distributions.noise import Common
 from privpost.evaluation.summaries import mean_and_sem, mean_columns
 from privpost.models.event_counts import EventCounts
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
-from privpost.privacy import count_tables
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.studies.foulds2016 import event_methods
 from privpost.studies.foulds2016.event_methods import Row, Setup
 from privpost.studies.foulds2016.war_logs import uses_private_metadata
+from privpost.studies.foulds2016.war_logs_likelihood import guarantee
 
 SETTINGS = Schema(
     dataset=DatasetName(),
@@ -204,6 +204,7 @@ def tabulate(cells):
         config, arrays = cell.config, cell.arrays
         logs = war_logs.load(config.dataset)
         for index, row in enumerate(rows(config)):
+            held = guarantee(config, row._replace(epsilon=config.epsilon), logs.sizes)
             fixed = {
                 "dataset": config.dataset,
                 "stand_in": logs.stand_in,
@@ -211,7 +212,8 @@ def tabulate(cells):
                 "method": row.method,
                 "truncation": row.truncation,
                 "epsilon": None if row.method == "non_private" else config.epsilon,
-                **_guarantee(config, row, logs.sizes),
+                "guarantee": held["guarantee"],
+                "worst_case_epsilon": held["worst_case_epsilon"],
                 # Each release has one chain, and no trace of it is kept.
                 "rhat_max": NOT_ASSESSED,
                 "uses_private_metadata": uses_private_metadata(config.dataset),
@@ -226,15 +228,6 @@ def tabulate(cells):
         name: pd.concat(parts, ignore_index=True) if isinstance(parts[0], pd.DataFrame) else pd.DataFrame(parts)
         for name, parts in tables.items()
     }
-
-
-def _guarantee(config, row: Row, sizes) -> dict:
-    if row.method == "non_private":
-        return {"guarantee": None, "worst_case_epsilon": None}
-    if row.method == "laplace":
-        return {"guarantee": "unconditional", "worst_case_epsilon": config.epsilon}
-    cost = count_tables.unconverged_cost(sizes, row.truncation, config.epsilon, config.iterations)
-    return {"guarantee": "if_converged", "worst_case_epsilon": cost}
 
 
 def _emissions(logs, parameters) -> dict:
