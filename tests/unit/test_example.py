@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import runpy
+from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
 from privpost.privacy.accounting import sequential
+
+ROOT = Path(__file__).resolve().parents[2]
 
 EXAMPLE = ROOT / "examples" / "own_data.py"
 RELEASE = ROOT / "examples" / "release.py"

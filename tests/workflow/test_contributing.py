@@ -60,7 +60,7 @@ def test_a_mechanism_is_one_file(clone):
 def test_a_model_is_one_file(clone):
     files = follow(clone, "Add a model")
     assert len(files) == 1
-    pytest_passes(clone, "tests/unit/test_models.py", "-k", "BetaRepeated")
+    pytest_passes(clone, "tests/unit/models/test_models.py", "-k", "BetaRepeated")
     assert changed(clone) == files
 
 

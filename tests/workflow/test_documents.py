@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from conftest import ROOT
 from privpost.pipeline import tables
 from privpost.pipeline.plan import Plan
 from privpost.release import models
 from privpost.report import documents, quotes, templates
 from privpost.report.documents import release
+
+ROOT = Path(__file__).resolve().parents[2]
 
 NAMES = sorted(path.name.removesuffix(documents.ENDING) for path in (ROOT / documents.TEMPLATES).glob("*.md.in"))
 WRITTEN = sorted(path for path in (ROOT / "docs").glob("*.md") if path.stem not in NAMES)

@@ -12,7 +12,7 @@ from privpost.datasets import catalogue, war_logs
 from privpost.datasets.fetch import FetchError, fetch
 from privpost.datasets.prepared import prepare
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CONF = ROOT / "conf"
 MIRRORS = (ROOT / "data" / "raw", ROOT / "data" / "mirror", ROOT.parent / "shared" / "data")
 NAMES = ("afghanistan", "afghanistan_dense", "iraq_sigact", "iraq_simulated")

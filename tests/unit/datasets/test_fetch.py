@@ -1,0 +1,306 @@
+"""Fetching: sources, the raw folder, and what is shown."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fetch_cases import CONTENT, NAME, OTHER, Server, body, get, left, sha256, status, toy, zipped
+
+from privpost import atomic
+from privpost.datasets import fetch as fetching
+from privpost.datasets import sources
+from privpost.datasets.catalogue import Dataset, File
+from privpost.datasets.fetch import FetchError, fetch
+
+
+def test_fetches_from_the_first_address_that_has_the_file(server: Server, raw: Path) -> None:
+    gone = server.add("/gone", status(404))
+    good = server.add("/good", body(CONTENT))
+    never = server.add("/never", body(CONTENT))
+    assert get(toy(gone, good, never), raw) == [raw / "toy" / NAME]
+    assert (raw / "toy" / NAME).read_bytes() == CONTENT
+    assert left(raw) == [NAME]
+    # A missing page is not asked for again.
+    assert server.hits == {"/gone": 1, "/good": 1}
+
+
+def test_keeps_a_verified_file_without_touching_it(server: Server, raw: Path, mirror: Path) -> None:
+    (raw / "toy").mkdir(parents=True)
+    (raw / "toy" / NAME).write_bytes(CONTENT)
+    (mirror / "toy" / NAME).write_bytes(CONTENT)
+    before = (raw / "toy" / NAME).stat()
+    get(toy(server.add("/good", body(CONTENT))), raw, (mirror,))
+    after = (raw / "toy" / NAME).stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert server.hits == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (NAME, CONTENT),
+        (NAME + ".gz", gzip.compress(CONTENT)),
+        (NAME + ".gz", gzip.compress(CONTENT[:70_000]) + gzip.compress(CONTENT[70_000:])),
+    ],
+    ids=["plain", "gzipped", "gzipped in two members"],
+)
+def test_mirrors_come_before_addresses(server: Server, raw: Path, mirror: Path, name: str, content: bytes) -> None:
+    (mirror / "toy" / name).write_bytes(content)
+    get(toy(server.add("/good", body(CONTENT))), raw, (mirror / "absent", mirror))
+    assert (raw / "toy" / NAME).read_bytes() == CONTENT
+    assert left(raw) == [NAME]
+    assert (mirror / "toy" / name).read_bytes() == content
+    assert server.hits == {}
+
+
+def test_an_archive_that_is_itself_the_original_is_not_unpacked(server: Server, raw: Path, mirror: Path) -> None:
+    packed = gzip.compress(CONTENT)
+    file = File("toy.gz", len(packed), sha256(packed), (server.add("/toy.gz", body(packed)),))
+    dataset = Dataset(**{**vars(toy()), "files": (file,)})
+    get(dataset, raw)
+    assert (raw / "toy" / "toy.gz").read_bytes() == packed
+    (mirror / "toy" / "toy.gz").write_bytes(packed)
+    get(dataset, raw.with_name("second"), (mirror,))
+    assert server.hits == {"/toy.gz": 1}
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        (f"/{NAME}.gz", gzip.compress(CONTENT)),
+        ("/all.zip", zipped({"Index": b"other", f"folder/{NAME}": CONTENT})),
+    ],
+    ids=["gz", "zip"],
+)
+def test_an_address_may_be_an_archive(server: Server, raw: Path, path: str, content: bytes) -> None:
+    get(toy(server.add(path, body(content))), raw)
+    assert (raw / "toy" / NAME).read_bytes() == CONTENT
+    assert left(raw) == [NAME]
+
+
+def test_the_file_gets_ordinary_permissions(server: Server, raw: Path) -> None:
+    previous = os.umask(0o027)
+    try:
+        get(toy(server.add("/good", body(CONTENT))), raw)
+    finally:
+        os.umask(previous)
+    assert (raw / "toy" / NAME).stat().st_mode & 0o777 == 0o640
+
+
+def test_the_environment_replaces_the_default_mirrors(
+    tmp_path: Path, raw: Path, mirror: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (mirror / "toy" / NAME).write_bytes(CONTENT)
+    monkeypatch.setenv("PRIVPOST_MIRRORS", os.pathsep.join([str(tmp_path / "absent"), str(mirror)]))
+    fetch(toy(), raw=raw)
+    assert (raw / "toy" / NAME).read_bytes() == CONTENT
+    monkeypatch.setenv("PRIVPOST_MIRRORS", "")
+    with pytest.raises(FetchError, match="tried:    nothing"):
+        fetch(toy(), raw=tmp_path / "second")
+
+
+@pytest.mark.parametrize("place", ["checkout/data/mirror", "shared/data"])
+def test_the_default_mirrors_lie_in_and_beside_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    (tmp_path / "checkout").mkdir()
+    (tmp_path / place / "toy").mkdir(parents=True)
+    (tmp_path / place / "toy" / NAME).write_bytes(CONTENT)
+    monkeypatch.delenv("PRIVPOST_MIRRORS", raising=False)
+    monkeypatch.chdir(tmp_path / "checkout")
+    assert fetch(toy()) == [Path("data/raw/toy") / NAME]
+    assert Path("data/raw/toy", NAME).read_bytes() == CONTENT
+
+
+def test_a_wrong_raw_file_is_moved_aside_and_replaced(
+    server: Server, raw: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dataset = toy(server.add("/good", body(CONTENT)))
+    (raw / "toy").mkdir(parents=True)
+    for content, rejected in ((OTHER, f"{NAME}.rejected"), (CONTENT[:50], f"{NAME}.rejected.2")):
+        (raw / "toy" / NAME).write_bytes(content)
+        get(dataset, raw)
+        assert (raw / "toy" / NAME).read_bytes() == CONTENT
+        assert (raw / "toy" / rejected).read_bytes() == content
+        said = capsys.readouterr().err
+        assert f"found {len(content)} bytes, sha256 {sha256(content)}; moved aside to {rejected}" in said
+
+
+def test_a_wrong_raw_file_is_never_used(raw: Path) -> None:
+    (raw / "toy").mkdir(parents=True)
+    (raw / "toy" / NAME).write_bytes(OTHER)
+    with pytest.raises(FetchError, match=r"moved aside to toy\.data\.rejected"):
+        get(toy(), raw)
+    assert left(raw) == [f"{NAME}.rejected"]
+
+
+def test_a_right_file_that_appears_while_a_wrong_one_is_moved_aside_is_kept(
+    raw: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = raw / "toy" / NAME
+    target.parent.mkdir(parents=True)
+    target.write_bytes(OTHER)
+    rename = os.rename
+
+    def overtaken(source: Path, destination: Path) -> None:
+        target.write_bytes(CONTENT)
+        rename(source, destination)
+
+    monkeypatch.setattr(fetching.os, "rename", overtaken)
+    get(toy(), raw)
+    assert target.read_bytes() == CONTENT
+    assert left(raw) == [NAME]
+
+
+def test_leftovers_of_a_killed_process_go_and_those_of_a_live_one_stay(server: Server, raw: Path) -> None:
+    (raw / "toy").mkdir(parents=True)
+    dead, live = raw / "toy" / ".toy.0123abcd.data", raw / "toy" / ".toy.4567cdef.data"
+    for path in (dead, live):
+        path.write_bytes(b"half")
+    long_ago = time.time() - atomic.ABANDONED - 60
+    os.utime(dead, (long_ago, long_ago))
+    get(toy(server.add("/good", body(CONTENT))), raw)
+    assert left(raw) == [live.name, NAME]
+
+
+def test_a_full_disk_is_one_clear_error(server: Server, raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(atomic.os, "fsync", full)
+    url = server.add("/good", body(CONTENT))
+    with pytest.raises(FetchError, match=rf"{NAME} \(Toy\): cannot use .*{NAME}: No space left on device"):
+        get(toy(url), raw)
+    assert left(raw) == []
+    # The disk is not the publisher's fault: asking again would not help.
+    assert server.hits == {"/good": 1}
+
+
+def test_every_missing_file_is_named_and_the_others_are_fetched(raw: Path, mirror: Path) -> None:
+    (mirror / "toy" / "b").write_bytes(CONTENT)
+    with pytest.raises(FetchError) as caught:
+        get(toy(names=("a", "b", "c")), raw, (mirror,))
+    assert left(raw) == ["b"]
+    message = str(caught.value)
+    assert "a (Toy) could not be had" in message
+    assert "c (Toy) could not be had" in message
+    assert "b (Toy)" not in message
+
+
+def test_licensed_data_are_asked_of_the_user(raw: Path, mirror: Path) -> None:
+    with pytest.raises(FetchError) as caught:
+        get(toy(access="bring-your-own"), raw, (mirror,))
+    assert caught.value.access == "bring-your-own"
+    message = str(caught.value)
+    assert "licence:  CC0; it is not downloaded, each user has to obtain it" in message
+    assert f"put it at {raw / 'toy' / NAME} or into {mirror / 'toy'}/ (plain or as {NAME}.gz)" in message
+
+
+def test_the_error_of_public_data_says_so(raw: Path) -> None:
+    with pytest.raises(FetchError) as caught:
+        get(toy(), raw)
+    assert caught.value.access == "public"
+    assert "licence" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("timeout", 0.0), ("timeout", float("nan")), ("retries", -1), ("retries", 1.5), ("backoff", -1)],
+)
+def test_settings_out_of_range_are_refused(raw: Path, setting: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{setting} = "):
+        get(toy(), raw, **{setting: value})
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_on_a_terminal_is_one_changing_line(
+    server: Server, raw: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    get(toy(server.add("/good", body(CONTENT))), raw)
+    progress, said, rest = terminal.getvalue().split("\n")
+    assert rest == ""
+    assert progress.split("\r")[-1].startswith(f"{NAME}: 200,000 of 200,000 bytes, ")
+    assert progress.rstrip().endswith("MB/s")
+    assert said.startswith(f"{raw / 'toy' / NAME}: fetched from http://127.0.0.1:")
+
+
+def test_progress_in_a_log_is_sparse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    clock = iter(range(0, 10_000, 2))
+    monkeypatch.setattr(sources.time, "monotonic", lambda: float(next(clock)))
+    with sources._progress(NAME, 1_000_000) as show:
+        for size in range(0, 1_000_000, 50_000):
+            show(size)
+    lines = capsys.readouterr().err.splitlines()
+    # Twenty calls two seconds apart, one line each ten seconds.
+    assert len(lines) == 4
+    assert lines[0] == f"{NAME}: 200,000 of 1,000,000 bytes, 0.02 MB/s"
+
+
+def test_main_reports_each_file_and_goes_on_after_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"""
+access: public
+stand_in: false
+licence: CC0
+citation: nobody
+origin: https://example.org
+rev: 1
+files: [{{name: {NAME}, bytes: {len(CONTENT)}, sha256: "{sha256(CONTENT)}", urls: ["http://127.0.0.1:1/x"]}}]
+public: {{}}
+settings: {{}}
+"""
+    (tmp_path / "conf" / "dataset").mkdir(parents=True)
+    for name in ("present", "absent"):
+        (tmp_path / "conf" / "dataset" / f"{name}.yaml").write_text(f"name: {name}\ntitle: {name}\n{text}")
+    (tmp_path / "mirror" / "present").mkdir(parents=True)
+    (tmp_path / "mirror" / "present" / NAME).write_bytes(CONTENT)
+    monkeypatch.setenv("PRIVPOST_MIRRORS", "mirror")
+    monkeypatch.setattr(fetching.time, "sleep", lambda seconds: None)
+    monkeypatch.chdir(tmp_path)
+    handler = signal.getsignal(signal.SIGTERM)
+    assert fetching.main(["present"]) == 0
+    assert capsys.readouterr().out == f"data/raw/present/{NAME}  {len(CONTENT)} bytes, sha256 verified\n"
+    assert fetching.main(["absent", "absnt", "present"]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == f"data/raw/present/{NAME}  {len(CONTENT)} bytes, sha256 verified\n"
+    assert f"error: {NAME} (absent) could not be had" in shown.err
+    assert "error: dataset = 'absnt': unknown, known are absent, present; did you mean 'absent'?" in shown.err
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+def test_only_a_bring_your_own_data_set_that_is_nowhere_cannot_be_had(raw: Path, mirror: Path, tmp_path: Path) -> None:
+    prepared = tmp_path / "prepared"
+    owned = toy(access="bring-your-own", names=("a", "b"))
+
+    def findable(dataset: Dataset) -> bool:
+        return fetching.findable(dataset, raw=raw, prepared=prepared, mirrors=(mirror,))
+
+    assert findable(toy())
+    assert not findable(owned)
+    (mirror / "toy" / "a").write_bytes(CONTENT)
+    assert not findable(owned)
+    (raw / "toy").mkdir(parents=True)
+    (raw / "toy" / "b").write_bytes(CONTENT)
+    assert findable(owned)
+    (raw / "toy" / "b").rename(mirror / "toy" / "b.gz")
+    assert findable(owned)
+    (mirror / "toy" / "b.gz").unlink()
+    assert not findable(owned)
+    prepared.mkdir()
+    (prepared / "toy.npz").touch()
+    assert findable(owned)
