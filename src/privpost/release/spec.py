@@ -97,14 +97,6 @@ def read(path: Path) -> Specification:
     for key in kind.prior.fields:
         if key not in prior:
             raise SettingError(f"{where}: prior: {key} is missing. Required: {', '.join(kind.prior.fields)}.")
-    draws = 0
-    if "posterior" in content:
-        if not kind.has_posterior:
-            raise SettingError(f"{where}: posterior: {kind.name} has no posterior; leave it out.")
-        posterior = _settings(content["posterior"], POSTERIOR, f"{where}: posterior")
-        if "draws" not in posterior:
-            raise SettingError(f"{where}: posterior: draws is missing, {POSTERIOR.fields['draws'].describe()}.")
-        draws = posterior["draws"]
     specification = Specification(
         path=path,
         model=kind.name,
@@ -117,7 +109,7 @@ def read(path: Path) -> Specification:
         seed=plain.get("seed"),
         data=path.parent / plain["data"] if "data" in plain else None,
         prior=prior,
-        draws=draws,
+        draws=_draws(content, kind, where),
         budget=_budget(content, where),
     )
     kind.check(specification)
@@ -161,6 +153,17 @@ def _settings(block: Any, schema: Schema, where: str) -> dict[str, Any]:
         if key not in schema:
             raise schema.unknown(key, where)
     return {key: schema.value(key, value, where) for key, value in block.items()}
+
+
+def _draws(content: dict[str, Any], kind: models.Kind, where: str) -> int:
+    if "posterior" not in content:
+        return 0
+    if not kind.has_posterior:
+        raise SettingError(f"{where}: posterior: {kind.name} has no posterior; leave it out.")
+    posterior = _settings(content["posterior"], POSTERIOR, f"{where}: posterior")
+    if "draws" not in posterior:
+        raise SettingError(f"{where}: posterior: draws is missing, {POSTERIOR.fields['draws'].describe()}.")
+    return posterior["draws"]
 
 
 def _budget(content: dict[str, Any], where: str) -> dict[str, Any]:

@@ -176,26 +176,23 @@ def sample(
     streams = rng.spawn(3)
     if gaussian is None:
         gaussian = recentred(posterior, posterior.laplace() if approximation is None else approximation, streams[0])
-
-    def log_density(weights: np.ndarray, predictors: np.ndarray) -> np.ndarray:
-        likelihood = posterior.log_likelihood_of_predictors(predictors)
-        return posterior.log_prior(weights) + posterior.power * likelihood
-
     n_sweeps = n_burn_in + n_draws
-    sampler = EllipticalSlice(
-        log_density,
-        posterior.features,
-        gaussian,
-        n_chains,
-        n_sweeps,
-        None if posterior.radius is None else posterior.into_ball,
-    )
+    sampler = _around(posterior, gaussian, n_chains, n_sweeps)
     draws, calls = [], []
     for state, costs in chain.run(sampler, streams, draws=n_draws, burn_in=n_burn_in):
         draws.append(state.points.weights)
         calls += costs
     counts = np.stack(calls)
     return np.stack(draws), EllipticalSliceInfo(counts[:n_burn_in], counts[n_burn_in:], (n_sweeps + 1) * n_chains)
+
+
+def _around(posterior: LogisticPosterior, gaussian: GaussianApproximation, n_chains: int, n_sweeps: int):
+    def log_density(weights: np.ndarray, predictors: np.ndarray) -> np.ndarray:
+        likelihood = posterior.log_likelihood_of_predictors(predictors)
+        return posterior.log_prior(weights) + posterior.power * likelihood
+
+    confine = None if posterior.radius is None else posterior.into_ball
+    return EllipticalSlice(log_density, posterior.features, gaussian, n_chains, n_sweeps, confine)
 
 
 def recentred(
