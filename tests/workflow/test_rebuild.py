@@ -148,7 +148,10 @@ def test_figures_of_a_clone_are_redrawn_without_cells_data_or_network(clone, wit
     studies = ",".join(f"{path.parent.name}/{path.name.removesuffix('.grid.json')}" for path in grids)
     options = {"studies": studies, "scale": "paper", "prefix": without_network, "PRIVPOST_MIRRORS": ""}
     output = clone.snakemake("figures", **options)
-    assert clone.contents("figures") == shipped
+    drawn = clone.contents("figures")
+    assert {name: drawn[name] for name in shipped} == shipped
+    # What is not shipped is made beside it.
+    assert {Path(name).suffix for name in drawn} == {".svg", ".pdf", ".png"}
     assert "Job" in output
     assert "Compute" not in output
     assert not (clone / "results/cells").exists()
