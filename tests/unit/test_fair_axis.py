@@ -21,7 +21,7 @@ from privpost.privacy.approximate import (
     largest_within,
     pure_from_approximate,
 )
-from privpost.studies.fair_axis import beta_bernoulli, calibration, logistic
+from privpost.studies.fair_axis import beta_bernoulli, calibration
 
 MODEL, A0 = BetaBernoulli(6, 12), 0.05
 
@@ -91,13 +91,13 @@ def test_calibrated_mechanisms_meet_the_target(epsilon, delta):
 
 
 def test_calibrated_logistic_mechanisms_meet_the_target():
-    found = logistic.mechanisms(BinaryRegression(3), 500, 0.5, 1e-5)
+    found = calibration.converted(BinaryRegression(3), 500, 0.5, 1e-5)
     assert set(found) == {"concentrated", "diffused", "ops"}
     for method in ("concentrated", "diffused"):
         assert 0.999 * 0.5 < converted_epsilon(found[method].rdp, 1e-5) <= 0.5
     assert found["ops"].cost().epsilon == pytest.approx(pure_from_approximate(0.5, 1e-5), rel=1e-9)
     # One large enough for the true posterior.
-    assert "direct" in logistic.mechanisms(BinaryRegression(3), 500, 100.0, 1e-5)
+    assert "direct" in calibration.converted(BinaryRegression(3), 500, 100.0, 1e-5)
 
 
 def test_bisection_is_of_a_condition_that_small_values_meet():

@@ -229,7 +229,7 @@ def test_a_mechanism_that_gives_out_more_than_it_was_asked_for_is_stopped(monkey
     ledger.open("a", Cost("rdp", 1.0, order=2.0), mechanism)
     twice = DirectPosterior.perturb
     monkeypatch.setattr(DirectPosterior, "perturb", lambda self, s, rng: np.stack([twice(self, s, rng)] * 2))
-    with pytest.raises(ValueError, match=r"DirectPosterior was asked for samples of shape \(\), but gave \(2,\)"):
+    with pytest.raises(ValueError, match=r"DirectPosterior was asked for releases of shape \(\), but gave \(2,\)"):
         ledger.release("a", mechanism, COUNTS, np.random.default_rng(4))
 
 

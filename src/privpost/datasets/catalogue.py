@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import importlib
 import math
 import os
@@ -108,10 +109,7 @@ def load(name: str, conf: str | os.PathLike[str] = "conf") -> Dataset:
 
 
 def _checked(raw: Any, path: Path) -> Dataset:
-    def demand(condition: bool, key: str, value: Any, allowed: str) -> None:
-        if not condition:
-            raise ValueError(f"{path}: {key} = {value!r}: must be {allowed}")
-
+    demand = functools.partial(_demand, path)
     demand(isinstance(raw, dict), "(whole file)", raw, "a mapping")
     raw = {"folder": "", **raw}
     _same_keys(raw, [field.name for field in dataclasses.fields(Dataset)], str(path))
@@ -132,7 +130,17 @@ def _checked(raw: Any, path: Path) -> Dataset:
         demand(raw["files"] == [], "files", raw["files"], "empty, as access is generated")
     demand(isinstance(raw["files"], list), "files", raw["files"], "a list")
     demand(bool(raw["files"]) or raw["access"] == "generated", "files", raw["files"], "a non-empty list")
+    files = _checked_files(raw, path)
+    return Dataset(**{**raw, "files": files, "public": _checked_public(raw["public"], path)})
 
+
+def _demand(path: Path, condition: bool, key: str, value: Any, allowed: str) -> None:
+    if not condition:
+        raise ValueError(f"{path}: {key} = {value!r}: must be {allowed}")
+
+
+def _checked_files(raw: dict[str, Any], path: Path) -> tuple[File, ...]:
+    demand = functools.partial(_demand, path)
     files = []
     for index, entry in enumerate(raw["files"]):
         where = f"files[{index}]"
@@ -158,8 +166,12 @@ def _checked(raw: Any, path: Path) -> Dataset:
         else:
             demand(len(urls) == 0, f"{where}.urls", urls, "empty, as access is bring-your-own")
         files.append(File(name, size, sha256, tuple(urls)))
+    return tuple(files)
 
-    public = dict(raw["public"])
+
+def _checked_public(public: dict[str, Any], path: Path) -> dict[str, Any]:
+    demand = functools.partial(_demand, path)
+    public = dict(public)
     if "bounds" in public:
         demand(isinstance(public["bounds"], dict), "public.bounds", public["bounds"], "a mapping")
         for column, pair in public["bounds"].items():
@@ -173,7 +185,7 @@ def _checked(raw: Any, path: Path) -> Dataset:
             texts = isinstance(levels, list) and len(levels) > 1 and all(isinstance(x, str) for x in levels)
             ordered = texts and levels == sorted(set(levels))
             demand(ordered, f"public.levels.{column}", levels, "two or more different strings in ASCII order")
-    return Dataset(**{**raw, "files": tuple(files), "public": public})
+    return public
 
 
 def _is_plain(value: Any) -> bool:

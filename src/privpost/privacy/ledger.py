@@ -312,12 +312,13 @@ def _price(account: _Account, mechanism) -> Cost:
 
 def _check_number(request: Request, values) -> None:
     """Raises ValueError where a mechanism gave out more draws than it was charged for."""
-    mechanism, lead = request.mechanism, request.lead
-    if mechanism.releases == "sample" and np.shape(values) != (*lead, *mechanism.model.theta_shape):
-        raise ValueError(
-            f"{type(mechanism).__name__} was asked for samples of shape {(*lead, *mechanism.model.theta_shape)}, "
-            f"but gave {np.shape(values)}"
-        )
+    mechanism, shape = request.mechanism, np.shape(values)
+    if mechanism.releases == "sample":
+        asked = (*request.lead, *mechanism.model.theta_shape)
+    else:
+        asked = (*request.lead, *shape[len(request.lead) :])
+    if shape != asked:
+        raise ValueError(f"{type(mechanism).__name__} was asked for releases of shape {asked}, but gave {shape}")
 
 
 def _delta(budget: Cost, value: float) -> float | None:

@@ -269,7 +269,6 @@ def redacted_kernel(
         raise ValueError(f"segments is {segments!r}; allowed: {', '.join(SEGMENTS)}")
     smallest, largest = (n * end for end in model.record_support)
     low, high, scale = (np.broadcast_to(np.asarray(value, float), release.shape) for value in (low, high, scale))
-    ends = np.asarray(model.record_support)
     # (Σx, n) of each trial; one trial's pair lies along the first axis, so that either entry is contiguous.
     statistics = np.full((2, len(release)), float(n))
 
@@ -278,36 +277,39 @@ def redacted_kernel(
         variance = _initial_variance(release.shape, scale, rng)
         return State(theta, random_sum(n, model.segment_moments(theta, low, high))[0], variance)
 
-    def full_sum(theta, mean, variance, noise):
-        """Mean and variance of the sum of all records given θ, σ² and y."""
-        total = variance + noise
-        if segments == "multinomial":
-            record_mean, record_variance = model.record_moments(theta)
-            everything = n * record_mean
-            covariance = variance - mean * (everything - mean) / n
-            slope = covariance / total
-            return everything + slope * (release - mean), n * record_variance - slope * covariance
-        gain = variance / total
-        lower = random_sum(n, model.segment_moments(theta, ends[:1], low))
-        upper = random_sum(n, model.segment_moments(theta, high, ends[1:]))
-        return (
-            lower[0] + mean + gain * (release - mean) + upper[0],
-            lower[1] + gain * noise + upper[1],
-        )
-
     def step(state, rng):
         theta, noise = state.theta, state.variance
         mean, variance = random_sum(n, model.segment_moments(theta, low, high))
         gain = variance / (variance + noise)
         redacted = mean + gain * (release - mean) + np.sqrt(gain * noise) * rng.standard_normal(release.shape)
         noise = noise_variance(release - redacted, scale, rng)
-        centre, spread = full_sum(theta, mean, variance, noise)
+        centre, spread = _full_sum(model, release, n, (low, high), segments, (theta, mean, variance, noise))
         # Rounding can take the variance below 0 where y fixes the sum.
         full, rejected = truncated_normal(centre, np.sqrt(np.maximum(spread, 0.0)), smallest, largest, rng)
         statistics[0] = full
         return State(model.sample(model.posterior(statistics.T), rng), redacted, noise), rejected
 
     return Kernel(init, step)
+
+
+def _full_sum(model: UnivariateFamily, release, n: int, interval, segments: str, state) -> tuple:
+    """Mean and variance of the sum of all records given y and (θ, mean and variance of the redacted sum, σ²)."""
+    theta, mean, variance, noise = state
+    total = variance + noise
+    if segments == "multinomial":
+        record_mean, record_variance = model.record_moments(theta)
+        everything = n * record_mean
+        covariance = variance - mean * (everything - mean) / n
+        slope = covariance / total
+        return everything + slope * (release - mean), n * record_variance - slope * covariance
+    gain = variance / total
+    (low, high), ends = interval, np.asarray(model.record_support)
+    lower = random_sum(n, model.segment_moments(theta, ends[:1], low))
+    upper = random_sum(n, model.segment_moments(theta, high, ends[1:]))
+    return (
+        lower[0] + mean + gain * (release - mean) + upper[0],
+        lower[1] + gain * noise + upper[1],
+    )
 
 
 def _initial_variance(shape, scale, rng):

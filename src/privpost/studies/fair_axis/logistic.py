@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from privpost.datasets import load_design
-from privpost.discovery import serving
 from privpost.evaluation.summaries import mean_columns
 from privpost.mechanisms.logistic_sampling import Diagnosis, LogisticDirect, LogisticSampling
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import predictive_metrics
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
 from privpost.privacy.accounting import Cost
-from privpost.privacy.approximate import converted_epsilon, largest_renyi_budget, pure_from_approximate
 from privpost.studies.discovered import Discovered
 from privpost.studies.fair_axis import calibration
 
@@ -33,8 +30,6 @@ SETTINGS = Schema(
     delta=Real(above=0, below=1),
 )
 METRICS = ("test_error", "test_log_likelihood")
-# Order at which Rényi mechanisms are calibrated: their curves are linear, so that any order names the same ones.
-ORDER = 2.0
 
 
 class Row(NamedTuple):
@@ -51,28 +46,6 @@ class Row(NamedTuple):
         return f"{self.method}/epsilon={self.epsilon:g}/delta={self.delta:g}"
 
 
-def mechanisms(model: BinaryRegression, n: int, epsilon: float, delta: float, **options) -> dict[str, LogisticSampling]:
-    """Every mechanism that can serve a logistic regression, at (ε, δ).
-
-    Pure ones by `pure_from_approximate`; Rényi ones by the largest budget at order 2 whose whole curve converts to at
-    most ε (package dp-accounting), which is the best λ for each (ε, δ). The direct posterior only if it is private
-    enough as it is.
-    """
-    found = serving(model, n, Cost("pure", pure_from_approximate(epsilon, delta)), **options)
-    for method, kind in serving(model, n, Cost("rdp", 1e6, order=ORDER), **options).items():
-        if method in found:
-            continue
-        if kind.calibrated is not None:
-            found[method] = largest_renyi_budget(partial(_calibrate, kind, model, n), epsilon, delta, ORDER)
-        elif converted_epsilon(kind.rdp, delta) <= epsilon:
-            found[method] = kind
-    return found
-
-
-def _calibrate(kind: LogisticSampling, model: BinaryRegression, n: int, budget: Cost) -> LogisticSampling:
-    return type(kind).calibrate(model, n, budget, **kind.options)
-
-
 def simulate(config, streams, ledger) -> dict:
     """Return `metrics` (rows, 2, repeats) with names and settings of the rows, and their diagnostics.
 
@@ -83,10 +56,12 @@ def simulate(config, streams, ledger) -> dict:
     n, dimension = design.train_features.shape
     model = BinaryRegression(dimension, config.beta0)
     statistics = model.statistics_of(design.train_features, design.train_labels)
-    listed = [Row("non_private", math.nan, math.nan, LogisticDirect(model, n, ORDER, burn_in=config.burn_in))]
-    ledger.open(listed[0].account, Cost("rdp", math.inf, order=ORDER), listed[0].mechanism)
+    listed = [
+        Row("non_private", math.nan, math.nan, LogisticDirect(model, n, calibration.ORDER, burn_in=config.burn_in))
+    ]
+    ledger.open(listed[0].account, Cost("rdp", math.inf, order=calibration.ORDER), listed[0].mechanism)
     for epsilon, delta in itertools.product(config.epsilon, config.delta):
-        for method, mechanism in mechanisms(model, n, epsilon, delta, burn_in=config.burn_in).items():
+        for method, mechanism in calibration.converted(model, n, epsilon, delta, burn_in=config.burn_in).items():
             if method in config.methods:
                 listed.append(Row(method, epsilon, delta, mechanism))
                 ledger.open(listed[-1].account, Cost("approximate", epsilon, delta=delta), mechanism)
