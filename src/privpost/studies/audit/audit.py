@@ -1,4 +1,4 @@
-"""Privacy audit of every mechanism: the claimed ε against exact divergences and statistical lower bounds."""
+"""Privacy audit of every mechanism: claims against targets, exact divergences, statistical bounds, and drawn laws."""
 
 from __future__ import annotations
 
@@ -8,71 +8,122 @@ from typing import NamedTuple
 import numpy as np
 
 from privpost.mechanisms.base import Mechanism
-from privpost.pipeline.schema import Integer, Real, Schema
+from privpost.pipeline.schema import Choice, Integer, Real, Schema
+from privpost.privacy.accounting import RELATIVE_TOLERANCE, Cost
 from privpost.privacy.audit import Counts, choose_event, lower_bound
+from privpost.privacy.ledger import Ledger
 from privpost.studies.audit import instances as audited
+from privpost.studies.audit import laws
+from privpost.studies.audit.expected import law_of
+from privpost.studies.audit.records import read_records
 from privpost.studies.discovered import Discovered
 
 SETTINGS = Schema(
     mechanisms=Discovered(audited.names),
+    source=Choice("examples", "records"),
     epsilon=Real(above=0),
     large_n=Integer(at_least=1),
     releases=Integer(at_least=1000),
     chain_releases=Integer(at_least=1000),
+    recorded_releases=Integer(at_least=1000),
     pilot=Integer(at_least=100),
     confidence=Real(above=0, below=1),
+    false_alarm=Real(above=0, below=1),
 )
 CHUNK = 10_000
 # A claim may be met to rounding: exact divergences have 9 digits or more.
 ROUNDING = 1e-7
+# Numbers of statistics that all releases about one data set may take, and the fewest releases that tell anything.
+LARGEST_WORK, FEWEST = 3_000_000, 100
+VERDICTS = ("within claim", "violated", "over target", "other law")
 
 
 class Finding(NamedTuple):
-    """What the audit of one mechanism found: exact divergence (nan if unknown), and the event's counts."""
+    """What the audit of one mechanism found.
+
+    Exact divergence and Kolmogorov-Smirnov p-value of the draws (nan if the law is unknown), the event's counts, and the
+    pair of data sets.
+    """
 
     exact: float
+    drawn: float
     counts: Counts
-    pair: np.ndarray
+    pair: tuple[np.ndarray, np.ndarray] | None
 
 
-def examine(mechanism: Mechanism, size: int, pilot: int, rng: np.random.Generator, level: float = 1e-4) -> Finding:
+NOTHING = Finding(math.nan, math.nan, Counts(0, 0, 0), None)
+
+
+def examine(
+    mechanism: Mechanism, size: int, pilot: int, rng: np.random.Generator, level: float = 1e-4, gate=None
+) -> Finding:
     """Audit one mechanism on the neighbours that are worst for it.
 
-    They are those of the largest exact divergence over all neighbours; where the law is not known, those of the
-    largest estimate from `pilot` releases each, over neighbours whose common records are all equal.
+    They are those of the largest exact divergence; where the law is not known, those of the largest estimate from
+    `pilot` releases each, over neighbours whose common records are all equal. Fewer releases are drawn where each takes
+    many numbers, and none where fewer than `FEWEST` could be.
 
     Args:
         size: releases per neighbour, as many to choose the event as to count it.
         pilot: releases per neighbour from which the pair is chosen.
         level: at which events are compared; the reported bound has a level of its own.
+        gate: function of mechanism, statistics, size and rng that draws; by default through a ledger of its own.
     """
-    order = audited.order_of(mechanism)
+    gate = gate or Gate(Ledger(), "audit", mechanism, mechanism.cost())
+    order = mechanism.cost().order
     pairs = audited.neighbours(mechanism)
-    divergences = audited.exact_divergences(mechanism, pairs)
-    if divergences is not None:
-        pair, exact = pairs[int(np.argmax(divergences))], float(np.max(divergences))
+    if law_of(mechanism, pairs[0][0]) is None:
+        pair, exact = _worst_by_pilot(mechanism, order, pilot, rng, level, gate), math.nan
     else:
-        pair, exact = _worst_by_pilot(mechanism, order, pilot, rng, level), math.nan
-    samples = [[_releases(mechanism, side, size, rng) for side in pair] for _ in range(2)]
+        divergences = [law_of(mechanism, p).divergence(law_of(mechanism, q), order) for p, q in pairs]
+        pair, exact = pairs[int(np.argmax(divergences))], float(np.max(divergences))
+    size = min(size, LARGEST_WORK // mechanism.model.sufficient_statistics(pair[0]).size)
+    if size < FEWEST:
+        return Finding(exact, math.nan, Counts(0, 0, 0), pair)
+    samples = [[gate.draw(side, size, rng) for side in pair] for _ in range(2)]
     exact *= audited.copies(mechanism, samples[0][0])
     chosen, counted = ([audited.features(mechanism, sample, pair) for sample in half] for half in samples)
     event = choose_event(*chosen, order, level)
-    return Finding(exact, Counts(event.hits(counted[0]), event.hits(counted[1]), size), pair)
+    counts = Counts(event.hits(counted[0]), event.hits(counted[1]), size)
+    return Finding(exact, _drawn(mechanism, pair, samples, rng), counts, pair)
 
 
-def _releases(mechanism: Mechanism, statistics, size: int, rng) -> np.ndarray:
-    # In parts: a mechanism that weighs a grid for each release needs much memory.
-    parts = [min(CHUNK, size - start) for start in range(0, size, CHUNK)]
-    return np.concatenate([mechanism.replicate(statistics, part, rng) for part in parts])
+class Gate:
+    """Releases of one mechanism through a ledger's account, each data set's about a simulation of its own."""
+
+    def __init__(self, ledger: Ledger, account: str, mechanism: Mechanism, target: Cost, accounting: str = "stated"):
+        ledger.open(account, target, mechanism, accounting=accounting)
+        self.ledger, self.account, self.mechanism, self.drawn = ledger, account, mechanism, 0
+
+    def draw(self, data, size: int, rng) -> np.ndarray:
+        """Independent releases (size, ...) about records, in parts, as some mechanisms need much memory for each."""
+        statistics = np.asarray(self.mechanism.model.sufficient_statistics(data), float)
+        parts = []
+        for start in range(0, size, CHUNK):
+            number = min(CHUNK, size - start)
+            repeats = slice(self.drawn, self.drawn + number)
+            asked = (self.account, self.mechanism, statistics, rng)
+            parts.append(self.ledger.release(*asked, size=number, repeats=repeats).values)
+            self.drawn += number
+        return np.concatenate(parts)
 
 
-def _worst_by_pilot(mechanism, order, pilot, rng, level):
+def _drawn(mechanism, pair, samples, rng) -> float:
+    """Smallest p-value of both data sets' draws under their laws, times two."""
+    if law_of(mechanism, pair[0]) is None or audited.copies(mechanism, samples[0][0]) > 1:
+        return math.nan
+    both = [np.concatenate(halves) for halves in zip(*samples, strict=True)]
+    values = [laws.p_value(law_of(mechanism, p).uniform(draws, rng)) for p, draws in zip(pair, both, strict=True)]
+    return min(1.0, 2 * min(values))
+
+
+def _worst_by_pilot(mechanism, order, pilot, rng, level, gate):
     pairs = audited.neighbours(mechanism, vertices=True)
     cache, best, worst = {}, -np.inf, pairs[0]
     for pair in pairs:
         for side in pair:
             if side.tobytes() not in cache:
-                cache[side.tobytes()] = mechanism.replicate(side, pilot, rng)
+                cache[side.tobytes()] = gate.draw(side, pilot, rng)
         found = [audited.features(mechanism, cache[side.tobytes()], pair) for side in pair]
         event = choose_event(*found, order, level)
         bound = lower_bound(Counts(event.hits(found[0]), event.hits(found[1]), pilot), order, level)
@@ -81,44 +132,68 @@ def _worst_by_pilot(mechanism, order, pilot, rng, level):
     return worst
 
 
-def verdict(claimed: float, bound: float, exact: float) -> str:
-    """`violated` where the bound or the exact divergence exceeds the claim, else `within claim`."""
+def verdict(claimed: float, bound: float, exact: float, drawn: float, share: float, level: float) -> str:
+    """One of `VERDICTS`.
+
+    Args:
+        claimed: the mechanism's own ε.
+        bound, exact: statistical bound and exact divergence, nan where not known.
+        drawn: p-value of the draws under the law that the settings mean.
+        share: cost / target.
+        level: p-values below it are rejected.
+    """
     limit = claimed * (1 + ROUNDING)
+    if share > 1 + RELATIVE_TOLERANCE:
+        return "over target"
+    if drawn < level:
+        return "other law"
     return "violated" if bound > limit or exact > limit else "within claim"
 
 
 def simulate(config, streams, ledger) -> dict:
     """Return one entry per audited mechanism: names, claims, exact divergences and event counts (audited, 3)."""
-    rows = []
-    for name, mechanism in audited.instances(config.epsilon, config.large_n).items():
-        if type(mechanism).__name__ not in config.mechanisms:
+    records, rows = read_records(config), []
+    releases = config.releases
+    if config.source == "examples":
+        listed = audited.examples(config.epsilon, config.large_n, records)
+    else:
+        listed, releases = audited.recorded(records), config.recorded_releases
+    for instance in listed:
+        cost, kind = instance.mechanism.cost(), type(instance.mechanism)
+        if kind.__name__ not in config.mechanisms or not math.isfinite(cost.epsilon):
             continue
-        cost = mechanism.cost()
-        if not math.isfinite(cost.epsilon) or not (cost.order is None or cost.order > 1):
+        if cost.order is not None and not cost.order > 1:
             continue
-        ledger.open(name, cost)
-        ledger.charge(name, cost)
-        size = config.releases if mechanism.exact else config.chain_releases
-        found = examine(mechanism, size, config.pilot, streams("mechanism", 0, instance=name))
-        kind = type(mechanism)
-        rows.append(
-            {
-                "name": name,
-                "method": kind.method,
-                "study": audited.STUDIES.get(kind.__name__, "none"),
-                "model": type(mechanism.model).__name__,
-                "n": mechanism.n,
-                "notion": kind.notion,
-                "order": np.nan if cost.order is None else cost.order,
-                "claimed": cost.epsilon,
-                "exact": found.exact,
-                "counts": found.counts,
-                "mcmc": not kind.exact,
-                "variant": mechanism.options.get("variant", mechanism.options.get("supremum", "")),
-                "settings": repr(mechanism),
-            }
-        )
-    return {key: np.array([row[key] for row in rows]) for key in rows[0]}
+        found = NOTHING
+        if instance.share_of_target <= 1 + RELATIVE_TOLERANCE:
+            mechanism = audited.reduced(instance.mechanism)
+            size = releases if mechanism.exact else min(releases, config.chain_releases)
+            gate = Gate(ledger, instance.name, mechanism, *instance.targets[0])
+            found = examine(mechanism, size, config.pilot, streams("mechanism", 0, instance=instance.name), gate=gate)
+        rows.append(_row(instance, cost, found))
+    return {key: np.array([row[key] for row in rows]) for key in rows[0]} if rows else {"name": np.array([], str)}
+
+
+def _row(instance: audited.Instance, cost, found: Finding) -> dict:
+    mechanism, kind = instance.mechanism, type(instance.mechanism)
+    return {
+        "name": instance.name,
+        "method": kind.method,
+        "study": ", ".join(instance.studies) or "none",
+        "model": type(mechanism.model).__name__,
+        "n": mechanism.n,
+        "notion": kind.notion,
+        "order": np.nan if cost.order is None else cost.order,
+        "claimed": cost.epsilon,
+        "target": "; ".join(str(budget) for budget, _ in instance.targets),
+        "share": instance.share_of_target,
+        "exact": found.exact,
+        "drawn": found.drawn,
+        "counts": found.counts,
+        "mcmc": not kind.exact,
+        "variant": next((str(v) for k, v in mechanism.options.items() if k in ("variant", "supremum", "charge")), ""),
+        "settings": repr(mechanism),
+    }
 
 
 def tabulate(cells):
@@ -128,39 +203,43 @@ def tabulate(cells):
     total = sum(len(cell.arrays["name"]) for cell in cells)
     rows = []
     for cell in cells:
-        config, arrays = cell.config, cell.arrays
-        level = (1 - config.confidence) / total
-        for i, name in enumerate(arrays["name"]):
-            order = None if np.isnan(arrays["order"][i]) else float(arrays["order"][i])
-            counts = Counts(*map(int, arrays["counts"][i]))
-            claimed, exact = float(arrays["claimed"][i]), float(arrays["exact"][i])
-            bound = lower_bound(counts, order, level)
-            spent = bound if math.isnan(exact) else exact
-            rows.append(
-                {
-                    "method": arrays["method"][i],
-                    "study": arrays["study"][i],
-                    "post_processing": audited.POST_PROCESSING.get(str(name).split()[0]),
-                    "mechanism": str(name).split()[0],
-                    "model": arrays["model"][i],
-                    "instance": name,
-                    "n": int(arrays["n"][i]),
-                    "variant": arrays["variant"][i],
-                    "target_epsilon": config.epsilon,
-                    "claimed_epsilon": claimed,
-                    "notion": arrays["notion"][i],
-                    "order": order,
-                    "lower_bound": bound,
-                    "exact": None if math.isnan(exact) else exact,
-                    "confidence": config.confidence,
-                    "row_confidence": 1 - level,
-                    "n_samples": counts.size,
-                    "events_first": counts.first,
-                    "events_second": counts.second,
-                    "tightness": spent / claimed,
-                    "verdict": verdict(claimed, bound, exact),
-                    "sampling": "mcmc" if arrays["mcmc"][i] else "exact",
-                    "settings": arrays["settings"][i],
-                }
-            )
+        arrays = cell.arrays
+        for i in range(len(arrays["name"])):
+            rows.append(_tidy({key: values[i] for key, values in arrays.items()}, cell.config, total))
     return pd.DataFrame(rows)
+
+
+def _tidy(entry: dict, config, total: int) -> dict:
+    level = (1 - config.confidence) / total
+    order = None if np.isnan(entry["order"]) else float(entry["order"])
+    counts = Counts(*map(int, entry["counts"]))
+    claimed, exact, drawn, share = (float(entry[name]) for name in ("claimed", "exact", "drawn", "share"))
+    bound = lower_bound(counts, order, level)
+    return {
+        "method": entry["method"],
+        "study": entry["study"],
+        "mechanism": str(entry["name"]).split()[0],
+        "model": entry["model"],
+        "source": config.source,
+        "instance": entry["name"],
+        "n": int(entry["n"]),
+        "variant": entry["variant"],
+        "target_epsilon": config.epsilon if config.source == "examples" else None,
+        "target": entry["target"],
+        "share_of_target": share,
+        "claimed_epsilon": claimed,
+        "notion": entry["notion"],
+        "order": order,
+        "lower_bound": bound,
+        "exact": None if math.isnan(exact) else exact,
+        "drawn_p": None if math.isnan(drawn) else drawn,
+        "confidence": config.confidence,
+        "row_confidence": 1 - level,
+        "n_samples": counts.size,
+        "events_first": counts.first,
+        "events_second": counts.second,
+        "tightness": (bound if math.isnan(exact) else exact) / claimed,
+        "verdict": verdict(claimed, bound, exact, drawn, share, config.false_alarm / total),
+        "sampling": "mcmc" if entry["mcmc"] else "exact",
+        "settings": entry["settings"],
+    }

@@ -1,103 +1,173 @@
-"""What the audit looks at: every mechanism's examples, their neighbours, and exact divergences where laws are known."""
+"""What the audit looks at: every mechanism's examples, the settings that the studies ran, and neighbours for each."""
 
 from __future__ import annotations
 
+import functools
 import itertools
+import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from privpost import discovery
 from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.event_counts import HiddenMarkovSampler
-from privpost.mechanisms.exponential import ExponentialMechanism
-from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.linear_sampling import LinearSampler
 from privpost.mechanisms.logistic_sampling import LogisticSampling
-from privpost.mechanisms.map_estimate import MapMechanism
-from privpost.mechanisms.network_sampling import TrimmedSampler
-from privpost.mechanisms.posterior_sampling import PosteriorSampling
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.privacy.renyi import dirichlet_divergence, gaussian_divergence
+from privpost.models.event_counts import EventCounts
+from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import rebuild
 
 DIGITS = 9
-# Where a mechanism is used; a new one has none.
-STUDIES = {
-    "LaplaceMechanism": "foulds2016, bernstein2018",
-    "RedactedLaplace": "bernstein2018",
-    "GaussianMechanism": "geumlek2017",
-    "ExponentialMechanism": "foulds2016",
-    "EventCountsLaplace": "foulds2016 (war logs)",
-    "HiddenMarkovSampler": "foulds2016 (war logs)",
-    "NetworkLaplace": "zhang2016",
-    "FourierMechanism": "zhang2016",
-    "RecordSampler": "zhang2016",
-    "AttributeSampler": "zhang2016",
-    "LinearSampler": "zhang2016 (linear regression)",
-    "MapMechanism": "zhang2016",
-    "DirectPosterior": "geumlek2017",
-    "DiffusedPosterior": "geumlek2017",
-    "ConcentratedPosterior": "geumlek2017",
-    "LogisticDirect": "geumlek2017 (logistic)",
-    "LogisticConcentrated": "geumlek2017 (logistic)",
-    "LogisticDiffused": "geumlek2017 (logistic)",
-    "LogisticOps": "geumlek2017 (logistic)",
-}
-# Methods whose only input about the data is the release: by post-processing they spend what the release does.
-POST_PROCESSING = {
-    "LaplaceMechanism": "naive, gibbs, exact",
-    "RedactedLaplace": "gibbs",
-    "GaussianMechanism": "naive",
-    "EventCountsLaplace": "naive, gibbs",
-    "NetworkLaplace": "naive, gibbs, exact",
-    "FourierMechanism": "naive",
-}
+# More pairs of neighbours than this are not enumerated.
+LARGEST_ENUMERATION = 3000
+# Records that stand for all others where there are many.
+EXTREMES = 6
+# Of a pair of records at ±(cos θ, ·) with the others pushing both likelihoods down: see `_pushed_pairs`.
+ANGLES = np.linspace(0.2, 0.8, 7)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One audited mechanism: its target budgets with their accounting, and the studies that use it or its class."""
+
+    name: str
+    mechanism: Mechanism
+    targets: tuple[tuple[Cost, str], ...]
+    studies: tuple[str, ...]
+
+    @property
+    def share_of_target(self) -> float:
+        """The largest cost / target, of ε or, by exact accounting, of δ."""
+        return max(map(self._share, self.targets))
+
+    def _share(self, target: tuple[Cost, str]) -> float:
+        budget, accounting = target
+        cost = self.mechanism.cost_in(budget, accounting)
+        shares = [cost.epsilon / budget.epsilon]
+        if budget.delta:
+            shares.append((cost.delta or 0.0) / budget.delta)
+        return max(shares)
 
 
 def names() -> set[str]:
     """Class names of all discovered mechanisms."""
-    return {kind.__name__ for classes in discovery.mechanisms().values() for kind in classes}
+    return {kind.__name__ for kind in _kinds()}
 
 
-def instances(epsilon: float, large_n: int) -> dict[str, Mechanism]:
-    """Every discovered mechanism's examples calibrated to ε of their own notion (and order), by a stable name.
+def _kinds():
+    return (kind for classes in discovery.mechanisms().values() for kind in classes)
+
+
+def users(records: dict[str, list[dict]]) -> dict[str, tuple[str, ...]]:
+    """The studies that record releases of each class, by class name, from the records of `recorded`."""
+    found: dict[str, set[str]] = {}
+    for study, rows in records.items():
+        for row in rows:
+            found.setdefault(row["mechanism"]["class"], set()).add(study)
+    return {name: tuple(sorted(studies)) for name, studies in found.items()}
+
+
+def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> list[Instance]:
+    """Every discovered mechanism's examples calibrated to ε of their own notion (and order).
 
     Bits appear with `large_n` records too. A mechanism that has nothing to calibrate appears as it is.
     """
-    found = {}
-    for classes in discovery.mechanisms().values():
-        for kind in classes:
-            for number, example in enumerate(kind.examples()):
-                for n in (example.n, large_n) if isinstance(example.model, BetaBernoulli) else (example.n,):
-                    mechanism = replace(example, n=n)
-                    if kind.calibrated is not None:
-                        budget = replace(mechanism.cost(), epsilon=epsilon)
-                        mechanism = kind.calibrate(mechanism.model, n, budget, **mechanism.options)
-                    found[f"{kind.__name__} {number}, n = {n}"] = mechanism
+    found, used = [], users(records)
+    for kind in _kinds():
+        for number, example in enumerate(kind.examples()):
+            for n in (example.n, large_n) if isinstance(example.model, BetaBernoulli) else (example.n,):
+                mechanism = replace(example, n=n)
+                budget = mechanism.cost()
+                if kind.calibrated is not None:
+                    budget = replace(budget, epsilon=epsilon)
+                    mechanism = kind.calibrate(mechanism.model, n, budget, **mechanism.options)
+                name = f"{kind.__name__} {number}, n = {n}"
+                found.append(Instance(name, mechanism, ((budget, "stated"),), used.get(kind.__name__, ())))
     return found
 
 
-def neighbours(mechanism: Mechanism, vertices: bool = False) -> np.ndarray:
-    """Distinct ordered pairs of statistics of neighbours, shape (pairs, 2, d).
+def recorded(records: dict[str, list[dict]]) -> list[Instance]:
+    """The settings that studies ran, each once, from the `mechanisms` of their shipped ledgers by study.
 
-    All of them, or only those whose common records are all equal.
+    Settings of accounts with an infinite budget (references that are not private) are left out.
+    """
+    found: dict[str, tuple[dict, dict, set]] = {}
+    for study, rows in sorted(records.items()):
+        for row in rows:
+            budget = rebuild_cost(row["budget"])
+            if math.isfinite(budget.epsilon):
+                key = json.dumps(row["mechanism"], sort_keys=True)
+                _, targets, studies = found.setdefault(key, (row["mechanism"], {}, set()))
+                targets[budget, row["accounting"]] = None
+                studies.add(study)
+    made = [(rebuild(described), tuple(targets), studies) for described, targets, studies in found.values()]
+    numbers: dict[str, int] = {}
+    instances = []
+    for mechanism, targets, studies in made:
+        kind = type(mechanism).__name__
+        number = numbers[kind] = numbers.get(kind, -1) + 1
+        name = f"{kind} recorded {number}, n = {mechanism.n}"
+        instances.append(Instance(name, mechanism, targets, tuple(sorted(studies))))
+    return instances
+
+
+def rebuild_cost(fields: dict) -> Cost:
+    """A cost from its fields in a record, where an infinite number is "inf"."""
+    return Cost(**{name: math.inf if value == "inf" else value for name, value in fields.items()})
+
+
+def reduced(mechanism: Mechanism) -> Mechanism:
+    """A mechanism with the settings of a large one whose neighbours can be examined.
+
+    Two weights stand for more of them, as the worst pairs lie in a plane; three cells for more; and one state and cell,
+    whose law is known, for the hidden Markov model of more than a few.
+    """
+    model = mechanism.model
+    if isinstance(mechanism, LogisticSampling | LinearSampler) and model.dimension > 2:
+        return replace(mechanism, model=replace(model, dimension=2))
+    if isinstance(model, EventCounts) and len(model.regions) > 3:
+        if isinstance(mechanism, HiddenMarkovSampler):
+            return replace(mechanism, model=replace(model, regions=(0,), n_states=1), iterations=1)
+        return replace(mechanism, model=replace(model, regions=model.regions[:3]))
+    return mechanism
+
+
+@functools.lru_cache(maxsize=8)
+def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Ordered pairs of data sets (n, *record_shape) that differ in one record.
+
+    All of them up to the records' order, or where they are many (or `vertices`) those whose common records are all
+    equal, over a few records that are far apart; for logistic regression the pairs in a plane as well.
     """
     records, n = mechanism.model.records, mechanism.n
+    in_plane = isinstance(mechanism, LogisticSampling) and mechanism.model.dimension == 2
+    total = math.comb(len(records) + n - 2, n - 1) * len(records) * (len(records) - 1)
+    many = in_plane or total > LARGEST_ENUMERATION
+    if in_plane:
+        # Opposite ones; the other axis is the same again.
+        records = records[[0, 2]]
+    elif many and len(records) > EXTREMES:
+        records = records[np.linspace(0, len(records) - 1, EXTREMES).astype(int)]
     numbers = range(len(records))
-    common = [(k,) * (n - 1) for k in numbers] if vertices else itertools.combinations_with_replacement(numbers, n - 1)
+    if vertices or many:
+        common = [(k,) * (n - 1) for k in numbers]
+    else:
+        common = itertools.combinations_with_replacement(numbers, n - 1)
     changes = list(itertools.permutations(numbers, 2))
-    pairs = [
-        [mechanism.model.sufficient_statistics(records[[*rest, changed]]) for changed in change]
-        for rest in common
-        for change in changes
-    ]
-    return np.unique(np.array(pairs), axis=0)
+    pairs = [tuple(records[[*rest, changed]] for changed in change) for rest in common for change in changes]
+    if in_plane:
+        pairs += _pushed_pairs(mechanism.model.feature_bound, n)
+    return pairs
 
 
-def order_of(mechanism: Mechanism) -> float | None:
-    """Order of a Rényi claim, None for a pure one."""
-    return mechanism.cost().order
+def _pushed_pairs(bound: float, n: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Records c(± cos θ, sin θ), the others all c(0, −1): both likelihoods are low, so that their gradients are long."""
+    rest = np.repeat([[0.0, -bound]], n - 1, axis=0)
+    sides = [[np.append(rest, [[s * bound * np.cos(a), bound * np.sin(a)]], axis=0) for s in (1, -1)] for a in ANGLES]
+    return [tuple(pair) for pair in sides]
 
 
 def copies(mechanism: Mechanism, release) -> int:
@@ -105,101 +175,43 @@ def copies(mechanism: Mechanism, release) -> int:
     if mechanism.releases == "sample":
         expected = math.prod(mechanism.model.theta_shape)
     else:
-        records = np.repeat(mechanism.model.records[:1], mechanism.n, axis=0)
-        expected = np.size(mechanism.query(records))
+        expected = width_of(mechanism)
     return max(1, release[0].size // expected)
 
 
-def exact_divergences(mechanism: Mechanism, pairs) -> np.ndarray | None:
-    """Divergence in the claim's notion of one draw for each pair (pairs, 2, d); None where the law is not known."""
-    first, second, order = pairs[:, 0], pairs[:, 1], order_of(mechanism)
-    if isinstance(mechanism, PosteriorSampling):
-        return dirichlet_divergence(mechanism.posterior(first), mechanism.posterior(second), order)
-    if isinstance(mechanism, GaussianMechanism):
-        change = mechanism.select(first) - mechanism.select(second)
-        return gaussian_divergence(np.sqrt((change**2).sum(-1)), mechanism.sigma, 0.0, mechanism.sigma, order)
-    if isinstance(mechanism, MapMechanism):
-        scores = [mechanism.scores(side) for side in (first, second)]
-        logs = [s - np.logaddexp.reduce(s, axis=-1, keepdims=True) for s in scores]
-        return (logs[0] - logs[1]).max(axis=-1).sum(axis=-1)
-    if isinstance(mechanism, LogisticSampling | LinearSampler):
-        return _one_weight(mechanism, pairs) if mechanism.model.dimension == 1 else None
-    points = _extreme_points(mechanism)
-    if points is None or mechanism.log_density(points[0], first[0]) is None:
-        return None
-    # In these families the log-ratio is monotone in each coordinate, so that it is largest at a corner.
-    ratios = [mechanism.log_density(points, p) - mechanism.log_density(points, q) for p, q in pairs]
-    return np.array(ratios).max(axis=-1)
-
-
-def _extreme_points(mechanism: Mechanism) -> np.ndarray | None:
-    """Corners of the release space, with the release's shape behind a first axis."""
-    if mechanism.releases == "statistics":
-        if mechanism.notion != "pure":
-            return None
-        width = copies_width(mechanism)
-        return np.array(list(itertools.product([-1e6, 1e6], repeat=width)))
-    if isinstance(mechanism, ExponentialMechanism):
-        return np.array([mechanism.a0, 1 - mechanism.a0])
-    if isinstance(mechanism, TrimmedSampler):
-        ends = [mechanism.omega, 1 - mechanism.omega]
-        return np.array(list(itertools.product(ends, repeat=mechanism.model.theta_shape[0])))
-    if isinstance(mechanism, HiddenMarkovSampler) and mechanism.model.n_states == 1:
-        sides = [((low, 1 - low), (1 - low, low)) for low in mechanism.lows]
-        return np.array([np.concatenate(corner)[None] for corner in itertools.product(*sides)])
-    return None
-
-
-def copies_width(mechanism: Mechanism) -> int:
+def width_of(mechanism: Mechanism) -> int:
     """Number of released coordinates of a mechanism that releases statistics."""
     return np.size(mechanism.query(np.repeat(mechanism.model.records[:1], mechanism.n, axis=0)))
-
-
-def _one_weight(mechanism: LogisticSampling | LinearSampler, pairs) -> np.ndarray:
-    """Divergences of laws of one weight by quadrature, over the ball or, in logistic regression, 12 prior sds of it."""
-    reach = math.inf if mechanism.radius is None else mechanism.radius
-    if isinstance(mechanism, LogisticSampling):
-        reach = min(reach, 12 / math.sqrt(mechanism.n * mechanism.precision))
-    x, weights = np.polynomial.legendre.leggauss(400)
-    # The ends belong to the ball, where the ratio is largest; they get no weight in the integral.
-    nodes = reach * np.concatenate([[-1.0], x, [1.0]])
-    with np.errstate(divide="ignore"):
-        log_weights = np.log(reach * np.concatenate([[0.0], weights, [0.0]]))
-    order, found = order_of(mechanism), []
-    for pair in pairs:
-        # Rounding at the ends would put them outside the ball.
-        logs = [mechanism.log_weight(nodes[:, None] * (1 - 1e-12), side) for side in pair]
-        p, q = (log - np.logaddexp.reduce(log + log_weights) for log in logs)
-        if order is None:
-            found.append((p - q).max())
-        else:
-            found.append(np.logaddexp.reduce(order * p + (1 - order) * q + log_weights) / (order - 1))
-    return np.array(found)
 
 
 def features(mechanism: Mechanism, release, pair) -> np.ndarray:
     """Columns (size, columns) in whose half-lines an event is looked for.
 
     The log-likelihood ratio where the law is known up to a constant; for noisy statistics the orthant that the change
-    points to; every coordinate, its smallest and largest value, and sums and differences of two.
+    points to; up to 8 coordinates, those that differ first, with their smallest and largest value, sums and differences.
     """
     size, count = len(release), copies(mechanism, release)
-    shape = mechanism.model.theta_shape if mechanism.releases == "sample" else (copies_width(mechanism),)
+    first, second = (mechanism.model.sufficient_statistics(side) for side in pair)
+    noisy = mechanism.releases == "statistics"
+    shape = (width_of(mechanism),) if noisy else mechanism.model.theta_shape
     draws = release.reshape(size, count, *shape)
     columns = []
     log_law = getattr(mechanism, "log_weight", mechanism.log_density)
-    if log_law(draws[0, 0], pair[0]) is not None:
-        columns.append((log_law(draws, pair[0]) - log_law(draws, pair[1])).sum(axis=1))
+    if log_law(draws[0, 0], first) is not None:
+        columns.append((log_law(draws, first) - log_law(draws, second)).sum(axis=1))
     flat = draws.reshape(size, count, -1)
-    width = flat.shape[-1]
-    if mechanism.releases == "statistics" and hasattr(mechanism, "select"):
-        change = mechanism.select(pair[0]) - mechanism.select(pair[1])
+    change = np.zeros(flat.shape[-1])
+    if noisy:
+        centre, other = (np.ravel(mechanism.query(side)) for side in pair)
+        change = centre - other
         moved = change != 0
-        towards = np.sign(change[moved]) * (flat[..., moved] - mechanism.select(pair[0])[moved])
+        towards = np.sign(change[moved]) * (flat[..., moved] - centre[moved])
         columns.append(towards.min(axis=(1, 2)))
+    flat = flat[..., np.argsort(change == 0, kind="stable")[:8]]
+    width = flat.shape[-1]
     for values in (flat.mean(axis=1), flat.min(axis=(1,)), flat.max(axis=(1,)))[: 1 if count == 1 else 3]:
         columns += list(values.T)
-        if 1 < width <= 8:
+        if width > 1:
             columns += [values[:, i] - values[:, j] for i, j in itertools.combinations(range(width), 2)]
             columns += [values[:, i] + values[:, j] for i, j in itertools.combinations(range(width), 2)]
     if width > 1:

@@ -1,0 +1,143 @@
+"""Which law each mechanism's release must have: its settings read as the papers define them, on a data set's records."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import betaln, xlog1py, xlogy
+
+from privpost.mechanisms.event_counts import HiddenMarkovSampler
+from privpost.mechanisms.exponential import ExponentialMechanism
+from privpost.mechanisms.fourier import FourierMechanism
+from privpost.mechanisms.gaussian import GaussianMechanism
+from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.mechanisms.linear_sampling import LinearSampler
+from privpost.mechanisms.logistic_sampling import LogisticConcentrated, LogisticOps, LogisticSampling
+from privpost.mechanisms.map_estimate import GRID, MapMechanism, utility_sensitivity
+from privpost.mechanisms.network_sampling import AttributeSampler, TrimmedSampler
+from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior, PosteriorSampling
+from privpost.studies.audit import laws
+
+# Pure charge of one draw in units of c²ρ/β.
+OPS_CHARGE = {"paper": 4.0, "corrected_charge": 2.0}
+
+
+def law_of(mechanism, data):
+    """The law of a release about records (n, *record_shape); None where it is not known."""
+    for kind, law in LAWS.items():
+        if isinstance(mechanism, kind):
+            return law(mechanism, data)
+    return None
+
+
+def _laplace(mechanism, data):
+    return laws.Noise("laplace", float(mechanism.scale), np.ravel(mechanism.query(data)).astype(float))
+
+
+def _normal(mechanism, data):
+    return laws.Noise("normal", float(mechanism.sigma), np.ravel(mechanism.query(data)).astype(float))
+
+
+def _posterior(mechanism, data):
+    """Dirichlet(α/m + r · counts)."""
+    r = mechanism.coefficient if isinstance(mechanism, DiffusedPosterior) else 1.0
+    m = mechanism.coefficient if isinstance(mechanism, ConcentratedPosterior) else 1.0
+    return laws.Dirichlet(np.asarray(mechanism.model.prior) / m + r * mechanism.model.sufficient_statistics(data))
+
+
+def _exponential(mechanism, data):
+    """Prior and likelihood of bits to the power 1/T on [a0, 1 − a0], T = max(1, 2 ln((1 − a0)/a0)/ε)."""
+    temperature = max(1.0, 2 * math.log((1 - mechanism.a0) / mechanism.a0) / mechanism.epsilon)
+    alpha, beta = np.asarray(mechanism.model.prior) - 1 + mechanism.model.sufficient_statistics(data)
+    shape = np.array([1 + alpha / temperature]), np.array([1 + beta / temperature])
+    return laws.TruncatedBetas(*shape, mechanism.a0)
+
+
+def _trimmed(mechanism, data):
+    """Posterior of a network on [ω, 1 − ω], ω = 1/(1 + exp(ε/2)) by attribute, ε/(2|I|) by record."""
+    parts = 1 if isinstance(mechanism, AttributeSampler) else len(mechanism.model.nodes)
+    pairs = _pairs(mechanism.model, data)
+    return laws.TruncatedBetas(pairs[:, 0], pairs[:, 1], 1 / (1 + math.exp(mechanism.epsilon / (2 * parts))))
+
+
+def _pairs(model, data):
+    """(α, β) of every parameter's posterior, shape (m, 2)."""
+    counts = model.pairs(model.sufficient_statistics(data))
+    return counts + [float(model.alpha), float(model.beta)]
+
+
+def _map(mechanism, data):
+    """Every parameter on a grid with probability ∝ exp(ε_i u/(2Δ_i)), ε_i = ε/|I|."""
+    model, pairs = mechanism.model, _pairs(mechanism.model, data)
+    a, b = pairs[:, :1], pairs[:, 1:]
+    utility = np.exp(xlogy(a - 1, GRID) + xlog1py(b - 1, -GRID) - betaln(a, b))
+    if mechanism.utility == "mass":
+        utility /= utility.sum(axis=1, keepdims=True)
+    deltas = [
+        utility_sensitivity(float(model.alpha), float(model.beta), mechanism.n, mechanism.utility, len(family) > 1)
+        for family in model.families
+    ]
+    share = mechanism.epsilon / len(model.nodes) / (2 * np.array(deltas))
+    return laws.OnGrid(GRID, share[model.owner][:, None] * utility)
+
+
+def _linear(mechanism, data):
+    """exp(−b|w|²/2 − Σ(y − x·w)²/(2σ²)) on the ball of radius R."""
+    model, statistics = mechanism.model, mechanism.model.sufficient_statistics(data)
+
+    def log_weight(w):
+        return -model.prior_precision * (w**2).sum(axis=-1) / 2 + model.log_likelihood(w, statistics)
+
+    return laws.Weights(log_weight, model.dimension, mechanism.radius, mechanism.radius) if model.dimension < 3 else None
+
+
+def _logistic(mechanism, data):
+    """exp(−nβ|w|²/2) Π 1/(1 + exp(−z·w))^ρ, for OPS on ‖w‖ ≤ c/β; equal records enter once, with their number."""
+    model, power, radius = mechanism.model, 1.0, None
+    if model.dimension > 2:
+        return None
+    beta, bound = model.prior_precision, model.feature_bound
+    if isinstance(mechanism, LogisticConcentrated):
+        beta = mechanism.coefficient
+    elif isinstance(mechanism, LogisticOps):
+        charge = OPS_CHARGE[getattr(mechanism, "charge", "corrected_charge")]
+        power, radius = min(1.0, mechanism.epsilon * beta / (charge * bound**2)), bound / beta
+    elif "coefficient" in mechanism.__dataclass_fields__:
+        power = mechanism.coefficient
+    records, numbers = np.unique(data, axis=0, return_counts=True)
+    precision = mechanism.n * beta
+
+    def log_weight(w):
+        return -precision * (w**2).sum(axis=-1) / 2 - power * np.logaddexp(0, -w @ records.T) @ numbers
+
+    # The mode is at most ρc/β away from 0, and 12 of the prior's standard deviations hold the rest.
+    reach = power * bound / beta + 12 / math.sqrt(precision)
+    return laws.Weights(log_weight, model.dimension, min(reach, radius or math.inf), radius)
+
+
+def _one_state(mechanism, data):
+    """Posterior of each field's probabilities to the power 1/T, at least 1/(M K) each; T = max(1, 2Δ/ε)."""
+    model = mechanism.model
+    if model.n_states > 1:
+        return None
+    lows = [1 / (mechanism.truncation * size) for size in model.sizes]
+    change = sum(math.log((1 - (size - 1) * low) / low) for size, low in zip(model.sizes, lows, strict=True))
+    temperature = max(1.0, 2 * change / mechanism.epsilon)
+    levels = np.asarray(data)[:, 1:]
+    counts = [np.bincount(column, minlength=size) for column, size in zip(levels.T, model.sizes, strict=True)]
+    return laws.TruncatedDirichlets(tuple(1 + count / temperature for count in counts), tuple(lows))
+
+
+LAWS = {
+    GaussianMechanism: _normal,
+    LaplaceMechanism: _laplace,
+    FourierMechanism: _laplace,
+    PosteriorSampling: _posterior,
+    ExponentialMechanism: _exponential,
+    TrimmedSampler: _trimmed,
+    MapMechanism: _map,
+    LinearSampler: _linear,
+    LogisticSampling: _logistic,
+    HiddenMarkovSampler: _one_state,
+}

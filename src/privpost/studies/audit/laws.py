@@ -1,0 +1,290 @@
+"""The laws that releases must have, from likelihood, prior and the meaning of the settings; no mechanism's own density.
+
+A law gives its exact divergence from another one of its family, and the distribution functions of some of its marginals,
+by which draws are judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import betainc, kolmogorov, ndtr
+
+from privpost.privacy.renyi import dirichlet_divergence
+
+# Marginals that are looked at, at most.
+COORDINATES = 8
+# Log-weights this far below the largest one add nothing.
+DEPTH = 50.0
+LEGENDRE = np.polynomial.legendre.leggauss(160)
+RIM = np.linspace(0, 2 * np.pi, 721)
+
+
+def p_value(uniform) -> float:
+    """Smallest Kolmogorov-Smirnov p-value of columns (size, k) that should be uniform, times their number, at most 1."""
+    uniform = np.sort(np.asarray(uniform, float), axis=0)
+    size, columns = uniform.shape
+    steps = np.arange(size + 1)[:, None] / size
+    distance = max((steps[1:] - uniform).max(), (uniform - steps[:-1]).max())
+    # Stephens' correction of the limit law for a finite size.
+    return float(min(1.0, columns * kolmogorov((size**0.5 + 0.12 + 0.11 / size**0.5) * distance)))
+
+
+def _places(width: int) -> np.ndarray:
+    return np.unique(np.linspace(0, width - 1, min(width, COORDINATES)).astype(int))
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Independent Laplace or normal noise of a scale about each coordinate of a centre (q,)."""
+
+    kind: str
+    scale: float
+    centre: np.ndarray
+
+    def divergence(self, other: Noise, order: float | None) -> float:
+        """Largest log-ratio for Laplace noise, Rényi divergence of an order for normal noise."""
+        change = np.abs(self.centre - other.centre) / self.scale
+        return float(change.sum() if order is None else order * (change**2).sum() / 2)
+
+    def uniform(self, draws, rng) -> np.ndarray:
+        """Coordinates, and differences of two, which tell noise that coordinates share."""
+        places = _places(self.centre.size)
+        noise = (np.reshape(draws, (len(draws), -1)) - self.centre)[:, places] / self.scale
+        both = np.diff(noise, axis=1)
+        if self.kind == "normal":
+            return ndtr(np.concatenate([noise, both / 2**0.5], axis=1))
+        tail = np.exp(-np.abs(noise)) / 2
+        # The difference of two has the density (1 + |x|) exp(−|x|)/4.
+        wide = (2 + np.abs(both)) * np.exp(-np.abs(both)) / 4
+        return np.concatenate([np.where(noise > 0, 1 - tail, tail), np.where(both > 0, 1 - wide, wide)], axis=1)
+
+
+@dataclass(frozen=True)
+class Dirichlet:
+    """Dirichlet law of concentrations (k,); draws are vectors, or for k = 2 the first entry."""
+
+    alpha: np.ndarray
+
+    def divergence(self, other: Dirichlet, order: float | None) -> float:
+        """Rényi divergence in closed form."""
+        return float(dirichlet_divergence(self.alpha, other.alpha, order))
+
+    def uniform(self, draws, rng) -> np.ndarray:
+        """Beta distribution functions of the entries."""
+        draws = np.reshape(draws, (len(draws), -1))
+        alpha = self.alpha[: draws.shape[1]]
+        return betainc(alpha, self.alpha.sum() - alpha, draws)
+
+
+@dataclass(frozen=True)
+class TruncatedBetas:
+    """Independent θ_i with density ∝ θ^(a−1) (1−θ)^(b−1) on [low, 1 − low], a and b of shape (m,)."""
+
+    a: np.ndarray
+    b: np.ndarray
+    low: float
+
+    @cached_property
+    def _grid(self):
+        """Log-odds (k,), and the logarithm of the integral up to each of them, (m, k), by the trapezoidal rule."""
+        reach = np.log((1 - self.low) / self.low)
+        z = np.linspace(-reach, reach, 8001)
+        log_weight = -self.a[:, None] * np.logaddexp(0, -z) - self.b[:, None] * np.logaddexp(0, z)
+        top = log_weight.max(axis=1, keepdims=True)
+        weight = np.exp(log_weight - top)
+        mass = np.cumsum((weight[:, 1:] + weight[:, :-1]) / 2, axis=1) * (z[1] - z[0])
+        return z, np.concatenate([np.zeros((len(mass), 1)), mass], axis=1), top[:, 0]
+
+    def divergence(self, other: TruncatedBetas, order: None) -> float:
+        """Largest log-ratio: each coordinate's is monotone, so at one of its ends."""
+        (_, mass, top), (_, mass_other, top_other) = self._grid, other._grid
+        normaliser = np.log(mass_other[:, -1]) + top_other - np.log(mass[:, -1]) - top
+        ends = np.log([self.low, 1 - self.low])
+        change = np.stack([self.a - other.a, self.b - other.b])
+        return float(((change[0] * ends[:, None] + change[1] * ends[::-1, None]).max(axis=0) + normaliser).sum())
+
+    def uniform(self, draws, rng) -> np.ndarray:
+        """Each coordinate's distribution function."""
+        z, mass, _ = self._grid
+        draws = np.clip(np.reshape(draws, (len(draws), -1)), self.low, 1 - self.low)
+        odds = np.log(draws) - np.log1p(-draws)
+        return np.stack(
+            [np.interp(odds[:, i], z, mass[i] / mass[i, -1]) for i in _places(len(self.a))],
+            axis=1,
+        )
+
+
+@dataclass(frozen=True)
+class TruncatedDirichlets:
+    """Probabilities of several fields, each ∝ Π x_k^(a_k − 1) with x_k ≥ low; draws are the fields one after the other."""
+
+    alphas: tuple[np.ndarray, ...]
+    lows: tuple[float, ...]
+
+    @staticmethod
+    def _convolved(alpha, low, points: int = 4001):
+        """Values of x − low, log-factors (K, points), and the largest exponents that are taken out of them."""
+        y = np.linspace(0, 1 - len(alpha) * low, points)
+        logs = (alpha[:, None] - 1) * np.log(low + y)
+        # Tilted alike, which changes nothing where the x sum to 1, so that no factor underflows.
+        tilt = (alpha.sum() - len(alpha)) * y
+        return y, logs - tilt
+
+    def _mass(self, alpha, low, left_out: int | None = None):
+        """Logarithm of the convolution of the factors, on the grid of the sum of x − low."""
+        y, logs = self._convolved(alpha, low)
+        kept = [row for k, row in enumerate(logs) if k != left_out]
+        total, shift = None, 0.0
+        for row in kept:
+            factor = np.exp(row - row.max())
+            shift += row.max()
+            if total is None:
+                total = factor
+                continue
+            from scipy.signal import fftconvolve
+
+            ends = (total[0] * factor + total * factor[0]) / 2
+            total = np.maximum(fftconvolve(total, factor)[: len(y)] - ends, 0) * (y[1] - y[0])
+            scale = total.max()
+            total, shift = total / scale, shift + np.log(scale)
+        return y, logs, total, shift
+
+    def divergence(self, other: TruncatedDirichlets, order: None) -> float:
+        """Largest log-ratio: at a vertex of every field's simplex."""
+        found = 0.0
+        for alpha, changed, low in zip(self.alphas, other.alphas, self.lows, strict=True):
+            vertices = np.log(np.where(np.eye(len(alpha), dtype=bool), 1 - (len(alpha) - 1) * low, low))
+            found += float((vertices @ (alpha - changed)).max())
+            for sign, concentrations in ((-1, alpha), (1, changed)):
+                _, _, total, shift = self._mass(concentrations, low)
+                tilt = (concentrations.sum() - len(alpha)) * (1 - len(alpha) * low)
+                found += sign * (np.log(total[-1]) + shift + tilt)
+        return found
+
+    def uniform(self, draws, rng) -> np.ndarray:
+        """Distribution functions of each field's first and last level."""
+        draws = np.reshape(draws, (len(draws), -1))
+        columns, first = [], 0
+        for alpha, low in zip(self.alphas, self.lows, strict=True):
+            for level in {0, len(alpha) - 1}:
+                y, logs, rest, _ = self._mass(alpha, low, left_out=level)
+                density = np.exp(logs[level] - logs[level].max()) * rest[::-1]
+                mass = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
+                columns.append(np.interp(draws[:, first + level] - low, y, mass / mass[-1]))
+            first += len(alpha)
+        return np.stack(columns, axis=1)
+
+
+@dataclass(frozen=True)
+class OnGrid:
+    """Independent values of a grid (points,) with log-probabilities (m, points) up to constants."""
+
+    grid: np.ndarray
+    scores: np.ndarray
+
+    @cached_property
+    def _log(self):
+        return self.scores - np.logaddexp.reduce(self.scores, axis=-1, keepdims=True)
+
+    def divergence(self, other: OnGrid, order: None) -> float:
+        """Largest log-ratio, over every point."""
+        return float((self._log - other._log).max(axis=-1).sum())
+
+    def uniform(self, draws, rng) -> np.ndarray:
+        """Distribution functions, uniform within each step."""
+        places = np.searchsorted((self.grid[1:] + self.grid[:-1]) / 2, np.reshape(draws, (len(draws), -1)))
+        steps = np.exp(self._log)
+        below = np.cumsum(steps, axis=-1) - steps
+        return np.stack(
+            [below[i, places[:, i]] + rng.random(len(draws)) * steps[i, places[:, i]] for i in _places(len(steps))],
+            axis=1,
+        )
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Law of one or two weights with a log-weight (...) at points (..., d), perhaps only on a ball, by quadrature.
+
+    `reach` bounds the coordinates where the mass lies.
+    """
+
+    log_weight: Callable
+    dimension: int
+    reach: float
+    radius: float | None
+
+    def _box(self, *functions):
+        """Bounds (d,), (d,) of the points where one of the log-weights is near its largest value."""
+        low, high = np.full((2, self.dimension), self.reach) * [[-1], [1]]
+        for _ in range(8):
+            axes = np.linspace(low, high, 41).T
+            nodes = np.stack([axis.ravel() for axis in np.meshgrid(*axes)], axis=-1)
+            inside = self._inside(nodes)
+            values = [np.where(inside, f(nodes), -np.inf) for f in functions]
+            near = nodes[np.any([v >= v.max() - DEPTH for v in values], axis=0)]
+            margin = (high - low) / 20
+            low, high = np.maximum(low, near.min(axis=0) - margin), np.minimum(high, near.max(axis=0) + margin)
+        return low, high
+
+    def _inside(self, nodes):
+        return np.ones(len(nodes), bool) if self.radius is None else (nodes**2).sum(axis=-1) <= self.radius**2
+
+    def _lines(self, x, low: float, high: float):
+        """Gauss-Legendre nodes and weights (len(x), k) of the other coordinate, within the ball."""
+        if self.radius is not None:
+            half = np.sqrt(np.maximum(self.radius**2 - x**2, 0.0))
+            low, high = np.clip(low, -half, half), np.clip(high, -half, half)
+        half, middle = np.broadcast_to((high - low) / 2, x.shape), np.broadcast_to((high + low) / 2, x.shape)
+        return middle[:, None] + half[:, None] * LEGENDRE[0], half[:, None] * LEGENDRE[1]
+
+    def _nodes(self, low, high):
+        """Points (k, d) and log-weights (k,) of an integral over a box, within the ball."""
+        if self.radius is not None:
+            low, high = np.maximum(low, -self.radius), np.minimum(high, self.radius)
+        x = (low[0] + high[0]) / 2 + (high[0] - low[0]) / 2 * LEGENDRE[0]
+        weight = (high[0] - low[0]) / 2 * LEGENDRE[1]
+        if self.dimension == 1:
+            return x[:, None], np.log(weight)
+        y, inner = self._lines(x, low[1], high[1])
+        nodes = np.stack([np.broadcast_to(x[:, None], y.shape), y], axis=-1).reshape(-1, 2)
+        with np.errstate(divide="ignore"):
+            return nodes, np.log(weight[:, None] * inner).ravel()
+
+    def divergence(self, other: Weights, order: float | None) -> float:
+        """Largest log-ratio on the ball, or the Rényi divergence."""
+        p, q = self.log_weight, other.log_weight
+        functions = (p, q) if order is None else (p, q, lambda w: order * p(w) + (1 - order) * q(w))
+        nodes, log_weights = self._nodes(*self._box(*functions))
+        at = [f(nodes) for f in (p, q)]
+        totals = [np.logaddexp.reduce(f + log_weights) for f in at]
+        if order is None:
+            rim = self.radius * (np.stack([np.cos(RIM), np.sin(RIM)], axis=-1)[:, : self.dimension])
+            ratio = max((at[0] - at[1]).max(), (p(rim) - q(rim)).max())
+            return float(ratio - totals[0] + totals[1])
+        mixed = np.logaddexp.reduce(order * at[0] + (1 - order) * at[1] + log_weights)
+        return float((mixed - order * totals[0] + (order - 1) * totals[1]) / (order - 1))
+
+    def uniform(self, draws, rng) -> np.ndarray:
+        """Both coordinates' distribution functions."""
+        low, high = self._box(self.log_weight)
+        if self.radius is not None:
+            low, high = np.maximum(low, -self.radius), np.minimum(high, self.radius)
+        columns = []
+        for place in range(self.dimension):
+            x = np.linspace(low[place], high[place], 1001)
+            if self.dimension == 1:
+                logs = self.log_weight(x[:, None])
+            else:
+                y, inner = self._lines(x, low[1 - place], high[1 - place])
+                points = [np.broadcast_to(x[:, None], y.shape), y]
+                with np.errstate(divide="ignore"):
+                    logs = self.log_weight(np.stack(points[:: 1 - 2 * place], axis=-1)) + np.log(inner)
+                logs = np.logaddexp.reduce(logs, axis=1)
+            density = np.exp(logs - logs.max())
+            mass = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
+            columns.append(np.interp(np.reshape(draws, (len(draws), -1))[:, place], x, mass / mass[-1]))
+        return np.stack(columns, axis=1)

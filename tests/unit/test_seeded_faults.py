@@ -1,0 +1,260 @@
+"""Faults seeded into the shipped code, one at a time: each is caught, by the audit's verdict or by a contract test.
+
+Every check first passes on the code as shipped, so that it is the fault that fails it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_mechanisms import check_a_second_release_is_refused, check_sensitivity
+
+from privpost.mechanisms import fourier, logistic_sampling, redacted_laplace
+from privpost.mechanisms.event_counts import HiddenMarkovSampler
+from privpost.mechanisms.exponential import ExponentialMechanism
+from privpost.mechanisms.fourier import FourierMechanism
+from privpost.mechanisms.gaussian import GaussianMechanism
+from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.mechanisms.logistic_sampling import LogisticConcentrated, LogisticDiffused, LogisticDirect, LogisticOps
+from privpost.mechanisms.network_laplace import NetworkLaplace
+from privpost.mechanisms.network_sampling import RecordSampler, TrimmedSampler
+from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior, PosteriorSampling
+from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
+from privpost.models import BayesianNetwork, BetaBernoulli, DirichletCategorical, GammaExponential
+from privpost.models.binary_regression import BinaryRegression
+from privpost.models.event_counts import EventCounts
+from privpost.privacy import count_tables, glm
+from privpost.privacy.accounting import Cost
+from privpost.privacy.audit import lower_bound
+from privpost.privacy.ledger import Ledger
+from privpost.studies.audit import audit, instances
+
+SIZE, LEVEL = 3000, 1e-6
+ABALONE = {"n": 2784, "model": BinaryRegression(8, 1e-3)}
+
+
+def judge(kind, model, n, budget, **options) -> str:
+    """The audit's verdict on a mechanism that is calibrated to a budget."""
+    mechanism = kind.calibrate(model, n, budget, **options)
+    instance = instances.Instance("seeded", mechanism, ((budget, "stated"),), ())
+    found = audit.NOTHING
+    if instance.share_of_target <= 1 + 1e-9:
+        found = audit.examine(instances.reduced(mechanism), SIZE, 100, np.random.default_rng(4))
+    cost = mechanism.cost()
+    bound = lower_bound(found.counts, cost.order, LEVEL)
+    return audit.verdict(cost.epsilon, bound, found.exact, found.drawn, instance.share_of_target, LEVEL)
+
+
+def rdp(epsilon: float, order: float = 2.0) -> Cost:
+    return Cost("rdp", epsilon, order=order)
+
+
+def power_doubled(kind):
+    """Every record counts twice in the law that the chains sample."""
+
+    def seed(patch):
+        once = kind.posterior
+
+        def twice(self, statistics):
+            law = once(self, statistics)
+            return replace(law, features=np.tile(law.features, (2, 1)), labels=np.tile(law.labels, 2))
+
+        patch.setattr(kind, "posterior", twice)
+
+    return seed
+
+
+def stated_power_doubled(patch):
+    power = LogisticDiffused.power.fget
+    patch.setattr(LogisticDiffused, "power", property(lambda self: 2 * power(self)))
+
+
+def renyi_charge_four_times_too_small(patch):
+    charge = glm.posterior_rdp
+    for module in (glm, logistic_sampling):
+        patch.setattr(module, "posterior_rdp", lambda *args, **settings: charge(*args, **settings) / 4)
+
+
+def calibrated_power_doubled(patch):
+    power = glm.diffused_power
+    patch.setattr(logistic_sampling, "diffused_power", lambda *args, **settings: 2 * power(*args, **settings))
+
+
+def sampler_ignores_the_power(patch):
+    sample = logistic_sampling.elliptical_slice.sample
+    patch.setattr(
+        logistic_sampling.elliptical_slice,
+        "sample",
+        lambda posterior, **settings: sample(replace(posterior, power=1.0), **settings),
+    )
+
+
+def beta_draw_with_twice_the_coefficient(patch):
+    draw = PosteriorSampling.perturb
+    patch.setattr(DiffusedPosterior, "perturb", lambda self, s, rng: draw(self, 2 * np.asarray(s), rng))
+
+
+def prior_without_its_weight(patch):
+    draw = PosteriorSampling.perturb
+    patch.setattr(ConcentratedPosterior, "perturb", lambda self, s, rng: draw(_with_coefficient(self, 1.0), s, rng))
+
+
+def _with_coefficient(mechanism, value):
+    return replace(mechanism, coefficient=value)
+
+
+def ops_charge_halved(patch):
+    patch.setitem(glm.OPS_FACTOR, "corrected_charge", glm.OPS_FACTOR["corrected_charge"] / 2)
+
+
+def normal_noise_halved(patch):
+    noise = GaussianMechanism.noise
+    patch.setattr(GaussianMechanism, "noise", lambda self, shape, rng: noise(self, shape, rng) / 2)
+
+
+def calibrated_sigma_halved(patch):
+    calibrate = GaussianMechanism.calibrate.__func__
+
+    def half(cls, *args, **settings):
+        mechanism = calibrate(cls, *args, **settings)
+        return replace(mechanism, sigma=mechanism.sigma / 2)
+
+    patch.setattr(GaussianMechanism, "calibrate", classmethod(half))
+
+
+def noise_shared(kind):
+    """One noise variate for all coordinates."""
+
+    def seed(patch):
+        noise = kind.noise
+        patch.setattr(
+            kind,
+            "noise",
+            lambda self, shape, rng: np.broadcast_to(noise(self, (*shape[:-1], 1), rng), shape),
+        )
+
+    return seed
+
+
+def chain_temperature_halved(patch):
+    temperature = HiddenMarkovSampler.temperature.fget
+    patch.setattr(HiddenMarkovSampler, "temperature", property(lambda self: temperature(self) / 2))
+
+
+def charged_temperature_halved(patch):
+    temperature = count_tables.temperature
+    patch.setattr(count_tables, "temperature", lambda *args: temperature(*args) / 2)
+
+
+def bits_temperature_halved(patch):
+    temperature = ExponentialMechanism.temperature.fget
+    patch.setattr(ExponentialMechanism, "temperature", property(lambda self: temperature(self) / 2))
+
+
+def length_of_the_interval(patch):
+    patch.setattr(redacted_laplace, "redacted_sensitivity", lambda low, high: high - low)
+
+
+def attribute_forgotten_in_counts(patch):
+    patch.setattr(NetworkLaplace, "sensitivity", property(lambda self: 2.0 * (len(self.model.nodes) - 1)))
+
+
+def attribute_forgotten_in_a_sampler(patch):
+    patch.setattr(
+        TrimmedSampler, "sensitivity", property(lambda self: (len(self.model.nodes) - 1) * self.log_ratio)
+    )
+
+
+def attribute_forgotten_in_the_interval(patch):
+    patch.setattr(RecordSampler, "log_ratio", property(lambda self: self.epsilon / (2 * (len(self.model.nodes) - 1))))
+
+
+def attribute_forgotten_in_coefficients(patch):
+    flips = fourier.largest_flips
+    patch.setattr(fourier, "largest_flips", lambda model: flips(model) - 1)
+
+
+def charge_left_out(patch):
+    patch.setattr(Ledger, "_reserve", lambda self, requests: [(self._account(r.account), *r.count()) for r in requests])
+
+
+CATEGORIES, CHAIN = DirichletCategorical((5, 5, 5)), BayesianNetwork({"a": [], "b": ["a"], "c": ["b"]})
+FIELDS = EventCounts((0, 0, 0, 0), (2, 3), 3)
+# Fault, mechanism, where the verdict must turn, and the verdict.
+CAUGHT = [
+    *(
+        (power_doubled(kind), kind, {**ABALONE, "model": BinaryRegression(8, beta), "budget": rdp(epsilon)}, "other law")
+        for kind, beta, epsilon in (
+            (LogisticDirect, 1e-3, 2.0),
+            (LogisticConcentrated, 1e-3, 0.3),
+            (LogisticDiffused, 1e-3, 0.3),
+            (LogisticDiffused, 1e-3, 1.0),
+        )
+    ),
+    *(
+        (power_doubled(LogisticDiffused), LogisticDiffused, {**small, "budget": rdp(epsilon)}, "other law")
+        for small in ({"model": BinaryRegression(1, 0.1), "n": 4}, {"model": BinaryRegression(2, 0.1), "n": 3})
+        for epsilon in (0.3, 1.0, 3.0)
+    ),
+    (power_doubled(LogisticOps), LogisticOps, {**ABALONE, "budget": Cost("pure", 1.0)}, "other law"),
+    (power_doubled(LogisticOps), LogisticOps, {**ABALONE, "budget": Cost("pure", 100.0)}, "other law"),
+    (stated_power_doubled, LogisticDiffused, {**ABALONE, "budget": rdp(0.1)}, "over target"),
+    (renyi_charge_four_times_too_small, LogisticDirect, {**ABALONE, "budget": rdp(2.0)}, "violated"),
+    (renyi_charge_four_times_too_small, LogisticDiffused, {**ABALONE, "budget": rdp(0.1)}, "violated"),
+    (renyi_charge_four_times_too_small, LogisticConcentrated, {**ABALONE, "budget": rdp(0.1)}, "violated"),
+    (calibrated_power_doubled, LogisticDiffused, {**ABALONE, "budget": rdp(0.1)}, "over target"),
+    (sampler_ignores_the_power, LogisticDiffused, {**ABALONE, "budget": rdp(0.1)}, "other law"),
+    (sampler_ignores_the_power, LogisticOps, {**ABALONE, "budget": Cost("pure", 10.0)}, "other law"),
+    *(
+        (beta_draw_with_twice_the_coefficient, DiffusedPosterior, {"model": model, "n": n, "budget": budget}, "other law")
+        for model, n, budget in (
+            (BetaBernoulli(6, 12), 8, rdp(0.1)),
+            (BetaBernoulli(6, 12), 100, rdp(1.0, 15.0)),
+            (BetaBernoulli(1, 1), 5, rdp(1.0, 1.5)),
+            (DirichletCategorical((1, 2, 3)), 4, rdp(1.0)),
+        )
+    ),
+    (prior_without_its_weight, ConcentratedPosterior, {"model": BetaBernoulli(6, 12), "n": 100, "budget": rdp(0.1)}, "other law"),
+    (ops_charge_halved, LogisticOps, {**ABALONE, "budget": Cost("pure", 1.0)}, "other law"),
+    (normal_noise_halved, GaussianMechanism, {"model": BetaBernoulli(6, 12), "n": 8, "budget": rdp(0.3)}, "other law"),
+    (normal_noise_halved, GaussianMechanism, {"model": BetaBernoulli(6, 12), "n": 8, "budget": rdp(0.3), "variant": "paper"}, "other law"),
+    (calibrated_sigma_halved, GaussianMechanism, {"model": BetaBernoulli(6, 12), "n": 8, "budget": rdp(0.3)}, "over target"),
+    (noise_shared(LaplaceMechanism), LaplaceMechanism, {"model": CATEGORIES, "n": 4, "budget": Cost("pure", 1.0)}, "other law"),
+    (noise_shared(LaplaceMechanism), NetworkLaplace, {"model": CHAIN, "n": 2, "budget": Cost("pure", 1.0)}, "other law"),
+    (noise_shared(GaussianMechanism), GaussianMechanism, {"model": CATEGORIES, "n": 4, "budget": rdp(1.0)}, "other law"),
+    (chain_temperature_halved, HiddenMarkovSampler, {"model": FIELDS, "n": 300, "budget": Cost("pure", 1.0)}, "other law"),
+    (charged_temperature_halved, HiddenMarkovSampler, {"model": FIELDS, "n": 300, "budget": Cost("pure", 1.0)}, "over target"),
+    (bits_temperature_halved, ExponentialMechanism, {"model": BetaBernoulli(), "n": 20, "budget": Cost("pure", 1.0), "a0": 0.2}, "other law"),
+    (length_of_the_interval, RedactedLaplace, {"model": RedactedSum(GammaExponential(8, 2), 1.0, 1.5), "n": 4, "budget": Cost("pure", 1.0)}, "violated"),
+    (attribute_forgotten_in_counts, NetworkLaplace, {"model": CHAIN, "n": 2, "budget": Cost("pure", 1.0)}, "violated"),
+    (attribute_forgotten_in_a_sampler, RecordSampler, {"model": BayesianNetwork({"a": [], "b": []}), "n": 3, "budget": Cost("pure", 1.0)}, "violated"),
+    (attribute_forgotten_in_the_interval, RecordSampler, {"model": CHAIN, "n": 2, "budget": Cost("pure", 1.0)}, "over target"),
+    (attribute_forgotten_in_coefficients, FourierMechanism, {"model": CHAIN, "n": 2, "budget": Cost("pure", 1.0), "t": 1.0}, "violated"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fault, kind, settings, verdict", CAUGHT)
+def test_the_audit_catches_a_seeded_fault(fault, kind, settings, verdict, monkeypatch):
+    assert judge(kind, **settings) == "within claim"
+    fault(monkeypatch)
+    assert judge(kind, **settings) == verdict
+
+
+@pytest.mark.parametrize(
+    "fault, mechanism, check, message",
+    [
+        (attribute_forgotten_in_counts, NetworkLaplace.examples()[0], check_sensitivity, "exceeds the sensitivity"),
+        (attribute_forgotten_in_a_sampler, RecordSampler.examples()[0], check_sensitivity, "exceeds the sensitivity"),
+        (attribute_forgotten_in_coefficients, FourierMechanism.examples()[1], check_sensitivity, "exceeds the sensi"),
+        (length_of_the_interval, RedactedLaplace.examples()[0], check_sensitivity, "exceeds the sensitivity"),
+        (charge_left_out, LaplaceMechanism.examples()[0], check_a_second_release_is_refused, "DID NOT RAISE"),
+        (charge_left_out, DiffusedPosterior.examples()[0], check_a_second_release_is_refused, "DID NOT RAISE"),
+    ],
+)
+def test_a_contract_test_catches_a_seeded_fault(fault, mechanism, check, message, monkeypatch):
+    check(mechanism)
+    fault(monkeypatch)
+    with pytest.raises((AssertionError, pytest.fail.Exception), match=message):
+        check(mechanism)
