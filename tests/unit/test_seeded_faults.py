@@ -17,7 +17,8 @@ from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.mechanisms.logistic_sampling import LogisticConcentrated, LogisticDiffused, LogisticDirect, LogisticOps
+from privpost.mechanisms.logistic_ops import LogisticOps
+from privpost.mechanisms.logistic_sampling import LogisticConcentrated, LogisticDiffused, LogisticDirect
 from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.mechanisms.network_sampling import RecordSampler, TrimmedSampler
 from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior, PosteriorSampling
@@ -32,7 +33,6 @@ from privpost.privacy.ledger import Ledger
 from privpost.studies.audit import audit, instances
 
 SIZE, LEVEL = 3000, 1e-6
-ABALONE = {"n": 2784, "model": BinaryRegression(8, 1e-3)}
 
 
 def judge(kind, model, n, budget, **options) -> str:
@@ -54,7 +54,7 @@ def rdp(epsilon: float, order: float = 2.0) -> Cost:
 def power_doubled(kind):
     """Every record counts twice in the law that the chains sample."""
 
-    def seed(patch):
+    def doubled_power(patch):
         once = kind.posterior
 
         def twice(self, statistics):
@@ -63,7 +63,7 @@ def power_doubled(kind):
 
         patch.setattr(kind, "posterior", twice)
 
-    return seed
+    return doubled_power
 
 
 def stated_power_doubled(patch):
@@ -127,7 +127,7 @@ def calibrated_sigma_halved(patch):
 def noise_shared(kind):
     """One noise variate for all coordinates."""
 
-    def seed(patch):
+    def shared_noise(patch):
         noise = kind.noise
         patch.setattr(
             kind,
@@ -135,7 +135,7 @@ def noise_shared(kind):
             lambda self, shape, rng: np.broadcast_to(noise(self, (*shape[:-1], 1), rng), shape),
         )
 
-    return seed
+    return shared_noise
 
 
 def chain_temperature_halved(patch):
@@ -154,7 +154,7 @@ def bits_temperature_halved(patch):
 
 
 def length_of_the_interval(patch):
-    patch.setattr(redacted_laplace, "redacted_sensitivity", lambda low, high: high - low)
+    patch.setattr(redacted_laplace, "redacted_sensitivity", lambda low, high: np.subtract(high, low))
 
 
 def attribute_forgotten_in_counts(patch):
@@ -162,9 +162,7 @@ def attribute_forgotten_in_counts(patch):
 
 
 def attribute_forgotten_in_a_sampler(patch):
-    patch.setattr(
-        TrimmedSampler, "sensitivity", property(lambda self: (len(self.model.nodes) - 1) * self.log_ratio)
-    )
+    patch.setattr(TrimmedSampler, "sensitivity", property(lambda self: (len(self.model.nodes) - 1) * self.log_ratio))
 
 
 def attribute_forgotten_in_the_interval(patch):
@@ -180,59 +178,69 @@ def charge_left_out(patch):
     patch.setattr(Ledger, "_reserve", lambda self, requests: [(self._account(r.account), *r.count()) for r in requests])
 
 
-CATEGORIES, CHAIN = DirichletCategorical((5, 5, 5)), BayesianNetwork({"a": [], "b": ["a"], "c": ["b"]})
-FIELDS = EventCounts((0, 0, 0, 0), (2, 3), 3)
-# Fault, mechanism, where the verdict must turn, and the verdict.
+def on(model, n, budget, **options) -> dict:
+    return {"model": model, "n": n, "budget": budget, **options}
+
+
+def abalone(budget) -> dict:
+    return on(BinaryRegression(8, 1e-3), 2784, budget)
+
+
+BITS, CATEGORIES, UNIFORM = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5)), BetaBernoulli(1, 1)
+CHAIN, PAIR = BayesianNetwork({"a": [], "b": ["a"], "c": ["b"]}), BayesianNetwork({"a": [], "b": []})
+FIELDS, SHORT = EventCounts((0, 0, 0, 0), (2, 3), 3), RedactedSum(GammaExponential(8, 2), 1.0, 1.5)
+PURE = Cost("pure", 1.0)
+# Faults, each with the mechanism and the settings on which it is to be caught; by verdict.
+FAULTS = {
+    "other law": [
+        (power_doubled(LogisticDirect), LogisticDirect, abalone(rdp(2.0))),
+        (power_doubled(LogisticConcentrated), LogisticConcentrated, abalone(rdp(0.3))),
+        (power_doubled(LogisticDiffused), LogisticDiffused, abalone(rdp(0.3))),
+        *(
+            (power_doubled(LogisticDiffused), LogisticDiffused, on(BinaryRegression(d, 0.1), n, rdp(epsilon)))
+            for d, n in ((1, 4), (2, 3))
+            for epsilon in (0.3, 1.0, 3.0)
+        ),
+        (power_doubled(LogisticOps), LogisticOps, abalone(PURE)),
+        (power_doubled(LogisticOps), LogisticOps, abalone(Cost("pure", 100.0))),
+        (sampler_ignores_the_power, LogisticDiffused, abalone(rdp(0.1))),
+        (sampler_ignores_the_power, LogisticOps, abalone(Cost("pure", 10.0))),
+        (beta_draw_with_twice_the_coefficient, DiffusedPosterior, on(BITS, 8, rdp(0.1))),
+        (beta_draw_with_twice_the_coefficient, DiffusedPosterior, on(BITS, 100, rdp(1.0, 15.0))),
+        (beta_draw_with_twice_the_coefficient, DiffusedPosterior, on(UNIFORM, 5, rdp(1.0, 1.5))),
+        (beta_draw_with_twice_the_coefficient, DiffusedPosterior, on(DirichletCategorical((1, 2, 3)), 4, rdp(1.0))),
+        (prior_without_its_weight, ConcentratedPosterior, on(BITS, 100, rdp(0.1))),
+        (ops_charge_halved, LogisticOps, abalone(PURE)),
+        (normal_noise_halved, GaussianMechanism, on(BITS, 8, rdp(0.3))),
+        (normal_noise_halved, GaussianMechanism, on(BITS, 8, rdp(0.3), variant="paper")),
+        (noise_shared(LaplaceMechanism), LaplaceMechanism, on(CATEGORIES, 4, PURE)),
+        (noise_shared(LaplaceMechanism), NetworkLaplace, on(CHAIN, 2, PURE)),
+        (noise_shared(GaussianMechanism), GaussianMechanism, on(CATEGORIES, 4, rdp(1.0))),
+        (chain_temperature_halved, HiddenMarkovSampler, on(FIELDS, 300, PURE)),
+        (bits_temperature_halved, ExponentialMechanism, on(UNIFORM, 20, PURE, a0=0.2)),
+    ],
+    "over target": [
+        (stated_power_doubled, LogisticDiffused, abalone(rdp(0.1))),
+        (calibrated_power_doubled, LogisticDiffused, abalone(rdp(0.1))),
+        (calibrated_sigma_halved, GaussianMechanism, on(BITS, 8, rdp(0.3))),
+        (charged_temperature_halved, HiddenMarkovSampler, on(FIELDS, 300, PURE)),
+        (attribute_forgotten_in_the_interval, RecordSampler, on(CHAIN, 2, PURE)),
+    ],
+    "violated": [
+        (renyi_charge_four_times_too_small, LogisticDirect, abalone(rdp(2.0))),
+        (renyi_charge_four_times_too_small, LogisticDiffused, abalone(rdp(0.1))),
+        (renyi_charge_four_times_too_small, LogisticConcentrated, abalone(rdp(0.1))),
+        (length_of_the_interval, RedactedLaplace, on(SHORT, 4, PURE)),
+        (attribute_forgotten_in_counts, NetworkLaplace, on(CHAIN, 2, PURE)),
+        (attribute_forgotten_in_a_sampler, RecordSampler, on(PAIR, 3, PURE)),
+        (attribute_forgotten_in_coefficients, FourierMechanism, on(CHAIN, 2, PURE, t=1.0)),
+    ],
+}
 CAUGHT = [
-    *(
-        (power_doubled(kind), kind, {**ABALONE, "model": BinaryRegression(8, beta), "budget": rdp(epsilon)}, "other law")
-        for kind, beta, epsilon in (
-            (LogisticDirect, 1e-3, 2.0),
-            (LogisticConcentrated, 1e-3, 0.3),
-            (LogisticDiffused, 1e-3, 0.3),
-            (LogisticDiffused, 1e-3, 1.0),
-        )
-    ),
-    *(
-        (power_doubled(LogisticDiffused), LogisticDiffused, {**small, "budget": rdp(epsilon)}, "other law")
-        for small in ({"model": BinaryRegression(1, 0.1), "n": 4}, {"model": BinaryRegression(2, 0.1), "n": 3})
-        for epsilon in (0.3, 1.0, 3.0)
-    ),
-    (power_doubled(LogisticOps), LogisticOps, {**ABALONE, "budget": Cost("pure", 1.0)}, "other law"),
-    (power_doubled(LogisticOps), LogisticOps, {**ABALONE, "budget": Cost("pure", 100.0)}, "other law"),
-    (stated_power_doubled, LogisticDiffused, {**ABALONE, "budget": rdp(0.1)}, "over target"),
-    (renyi_charge_four_times_too_small, LogisticDirect, {**ABALONE, "budget": rdp(2.0)}, "violated"),
-    (renyi_charge_four_times_too_small, LogisticDiffused, {**ABALONE, "budget": rdp(0.1)}, "violated"),
-    (renyi_charge_four_times_too_small, LogisticConcentrated, {**ABALONE, "budget": rdp(0.1)}, "violated"),
-    (calibrated_power_doubled, LogisticDiffused, {**ABALONE, "budget": rdp(0.1)}, "over target"),
-    (sampler_ignores_the_power, LogisticDiffused, {**ABALONE, "budget": rdp(0.1)}, "other law"),
-    (sampler_ignores_the_power, LogisticOps, {**ABALONE, "budget": Cost("pure", 10.0)}, "other law"),
-    *(
-        (beta_draw_with_twice_the_coefficient, DiffusedPosterior, {"model": model, "n": n, "budget": budget}, "other law")
-        for model, n, budget in (
-            (BetaBernoulli(6, 12), 8, rdp(0.1)),
-            (BetaBernoulli(6, 12), 100, rdp(1.0, 15.0)),
-            (BetaBernoulli(1, 1), 5, rdp(1.0, 1.5)),
-            (DirichletCategorical((1, 2, 3)), 4, rdp(1.0)),
-        )
-    ),
-    (prior_without_its_weight, ConcentratedPosterior, {"model": BetaBernoulli(6, 12), "n": 100, "budget": rdp(0.1)}, "other law"),
-    (ops_charge_halved, LogisticOps, {**ABALONE, "budget": Cost("pure", 1.0)}, "other law"),
-    (normal_noise_halved, GaussianMechanism, {"model": BetaBernoulli(6, 12), "n": 8, "budget": rdp(0.3)}, "other law"),
-    (normal_noise_halved, GaussianMechanism, {"model": BetaBernoulli(6, 12), "n": 8, "budget": rdp(0.3), "variant": "paper"}, "other law"),
-    (calibrated_sigma_halved, GaussianMechanism, {"model": BetaBernoulli(6, 12), "n": 8, "budget": rdp(0.3)}, "over target"),
-    (noise_shared(LaplaceMechanism), LaplaceMechanism, {"model": CATEGORIES, "n": 4, "budget": Cost("pure", 1.0)}, "other law"),
-    (noise_shared(LaplaceMechanism), NetworkLaplace, {"model": CHAIN, "n": 2, "budget": Cost("pure", 1.0)}, "other law"),
-    (noise_shared(GaussianMechanism), GaussianMechanism, {"model": CATEGORIES, "n": 4, "budget": rdp(1.0)}, "other law"),
-    (chain_temperature_halved, HiddenMarkovSampler, {"model": FIELDS, "n": 300, "budget": Cost("pure", 1.0)}, "other law"),
-    (charged_temperature_halved, HiddenMarkovSampler, {"model": FIELDS, "n": 300, "budget": Cost("pure", 1.0)}, "over target"),
-    (bits_temperature_halved, ExponentialMechanism, {"model": BetaBernoulli(), "n": 20, "budget": Cost("pure", 1.0), "a0": 0.2}, "other law"),
-    (length_of_the_interval, RedactedLaplace, {"model": RedactedSum(GammaExponential(8, 2), 1.0, 1.5), "n": 4, "budget": Cost("pure", 1.0)}, "violated"),
-    (attribute_forgotten_in_counts, NetworkLaplace, {"model": CHAIN, "n": 2, "budget": Cost("pure", 1.0)}, "violated"),
-    (attribute_forgotten_in_a_sampler, RecordSampler, {"model": BayesianNetwork({"a": [], "b": []}), "n": 3, "budget": Cost("pure", 1.0)}, "violated"),
-    (attribute_forgotten_in_the_interval, RecordSampler, {"model": CHAIN, "n": 2, "budget": Cost("pure", 1.0)}, "over target"),
-    (attribute_forgotten_in_coefficients, FourierMechanism, {"model": CHAIN, "n": 2, "budget": Cost("pure", 1.0), "t": 1.0}, "violated"),
-]  # fmt: skip
+    pytest.param(*case, verdict, id=f"{case[0].__name__}-{case[1].__name__}-{number}")
+    for verdict, cases in FAULTS.items()
+    for number, case in enumerate(cases)
+]
 
 
 @pytest.mark.parametrize("fault, kind, settings, verdict", CAUGHT)

@@ -41,8 +41,8 @@ VERDICTS = ("within claim", "violated", "over target", "other law")
 class Finding(NamedTuple):
     """What the audit of one mechanism found.
 
-    Exact divergence and Kolmogorov-Smirnov p-value of the draws (nan if the law is unknown), the event's counts, and the
-    pair of data sets.
+    Exact divergence and Kolmogorov-Smirnov p-value of the draws (nan if the law is unknown), the event's counts, and
+    the pair of data sets.
     """
 
     exact: float

@@ -1,4 +1,4 @@
-"""Which law each mechanism's release must have: its settings read as the papers define them, on a data set's records."""
+"""Which law each mechanism's release must have: its settings read as the papers define them, on given records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.linear_sampling import LinearSampler
-from privpost.mechanisms.logistic_sampling import LogisticConcentrated, LogisticOps, LogisticSampling
+from privpost.mechanisms.logistic_ops import LogisticOps
+from privpost.mechanisms.logistic_sampling import LogisticConcentrated, LogisticSampling
 from privpost.mechanisms.map_estimate import GRID, MapMechanism, utility_sensitivity
 from privpost.mechanisms.network_sampling import AttributeSampler, TrimmedSampler
 from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior, PosteriorSampling
@@ -64,7 +65,7 @@ def _trimmed(mechanism, data):
 def _pairs(model, data):
     """(α, β) of every parameter's posterior, shape (m, 2)."""
     counts = model.pairs(model.sufficient_statistics(data))
-    return counts + [float(model.alpha), float(model.beta)]
+    return counts + np.array([float(model.alpha), float(model.beta)])
 
 
 def _map(mechanism, data):
@@ -85,18 +86,26 @@ def _map(mechanism, data):
 def _linear(mechanism, data):
     """exp(−b|w|²/2 − Σ(y − x·w)²/(2σ²)) on the ball of radius R."""
     model, statistics = mechanism.model, mechanism.model.sufficient_statistics(data)
+    if model.dimension > 2:
+        return None
 
     def log_weight(w):
         return -model.prior_precision * (w**2).sum(axis=-1) / 2 + model.log_likelihood(w, statistics)
 
-    return laws.Weights(log_weight, model.dimension, mechanism.radius, mechanism.radius) if model.dimension < 3 else None
+    return (
+        laws.Weights(log_weight, model.dimension, mechanism.radius, mechanism.radius) if model.dimension < 3 else None
+    )
 
 
 def _logistic(mechanism, data):
-    """exp(−nβ|w|²/2) Π 1/(1 + exp(−z·w))^ρ, for OPS on ‖w‖ ≤ c/β; equal records enter once, with their number."""
-    model, power, radius = mechanism.model, 1.0, None
-    if model.dimension > 2:
+    if mechanism.model.dimension > 2:
         return None
+    return logistic_law(mechanism, *np.unique(data, axis=0, return_counts=True))
+
+
+def logistic_law(mechanism, records, numbers) -> laws.Weights:
+    """exp(−nβ|w|²/2) Π 1/(1 + exp(−z·w))^ρ, for OPS on ‖w‖ ≤ c/β, of records (k, d) that occur in numbers (k,)."""
+    model, power, radius = mechanism.model, 1.0, None
     beta, bound = model.prior_precision, model.feature_bound
     if isinstance(mechanism, LogisticConcentrated):
         beta = mechanism.coefficient
@@ -105,7 +114,6 @@ def _logistic(mechanism, data):
         power, radius = min(1.0, mechanism.epsilon * beta / (charge * bound**2)), bound / beta
     elif "coefficient" in mechanism.__dataclass_fields__:
         power = mechanism.coefficient
-    records, numbers = np.unique(data, axis=0, return_counts=True)
     precision = mechanism.n * beta
 
     def log_weight(w):

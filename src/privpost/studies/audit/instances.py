@@ -164,7 +164,7 @@ def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.nd
 
 
 def _pushed_pairs(bound: float, n: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Records c(± cos θ, sin θ), the others all c(0, −1): both likelihoods are low, so that their gradients are long."""
+    """Records c(± cos θ, sin θ), the others all c(0, −1): both likelihoods are low, their gradients so long."""
     rest = np.repeat([[0.0, -bound]], n - 1, axis=0)
     sides = [[np.append(rest, [[s * bound * np.cos(a), bound * np.sin(a)]], axis=0) for s in (1, -1)] for a in ANGLES]
     return [tuple(pair) for pair in sides]
@@ -172,10 +172,8 @@ def _pushed_pairs(bound: float, n: int) -> list[tuple[np.ndarray, np.ndarray]]:
 
 def copies(mechanism: Mechanism, release) -> int:
     """How many draws of θ (or vectors of statistics) one release of an array (size, …) holds."""
-    if mechanism.releases == "sample":
-        expected = math.prod(mechanism.model.theta_shape)
-    else:
-        expected = width_of(mechanism)
+    noisy = mechanism.releases == "statistics"
+    expected = width_of(mechanism) if noisy else math.prod(mechanism.model.theta_shape)
     return max(1, release[0].size // expected)
 
 
@@ -188,7 +186,7 @@ def features(mechanism: Mechanism, release, pair) -> np.ndarray:
     """Columns (size, columns) in whose half-lines an event is looked for.
 
     The log-likelihood ratio where the law is known up to a constant; for noisy statistics the orthant that the change
-    points to; up to 8 coordinates, those that differ first, with their smallest and largest value, sums and differences.
+    points to; up to 8 coordinates, those that differ first; their smallest and largest value, sums and differences.
     """
     size, count = len(release), copies(mechanism, release)
     first, second = (mechanism.model.sufficient_statistics(side) for side in pair)

@@ -1,7 +1,7 @@
 """The laws that releases must have, from likelihood, prior and the meaning of the settings; no mechanism's own density.
 
-A law gives its exact divergence from another one of its family, and the distribution functions of some of its marginals,
-by which draws are judged.
+A law gives its exact divergence from another one of its family, and the distribution functions of some of its
+marginals, by which draws are judged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RIM = np.linspace(0, 2 * np.pi, 721)
 
 
 def p_value(uniform) -> float:
-    """Smallest Kolmogorov-Smirnov p-value of columns (size, k) that should be uniform, times their number, at most 1."""
+    """Smallest Kolmogorov-Smirnov p-value of columns (size, k) that should be uniform, times k, at most 1."""
     uniform = np.sort(np.asarray(uniform, float), axis=0)
     size, columns = uniform.shape
     steps = np.arange(size + 1)[:, None] / size
@@ -120,7 +120,7 @@ class TruncatedBetas:
 
 @dataclass(frozen=True)
 class TruncatedDirichlets:
-    """Probabilities of several fields, each ∝ Π x_k^(a_k − 1) with x_k ≥ low; draws are the fields one after the other."""
+    """Probabilities of several fields, each ∝ Π x_k^(a_k − 1) with x_k ≥ low; a draw has the fields in order."""
 
     alphas: tuple[np.ndarray, ...]
     lows: tuple[float, ...]
