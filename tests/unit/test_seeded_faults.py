@@ -188,7 +188,7 @@ def abalone(budget) -> dict:
 
 BITS, CATEGORIES, UNIFORM = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5)), BetaBernoulli(1, 1)
 CHAIN, PAIR = BayesianNetwork({"a": [], "b": ["a"], "c": ["b"]}), BayesianNetwork({"a": [], "b": []})
-FIELDS, SHORT = EventCounts((0, 0, 0, 0), (2, 3), 3), RedactedSum(GammaExponential(8, 2), 1.0, 1.5)
+FIELDS, SHORT = EventCounts((4,), (2, 3), 3), RedactedSum(GammaExponential(8, 2), 1.0, 1.5)
 PURE = Cost("pure", 1.0)
 # Faults, each with the mechanism and the settings on which it is to be caught; by verdict.
 FAULTS = {

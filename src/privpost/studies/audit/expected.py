@@ -125,7 +125,7 @@ def logistic_law(mechanism, records, numbers) -> laws.Weights:
 
 
 def _one_state(mechanism, data):
-    """Posterior of each field's probabilities to the power 1/T, at least 1/(M K) each; T = max(1, 2Δ/ε)."""
+    """Π x^((b − 1)/T' + count/T) of each field, every x at least 1/(M K); T = max(1, 2Δ/ε), T' = T or 1."""
     model = mechanism.model
     if model.n_states > 1:
         return None
@@ -134,7 +134,8 @@ def _one_state(mechanism, data):
     temperature = max(1.0, 2 * change / mechanism.epsilon)
     levels = np.asarray(data)[:, 1:]
     counts = [np.bincount(column, minlength=size) for column, size in zip(levels.T, model.sizes, strict=True)]
-    return laws.TruncatedDirichlets(tuple(1 + count / temperature for count in counts), tuple(lows))
+    prior = 1 + (model.emission - 1) / (temperature if mechanism.tempered_prior else 1.0)
+    return laws.TruncatedDirichlets(tuple(prior + count / temperature for count in counts), tuple(lows))
 
 
 LAWS = {

@@ -128,10 +128,10 @@ def reduced(mechanism: Mechanism) -> Mechanism:
     model = mechanism.model
     if isinstance(mechanism, LogisticSampling | LinearSampler) and model.dimension > 2:
         return replace(mechanism, model=replace(model, dimension=2))
-    if isinstance(model, EventCounts) and len(model.regions) > 3:
+    if isinstance(model, EventCounts) and sum(model.cells) > 3:
         if isinstance(mechanism, HiddenMarkovSampler):
-            return replace(mechanism, model=replace(model, regions=(0,), n_states=1), iterations=1)
-        return replace(mechanism, model=replace(model, regions=model.regions[:3]))
+            return replace(mechanism, model=replace(model, cells=(1,), n_states=1), iterations=1)
+        return replace(mechanism, model=replace(model, cells=(3,)))
     return mechanism
 
 
