@@ -323,7 +323,7 @@ def test_unknown_settings_and_impossible_sizes_are_errors(mechanism):
 
 
 @every_example
-def test_the_gate_refuses_the_second_release(mechanism):
+def test_a_ledger_refuses_the_second_release(mechanism):
     check_a_second_release_is_refused(mechanism)
 
 
