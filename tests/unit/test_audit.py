@@ -201,10 +201,10 @@ def test_a_law_passes_its_own_draws_and_no_others(name):
     rng = np.random.default_rng(12)
     draws = draws_of(name, 20_000, rng)
     assert len(draws) == 20_000
-    assert laws.p_value(LAWS[name].uniform(draws, rng)) > 1e-4
+    assert laws.p_value(LAWS[name].quantiles(draws, rng)) > 1e-4
     # A tenth of the draws are repeated at the middle of all.
     draws[:2000] = np.median(draws, axis=0)
-    assert laws.p_value(LAWS[name].uniform(draws, rng)) < 1e-12
+    assert laws.p_value(LAWS[name].quantiles(draws, rng)) < 1e-12
 
 
 RECORD = """[

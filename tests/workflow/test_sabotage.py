@@ -1,8 +1,8 @@
-"""What is proved is what runs: a mechanism that releases other values changes the studies that record it, and no others.
+"""What is proved is what runs: a mechanism that releases other values changes the studies that record it, no others.
 
 Each study's smoke cells say which mechanisms drew. One cell of each mechanism and study is computed again in this
-process with the mechanism's releases exchanged for others, while all mechanisms that the cell does not record raise; and
-with the mechanism itself raising, which must stop the cell.
+process with the mechanism's releases exchanged for others, while all mechanisms that the cell does not record raise;
+and with the mechanism itself raising, which must stop the cell.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from privpost.privacy.ledger import Ledger, Release
 
 __all__ = ["built", "everything"]
 KINDS = {kind.__name__: kind for kinds in discovery.mechanisms().values() for kind in kinds}
-# Studies whose subject is every mechanism, one after the other: what one of them does not record is not theirs to avoid.
+# It examines mechanisms, and finds what they do wrong: test_seeded_faults.py.
 AUDIT = "audit/audit"
 
 
@@ -70,7 +70,7 @@ def same(first, second) -> bool:
 @every_study
 def test_a_study_shows_what_its_mechanisms_release(built, name):
     if name == AUDIT:
-        pytest.skip("the audit examines mechanisms, and finds what they do wrong: test_seeded_faults.py")
+        pytest.skip("the audit's subject are the mechanisms themselves")
     for mechanism, (cell, result) in recorded(built).items():
         drew = {row["mechanism"] for row in result.record["ledger"]}
         with pytest.MonkeyPatch.context() as patch:

@@ -80,7 +80,7 @@ def examine(
     size = min(size, LARGEST_WORK // mechanism.model.sufficient_statistics(pair[0]).size)
     if size < FEWEST:
         return Finding(exact, math.nan, Counts(0, 0, 0), pair)
-    samples = [[gate.draw(side, size, rng) for side in pair] for _ in range(2)]
+    samples = [[gate.releases(side, size, rng) for side in pair] for _ in range(2)]
     exact *= audited.copies(mechanism, samples[0][0])
     chosen, counted = ([audited.features(mechanism, sample, pair) for sample in half] for half in samples)
     event = choose_event(*chosen, order, level)
@@ -95,7 +95,7 @@ class Gate:
         ledger.open(account, target, mechanism, accounting=accounting)
         self.ledger, self.account, self.mechanism, self.drawn = ledger, account, mechanism, 0
 
-    def draw(self, data, size: int, rng) -> np.ndarray:
+    def releases(self, data, size: int, rng) -> np.ndarray:
         """Independent releases (size, ...) about records, in parts, as some mechanisms need much memory for each."""
         statistics = np.asarray(self.mechanism.model.sufficient_statistics(data), float)
         parts = []
@@ -113,7 +113,7 @@ def _drawn(mechanism, pair, samples, rng) -> float:
     if law_of(mechanism, pair[0]) is None or audited.copies(mechanism, samples[0][0]) > 1:
         return math.nan
     both = [np.concatenate(halves) for halves in zip(*samples, strict=True)]
-    values = [laws.p_value(law_of(mechanism, p).uniform(draws, rng)) for p, draws in zip(pair, both, strict=True)]
+    values = [laws.p_value(law_of(mechanism, p).quantiles(draws, rng)) for p, draws in zip(pair, both, strict=True)]
     return min(1.0, 2 * min(values))
 
 
@@ -123,7 +123,7 @@ def _worst_by_pilot(mechanism, order, pilot, rng, level, gate):
     for pair in pairs:
         for side in pair:
             if side.tobytes() not in cache:
-                cache[side.tobytes()] = gate.draw(side, pilot, rng)
+                cache[side.tobytes()] = gate.releases(side, pilot, rng)
         found = [audited.features(mechanism, cache[side.tobytes()], pair) for side in pair]
         event = choose_event(*found, order, level)
         bound = lower_bound(Counts(event.hits(found[0]), event.hits(found[1]), pilot), order, level)

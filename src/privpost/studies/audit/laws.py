@@ -50,7 +50,7 @@ class Noise:
         change = np.abs(self.centre - other.centre) / self.scale
         return float(change.sum() if order is None else order * (change**2).sum() / 2)
 
-    def uniform(self, draws, rng) -> np.ndarray:
+    def quantiles(self, draws, rng) -> np.ndarray:
         """Coordinates, and differences of two, which tell noise that coordinates share."""
         places = _places(self.centre.size)
         noise = (np.reshape(draws, (len(draws), -1)) - self.centre)[:, places] / self.scale
@@ -73,7 +73,7 @@ class Dirichlet:
         """Rényi divergence in closed form."""
         return float(dirichlet_divergence(self.alpha, other.alpha, order))
 
-    def uniform(self, draws, rng) -> np.ndarray:
+    def quantiles(self, draws, rng) -> np.ndarray:
         """Beta distribution functions of the entries."""
         draws = np.reshape(draws, (len(draws), -1))
         alpha = self.alpha[: draws.shape[1]]
@@ -107,7 +107,7 @@ class TruncatedBetas:
         change = np.stack([self.a - other.a, self.b - other.b])
         return float(((change[0] * ends[:, None] + change[1] * ends[::-1, None]).max(axis=0) + normaliser).sum())
 
-    def uniform(self, draws, rng) -> np.ndarray:
+    def quantiles(self, draws, rng) -> np.ndarray:
         """Each coordinate's distribution function."""
         z, mass, _ = self._grid
         draws = np.clip(np.reshape(draws, (len(draws), -1)), self.low, 1 - self.low)
@@ -165,7 +165,7 @@ class TruncatedDirichlets:
                 found += sign * (np.log(total[-1]) + shift + tilt)
         return found
 
-    def uniform(self, draws, rng) -> np.ndarray:
+    def quantiles(self, draws, rng) -> np.ndarray:
         """Distribution functions of each field's first and last level."""
         draws = np.reshape(draws, (len(draws), -1))
         columns, first = [], 0
@@ -194,7 +194,7 @@ class OnGrid:
         """Largest log-ratio, over every point."""
         return float((self._log - other._log).max(axis=-1).sum())
 
-    def uniform(self, draws, rng) -> np.ndarray:
+    def quantiles(self, draws, rng) -> np.ndarray:
         """Distribution functions, uniform within each step."""
         places = np.searchsorted((self.grid[1:] + self.grid[:-1]) / 2, np.reshape(draws, (len(draws), -1)))
         steps = np.exp(self._log)
@@ -268,7 +268,7 @@ class Weights:
         mixed = np.logaddexp.reduce(order * at[0] + (1 - order) * at[1] + log_weights)
         return float((mixed - order * totals[0] + (order - 1) * totals[1]) / (order - 1))
 
-    def uniform(self, draws, rng) -> np.ndarray:
+    def quantiles(self, draws, rng) -> np.ndarray:
         """Both coordinates' distribution functions."""
         low, high = self._box(self.log_weight)
         if self.radius is not None:
