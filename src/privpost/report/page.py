@@ -21,7 +21,7 @@ from privpost.pipeline import ledgers, provenance, store, times
 from privpost.pipeline.plan import Plan
 from privpost.pipeline.study import Cell, Study
 from privpost.pipeline.tables import read_tables
-from privpost.report import build, describe, numbers, scorecard, templates
+from privpost.report import audited, build, describe, numbers, scorecard, templates
 
 TEMPLATES = Path("docs/templates")
 ROWS = 500
@@ -57,6 +57,7 @@ def render(plan: Plan) -> str:
             claims=list(card.itertuples()),
             papers=[_paper(name, plan, card, tables) for name in names],
             overview={name: _overview_figure(name, plan.figure_root) for name in build.FIGURES},
+            audited=audited.by_study(plan),
             times=numbers.measured(plan.studies.values(), times.latest).to_dict("records"),
             workflow=tables.add(plan.root / "workflow.csv"),
             data=describe.data_notes(cell for cells in plan.cells.values() for cell in cells),

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privpost import discovery
-from privpost.mechanisms.base import Mechanism
+from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
 from privpost.mechanisms.event_counts import HiddenMarkovSampler
+from privpost.mechanisms.exponential import ExponentialMechanism
+from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.linear_sampling import LinearSampler
 from privpost.mechanisms.logistic_sampling import LogisticSampling
 from privpost.models.beta_bernoulli import BetaBernoulli
@@ -25,6 +27,8 @@ DIGITS = 9
 LARGEST_ENUMERATION = 3000
 # Records that stand for all others where there are many.
 EXTREMES = 6
+# Records that are enough to audit mechanisms whose settings do not depend on their number.
+FEWER = {AdditiveNoiseMechanism: 100, FourierMechanism: 100, HiddenMarkovSampler: 300, ExponentialMechanism: 10_000}
 # Of a pair of records at ±(cos θ, ·) with the others pushing both likelihoods down: see `_pushed_pairs`.
 ANGLES = np.linspace(0.2, 0.8, 7)
 
@@ -123,9 +127,13 @@ def reduced(mechanism: Mechanism) -> Mechanism:
     """A mechanism with the settings of a large one whose neighbours can be examined.
 
     Two weights stand for more of them, as the worst pairs lie in a plane; three cells for more; and one state and cell,
-    whose law is known, for the hidden Markov model of more than a few.
+    whose law is known, for the hidden Markov model of more than a few. Fewer records stand for many where their number
+    sets neither the noise nor the temperature.
     """
     model = mechanism.model
+    for kind, most in FEWER.items():
+        if isinstance(mechanism, kind) and mechanism.n > most:
+            return reduced(replace(mechanism, n=most))
     if isinstance(mechanism, LogisticSampling | LinearSampler) and model.dimension > 2:
         return replace(mechanism, model=replace(model, dimension=2))
     if isinstance(model, EventCounts) and sum(model.cells) > 3:

@@ -90,13 +90,19 @@ class TruncatedBetas:
 
     @cached_property
     def _grid(self):
-        """Log-odds (k,), and the logarithm of the integral up to each of them, (m, k), by the trapezoidal rule."""
+        """Log-odds (m, k) where the mass lies, the integral up to each of them, and its logarithmic factor (m,)."""
         reach = np.log((1 - self.low) / self.low)
-        z = np.linspace(-reach, reach, 8001)
-        log_weight = -self.a[:, None] * np.logaddexp(0, -z) - self.b[:, None] * np.logaddexp(0, z)
-        top = log_weight.max(axis=1, keepdims=True)
+        ends = np.full(len(self.a), -reach), np.full(len(self.a), reach)
+        for _ in range(4):
+            z = np.linspace(*ends, 8001, axis=1)
+            log_weight = -self.a[:, None] * np.logaddexp(0, -z) - self.b[:, None] * np.logaddexp(0, z)
+            top = log_weight.max(axis=1, keepdims=True)
+            near = log_weight >= top - DEPTH
+            first, last = near.argmax(axis=1), z.shape[1] - 1 - near[:, ::-1].argmax(axis=1)
+            rows = np.arange(len(z))
+            ends = z[rows, np.maximum(first - 1, 0)], z[rows, np.minimum(last + 1, z.shape[1] - 1)]
         weight = np.exp(log_weight - top)
-        mass = np.cumsum((weight[:, 1:] + weight[:, :-1]) / 2, axis=1) * (z[1] - z[0])
+        mass = np.cumsum((weight[:, 1:] + weight[:, :-1]) / 2, axis=1) * (z[:, 1:2] - z[:, :1])
         return z, np.concatenate([np.zeros((len(mass), 1)), mass], axis=1), top[:, 0]
 
     def divergence(self, other: TruncatedBetas, order: None) -> float:
@@ -113,7 +119,7 @@ class TruncatedBetas:
         draws = np.clip(np.reshape(draws, (len(draws), -1)), self.low, 1 - self.low)
         odds = np.log(draws) - np.log1p(-draws)
         return np.stack(
-            [np.interp(odds[:, i], z, mass[i] / mass[i, -1]) for i in _places(len(self.a))],
+            [np.interp(odds[:, i], z[i], mass[i] / mass[i, -1]) for i in _places(len(self.a))],
             axis=1,
         )
 
