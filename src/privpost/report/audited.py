@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from privpost.pipeline.plan import Plan
@@ -42,4 +43,4 @@ def behind(table, study: str) -> list[dict[str, Any]]:
 
 
 def _number(value) -> float | None:
-    return None if value != value else float(value)
+    return None if math.isnan(value) else float(value)

@@ -15,7 +15,6 @@ from privpost.privacy.ledger import Ledger
 from privpost.studies.audit import instances as audited
 from privpost.studies.audit import laws
 from privpost.studies.audit.expected import law_of
-from privpost.studies.audit.records import read_records
 from privpost.studies.discovered import Discovered
 
 SETTINGS = Schema(
@@ -152,7 +151,7 @@ def verdict(claimed: float, bound: float, exact: float, drawn: float, share: flo
 
 def simulate(config, streams, ledger) -> dict:
     """Return one entry per audited mechanism: names, claims, exact divergences and event counts (audited, 3)."""
-    records, rows = read_records(config), []
+    records, rows = {name: ledger.get("mechanisms", []) for name, ledger in config.ledgers.items()}, []
     releases = config.releases
     if config.source == "examples":
         listed = audited.examples(config.epsilon, config.large_n, records)

@@ -29,6 +29,8 @@ LARGEST_ENUMERATION = 3000
 EXTREMES = 6
 # Records that are enough to audit mechanisms whose settings do not depend on their number.
 FEWER = {AdditiveNoiseMechanism: 100, FourierMechanism: 100, HiddenMarkovSampler: 300, ExponentialMechanism: 10_000}
+# Levels of a field whose convolutions are quick and exact enough.
+LEVELS = 5
 # Of a pair of records at ±(cos θ, ·) with the others pushing both likelihoods down: see `_pushed_pairs`.
 ANGLES = np.linspace(0.2, 0.8, 7)
 
@@ -126,9 +128,9 @@ def rebuild_cost(fields: dict) -> Cost:
 def reduced(mechanism: Mechanism) -> Mechanism:
     """A mechanism with the settings of a large one whose neighbours can be examined.
 
-    Two weights stand for more of them, as the worst pairs lie in a plane; three cells for more; and one state and cell,
-    whose law is known, for the hidden Markov model of more than a few. Fewer records stand for many where their number
-    sets neither the noise nor the temperature.
+    Two weights stand for more of them, as the worst pairs lie in a plane, and three cells for more. For the hidden
+    Markov model one state, cell and few levels a field do, as their law is known. Fewer records stand for many where
+    their number sets neither the noise nor the temperature.
     """
     model = mechanism.model
     for kind, most in FEWER.items():
@@ -136,9 +138,10 @@ def reduced(mechanism: Mechanism) -> Mechanism:
             return reduced(replace(mechanism, n=most))
     if isinstance(mechanism, LogisticSampling | LinearSampler) and model.dimension > 2:
         return replace(mechanism, model=replace(model, dimension=2))
+    if isinstance(mechanism, HiddenMarkovSampler) and (sum(model.cells) > 3 or max(model.sizes) > LEVELS):
+        sizes = tuple(min(size, LEVELS) for size in model.sizes)
+        return replace(mechanism, model=replace(model, cells=(1,), sizes=sizes, n_states=1), iterations=1)
     if isinstance(model, EventCounts) and sum(model.cells) > 3:
-        if isinstance(mechanism, HiddenMarkovSampler):
-            return replace(mechanism, model=replace(model, cells=(1,), n_states=1), iterations=1)
         return replace(mechanism, model=replace(model, cells=(3,)))
     return mechanism
 
