@@ -7,6 +7,8 @@ and with the mechanism itself raising, which must stop the cell.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from test_studies import built, every_study, everything
@@ -26,25 +28,37 @@ class Sabotaged(Exception):
     """Raised in place of a release."""
 
 
+def sabotage(patch, name: str, draw_all) -> None:
+    """Put a function of the shipped draw and the requests in the place of a mechanism's own, not its subclasses'."""
+    kind = KINDS[name]
+    shipped = kind.draw_all.__func__
+
+    def instead(cls, requests):
+        draw = functools.partial(shipped, cls)
+        return draw_all(draw, requests) if cls is kind else draw(requests)
+
+    patch.setattr(kind, "draw_all", classmethod(instead))
+
+
 def refuse(patch, name: str) -> None:
     """Make a mechanism's releases raise."""
 
-    def draw_all(requests):
+    def raises(draw, requests):
         raise Sabotaged(name)
 
-    patch.setattr(KINDS[name], "draw_all", draw_all)
+    sabotage(patch, name, raises)
 
 
 def exchange(patch, name: str) -> None:
     """Make a mechanism release the values of other random numbers; what its sampler tells of itself stays."""
-    draw_all, rng = KINDS[name].draw_all, np.random.default_rng(2026)
+    rng = np.random.default_rng(2026)
 
-    def exchanged(requests):
-        told = draw_all(requests)
-        others = draw_all([request._replace(rng=np.random.default_rng(rng.integers(2**63))) for request in requests])
+    def exchanged(draw, requests):
+        told = draw(requests)
+        others = draw([request._replace(rng=np.random.default_rng(rng.integers(2**63))) for request in requests])
         return [Release(other.values, one.info) for one, other in zip(told, others, strict=True)]
 
-    patch.setattr(KINDS[name], "draw_all", exchanged)
+    sabotage(patch, name, exchanged)
 
 
 def simulate(study, cell) -> dict[str, np.ndarray]:
