@@ -16,7 +16,7 @@ EXPECTED = {
     "zhang2016": [f"Z{i}" for i in range(1, 11)],
     "geumlek2017": [f"G{i}" for i in range(1, 15)],
     "bernstein2018": [f"B{i}" for i in range(1, 13)],
-    "audit": [f"A{i}" for i in range(1, 5)],
+    "audit": [f"A{i}" for i in range(1, 7)],
     "fair_axis": [f"X{i}" for i in range(1, 8)],
     "noise_aware": [f"N{i}" for i in range(1, 11)],
 }
