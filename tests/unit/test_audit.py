@@ -113,7 +113,9 @@ def test_seeded_bugs_are_caught(bug, monkeypatch):
     with monkeypatch.context() as patch:
         mechanism = bug(patch)
         said = judge(mechanism)
-        assert said in ("violated", "other law") or said.startswith(f"{type(mechanism).__name__} was asked for samples")
+        assert said in ("violated", "other law") or said.startswith(
+            f"{type(mechanism).__name__} was asked for releases"
+        )
     # The same instance as shipped is within its claim: a false alarm has probability 1e-6.
     assert judge(mechanism) == "within claim"
 
