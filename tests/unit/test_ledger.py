@@ -233,6 +233,35 @@ def test_a_mechanism_that_gives_out_more_than_it_was_asked_for_is_stopped(monkey
         ledger.release("a", mechanism, COUNTS, np.random.default_rng(4))
 
 
+def test_no_shape_hides_a_release():
+    ledger, mechanism = Ledger(), LaplaceMechanism(BITS, 8, 0.5)
+    rng = np.random.default_rng(5)
+    ledger.open("a", Cost("pure", 0.5), mechanism)
+    with pytest.raises(ValueError, match="statistics have a last axis of 200; those of one data set have 2"):
+        ledger.release("a", mechanism, np.zeros(200), rng)
+    with pytest.raises(ValueError, match=r"the releases have the shape \(2, 0\)"):
+        ledger.release("a", mechanism, np.zeros((2, 0, 2)), rng, repeats=slice(0, 2))
+    for repeats in (slice(-2, 0), slice(3, 3)):
+        with pytest.raises(ValueError, match="repeats are slice"):
+            ledger.release("a", mechanism, np.zeros((2, 2)), rng, repeats=repeats)
+    assert ledger.spent("a").epsilon == 0
+
+
+def test_an_infinite_cost_is_refused_by_every_finite_budget_and_counted_without_limit():
+    ledger, mechanism = Ledger(), DirectPosterior(BITS, 8, 20.0)
+    assert mechanism.cost().epsilon == math.inf
+    with pytest.raises(BudgetExceeded):
+        ledger.open("a", Cost("rdp", 1.0, order=20.0), mechanism)
+    # What was refused is not open.
+    ledger.open("a", Cost("rdp", 1.0, order=20.0))
+    with pytest.raises(BudgetExceeded):
+        ledger.release("a", mechanism, np.zeros((2, 2)), np.random.default_rng(6), repeats=slice(1, 3))
+    ledger.open("non_private", Cost("rdp", math.inf, order=20.0), mechanism)
+    for _ in range(2):
+        ledger.release("non_private", mechanism, np.zeros((2, 2)), np.random.default_rng(6), repeats=slice(1, 3))
+    assert ledger.spent("non_private").epsilon == math.inf
+
+
 def test_requests_together_are_refused_together():
     ledger = Ledger()
     paid, unpaid = Untouchable(BITS, 8, 0.5), Untouchable(BITS, 8, 0.7)

@@ -39,6 +39,11 @@ class RedactedSum:
         return np.array([self.low, (self.low + self.high) / 2, self.high, self.high + 1.0])
 
     @property
+    def statistics_size(self):
+        """Number of sufficient statistics of one data set."""
+        return 1
+
+    @property
     def prior(self):
         """The family's."""
         return self.family.prior

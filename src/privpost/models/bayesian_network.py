@@ -89,6 +89,11 @@ class BayesianNetwork(ConjugateModel):
         return np.array(list(itertools.product((0, 1), repeat=size)))
 
     @property
+    def statistics_size(self):
+        """Number of sufficient statistics of one data set."""
+        return 2 * int(self.offsets[-1])
+
+    @property
     def prior(self):
         """(α, β) of every θ, shape (2m,)."""
         return np.tile([float(self.alpha), float(self.beta)], self.offsets[-1])

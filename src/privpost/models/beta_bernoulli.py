@@ -36,6 +36,11 @@ class BetaBernoulli(ConjugateModel):
         return np.array([0, 1])
 
     @property
+    def statistics_size(self):
+        """Number of sufficient statistics of one data set."""
+        return 2
+
+    @property
     def prior(self):
         """(α, β) of the prior."""
         return np.array([self.alpha, self.beta], float)

@@ -37,6 +37,11 @@ class DirichletCategorical(ConjugateModel):
         return np.arange(len(self.concentration))
 
     @property
+    def statistics_size(self):
+        """Number of sufficient statistics of one data set."""
+        return len(self.concentration)
+
+    @property
     def prior(self):
         """α of the prior, shape (d,)."""
         return np.array(self.concentration)

@@ -62,6 +62,11 @@ class EventCounts:
         return np.array(list(itertools.product(range(sum(self.cells)), *map(range, self.sizes))))
 
     @property
+    def statistics_size(self):
+        """Number of sufficient statistics of one data set."""
+        return sum(self.cells) * sum(self.sizes)
+
+    @property
     def prior(self):
         """The two concentrations."""
         return np.array([self.transition, self.emission])

@@ -61,9 +61,13 @@ class Request(NamedTuple):
                 raise ValueError(f"size is {self.size!r}; it needs the statistics of one data set, not of {lead}")
             lead = (self.size,)
         total = math.prod(lead)
+        if total < 1:
+            raise ValueError(f"the releases have the shape {lead}; there must be at least one")
         if self.repeats is None:
             return slice(0, 1), total
-        number = self.repeats.stop - self.repeats.start
+        start, number = self.repeats.start, self.repeats.stop - self.repeats.start
+        if start < 0 or number < 1:
+            raise ValueError(f"repeats are {self.repeats}; they must be some of 0, 1, 2, ...")
         if not lead or lead[0] != number:
             raise ValueError(f"repeats are {number}, but the releases have the shape {lead}; the first axis is repeats")
         return self.repeats, total // number
@@ -120,12 +124,15 @@ class _Account:
     entries: dict[str, _Entry] = field(default_factory=dict)
 
     def total(self) -> Cost:
-        """What the dearest repeat has spent."""
+        """What the repeat that spent most has spent."""
         epsilon, delta = map(float, self.spent.largest())
         return Cost(self.budget.notion, epsilon, self.budget.order, _delta(self.budget, delta))
 
     def after(self, repeats: slice, price: Cost, releases: int) -> _Runs:
         """What will have been spent; refused if the budget does not cover it."""
+        if math.isinf(price.epsilon) and math.isinf(self.budget.epsilon):
+            # Without a limit nothing is counted; inf and zero releases would make nan of it.
+            return self.spent.plus(repeats, math.inf, releases * (price.delta or 0.0))
         spent = self.spent.plus(repeats, releases * price.epsilon, releases * (price.delta or 0.0))
         epsilon, delta = spent.largest()
         if not (at_most(epsilon, self.budget.epsilon) and at_most(delta, self.budget.delta or 0.0)):
@@ -165,9 +172,10 @@ class Ledger:
             raise ValueError(f"account {account!r} is already open with budget {self._accounts[account].budget}")
         if accounting not in ACCOUNTINGS:
             raise ValueError(f"accounting is {accounting!r}; allowed: {', '.join(ACCOUNTINGS)}")
-        entry = self._accounts[account] = _Account(account, budget, accounting)
+        entry = _Account(account, budget, accounting)
         for mechanism in mechanisms:
             entry.after(slice(0, 1), _price(entry, mechanism), 1)
+        self._accounts[account] = entry
 
     def release(self, account: str, mechanism, statistics, rng, *, size=None, repeats=None, **settings) -> Release:
         """Releases of a mechanism about private data, charged to an account; nothing is drawn that it cannot pay.
@@ -199,6 +207,8 @@ class Ledger:
         if len(kinds) != 1:
             names = ", ".join(sorted(kind.__name__ for kind in kinds)) or "none"
             raise ValueError(f"mechanisms are of the classes {names}; they must be of one")
+        for request in requests:
+            _check_statistics(request)
         charges = self._reserve(requests)
         found = kinds.pop().draw_all(requests)
         for request, (entry, repeats, releases), release in zip(requests, charges, found, strict=True):
@@ -243,7 +253,7 @@ class Ledger:
         self._enter(entry, cost, slice(0, 1), int(releases))
 
     def spent(self, account: str) -> Cost:
-        """What the account's dearest repeat has spent so far, in the notion of its budget.
+        """What the repeat that spent most has spent so far, in the notion of its budget.
 
         Raises:
             ValueError: no such account.
@@ -308,6 +318,14 @@ def _price(account: _Account, mechanism) -> Cost:
         return mechanism.cost_in(account.budget, account.accounting)
     except ValueError as error:
         raise ValueError(f"account {account.name!r} with budget {account.budget}: {error}") from error
+
+
+def _check_statistics(request: Request) -> None:
+    """Raises ValueError where the last axis is longer than one data set's statistics, which would hide releases."""
+    size = getattr(request.mechanism.model, "statistics_size", None)
+    given = np.shape(request.statistics)[-1]
+    if size not in (None, given):
+        raise ValueError(f"statistics have a last axis of {given}; those of one data set have {size}")
 
 
 def _check_number(request: Request, values) -> None:
