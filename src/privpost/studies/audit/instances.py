@@ -26,7 +26,7 @@ DIGITS = 9
 # More pairs of neighbours than this are not enumerated.
 LARGEST_ENUMERATION = 3000
 # Records that stand for all others where there are many.
-EXTREMES = 6
+EXTREMES = 4
 # Records that are enough to audit mechanisms whose settings do not depend on their number.
 FEWER = {AdditiveNoiseMechanism: 100, FourierMechanism: 100, HiddenMarkovSampler: 300, ExponentialMechanism: 10_000}
 # Levels of a field whose convolutions are quick and exact enough.
