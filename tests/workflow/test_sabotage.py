@@ -2,7 +2,7 @@
 
 Each study's smoke cells say which mechanisms drew. One cell of each mechanism and study is computed again in this
 process with the mechanism's releases exchanged for others, while all mechanisms that the cell does not record raise;
-and with the mechanism itself raising, which must stop the cell.
+and with the mechanism itself raising, which must stop the cell. A mechanism that draws without the ledger stops it too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pytest
 from test_studies import built, every_study, everything
 
 from privpost import discovery
+from privpost.mechanisms.base import Mechanism
 from privpost.pipeline import grid, store
 from privpost.pipeline.streams import Streams
 from privpost.privacy.ledger import Ledger, Release
@@ -24,8 +25,46 @@ KINDS = {kind.__name__: kind for kinds in discovery.mechanisms().values() for ki
 AUDIT = "audit/audit"
 
 
+# What draws from the statistics or the data that it is given.
+DRAWS = ("perturb", "replicate", "draw", "draw_all", "release", "posterior_sample")
+
+
 class Sabotaged(Exception):
     """Raised in place of a release."""
+
+
+class Uncharged(Exception):
+    """Raised where a mechanism draws and the ledger did not ask for it."""
+
+
+def through_the_ledger_only(patch) -> None:
+    """Make every mechanism's draws raise but within `Ledger.release_all`."""
+    asked = []
+    shipped = Ledger.release_all
+
+    def release_all(self, requests):
+        asked.append(requests)
+        try:
+            return shipped(self, requests)
+        finally:
+            asked.pop()
+
+    def guarded(function):
+        @functools.wraps(function)
+        def checked(*arguments, **options):
+            if not asked:
+                raise Uncharged(function.__qualname__)
+            return function(*arguments, **options)
+
+        return checked
+
+    patch.setattr(Ledger, "release_all", release_all)
+    bases = {base for kind in KINDS.values() for base in kind.__mro__ if issubclass(base, Mechanism)}
+    for kind in bases:
+        for name in vars(kind).keys() & set(DRAWS):
+            member = vars(kind)[name]
+            wrapped = classmethod(guarded(member.__func__)) if isinstance(member, classmethod) else guarded(member)
+            patch.setattr(kind, name, wrapped)
 
 
 def sabotage(patch, name: str, draw_all) -> None:
@@ -91,9 +130,44 @@ def test_a_study_shows_what_its_mechanisms_release(built, name):
             exchange(patch, mechanism)
             for other in KINDS.keys() - drew:
                 refuse(patch, other)
+            through_the_ledger_only(patch)
             changed = simulate(built, cell)
         assert not same(result.arrays, changed), f"{name} does not show what {mechanism} releases"
         with pytest.MonkeyPatch.context() as patch:
             refuse(patch, mechanism)
             with pytest.raises(Sabotaged, match=mechanism):
                 simulate(built, cell)
+
+
+def quickest(study):
+    return min(grid.expand(study), key=lambda cell: store.read(cell.path).record["wall_seconds"])
+
+
+@every_study
+def test_a_study_draws_through_the_ledger_only(built, name, monkeypatch):
+    if name == AUDIT:
+        pytest.skip("the audit's cells read the others' ledgers")
+    through_the_ledger_only(monkeypatch)
+    simulate(built, quickest(built))
+
+
+@pytest.mark.parametrize("name", ["geumlek2017/tradeoff"])
+@pytest.mark.parametrize("draw", ["perturb", "replicate", "draw", "posterior_sample"])
+def test_a_draw_past_the_ledger_stops_a_study(built, name, draw, monkeypatch):
+    def past(self, account, mechanism, statistics, rng, **options):
+        number = [2] if draw == "replicate" else []
+        return Release(getattr(mechanism, draw)(statistics, *number, rng))
+
+    through_the_ledger_only(monkeypatch)
+    monkeypatch.setattr(Ledger, "release", past)
+    with pytest.raises(Uncharged, match=draw):
+        simulate(built, quickest(built))
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_a_mechanism_draws_nothing_that_the_ledger_did_not_ask_for(name, monkeypatch):
+    through_the_ledger_only(monkeypatch)
+    for draw in set(DRAWS) & set(dir(KINDS[name])):
+        with pytest.raises(Uncharged, match=draw):
+            asked = [()] if draw == "draw_all" else [None] * (3 if draw == "replicate" else 2)
+            getattr(KINDS[name] if draw == "draw_all" else KINDS[name].examples()[0], draw)(*asked)
