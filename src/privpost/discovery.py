@@ -13,10 +13,10 @@ from privpost.models.base import ConjugateModel
 from privpost.privacy.accounting import Cost
 
 
-def _classes(room: str, base: type) -> Iterator[type]:
-    """Yield the concrete subclasses of `base` that the modules of a room define, in the order of module and name."""
-    for module_info in iter_modules(import_module(f"privpost.{room}").__path__):
-        module = import_module(f"privpost.{room}.{module_info.name}")
+def _classes(package: str, base: type) -> Iterator[type]:
+    """Yield the concrete subclasses of `base` that the modules of a package define, in the order of module and name."""
+    for module_info in iter_modules(import_module(f"privpost.{package}").__path__):
+        module = import_module(f"privpost.{package}.{module_info.name}")
         for _, member in inspect.getmembers(module, inspect.isclass):
             if member.__module__ == module.__name__ and issubclass(member, base) and not inspect.isabstract(member):
                 yield member

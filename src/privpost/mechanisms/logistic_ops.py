@@ -55,7 +55,7 @@ class LogisticOps(LogisticSampling):
 
     @property
     def coefficient(self):
-        """ρ."""
+        """The power ρ of the likelihood."""
         return self.power
 
     @property

@@ -59,17 +59,17 @@ class Direct(WeightedPosterior):
 
     @property
     def coefficient(self):
-        """1: there is none."""
+        """The coefficient is 1, as prior and likelihood have their full weight."""
         return 1.0
 
     @property
     def r(self):
-        """1: the likelihood as it is."""
+        """The likelihood's coefficient is 1, so that it keeps its full weight."""
         return 1.0
 
     @property
     def m(self):
-        """1: the prior as it is."""
+        """The prior's coefficient is 1, so that it keeps its full weight."""
         return 1.0
 
 
@@ -115,7 +115,7 @@ class Diffused(Calibrated):
 
     @property
     def m(self):
-        """1: the prior as it is."""
+        """The prior's coefficient is 1, so that it keeps its full weight."""
         return 1.0
 
 
@@ -127,7 +127,7 @@ class Concentrated(Calibrated):
 
     @property
     def r(self):
-        """1: the likelihood as it is."""
+        """The likelihood's coefficient is 1, so that it keeps its full weight."""
         return 1.0
 
     @property

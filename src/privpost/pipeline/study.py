@@ -43,7 +43,7 @@ class Study:
 
     @property
     def beyond_papers(self) -> bool:
-        """Whether no paper has the study: one in a folder without a year, or whose YAML says `beyond_papers: true`."""
+        """Whether the study is in none of the papers: what its YAML says, else that its folder has no year."""
         return bool(self.config.get("beyond_papers", not self.paper[-4:].isdigit()))
 
     @property
@@ -68,7 +68,7 @@ class Study:
 
     @property
     def claims_target(self) -> str:
-        """The module that scores the study's claims: the study's own name in the room `claims`."""
+        """The module that scores the study's claims: the study's own name in the package `claims`."""
         return self.config["target"].replace(".studies.", ".claims.", 1)
 
     @property
