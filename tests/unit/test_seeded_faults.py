@@ -9,6 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from test_draws import (
+    TWO_STATES,
+    check_arrays_of_equal_bounds_change_nothing,
+    check_charge_is_twice_the_range,
+    check_draws_by_row_and_by_number_have_one_law,
+    check_states_and_emissions_follow_enumeration,
+)
 from test_mechanisms import check_a_second_release_is_refused, check_sensitivity
 
 from privpost.mechanisms import fourier, logistic_sampling, redacted_laplace
@@ -19,6 +26,7 @@ from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.logistic_ops import LogisticOps
 from privpost.mechanisms.logistic_sampling import LogisticConcentrated, LogisticDiffused, LogisticDirect
+from privpost.mechanisms.map_estimate import MapMechanism, choose
 from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.mechanisms.network_sampling import RecordSampler, TrimmedSampler
 from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior, PosteriorSampling
@@ -178,6 +186,37 @@ def charge_left_out(patch):
     patch.setattr(Ledger, "_reserve", lambda self, requests: [(self._account(r.account), *r.count()) for r in requests])
 
 
+def scores_of_rows_times_twenty(patch):
+    """Only where releases are asked for row by row, not by their number."""
+    patch.setattr(MapMechanism, "perturb", lambda self, s, rng: choose(20 * self.scores(s), rng))
+
+
+def noise_of_arrays_divided(patch):
+    """Only where each trial has bounds of its own."""
+    noise = RedactedLaplace.noise
+    patch.setattr(
+        RedactedLaplace,
+        "noise",
+        lambda self, shape, rng: noise(self, shape, rng) / (10 if np.ndim(self.scale) else 1),
+    )
+
+
+def temperature_of_several_states_halved(patch):
+    """Only where the model is a mixture, which the audit reduces to one state."""
+    temperature = HiddenMarkovSampler.temperature.fget
+    patch.setattr(
+        HiddenMarkovSampler,
+        "temperature",
+        property(lambda self: temperature(self) / (2 if self.model.n_states > 1 else 1)),
+    )
+
+
+def ball_three_times_too_large(patch):
+    """Neither the power nor the charge reads the radius."""
+    radius = LogisticOps.radius.fget
+    patch.setattr(LogisticOps, "radius", property(lambda self: 3 * radius(self)))
+
+
 def on(model, n, budget, **options) -> dict:
     return {"model": model, "n": n, "budget": budget, **options}
 
@@ -218,6 +257,7 @@ FAULTS = {
         (noise_shared(GaussianMechanism), GaussianMechanism, on(CATEGORIES, 4, rdp(1.0))),
         (chain_temperature_halved, HiddenMarkovSampler, on(FIELDS, 300, PURE)),
         (bits_temperature_halved, ExponentialMechanism, on(UNIFORM, 20, PURE, a0=0.2)),
+        (scores_of_rows_times_twenty, MapMechanism, on(PAIR, 3, PURE)),
     ],
     "over target": [
         (stated_power_doubled, LogisticDiffused, abalone(rdp(0.1))),
@@ -259,6 +299,21 @@ def test_the_audit_catches_a_seeded_fault(fault, kind, settings, verdict, monkey
         (length_of_the_interval, RedactedLaplace.examples()[0], check_sensitivity, "exceeds the sensitivity"),
         (charge_left_out, LaplaceMechanism.examples()[0], check_a_second_release_is_refused, "DID NOT RAISE"),
         (charge_left_out, DiffusedPosterior.examples()[0], check_a_second_release_is_refused, "DID NOT RAISE"),
+        *(
+            (scores_of_rows_times_twenty, example, check_draws_by_row_and_by_number_have_one_law, "differ in law")
+            for example in MapMechanism.examples()
+        ),
+        *(
+            (noise_of_arrays_divided, example, check_arrays_of_equal_bounds_change_nothing, "change the release")
+            for example in RedactedLaplace.examples()
+        ),
+        (temperature_of_several_states_halved, TWO_STATES, check_states_and_emissions_follow_enumeration, "posterior"),
+        (temperature_of_several_states_halved, TWO_STATES, check_charge_is_twice_the_range, "twice the range"),
+        (chain_temperature_halved, HiddenMarkovSampler.examples()[0], check_charge_is_twice_the_range, "twice the"),
+        *(
+            (ball_three_times_too_large, example, check_charge_is_twice_the_range, "twice the range")
+            for example in LogisticOps.examples()
+        ),
     ],
 )
 def test_a_contract_test_catches_a_seeded_fault(fault, mechanism, check, message, monkeypatch):

@@ -95,15 +95,20 @@ class Gate:
         self.ledger, self.account, self.mechanism, self.drawn = ledger, account, mechanism, 0
 
     def releases(self, data, size: int, rng) -> np.ndarray:
-        """Independent releases (size, ...) about records, in parts, as some mechanisms need much memory for each."""
+        """Independent releases (size, ...) about records, in parts, as some mechanisms need much memory for each.
+
+        Every other part is asked for as one release per row of statistics, as studies do; the others by their number.
+        """
         statistics = np.asarray(self.mechanism.model.sufficient_statistics(data), float)
         parts = []
         for start in range(0, size, CHUNK):
             number = min(CHUNK, size - start)
-            repeats = slice(self.drawn, self.drawn + number)
-            asked = (self.account, self.mechanism, statistics, rng)
-            parts.append(self.ledger.release(*asked, size=number, repeats=repeats).values)
-            self.drawn += number
+            for rows in filter(None, (number // 2, number - number // 2)):
+                by_row = len(parts) % 2 == 0
+                asked = np.broadcast_to(statistics, (rows, *statistics.shape)) if by_row else statistics
+                settings = {"size": None if by_row else rows, "repeats": slice(self.drawn, self.drawn + rows)}
+                parts.append(self.ledger.release(self.account, self.mechanism, asked, rng, **settings).values)
+                self.drawn += rows
         return np.concatenate(parts)
 
 
