@@ -87,6 +87,14 @@ def test_guarantees_and_worst_cases_are_those_of_the_methods(built) -> None:
     assert table.loc[[("hmm", "non_private")]].guarantee.isna().all()
 
 
+def test_a_summary_of_the_whole_chain_of_ops_has_no_guarantee(built) -> None:
+    for name in ("war_logs_maps", "war_logs_states_used"):
+        ops = built["war_logs_states"][name].query("method == 'ops'")
+        whole, final = (ops[ops.summary == kind] for kind in ("mode", "final"))
+        assert len(whole) and set(whole.guarantee) == {"none"} and whole.worst_case_epsilon.isna().all()
+        assert set(final.guarantee) == {"if_converged"}
+
+
 def test_every_release_is_charged_and_no_budget_overspent(built) -> None:
     for record in built["war_logs_likelihood"]["ledgers"] + built["war_logs_states"]["ledgers"]:
         assert record
