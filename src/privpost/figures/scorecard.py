@@ -35,7 +35,7 @@ FONT = 6
 LINE = 0.1  # inches
 GAP = 0.05
 HEADING = 0.25
-CHARACTERS = 56
+CHARACTERS = 46
 # Places of id, first mark and text in inches from the left of a column, and the width of a mark with its letter.
 ID, MARK, TEXT, STEP = 0.02, 0.38, 1.24, 0.21
 

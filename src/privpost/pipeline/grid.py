@@ -68,7 +68,7 @@ def read_by(study: Study) -> list[Study]:
 
     All are those that read none themselves. Raises SettingError for a name of one that does.
     """
-    named = study.config.get("reads") or []
+    named = _scaled(study, ()).get("reads") or []
     names = [name for name in study_names() if name != study.name] if named == "all" else named
     found = []
     for other in load_studies(names, study.config["scale"]) if names else []:

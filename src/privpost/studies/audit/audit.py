@@ -74,7 +74,9 @@ def examine(
     if law_of(mechanism, pairs[0][0]) is None:
         pair, exact = _worst_by_pilot(mechanism, order, pilot, rng, level, gate), math.nan
     else:
-        divergences = [law_of(mechanism, p).divergence(law_of(mechanism, q), order) for p, q in pairs]
+        # Each data set stands in many pairs.
+        known = {data.tobytes(): law_of(mechanism, data) for pair in pairs for data in pair}
+        divergences = [known[p.tobytes()].divergence(known[q.tobytes()], order) for p, q in pairs]
         pair, exact = pairs[int(np.argmax(divergences))], float(np.max(divergences))
     size = min(size, LARGEST_WORK // mechanism.model.sufficient_statistics(pair[0]).size)
     if size < FEWEST:
