@@ -93,8 +93,11 @@ def test_a_study_has_a_complete_schema_and_a_module_for_each_figure(checkout, na
             assert set(study.schema.fields) == {*cell.settings, *cell.within}
     assert study.paper == study.config["paper"]
     module = study.module()
-    for function in ("simulate", "tabulate", "claims"):
+    for function in ("simulate", "tabulate"):
         assert callable(getattr(module, function, None)), function
+    # Claims read tables alone: they stand apart from the code of cells.
+    assert not hasattr(module, "claims")
+    assert callable(importlib.import_module(study.claims_target).claims)
     for stem in study.figures:
         assert callable(importlib.import_module(figure_module(study.paper, stem)).draw)
 
@@ -119,7 +122,7 @@ def test_shipped_figures_are_there(checkout, name):
     study = grid.load_study(name)
     if not study.grid_path().is_file():
         pytest.skip(f"{name} ships no figures")
-    for path in study.figure_paths():
+    for path in study.shipped_figures():
         assert path.stat().st_size > 1000, path
         assert path.suffix != ".svg" or path.stat().st_size <= drawing.SVG_LIMIT
 
