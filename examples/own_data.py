@@ -32,10 +32,10 @@ true_posterior = model.posterior(model.sufficient_statistics(data))
 
 # %% [markdown]
 # ## A budget and a ledger
-# Every release about the data goes through the ledger, which refuses to overspend the account. Two releases follow: counts,
-# under pure differential privacy, and a posterior draw, under Rényi differential privacy. The account is one of
-# Rényi differential privacy of order 2, to which the first cost converts. Neighbours are data sets of equal size that
-# differ in one record (substitution).
+# Every release about the data goes through the ledger, which refuses to overspend the account. Two releases follow:
+# counts, under pure differential privacy, and a posterior draw, under Rényi differential privacy. The account is one
+# of Rényi differential privacy of order 2, to which the first cost converts. Neighbours are data sets of equal size
+# that differ in one record (substitution).
 
 # %%
 budget = Cost("rdp", epsilon=0.75, order=2)
