@@ -26,7 +26,7 @@ AUDIT = "audit/audit"
 
 
 # What draws from the statistics or the data that it is given.
-DRAWS = ("perturb", "replicate", "draw", "draw_all", "release", "posterior_sample")
+DRAWS = ("perturb", "replicate", "draw", "draw_all", "posterior_sample")
 
 
 class Sabotaged(Exception):

@@ -95,10 +95,6 @@ class Mechanism(ABC):
     def perturb(self, statistics, rng: np.random.Generator) -> np.ndarray:
         """The release for sufficient statistics (..., d); leading axes are independent releases."""
 
-    def release(self, data, rng: np.random.Generator) -> np.ndarray:
-        """The release for a data set (..., n, *record_shape)."""
-        return self.perturb(self.model.sufficient_statistics(data), rng)
-
     def replicate(self, statistics, size: int, rng: np.random.Generator) -> np.ndarray:
         """Independent releases about one data set's statistics (d,), along a new first axis: for audits.
 
