@@ -17,8 +17,13 @@ from test_draws import (
     check_states_and_emissions_follow_enumeration,
 )
 from test_mechanisms import check_a_second_release_is_refused, check_sensitivity
+from test_private_gibbs import (
+    MECHANISM,
+    check_the_states_have_taken_the_steps_that_are_paid,
+    check_the_whole_chain_costs_at_most_its_charge,
+)
 
-from privpost.mechanisms import fourier, logistic_sampling, redacted_laplace
+from privpost.mechanisms import fourier, logistic_sampling, private_gibbs, redacted_laplace
 from privpost.mechanisms.event_counts import HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.fourier import FourierMechanism
@@ -30,6 +35,7 @@ from privpost.mechanisms.map_estimate import MapMechanism, choose
 from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.mechanisms.network_sampling import RecordSampler, TrimmedSampler
 from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior, PosteriorSampling
+from privpost.mechanisms.private_gibbs import PrivateGibbs
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
 from privpost.models import BayesianNetwork, BetaBernoulli, DirichletCategorical, GammaExponential
 from privpost.models.binary_regression import BinaryRegression
@@ -38,6 +44,7 @@ from privpost.privacy import count_tables, glm
 from privpost.privacy.accounting import Cost
 from privpost.privacy.audit import lower_bound
 from privpost.privacy.ledger import Ledger
+from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.studies.audit import audit, instances
 
 SIZE, LEVEL = 3000, 1e-6
@@ -156,6 +163,31 @@ def charged_temperature_halved(patch):
     patch.setattr(count_tables, "temperature", lambda *args: temperature(*args) / 2)
 
 
+def paid_temperature_halved(patch):
+    """The chain alone: what is charged stays."""
+    temperature, cost = PrivateGibbs.temperature.fget, PrivateGibbs.cost
+    patch.setattr(PrivateGibbs, "cost", lambda self: replace(cost(self), epsilon=cost(self).epsilon / 2))
+    patch.setattr(PrivateGibbs, "temperature", property(lambda self: temperature(self) / 2))
+
+
+def iterations_not_shared(patch):
+    """ε buys each iteration anew."""
+    temperature = PrivateGibbs.temperature.fget
+    patch.setattr(PrivateGibbs, "temperature", property(lambda self: temperature(self) / self.iterations))
+
+
+def scans_forgotten(patch):
+    """Emissions alone are paid for."""
+    patch.setattr(private_gibbs, "_updates", lambda model: 1)
+
+
+def one_iteration_more(patch):
+    follow = gibbs.follow
+    patch.setattr(
+        gibbs, "follow", lambda sampler, rng, iterations, watches: follow(sampler, rng, iterations + 1, watches)
+    )
+
+
 def bits_temperature_halved(patch):
     temperature = ExponentialMechanism.temperature.fget
     patch.setattr(ExponentialMechanism, "temperature", property(lambda self: temperature(self) / 2))
@@ -228,7 +260,7 @@ def abalone(budget) -> dict:
 BITS, CATEGORIES, UNIFORM = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5)), BetaBernoulli(1, 1)
 CHAIN, PAIR = BayesianNetwork({"a": [], "b": ["a"], "c": ["b"]}), BayesianNetwork({"a": [], "b": []})
 FIELDS, SHORT = EventCounts((4,), (2, 3), 3), RedactedSum(GammaExponential(8, 2), 1.0, 1.5)
-PURE = Cost("pure", 1.0)
+PURE, PAID = Cost("pure", 1.0), replace(MECHANISM, n=60)
 # Faults, each with the mechanism and the settings on which it is to be caught; by verdict.
 FAULTS = {
     "other law": [
@@ -256,6 +288,7 @@ FAULTS = {
         (noise_shared(LaplaceMechanism), NetworkLaplace, on(CHAIN, 2, PURE)),
         (noise_shared(GaussianMechanism), GaussianMechanism, on(CATEGORIES, 4, rdp(1.0))),
         (chain_temperature_halved, HiddenMarkovSampler, on(FIELDS, 300, PURE)),
+        (paid_temperature_halved, PrivateGibbs, on(FIELDS, 300, PURE, iterations=3)),
         (bits_temperature_halved, ExponentialMechanism, on(UNIFORM, 20, PURE, a0=0.2)),
         (scores_of_rows_times_twenty, MapMechanism, on(PAIR, 3, PURE)),
     ],
@@ -264,6 +297,7 @@ FAULTS = {
         (calibrated_power_doubled, LogisticDiffused, abalone(rdp(0.1))),
         (calibrated_sigma_halved, GaussianMechanism, on(BITS, 8, rdp(0.3))),
         (charged_temperature_halved, HiddenMarkovSampler, on(FIELDS, 300, PURE)),
+        (iterations_not_shared, PrivateGibbs, on(FIELDS, 300, PURE, iterations=3)),
         (attribute_forgotten_in_the_interval, RecordSampler, on(CHAIN, 2, PURE)),
     ],
     "violated": [
@@ -310,6 +344,8 @@ def test_the_audit_catches_a_seeded_fault(fault, kind, settings, verdict, monkey
         (temperature_of_several_states_halved, TWO_STATES, check_states_and_emissions_follow_enumeration, "posterior"),
         (temperature_of_several_states_halved, TWO_STATES, check_charge_is_twice_the_range, "twice the range"),
         (chain_temperature_halved, HiddenMarkovSampler.examples()[0], check_charge_is_twice_the_range, "twice the"),
+        (scans_forgotten, PAID, check_the_whole_chain_costs_at_most_its_charge, "more than its charge"),
+        (one_iteration_more, MECHANISM, check_the_states_have_taken_the_steps_that_are_paid, "the paid steps"),
         *(
             (ball_three_times_too_large, example, check_charge_is_twice_the_range, "twice the range")
             for example in LogisticOps.examples()

@@ -60,6 +60,7 @@ LOOKS = {
     "laplace": Look("#0072B2", "s", "-", "Laplace"),
     "gaussian": Look("#009E73", "D", "-.", "Gaussian"),
     "ops": Look("#D55E00", "^", "-", "OPS"),
+    "private_gibbs": Look("#117733", "p", "--", "Gibbs, every update paid"),
     "diffused": Look("#56B4E9", "v", "-", "Diffused"),
     "concentrated": Look("#CC79A7", "P", "-", "Concentrated"),
     "direct": Look("#666666", "h", ":", "Direct posterior"),
@@ -72,8 +73,8 @@ LOOKS = {
     "map": Look("#B8860B", ">", "-.", "MAP"),
 }
 # For methods that the project does not know yet, taken in alphabetical order of their ids.
-RESERVE = ("#117733", "#88CCEE", "#6B4C9A", "#A05A2C", "#4D4D4D")
-RESERVE_MARKERS = ("p", "*", "8", "H", "+")
+RESERVE = ("#88CCEE", "#6B4C9A", "#A05A2C", "#4D4D4D")
+RESERVE_MARKERS = ("*", "8", "H", "+")
 
 
 def look(method: str) -> Look:

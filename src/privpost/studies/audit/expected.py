@@ -18,6 +18,7 @@ from privpost.mechanisms.logistic_sampling import LogisticConcentrated, Logistic
 from privpost.mechanisms.map_estimate import GRID, MapMechanism, utility_sensitivity
 from privpost.mechanisms.network_sampling import AttributeSampler, TrimmedSampler
 from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior, PosteriorSampling
+from privpost.mechanisms.private_gibbs import PrivateGibbs
 from privpost.studies.audit import laws
 
 # Pure charge of one draw in units of c²ρ/β.
@@ -125,13 +126,14 @@ def logistic_law(mechanism, records, numbers) -> laws.Weights:
 
 
 def _one_state(mechanism, data):
-    """Π x^((b − 1)/T' + count/T) of each field, every x at least 1/(M K); T = max(1, 2Δ/ε), T' = T or 1."""
+    """Π x^((b − 1)/T' + count/T) of each field, every x at least 1/(M K); T = max(1, 2Δu/ε), u draws, T' = T or 1."""
     model = mechanism.model
     if model.n_states > 1:
         return None
     lows = [1 / (mechanism.truncation * size) for size in model.sizes]
     change = sum(math.log((1 - (size - 1) * low) / low) for size, low in zip(model.sizes, lows, strict=True))
-    temperature = max(1.0, 2 * change / mechanism.epsilon)
+    draws = mechanism.iterations if isinstance(mechanism, PrivateGibbs) else 1
+    temperature = max(1.0, 2 * change * draws / mechanism.epsilon)
     levels = np.asarray(data)[:, 1:]
     counts = [np.bincount(column, minlength=size) for column, size in zip(levels.T, model.sizes, strict=True)]
     prior = 1 + (model.emission - 1) / (temperature if mechanism.tempered_prior else 1.0)

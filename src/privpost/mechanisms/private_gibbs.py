@@ -1,0 +1,84 @@
+"""Gibbs sampling of the hidden Markov model of events that pays for every update (Foulds et al. 2016, section 4.1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from privpost.mechanisms.base import check_positive
+from privpost.mechanisms.event_counts import HiddenMarkovSampler
+from privpost.models.event_counts import EventCounts
+from privpost.privacy import gibbs
+from privpost.privacy.accounting import Cost
+
+
+@dataclass(frozen=True)
+class PrivateGibbs(HiddenMarkovSampler):
+    """Emission probabilities after `iterations` Gibbs iterations at temperature T = max(1, 2Δu/ε), u updates in all.
+
+    The states that the chain starts from are drawn without the data, and every value that it takes is public. Then each
+    update is an exponential mechanism (equation 19), and the guarantee needs no convergence. A substituted event costs:
+
+    - emissions given the states: 2Δ/T, as their log-density changes by something between −Δ/T and Δ/T;
+    - one scan over the states given the emissions: 2Δ/T for all cells together. A cell's state depends on no other
+      cell's events. An event that stays in its cell changes the weights of that cell's states by at most Δ/T each way,
+      one that moves takes a factor out of one cell and puts one into another, each of which has range Δ/T.
+
+    So u = 2 for each iteration, or 1 with a single state, which is drawn by no one. The cost covers all that the chain
+    visits: what a request's `watch` sees may be released with the sample, and averaged over.
+
+    Attributes:
+        epsilon: ε > 0 that the whole chain may cost.
+        truncation, tempered_prior: as of the sampler that charges for one converged sample.
+        iterations: Gibbs iterations that ε is shared by, ≥ 1. In the first the emissions see random states.
+    """
+
+    iterations: int = field(default=2, kw_only=True)
+
+    method: ClassVar[str] = "private_gibbs"
+
+    @property
+    def updates(self) -> int:
+        """u, the updates that each cost 2Δ/T."""
+        return self.iterations * _updates(self.model)
+
+    @property
+    def temperature(self) -> float:
+        """T = max(1, 2Δu/ε)."""
+        return max(1.0, 2 * self.sensitivity * self.updates / self.epsilon)
+
+    def cost(self):
+        """2Δu/T, which is ε or, at T = 1, less; whether or not the chain has converged."""
+        return gibbs.chain_cost(_scan_cost(self.model, self.sensitivity, self.temperature), self.iterations)
+
+    @classmethod
+    def iterations_within(cls, model, epsilon: float, temperature: float, truncation: float = 10.0) -> int:
+        """How many iterations ε buys at a temperature: ⌊εT/(2Δ)⌋, half of that with more than one state.
+
+        Raises:
+            ValueError: an ε or temperature that is not positive and finite.
+        """
+        check_positive("epsilon", epsilon)
+        scan = _scan_cost(model, cls(model, 1, epsilon, truncation=truncation).sensitivity, temperature)
+        return math.floor(epsilon / scan.epsilon * (1 + 1e-12))
+
+    @classmethod
+    def examples(cls):
+        """One state, where the law is known; two months of one region, and two regions with two fields."""
+        return [
+            cls(EventCounts((1,), (2,), 1), 8, 2.0, iterations=2),
+            cls(EventCounts((2,), (2,)), 4, 4.0),
+            cls(EventCounts((1, 1), (2, 2)), 2, 8.0, truncation=4.0, iterations=1),
+        ]
+
+
+def _updates(model: EventCounts) -> int:
+    return 1 if model.n_states == 1 else 2
+
+
+def _scan_cost(model: EventCounts, sensitivity: float, temperature: float) -> Cost:
+    """Cost of the emissions' update and of one scan over all cells' states, of which an event changes two at most."""
+    update = gibbs.update_cost(sensitivity, temperature)
+    of_cell = Cost("pure", update.epsilon / 2)
+    return gibbs.scan_cost([update], [] if _updates(model) == 1 else [of_cell, of_cell], 2)
