@@ -1,0 +1,227 @@
+"""Compiled loops of the hidden Markov model's collapsed sampler; imported where chains are run and nowhere else.
+
+All arithmetic is written out, without reordering, so that a chain is the same to the last bit on any processor.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+# Loops that are called from Python are cached on disk. What they call is not: it is compiled into them, and a function
+# that comes out of the cache could not be.
+_outer = njit(cache=True, error_model="numpy")
+_inner = njit(error_model="numpy")
+
+_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+
+
+@_inner
+def _log(x):
+    """ln x of a normal number x > 0, by 2 artanh((m − 1)/(m + 1)) of its mantissa m; a compiler can vectorise it."""
+    bits = np.float64(x).view(np.int64)
+    # The mantissa lies between √½ and √2.
+    exponent = (bits - 0x3FE6A09E667F3BCD) >> 52
+    mantissa = np.int64(bits - (exponent << 52)).view(np.float64)
+    s = (mantissa - 1.0) / (mantissa + 1.0)
+    q = s * s
+    series = 1 / 21 + q / 23
+    series = 1 / 15 + q * (1 / 17 + q * (1 / 19 + q * series))
+    series = 1 / 9 + q * (1 / 11 + q * (1 / 13 + q * series))
+    series = 1 + q * (1 / 3 + q * (1 / 5 + q * (1 / 7 + q * series)))
+    return exponent * 0.6931471805599453 + 2 * s * series
+
+
+@_outer
+def log_gammas(x, out):
+    """ln Γ of x > 0 (n,), written to `out`, to 1e-13 of max(1, |ln Γ(x)|): Stirling's series at x + 7.
+
+    In two loops with one logarithm each: that is what the compiler makes vectors of.
+    """
+    for i in range(len(x)):
+        y = x[i]
+        out[i] = _log(y * (y + 1) * (y + 2) * (y + 3) * (y + 4) * (y + 5) * (y + 6))
+    for i in range(len(x)):
+        z = x[i] + 7.0
+        r = 1.0 / z
+        q = r * r
+        series = r * (1 / 12 - q * (1 / 360 - q * (1 / 1260 - q * (1 / 1680 - q * (1 / 1188 - q * (691 / 360360))))))
+        out[i] = (z - 0.5) * _log(z) - z + _HALF_LOG_2PI + series - out[i]
+
+
+@_inner
+def count_moves(states, last, moves):
+    """Moves from state to state within regions, written to `moves` (K, K)."""
+    moves[:] = 0.0
+    for t in range(len(states) - 1):
+        if not last[t]:
+            moves[states[t], states[t + 1]] += 1.0
+
+
+@_inner
+def add_up(states, indptr, index, value, totals):
+    """Entries of each cell summed by state, written to `totals` (K, entries)."""
+    totals[:] = 0.0
+    for t in range(len(states)):
+        for j in range(indptr[t], indptr[t + 1]):
+            totals[states[t], index[j]] += value[j]
+
+
+@_inner
+def log_prior(moves, n_regions, a):
+    """ln p(z), transitions integrated out, of the moves (K, K) within a number of regions."""
+    n_states = len(moves)
+    total = -n_regions * math.log(n_states)
+    constant = math.lgamma(n_states * a) - n_states * math.lgamma(a)
+    for k in range(n_states):
+        left = 0.0
+        for other in range(n_states):
+            total += math.lgamma(moves[k, other] + a)
+            left += moves[k, other]
+        total += constant - math.lgamma(left + n_states * a)
+    return total
+
+
+@_inner
+def site_weights(t, states, first, last, moves, leaving, a, weights):
+    """p(z_t = k | all other states) up to a factor, written to `weights` (K,); see `hidden_markov_gibbs.site_prior`.
+
+    `moves` (K, K) and their row sums `leaving` are without the moves into and out of t.
+    """
+    for k in range(len(weights)):
+        weight = 1.0
+        if not first[t]:
+            weight = moves[states[t - 1], k] + a
+        if not last[t]:
+            both = 0.0 if first[t] or states[t - 1] != k else 1.0
+            after = states[t + 1]
+            out = moves[k, after] + a + (both if after == k else 0.0)
+            weight *= out / (leaving[k] + both + len(weights) * a)
+        weights[k] = weight
+
+
+@_inner
+def move_site(t, state, states, first, last, moves, leaving, change):
+    """Add `change` to the counts of the moves into and out of cell t when it is in a state."""
+    if not first[t]:
+        moves[states[t - 1], state] += change
+        leaving[states[t - 1]] += change
+    if not last[t]:
+        moves[state, states[t + 1]] += change
+        leaving[state] += change
+
+
+@_inner
+def choose(log_weights, uniform):
+    """A state drawn from the law ∝ exp(log_weights) by inversion; overwrites them by cumulative weights."""
+    largest = log_weights[0]
+    for k in range(1, len(log_weights)):
+        largest = max(largest, log_weights[k])
+    total = 0.0
+    for k in range(len(log_weights)):
+        total += math.exp(log_weights[k] - largest)
+        log_weights[k] = total
+    chosen = 0
+    while chosen < len(log_weights) - 1 and log_weights[chosen] < uniform * total:
+        chosen += 1
+    return chosen
+
+
+@_inner
+def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, uniforms, totals, gammas):
+    """One pass over all cells of one replica, emissions and transitions integrated out; states (cells,) in place.
+
+    Args:
+        cells: `indptr` (cells + 1,), `index`, `value`: the non-zero entries of each cell, its levels' counts over T
+            and then each field's count over T.
+        entries: `offset`, `sign` (entries,): b and 1 of a level, b times the number of levels and −1 of a field.
+        layout: `first`, `last` (cells,).
+        power: 1/τ of the replica; `prior_power` that of p(z) beside the emissions, before 1/τ.
+        uniforms: (cells,).
+        totals, gammas: work space (K, entries); after the pass the entries by state, and ln Γ(totals + offset).
+
+    Returns:
+        The collapsed log-likelihood of the states, and prior_power ln p(z).
+    """
+    indptr, index, value = cells
+    offset, sign = entries
+    first, last = layout
+    n_states, n_entries = totals.shape
+    moves, leaving = np.empty((n_states, n_states)), np.empty(n_states)
+    weights, logs = np.empty(n_states), np.empty(n_states)
+    x, g = np.empty((2, n_states * n_entries))
+    count_moves(states, last, moves)
+    for k in range(n_states):
+        leaving[k] = moves[k].sum()
+    add_up(states, indptr, index, value, totals)
+    for k in range(n_states):
+        x[:n_entries] = totals[k] + offset
+        log_gammas(x[:n_entries], gammas[k])
+    for t in range(len(states)):
+        old, begin, size = states[t], indptr[t], indptr[t + 1] - indptr[t]
+        move_site(t, old, states, first, last, moves, leaving, -1.0)
+        site_weights(t, states, first, last, moves, leaving, a, weights)
+        for k in range(n_states):
+            change = -1.0 if k == old else 1.0
+            for j in range(size):
+                i = index[begin + j]
+                # Never below the offset, whatever rounding does.
+                x[k * size + j] = max(totals[k, i] + change * value[begin + j], 0.0) + offset[i]
+        log_gammas(x[: n_states * size], g[: n_states * size])
+        for k in range(n_states):
+            difference = 0.0
+            for j in range(size):
+                i = index[begin + j]
+                difference += sign[i] * (g[k * size + j] - gammas[k, i])
+            if k == old:
+                difference = -difference
+            logs[k] = power * (difference + prior_power * math.log(weights[k]))
+        new = choose(logs, uniforms[t])
+        states[t] = new
+        move_site(t, new, states, first, last, moves, leaving, 1.0)
+        if new != old:
+            for j in range(size):
+                i = index[begin + j]
+                totals[old, i] -= value[begin + j]
+                totals[new, i] += value[begin + j]
+                gammas[old, i] = g[old * size + j]
+                gammas[new, i] = g[new * size + j]
+    likelihood = 0.0
+    log_gammas(offset, x[:n_entries])
+    for k in range(n_states):
+        for i in range(n_entries):
+            likelihood += sign[i] * (gammas[k, i] - x[i])
+    return likelihood, prior_power * log_prior(moves, first.sum(), a)
+
+
+@_outer
+def exchange_round(states, n_states, cells, entries, layout, prior_power, a, powers, uniforms, odd, energies):
+    """A pass in every replica, then exchanges of neighbours; `states` (replicas, cells) in place.
+
+    Args:
+        powers: 1/τ of each replica, the first 1, falling; (replicas,).
+        uniforms: (replicas, cells + 1), the last one of each row for an exchange.
+        odd: 0 or 1, the first replica that may be exchanged with its hotter neighbour.
+        energies: (replicas, 2), overwritten by the collapsed log-likelihood and the log-prior of each replica.
+
+    Returns:
+        The number of exchanges.
+    """
+    n_replicas, n_cells = states.shape
+    totals, gammas = np.empty((2, n_states, len(entries[0])))
+    for r in range(n_replicas):
+        energies[r] = collapsed_sweep(
+            states[r], cells, entries, layout, prior_power, a, powers[r], uniforms[r], totals, gammas
+        )
+    swapped = 0
+    for r in range(odd, n_replicas - 1, 2):
+        gain = (powers[r] - powers[r + 1]) * (energies[r + 1].sum() - energies[r].sum())
+        if gain >= 0 or uniforms[r, n_cells] < math.exp(gain):
+            swapped += 1
+            for t in range(n_cells):
+                states[r, t], states[r + 1, t] = states[r + 1, t], states[r, t]
+            for part in range(2):
+                energies[r, part], energies[r + 1, part] = energies[r + 1, part], energies[r, part]
+    return swapped

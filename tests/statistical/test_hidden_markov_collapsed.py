@@ -1,0 +1,80 @@
+"""The collapsed sampler of the hidden Markov model against enumeration, and its arithmetic against scipy.
+
+Fixed seeds. Each statistical check is a chi-square test at a p-value of 1e-4, and there are fewer than 20.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import gammaln
+from scipy.stats import chi2
+from test_hidden_markov_gibbs import COUNTS, LAYOUT, OBSERVED, SIZES, exact_state_probabilities
+
+from privpost.samplers import hidden_markov_collapsed as collapsed
+from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.samplers import hidden_markov_kernels as kernels
+from privpost.samplers.chain import run
+
+
+def chi_square(states, exact, n_states: int) -> float:
+    """p-value of states (chains, cells) of independent chains against the probabilities of all sequences."""
+    codes = states @ n_states ** np.arange(states.shape[1] - 1, -1, -1)
+    found, expected = np.bincount(codes, minlength=len(exact)), len(states) * exact
+    # Rare sequences together, so that no expectation is below 5.
+    order = np.argsort(expected)
+    rare = np.cumsum(expected[order]) < 5
+    pool = lambda counts: np.append(counts[order][~rare], counts[order][rare].sum())  # noqa: E731
+    found, expected = pool(found), pool(expected)
+    kept = expected > 0
+    return float(chi2.sf(((found - expected)[kept] ** 2 / expected[kept]).sum(), kept.sum() - 1))
+
+
+@pytest.mark.parametrize(
+    ("temperature", "prior_temperature", "a", "b"),
+    [(1.0, 1.0, 1.0, 1.0), (4.0, 4.0, 0.7, 2.0), (3.0, 1.0, 1.5, 1.0)],
+)
+def test_every_replica_follows_its_law(temperature, prior_temperature, a, b) -> None:
+    n_states, n_chains, ladder = 2, 6_000, collapsed.Ladder(3, 5.0)
+    _, exact = exact_state_probabilities(COUNTS, OBSERVED, n_states, a, b, temperature, prior_temperature)
+    group = gibbs.Group(COUNTS, np.tile(OBSERVED, (n_chains, 1)), temperature, prior_temperature)
+    sampler = collapsed.Chains([group], LAYOUT, gibbs.Prior(n_states, SIZES, a, b), ladder, burn_in=100)
+    # The last states of independent chains: a multinomial sample, if 20 rounds on 5 cells forget the start.
+    ((state, _),) = run(sampler, [np.random.default_rng(21)], draws=1, burn_in=19)
+    for replica, power in enumerate(ladder.powers):
+        law = exact**power
+        assert chi_square(state.states[:, replica], law / law.sum(), n_states) > 1e-4
+
+
+def test_real_valued_counts_of_each_chain_and_three_states() -> None:
+    n_chains, counts = 4_000, COUNTS * 1.37 + 0.21 * (COUNTS > 1)
+    _, exact = exact_state_probabilities(counts, OBSERVED, 3, 0.5, 1.0)
+    group = gibbs.Group(np.tile(counts, (n_chains, 1, 1)), np.tile(OBSERVED, (n_chains, 1)))
+    sampler = collapsed.Chains([group], LAYOUT, gibbs.Prior(3, SIZES, 0.5), collapsed.Ladder(2, 3.0), burn_in=100)
+    ((state, _),) = run(sampler, [np.random.default_rng(22)], draws=1, burn_in=19)
+    assert chi_square(state.states[:, 0], exact, 3) > 1e-4
+
+
+def test_energies_are_the_collapsed_log_joint_and_chains_repeat_themselves() -> None:
+    rng = np.random.default_rng(23)
+    counts = rng.gamma(0.4, 30.0, size=(4, 5, 5))
+    group = gibbs.Group(counts, np.tile(OBSERVED, (4, 1)))
+    prior = gibbs.Prior(3, SIZES, 0.8, 1.0)
+    ends = []
+    for _ in range(2):
+        sampler = collapsed.Chains([group], LAYOUT, prior, collapsed.Ladder(4, 20.0))
+        ((state, _),) = run(sampler, [np.random.default_rng(24)], draws=1, burn_in=6)
+        found = collapsed.log_joint(state.cold.states, counts, group.observed, LAYOUT, prior)
+        # Sums of some hundred terms below 1e4, each to 1e-13 of itself.
+        np.testing.assert_allclose(state.energies[:, 0], found.T, atol=1e-8)
+        ends.append(state)
+    np.testing.assert_array_equal(ends[0].states, ends[1].states)
+    np.testing.assert_array_equal(ends[0].cold.probabilities, ends[1].cold.probabilities)
+
+
+def test_log_gamma_is_scipys() -> None:
+    x = np.concatenate([[1.0, 2.0, 1e-3], np.exp(np.random.default_rng(25).uniform(-5, 16, 5_000))])
+    found = np.empty_like(x)
+    kernels.log_gammas(x, found)
+    # Stirling's series at x + 7 ends below 1e-16; what is left is rounding of terms as large as ln Γ(x + 7).
+    assert np.all(np.abs(found - gammaln(x)) <= 2e-13 * np.maximum(1, np.abs(gammaln(x))))
