@@ -229,28 +229,44 @@ def test_regression_table(regression):
     ]
     assert set(columns) <= set(table)
     assert table[table.method == "non_private"].epsilon.isna().all()
-    private = table[table.method == "sampler_record"].set_index("prior_precision")
-    assert private.epsilon[[1, 100]].tolist() == pytest.approx([6050, 200])
-    assert private.epsilon.is_monotonic_decreasing
-    # Plain rejection fails where the ball excludes the posterior mean; the draws are exact all the same.
-    assert private.acceptance[[1, 100]].tolist() == [1, 0]
-    assert private.proposal_acceptance.min() > 0.1
+    private = table[table.method == "sampler_record"].set_index(["noise_variance", "prior_precision"])
+    ends = [(0.02, 1), (0.02, 100), (1, 1), (1, 100)]
+    assert private.epsilon[ends].tolist() == pytest.approx([6050, 200, 121, 4])
+    # One draw of d = 8 weights adds about dσ²/n; 25 %: the prior's share at b = 100 and the sampling error.
+    expected = 8 * private.index.get_level_values("noise_variance") / 33454
+    assert private.excess_mean.to_numpy() == pytest.approx(expected, rel=0.25)
+    # The two incomes of a few are clipped; the bound of the first version clipped 5 %.
+    assert table.clipped_share.unique() == pytest.approx([702 / 334535])
+    assert table.residual_variance.unique() == pytest.approx([0.0198], abs=1e-4)
 
 
-def test_z5_turns(regression):
+def test_z5_is_scored_at_every_noise_variance(regression):
     found = claim(linear_regression_claims, regression, "Z5")
     assert found.stand_in
-    assert "weakest (non_private" in found.reason or found.verdict == "holds"
-    rising = changed(regression, "linear_regression", rise_mean=1.0)
+    assert found.checks[
+        "the strongest prior has a larger MSE than the weakest (non_private, noise variance 1, census_1980)"
+    ]
+    assert found.unexplained == ()
+    rising = changed(regression, "linear_regression", rise_mean=1.0, excess_mean=1e-5, excess_sem=1e-7)
     assert claim(linear_regression_claims, rising, "Z5").verdict == "holds"
     falling = changed(regression, "linear_regression", rise_mean=-1.0)
-    assert claim(linear_regression_claims, falling, "Z5").reason.count("strongest prior") == 2
-    much = changed(regression, "linear_regression", excess_mean=0.01)
-    assert "by less than 1 %" in claim(linear_regression_claims, much, "Z5").reason
+    assert claim(linear_regression_claims, falling, "Z5").reason.count("strongest prior") == 6
+    much = claim(linear_regression_claims, changed(regression, "linear_regression", excess_mean=0.01), "Z5")
+    assert much.reason.count("by less than 1 %") == 3
+    assert sum("by less than 1 %" in name for name in much.unexplained) == 3
     better = changed(regression, "linear_regression", excess_mean=-1e-6)
     assert "worse at every b" in claim(linear_regression_claims, better, "Z5").reason
     real = changed(regression, "linear_regression", stand_in=False)
     assert not claim(linear_regression_claims, real, "Z5").stand_in
+
+
+def test_z9_turns_and_its_proportion_is_not_tested(regression):
+    found = claim(linear_regression_claims, regression, "Z9")
+    assert found.verdict == "holds"
+    assert not found.stand_in
+    level = changed(regression, "linear_regression", epsilon=1.0)
+    assert claim(linear_regression_claims, level, "Z9").verdict == "does not hold"
+    assert claim(linear_regression_claims, regression, "Z11").verdict == "not testable"
 
 
 # Bounds

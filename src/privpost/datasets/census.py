@@ -48,3 +48,9 @@ def regression(arrays: dict[str, np.ndarray], dataset: Dataset) -> tuple[np.ndar
     low, high = bounds[LABEL]
     labels = (np.clip(arrays[LABEL], low, high) - low) / (high - low)
     return np.column_stack(columns) / math.sqrt(len(columns)), labels
+
+
+def clipped_share(arrays: dict[str, np.ndarray], dataset: Dataset) -> float:
+    """Return the share of records whose label is outside its declared bounds."""
+    low, high = dataset.public["bounds"][LABEL]
+    return float(np.mean((arrays[LABEL] < low) | (arrays[LABEL] > high)))

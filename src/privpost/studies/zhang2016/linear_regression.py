@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -15,7 +16,6 @@ from privpost.privacy.accounting import Cost
 
 SETTINGS = Schema(
     dataset=DatasetName(),
-    noise_variance=Real(above=0),
     train_share=Real(above=0, below=1),
     radius_factor=Real(above=0),
     feature_bound=Real(above=0),
@@ -24,89 +24,108 @@ SETTINGS = Schema(
     epsilon_target=Real(above=0),
     variant=Choice("paper"),
     method=Choice("non_private", "sampler_record"),
+    noise_variance=Real(above=0),
     prior_precision=Real(above=0),
 )
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return arrays over (prior precision, trial): `non_private` and `sampler_record`, the mean squared errors on the
-    test rows; `acceptance`, of rejection from the untruncated posterior, and `proposal_acceptance`, of the proposals
-    used; and `mean_norm`, the norm of the untruncated posterior mean. Also `epsilon` and `radius` (prior precision,)
-    and `stand_in`.
+    """Return arrays over (noise variance, prior precision, trial): `non_private` and `sampler_record`, the mean squared
+    errors on the test rows; `acceptance`, of rejection from the untruncated posterior, and `proposal_acceptance`, of
+    the proposals used; and `mean_norm`, the norm of the untruncated posterior mean. Also `epsilon` and `radius` (noise
+    variance, prior precision), `residual_variance` (trial,), that of least squares on the training rows,
+    `clipped_share` of the labels, and `stand_in`.
 
     Raises ValueError for a ball that costs more than the target, and for records that exceed the bounds that the
     privacy cost is stated for.
     """
     dataset = catalogue.load(config.dataset)
-    features, labels = census.regression(prepared.read(config.dataset, dataset), dataset)
+    columns = prepared.read(config.dataset, dataset)
+    features, labels = census.regression(columns, dataset)
     rows = round(config.train_share * len(labels))
     mechanisms = {}
-    for b in config.prior_precision:
-        model = LinearRegression(features.shape[1], b, config.noise_variance, config.feature_bound, config.label_bound)
-        account = f"sampler_record/prior_precision={b:g}"
-        mechanisms[account] = LinearSampler(model, rows, config.radius_factor / math.sqrt(b))
-        ledger.open(account, Cost("pure", config.epsilon_target), mechanisms[account])
+    for place in itertools.product(range(len(config.noise_variance)), range(len(config.prior_precision))):
+        variance, b = config.noise_variance[place[0]], config.prior_precision[place[1]]
+        model = LinearRegression(features.shape[1], b, variance, config.feature_bound, config.label_bound)
+        account = f"sampler_record/noise_variance={variance:g}/prior_precision={b:g}"
+        mechanisms[place] = account, LinearSampler(model, rows, config.radius_factor / math.sqrt(b))
+        ledger.open(account, Cost("pure", config.epsilon_target), mechanisms[place][1])
     model.check(features, labels)
     everything = Moments.of(features, labels)
+    shape = (len(config.noise_variance), len(config.prior_precision))
     names = ("non_private", "sampler_record", "acceptance", "proposal_acceptance", "mean_norm")
-    arrays = {name: np.full((len(mechanisms), config.trials), np.nan) for name in names}
+    arrays = {name: np.full((*shape, config.trials), np.nan) for name in names}
+    residual = np.empty(config.trials)
     for block in streams.blocks():
         splits, sampler = streams("data", block.index), streams("sampler", block.index)
         for trial in range(block.trials.start, block.trials.stop):
             chosen = splits.choice(len(labels), rows, replace=False, shuffle=False)
             train = Moments.of(features[chosen], labels[chosen])
-            test = everything.without(train)
+            residual[trial] = train.mean_squared_error(np.linalg.solve(train.gram, train.cross))
+            test, statistics = everything.without(train), train.statistics
             normals = sampler.standard_normal((config.acceptance_draws, features.shape[1]))
-            for i, (account, mechanism) in enumerate(mechanisms.items()):
-                mean, precision = mechanism.model.posterior(train.statistics)
-                arrays["non_private"][i, trial] = test.mean_squared_error(mean)
-                arrays["mean_norm"][i, trial] = np.linalg.norm(mean)
-                values, vectors = np.linalg.eigh(precision)
-                untruncated = mean + (normals / np.sqrt(values)) @ vectors.T
-                arrays["acceptance"][i, trial] = np.mean((untruncated**2).sum(axis=1) <= mechanism.radius**2)
-                # A draw per split, whose proposals are counted.
-                drawn, arrays["proposal_acceptance"][i, trial] = ledger.release(
-                    account, mechanism, train.statistics, sampler, size=1, repeats=slice(trial, trial + 1)
+            # All precisions b I + XᵀX/σ² have the eigenvectors of XᵀX.
+            values, vectors = np.linalg.eigh(train.gram)
+            for place, (account, mechanism) in mechanisms.items():
+                at, model = (*place, trial), mechanism.model
+                mean, _ = model.posterior(statistics)
+                arrays["non_private"][at] = test.mean_squared_error(mean)
+                arrays["mean_norm"][at] = np.linalg.norm(mean)
+                untruncated = vectors.T @ mean + normals / np.sqrt(
+                    model.prior_precision + values / model.noise_variance
                 )
-                arrays["sampler_record"][i, trial] = test.mean_squared_error(drawn[0])
+                arrays["acceptance"][at] = np.mean((untruncated**2).sum(axis=1) <= mechanism.radius**2)
+                # A draw per split, whose proposals are counted.
+                drawn, arrays["proposal_acceptance"][at] = ledger.release(
+                    account, mechanism, statistics, sampler, size=1, repeats=slice(trial, trial + 1)
+                )
+                arrays["sampler_record"][at] = test.mean_squared_error(drawn[0])
+    mechanisms = [mechanism for _, mechanism in mechanisms.values()]
     return {
         **arrays,
-        "epsilon": np.array([mechanism.cost().epsilon for mechanism in mechanisms.values()]),
-        "radius": np.array([mechanism.radius for mechanism in mechanisms.values()]),
+        "epsilon": np.array([mechanism.cost().epsilon for mechanism in mechanisms]).reshape(shape),
+        "radius": np.array([mechanism.radius for mechanism in mechanisms]).reshape(shape),
+        "residual_variance": residual,
+        "clipped_share": np.array(census.clipped_share(columns, dataset)),
         "stand_in": np.array(dataset.stand_in),
     }
 
 
 def tabulate(cells):
-    """Return mean squared errors per data set, method and prior precision, with paired excesses of the private one."""
+    """Return mean squared errors per data set, method, noise variance and prior precision, and paired differences.
+
+    `excess`: over the non-private one's; `rise`: over the smallest prior precision's, with the same splits and noise.
+    """
     import pandas as pd
 
     rows = []
     for cell in cells:
         config, arrays = cell.config, cell.arrays
-        for method in config.method:
-            for i, b in enumerate(config.prior_precision):
-                errors = arrays[method][i]
-                row = {
-                    "dataset": config.dataset,
-                    "stand_in": bool(arrays["stand_in"]),
-                    "variant": config.variant,
-                    "method": method,
-                    "prior_precision": b,
-                    **mean_columns("mse", errors),
-                    "n_repeats": config.trials,
-                    "mean_norm": float(arrays["mean_norm"][i].mean()),
-                }
-                if method != "non_private":
-                    row["epsilon"] = float(arrays["epsilon"][i])
-                    row["radius"] = float(arrays["radius"][i])
-                    row["acceptance"] = float(arrays["acceptance"][i].mean())
-                    row["proposal_acceptance"] = float(arrays["proposal_acceptance"][i].mean())
-                    row |= mean_columns("excess", errors - arrays["non_private"][i])
-                # A stronger prior with the same splits and noise.
-                row |= mean_columns("rise", errors - arrays[method][0])
-                rows.append(row)
-    columns = ["dataset", "stand_in", "variant", "method", "prior_precision", "epsilon", "mse_mean", "mse_sem"]
-    columns += ["n_repeats", "acceptance", "proposal_acceptance", "radius", "mean_norm"]
-    columns += ["excess_mean", "excess_sem", "rise_mean", "rise_sem"]
+        axes = (config.method, config.noise_variance, config.prior_precision)
+        for (_, method), (s, variance), (i, b) in itertools.product(*map(enumerate, axes)):
+            errors = arrays[method][s, i]
+            row = {
+                "dataset": config.dataset,
+                "stand_in": bool(arrays["stand_in"]),
+                "variant": config.variant,
+                "method": method,
+                "noise_variance": variance,
+                "prior_precision": b,
+                **mean_columns("mse", errors),
+                "n_repeats": config.trials,
+                "mean_norm": float(arrays["mean_norm"][s, i].mean()),
+                "residual_variance": float(arrays["residual_variance"].mean()),
+                "clipped_share": float(arrays["clipped_share"]),
+            }
+            if method != "non_private":
+                row["epsilon"] = float(arrays["epsilon"][s, i])
+                row["radius"] = float(arrays["radius"][s, i])
+                row["acceptance"] = float(arrays["acceptance"][s, i].mean())
+                row["proposal_acceptance"] = float(arrays["proposal_acceptance"][s, i].mean())
+                row |= mean_columns("excess", errors - arrays["non_private"][s, i])
+            row |= mean_columns("rise", errors - arrays[method][s, 0])
+            rows.append(row)
+    columns = ["dataset", "stand_in", "variant", "method", "noise_variance", "prior_precision", "epsilon"]
+    columns += ["mse_mean", "mse_sem", "n_repeats", "acceptance", "proposal_acceptance", "radius", "mean_norm"]
+    columns += ["excess_mean", "excess_sem", "rise_mean", "rise_sem", "residual_variance", "clipped_share"]
     return pd.DataFrame(rows, columns=columns)
