@@ -112,14 +112,10 @@ def _small_priors_hold(own):
     return _with(own, "bounds", holds=table.holds | (table.statement == "theorem_1_difference"))
 
 
-def _proportional(own):
-    return _with(own, "linear_regression", epsilon=20 * own["linear_regression"].radius)
-
-
 # Checks that pull in opposite directions, or read several columns, take a lie about some rows only.
 LIES = (
     _calibrated_with_dependence_only, _twice_the_variates, _idle_ops, _costly_privacy, _turn_in_2008,
-    _civilians_in_two_states, _small_priors_hold, _proportional, _restless_ops,
+    _civilians_in_two_states, _small_priors_hold, _restless_ops,
 )  # fmt: skip
 
 
