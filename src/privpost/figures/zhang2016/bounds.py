@@ -5,72 +5,73 @@ from __future__ import annotations
 import numpy as np
 
 from privpost.figures import multiples, style
+from privpost.figures.zhang2016.graphs import label
 
 COLORS = ("#0072B2", "#D55E00", "#117733", "#AA4499", "#E69F00", "#332288")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 PANELS = (
     ("proposition_1", "Proposition 1: largest\nperturbation of a count [records]"),
-    ("theorem_1", "Theorem 1: KL less its mean\n[nats]"),
+    ("theorem_1", "Theorem 1: KL less its mean [nats]\n(grey: c without its square)"),
     ("theorem_1_expectation", "Theorem 1, printed bound on\nthe mean KL of a parameter [nats]"),
     ("theorem_3", "Theorem 3: L1 error of a\nFourier marginal [records]"),
     ("corollary_3", "Corollary 3: probability of\nno negative cell (a lower bound)"),
     ("lemma_4", "Lemma 4: tail of the MAP\nmechanism (grey: as printed)"),
 )
+# The formula as the text prints it, where it differs from the restored one.
+PRINTED = {"theorem_1": "theorem_1_unsquared", "lemma_4": "lemma_4_printed"}
 LINEAR = ("corollary_3",)
+# Smaller values lie on the edge of a logarithmic panel.
+SMALLEST = 1e-7
 
 
 def _limits(rows) -> tuple[float, float]:
     values = np.concatenate([rows.empirical, rows.bound])
-    values = values[values > 0]
-    return values.min() / 2, values.max() * 2
+    values = values[values > SMALLEST]
+    return max(values.min() / 2, SMALLEST), values.max() * 2
 
 
-def _scatter(axes, rows, looks, floor):
+def _points(axes, rows, floor, **look):
+    axes.scatter(np.maximum(rows.empirical, floor), np.maximum(rows.bound, floor), clip_on=False, **look)
+
+
+def _panel(axes, rows, printed, looks, linear):
+    low, high = (0.0, 1.0) if linear else _limits(rows)
+    if not linear:
+        axes.set(xscale="log", yscale="log")
+    _points(axes, printed, low, s=9, c="#999999", marker="x", linewidths=0.7)
     for graph, (color, marker) in looks.items():
         own = rows[rows.graph == graph]
         for holds, face in ((True, "none"), (False, color)):
-            part = own[own.holds == holds]
-            x, y = np.maximum(part.empirical, floor), np.maximum(part.bound, floor)
-            axes.scatter(x, y, s=11, marker=marker, edgecolors=color, facecolors=face, linewidths=0.7, clip_on=False)
+            look = {"s": 11, "marker": marker, "edgecolors": color, "facecolors": face, "linewidths": 0.7}
+            _points(axes, own[own.holds == holds], low, **look)
+    axes.plot([low, high], [low, high], color="#444444", linewidth=0.8)
+    axes.set(xlim=(low, high), ylim=(low, high), xlabel="empirical", ylabel="bound")
+    below = np.array([bound for bound in (*rows.bound, *printed.bound) if bound < low])
+    if len(below):
+        text = "on this edge: bounds of 0" if below.max() == 0 else f"on this edge: bounds down to {below.min():.0e}"
+        axes.annotate(text, (0.97, 0.04), xycoords="axes fraction", fontsize=6, ha="right")
+    if (rows.empirical < low).any():
+        axes.annotate("on this edge: never seen", (0.04, 0.12), xycoords="axes fraction", fontsize=6)
 
 
 def draw(tables):
     """Return the figure: empirical value (horizontal) against bound (vertical), one panel per statement.
 
     One point per graph, n, ε and parameter; empirical values are quantiles, means or frequencies of 10,000 releases.
-    Filled points contradict the statement beyond simulation error. Zeros lie on the edge of a logarithmic panel.
+    Filled points contradict the statement beyond simulation error. Values too small for a panel lie on its edge.
     """
     import matplotlib.pyplot as plt
 
     table = tables["bounds"]
-    graphs = [graph for graph in dict.fromkeys(table.graph) if graph != "one parameter"]
-    looks = dict(zip(graphs, zip(COLORS, MARKERS, strict=True), strict=False))
+    table = table[table.statement.isin([*(statement for statement, _ in PANELS), *PRINTED.values()])]
+    looks = dict(zip(dict.fromkeys(table.graph), zip(COLORS, MARKERS, strict=True), strict=False))
     figure, panels = plt.subplots(2, 3, figsize=(style.TWO_COLUMNS, 5.0))
     for axes, (statement, title) in zip(panels.flat, PANELS, strict=True):
-        rows = table[table.statement == statement]
-        if statement in LINEAR:
-            low, high, floor = 0.0, 1.0, 0.0
-        else:
-            low, high = floor, _ = _limits(rows)
-            axes.set(xscale="log", yscale="log")
-        if statement == "lemma_4":
-            printed = table[table.statement == "lemma_4_printed"]
-            low = floor = 1e-7
-            grey = dict.fromkeys(looks, ("#999999", "x"))
-            for graph, (color, marker) in grey.items():
-                own = printed[printed.graph == graph]
-                axes.scatter(
-                    np.maximum(own.empirical, floor), np.maximum(own.bound, floor), s=9, c=color, marker=marker
-                )
-        _scatter(axes, rows, looks, floor)
-        axes.plot([low, high], [low, high], color="#444444", linewidth=0.8)
+        printed = table[table.statement == PRINTED.get(statement, "")]
+        _panel(axes, table[table.statement == statement], printed, looks, statement in LINEAR)
         axes.set_title(title, fontsize=7)
-        axes.set_xlim(low, high)
-        axes.set_ylim(low, high)
-        axes.set_xlabel("empirical")
-        axes.set_ylabel("bound")
     handles = [
-        multiples.entry(color=color, marker=marker, linestyle="", markerfacecolor="none", label=graph)
+        multiples.entry(color=color, marker=marker, linestyle="", markerfacecolor="none", label=label(graph))
         for graph, (color, marker) in looks.items()
     ]
     handles.append(multiples.entry(color="#444444", marker="o", linestyle="", label="filled: contradicted"))

@@ -8,6 +8,8 @@ there is a δ:
 - theorem 3: ‖C_i(h) − h_i‖₁ ≤ (4|N_I|/ε)(2^|π_i| ln(|N_I|/δ) + t|N_I|);
 - corollary 3: all cells are non-negative with probability at least 1 − exp(−t);
 - lemma 4: P(u ≤ u* − 2t) ≤ exp(−εt/(2Δ)) / μ(u > u* − t).
+
+What needs no simulation stands in `guarantees`.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from privpost.mechanisms.map_estimate import GRID, UTILITIES, utility
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.models.fourier_basis import closure
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, Vector
-from privpost.privacy.renyi import beta_divergence
+from privpost.studies.zhang2016 import guarantees, table1
+from privpost.studies.zhang2016.guarantees import difference_bound
 from privpost.studies.zhang2016.mechanisms import configured, target
 from privpost.studies.zhang2016.settings import Network, parse
 
@@ -37,6 +40,11 @@ SETTINGS = Schema(
     t_shares=Vector(Real(above=0, below=1)),
     difference_priors=Vector(Real(above=0)),
     difference_sizes=Vector(Integer(at_least=1)),
+    exact_graphs=Vector(Network()),
+    exact_sizes=Vector(Integer(at_least=1)),
+    map_sizes=Vector(Integer(at_least=1)),
+    lemma_3_nodes=Vector(Integer(at_least=1)),
+    sampler_draws=Vector(Integer(at_least=1)),
     noise_graphs=Vector(Network()),
     n=Integer(at_least=1),
     epsilon=Real(above=0),
@@ -47,22 +55,6 @@ SETTINGS = Schema(
 LIMIT = 4.0
 # Releases from which consistency is measured, and the largest rounding relative to the size of the counts.
 CONSISTENCY_RELEASES = 200
-
-
-def difference_bound(alpha: float, beta: float, n: int) -> float:
-    """Theorem 1's bound (2n+1) ln((α+n+1)(β+n+1)) on the range of one parameter's divergence."""
-    return (2 * n + 1) * math.log((alpha + n + 1) * (beta + n + 1))
-
-
-def largest_divergence(alpha: float, beta: float, n: int) -> float:
-    """Return max KL(Beta(α+a, β+b) ‖ Beta(α+z₁, β+z₂)) over counts a + b ≤ n and z in [0, n]².
-
-    The range of one parameter's divergence, which is 0 at z = (a, b). It is convex in z, so that the corners suffice.
-    """
-    counts = np.array([(a, b) for a in range(n + 1) for b in range(n + 1 - a)], float)
-    prior = np.array([alpha, beta])
-    corners = np.array(list(itertools.product((0.0, float(n)), repeat=2)))
-    return float(beta_divergence(prior + counts[:, None], prior + corners, 1.0).max())
 
 
 def divergences(truth, released) -> np.ndarray:
@@ -193,12 +185,15 @@ def _laplace_rows(mechanism, statistics, releases, config, point):
             published = mechanism.project(release)[:CONSISTENCY_RELEASES]
     rows = []
     noise = 2 * len(model.nodes) / mechanism.epsilon
-    width = model.theta_shape[0] * difference_bound(config.alpha, config.beta, n) ** 2
+    # c_ij with its square, as McDiarmid's inequality has it, and without, as the text prints it.
+    range_ = difference_bound(config.alpha, config.beta, n)
+    widths = {"theorem_1": range_**2, "theorem_1_unsquared": range_}
     for delta in config.delta:
         bound = noise * math.log(2 * model.theta_shape[0] / delta)
         rows.append(_upper("proposition_1", largest, bound, delta, point))
-        bound = math.sqrt(-0.5 * width * math.log(delta))
-        rows.append(_upper("theorem_1", divergence - divergence.mean(), bound, delta, point))
+        for statement, width in widths.items():
+            bound = math.sqrt(-0.5 * model.theta_shape[0] * width * math.log(delta))
+            rows.append(_upper(statement, divergence - divergence.mean(), bound, delta, point))
     # The printed bound n ln((α+Δα)(β+Δβ)) on a parameter's mean divergence, where it is missed most.
     mean = sums[0] / config.trials
     sem = np.sqrt(np.maximum(sums[1] / config.trials - mean**2, 0) / config.trials)
@@ -310,7 +305,8 @@ def _map_rows(mechanism, statistics, releases, config, point):
 
 
 def tabulate(cells):
-    """Return every bound with its empirical value and margin, the disagreement of marginals, and the noise scales."""
+    """Return every statement with its empirical value, bound and margin, table 1, the disagreement of marginals, and
+    the noise scales."""
     import pandas as pd
 
     bounds, consistency = [], []
@@ -323,7 +319,7 @@ def tabulate(cells):
             frame.insert(1 if table is bounds else 2, "graph", name)
             table.append(frame.assign(**facts))
     config = cells[0].config
-    bounds = pd.concat([*bounds, pd.DataFrame(_difference_rows(config))], ignore_index=True)
+    bounds = pd.concat([*bounds, pd.DataFrame(guarantees.rows(config))], ignore_index=True)
     # Margin: how many times the bound exceeds what happens.
     upper = bounds.bound / bounds.empirical.where(bounds.empirical > 0)
     lower = bounds.empirical / bounds.bound
@@ -333,25 +329,10 @@ def tabulate(cells):
     columns = ["statement", "graph", "n", "epsilon", "parameter", "empirical", "bound", "holds", "margin"]
     return {
         "bounds": bounds[[*columns, "rate", "allowed", "nodes", "closure"]],
+        "table1": table1.table(bounds),
         "consistency": pd.concat(consistency, ignore_index=True),
         "noise_scale": pd.DataFrame(_noise_rows(config.noise_graphs)),
     }
-
-
-def _difference_rows(config) -> list[dict]:
-    """Return the rows of theorem 1's c_ij, checked over all counts, with product and sum in its logarithm."""
-    rows = []
-    for prior in config.difference_priors:
-        for n in config.difference_sizes:
-            largest = largest_divergence(prior, prior, n)
-            readings = {
-                "theorem_1_difference": difference_bound(prior, prior, n),
-                "theorem_1_difference_sum": (2 * n + 1) * math.log(2 * (prior + n + 1)),
-            }
-            for statement, bound in readings.items():
-                row = {"statement": statement, "graph": "one parameter", "n": n, "parameter": f"alpha=beta={prior:g}"}
-                rows.append({**row, "empirical": largest, "bound": bound, "holds": largest <= bound})
-    return rows
 
 
 def _noise_rows(networks) -> list[dict]:

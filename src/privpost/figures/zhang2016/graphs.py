@@ -1,0 +1,21 @@
+"""Names of graphs as a reader knows them."""
+
+from __future__ import annotations
+
+import re
+
+# Families of graphs with their sizes; other graphs are shown by the name of their file.
+FAMILIES = {
+    r"chain_(\d+)": "chain of {}",
+    r"naive_bayes_(\d+)": "naive Bayes, {} attributes",
+    r"collider_(\d+)": "collider, {} parents",
+    r"banded_(\d+)_(\d+)": "band of {}, in-degree {}",
+}
+
+
+def label(name: str) -> str:
+    """Return the label of a graph."""
+    for pattern, text in FAMILIES.items():
+        if found := re.fullmatch(pattern, name):
+            return text.format(*found.groups())
+    return name.replace("_", " ")

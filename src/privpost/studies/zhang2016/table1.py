@@ -1,0 +1,84 @@
+"""Table 1 of Zhang et al. (2016), each entry beside what the rows of `bounds` say of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """One mechanism of table 1.
+
+    Attributes:
+        method: id of the mechanism.
+        networks_only: the column "DBN only".
+        privacy: the guarantee as printed, and `privacy_statement` the rows that check it.
+        utility: type of utility; `bound` the bound as printed, `restored` as it can be derived, and the rows that check
+            either (empty: not testable).
+    """
+
+    method: str
+    networks_only: bool
+    privacy: str
+    privacy_statement: str
+    utility: str
+    bound: str
+    bound_statement: str
+    restored: str
+    restored_statement: str
+
+
+TABLE = (
+    Entry(
+        "laplace", True, "(ε, 0)", "corollary 1", "closeness of posterior",
+        "O(mn ln n)(1 − exp(−nε/(2|I|))) + √(−O(Σ c_ij) ln δ)", "theorem_1_unsquared",
+        "E KL + √(−½ Σ c_ij² ln δ), E KL simulated", "theorem_1",
+    ),
+    Entry(
+        "fourier", True, "(ε, 0)", "corollary 2", "close posterior params",
+        "(4|N_I|/ε)(2^|π_i| log(|N_I|/δ) + t|N_I|)", "theorem_3",
+        "the same", "theorem_3",
+    ),
+    Entry(
+        "sampler_record", False, "(2L, 0) if Lipschitz; (0, √(M/2)) if stochastically so", "theorem 4 (1)",
+        "expected utility functional wrt posterior",
+        "ln(1/δ)/N", "sampler utility without a root",
+        "√(ln(1/δ)/N)", "sampler utility",
+    ),
+    Entry(
+        "map", False, "(ε, 0)", "corollary 4", "closeness of MAP",
+        "P(S^c_2t) ≤ exp(−εt)/ξ(S_t)", "lemma_4_printed",
+        "exp(−εt/(2Δ))/μ(S_t)", "lemma_4",
+    ),
+)  # fmt: skip
+
+
+def table(bounds):
+    """Return table 1, a row per mechanism: the paper's entries, the rows of `bounds` about each, and how many hold.
+
+    `largest_loss` is the largest privacy loss found, as a multiple of what is promised.
+    """
+    import pandas as pd
+
+    def checked(name, statement):
+        rows = bounds[bounds.statement == statement]
+        return {f"{name}_rows": len(rows), f"{name}_rows_that_hold": int(rows.holds.sum())}
+
+    rows = []
+    for entry in TABLE:
+        losses = bounds[bounds.statement == entry.privacy_statement]
+        rows.append(
+            {
+                "method": entry.method,
+                "networks_only": entry.networks_only,
+                "privacy": entry.privacy,
+                **checked("privacy", entry.privacy_statement),
+                "largest_loss": float((losses.empirical / losses.bound).max()),
+                "utility": entry.utility,
+                "bound": entry.bound,
+                **checked("bound", entry.bound_statement),
+                "restored": entry.restored,
+                **checked("restored", entry.restored_statement),
+                "restored_margin": float(bounds[bounds.statement == entry.restored_statement].margin.min()),
+            }
+        )
+    return pd.DataFrame(rows)
