@@ -107,15 +107,14 @@ def _civilians_in_two_states(own):
     return _with(own, "war_logs_emissions", probability=rate)
 
 
-def _small_priors_hold(own):
-    table = own["bounds"]
-    return _with(own, "bounds", holds=table.holds | (table.statement == "theorem_1_difference"))
+def _every_bound_holds(own):
+    return _with(own, "bounds", holds=True)
 
 
 # Checks that pull in opposite directions, or read several columns, take a lie about some rows only.
 LIES = (
     _calibrated_with_dependence_only, _twice_the_variates, _idle_ops, _costly_privacy, _turn_in_2008,
-    _civilians_in_two_states, _small_priors_hold, _restless_ops,
+    _civilians_in_two_states, _every_bound_holds, _restless_ops,
 )  # fmt: skip
 
 
