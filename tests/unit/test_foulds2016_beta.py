@@ -10,18 +10,13 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import betainc, gammaln, xlog1py, xlogy
 
 from privpost import discovery
-from privpost.claims.foulds2016 import adversary as adversary_claims
 from privpost.claims.foulds2016 import efficiency as efficiency_claims
-from privpost.claims.foulds2016 import posterior_divergence as posterior_divergence_claims
 from privpost.claims.foulds2016 import sampling_error as sampling_error_claims
 from privpost.discovery import serving
-from privpost.distributions import truncated_beta
 from privpost.evaluation.multiplicity import critical_value
 from privpost.figures import style
 from privpost.figures.foulds2016 import mechanisms_table as table1
@@ -34,7 +29,7 @@ from privpost.pipeline.study import figure_module
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Ledger
 from privpost.report.scorecard import claims_of
-from privpost.studies.foulds2016 import adversary, efficiency, mechanisms_table, posterior_divergence
+from privpost.studies.foulds2016 import efficiency, mechanisms_table
 
 STUDIES = [
     "posterior_shapes",
@@ -355,235 +350,6 @@ def test_methods_are_all_or_a_list_of_known_ones():
     for wrong in (["gaussian"], [], "laplace", ["laplace", "no_such"]):
         with pytest.raises(SettingError, match=r"methods is .*must be all or a list of non_private, "):
             efficiency.SETTINGS.value("methods", wrong, "here")
-
-
-# Truncated, tempered beta: OPS in the tails and at temperatures in the thousands
-
-EXTREME = [
-    # (successes, n, epsilon, a0): the temperature is 2 ln(19)/ε = 5889, or 1.
-    (0, 10, 0.001, 0.05),
-    (100_000, 1_000_000, 0.001, 0.05),
-    (1_000_000, 1_000_000, 0.001, 0.05),
-    (30, 10_000, 0.1, 0.05),
-    (0, 3000, 100.0, 0.2),
-    (3000, 3000, 100.0, 0.2),
-    (0, 100_000, 100.0, 0.05),
-]
-
-
-def mp_quantities(parameters, low, high):
-    """Distribution function, mean and log-integral of θ^(a−1) (1−θ)^(b−1) on [low, high], by quadrature."""
-    import mpmath
-
-    a, b = (mpmath.mpf(float(value)) for value in parameters)
-
-    def kernel(theta):
-        return mpmath.exp((a - 1) * mpmath.log(theta) + (b - 1) * mpmath.log(1 - theta) - shift)
-
-    mode = min(max((a - 1) / (a + b - 2), low), high) if a + b > 2 else mpmath.mpf(low)
-    # Relative to the mode: mpmath's rule stops at an absolute error.
-    shift = (a - 1) * mpmath.log(mode) + (b - 1) * mpmath.log(1 - mode)
-    # Panels that shrink towards the mode, on either side.
-    width = mpmath.mpf(high - low)
-    panels = sorted(
-        {min(max(mode + sign * width * mpmath.mpf(2) ** -k, low), high) for k in range(30) for sign in (1, -1)}
-        | {mpmath.mpf(low), mpmath.mpf(high), mode}
-    )
-
-    def integral(function, upper):
-        points = [point for point in panels if point < upper] + [upper]
-        return mpmath.quad(function, points)
-
-    total = integral(kernel, mpmath.mpf(high))
-    mean = integral(lambda t: t * kernel(t), mpmath.mpf(high)) / total
-    return (
-        (lambda theta: float(integral(kernel, mpmath.mpf(theta)) / total)),
-        float(mean),
-        float(mpmath.log(total) + shift),
-    )
-
-
-@pytest.mark.parametrize(("successes", "n", "epsilon", "a0"), EXTREME)
-def test_ops_density_quantiles_and_mean_in_high_precision(successes, n, epsilon, a0):
-    import mpmath
-
-    mechanism = ExponentialMechanism(UNIFORM, n, epsilon, a0=a0)
-    statistics = np.array([successes, n - successes], float)
-    parameters = mechanism.posterior(statistics)
-    with mpmath.workdps(30):
-        distribution, mean, log_integral = mp_quantities(parameters, a0, 1 - a0)
-        for u in (1e-6, 0.01, 0.5, 0.99):
-            theta = float(truncated_beta.quantile(u, parameters, a0, 1 - a0))
-            # 1e-9: θ has 16 digits, and the distribution function rises over a scale of 1e-6 at the least.
-            assert distribution(theta) == pytest.approx(u, abs=1e-9)
-    assert float(truncated_beta.mean(parameters, a0, 1 - a0)) == pytest.approx(mean, rel=1e-10)
-    for theta in (a0, 0.5, 1 - a0):
-        expected = (parameters[0] - 1) * math.log(theta) + (parameters[1] - 1) * math.log1p(-theta) - log_integral
-        # Relative to logarithms of up to 1e5.
-        assert float(mechanism.log_density(theta, statistics)) == pytest.approx(expected, rel=1e-10, abs=1e-8)
-
-
-# Divergence
-
-
-@pytest.mark.parametrize(
-    ("successes", "n", "epsilon"), [(0, 10, 0.1), (9, 10, 1.0), (0, 1000, 0.1), (97, 1000, 1.0), (3100, 10_000, 0.1)]
-)
-def test_truncated_kl_in_high_precision(successes, n, epsilon):
-    import mpmath
-
-    a0 = 0.05
-    mechanism = ExponentialMechanism(UNIFORM, n, epsilon, a0=a0)
-    statistics = np.array([[successes, n - successes]], float)
-    p, q = UNIFORM.posterior(statistics), mechanism.posterior(statistics)
-    found = posterior_divergence.truncated_kl(p, q, a0, 1 - a0, 120)[0]
-    with mpmath.workdps(30):
-        a, b = (mpmath.mpf(float(v)) for v in p[0])
-        c, d = (mpmath.mpf(float(v)) for v in q[0])
-        mode = min(max(mpmath.mpf(successes) / n, mpmath.mpf(a0)), 1 - mpmath.mpf(a0))
-        spread = mpmath.sqrt(mode * (1 - mode) / n)
-        # Panels of two standard deviations near the mode.
-        steps = [*range(-14, 15, 2), -60, -30, 20, 30, 60]
-        points = sorted({min(max(mode + k * spread, a0), 1 - a0) for k in steps} | {a0, 1 - a0})
-
-        def log_kernel(t, first, second):
-            # Relative to the mode: mpmath's rule stops at an absolute error.
-            return (first - 1) * mpmath.log(t / mode) + (second - 1) * mpmath.log((1 - t) / (1 - mode))
-
-        def expectation(t):
-            return mpmath.exp(log_kernel(t, a, b)) * (log_kernel(t, a, b) - log_kernel(t, c, d))
-
-        z_p = mpmath.quad(lambda t: mpmath.exp(log_kernel(t, a, b)), points)
-        z_q = mpmath.quad(lambda t: mpmath.exp(log_kernel(t, c, d)), points)
-        expected = mpmath.quad(expectation, points) / z_p
-        expected += mpmath.log(z_q / z_p)
-    assert found == pytest.approx(float(expected), rel=1e-9, abs=1e-12)
-
-
-def test_divergence_has_the_known_limits(shipped):
-    assert posterior_divergence.ops_limit(2 * math.log(19) / 0.1) == pytest.approx(1.546, abs=0.0005)
-    assert posterior_divergence.ops_limit(2 * math.log(19) / 1.0) == pytest.approx(0.471, abs=0.0005)
-    assert posterior_divergence.ops_limit(1.0) == 0.0
-    table = shipped["posterior_divergence"]
-    last = table[table.n == table.n.max()]
-    ops, laplace = last[last.method == "ops"], last[last.method == "laplace"]
-    # 1e-4: the limit is off by T/n to first order.
-    assert np.allclose(ops.kl_mean, ops.kl_theory, rtol=1e-4)
-    # 4.5 standard errors for four curves.
-    assert ((laplace.kl_mean - laplace.kl_theory).abs() < 4.5 * laplace.kl_sem + 0.02 * laplace.kl_theory).all()
-
-
-def test_divergence_claim_holds_and_can_fail(shipped):
-    table = shipped["posterior_divergence"]
-    (claim,) = posterior_divergence_claims.claims({"posterior_divergence": table})
-    assert (claim.id, claim.verdict) == ("F5", "holds")
-    level = table.copy()
-    level.loc[level.method == "laplace", "kl_mean"] = 0.5
-    (claim,) = posterior_divergence_claims.claims({"posterior_divergence": level})
-    assert claim.verdict == "does not hold"
-    slow = table.copy()
-    slow.loc[slow.method == "laplace", "kl_mean"] = 1e-3 / np.log(slow.n)
-    (claim,) = posterior_divergence_claims.claims({"posterior_divergence": slow})
-    assert claim.verdict == "holds in part"
-
-
-# Adversary
-
-
-@pytest.mark.parametrize(
-    ("a0", "expected", "limit"), [(0.2, 2.7709, 2.7726), (0.1, 4.3911, 4.3944), (0.05, 5.8822, 5.8889)]
-)
-def test_adversary_has_the_known_values(shipped, a0, expected, limit):
-    path = shipped["adversary"][shipped["adversary"].a0 == a0].set_index("n")
-    # The values are given to four decimals.
-    assert path.local_epsilon[3000] == pytest.approx(expected, abs=5e-5)
-    assert 2 * math.log((1 - a0) / a0) == pytest.approx(limit, abs=5e-5)
-    assert (path.local_epsilon < 2 * math.log((1 - a0) / a0)).all()
-    assert np.allclose(path.local_epsilon, path.likelihood_term + path.partition_term, atol=2e-12)
-
-
-def enumerated_local_epsilon(data, a0, model):
-    """Local ε of a list of bits from densities normalised by adaptive quadrature, over all substituted records."""
-
-    def log_kernel(bits, theta):
-        s = sum(bits)
-        return (model.alpha - 1 + s) * np.log(theta) + (model.beta - 1 + len(bits) - s) * np.log(1 - theta)
-
-    def log_density(bits, theta):
-        total = quad(lambda t: math.exp(log_kernel(bits, t)), a0, 1 - a0, epsabs=0, epsrel=1e-12)[0]
-        return log_kernel(bits, theta) - math.log(total)
-
-    theta = np.linspace(a0, 1 - a0, 51)
-    return max(
-        np.abs(log_density(data, theta) - log_density([*data[:i], 1 - data[i], *data[i + 1 :]], theta)).max()
-        for i in range(len(data))
-    )
-
-
-@pytest.mark.parametrize(("a0", "model"), [(0.2, UNIFORM), (0.05, BetaBernoulli(2, 0.7))])
-def test_local_epsilon_against_enumeration(a0, model):
-    for n in range(1, 9):
-        for s in range(n + 1):
-            data = [1] * s + [0] * (n - s)
-            found = adversary.local_epsilon(model, [s, n - s], a0, 101)
-            # 1e-9: the quadrature's accuracy.
-            assert found.epsilon == pytest.approx(enumerated_local_epsilon(data, a0, model), abs=1e-9)
-
-
-def test_adversary_is_greedy_and_breaks_ties_towards_a_success():
-    config = SimpleNamespace(alpha=1.0, beta=3.0, grid=21, largest_n=7, a0=[0.3, 0.1])
-    found = adversary.simulate(config, None, Ledger())
-    model = BetaBernoulli(1, 3)
-    for i, a0 in enumerate(config.a0):
-        data = []
-        for n in range(7):
-            options = [enumerated_local_epsilon([*data, outcome], a0, model) for outcome in (0, 1)]
-            assert found["epsilon"][i, n] == pytest.approx(max(options), abs=1e-9)
-            data.append(int(found["added"][i, n]))
-            if abs(options[0] - options[1]) > 1e-9:
-                assert data[-1] == int(np.argmax(options))
-            else:
-                assert data[-1] == 1
-    # A prior that favours failures makes the adversary choose them: the path is not simply all successes.
-    assert not found["added"].all()
-
-
-@settings(max_examples=300, deadline=None, derandomize=True)
-@given(
-    n=st.integers(1, 5000),
-    share=st.floats(0, 1),
-    a0=st.floats(0.001, 0.499),
-    alpha=st.floats(0.1, 50),
-    beta=st.floats(0.1, 50),
-)
-def test_local_epsilon_never_exceeds_twice_the_sensitivity(n, share, a0, alpha, beta):
-    successes = round(share * n)
-    found = adversary.local_epsilon(BetaBernoulli(alpha, beta), [successes, n - successes], a0, 11)
-    sensitivity = math.log((1 - a0) / a0)
-    # 1e-9: rounding of log-masses, whose size is up to 5000 · ln(1000).
-    assert found.epsilon <= 2 * sensitivity + 1e-9
-    assert found.likelihood == pytest.approx(sensitivity, abs=1e-12)
-    assert -1e-9 <= found.partition <= sensitivity + 1e-9
-    assert found.epsilon == pytest.approx(float(found.likelihood + found.partition), abs=1e-12)
-
-
-def test_local_epsilon_needs_a_record():
-    with pytest.raises(ValueError, match="at least one record"):
-        adversary.local_epsilon(UNIFORM, [0, 0], 0.2, 11)
-
-
-def test_adversary_claim_holds_and_can_fail(shipped):
-    table = shipped["adversary"]
-    (claim,) = adversary_claims.claims({"adversary": table})
-    assert (claim.id, claim.verdict) == ("F6", "holds")
-    above = table.copy()
-    above.loc[above.n == 50, "local_epsilon"] = 6.0
-    stuck = table.copy()
-    stuck["local_epsilon"] = np.minimum(stuck.local_epsilon, 2.0)
-    for falsified, word in ((above, "below 2Δ"), (stuck, "the gap vanishes")):
-        (claim,) = adversary_claims.claims({"adversary": falsified})
-        assert claim.verdict != "holds"
-        assert word in claim.reason
 
 
 # Enumeration of sensitivities and guarantees, and the table of mechanisms

@@ -1,0 +1,64 @@
+"""Laplace and Gaussian noise: densities, sensitivities, charges and projections of the shipped mechanisms."""
+
+import numpy as np
+import pytest
+
+from privpost.mechanisms import (
+    GaussianMechanism,
+    LaplaceMechanism,
+)
+from privpost.models import BetaBernoulli, DirichletCategorical
+from privpost.privacy.accounting import Cost
+from privpost.privacy.renyi import gaussian_divergence
+
+COUNTS = DirichletCategorical((5, 5, 5))
+
+
+def test_noise_densities_agree_with_scipy():
+    from scipy.stats import laplace, norm
+
+    release, statistics = np.array([1.5, -2.0]), np.array([3.0, 1.0, 0.0])
+    noisy = LaplaceMechanism(COUNTS, 4, 0.5, coordinates="free")
+    expected = laplace.logpdf(release, statistics[:2], 4.0).sum()
+    assert float(noisy.log_density(release, statistics)) == pytest.approx(expected, rel=1e-12)
+    noisy = GaussianMechanism(COUNTS, 4, 2.5, 2.0)
+    expected = norm.logpdf(release, statistics[:2], 2.5).sum()
+    assert float(noisy.log_density(release, statistics)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_laplace_sensitivities_and_scales():
+    bits = BetaBernoulli(1, 1)
+    assert LaplaceMechanism(bits, 20, 0.5).sensitivity == 2
+    assert LaplaceMechanism(bits, 20, 0.5).scale == 4
+    assert LaplaceMechanism(bits, 20, 0.5, coordinates="free").sensitivity == 1
+    assert LaplaceMechanism(COUNTS, 20, 0.5).sensitivity == 2
+    assert LaplaceMechanism(COUNTS, 20, 0.5, coordinates="free").sensitivity == 2
+
+
+def test_laplace_calibrates_to_a_renyi_budget():
+    budget = Cost("rdp", 0.3, order=4)
+    mechanism = LaplaceMechanism.calibrate(BetaBernoulli(), 20, budget)
+    assert mechanism.epsilon > 0.3
+    assert mechanism.cost().within(budget)
+    assert float(mechanism.rdp(4)) == pytest.approx(0.3, rel=1e-9)
+
+
+def test_projection_and_privatised_posterior():
+    every = LaplaceMechanism(BetaBernoulli(2, 3), 10, 1.0)
+    assert every.project([[-1.5, 14.0], [3.5, 6.0]]).tolist() == [[0, 14], [3.5, 6]]
+    assert every.posterior([-1.5, 14.0]).tolist() == [2, 17]
+    count = GaussianMechanism(BetaBernoulli(6, 12), 10, 2.0, 2.0)
+    assert count.project([[-1.5], [14.0], [3.5]]).tolist() == [[0, 10], [10, 0], [3.5, 6.5]]
+    free = LaplaceMechanism(COUNTS, 10, 1.0, coordinates="free")
+    assert free.project([[2.0, 3.0], [8.0, 7.0], [-4.0, 12.0]]).tolist() == [[2, 3, 5], [8, 7, 0], [0, 10, 0]]
+
+
+@pytest.mark.parametrize("variant, factor", [("corrected", 0.5), ("paper", 1.0)])
+def test_gaussian_charge(variant, factor):
+    mechanism = GaussianMechanism(BetaBernoulli(6, 12), 100, 3.0, 15.0, variant=variant)
+    assert mechanism.cost() == Cost("rdp", mechanism.cost().epsilon, order=15.0)
+    assert mechanism.cost().epsilon == pytest.approx(factor * 15 / 9, rel=1e-12)
+    calibrated = GaussianMechanism.calibrate(BetaBernoulli(6, 12), 100, Cost("rdp", 0.2, order=2), variant=variant)
+    assert calibrated.sigma == pytest.approx(np.sqrt(factor * 2 / 0.2), rel=1e-12)
+    exact = float(gaussian_divergence(0.0, 3.0, 1.0, 3.0, 15.0))
+    assert mechanism.cost().epsilon == pytest.approx(exact * factor / 0.5, rel=1e-12)

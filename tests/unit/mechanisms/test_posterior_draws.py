@@ -1,0 +1,94 @@
+"""Posterior sampling and the exponential mechanism: parameters, coefficients, budgets and temperatures."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from privpost.mechanisms import (
+    ConcentratedPosterior,
+    DiffusedPosterior,
+    DirectPosterior,
+    ExponentialMechanism,
+    GaussianMechanism,
+    posterior_sampling,
+)
+from privpost.models import BetaBernoulli, DirichletCategorical
+from privpost.privacy.accounting import Cost
+
+
+def test_posterior_parameters_of_the_three_mechanisms():
+    model, statistics = BetaBernoulli(6, 12), np.array([38.0, 62.0])
+    assert DirectPosterior(model, 100, 2.0).posterior(statistics).tolist() == [44, 74]
+    assert np.allclose(DiffusedPosterior(model, 100, 2.0, 0.5).posterior(statistics), [25, 43])
+    assert np.allclose(ConcentratedPosterior(model, 100, 2.0, 0.5).posterior(statistics), [50, 86])
+
+
+def test_calibrated_coefficients_at_both_orders():
+    # Direct sampling costs 0.1912902 at order 2; order 15 is beyond its asymptote and stops both at 6/14.
+    model = BetaBernoulli(6, 12)
+    for mechanism in (DiffusedPosterior, ConcentratedPosterior):
+        assert mechanism.calibrate(model, 100, Cost("rdp", 0.1912903, order=2)).coefficient == 1
+        assert mechanism.calibrate(model, 100, Cost("rdp", 1e6, order=15)).coefficient == pytest.approx(6 / 14)
+        paper = mechanism.calibrate(model, 100, Cost("rdp", 0.1, order=1.5), supremum="paper")
+        assert paper.coefficient < mechanism.calibrate(model, 100, Cost("rdp", 0.1, order=1.5)).coefficient
+
+
+def test_coefficients_are_vectorised_over_targets():
+    epsilons = np.array([[0.01], [0.1], [1.0]])
+    for coefficient in (posterior_sampling.diffused_coefficient, posterior_sampling.concentrated_coefficient):
+        values = coefficient((6, 12), 100, [2.0, 15.0], epsilons)
+        assert values.shape == (3, 2)
+        assert float(coefficient((6, 12), 100, 15.0, 0.1)) == pytest.approx(values[1, 1], rel=1e-12)
+
+
+def test_coefficient_functions_take_no_data():
+    allowed = {"prior", "n", "order", "epsilon", "supremum", "iterations"}
+    for function in (posterior_sampling.diffused_coefficient, posterior_sampling.concentrated_coefficient):
+        assert set(inspect.signature(function).parameters) == allowed
+
+
+def test_direct_posterior_refuses_budgets_below_its_cost():
+    model = BetaBernoulli(6, 12)
+    assert DirectPosterior.calibrate(model, 100, Cost("rdp", 0.2, order=2)).cost().epsilon < 0.2
+    with pytest.raises(ValueError, match=r"budget is .*the direct posterior costs"):
+        DirectPosterior.calibrate(model, 100, Cost("rdp", 0.19, order=2))
+    with pytest.raises(ValueError, match=r"the direct posterior costs .*epsilon=inf"):
+        DirectPosterior.calibrate(model, 100, Cost("rdp", 1e6, order=7))
+
+
+@pytest.mark.parametrize("mechanism", [DiffusedPosterior, ConcentratedPosterior, DirectPosterior, GaussianMechanism])
+def test_renyi_mechanisms_refuse_other_budgets(mechanism):
+    for budget in (Cost("pure", 1.0), Cost("approximate", 1.0, delta=1e-5)):
+        with pytest.raises(ValueError, match=r"budget is .*its notion must be 'rdp'"):
+            mechanism.calibrate(BetaBernoulli(6, 12), 100, budget)
+
+
+@pytest.mark.parametrize("coefficient", [0.0, -0.1, 1.1, np.nan])
+def test_coefficients_outside_their_range_are_errors(coefficient):
+    for mechanism in (DiffusedPosterior, ConcentratedPosterior):
+        with pytest.raises(ValueError, match="coefficient is "):
+            mechanism(BetaBernoulli(6, 12), 100, 2.0, coefficient)
+
+
+# Exponential mechanism
+
+
+@pytest.mark.parametrize("epsilon, a0, temperature", [(0.1, 0.05, 58.888780), (1.0, 0.05, 5.888878), (20.0, 0.05, 1.0)])
+def test_temperature_and_tempered_posterior(epsilon, a0, temperature):
+    mechanism = ExponentialMechanism(BetaBernoulli(3, 4), 10, epsilon, a0=a0)
+    assert mechanism.temperature == pytest.approx(temperature, rel=1e-7)
+    expected = [1 + (3 - 1 + 7) / temperature, 1 + (4 - 1 + 3) / temperature]
+    assert np.allclose(mechanism.posterior([7.0, 3.0]), expected, rtol=1e-7)
+    assert mechanism.cost().epsilon == pytest.approx(min(epsilon, 2 * np.log(19)), rel=1e-12)
+
+
+@pytest.mark.parametrize("a0", [0.0, 0.5, -0.1])
+def test_truncation_outside_its_range_is_an_error(a0):
+    with pytest.raises(ValueError, match="a0 is "):
+        ExponentialMechanism(BetaBernoulli(), 10, 1.0, a0=a0)
+
+
+def test_exponential_mechanism_needs_bits():
+    with pytest.raises(ValueError, match="model is "):
+        ExponentialMechanism(DirichletCategorical((5, 5, 5)), 10, 1.0, a0=0.1)
