@@ -54,7 +54,7 @@ def smoke(name, **settings):
 
 def run(name, streams=Streams, **settings):
     module, config, cell = smoke(name, **settings)
-    ledger = Ledger()
+    ledger = Ledger(cell.dataset, cell.sizes["trials"])
     return module.simulate(config, streams.of(cell), ledger), ledger
 
 

@@ -10,11 +10,15 @@ import numpy as np
 import pytest
 
 from privpost import discovery
+from privpost.distributions.noise import Common
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.posterior_sampling import DiffusedPosterior, DirectPosterior
+from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
 from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.models.gamma_exponential import GammaExponential
 from privpost.privacy.accounting import Cost, pure_to_rdp
-from privpost.privacy.ledger import BudgetExceeded, Ledger, Request, describe, rebuild
+from privpost.privacy.described import describe, key_of, rebuild
+from privpost.privacy.ledger import BudgetExceeded, Ledger, Request
 
 BITS = BetaBernoulli(6, 12)
 COUNTS = np.array([3.0, 5.0])
@@ -135,7 +139,7 @@ def test_record_is_json_with_one_row_per_account_and_cost():
         ("unused", 0.0, 0),
     ]
     fields = {"account", "mechanism", "settings", "notion", "epsilon", "order", "delta", "releases", "repeats"}
-    assert set(rows[0]) == fields | {"spent", "budget", "accounting"}
+    assert set(rows[0]) == fields | {"spent", "budget", "accounting", "data", "published"}
     assert rows[0]["spent"] == {"notion": "pure", "epsilon": 0.875, "order": None, "delta": None}
     assert rows[0]["budget"]["epsilon"] == 1.0
     assert float(rows[2]["budget"]["epsilon"]) == math.inf
@@ -270,10 +274,20 @@ def test_requests_together_are_refused_together():
     with pytest.raises(BudgetExceeded, match="account 'b'"):
         ledger.release_all([Request("a", paid, COUNTS, None), Request("b", unpaid, COUNTS, None)])
     assert ledger.spent("a").epsilon == 0
-    with pytest.raises(ValueError, match="classes LaplaceMechanism, Untouchable"):
-        ledger.release_all(
-            [Request("a", paid, COUNTS, None), Request("a", LaplaceMechanism(BITS, 8, 0.5), COUNTS, None)]
-        )
+
+
+def test_requests_of_several_classes_are_answered_in_their_order():
+    mechanisms = [LaplaceMechanism(BITS, 8, 0.5), DiffusedPosterior(BITS, 8, 2.0, 0.1), LaplaceMechanism(BITS, 8, 2.0)]
+    single, together = Ledger(), Ledger()
+    for ledger in (single, together):
+        for place in range(3):
+            ledger.open(f"{place}", Cost("rdp", 9.0, order=2.0), mechanisms[place])
+    rngs = [np.random.default_rng(place) for place in range(3)]
+    found = together.release_all([Request(f"{i}", mechanisms[i], COUNTS, rngs[i]) for i in range(3)])
+    for place in range(3):
+        alone = single.release(f"{place}", mechanisms[place], COUNTS, np.random.default_rng(place))
+        assert np.array_equal(found[place].values, alone.values)
+    assert single.record() == together.record()
 
 
 def test_approximate_accounts_convert_guarantees_or_take_exact_curves():
@@ -303,3 +317,57 @@ def test_a_mechanism_is_within_its_own_cost_and_not_within_less(mechanism):
     ledger.open("own", cost, mechanism)
     with pytest.raises(BudgetExceeded):
         ledger.open("less", replace(cost, epsilon=0.99 * cost.epsilon), mechanism)
+
+
+def test_repeats_about_the_same_people_show_what_all_of_them_would_cost():
+    mechanism = LaplaceMechanism(BITS, 8, 0.25)
+    for data, expected in (("adult", "adult"), (None, None)):
+        ledger = Ledger(data)
+        ledger.open("a", Cost("pure", 0.5), mechanism)
+        for start in (0, 10):
+            for _ in range(2):
+                statistics = np.broadcast_to(COUNTS, (10, 2))
+                ledger.release("a", mechanism, statistics, np.random.default_rng(1), repeats=slice(start, start + 10))
+        (row,) = ledger.record()
+        assert (row["data"], row["repeats"], row["spent"]["epsilon"]) == (expected, 20, 0.5)
+        assert row["published"] == {"notion": "pure", "epsilon": 10.0, "order": None, "delta": None}
+
+
+def test_repeats_end_with_the_experiments_trials():
+    ledger, mechanism, rng = Ledger(trials=4), LaplaceMechanism(BITS, 8, 0.5), np.random.default_rng(2)
+    ledger.open("a", Cost("pure", 0.5), mechanism)
+    ledger.open("chains", Cost("pure", 0.5), mechanism, repeats=8)
+    with pytest.raises(ValueError, match=r"account 'a': repeats are slice\(2, 6, None\), but there are 4"):
+        ledger.release("a", mechanism, COUNTS, rng, size=4, repeats=slice(2, 6))
+    ledger.release("chains", mechanism, COUNTS, rng, size=8, repeats=slice(0, 8))
+    assert [row["repeats"] for row in ledger.record()] == [0, 8]
+
+
+def test_one_noise_for_two_releases_of_an_account_is_refused_before_anything_is_drawn():
+    # s + z and s' + z tell s − s', s + z and s + 2z tell s: neither costs only the sum.
+    ledger, mechanism = Ledger(), LaplaceMechanism(BITS, 8, 0.25)
+    noise, trials = Common(np.random.default_rng(1)), np.broadcast_to(COUNTS, (4, 2))
+    for name in ("a", "b"):
+        ledger.open(name, Cost("pure", 1.0), mechanism)
+    first = ledger.release("a", mechanism, trials, noise, repeats=slice(0, 4))
+    for statistics, repeats in ((trials + 1, slice(0, 4)), (trials, slice(3, 7))):
+        with pytest.raises(ValueError, match=r"account 'a': two releases in repeats .* share their noise"):
+            ledger.release("a", mechanism, statistics, noise, repeats=repeats)
+    assert ledger.spent("a").epsilon == 0.25
+    # Other people, and another experiment with a target of its own.
+    ledger.release("a", mechanism, trials, noise, repeats=slice(4, 8))
+    assert np.array_equal(ledger.release("b", mechanism, trials, noise, repeats=slice(0, 4)).values, first.values)
+
+
+def test_settings_that_differ_far_inside_an_array_are_told_apart():
+    low = np.zeros(5000)
+    for place in (0, 2500):
+        # numpy prints neither.
+        other = low.copy()
+        other[place] = -1.0
+        kinds = [
+            RedactedLaplace(RedactedSum(GammaExponential(8, 2), values, np.ones(5000)), 4, 1.0)
+            for values in (low, other, low.copy())
+        ]
+        assert key_of(kinds[0]) != key_of(kinds[1])
+        assert key_of(kinds[0]) == key_of(kinds[2])

@@ -19,7 +19,8 @@ from privpost.pipeline import grid, ledgers
 from privpost.pipeline.grid import Study
 from privpost.pipeline.schema import Real, Schema
 from privpost.privacy.accounting import Cost
-from privpost.privacy.ledger import Ledger, rebuild
+from privpost.privacy.described import rebuild
+from privpost.privacy.ledger import Ledger
 from privpost.report import describe, numbers, page, scorecard, templates
 from privpost.report.scorecard import Scored
 

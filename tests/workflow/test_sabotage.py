@@ -101,7 +101,7 @@ def exchange(patch, name: str) -> None:
 
 
 def simulate(study, cell) -> dict[str, np.ndarray]:
-    found = study.module().simulate(cell.config, Streams.of(cell), Ledger())
+    found = study.module().simulate(cell.config, Streams.of(cell), Ledger(cell.dataset, cell.sizes["trials"]))
     return {name: np.asarray(array) for name, array in found.items()}
 
 

@@ -58,7 +58,7 @@ def compute(study: Study, cell: Cell, known: Known | None = None) -> Path:
     started, start = time.time(), time.perf_counter()
     # Taken before the work: this is the code that runs, even if a file is edited meanwhile.
     known = known or Known.of(study, [cell])
-    ledger = Ledger()
+    ledger = Ledger(cell.dataset, cell.sizes["trials"])
     config = cell.config
     if cell.reads:
         config.ledgers = ledgers.contents(grid.read_by(study))

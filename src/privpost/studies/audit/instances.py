@@ -20,7 +20,7 @@ from privpost.mechanisms.logistic_sampling import LogisticSampling
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.event_counts import EventCounts
 from privpost.privacy.accounting import Cost
-from privpost.privacy.ledger import rebuild
+from privpost.privacy.described import rebuild
 
 DIGITS = 9
 # More pairs of neighbours than this are not enumerated.

@@ -91,7 +91,8 @@ def simulate(config, streams, ledger) -> dict:
     for n_splits, (budget, mechanism) in itertools.product(config.n_splits, mechanisms):
         if config.trials % n_splits:
             raise ValueError(f"n_splits is {n_splits}, but must divide trials, which is {config.trials}")
-        ledger.open(_account(config, n_splits, budget), budget, mechanism)
+        repeats = config.trials * config.chains
+        ledger.open(_account(config, n_splits, budget), budget, mechanism, repeats=repeats)
     for i, n_splits in enumerate(config.n_splits):
         repeats = config.trials // n_splits
         for split in range(n_splits):

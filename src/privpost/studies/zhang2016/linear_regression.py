@@ -13,6 +13,7 @@ from privpost.mechanisms.linear_sampling import LinearSampler
 from privpost.models.linear_regression import LinearRegression, Moments
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
 from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import Request
 
 SETTINGS = Schema(
     dataset=DatasetName(),
@@ -66,7 +67,7 @@ def simulate(config, streams, ledger) -> dict:
             normals = sampler.standard_normal((config.acceptance_draws, features.shape[1]))
             # All precisions b I + XᵀX/σ² have the eigenvectors of XᵀX.
             values, vectors = np.linalg.eigh(train.gram)
-            for place, (account, mechanism) in mechanisms.items():
+            for place, (_, mechanism) in mechanisms.items():
                 at, model = (*place, trial), mechanism.model
                 mean, _ = model.posterior(statistics)
                 arrays["non_private"][at] = test.mean_squared_error(mean)
@@ -75,11 +76,13 @@ def simulate(config, streams, ledger) -> dict:
                     model.prior_precision + values / model.noise_variance
                 )
                 arrays["acceptance"][at] = np.mean((untruncated**2).sum(axis=1) <= mechanism.radius**2)
-                # A draw per split, whose proposals are counted.
-                drawn, arrays["proposal_acceptance"][at] = ledger.release(
-                    account, mechanism, statistics, sampler, size=1, repeats=slice(trial, trial + 1)
-                )
-                arrays["sampler_record"][at] = test.mean_squared_error(drawn[0])
+            # A draw per split, whose proposals are counted.
+            requests = [
+                Request(*named, statistics, sampler, 1, slice(trial, trial + 1)) for named in mechanisms.values()
+            ]
+            for place, (drawn, accepted) in zip(mechanisms, ledger.release_all(requests), strict=True):
+                arrays["proposal_acceptance"][*place, trial] = accepted
+                arrays["sampler_record"][*place, trial] = test.mean_squared_error(drawn[0])
     mechanisms = [mechanism for _, mechanism in mechanisms.values()]
     return {
         **arrays,

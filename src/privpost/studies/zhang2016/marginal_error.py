@@ -10,6 +10,7 @@ from privpost.evaluation.summaries import mean_columns
 from privpost.mechanisms.map_estimate import UTILITIES
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
+from privpost.privacy.ledger import Request
 from privpost.studies.zhang2016.mechanisms import METHODS, configured, target
 from privpost.studies.zhang2016.settings import Network, parse
 
@@ -68,9 +69,12 @@ def _errors(model, point, named, config, streams, ledger) -> np.ndarray:
         if "non_private" in config.method:
             mean = model.mean(model.posterior(statistics))
             errors[config.method.index("non_private"), :, block.trials] = error(model, mean, truth)
+        requests = []
         for (i, k), (account, mechanism) in named.items():
             noise = streams("mechanism", block.index, method=config.method[i], epsilon=config.epsilon[k], **point)
-            released = ledger.release(account, mechanism, statistics, noise, repeats=block.trials).values
+            requests.append(Request(account, mechanism, statistics, noise, repeats=block.trials))
+        for (i, k), request, release in zip(named, requests, ledger.release_all(requests), strict=True):
+            released, mechanism = release.values, request.mechanism
             if mechanism.releases == "statistics":
                 released = model.mean(mechanism.posterior(released))
             errors[i, k, block.trials] = error(model, released, truth)

@@ -1,0 +1,124 @@
+"""What the gate costs a cell: the ledger's time without the mechanisms' draws and costs, over the cell's."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import ExitStack
+from unittest import mock
+
+from bars import row
+
+from privpost import discovery
+from privpost.mechanisms.base import Mechanism
+from privpost.pipeline import grid
+from privpost.pipeline.streams import Streams
+from privpost.privacy.ledger import Ledger
+
+NAME = "gate"
+# Studies whose cells are made of many small releases; `python benchmarks/suite/gate.py` measures others too.
+STUDIES = (
+    "foulds2016/sampling_error",
+    "geumlek2017/tradeoff",
+    "zhang2016/linear_regression",
+    "zhang2016/marginal_error",
+    "zhang2016/bounds",
+)
+BAR, RUNS = 0.01, 3
+
+
+class Clock:
+    """The time of every call of some functions, without that of others which they call, in seconds."""
+
+    def __init__(self):
+        self.calls: list[float] = []
+        self._depth = 0
+        self._excepted = 0.0
+
+    def counted(self, function):
+        """The function, whose time is noted where no other such function calls it."""
+
+        def timed(*arguments, **options):
+            if self._depth:
+                return function(*arguments, **options)
+            self._depth, self._excepted, start = 1, 0.0, time.perf_counter()
+            try:
+                return function(*arguments, **options)
+            finally:
+                self.calls.append(time.perf_counter() - start - self._excepted)
+                self._depth = 0
+
+        return timed
+
+    def except_for(self, function):
+        """The function, whose time does not count."""
+
+        def timed(*arguments, **options):
+            if self._depth != 1:
+                return function(*arguments, **options)
+            self._depth, start = 2, time.perf_counter()
+            try:
+                return function(*arguments, **options)
+            finally:
+                self._excepted += time.perf_counter() - start
+                self._depth = 1
+
+        return timed
+
+
+def once(study, cell) -> tuple[list[float], float]:
+    """Return the seconds of each call of the ledger in one run of a cell, and those of the whole run."""
+    clock, ledger = Clock(), Ledger(cell.dataset)
+    kinds = {base for kinds in discovery.mechanisms().values() for kind in kinds for base in kind.__mro__}
+    with ExitStack() as patches:
+        for name in ("open", "release_all", "release", "charge", "record", "mechanisms", "modules"):
+            patches.enter_context(mock.patch.object(Ledger, name, clock.counted(getattr(Ledger, name))))
+        for kind in filter(lambda kind: issubclass(kind, Mechanism), kinds):
+            for name in {"draw_all", "cost_in"} & vars(kind).keys():
+                own = vars(kind)[name]
+                timed = clock.except_for(getattr(own, "__func__", own))
+                timed = classmethod(timed) if isinstance(own, classmethod) else timed
+                patches.enter_context(mock.patch.object(kind, name, timed))
+        start = time.perf_counter()
+        study.module().simulate(cell.config, Streams.of(cell), ledger)
+        ledger.record(), ledger.mechanisms(), ledger.modules()
+        return clock.calls, time.perf_counter() - start
+
+
+def share(study, cell) -> tuple[float, float, int]:
+    """Return the gate's seconds in a cell, the cell's, and the number of calls: of each call the quickest of `RUNS`.
+
+    So that other programs, which take the processor away now and then, count for neither.
+    """
+    runs = [once(study, cell) for _ in range(RUNS)]
+    quickest = [min(times) for times in zip(*(calls for calls, _ in runs), strict=True)]
+    return sum(quickest), min(total for _, total in runs), len(quickest)
+
+
+def of_study(name: str, scale: str = "paper") -> list[tuple[float, float, int]]:
+    """Return `share` of every cell of a study."""
+    study = grid.load_study(name, scale)
+    return [share(study, cell) for cell in grid.expand(study)]
+
+
+def run() -> list[dict]:
+    """Measure each study at paper scale: the cell with the largest share."""
+    rows = []
+    for name in STUDIES:
+        gate, total, calls = max(of_study(name), key=lambda cell: cell[0] / cell[1])
+        settings = {
+            "ours": gate,
+            "theirs": total,
+            "unit": "s",
+            "note": f"{calls} calls, {1e6 * gate / calls:.0f} µs each",
+        }
+        rows.append(
+            row(f"the gate's share of a cell, {name}", "the cell's time", gate / total, at_most=BAR, **settings)
+        )
+    return rows
+
+
+if __name__ == "__main__":
+    for listed in sys.argv[1:] or STUDIES:
+        for gate, total, calls in of_study(listed):
+            print(f"{listed:32} {gate:7.4f} of {total:7.3f} s = {gate / total:7.3%}, {calls} calls")

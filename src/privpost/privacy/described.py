@@ -1,0 +1,85 @@
+"""Mechanisms, models and costs as JSON, from which they are made again, and as keys that tell them apart."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, is_dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from privpost.privacy.accounting import Cost
+
+
+def key_of(value):
+    """What tells settings from others; of arrays every byte."""
+    try:
+        hash(value)
+    except TypeError:
+        if isinstance(value, np.ndarray):
+            return value.shape, value.dtype.str, value.tobytes()
+        parts = value if isinstance(value, list | tuple) else (getattr(value, name) for name in _settings(type(value)))
+        return type(value), *map(key_of, parts)
+    return value
+
+
+def json_number(value: float | None) -> float | str | None:
+    """A number as JSON has it."""
+    return value if value is None else "inf" if math.isinf(value) else float(value)
+
+
+def cost_fields(cost: Cost) -> dict:
+    """A cost as JSON: `notion`, `epsilon`, `order`, `delta`; an infinite number is the string "inf"."""
+    return {
+        "notion": cost.notion,
+        "epsilon": json_number(cost.epsilon),
+        "order": json_number(cost.order),
+        "delta": json_number(cost.delta),
+    }
+
+
+@cache
+def _settings(kind: type) -> tuple[str, ...]:
+    return tuple(entry.name for entry in fields(kind) if entry.init)
+
+
+def describe(value, known: dict[int, tuple[Any, dict]] | None = None) -> Any:
+    """A mechanism or model as JSON: class, module and settings, nested; `rebuild` makes it again.
+
+    An array of many settings, one a repeat, is described by its first.
+
+    Args:
+        value: what is described.
+        known: models by identity, with their descriptions, which are taken from there and entered.
+    """
+    known = {} if known is None else known
+    if is_dataclass(value):
+        settings = {}
+        for name in _settings(type(value)):
+            part = getattr(value, name)
+            if is_dataclass(part):
+                if id(part) not in known:
+                    known[id(part)] = part, describe(part, known)
+                settings[name] = known[id(part)][1]
+            else:
+                settings[name] = describe(part, known)
+        return {"class": type(value).__name__, "module": type(value).__module__, "settings": settings}
+    if isinstance(value, tuple | list):
+        return [describe(item, known) for item in value]
+    if isinstance(value, np.ndarray):
+        return describe(value.ravel()[0])
+    if isinstance(value, np.generic):
+        value = value.item()
+    return "inf" if isinstance(value, float) and math.isinf(value) else value
+
+
+def rebuild(described) -> Any:
+    """The mechanism or model that `describe` described."""
+    if isinstance(described, dict):
+        kind = getattr(import_module(described["module"]), described["class"])
+        return kind(**{name: rebuild(value) for name, value in described["settings"].items()})
+    if isinstance(described, list):
+        return tuple(map(rebuild, described))
+    return math.inf if described == "inf" else described
