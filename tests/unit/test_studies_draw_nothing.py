@@ -128,6 +128,12 @@ REASONS = {
     ("noise_aware/networks.py", "simulate", ".sample"): DATA,
     ("zhang2016/bounds.py", "_map_rows", "privpost.mechanisms.map_estimate.utility"): "a utility, no draw",
     ("zhang2016/bounds.py", "simulate", ".beta"): DATA,
+    (
+        "zhang2016/guarantees.py",
+        "_map_rows",
+        "privpost.mechanisms.map_estimate.utility_sensitivity",
+    ): "a sensitivity, no draw",
+    ("zhang2016/guarantees.py", "map_loss", "privpost.mechanisms.map_estimate.utility"): "the utility, no draw",
     ("zhang2016/linear_regression.py", "simulate", ".choice"): "splits of the data for cross-validation",
     (
         "zhang2016/linear_regression.py",

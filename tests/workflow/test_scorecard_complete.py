@@ -56,7 +56,24 @@ def test_every_verdict_but_holds_has_a_why_that_is_derived_somewhere(fresh, monk
 # Evidence without sampling error: closed forms, exact divergences, counted operations, bounds that carry their own
 # confidence, and statistics whose repeats stand in the tables as extremes (diagnostics, margins).
 WITHOUT_ERROR = {"F6", "F11", "F12", "Z4", "Z6", "Z7", "G1", "G2", "G3", "G4", "G5", "G9", "G11", "G12", "B9"}
-WITHOUT_ERROR |= {"A1", "A2", "A3", "A4", "A5", "A6", "X5", "F15", "F17", "Z9", "Z10", "Z12", "Z13", "Z14", "Z15", "G13"}
+WITHOUT_ERROR |= {
+    "A1",
+    "A2",
+    "A3",
+    "A4",
+    "A5",
+    "A6",
+    "X5",
+    "F15",
+    "F17",
+    "Z9",
+    "Z10",
+    "Z12",
+    "Z13",
+    "Z14",
+    "Z15",
+    "G13",
+}
 
 
 def test_simulated_evidence_says_how_uncertain_it_is(fresh):
