@@ -40,7 +40,7 @@ def replacing(path: Path, *, durable: bool = False, new: bool = False) -> Iterat
             with temporary.open("rb") as written:
                 os.fsync(written.fileno())
         if new:
-            _link(temporary, path)
+            claim(temporary, path)
         else:
             os.replace(temporary, path)
     except OSError as error:
@@ -52,7 +52,7 @@ def replacing(path: Path, *, durable: bool = False, new: bool = False) -> Iterat
             temporary.unlink()
 
 
-def _link(temporary: Path, path: Path) -> None:
+def claim(temporary: Path, path: Path) -> None:
     """Give a file a second name that must not be taken."""
     try:
         os.link(temporary, path)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
-from privpost.distributions import truncated_beta
+from privpost.distributions import exact_draws, truncated_beta
 from privpost.mechanisms.base import SamplingMechanism, by_curve, check_positive, pure_epsilon
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy.accounting import Cost
@@ -79,6 +82,14 @@ class ExponentialMechanism(SamplingMechanism):
     def perturb(self, statistics, rng):
         """One exact draw of θ per leading index."""
         return truncated_beta.sample(self.posterior(statistics), *self.ends, rng)
+
+    def rounded(self, statistics, bits: int, randbits: Callable[[int], int] = secrets.randbits) -> list[int]:
+        """⌊2^bits θ⌋ of one ideal draw θ at `temperature`; arguments as in `PosteriorSampling.rounded`."""
+        prior, temperature, low = map(float, self.model.prior), Fraction(self.temperature), Fraction(self.a0)
+        law = [
+            1 + (Fraction(alpha) - 1 + int(count)) / temperature for alpha, count in zip(prior, statistics, strict=True)
+        ]
+        return [exact_draws.beta(law, (low, 1 - low), randbits).refine(bits)]
 
     def cost(self):
         """2Δ/T, which is ε or, at T = 1, less."""

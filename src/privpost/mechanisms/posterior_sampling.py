@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
+from privpost.distributions import exact_draws
 from privpost.mechanisms.base import by_curve, check_choice, check_coefficient
 from privpost.mechanisms.weighted_posterior import Concentrated, Diffused, Direct, WeightedPosterior
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
+from privpost.privacy import certified
 from privpost.privacy.approximate import bits_curve
 from privpost.privacy.renyi import SUPREMA, dirichlet_categorical_supremum, largest_coefficient
 
@@ -92,6 +97,26 @@ class PosteriorSampling(WeightedPosterior):
     def perturb(self, statistics, rng):
         """One draw of θ per leading index."""
         return self.model.sample(self.posterior(statistics), rng)
+
+    def rounded(self, statistics, bits: int, randbits: Callable[[int], int] = secrets.randbits) -> list[int]:
+        """⌊2^bits θ⌋ of one ideal draw θ, one number for bits and d for categories: post-processing of the mechanism.
+
+        Args:
+            statistics: counts (d,), whole numbers.
+            bits: public precision.
+            randbits: source of fair bits, by default the operating system's.
+        """
+        law = [
+            Fraction(alpha) / Fraction(self.m) + Fraction(self.r) * int(count)
+            for alpha, count in zip(map(float, self.model.prior), statistics, strict=True)
+        ]
+        if isinstance(self.model, BetaBernoulli):
+            return [exact_draws.beta(law, randbits=randbits).refine(bits)]
+        return exact_draws.dirichlet(law, bits, randbits)
+
+    def certified_rdp(self, order: float) -> float:
+        """An upper bound of the exact `rdp` at an order, in interval arithmetic."""
+        return certified.dirichlet_rdp(self.model.prior, self.n, self.r, self.m, order)
 
     def rdp(self, orders):
         """Supremum of the Rényi divergence over neighbours at each order; inf from the asymptote on."""
@@ -186,3 +211,10 @@ class ConcentratedPosterior(Concentrated, PosteriorSampling):
             cls(categories, 4, 2.0, 0.5),
             cls(uniform, 5, 1.5, 0.3),
         ]
+
+
+def weighted(method: str, model, n: int, coefficient: float) -> PosteriorSampling:
+    """The mechanism of a method for any orders: "direct", "diffused" or "concentrated"."""
+    if method == "direct":
+        return DirectPosterior(model, n, 2.0)
+    return {"diffused": DiffusedPosterior, "concentrated": ConcentratedPosterior}[method](model, n, 2.0, coefficient)

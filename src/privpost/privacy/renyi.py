@@ -151,6 +151,24 @@ def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum:
     for name, value in (("r", r), ("m", m)):
         if not np.all((value > 0) & (value <= 1)):
             raise ValueError(f"{name} is {value!r}; it must lie in (0, 1]")
+    alpha_gain, p_gain, alpha_lose, p_lose = extreme_pairs(prior, n, supremum)
+    r, m, order = r[..., None], m[..., None], order[..., None]
+    divergence = sum(
+        _log_gamma_divergence(alpha / m + r * p_counts, alpha / m + r * q_counts, order)
+        for alpha, p_counts, q_counts in ((alpha_gain, p_gain, p_gain - 1), (alpha_lose, p_lose, p_lose + 1))
+    )
+    return np.maximum(divergence, 0.0).max(axis=-1)
+
+
+def extreme_pairs(prior: np.ndarray, n: int, supremum: str = "exact") -> np.ndarray:
+    """The pairs of posteriors among which `dirichlet_categorical_supremum` takes the largest divergence.
+
+    Neighbours have equal totals, so only the two categories that differ contribute: the prior and P's count in the
+    category that P has one more of, and in the one that it has one fewer of.
+
+    Returns:
+        Prior and count of the first, then of the second category, shape (4, pairs).
+    """
     category = np.arange(prior.size)
     common, gain, lose = (axis.ravel() for axis in np.meshgrid(category, category, category, indexing="ij"))
     distinct = gain != lose
@@ -159,15 +177,8 @@ def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum:
         p_gain, p_lose = (n - 1) * (common == gain) + 1, (n - 1) * (common == lose)
     else:
         p_gain, p_lose = n * (common == gain), n * (common == lose)
-    # Neighbours have equal totals, so only the two categories that differ contribute: the prior and P's count in
-    # the category that P has one more of, and in the one that it has one fewer of. Many pairs agree in these.
-    alpha_gain, p_gain, alpha_lose, p_lose = np.unique([prior[gain], p_gain, prior[lose], p_lose], axis=1)
-    r, m, order = r[..., None], m[..., None], order[..., None]
-    divergence = sum(
-        _log_gamma_divergence(alpha / m + r * p_counts, alpha / m + r * q_counts, order)
-        for alpha, p_counts, q_counts in ((alpha_gain, p_gain, p_gain - 1), (alpha_lose, p_lose, p_lose + 1))
-    )
-    return np.maximum(divergence, 0.0).max(axis=-1)
+    # Many pairs agree in these.
+    return np.unique([prior[gain], p_gain, prior[lose], p_lose], axis=1)
 
 
 def beta_bernoulli_supremum(prior, n: int, order, r=1.0, m=1.0, supremum: str = "exact") -> np.ndarray:

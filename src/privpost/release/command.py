@@ -1,35 +1,66 @@
-"""`privpost release`: check everything, then draw noise once, then write the statement whole or not at all."""
+"""`privpost release`: check everything, charge, draw once, and hand over a whole statement."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import math
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from privpost.atomic import replacing
 from privpost.distributions import noise
-from privpost.mechanisms.base import AdditiveNoiseMechanism
+from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
 from privpost.pipeline.schema import SettingError
 from privpost.privacy.approximate import gaussian_from_approximate
-from privpost.release import models, spending, statement, table
+from privpost.release import delivery, models, posterior_draw, spending, statement, table
 from privpost.release.spec import read
 from privpost.release.specification import Specification
 
 
 def main(argv: list[str]) -> int:
-    """Run the command; its errors are SettingErrors, raised before anything is released."""
+    """Run the command; its errors are SettingErrors, raised before anything is charged or released."""
+    options = _parser().parse_args(argv)
+    spec = read(options.specification)
+    kind = models.KINDS[spec.model]
+    mechanism, terms = prepared(spec, kind)
+    statement_terms = {"privacy": terms, "specification": statement.specification(spec)}
+    if options.dry_run:
+        text = _json(statement_terms)
+        _encoded(text)
+        print(text)
+        return 0
+    with delivery.Delivery(options.output, spec) as place:
+        if options.again:
+            content = _again(spec, kind, mechanism, statement_terms, options.again)
+            place.prepare(_json(content))
+            return _finish(spec, kind, mechanism, content, place, charged=False)
+        data = options.data or spec.data
+        if data is None:
+            raise SettingError(f"{spec.where}: there are no data; give --data FILE, or data: in the specification.")
+        exact = table.statistics(data, spec, kind, kind.counted(spec, mechanism))
+        place.prepare(_json(statement_terms))
+        entry = spending.charge(spec, change_budget=options.change_budget)
+        try:
+            content = _released(spec, kind, mechanism, terms, exact, entry)
+            return _finish(spec, kind, mechanism, content, place, charged=True)
+        except delivery.Undelivered as error:
+            print(f"privpost: {error}. {_spent(spec)}", file=sys.stderr)
+            return 1
+        except BaseException:
+            print(f"privpost: the release failed. {_spent(spec)}", file=sys.stderr)
+            raise
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="privpost release",
         allow_abbrev=False,
-        description="Release private statistics of a CSV file, and posterior draws if asked, as JSON with a privacy "
-        "statement. The YAML specification holds model, columns with levels or bounds, n, epsilon; docs/release.md "
-        "explains it. Whatever is wrong is said, and nothing is released.",
+        description="Release private statistics of a CSV file, or one draw from a private posterior, as JSON with a "
+        "privacy statement. The YAML specification holds model, columns with levels or bounds, n, epsilon; "
+        "docs/release.md explains it. Whatever is wrong is said, and nothing is released.",
     )
     parser.add_argument("specification", type=Path, help="YAML file: what is public, and what the release may cost")
     parser.add_argument("--data", type=Path, help="CSV file with a header; default: the specification's data")
@@ -37,28 +68,52 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "-n", "--dry-run", action="store_true", help="print the privacy terms; read no data and draw no noise"
     )
-    options = parser.parse_args(argv)
-    spec = read(options.specification)
-    kind = models.KINDS[spec.model]
-    mechanism, terms = prepared(spec, kind)
-    if options.dry_run:
-        print(_json({"privacy": terms, "specification": statement.specification(spec)}))
-        return 0
-    data = options.data or spec.data
-    if data is None:
-        raise SettingError(f"{spec.where}: there are no data; give --data FILE, or data: in the specification.")
-    _check_output(options.output)
-    exact = table.statistics(data, spec, kind, mechanism.model)
-    with spending.charged(spec):
-        content = _released(spec, kind, mechanism, terms, exact)
-        _write(options.output, _json(content) + "\n")
+    parser.add_argument(
+        "--again", type=Path, metavar="RELEASE", help="draw the posterior of an earlier release again, at no cost"
+    )
+    parser.add_argument(
+        "--change-budget", action="store_true", help="replace the ledger's budget; later statements show it"
+    )
+    return parser
+
+
+def _spent(spec: Specification) -> str:
+    """What a failed release has cost all the same."""
+    delta = "" if spec.delta is None else f" and delta {spec.delta:g}"
+    return f"Epsilon {spec.epsilon:g}{delta} was spent."
+
+
+def _again(spec, kind, mechanism, terms, path: Path) -> dict[str, Any]:
+    """An earlier release without its posterior; a SettingError where the specification is another one."""
+    try:
+        found = json.loads(path.read_bytes())
+        same = all(found[key] == json.loads(_json(value)) for key, value in terms.items())
+        release = np.array(found["release"], float)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SettingError(f"--again: {path} is no release: {error}") from None
+    if not (same and spec.draws and np.isfinite(release).all()):
+        raise SettingError(f"--again: {path} was made with another specification, or there is no posterior to draw.")
+    return {key: value for key, value in found.items() if key != "posterior"}
+
+
+def _finish(spec, kind, mechanism, content, place: delivery.Delivery, *, charged: bool) -> int:
+    """Store what was released, then draw the posterior, then hand over the statement."""
+    if spec.draws and not spec.sampling:
+        if charged:
+            place.store(_json(content) + "\n")
+        release = np.array(content["release"], float)
+        content["posterior"] = _posterior(spec, kind, mechanism, release, np.random.default_rng(spec.seed))
+    place.hand_over(_json(content) + "\n")
     if not content.get("posterior", {}).get("converged", True):
         print("privpost: the posterior's chains have not converged; do not use its draws.", file=sys.stderr)
     return 0
 
 
-def prepared(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMechanism, dict[str, Any]]:
+def prepared(spec: Specification, kind: models.Kind) -> tuple[Mechanism, dict[str, Any]]:
     """Return the calibrated mechanism and the terms of its release, before any data are read; errors as `calibrate`."""
+    if spec.sampling:
+        sampler, bound = posterior_draw.calibrate(spec, kind)
+        return sampler, posterior_draw.terms(spec, kind, sampler, bound)
     mechanism, proved = calibrate(spec, kind)
     return mechanism, statement.privacy(spec, kind, mechanism, proved)
 
@@ -102,7 +157,7 @@ def _check_scale(scale: float) -> None:
 
 
 def _sigma(spec: Specification, kind: models.Kind) -> float:
-    """The least σ that opendp's map allows; the analytic one, less than 1 in 1000 smaller, where noise is simulated."""
+    """The least σ that opendp's map allows; for simulated noise the analytic one, up to a fifth smaller."""
     sensitivity = math.nextafter(kind.mechanism(spec, 1.0).sensitivity, math.inf)
     with np.errstate(divide="ignore"):
         low = gaussian_from_approximate(spec.epsilon, spec.delta) * sensitivity
@@ -120,18 +175,20 @@ def _sigma(spec: Specification, kind: models.Kind) -> float:
     return high
 
 
-def _released(spec, kind, mechanism, terms, exact) -> dict[str, Any]:
-    simulated = np.random.default_rng(spec.seed)
-    source = noise.SecureNoise() if spec.noise == "secure" else simulated
-    release = mechanism.perturb(exact, source)
+def _released(spec, kind, mechanism, terms, exact, entry) -> dict[str, Any]:
     content: dict[str, Any] = {
         "format": statement.FORMAT,
         "privacy": terms,
+        **({} if entry is None else {"ledger": entry.terms}),
         "specification": statement.specification(spec),
-        "statistics": kind.statistics(spec, release),
     }
-    if spec.draws:
-        content["posterior"] = _posterior(spec, kind, mechanism, release, simulated)
+    if spec.sampling:
+        content["draw"] = posterior_draw.released(spec, kind, mechanism, exact)
+    else:
+        source = noise.SecureNoise() if spec.noise == "secure" else np.random.default_rng(spec.seed)
+        release = mechanism.perturb(exact, source)
+        content["statistics"] = kind.statistics(spec, release)
+        content["release"] = release.tolist()
     return {**content, "versions": statement.versions(spec)}
 
 
@@ -145,6 +202,8 @@ def _posterior(spec, kind, mechanism, release, rng) -> dict[str, Any]:
         reason = "draws are not finite"
     except (ValueError, ArithmeticError) as error:
         reason = str(error)
+    except MemoryError:
+        return {"failed": "not enough memory for the posterior; draw it again with --again, at no cost"}
     return {"failed": f"no draws from the posterior with this prior: {reason}"}
 
 
@@ -152,32 +211,8 @@ def _json(content: dict[str, Any]) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def _check_output(path: Path | None) -> None:
-    if path is None:
-        return
-    if path.exists() or path.is_symlink():
-        raise _taken(path)
-    if not path.parent.is_dir():
-        raise SettingError(f"--output: there is no folder {path.parent}")
-    if not os.access(path.parent, os.W_OK):
-        raise SettingError(f"--output: the folder {path.parent} cannot be written to")
-
-
-def _taken(path: Path) -> SettingError:
-    return SettingError(
-        f"--output: {path} exists. Another release costs its epsilon again; name a new file if that is meant."
-    )
-
-
-def _write(path: Path | None, text: str) -> None:
-    """Write a new file whole or not at all; a file that appeared meanwhile is kept."""
-    if path is None:
-        sys.stdout.write(text)
-        return
+def _encoded(text: str) -> bytes:
     try:
-        with replacing(path, durable=True, new=True) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-    except FileExistsError:
-        raise _taken(path) from None
-    except OSError as error:
-        raise SettingError(f"--output: {path} cannot be written: {error.strerror}") from None
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise SettingError(f"the statement cannot be written in UTF-8: {error.reason}") from None

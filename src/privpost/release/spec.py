@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
+from privpost.distributions.exact_draws import LARGEST_BITS
 from privpost.pipeline.schema import Choice, Flag, Integer, Real, Schema, SettingError, Text
 from privpost.release import models
-from privpost.release.specification import Specification
+from privpost.release.specification import SAMPLING, Specification
 
 # Draws of a posterior that a statement may hold.
 LARGEST_DRAWS = 100_000
@@ -18,6 +19,12 @@ LARGEST_DRAWS = 100_000
 LARGEST_N = 2**40
 # Beyond it no event is kept from becoming exp(10), 22,000, times as likely.
 LARGEST_EPSILON = 10.0
+# Bits of a posterior draw after the binary point, where the specification does not say.
+DEFAULT_BITS = 16
+# Bytes of a specification, tens of thousands of levels.
+LARGEST_FILE = 4 * 2**20
+# Values of a specification, aliases written out, and characters of an error message about them.
+LARGEST_NODES, LARGEST_MESSAGE = 500_000, 2000
 
 SETTINGS = Schema(
     model=Text(),
@@ -25,7 +32,10 @@ SETTINGS = Schema(
     epsilon=Real(above=0),
     allow_large_epsilon=Flag(),
     delta=Real(above=0, below=1),
-    mechanism=Choice("laplace", "gaussian"),
+    allow_large_delta=Flag(),
+    mechanism=Choice("laplace", "gaussian", *SAMPLING),
+    bits=Integer(at_least=1, at_most=LARGEST_BITS),
+    a0=Real(above=0, below=0.5),
     noise=Choice("secure", "simulation"),
     seed=Integer(at_least=0),
     data=Text(),
@@ -37,7 +47,18 @@ REQUIRED = ("model", "columns", "n", "epsilon")
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML without repeated keys, and with 1e-6 as the number that it looks like."""
+    """YAML without repeated keys, and with numbers as YAML 1.2 reads them: 010 and 12:30 are texts."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [pair for pair in resolvers if pair[0] not in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def get_single_node(self):
+        node = super().get_single_node()
+        if node is not None and _nodes(node, {}) > LARGEST_NODES:
+            raise SettingError(f"its aliases stand for more than {LARGEST_NODES} values")
+        return node
 
     def construct_mapping(self, node, deep=False):
         seen = set()
@@ -51,10 +72,27 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-# YAML 1.1 reads 1e-6, without a decimal point, as a text.
+def _nodes(node: yaml.Node, known: dict[int, int]) -> int:
+    """Number of values that a node and all that it holds stand for, aliases written out."""
+    if id(node) not in known:
+        inner = [] if isinstance(node, yaml.ScalarNode) else node.value
+        known[id(node)] = 1 + sum(
+            sum(_nodes(part, known) for part in (entry if isinstance(entry, tuple) else (entry,))) for entry in inner
+        )
+    return known[id(node)]
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?(0|[1-9][0-9]{0,30})$"), list("-+0123456789"))
 _Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?|\.(inf|Inf|INF))$|^\.(nan|NaN|NAN)$"),
+    list("-+.0123456789"),
 )
+
+
+def largest_delta(n: int) -> float:
+    """The largest δ of a release that is called private: beyond it whole records may come out with probability δ."""
+    return min(1e-6, 1 / (10 * n))
 
 
 def read(path: Path) -> Specification:
@@ -64,6 +102,17 @@ def read(path: Path) -> Specification:
         SettingError: the file cannot be read, or a setting is unknown, missing or outside its range; the message
             names the setting, its value and what is allowed.
     """
+    try:
+        return _read(path)
+    except SettingError as error:
+        text = str(error)
+        if len(text) <= LARGEST_MESSAGE:
+            raise
+        half = LARGEST_MESSAGE // 2
+        raise SettingError(f"{text[:half]} ... {text[-half:]}") from None
+
+
+def _read(path: Path) -> Specification:
     where = str(path)
     content = _load(path)
     for key in content:
@@ -85,8 +134,11 @@ def read(path: Path) -> Specification:
         raise SettingError(
             f"{where}: mechanism is {mechanism!r}, but {kind.name} is released with: {', '.join(kind.mechanisms)}."
         )
-    _check_delta(mechanism, plain.get("delta"), where)
+    _check_delta(mechanism, plain, where)
+    _check_draw(mechanism, plain, content, where)
     noise = plain.get("noise", "secure")
+    if noise == "simulation" and "budget" in content:
+        raise SettingError(f"{where}: noise is 'simulation', which keeps nothing private; leave the budget out.")
     if noise == "secure" and "seed" in plain:
         raise SettingError(
             f"{where}: seed is {plain['seed']}, but secure noise has no seed; noise: simulation has one."
@@ -110,6 +162,8 @@ def read(path: Path) -> Specification:
         data=path.parent / plain["data"] if "data" in plain else None,
         prior=prior,
         draws=_draws(content, kind, where),
+        bits=plain.get("bits", DEFAULT_BITS),
+        a0=plain.get("a0"),
         budget=_budget(content, where),
     )
     kind.check(specification)
@@ -118,7 +172,11 @@ def read(path: Path) -> Specification:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        with path.open("rb") as handle:
+            raw = handle.read(LARGEST_FILE + 1)
+        if len(raw) > LARGEST_FILE:
+            raise SettingError(f"it is larger than {LARGEST_FILE} bytes")
+        content = yaml.load(raw.decode("utf-8"), Loader=_Loader)
     except FileNotFoundError:
         raise SettingError(f"{path}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -132,11 +190,40 @@ def _load(path: Path) -> dict[str, Any]:
     return content
 
 
-def _check_delta(mechanism: str, delta: float | None, where: str) -> None:
-    if mechanism == "gaussian" and delta is None:
-        raise SettingError(f"{where}: delta is missing; Gaussian noise is (epsilon, delta)-DP with a delta in (0, 1).")
-    if mechanism == "laplace" and delta is not None:
-        raise SettingError(f"{where}: delta is {delta:g}, but Laplace noise is epsilon-DP; leave delta out.")
+def _check_delta(mechanism: str, plain: dict[str, Any], where: str) -> None:
+    delta = plain.get("delta")
+    pure = {"laplace": "Laplace noise", "ops": "one posterior sample (ops)"}
+    if mechanism in pure:
+        if delta is not None:
+            raise SettingError(f"{where}: delta is {delta:g}, but {pure[mechanism]} is epsilon-DP; leave delta out.")
+        return
+    if delta is None:
+        name = "Gaussian noise" if mechanism == "gaussian" else f"a {mechanism} posterior draw"
+        raise SettingError(f"{where}: delta is missing; {name} is (epsilon, delta)-DP with a delta in (0, 1).")
+    largest = largest_delta(plain["n"])
+    if delta > largest and not plain.get("allow_large_delta", False):
+        raise SettingError(
+            f"{where}: delta is {delta:g}, but must be at most {largest:g}, the smaller of 1e-6 and 1/(10 n): with "
+            "probability delta anything may come out, a whole record included. allow_large_delta: true lifts the "
+            "limit, and the statement then says that nothing is private."
+        )
+
+
+def _check_draw(mechanism: str, plain: dict[str, Any], content: dict[str, Any], where: str) -> None:
+    """Settings of a posterior draw, and those that it has not."""
+    if mechanism not in SAMPLING:
+        for key in ("bits", "a0"):
+            if key in plain:
+                raise SettingError(f"{where}: {key} is {plain[key]:g}, but {mechanism} noise has none; leave it out.")
+        return
+    if "posterior" in content:
+        raise SettingError(f"{where}: posterior: a release by {mechanism} is itself one posterior draw; leave it out.")
+    if (mechanism == "ops") != ("a0" in plain):
+        raise SettingError(
+            f"{where}: a0 is missing, a number in (0, 0.5): ops draws from [a0, 1 - a0]."
+            if mechanism == "ops"
+            else f"{where}: a0 is {plain['a0']:g}, but only ops has one; leave it out."
+        )
 
 
 def _block(content: dict[str, Any], key: str, where: str) -> dict[str, Any]:

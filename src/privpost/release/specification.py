@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import collections
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from privpost.pipeline.schema import SettingError
+
+# Mechanisms that release one posterior draw.
+SAMPLING = ("ops", "direct", "diffused", "concentrated")
 
 
 @dataclass(frozen=True)
@@ -25,8 +30,12 @@ class Levels:
             if not isinstance(level, str | int) or level == "":
                 raise SettingError(f"level {level!r} is neither a text nor a whole number; quote it if it is a text")
         texts = [str(level) for level in value]
-        if repeated := sorted({text for text in texts if texts.count(text) > 1}):
-            raise SettingError(f"level {repeated[0]!r} is given twice")
+        for text, times in collections.Counter(texts).items():
+            if times > 1:
+                raise SettingError(f"level {text!r} is given twice")
+            if not text.isprintable():
+                # A lone surrogate has no UTF-8, and could not be written after the noise is drawn.
+                raise SettingError(f"level {text!a} has a character that cannot be printed")
         return texts
 
 
@@ -53,12 +62,14 @@ class Specification:
         columns: settings of each column, by name.
         n: public number of records.
         epsilon, delta: what the release may cost; delta is None for Laplace noise.
-        mechanism: "laplace" or "gaussian".
+        mechanism: "laplace" or "gaussian" noise, or one posterior draw: a key of `SAMPLING`.
         noise: "secure" or "simulation".
         seed: seed of simulated noise, or None.
         data: path of the CSV file that the YAML names, or None.
         prior: the prior's parameters.
         draws: number of posterior draws, 0 for none.
+        bits: public precision of a posterior draw, in bits after the binary point.
+        a0: distance of the parameters of "ops" from 0 and 1.
         budget: ledger's path, and the ε and δ that all of its releases may cost; empty for none.
     """
 
@@ -74,7 +85,22 @@ class Specification:
     data: Path | None
     prior: dict[str, Any]
     draws: int
+    bits: int
+    a0: float | None
     budget: dict[str, Any]
+
+    @property
+    def sampling(self) -> bool:
+        """Whether one posterior draw is the release."""
+        return self.mechanism in SAMPLING
+
+    @cached_property
+    def codes(self) -> dict[str, dict[str, int]]:
+        """The number of each level, by column."""
+        return {
+            name: {level: code for code, level in enumerate(settings.get("levels", ()))}
+            for name, settings in self.columns.items()
+        }
 
     @property
     def only(self) -> tuple[str, dict[str, Any]]:

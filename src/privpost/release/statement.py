@@ -12,7 +12,7 @@ import numpy as np
 
 from privpost.mechanisms.base import AdditiveNoiseMechanism
 from privpost.release.models.base import Kind, Posterior
-from privpost.release.spec import LARGEST_EPSILON
+from privpost.release.spec import LARGEST_EPSILON, largest_delta
 from privpost.release.specification import Specification
 
 FORMAT = "privpost release 1"
@@ -36,6 +36,10 @@ NOT_PRIVATE = (
 TOO_LARGE = (
     f"NOT A PRIVATE RELEASE: epsilon is above {LARGEST_EPSILON:g}, where the following promises next to nothing. "
 )
+LARGE_DELTA = (
+    "NOT A PRIVATE RELEASE: with probability up to delta anything may come out, a whole record included, and delta is "
+    "above 1e-6 or 1/(10 n). "
+)
 
 
 def privacy(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism, proved: float | None) -> dict[str, Any]:
@@ -54,14 +58,7 @@ def privacy(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism, 
     law = ("discrete " if secure else "") + ("Laplace" if laplace else "Gaussian")
     scale = mechanism.scale if laplace else mechanism.sigma
     return {
-        "private": secure and spec.epsilon <= LARGEST_EPSILON,
-        "notion": "pure epsilon-DP" if laplace else "(epsilon, delta)-DP",
-        "epsilon": spec.epsilon,
-        "delta": 0.0 if spec.delta is None else spec.delta,
-        "epsilon_proved": proved,
-        "neighbours": f"{mechanism.neighbours}: data sets of {spec.n} records that differ in one record; every cell "
-        "holds what the specification allows",
-        "mechanism": spec.mechanism,
+        **promise(spec, secure, proved, mechanism.neighbours),
         "sensitivity": {"norm": mechanism.norm, "value": mechanism.sensitivity * unit},
         "noise": {
             "distribution": law,
@@ -74,14 +71,40 @@ def privacy(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism, 
             "independent_coordinates": _coordinates(spec, kind, mechanism),
             "backend": spec.noise,
         },
+        **coverage(spec, "the released statistics", "them such as the posterior draws"),
+    }
+
+
+def promise(spec: Specification, secure: bool, proved: float | None, neighbours: str) -> dict[str, Any]:
+    """Return the notion, ε and δ, with whether they hold for real data."""
+    return {
+        "private": secure and spec.epsilon <= LARGEST_EPSILON and not _much(spec),
+        "notion": "pure epsilon-DP" if spec.delta is None else "(epsilon, delta)-DP",
+        "epsilon": spec.epsilon,
+        "delta": 0.0 if spec.delta is None else spec.delta,
+        "epsilon_proved": proved if secure else None,
+        "neighbours": f"{neighbours}: data sets of {spec.n} records that differ in one record; every cell "
+        "holds what the specification allows",
+        "mechanism": spec.mechanism,
+    }
+
+
+def coverage(spec: Specification, what: str, source: str) -> dict[str, Any]:
+    """Return what is public, what the promise covers and what it does not."""
+    return {
         "releases": 1,
         "public": list(_public(spec)),
-        "covers": [_promise(spec)] if secure else [NOT_PRIVATE],
+        "covers": [_promise(spec, what, source)] if spec.noise == "secure" else [NOT_PRIVATE],
         "does_not_cover": list(DOES_NOT_COVER),
     }
 
 
-def _promise(spec: Specification) -> str:
+def _much(spec: Specification) -> bool:
+    """Whether δ is so large that whole records may be given away."""
+    return spec.delta is not None and spec.delta > largest_delta(spec.n)
+
+
+def _promise(spec: Specification, what: str, source: str) -> str:
     """What ε and δ mean for whoever sees the release, with exp(ε) as a number."""
     factor = f"exp(epsilon) = {_factor(spec.epsilon)}" if spec.epsilon <= _LARGEST_PRINTED else "exp(epsilon)"
     rest = (
@@ -90,10 +113,14 @@ def _promise(spec: Specification) -> str:
         if spec.delta is None
         else f", but for an additional probability delta = {spec.delta:g}."
     )
-    return (TOO_LARGE if spec.epsilon > LARGEST_EPSILON else "") + (
-        "Where any single record is replaced by another one, no event that depends on the released statistics alone, "
-        f"or on anything computed from them such as the posterior draws, becomes more than {factor} times as "
-        f"likely{rest}"
+    return (
+        (TOO_LARGE if spec.epsilon > LARGEST_EPSILON else "")
+        + (LARGE_DELTA if _much(spec) else "")
+        + (
+            f"Where any single record is replaced by another one, no event that depends on {what} alone, "
+            f"or on anything computed from {source}, becomes more than {factor} times as "
+            f"likely{rest}"
+        )
     )
 
 
@@ -126,6 +153,8 @@ def _public(spec: Specification):
     yield "names, levels, bounds, resolution and roles of the columns"
     if spec.prior:
         yield "the prior"
+    if spec.sampling:
+        yield "the number of bits of the draw" + (" and a0" if spec.mechanism == "ops" else "")
     yield "epsilon" + ("" if spec.delta is None else ", delta") + " and every other line of the specification"
 
 
@@ -161,5 +190,6 @@ def _summary(draws: np.ndarray) -> dict[str, float]:
 
 def versions(spec: Specification) -> dict[str, str]:
     """Return the versions of what made the release."""
-    packages = ("privpost", "numpy", "scipy", *(("opendp",) if spec.noise == "secure" else ()))
+    drawing = ("python-flint",) if spec.sampling else ("opendp",) if spec.noise == "secure" else ()
+    packages = ("privpost", "numpy", "scipy", *drawing)
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}

@@ -166,7 +166,7 @@ def test_releases_stop_where_the_budget_is_spent(folder):
     budget = {"ledger": "ledger.jsonl", "epsilon": 2.5}
     folder.specify({**BITS, "budget": budget})
     assert [folder.run("--output", f"{i}.json")[0] for i in range(3)] == [0, 0, 2]
-    lines = [json.loads(line) for line in (folder.path / "ledger.jsonl").read_text().splitlines()]
+    _, *lines = [json.loads(line) for line in (folder.path / "ledger.jsonl").read_text().splitlines()]
     assert [line["epsilon"] for line in lines] == [1.0, 1.0]
     assert folder.files() == {"spec.yaml", "data.csv", "ledger.jsonl", "0.json", "1.json"}
     _, out, err = folder.run()
@@ -176,7 +176,7 @@ def test_releases_stop_where_the_budget_is_spent(folder):
     folder.specify({**BITS, "epsilon": 0.5, "budget": budget})
     folder.data("nothing\n")
     assert folder.run()[0] == 2
-    assert len((folder.path / "ledger.jsonl").read_text().splitlines()) == 2
+    assert len((folder.path / "ledger.jsonl").read_text().splitlines()) == 3
 
 
 def test_a_ledger_that_is_none_is_refused(folder):

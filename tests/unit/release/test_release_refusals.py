@@ -16,7 +16,7 @@ from release_cases import BITS, SPECS, YES_NO, Folder, content
 
 from privpost.commands import cli
 from privpost.distributions import noise
-from privpost.release import command
+from privpost.release import delivery
 
 SUM = content("gamma_exponential")
 
@@ -229,12 +229,8 @@ def test_a_release_is_never_overwritten(folder, monkeypatch):
     assert (status, out) == (2, "")
     assert "out.json exists. Another release costs its epsilon again" in err
     # Also not one that appears while the data are read.
-    monkeypatch.setattr(command, "_check_output", lambda path: None)
-    status, out, err = folder.run("--output", "out.json")
-    assert (status, out) == (2, "")
-    assert "out.json exists" in err
-    assert (folder.path / "out.json").read_text() == first
-    assert folder.files() == {"spec.yaml", "data.csv", "out.json"}
+    monkeypatch.setattr(delivery.Delivery, "_check", lambda self, path: None)
+    check_kept_beside(folder, json.loads(first))
 
 
 def test_a_file_system_without_links_will_do(folder, monkeypatch):
@@ -246,12 +242,19 @@ def test_a_file_system_without_links_will_do(folder, monkeypatch):
     assert folder.run("--output", "out.json")[0] == 0
     first = json.loads((folder.path / "out.json").read_text())
     assert first["privacy"]["private"]
-    monkeypatch.setattr(command, "_check_output", lambda path: None)
-    status, _, err = folder.run("--output", "out.json")
-    assert status == 2
-    assert "out.json exists" in err
+    monkeypatch.setattr(delivery.Delivery, "_check", lambda self, path: None)
+    check_kept_beside(folder, first)
+
+
+def check_kept_beside(folder: Folder, first: dict) -> None:
+    """A release whose name was taken meanwhile is paid for, and kept under another name."""
+    status, out, err = folder.run("--output", "out.json")
+    assert (status, out) == (1, "")
+    assert "out.json has appeared meanwhile; the statement is in " in err
+    assert "Epsilon 1 was spent" in err
     assert json.loads((folder.path / "out.json").read_text()) == first
-    assert folder.files() == {"spec.yaml", "data.csv", "out.json"}
+    (kept,) = folder.files() - {"spec.yaml", "data.csv", "out.json"}
+    assert json.loads((folder.path / kept).read_text())["privacy"]["private"]
 
 
 def test_without_opendp_the_message_says_how_to_install_it(folder, monkeypatch):
@@ -274,13 +277,14 @@ def test_a_file_that_cannot_be_written_whole_is_not_left(folder, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "link", refuse)
-    for failing, working in {"fsync": os.fsync, "replace": os.replace}.items():
-        # The temporary file fails first, then the file itself.
+    # The trial before the charge fails first, then the file itself.
+    for failing, working, expected in (("fsync", os.fsync, 2), ("replace", os.replace, 1)):
         monkeypatch.setattr(os, failing, full)
         folder.specify(BITS)
         status, out, err = folder.run("--output", "out.json")
-        assert (status, out) == (2, "")
-        assert "--output: out.json cannot be written: No space left on device" in err
+        assert (status, out) == (expected, "")
+        assert ("was spent" in err) is (expected == 1)
+        assert "out.json cannot be written: No space left on device" in err
         assert folder.files() == {"spec.yaml", "data.csv"}
         monkeypatch.setattr(os, failing, working)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from privpost.mechanisms.base import AdditiveNoiseMechanism
+from privpost.mechanisms.base import AdditiveNoiseMechanism, SamplingMechanism
 from privpost.pipeline.schema import Schema, SettingError
 from privpost.release.specification import Levels, Specification
 
@@ -77,10 +78,7 @@ class Kind(ABC):
 
     def encode(self, spec: Specification, column: str, text: str) -> int | None:
         """The whole number that stands for a cell's text; None for a text that is no record."""
-        try:
-            return spec.columns[column]["levels"].index(text)
-        except ValueError:
-            return None
+        return spec.codes[column].get(text)
 
     def allowed(self, spec: Specification, column: str) -> str:
         """What a column's cells may hold, for error messages."""
@@ -98,6 +96,30 @@ class Kind(ABC):
         """What a step of 1 in the mechanism's whole numbers stands for."""
         return 1.0
 
+    def counted(self, spec: Specification, mechanism):
+        """The model whose statistics are read from the records."""
+        return mechanism.model
+
+    def sampler(self, spec: Specification, setting: float) -> SamplingMechanism:
+        """The mechanism of one posterior draw, at a value of ε ("ops") or of its coefficient."""
+        raise NotImplementedError
+
+    def exact_statistics(self, spec: Specification, statistics: np.ndarray) -> list[Fraction]:
+        """The statistics that the sampler takes, as exact numbers."""
+        return [Fraction(int(count)) for count in statistics]
+
+    def parameters(self, spec: Specification) -> list[str]:
+        """Names of the coordinates of θ."""
+        raise NotImplementedError
+
+    def law_of(self, spec: Specification) -> str:
+        """The family of a posterior draw."""
+        raise NotImplementedError
+
+    def typical_deviation(self, spec: Specification, mechanism) -> float:
+        """Standard deviation of a coordinate of the sampled law for data with the prior's means, public."""
+        raise NotImplementedError
+
     @abstractmethod
     def statistics(self, spec: Specification, release: np.ndarray) -> dict[str, Any]:
         """The release as named numbers."""
@@ -113,6 +135,14 @@ def check_two_levels(spec: Specification) -> None:
             raise SettingError(
                 f"{spec.where}: columns: {name}: levels has {len(settings['levels'])} entries; {spec.model} needs 2."
             )
+
+
+def typical_share(mechanism, prior: np.ndarray) -> float:
+    """Standard deviation of the most spread share under Dirichlet(prior/m + r · n · the prior's means)."""
+    shares = prior / prior.sum()
+    law = mechanism.posterior(mechanism.n * shares)
+    mean = law / law.sum()
+    return float(np.sqrt((mean * (1 - mean)).max() / (law.sum() + 1)))
 
 
 def whole(value: float) -> int:

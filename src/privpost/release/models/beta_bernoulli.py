@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.mechanisms.posterior_sampling import weighted
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Real, Schema
-from privpost.release.models.base import Kind, Posterior, check_two_levels, whole
+from privpost.release.models.base import Kind, Posterior, check_two_levels, typical_share, whole
+from privpost.release.specification import SAMPLING
 from privpost.samplers import noise_aware_exact
 
 
@@ -17,7 +20,7 @@ class Bits(Kind):
 
     name = "beta_bernoulli"
     prior = Schema(alpha=Real(above=0), beta=Real(above=0))
-    mechanisms = ("laplace", "gaussian")
+    mechanisms = ("laplace", "gaussian", *SAMPLING)
 
     def check(self, spec):
         super().check(spec)
@@ -29,6 +32,22 @@ class Bits(Kind):
             return GaussianMechanism(model, spec.n, setting, order=2.0)
         return LaplaceMechanism(model, spec.n, setting, coordinates="free")
 
+    def sampler(self, spec, setting):
+        model = BetaBernoulli(**spec.prior)
+        if spec.mechanism == "ops":
+            return ExponentialMechanism(model, spec.n, setting, a0=spec.a0)
+        return weighted(spec.mechanism, model, spec.n, setting)
+
+    def parameters(self, spec):
+        column, settings = spec.only
+        return [f"P({column} = {settings['levels'][1]})"]
+
+    def law_of(self, spec):
+        return "Beta"
+
+    def typical_deviation(self, spec, mechanism):
+        return typical_share(mechanism, mechanism.model.prior)
+
     def statistics(self, spec, release):
         column, settings = spec.only
         return {"counts": {column: {settings["levels"][1]: whole(release[0])}}}
@@ -38,9 +57,8 @@ class Bits(Kind):
         likelihood = mechanism.log_density(release, np.stack([counts, spec.n - counts], axis=-1))
         prior = spec.prior["alpha"], spec.prior["beta"]
         draws = noise_aware_exact.sample(prior, likelihood, spec.draws, rng)
-        column, settings = spec.only
         return Posterior(
-            {f"P({column} = {settings['levels'][1]})": draws},
+            dict(zip(self.parameters(spec), [draws], strict=True)),
             True,
             "independent draws from the exact posterior, summed over all true counts",
             (),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.mechanisms.posterior_sampling import weighted
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.pipeline.schema import Real, Schema
 from privpost.release.models import chains
-from privpost.release.models.base import NAIVE, Kind, Posterior, by_name, whole
+from privpost.release.models.base import NAIVE, Kind, Posterior, by_name, typical_share, whole
 
 
 class Categories(Kind):
@@ -15,11 +16,26 @@ class Categories(Kind):
 
     name = "dirichlet_categorical"
     prior = Schema(concentration=Real(above=0))
-    mechanisms = ("laplace", "gaussian")
+    mechanisms = ("laplace", "gaussian", "direct", "diffused", "concentrated")
+
+    def _model(self, spec):
+        return DirichletCategorical((spec.prior["concentration"],) * len(spec.only[1]["levels"]))
+
+    def sampler(self, spec, setting):
+        return weighted(spec.mechanism, self._model(spec), spec.n, setting)
+
+    def parameters(self, spec):
+        column, settings = spec.only
+        return [f"P({column} = {level})" for level in settings["levels"]]
+
+    def law_of(self, spec):
+        return "Dirichlet"
+
+    def typical_deviation(self, spec, mechanism):
+        return typical_share(mechanism, mechanism.model.prior)
 
     def mechanism(self, spec, setting):
-        _, settings = spec.only
-        model = DirichletCategorical((spec.prior["concentration"],) * len(settings["levels"]))
+        model = self._model(spec)
         if spec.mechanism == "gaussian":
             return GaussianMechanism(model, spec.n, setting, order=2.0, coordinates="all")
         return LaplaceMechanism(model, spec.n, setting)
@@ -29,8 +45,7 @@ class Categories(Kind):
         return {"counts": {column: dict(zip(settings["levels"], map(whole, release), strict=True))}}
 
     def posterior(self, spec, mechanism, release, rng):
-        column, settings = spec.only
-        names = [f"P({column} = {level})" for level in settings["levels"]]
+        names = self.parameters(spec)
         if spec.mechanism == "gaussian":
             draws = mechanism.model.sample(mechanism.posterior(release), rng, spec.draws)
             return Posterior(

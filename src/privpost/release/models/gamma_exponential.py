@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 
+from privpost.mechanisms.gamma_sampling import ConcentratedGamma, DiffusedGamma, DirectGamma
 from privpost.models.gamma_exponential import GammaExponential
 from privpost.pipeline.schema import Real, Schema, SettingError
 from privpost.release.models.numeric import Numeric
@@ -20,15 +22,44 @@ class Exponential(Numeric):
     name = "gamma_exponential"
     prior = Schema(shape=Real(above=0), rate=Real(above=0))
     parameter = "rate"
+    mechanisms = ("laplace", "direct", "diffused", "concentrated")
 
     def check(self, spec):
         super().check(spec)
         name, settings = spec.only
+        if spec.sampling and self.redacts(spec):
+            raise SettingError(f"{spec.where}: columns: {name}: outside is 'redact', but a draw needs outside: refuse.")
         if settings["low"] < 0:
             raise SettingError(f"{spec.where}: columns: {name}: low is {settings['low']:g}, but must be at least 0.")
 
     def family(self, spec):
         return GammaExponential(**spec.prior)
+
+    def sampler(self, spec, setting):
+        kind = {"direct": DirectGamma, "diffused": DiffusedGamma, "concentrated": ConcentratedGamma}[spec.mechanism]
+        low, high, _ = self._bounds(spec)
+        # Outward where a bound is no float, so that the exact records lie within.
+        below = float(low) if Fraction(float(low)) <= Fraction(low) else math.nextafter(float(low), 0.0)
+        above = float(high) if Fraction(float(high)) >= Fraction(high) else math.nextafter(float(high), math.inf)
+        coefficient = () if spec.mechanism == "direct" else (setting,)
+        return kind(self.family(spec), spec.n, 2.0, *coefficient, bounds=(below, above))
+
+    def counted(self, spec, mechanism):
+        return self.mechanism(spec, 1.0).model if spec.sampling else mechanism.model
+
+    def exact_statistics(self, spec, statistics):
+        steps = int(statistics[0])
+        return [steps * Fraction(self._bounds(spec)[2]) + spec.n * Fraction(self._origin(spec)), Fraction(spec.n)]
+
+    def parameters(self, spec):
+        return [self.parameter]
+
+    def law_of(self, spec):
+        return "Gamma"
+
+    def typical_deviation(self, spec, mechanism):
+        mean = spec.prior["shape"] / spec.prior["rate"]
+        return mean / math.sqrt(spec.prior["shape"] / mechanism.m + mechanism.r * spec.n)
 
     def coarsest(self, spec):
         """Where the mean of rounded records is less than the records' by LARGEST_BIAS / √n at the prior's mean rate.

@@ -1,0 +1,195 @@
+"""Draws rounded down to a public number of bits, exactly of the stated law: lazily revealed uniforms, rigorous balls.
+
+A draw is θ = F⁻¹(U) of an ideal uniform U. Bits of U are revealed until the cell k with F(k/2^b) ≤ U < F((k+1)/2^b)
+is certain, F enclosed by a ball (package python-flint). The cell k is then exactly ⌊2^b θ⌋: no float takes part.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import secrets
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+# Public precision of a released draw, in bits after the binary point.
+LARGEST_BITS = 64
+INSTALL = "pip install 'python-flint>=0.8' (or the project's extra: pip install '.[secure]')"
+# Bits of U that are revealed at a time, and of a ball's first precision.
+_STEP, _PRECISION = 32, 64
+# A correct F is certain far below: beyond it something is wrong, and the draw is refused.
+_LARGEST_PRECISION = 2**16
+
+Distribution = Callable[[Fraction], Any]
+
+
+@functools.cache
+def flint():
+    """The package python-flint.
+
+    Raises:
+        ValueError: it is not installed; the message says how to install it.
+    """
+    try:
+        import flint as package
+    except ImportError as error:
+        raise ValueError(f"exact draws need the package python-flint. Install it: {INSTALL}") from error
+    return package
+
+
+def ball(value: Fraction):
+    """A ball around a rational number, at the precision in use."""
+    return flint().arb(flint().fmpq(value.numerator, value.denominator))
+
+
+class _Uniform:
+    """A uniform variate U on [0, 1) of which some bits are known: U ∈ [known, known + 1) / 2^bits."""
+
+    def __init__(self, randbits: Callable[[int], int]):
+        self._randbits = randbits
+        self._known, self._bits = 0, 0
+
+    def reveal(self) -> None:
+        """Draw more bits."""
+        self._known = (self._known << _STEP) | self._randbits(_STEP)
+        self._bits += _STEP
+
+    def below(self, value) -> bool | None:
+        """Whether U is below a number of which a ball is known; None while that is uncertain."""
+        scaled = value * flint().arb(2) ** self._bits
+        if scaled >= self._known + 1:
+            return True
+        return False if scaled <= self._known else None
+
+
+class Draw:
+    """An ideal draw from a distribution on [0, ∞), known to lie in [cell, cell + 1) / 2^bits.
+
+    Args:
+        distribution: F, from a rational number to a ball at the precision in use.
+        randbits: source of independent fair bits: k ↦ a whole number below 2^k.
+        bounded: whether F(1) = 1.
+    """
+
+    def __init__(self, distribution: Distribution, randbits: Callable[[int], int], bounded: bool = True):
+        self._distribution, self._uniform = distribution, _Uniform(randbits)
+        self._uniform.reveal()
+        self.cell, self.bits = 0, 0
+        if not bounded:
+            self._bound()
+
+    def _bound(self) -> None:
+        """Find the whole number below the draw, by doubling and bisection."""
+        high = 1
+        while not self._below(Fraction(high)):
+            self.cell, high = high, 2 * high
+        while high - self.cell > 1:
+            middle = (self.cell + high) // 2
+            self.cell, high = (self.cell, middle) if self._below(Fraction(middle)) else (middle, high)
+
+    def refine(self, bits: int) -> int:
+        """The cell at a larger number of bits: exactly ⌊2^bits θ⌋."""
+        while self.bits < bits:
+            middle = 2 * self.cell + 1
+            self.bits += 1
+            self.cell = middle - self._below(Fraction(middle, 2**self.bits))
+        return self.cell
+
+    def _below(self, point: Fraction) -> bool:
+        """Whether the draw lies below a point; more bits and precision are taken until that is certain.
+
+        Raises:
+            ArithmeticError: the distribution function stays uncertain.
+        """
+        context = flint().ctx
+        before, precision = context.prec, _PRECISION
+        try:
+            while precision <= _LARGEST_PRECISION:
+                context.prec = precision
+                found = self._uniform.below(self._distribution(point))
+                if found is not None:
+                    return found
+                self._uniform.reveal()
+                precision *= 2
+        finally:
+            context.prec = before
+        raise ArithmeticError("a distribution function could not be enclosed; no draw was made")
+
+
+def beta(
+    parameters: Sequence[Fraction],
+    ends: tuple[Fraction, Fraction] = (Fraction(0), Fraction(1)),
+    randbits: Callable[[int], int] = secrets.randbits,
+) -> Draw:
+    """An ideal draw from Beta(α, β) truncated to an interval.
+
+    Args:
+        parameters: (α, β) > 0, exact.
+        ends: ends of the interval in [0, 1], exact.
+        randbits: as in `Draw`; by default the operating system's.
+    """
+    return Draw(functools.partial(_truncated_beta, tuple(parameters), ends), randbits)
+
+
+def _truncated_beta(parameters, ends, point: Fraction):
+    """F of the truncated law, from the tail in which the interval lies, so that nothing cancels."""
+    low, high = ends
+    if point <= low or point >= high:
+        return ball(Fraction(int(point >= high)))
+    a, b = parameters
+    if low > a / (a + b):
+        return 1 - _truncated_beta((b, a), (1 - high, 1 - low), 1 - point)
+
+    def mass(value: Fraction):
+        return ball(value).beta_lower(ball(a), ball(b), regularized=1)
+
+    bottom = mass(low) if low > 0 else ball(Fraction(0))
+    top = mass(high) if high < 1 else ball(Fraction(1))
+    return (mass(point) - bottom) / (top - bottom)
+
+
+def gamma(shape: Fraction, rate: Fraction, randbits: Callable[[int], int] = secrets.randbits) -> Draw:
+    """An ideal draw from Gamma(shape, rate), parameters > 0 and exact; `randbits` as in `beta`."""
+    # The upper tail is enclosed tightly everywhere; the lower one is not, for large shapes.
+    return Draw(lambda point: 1 - ball(point * rate).gamma_upper(ball(shape), regularized=1), randbits, bounded=False)
+
+
+def dirichlet(
+    concentrations: Sequence[Fraction], bits: int, randbits: Callable[[int], int] = secrets.randbits
+) -> list[int]:
+    """⌊2^bits θ_i⌋ for every i of one ideal draw θ of a Dirichlet law.
+
+    Stick-breaking: θ_i = V_i ∏_{j<i} (1 − V_j), V_i ~ Beta(α_i, α_{i+1} + … + α_d) independent, so that θ is a function
+    of ideal draws V. All V are refined together until interval arithmetic leaves one whole number for each 2^bits θ_i.
+
+    Args:
+        concentrations: α > 0, exact, at least 2.
+        bits, randbits: as in `Draw`.
+    """
+    rests = [sum(concentrations[i + 1 :], Fraction(0)) for i in range(len(concentrations))]
+    fractions = [
+        beta((alpha, rest), randbits=randbits) for alpha, rest in zip(concentrations[:-1], rests[:-1], strict=True)
+    ]
+    for precision in range(bits + 8, bits + 8 + _LARGEST_PRECISION, 16):
+        cells = [fraction.refine(precision) for fraction in fractions]
+        found = _sticks(cells, precision, bits)
+        if all(low == high for low, high in found):
+            return [low for low, _ in found]
+    raise ArithmeticError("a cell of the simplex stays uncertain; no draw was made")
+
+
+def _sticks(cells: Sequence[int], precision: int, bits: int) -> list[tuple[int, int]]:
+    """The smallest and largest floors that 2^bits θ_i can have, V_i ∈ [cell, cell + 1) / 2^precision.
+
+    The last θ is the rest of the stick. A draw on the upper edge of an interval has probability 0.
+    """
+    one = 2**precision
+    low = high = Fraction(1)
+    found = []
+    for cell in (*cells, None):
+        # None: all that is left.
+        below, above = (one, one) if cell is None else (cell, cell + 1)
+        found.append((math.floor(low * below * 2**bits / one), math.ceil(high * above * 2**bits / one) - 1))
+        low, high = low * (one - above) / one, high * (one - below) / one
+    return found

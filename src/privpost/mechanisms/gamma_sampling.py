@@ -1,0 +1,166 @@
+"""One draw from the weighted posterior of the rate of bounded exponential records, under Rényi DP."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from privpost.distributions import exact_draws
+from privpost.mechanisms.base import check_coefficient
+from privpost.mechanisms.weighted_posterior import Concentrated, Diffused, Direct, WeightedPosterior
+from privpost.models.gamma_exponential import GammaExponential
+from privpost.privacy import certified
+from privpost.privacy.renyi import largest_coefficient
+
+
+@dataclass(frozen=True)
+class GammaSampling(WeightedPosterior):
+    """One exact draw of the rate from Gamma(shape/m + r n, rate/m + r Σx), records in public bounds.
+
+    Neighbours' laws have one shape; their divergence grows with |ln(rate_P/rate_Q)|, which is largest where the other
+    n − 1 records are at the lower bound: the supremum is exact (corollary 2 of Geumlek et al. 2017 for this family).
+
+    Attributes:
+        bounds: smallest and largest record, 0 ≤ low < high.
+
+    Raises:
+        ValueError: a setting outside its range, or another model than GammaExponential.
+    """
+
+    bounds: tuple[float, float] = field(kw_only=True)
+
+    norm: ClassVar[str] = "natural parameters"
+    public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "bounds")
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not isinstance(self.model, GammaExponential):
+            raise ValueError(f"model is {self.model!r}; it must be a GammaExponential")
+        low, high = self.bounds
+        if not 0 <= low < high < np.inf:
+            raise ValueError(f"bounds are {self.bounds!r}; 0 <= low < high < inf must hold")
+        check_coefficient(self.r)
+        check_coefficient(self.m)
+
+    @property
+    def sensitivity(self):
+        """Largest change of the natural parameters (shape, rate): r (high − low)."""
+        return self.r * (self.bounds[1] - self.bounds[0])
+
+    def query(self, data):
+        """Natural parameters of the distribution that the release is drawn from."""
+        return self.model.natural_parameters(self.posterior(self.model.sufficient_statistics(data)))
+
+    def posterior(self, statistics) -> np.ndarray:
+        """(shape, rate) of the law that the release is drawn from, for statistics (Σx, n) of shape (..., 2)."""
+        return self.model.posterior(self.r * np.asarray(statistics, float), self.model.prior / self.m)
+
+    def perturb(self, statistics, rng):
+        """One draw of the rate per leading index."""
+        return self.model.sample(self.posterior(statistics), rng)
+
+    def rdp(self, orders):
+        """Supremum of the Rényi divergence over neighbours at each order; inf from the asymptote on."""
+        return _supremum(self.model.prior, self.n, self.bounds, orders, self.r, self.m)
+
+    def _law(self, total: Fraction) -> tuple[Fraction, Fraction]:
+        """Shape and rate for a sum of records, exact."""
+        shape, rate = (Fraction(float(value)) / Fraction(self.m) for value in self.model.prior)
+        return shape + Fraction(self.r) * self.n, rate + Fraction(self.r) * total
+
+    def rounded(
+        self, statistics: Sequence[Fraction], bits: int, randbits: Callable[[int], int] = secrets.randbits
+    ) -> list[int]:
+        """⌊2^bits θ⌋ of one ideal draw θ for statistics (Σx, n), exact; arguments as in `PosteriorSampling.rounded`."""
+        return [exact_draws.gamma(*self._law(Fraction(statistics[0])), randbits).refine(bits)]
+
+    def certified_rdp(self, order: float) -> float:
+        """An upper bound of `rdp` at an order, in interval arithmetic."""
+        low, high = map(Fraction, self.bounds)
+        (shape, first), (_, second) = self._law(self.n * low), self._law((self.n - 1) * low + high)
+        return certified.gamma_rdp(shape, (first, second), order)
+
+    def log_density(self, release, statistics):
+        """Log-density of the draw given the statistics."""
+        return self.model.log_density(release, self.posterior(statistics))
+
+
+def _supremum(prior, n: int, bounds, order, r, m) -> np.ndarray:
+    """Largest divergence between the laws of neighbours; order, r and m broadcast."""
+    low, high = bounds
+    order, r, m = np.broadcast_arrays(*(np.asarray(value, float) for value in (order, r, m)))
+    shape, rate = prior[0] / m + r * n, prior[1] / m + r * n * low
+    step = r * (high - low)
+    worst = np.zeros(order.shape)
+    excess = np.where(order == 1, 1.0, order - 1)
+    for change in (step / rate, -step / (rate + step)):
+        mixed = 1 + order * change
+        valid = mixed > 0
+        gap = order * np.log1p(change) - np.log(np.where(valid, mixed, 1.0))
+        # At order 1: ln ρ + 1/ρ − 1, ρ = 1 + change.
+        limit = np.log1p(change) - change / (1 + change)
+        found = shape * np.where(order == 1, limit, gap / excess)
+        worst = np.maximum(worst, np.where(valid, found, np.inf))
+    return worst
+
+
+@dataclass(frozen=True)
+class DirectGamma(Direct, GammaSampling):
+    """One draw from the true posterior (algorithm 1)."""
+
+    @classmethod
+    def examples(cls):
+        """Waiting times up to 2, and a higher order."""
+        return [
+            cls(GammaExponential(2, 20), 4, 2.0, bounds=(0.0, 2.0)),
+            cls(GammaExponential(3, 30), 4, 8.0, bounds=(0.0, 2.0)),
+        ]
+
+
+@dataclass(frozen=True)
+class DiffusedGamma(Diffused, GammaSampling):
+    """One draw from the posterior whose data count r times (algorithm 2).
+
+    Attributes:
+        coefficient: r in (0, 1].
+    """
+
+    @classmethod
+    def coefficient_within(cls, model, n, order, epsilon, bounds):
+        """The largest r."""
+        return largest_coefficient(lambda r: _supremum(model.prior, n, bounds, order, r, 1.0), epsilon)
+
+    @classmethod
+    def examples(cls):
+        """Waiting times up to 2, and a higher order."""
+        return [
+            cls(GammaExponential(2, 2), 4, 2.0, 0.3, bounds=(0.0, 2.0)),
+            cls(GammaExponential(3, 6), 4, 8.0, 0.2, bounds=(0.0, 2.0)),
+        ]
+
+
+@dataclass(frozen=True)
+class ConcentratedGamma(Concentrated, GammaSampling):
+    """One draw from the posterior whose prior counts 1/m times (algorithm 3).
+
+    Attributes:
+        coefficient: m in (0, 1].
+    """
+
+    @classmethod
+    def coefficient_within(cls, model, n, order, epsilon, bounds):
+        """The largest m."""
+        return largest_coefficient(lambda m: _supremum(model.prior, n, bounds, order, 1.0, m), epsilon)
+
+    @classmethod
+    def examples(cls):
+        """Waiting times up to 2, and a higher order."""
+        return [
+            cls(GammaExponential(2, 2), 4, 2.0, 0.3, bounds=(0.0, 2.0)),
+            cls(GammaExponential(3, 6), 4, 8.0, 0.2, bounds=(0.0, 2.0)),
+        ]

@@ -1,0 +1,78 @@
+"""Upper bounds of privacy costs in rigorous interval arithmetic, for releases of real data.
+
+The coefficients of a mechanism are found in floating point; what they cost is bounded here, by balls that hold the true
+value, from the very numbers that the draw uses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from privpost.distributions.exact_draws import ball, flint
+from privpost.privacy.renyi import extreme_pairs
+
+_PRECISION = 256
+
+
+def dirichlet_rdp(prior: Sequence[float], n: int, r: float, m: float, order: float) -> float:
+    """An upper bound of `renyi.dirichlet_categorical_supremum` with supremum "exact"; inf beyond the asymptote."""
+    weight, order = Fraction(r), Fraction(order)
+    scaled = {float(value): Fraction(value) / Fraction(m) for value in prior}
+    worst = 0.0
+    with flint().ctx.workprec(_PRECISION):
+        for gain, p_gain, lose, p_lose in extreme_pairs(np.asarray(prior, float), n).T:
+            total = flint().arb(0)
+            for alpha, count, change in ((gain, p_gain, -1), (lose, p_lose, 1)):
+                p = scaled[alpha] + weight * int(count)
+                q = p + weight * change
+                mixed = order * p + (1 - order) * q
+                if mixed <= 0:
+                    return math.inf
+                total += (ball(mixed).lgamma() - ball(order) * ball(p).lgamma()) / ball(order - 1) + ball(q).lgamma()
+            worst = max(worst, above(total))
+    return worst
+
+
+def gamma_rdp(shape: Fraction, rates: tuple[Fraction, Fraction], order: float) -> float:
+    """An upper bound of the Rényi divergence of gamma laws of one shape with these two rates, in either direction.
+
+    D_λ = shape / (λ−1) · [λ ln ρ − ln(1 + λ(ρ − 1))],    ρ = rate_P / rate_Q; inf where 1 + λ(ρ − 1) ≤ 0.
+    """
+    order, worst = Fraction(order), 0.0
+    with flint().ctx.workprec(_PRECISION):
+        for ratio in (rates[0] / rates[1], rates[1] / rates[0]):
+            mixed = 1 + order * (ratio - 1)
+            if mixed <= 0:
+                return math.inf
+            gap = ball(order) * ball(ratio).log() - ball(mixed).log()
+            worst = max(worst, above(ball(shape / (order - 1)) * gap))
+    return worst
+
+
+def approximate_epsilon(rdp: float, order: float, delta: float) -> float:
+    """An upper bound of the ε at δ that (λ, rdp)-Rényi DP implies (Canonne, Kamath and Steinke 2020, proposition 12).
+
+    ε = rdp + ln((λ−1)/λ) − (ln δ + ln λ)/(λ−1), at least 0.
+    """
+    if math.isinf(rdp):
+        return math.inf
+    order = Fraction(order)
+    with flint().ctx.workprec(_PRECISION):
+        loss = (ball(Fraction(delta)).log() + ball(order).log()) / ball(order - 1)
+        return max(0.0, above(ball(Fraction(rdp)) + ball((order - 1) / order).log() - loss))
+
+
+def tempered_epsilon(a0: float, temperature: float) -> float:
+    """An upper bound of 2Δ/T, Δ = ln((1−a0)/a0): what one draw of the exponential mechanism on bits costs."""
+    with flint().ctx.workprec(_PRECISION):
+        low = Fraction(a0)
+        return above(2 * ball((1 - low) / low).log() / ball(Fraction(temperature)))
+
+
+def above(value) -> float:
+    """A float that is at least the number in a ball."""
+    return math.nextafter(float(value.upper()), math.inf)

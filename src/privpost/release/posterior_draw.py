@@ -1,0 +1,143 @@
+"""One posterior draw as a release: exactly an ideal draw of a private posterior, rounded down to public bits."""
+
+from __future__ import annotations
+
+import functools
+import math
+import random
+import secrets
+from typing import Any
+
+import numpy as np
+
+from privpost.distributions.exact_draws import flint
+from privpost.mechanisms.base import SamplingMechanism
+from privpost.pipeline.schema import SettingError
+from privpost.privacy import certified
+from privpost.privacy.approximate import ORDERS, largest_within
+from privpost.release import statement
+from privpost.release.models.base import Kind
+from privpost.release.specification import Specification
+
+# Orders whose Rényi parameters the statement prints.
+_PRINTED_ORDERS = (2.0, 8.0, 32.0)
+LAWS = {
+    "ops": "the prior times the likelihood, both to the power 1/T, truncated to [a0, 1 - a0]",
+    "direct": "the posterior",
+    "diffused": "the posterior with the likelihood to the power r",
+    "concentrated": "the posterior with a prior whose natural parameters are divided by m",
+}
+
+
+def calibrate(spec: Specification, kind: Kind) -> tuple[SamplingMechanism, float]:
+    """Return the mechanism nearest to the true posterior that the budget allows, and an upper bound of its ε.
+
+    Coefficients are found in floating point; the bound is that of interval arithmetic, for the numbers that the draw
+    uses.
+
+    Raises:
+        SettingError: python-flint is missing, or no draw is within the budget.
+    """
+    try:
+        flint()
+        if spec.mechanism == "ops":
+            return _ops(spec, kind)
+        return _weighted(spec, kind)
+    except (ValueError, OverflowError) as error:
+        raise SettingError(f"{spec.where}: {error}") from None
+
+
+def _ops(spec, kind):
+    epsilon = spec.epsilon
+    while True:
+        mechanism = kind.sampler(spec, epsilon)
+        proved = certified.tempered_epsilon(mechanism.a0, mechanism.temperature)
+        if proved <= spec.epsilon:
+            return mechanism, proved
+        # Where T = 1 costs less than ε the bound is within it at once.
+        epsilon = math.nextafter(epsilon, 0.0)
+
+
+def _weighted(spec, kind):
+    make = functools.partial(kind.sampler, spec)
+    if spec.mechanism == "direct":
+        mechanism = make(1.0)
+        proved, _ = _proved(mechanism, spec.delta)
+        if proved > spec.epsilon:
+            raise ValueError(
+                f"epsilon is {spec.epsilon:g}, but a draw from the posterior itself costs {proved:.4g} at delta "
+                f"{spec.delta:g}; diffused and concentrated draws cost less."
+            )
+        return mechanism, proved
+    try:
+        coefficient = largest_within(
+            lambda value: _converted(make(value), spec.delta)[0] <= spec.epsilon, 1e-12, 1.0, 60
+        )
+    except ValueError:
+        raise ValueError(f"epsilon is {spec.epsilon:g}: no coefficient of at least 1e-12 meets it") from None
+    mechanism = make(coefficient)
+    while (proved := _proved(mechanism, spec.delta)[0]) > spec.epsilon:
+        mechanism = make(mechanism.coefficient * (1 - 1e-12))
+    return mechanism, proved
+
+
+def _converted(mechanism, delta: float) -> tuple[float, float]:
+    """ε at δ by the best order, and that order, in floating point; inf where all are infinite."""
+    found = mechanism.rdp(ORDERS) + np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
+    best = np.argmin(found)
+    return float(found[best]), float(ORDERS[best])
+
+
+def _proved(mechanism, delta: float) -> tuple[float, float]:
+    """The proved ε at δ, and its order: the best order by floats, certified."""
+    order = _converted(mechanism, delta)[1]
+    return certified.approximate_epsilon(mechanism.certified_rdp(order), order, delta), order
+
+
+def terms(spec: Specification, kind: Kind, mechanism: SamplingMechanism, proved: float) -> dict[str, Any]:
+    """Return the terms of a release of one draw; they depend on the specification alone."""
+    law: dict[str, Any] = {"law": LAWS[spec.mechanism], "family": kind.law_of(spec)}
+    if spec.mechanism == "ops":
+        law |= {"T": mechanism.temperature, "a0": mechanism.a0}
+    else:
+        law |= {"coefficient": mechanism.coefficient}
+        law["order"] = _proved(mechanism, spec.delta)[1]
+        law["renyi"] = {
+            f"{order:g}": found if math.isfinite(found := mechanism.certified_rdp(order)) else "infinite"
+            for order in _PRINTED_ORDERS
+        }
+    return {
+        **statement.promise(spec, spec.noise == "secure", proved, mechanism.neighbours),
+        "sampling": {
+            **law,
+            "released": f"floor(2^{spec.bits} theta) of one ideal draw theta: post-processing, which costs nothing",
+            "bits": spec.bits,
+            "method": "lazily revealed uniform bits and interval arithmetic; no rounding error changes the law",
+            "randomness": "the operating system's" if spec.noise == "secure" else "simulated",
+            "rounding": _rounding(spec, kind, mechanism),
+        },
+        **statement.coverage(spec, "the draw", "it"),
+    }
+
+
+def _rounding(spec, kind, mechanism) -> dict[str, float]:
+    """What rounding costs: the midpoint of a cell is off by a standard deviation of 2^-bits/√12 at most."""
+    added = 2.0**-spec.bits / math.sqrt(12)
+    typical = kind.typical_deviation(spec, mechanism)
+    return {
+        "cell_width": 2.0**-spec.bits,
+        "standard_deviation_added": added,
+        "typical_standard_deviation_of_the_law": typical,
+        "variance_added_in_percent": 100 * (added / typical) ** 2,
+    }
+
+
+def released(spec: Specification, kind: Kind, mechanism: SamplingMechanism, exact: np.ndarray) -> dict[str, Any]:
+    """Return the draw: for every coordinate its cell, the interval that it stands for, and the midpoint."""
+    randbits = secrets.randbits if spec.noise == "secure" else random.Random(spec.seed).getrandbits
+    cells = mechanism.rounded(kind.exact_statistics(spec, exact), spec.bits, randbits)
+    unit = 2.0**-spec.bits
+    return {
+        name: {"cell": cell, "interval": [cell * unit, (cell + 1) * unit], "midpoint": (cell + 0.5) * unit}
+        for name, cell in zip(kind.parameters(spec), cells, strict=True)
+    }

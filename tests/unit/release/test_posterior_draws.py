@@ -1,0 +1,224 @@
+"""`privpost release` of one posterior draw: exactly an ideal draw, rounded down to public bits, and its price."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import re
+import secrets
+import sys
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from release_cases import content, specification
+from scipy import stats
+
+from privpost.distributions import exact_draws
+from privpost.mechanisms.gamma_sampling import ConcentratedGamma, DiffusedGamma, DirectGamma
+from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior, DirectPosterior
+from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.privacy import certified
+from privpost.privacy.accounting import to_approximate
+from privpost.release import command
+
+RANDOM = random.Random(3)
+DRAWS = 1000
+# A correct sampler fails a test with this probability; there are about ten.
+FALSE_ALARM = 1e-4
+
+
+def draw(model: str, mechanism: str, **changes) -> dict:
+    found = content(model, mechanism=mechanism, **changes)
+    found.pop("posterior", None)
+    return found | ({"delta": 1e-6} if mechanism != "ops" else {"a0": 0.05})
+
+
+KINDS = [
+    ("beta_bernoulli", "ops"),
+    *itertools.product(["beta_bernoulli", "dirichlet_categorical", "gamma_exponential"], ["diffused", "concentrated"]),
+]
+
+
+def fits(cells: np.ndarray, bits: int, cdf) -> bool:
+    """Whether cells have the law of ⌊2^bits θ⌋, by a test of χ² on cells pooled to about 50 expected."""
+    edges = np.quantile(cells, np.linspace(0.025, 0.975, 39), method="lower")
+    edges = np.unique(edges) + 1
+    counts = np.histogram(cells, [-1, *edges, 2**60])[0]
+    below = np.array([0.0, *cdf(edges / 2.0**bits), 1.0])
+    expected = np.diff(below) * len(cells)
+    return stats.chisquare(counts, expected).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "low", "high"), [(2, 3, 0, 1), (0.5, 7, 0, 1), (30, 2, 0.05, 0.95), (1, 90, 0.1, 0.9)]
+)
+def test_beta_cells_have_the_law_of_rounded_draws(a, b, low, high):
+    """Truncated ones too, of which the last has nearly all of its mass outside."""
+    ends = Fraction(low), Fraction(high)
+    cells = [exact_draws.beta((Fraction(a), Fraction(b)), ends, RANDOM.getrandbits).refine(9) for _ in range(DRAWS)]
+    law = stats.beta(a, b)
+    top, bottom = law.sf(low), law.sf(high)
+    assert fits(np.array(cells), 9, lambda x: (top - law.sf(np.clip(x, low, high))) / (top - bottom))
+
+
+@pytest.mark.parametrize(("shape", "rate"), [(1.5, 0.25), (0.3, 2.0)])
+def test_gamma_cells_have_the_law_of_rounded_draws(shape, rate):
+    cells = [exact_draws.gamma(Fraction(shape), Fraction(rate), RANDOM.getrandbits).refine(8) for _ in range(DRAWS)]
+    assert fits(np.array(cells), 8, stats.gamma(shape, scale=1 / rate).cdf)
+
+
+def test_dirichlet_cells_have_the_law_of_rounded_draws():
+    """Every coordinate's floor is that of its beta marginal; rounded fractions of the stick would not be."""
+    alpha = [Fraction(1, 2), Fraction(2), Fraction(3, 2), Fraction(1)]
+    cells = np.array([exact_draws.dirichlet(alpha, 5, RANDOM.getrandbits) for _ in range(DRAWS)])
+    for i, one in enumerate(alpha):
+        assert fits(cells[:, i], 5, stats.beta(float(one), 5 - float(one)).cdf)
+    # Floors of shares that sum to one miss up to d − 1 units together.
+    assert {29, 30, 31} <= set(cells.sum(axis=1)) <= {29, 30, 31, 32}
+
+
+def test_a_draw_is_refined_not_drawn_again():
+    one = exact_draws.beta((Fraction(6), Fraction(12)), randbits=RANDOM.getrandbits)
+    coarse = one.refine(4)
+    assert one.refine(40) >> 36 == coarse
+
+
+def test_a_cell_is_that_of_the_inverse_distribution_function():
+    """Given the uniform's bits the cell is ⌊2^b F⁻¹(U)⌋."""
+    for seed in range(20):
+        u = random.Random(seed).getrandbits(32)
+        cell = exact_draws.beta((Fraction(6), Fraction(12)), randbits=random.Random(seed).getrandbits).refine(12)
+        assert cell == int(stats.beta(6, 12).ppf((u + 0.5) / 2**32) * 2**12)
+
+
+def test_an_uncertain_distribution_function_is_an_error():
+    vague = exact_draws.Draw(lambda point: exact_draws.flint().arb(0.5, 0.5), RANDOM.getrandbits)
+    with pytest.raises(ArithmeticError, match="no draw was made"):
+        vague.refine(1)
+
+
+@pytest.mark.parametrize("n", [100, 100_000, 1_000_000])
+def test_a_draw_takes_a_fraction_of_a_second(n):
+    start = time.perf_counter()
+    exact_draws.beta((6 + Fraction(n, 3), 12 + Fraction(2 * n, 3))).refine(16)
+    exact_draws.beta((1 + Fraction(n, 90), 1 + Fraction(n, 99)), (Fraction(0.05), 1 - Fraction(0.05))).refine(16)
+    exact_draws.gamma(Fraction(n + 2), Fraction(n)).refine(16)
+    # 0.1 to 0.3 s together on one core.
+    assert time.perf_counter() - start < 5
+
+
+BITS_PRIOR = BetaBernoulli(6, 12)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        DirectPosterior(BITS_PRIOR, 100, 3.0),
+        DiffusedPosterior(BITS_PRIOR, 100_000, 3.0, 0.3),
+        ConcentratedPosterior(BITS_PRIOR, 7, 3.0, 1e-3),
+        *(kind.examples()[0] for kind in (DirectGamma, DiffusedGamma, ConcentratedGamma)),
+    ],
+)
+def test_certified_costs_are_the_floating_point_ones(mechanism):
+    """Another implementation, in balls: equal to the floats' own error, which falls with n to 1e-10."""
+    for order in (1.25, 2.0, 5.0):
+        assert mechanism.certified_rdp(order) == pytest.approx(float(mechanism.rdp(order)), rel=1e-9)
+
+
+def test_a_certified_conversion_is_that_of_dp_accounting():
+    for order, rdp in ((2.0, 0.1), (30.0, 1.5)):
+        expected, _ = to_approximate([order], [rdp], 1e-6)
+        assert certified.approximate_epsilon(rdp, order, 1e-6) == pytest.approx(expected, rel=1e-12)
+    assert certified.approximate_epsilon(np.inf, 2.0, 1e-6) == np.inf
+
+
+@pytest.mark.parametrize(("model", "mechanism"), KINDS)
+def test_a_released_draw_is_within_its_budget_and_says_what_it_is(folder, model, mechanism):
+    budget = {"ledger": "ledger.jsonl", "epsilon": 2, "delta": 1e-5}
+    folder.specify(draw(model, mechanism, epsilon=0.7, bits=12, budget=budget))
+    status, out, err = folder.run()
+    assert (status, err) == (0, "")
+    found = json.loads(out)
+    privacy = found["privacy"]
+    assert privacy["private"] is True
+    assert 0.99 * 0.7 < privacy["epsilon_proved"] <= 0.7
+    assert privacy["sampling"]["bits"] == 12
+    assert privacy["sampling"]["rounding"]["cell_width"] == 2.0**-12
+    assert found["ledger"]["spent"] == {"epsilon": 0.7, "delta": 0.0 if mechanism == "ops" else 1e-6}
+    for value in found["draw"].values():
+        assert value["interval"][0] == value["cell"] / 2**12 < value["midpoint"] < value["interval"][1]
+    if model == "dirichlet_categorical":
+        assert sum(value["interval"][0] for value in found["draw"].values()) <= 1
+    assert "python-flint" in found["versions"]
+
+
+def test_the_direct_posterior_is_released_where_it_is_cheap_enough(folder):
+    found = draw("beta_bernoulli", "direct", epsilon=1.0, prior={"alpha": 200, "beta": 200})
+    folder.specify(found)
+    assert folder.run()[0] == 0
+    folder.specify({**found, "prior": {"alpha": 1, "beta": 1}})
+    status, out, err = folder.run()
+    assert (status, out) == (2, "")
+    assert "a draw from the posterior itself costs" in err
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"bits": 0}, "bits is 0, but must be a whole number of at least 1 and at most 64"),
+        ({"bits": 65}, "bits is 65, but must be a whole number of at least 1 and at most 64"),
+        ({"bits": "many"}, "bits is 'many', but must be"),
+        ({"a0": 0.1}, "a0 is 0.1; only ops has one|a0 is 0.1, but only ops has one"),
+        ({"posterior": {"draws": 2}}, "a release by diffused is itself one posterior draw"),
+        ({"mechanism": "ops"}, "delta is 1e-06, but one posterior sample .* leave delta out"),
+        ({"mechanism": "laplace", "delta": None}, "delta is None|bits"),
+        ({"delta": 1e-3}, "delta is 0.001, but must be at most 1e-06"),
+        ({"epsilon": 1e-9}, "epsilon is 1e-09: no coefficient"),
+    ],
+)
+def test_settings_of_a_draw_that_do_not_fit_are_refused_before_anything_is_drawn(folder, monkeypatch, changes, message):
+    monkeypatch.setattr(secrets, "randbits", None)
+    folder.specify({**draw("beta_bernoulli", "diffused", bits=8), "budget": {"ledger": "l", "epsilon": 9}, **changes})
+    status, out, err = folder.run()
+    assert (status, out) == (2, "")
+    assert re.search(message, err), err
+    assert folder.files() == {"spec.yaml", "data.csv"}
+
+
+def test_redacted_records_have_no_exact_draw(folder):
+    columns = {"minutes": {"low": 0, "high": 4, "resolution": 0.5, "outside": "redact"}}
+    folder.specify(draw("gamma_exponential", "diffused", columns=columns))
+    assert "a draw needs outside: refuse" in folder.run()[2]
+
+
+def test_without_flint_the_message_says_how_to_install_it(folder, monkeypatch):
+    folder.specify(draw("beta_bernoulli", "diffused"))
+    exact_draws.flint.cache_clear()
+    monkeypatch.setitem(sys.modules, "flint", None)
+    status, out, err = folder.run()
+    assert (status, out) == (2, "")
+    assert "needs" not in out
+    assert "exact draws need the package python-flint. Install it: pip install" in err
+
+
+@pytest.mark.parametrize(("model", "mechanism"), KINDS)
+def test_simulated_draws_repeat_and_are_not_private(folder, model, mechanism):
+    folder.specify(draw(model, mechanism, noise="simulation", seed=4))
+    first, second = folder.run(), folder.run()
+    assert first[0] == 0
+    assert first == second
+    assert json.loads(first[1])["privacy"]["private"] is False
+
+
+def test_the_drawn_law_is_that_of_the_mechanism(tmp_path):
+    """The sum of a file's records enters the draw as an exact number, in the units of the file."""
+    found, kind = specification(tmp_path, draw("gamma_exponential", "diffused", epsilon=3, bits=10))
+    mechanism, _ = command.prepared(found, kind)
+    statistics = kind.exact_statistics(found, np.array([16.0]))
+    assert statistics == [Fraction(8), Fraction(4)]
+    cells = np.array([mechanism.rounded(statistics, 10, RANDOM.getrandbits)[0] for _ in range(DRAWS)])
+    shape, rate = mechanism.posterior([8.0, 4.0])
+    assert fits(cells, 10, stats.gamma(shape, scale=1 / rate).cdf)

@@ -1,0 +1,322 @@
+"""`privpost release`: faults that once gave a release away, charged for nothing, or let the ledger lie."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from release_cases import BITS, YES_NO, content
+
+from privpost.commands import cli
+from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.release import command, delivery, models, spending
+
+LEDGER = {"ledger": "ledger.jsonl", "epsilon": 2.5}
+PAID = {**BITS, "budget": LEDGER}
+
+
+def lines(folder) -> list[dict]:
+    return [json.loads(line) for line in (folder.path / "ledger.jsonl").read_text().splitlines()]
+
+
+def user(folder, *argv: str, **options) -> subprocess.CompletedProcess:
+    """The command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "privpost", "release", "spec.yaml", "--data", "data.csv", *argv],
+        cwd=folder.path,
+        env={**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2]), **options.pop("env", {})},
+        check=False,
+        **options,
+    )
+
+
+@pytest.mark.parametrize(("n", "delta"), [(4, 2e-6), (4, 0.5), (400_000, 5e-7)])
+def test_a_large_delta_is_refused_or_not_called_private(folder, n, delta):
+    """With ε = 10, δ = 0.5 and 50 records the exact count came out."""
+    found = {**BITS, "n": n, "mechanism": "gaussian", "delta": delta}
+    folder.specify(found)
+    status, out, err = folder.run("--dry-run")
+    assert (status, out) == (2, "")
+    assert f"delta is {delta:g}, but must be at most" in err
+    folder.specify({**found, "allow_large_delta": True})
+    privacy = json.loads(folder.run("--dry-run")[1])["privacy"]
+    assert privacy["private"] is False
+    assert privacy["covers"][0].startswith("NOT A PRIVATE RELEASE: with probability up to delta")
+
+
+def test_a_ledger_that_is_replaced_while_its_lock_is_waited_for_gets_the_entry(folder, monkeypatch):
+    folder.specify(PAID)
+    assert folder.run("--output", "first.json")[0] == 0
+    ledger, flock = folder.path / "ledger.jsonl", fcntl.flock
+
+    def replaced(handle, kind):
+        monkeypatch.setattr(fcntl, "flock", flock)
+        other = folder.path / "other"
+        other.write_bytes(ledger.read_bytes())
+        other.rename(ledger)
+        return flock(handle, kind)
+
+    monkeypatch.setattr(fcntl, "flock", replaced)
+    assert folder.run("--output", "second.json")[0] == 0
+    assert [line.get("release") for line in lines(folder)] == [None, 1, 2]
+
+
+def test_a_budget_is_raised_in_the_open_only(folder):
+    folder.specify(PAID)
+    assert folder.run("--output", "first.json")[0] == 0
+    folder.specify({**PAID, "budget": {**LEDGER, "epsilon": 100}})
+    before = (folder.path / "ledger.jsonl").read_bytes()
+    status, out, err = folder.run()
+    assert (status, out) == (2, "")
+    assert "budget: epsilon 100, delta 0, but the ledger ledger.jsonl was opened with epsilon 2.5" in err
+    assert (folder.path / "ledger.jsonl").read_bytes() == before
+    status, out, _ = folder.run("--change-budget")
+    assert status == 0
+    assert json.loads(out)["ledger"]["budget_changes"] == [{"before": 2, "epsilon": 100.0, "delta": 0.0}]
+
+
+def test_a_statement_has_its_place_in_the_ledger(folder):
+    folder.specify(PAID)
+    shown = [json.loads(folder.run()[1])["ledger"] for _ in range(2)]
+    assert [one["release"] for one in shown] == [1, 2]
+    assert [one["spent"]["epsilon"] for one in shown] == [1.0, 2.0]
+    raw = (folder.path / "ledger.jsonl").read_bytes().splitlines()
+    assert [one["entry_sha256"] for one in shown] == [hashlib.sha256(line).hexdigest() for line in raw[1:]]
+    specification = (folder.path / "spec.yaml").read_bytes()
+    assert lines(folder)[1]["sha256"] == hashlib.sha256(specification).hexdigest()
+
+
+@pytest.mark.parametrize("edit", ["drop", "cheaper", "swap", "headless"])
+def test_an_edited_ledger_is_refused(folder, edit):
+    folder.specify({**PAID, "budget": {**LEDGER, "epsilon": 10}})
+    for _ in range(3):
+        assert folder.run()[0] == 0
+    path = folder.path / "ledger.jsonl"
+    raw = path.read_bytes().splitlines(keepends=True)
+    if edit == "drop":
+        del raw[1]
+    elif edit == "cheaper":
+        raw[1] = raw[1].replace(b'"epsilon": 1.0', b'"epsilon": 0.1')
+    elif edit == "swap":
+        raw[1], raw[2] = raw[2], raw[1]
+    else:
+        del raw[0]
+    path.write_bytes(b"".join(raw))
+    status, out, err = folder.run()
+    assert (status, out) == (2, "")
+    assert "does not follow from the line before it" in err
+
+
+@pytest.mark.parametrize("place", ["name", "level", "column"])
+def test_what_cannot_be_written_is_found_before_the_charge(folder, place):
+    argv = ["--output", "x" * 300] if place == "name" else []
+    found = json.loads(json.dumps(PAID))
+    if place == "level":
+        found["columns"]["smokes"]["levels"] = ["no", "\ud800"]
+    elif place == "column":
+        found["columns"] = {"\ud800": found["columns"]["smokes"]}
+    (folder.path / "spec.yaml").write_text(json.dumps(found))
+    status, out, err = folder.run(*argv)
+    assert (status, out) == (2, "")
+    assert err.startswith("privpost: ")
+    if place != "name":
+        assert folder.run("--dry-run")[0] == 2
+    assert folder.files() == {"spec.yaml", "data.csv"}
+
+
+def test_an_output_name_of_250_characters_is_no_trouble(folder):
+    folder.specify(PAID)
+    assert folder.run("--output", "x" * 250)[0] == 0
+
+
+def test_a_posterior_that_fails_loses_nothing_and_is_drawn_again_for_free(folder, monkeypatch):
+    def exhausted(*_):
+        raise MemoryError
+
+    folder.specify(PAID)
+    kind = models.KINDS["beta_bernoulli"]
+    working = type(kind).posterior
+    monkeypatch.setattr(type(kind), "posterior", exhausted)
+    assert folder.run("--output", "first.json")[0] == 0
+    first = json.loads((folder.path / "first.json").read_text())
+    assert first["posterior"]["failed"].startswith("not enough memory")
+    monkeypatch.setattr(type(kind), "posterior", working)
+    status, out, _ = folder.run("--again", "first.json")
+    second = json.loads(out)
+    assert status == 0
+    assert len(second.pop("posterior")["draws"]["P(smokes = yes)"]) == 3
+    del first["posterior"]
+    assert second == first
+    assert len(lines(folder)) == 2
+    folder.specify({**PAID, "epsilon": 2})
+    assert folder.run("--again", "first.json")[0] == 2
+
+
+def test_statements_are_utf8_whatever_standard_output_is(folder):
+    folder.specify({**BITS, "columns": {"smokes": {"levels": ["nein", "jäß"]}}})
+    folder.data("smokes\njäß\nnein\njäß\nnein\n")
+    done = user(folder, capture_output=True, env={"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"})
+    assert done.returncode == 0
+    assert "jäß" in json.loads(done.stdout.decode("utf-8"))["statistics"]["counts"]["smokes"]
+
+
+@pytest.mark.parametrize("sink", ["/dev/full", "closed pipe"])
+def test_a_statement_that_cannot_be_printed_is_kept(folder, sink):
+    folder.specify(PAID)
+    if sink == "/dev/full":
+        with Path(sink).open("wb") as handle:
+            done = user(folder, stdout=handle, stderr=subprocess.PIPE)
+    else:
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = user(folder, stdout=writing, stderr=subprocess.PIPE)
+        os.close(writing)
+    assert done.returncode == 1
+    assert b"Epsilon 1 was spent." in done.stderr
+    assert b"Traceback" not in done.stderr
+    assert b"Exception ignored" not in done.stderr
+    kept = json.loads((folder.path / "ledger.jsonl.undelivered.json").read_text())
+    assert kept["ledger"]["release"] == 1
+    assert "posterior" in kept
+    # It is to be taken away before the next release.
+    status, _, err = folder.run()
+    assert status == 2
+    assert "not delivered: move it first" in err
+    assert len(lines(folder)) == 2
+
+
+def test_a_full_disk_leaves_the_ledger_as_it_was(folder, monkeypatch):
+    folder.specify(PAID)
+    assert folder.run()[0] == 0
+    path = folder.path / "ledger.jsonl"
+    before, fsync = path.read_bytes(), os.fsync
+
+    def full(number):
+        if os.path.samefile(f"/proc/self/fd/{number}", path):
+            raise OSError(28, "No space left on device")
+        return fsync(number)
+
+    monkeypatch.setattr(os, "fsync", full)
+    status, out, err = folder.run()
+    assert (status, out) == (2, "")
+    assert "cannot be used as a ledger: No space left on device" in err
+    assert path.read_bytes() == before
+    monkeypatch.setattr(os, "fsync", fsync)
+    # Half a line of a killed release stands for no noise, and goes.
+    path.write_bytes(before + b'{"release": 2, "tim')
+    status, _, err = folder.run()
+    assert status == 0
+    assert "was cut off before anything was drawn" in err
+    assert [line.get("release") for line in lines(folder)] == [None, 1, 2]
+
+
+def test_simulated_noise_takes_no_budget(folder):
+    """It was charged as if it kept something private."""
+    folder.specify({**PAID, "noise": "simulation", "seed": 1})
+    status, out, err = folder.run()
+    assert (status, out) == (2, "")
+    assert "noise is 'simulation', which keeps nothing private; leave the budget out" in err
+    assert folder.files() == {"spec.yaml", "data.csv"}
+
+
+def test_an_anchor_bomb_is_refused_in_little_time(folder):
+    text = "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+    for last, this in zip("abcdefgh", "bcdefghi", strict=True):
+        text += f"{this}: &{this} [{', '.join([f'*{last}'] * 10)}]\n"
+    folder.specify(text)
+    start = time.perf_counter()
+    status, out, err = folder.run("--dry-run")
+    assert (status, out) == (2, "")
+    assert "aliases stand for more than" in err
+    assert time.perf_counter() - start < 2
+    folder.specify({**BITS, "epsilon": ["x" * 50] * 1000})
+    assert len(folder.run()[2]) < 3000
+
+
+def test_aliases_of_levels_are_read(folder):
+    folder.specify(content("bayesian_network", columns={"smokes": {"levels": YES_NO}, "cough": {"levels": YES_NO}}))
+    assert "*id" in (folder.path / "spec.yaml").read_text()
+    assert folder.run("--dry-run")[0] == 0
+
+
+@pytest.mark.parametrize("written", ["010", "12:30", "1_0", "0x10", "0o7"])
+def test_numbers_of_yaml_1_1_are_no_numbers(folder, written):
+    """They were 8, 750, 10, 16."""
+    folder.specify(json.dumps(BITS).replace('"epsilon": 1.0', f'"epsilon": {written}'))
+    status, out, err = folder.run()
+    assert (status, out) == (2, "")
+    assert f"epsilon is '{written}', but must be a number" in err
+
+
+@pytest.mark.parametrize(("written", "value"), [("1e-1", 0.1), ("+1.5", 1.5), ("1.e0", 1.0), (".5", 0.5), ("2", 2.0)])
+def test_numbers_of_yaml_1_2_are(folder, written, value):
+    folder.specify(json.dumps(BITS).replace('"epsilon": 1.0', f'"epsilon": {written}'))
+    assert json.loads(folder.run("--dry-run")[1])["privacy"]["epsilon"] == value
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing after it runs but what the operating system does."""
+
+
+POINTS = {
+    "before the charge": (spending, "charge"),
+    "draw": (LaplaceMechanism, "perturb"),
+    "store": (delivery.Delivery, "store"),
+    "posterior": (command, "_posterior"),
+    "output": (delivery.Delivery, "hand_over"),
+}
+
+
+@pytest.mark.parametrize("where", ["file", "standard output"])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_release_killed_anywhere_is_charged_if_it_can_have_been_seen(folder, monkeypatch, point, where):
+    """From the stored statistics on, what was paid for is on the disk; the next release goes on from there."""
+
+    def kill(*_, **__):
+        raise Killed
+
+    folder.specify(PAID)
+    owner, name = POINTS[point]
+    working = getattr(owner, name)
+    monkeypatch.setattr(owner, name, kill)
+    argv = ["--output", "out.json"] if where == "file" else []
+    with pytest.raises(Killed):
+        folder.run(*argv)
+    folder.capsys.readouterr()
+    monkeypatch.setattr(owner, name, working)
+    charged = len(lines(folder)) - 1 if (folder.path / "ledger.jsonl").exists() else 0
+    assert charged == (point != "before the charge")
+    kept = folder.path / ("out.json" if where == "file" else "ledger.jsonl.undelivered.json")
+    assert kept.exists() is (point in ("posterior", "output"))
+    if kept.exists():
+        assert len(json.loads(kept.read_text())["release"]) == 1
+        kept.rename(folder.path / "kept.json")
+        assert folder.run("--again", "kept.json", "--output", "whole.json")[0] == 0
+    assert folder.run("--output", "next.json")[0] == 0
+    assert json.loads((folder.path / "next.json").read_text())["ledger"]["release"] == charged + 1
+
+
+def test_of_eight_releases_at_once_the_budget_pays_two(folder):
+    folder.specify(PAID)
+    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "privpost", "release", "spec.yaml", "--data", "data.csv", "--output", f"{i}.json"],
+            cwd=folder.path,
+            env=environment,
+            stderr=subprocess.DEVNULL,
+        )
+        for i in range(8)
+    ]
+    assert sorted(process.wait() for process in started) == [0, 0, 2, 2, 2, 2, 2, 2]
+    shown = [json.loads(path.read_text())["ledger"]["release"] for path in folder.path.glob("?.json")]
+    assert sorted(shown) == [1, 2]
+    assert np.sum([line.get("epsilon", 0) for line in lines(folder)[1:]]) == 2
