@@ -1,4 +1,4 @@
-"""Both slice samplers against quadrature and Pólya-gamma Gibbs sampling.
+"""Exact draws and both slice samplers against quadrature and Pólya-gamma Gibbs sampling.
 
 Every comparison is a z-score from means over chains, which are independent whatever the autocorrelation within them.
 """
@@ -10,7 +10,7 @@ import pytest
 
 from privpost.evaluation.diagnostics import ess_bulk
 from privpost.models.logistic_regression import GaussianApproximation, LogisticPosterior
-from privpost.samplers import elliptical_slice, slice
+from privpost.samplers import elliptical_slice, logistic_exact, slice
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -33,6 +33,12 @@ def univariate_draws(posterior, n_chains, n_burn_in, n_draws, seed):
     deviation = posterior.prior_precision**-0.5
     start = posterior.into_ball(rng.standard_normal((n_chains, posterior.dimension)) * deviation)
     return slice.sample(posterior, start=start, width=2 * deviation, n_burn_in=n_burn_in, n_draws=n_draws, rng=rng)[0]
+
+
+def exact_draws(posterior, n_chains, n_burn_in, n_draws, seed):
+    around = logistic_exact.envelope(posterior)
+    draws = logistic_exact.sample(around, n_chains * n_draws, np.random.default_rng(seed))[0]
+    return draws.reshape(n_draws, n_chains, -1)
 
 
 def gibbs_draws(posterior, n_chains, n_burn_in, n_draws, seed):
@@ -60,7 +66,7 @@ def gibbs_draws(posterior, n_chains, n_burn_in, n_draws, seed):
     return np.array(draws)
 
 
-SAMPLERS = {"elliptical": elliptical_draws, "univariate": univariate_draws}
+SAMPLERS = {"exact": exact_draws, "elliptical": elliptical_draws, "univariate": univariate_draws}
 
 
 def planar_functionals(weights):

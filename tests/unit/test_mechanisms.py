@@ -229,7 +229,8 @@ def test_cost_and_rdp_curve_agree(mechanism):
 def check_privacy_curve(mechanism, epsilon):
     """δ(ε) against the hockey-stick divergence by quadrature, at its largest over all neighbours."""
     claimed = mechanism.privacy_curve(epsilon)
-    if claimed is None:
+    # Those of logistic regression are bounds (test_logistic_mechanisms.py).
+    if claimed is None or hasattr(mechanism, "log_weight"):
         return
     nodes, log_weights = outputs_and_weights(mechanism)
     if mechanism.releases == "statistics" and nodes.shape[1] == 1:

@@ -60,6 +60,7 @@ LOOKS = {
     "laplace": Look("#0072B2", "s", "-", "Laplace"),
     "gaussian": Look("#009E73", "D", "-.", "Gaussian"),
     "ops": Look("#D55E00", "^", "-", "OPS"),
+    "ops_renyi": Look("#882255", "<", "--", "OPS, charged by theorem 17"),
     "private_gibbs": Look("#117733", "p", "--", "Gibbs, every update paid"),
     "diffused": Look("#56B4E9", "v", "-", "Diffused"),
     "concentrated": Look("#CC79A7", "P", "-", "Concentrated"),

@@ -138,7 +138,7 @@ class Mechanism(ABC):
         return pure_to_rdp(self.cost().epsilon, orders) if self.notion == "pure" else None
 
     def privacy_curve(self, epsilon: float) -> float | None:
-        """Smallest δ at which one release is (ε, δ)-DP, over all neighbours; None where it is not known."""
+        """Smallest δ at which one release is (ε, δ)-DP, over all neighbours, or a bound on it; None where not known."""
         return None
 
     def recalibrated(self, budget: Cost) -> Self | None:

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
+from scipy.special import ndtr
 
 from privpost.mechanisms.base import AdditiveNoiseMechanism, check_choice, check_positive, rdp_budget
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy.accounting import Cost
-from privpost.privacy.approximate import gaussian_from_approximate
+from privpost.privacy.approximate import gaussian_curve, gaussian_from_approximate
 
 # What the charge λΔ²/σ² is multiplied by: Geumlek et al. (2017) charge twice the exact divergence.
 CHARGE = {"paper": 1.0, "corrected": 0.5}
@@ -78,10 +78,8 @@ class GaussianMechanism(AdditiveNoiseMechanism):
         return CHARGE[self.variant] * np.asarray(orders, float) * (self.sensitivity / self.sigma) ** 2
 
     def privacy_curve(self, epsilon):
-        """Φ(1/(2s) − εs) − e^ε Φ(−1/(2s) − εs), s = σ/Δ (Balle and Wang 2018, theorem 8); of all variants."""
-        s = self.sigma / self.sensitivity
-        above, below = log_ndtr(0.5 / s - epsilon * s), epsilon + log_ndtr(-0.5 / s - epsilon * s)
-        return float(np.exp(above) * -np.expm1(min(below - above, 0.0)))
+        """`gaussian_curve` at μ = Δ/σ, of all variants."""
+        return gaussian_curve(self.sensitivity / self.sigma, epsilon)
 
     def recalibrated(self, budget):
         """By `gaussian_from_approximate`."""

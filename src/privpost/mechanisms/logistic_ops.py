@@ -1,17 +1,18 @@
-"""One draw from the posterior of a logistic regression on a ball (OPS), with a pure guarantee."""
+"""One draw from the posterior of a logistic regression on a ball (OPS): its pure guarantee, and its Rényi guarantee."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 
 from privpost.mechanisms.base import check_choice, check_positive, pure_epsilon
-from privpost.mechanisms.logistic_sampling import LogisticSampling
+from privpost.mechanisms.logistic_sampling import LogisticDiffused, LogisticSampling
 from privpost.models.binary_regression import BinaryRegression
-from privpost.privacy.accounting import Cost
-from privpost.privacy.glm import OPS_FACTOR, ops_pure_epsilon, ops_rdp
+from privpost.privacy.accounting import Cost, at_most
+from privpost.privacy.approximate import pure_curve, pure_from_approximate
+from privpost.privacy.glm import OPS_FACTOR, diffused_power, ops_power, ops_pure_epsilon, ops_rdp
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,10 @@ class LogisticOps(LogisticSampling):
         check_choice("charge", self.charge, tuple(OPS_FACTOR))
 
     @classmethod
-    def calibrate(cls, model, n, budget, *, charge="corrected_charge", burn_in=10, sampler="elliptical"):
+    def calibrate(cls, model, n, budget, *, charge="corrected_charge", constant_time=True):
         """The largest ρ within the budget; a Rényi budget through `rdp_to_pure_epsilon`, or as the paper does."""
         as_pure = Cost("pure", budget.epsilon) if charge == "paper" and budget.notion == "rdp" else budget
-        return cls(model, n, pure_epsilon(as_pure, cls.method), charge=charge, burn_in=burn_in, sampler=sampler)
+        return cls(model, n, pure_epsilon(as_pure, cls.method), charge=charge, constant_time=constant_time)
 
     @property
     def power(self):
@@ -79,6 +80,18 @@ class LogisticOps(LogisticSampling):
         points = (steps[:, None, None] * np.eye(self.model.dimension)).reshape(-1, self.model.dimension)
         return self.power * self.model.log_likelihood(points, self.model.sufficient_statistics(data))
 
+    def privacy_curve(self, epsilon):
+        """That of randomised response at the pure ε."""
+        return pure_curve(float(self._pure(self.power)), epsilon)
+
+    def recalibrated(self, budget):
+        """The largest pure ε."""
+        found = replace(self, epsilon=pure_from_approximate(budget.epsilon, budget.delta))
+        # Rounding of ε0 − ε takes it over a small δ.
+        while not at_most(found.privacy_curve(budget.epsilon), budget.delta):
+            found = replace(found, epsilon=float(np.nextafter(found.epsilon, 0.0)))
+        return found
+
     def cost(self):
         """2c²ρ/β (the paper: 4c²ρ/β), which is ε or, at ρ = 1, less."""
         return Cost("pure", float(self._pure(self.power)))
@@ -91,3 +104,44 @@ class LogisticOps(LogisticSampling):
     def examples(cls):
         """One weight and two."""
         return [cls(BinaryRegression(1, 0.5), 4, 2.0), cls(BinaryRegression(2, 1.0), 3, 1.0)]
+
+
+@dataclass(frozen=True)
+class LogisticOpsRenyi(LogisticDiffused):
+    """The draw of OPS at the smaller of two charges: what its pure cost implies, and theorem 17's 2(ρc)²λ/(nβ).
+
+    Theorem 17 holds on a ball too: on R^d take f + k dist(w, ball)² in place of f, which is as strongly convex and has
+    the same change between neighbours, and let k → ∞.
+
+    Attributes:
+        coefficient: ρ in (0, 1].
+    """
+
+    method: ClassVar[str] = "ops_renyi"
+
+    @classmethod
+    def coefficient_within(cls, model, n, order, epsilon, **options):
+        """The largest ρ that either charge allows."""
+        beta, bound = model.prior_precision, model.feature_bound
+        return max(ops_power(order, epsilon, beta, bound), diffused_power(order, epsilon, n, beta, bound))
+
+    @property
+    def radius(self):
+        """c/β."""
+        return self.model.feature_bound / self.precision
+
+    def privacy_curve(self, epsilon):
+        """The smaller of both curves."""
+        pure = ops_pure_epsilon(self.power, self.precision, self.model.feature_bound)
+        return min(super().privacy_curve(epsilon), pure_curve(float(pure), epsilon))
+
+    def recalibrated(self, budget):
+        """The larger of the powers that either curve allows."""
+        pure = LogisticOps(self.model, self.n, 1.0).recalibrated(budget).power
+        gaussian = super().recalibrated(budget)
+        return gaussian if gaussian.coefficient >= pure else replace(self, coefficient=pure)
+
+    def rdp(self, orders):
+        """The smaller of both charges at each order."""
+        pure = ops_rdp(orders, self.power, self.precision, self.model.feature_bound)
+        return np.minimum(super().rdp(orders), pure)

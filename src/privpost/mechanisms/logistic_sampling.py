@@ -8,67 +8,47 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from privpost.evaluation.diagnostics import assess
-from privpost.mechanisms.base import (
-    SamplingMechanism,
-    batches,
-    check_choice,
-    check_coefficient,
-)
+from privpost.mechanisms.base import SamplingMechanism, batches, check_coefficient
 from privpost.mechanisms.weighted_posterior import Concentrated, Diffused, Direct, WeightedPosterior
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import GaussianApproximation, LogisticPosterior
+from privpost.privacy.accounting import Cost
+from privpost.privacy.approximate import gaussian_curve, gaussian_from_approximate
 from privpost.privacy.glm import concentrated_precision, diffused_power, posterior_rdp
 from privpost.privacy.ledger import Release
-from privpost.samplers import elliptical_slice
-from privpost.samplers import slice as univariate_slice
-
-SAMPLERS = ("elliptical", "slice")
+from privpost.samplers import logistic_exact
 
 
-class Diagnosis(NamedTuple):
-    """A run apart from the release, by which its chains are judged: its size, and its random numbers."""
+class Drawn(NamedTuple):
+    """What a release's sampler tells: the Gaussian at the mode, a start for a similar posterior, and proposals a draw.
 
-    chains: int
-    draws: int
-    rng: np.random.Generator
+    `proposals` are those evaluated up to the accepted one, `expected` their expected number.
+    """
 
-
-class Chains(NamedTuple):
-    """What a release's chains tell: their start for a similar posterior, and R-hat and ESS of the diagnosis, or nan."""
-
-    approximation: GaussianApproximation
-    rhat: float
-    ess: float
+    mode: GaussianApproximation
+    proposals: float
+    expected: float
 
 
 @dataclass(frozen=True)
 class LogisticSampling(SamplingMechanism):
-    """One draw of w from N(w; 0, (nβ)⁻¹ I) Π 1/(1 + exp(−z_i·w))^ρ, by slice sampling.
-
-    The guarantee is that of an exact draw; the elliptical sampler's draws are nearly independent, so that a few sweeps
-    reach it.
+    """One exact draw of w from N(w; 0, (nβ)⁻¹ I) Π 1/(1 + exp(−z_i·w))^ρ, by rejection (`samplers.logistic_exact`).
 
     Attributes:
-        burn_in: sweeps before the released one, ≥ 0.
-        sampler: "elliptical", all chains as one batch, or "slice", one coordinate at a time as Geumlek et al. did.
+        constant_time: whether a fixed number of proposals is evaluated, so that the time of a release does not tell
+            when one was accepted (Awan and Rao 2023); draws have the same law without, where nobody takes the time.
 
     Raises:
         ValueError: a setting outside its range, or another model than BinaryRegression.
     """
 
-    burn_in: int = field(default=10, kw_only=True)
-    sampler: str = field(default="elliptical", kw_only=True)
+    constant_time: bool = field(default=True, kw_only=True)
 
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "bound on the features")
-    exact: ClassVar[bool] = False
 
     def __post_init__(self):
         super().__post_init__()
         self.check_model(self.model)
-        check_choice("sampler", self.sampler, SAMPLERS)
-        if self.burn_in < 0:
-            raise ValueError(f"burn_in is {self.burn_in!r}; it must be >= 0")
 
     @staticmethod
     def check_model(model) -> None:
@@ -109,57 +89,41 @@ class LogisticSampling(SamplingMechanism):
         return self.posterior(statistics).log_density(theta.reshape(-1, theta.shape[-1])).reshape(shape)
 
     def perturb(self, statistics, rng):
-        """One draw of w (..., d) per leading index, each from a chain of its own."""
+        """One draw of w (..., d) per leading index."""
         return batches(self.replicate, statistics, rng)
 
     def replicate(self, statistics, size, rng):
-        """Independent releases (size, d) about one data set's statistics, as one batch of chains."""
+        """Independent releases (size, d) about one data set's statistics."""
         return self.draw(statistics, rng, size).values
 
-    def draw(self, statistics, rng, size=None, *, start=None, centre=None, diagnosis: Diagnosis | None = None):
-        """Releases, each the end of a chain of its own, and with `size` what the chains tell.
+    def prepare(self, statistics, start=None) -> logistic_exact.Envelope:
+        """The envelope of one data set's releases; it takes most of the time, and refuses what can't be drawn.
+
+        Raises:
+            ValueError: records longer than the feature bound, or as many as n is not.
+            RuntimeError: the mode is not found.
+        """
+        posterior = self.posterior(self.model.checked(statistics, self.n))
+        return logistic_exact.envelope(posterior, start)
+
+    def draw(self, statistics, rng, size=None, *, start=None, prepared=None):
+        """Releases and, with `size`, what their sampler tells.
 
         Args:
             statistics: of one data set where `size` is given, (n d,), else (..., n d).
-            rng: source of randomness of the chains.
+            rng: source of randomness.
             size: number of releases.
-            start: Gaussian approximation of a similar posterior, which saves time.
-            centre: source of randomness for the Gaussian about which the chains move; by default `rng`.
-            diagnosis: the run by which the chains are judged, if they are.
+            start: Gaussian at the mode of a similar posterior, which saves time.
+            prepared: what `prepare` gave for the same arguments.
 
         Returns:
-            A Release of weights (size, d) or (..., d), with `Chains` as its info where `size` is given.
+            A Release of weights (size, d) or (..., d), with `Drawn` as its info where `size` is given.
         """
         if size is None:
             return Release(self.perturb(statistics, rng))
-        posterior = self.posterior(statistics)
-        approximation = posterior.laplace(start)
-        gaussian = None if centre is None else elliptical_slice.recentred(posterior, approximation, centre)
-
-        def run(n_chains, n_draws, rng):
-            """Draws (n_draws, n_chains, d)."""
-            if self.sampler == "slice":
-                around = gaussian or elliptical_slice.recentred(posterior, approximation, rng)
-                return _univariate(posterior, around, n_chains, n_draws, self.burn_in, rng)
-            counts = {"n_chains": n_chains, "n_draws": n_draws, "n_burn_in": self.burn_in}
-            about = {"approximation": approximation, "gaussian": gaussian}
-            return elliptical_slice.sample(posterior, **counts, rng=rng, **about)[0]
-
-        values, judged = run(size, 1, rng)[0], (np.nan, np.nan)
-        if diagnosis is not None:
-            assessment = assess(run(*diagnosis))
-            judged = assessment.rhat_max, assessment.ess_min
-        return Release(values, Chains(approximation, *judged))
-
-
-def _univariate(posterior: LogisticPosterior, gaussian, n_chains: int, n_draws: int, burn_in: int, rng) -> np.ndarray:
-    # The conditional standard deviations, those of a coordinate when the others stay.
-    deviations = 1 / np.linalg.norm(gaussian.factor, axis=1)
-    start = gaussian.mean + deviations * rng.standard_normal((n_chains, posterior.dimension))
-    # A width of about three of them: few steps out, few shrinks.
-    width = 3 * float(deviations.mean())
-    start = posterior.into_ball(start)
-    return univariate_slice.sample(posterior, start=start, width=width, n_draws=n_draws, n_burn_in=burn_in, rng=rng)[0]
+        around = prepared or self.prepare(statistics, start)
+        values, info = logistic_exact.sample(around, size, rng, constant_time=self.constant_time)
+        return Release(values, Drawn(around.mode, *info))
 
 
 @dataclass(frozen=True)
@@ -199,6 +163,19 @@ class RenyiLogistic(LogisticSampling, WeightedPosterior):
     def rdp(self, orders):
         """2(ρc)²λ/(nβ) at each order."""
         return posterior_rdp(orders, self.n, self.precision, self.power, self.model.feature_bound)
+
+    def privacy_curve(self, epsilon):
+        """`gaussian_curve` at μ = 2ρc/√(nβ), a bound on that of an nβ-strongly log-concave draw (Gopi et al. 2022)."""
+        return gaussian_curve(self.sensitivity / np.sqrt(self.n * self.precision), epsilon)
+
+    def recalibrated(self, budget):
+        """The budget's μ as an RDP budget, μ²λ/2; the direct posterior only if its curve meets it."""
+        if self.calibrated is None:
+            return self if self.privacy_curve(budget.epsilon) <= budget.delta else None
+        mu = 1 / gaussian_from_approximate(budget.epsilon, budget.delta)
+        # Rounding down, by less than what is tested.
+        within = Cost("rdp", 0.5 * mu**2 * self.order * (1 - 1e-9), order=self.order)
+        return self.calibrate(self.model, self.n, within, **self.options)
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,19 @@ class BinaryRegression:
             raise ValueError(f"data has records longer than feature_bound, {self.feature_bound}")
         return data.reshape(*data.shape[:-2], -1)
 
+    def checked(self, statistics, n: int) -> np.ndarray:
+        """One data set's statistics (n d,), looked at again.
+
+        Raises:
+            ValueError: another number of records than n, or a record longer than c.
+        """
+        statistics = np.asarray(statistics, float)
+        if statistics.shape != (n * self.dimension,):
+            raise ValueError(
+                f"statistics have shape {statistics.shape}; n is {n}, so it must be ({n * self.dimension},)"
+            )
+        return self.sufficient_statistics(statistics.reshape(n, self.dimension))
+
     def statistics_of(self, features, labels) -> np.ndarray:
         """Statistics (n d,) of examples: features (n, d), labels (n,) in {0, 1}."""
         signs = np.where(np.asarray(labels) == 1, 1.0, -1.0)

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.special import betainc, expit, logit
+from scipy.special import betainc, expit, log_ndtr, logit
 
 from privpost.distributions import truncated_beta
 from privpost.privacy.accounting import Cost, at_most, to_approximate
@@ -30,6 +30,11 @@ def pure_from_approximate(epsilon: float, delta: float) -> float:
     """
     _check(epsilon, delta)
     return float(np.logaddexp(epsilon, np.log(delta) if delta > 0 else -np.inf) - np.log1p(-delta))
+
+
+def pure_curve(pure: float, epsilon: float) -> float:
+    """δ(ε) = (e^ε0 − e^ε)/(1 + e^ε0) of every ε0-DP mechanism, attained by randomised response; 0 from ε0 on."""
+    return float(-np.expm1(min(epsilon - pure, 0.0)) * expit(pure))
 
 
 def laplace_from_approximate(epsilon: float, delta: float) -> float:
@@ -56,6 +61,12 @@ def gaussian_from_approximate(epsilon: float, delta: float) -> float:
     from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 
     return float(get_sigma_gaussian(epsilon, delta))
+
+
+def gaussian_curve(mu: float, epsilon: float) -> float:
+    """δ(ε) of N(μ, 1) against N(0, 1): Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (Balle and Wang 2018, theorem 8)."""
+    above, below = log_ndtr(0.5 * mu - epsilon / mu), epsilon + log_ndtr(-0.5 * mu - epsilon / mu)
+    return float(np.exp(above) * -np.expm1(min(below - above, 0.0)))
 
 
 def beta_curve(parameters_p, parameters_q, epsilon: float, low: float = 0.0, high: float = 1.0) -> np.ndarray:
@@ -139,8 +150,8 @@ def implied(cost: Cost, rdp: Callable[[np.ndarray], np.ndarray], budget: Cost) -
         return Cost("approximate", converted_epsilon(rdp, budget.delta), delta=budget.delta)
     if cost.epsilon <= budget.epsilon:
         return Cost("approximate", cost.epsilon, delta=0.0)
-    # δ(ε) = (e^ε0 − e^ε)/(1 + e^ε0), the curve of randomised response; a small δ is lost to rounding of ε0 − ε.
-    delta = float(-np.expm1(budget.epsilon - cost.epsilon) * expit(cost.epsilon))
+    delta = pure_curve(cost.epsilon, budget.epsilon)
+    # A small δ is lost to rounding of ε0 − ε.
     if at_most(cost.epsilon, pure_from_approximate(budget.epsilon, budget.delta)):
         delta = min(delta, budget.delta)
     return Cost("approximate", budget.epsilon, delta=delta)

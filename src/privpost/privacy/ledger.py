@@ -45,6 +45,14 @@ class Request(NamedTuple):
     repeats: slice | None = None
     settings: dict = {}  # noqa: RUF012
 
+    def prepared(self) -> Request:
+        """The request with what its mechanism sets up beforehand, which may refuse the statistics; else itself."""
+        prepare = getattr(self.mechanism, "prepare", None)
+        if prepare is None or self.size is None:
+            return self
+        made = prepare(self.statistics, **self.settings)
+        return self._replace(settings={**self.settings, "prepared": made})
+
     @property
     def lead(self) -> tuple[int, ...]:
         """The shape of the releases: that of the statistics' leading axes, or the size.
@@ -155,6 +163,8 @@ class Ledger:
             ValueError: as `release`.
         """
         leads = [request.lead for request in requests]
+        # Before anything is charged: what cannot be drawn is refused here.
+        requests = [request.prepared() for request in requests]
         self._reserve(requests, leads)
         kinds: dict[type, list[int]] = {}
         for place, request in enumerate(requests):

@@ -1,4 +1,4 @@
-"""Test error of private logistic regression with public feature bounds and exact charges (ours)."""
+"""Test error of private logistic regression with public feature bounds (ours)."""
 
 from privpost.figures.geumlek2017 import panels
 
@@ -7,4 +7,4 @@ def draw(tables):
     """Return test error against ln epsilon in the corrected variant; the paper's where there is no other (smoke)."""
     table = tables["logistic"]
     variant = "corrected" if (table.variant == "corrected").any() else "paper"
-    return panels.grid(table, "test_error", variant, compare_ops=False)
+    return panels.grid(table, "test_error", variant)

@@ -11,14 +11,14 @@ from privpost.figures.geumlek2017.panels import TITLES
 def draw(tables):
     """Return the paired difference in test error, concentrated less diffused, against ln epsilon, by data set.
 
-    Above 0 diffused is ahead. Bars are two standard errors of the mean difference: over chains on one split, or,
-    where there are more chains, over splits.
+    Above 0 diffused is ahead. Bars are two standard errors of the mean difference: over draws on one split, or,
+    where there are more draws, over splits.
     """
     import matplotlib.pyplot as plt
 
     pairs = tables["logistic_pairs"]
     rows = pairs[(pairs.variant == "paper") & (pairs["first"] == "concentrated") & (pairs["second"] == "diffused")]
-    rows = rows[(rows.metric == "test_error") & (rows.chains == rows.groupby("dataset").chains.transform("max"))]
+    rows = rows[(rows.metric == "test_error") & (rows.draws == rows.groupby("dataset").draws.transform("max"))]
     datasets = [name for name in TITLES if name in set(rows.dataset)]
     orders = sorted(rows.order.unique())
     shades = plt.get_cmap("viridis")(np.linspace(0.1, 0.8, len(orders)))
@@ -39,9 +39,9 @@ def draw(tables):
                 marker=marker,
                 label=f"λ = {order:g}",
             )
-        splits, chains = int(part.n_splits.iloc[0]), int(part.n_repeats.iloc[0] * part.chains.iloc[0])
+        splits, draws = int(part.n_splits.iloc[0]), int(part.n_repeats.iloc[0] * part.draws.iloc[0])
         words = f"{splits} split" + "s" * (splits > 1)
-        axes.set_title(f"{TITLES[dataset]}\n{chains} chains, {words}")
+        axes.set_title(f"{TITLES[dataset]}\n{draws} draws, {words}")
         axes.set_xlabel("Privacy cost ln ε, (λ, ε)-RDP")
     panels[0, 0].set_ylabel("Test error, concentrated − diffused")
     title = "Above 0: diffused is ahead; bars: ± two standard errors"

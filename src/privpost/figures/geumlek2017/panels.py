@@ -8,7 +8,7 @@ TITLES = {"abalone": "Abalone", "adult": "Adult", "mnist": "MNIST, 3 against 8"}
 AXES = {"test_error": "Test error", "test_log_likelihood": "Test log-likelihood per example [nats]"}
 SCALING = {
     "paper": "features scaled by the data's own range, which is private",
-    "corrected": "features scaled by public bounds, OPS at its exact RDP charge",
+    "corrected": "features scaled by public bounds",
 }
 
 
@@ -18,15 +18,26 @@ def curve(axes, rows, method, **keywords) -> None:
     style.error_band(axes, rows.log_epsilon, rows["mean"], rows["sem"], method=method, **keywords)
 
 
-def grid(table, metric: str, variant: str, *, compare_ops: bool):
+# Charges of OPS beside that of the variant drawn: variant, look, label, line style.
+CHARGES = {
+    "paper": (
+        ("corrected_charge", "ops", "OPS, what its pure cost implies", "--"),
+        ("own_bound", "ops_renyi", "OPS, smaller of that and theorem 17", ":"),
+    ),
+    "corrected": (("corrected_own_bound", "ops_renyi", "OPS, smaller of that and theorem 17", ":"),),
+}
+OPS = {"paper": "OPS, the paper's charge", "corrected": "OPS, what its pure cost implies"}
+
+
+def grid(table, metric: str, variant: str):
     """Return a figure of a metric against ln epsilon: rows are orders, columns data sets, lines methods.
 
-    `variant` chooses the rows of the table and what the caption says of the features' bounds; `compare_ops` adds OPS
-    at its exact charge as a dashed line. Bands are one standard error of the mean over the chains of one split.
+    `variant` chooses the rows of the table and what the caption says of the features' bounds; OPS is drawn under each
+    of its charges. Bands are one standard error of the mean over the draws of one split.
     """
     table = table[table.metric == metric]
-    chains = f"MCMC draws; bands: ± one standard error over {table.n_repeats.min()} chains on one split"
-    note = f"{chains}; {SCALING[variant]}"
+    draws = f"Bands: ± one standard error over {table.n_repeats.min()} exact draws on one split"
+    note = f"{draws}; {SCALING[variant]}"
     datasets = [name for name in TITLES if name in set(table.dataset)]
     orders = sorted(table.order.dropna().unique())
     figure, panels = multiples.grid(len(orders), len(datasets), 0.9 + 1.55 * len(orders), sharex=True, sharey="col")
@@ -35,12 +46,14 @@ def grid(table, metric: str, variant: str, *, compare_ops: bool):
             axes = panels[i, j]
             rows = table[(table.dataset == dataset) & (table.variant == variant)]
             here = rows[rows.order == order]
-            for method in ("concentrated", "diffused", "ops"):
+            for method in ("concentrated", "diffused"):
                 curve(axes, here[here.method == method], method)
-            if compare_ops:
-                exact = table[(table.dataset == dataset) & (table.variant == "corrected_charge")]
-                exact = exact[(exact.order == order) & (exact.method == "ops")]
-                curve(axes, exact, "ops", linestyle="--", marker="", label="OPS, exact RDP charge")
+            curve(axes, here[here.method == "ops"], "ops", label=OPS[variant])
+            for charge, look, label, line in CHARGES[variant]:
+                ops = table[(table.dataset == dataset) & (table.variant == charge) & (table.method == "ops")]
+                ops = ops[ops.order == order]
+                if len(ops):
+                    curve(axes, ops, look, linestyle=line, marker="", label=label)
             truth = rows[rows.method == "non_private"]
             if len(truth):
                 multiples.horizontal(axes, truth["mean"].item())
@@ -49,5 +62,5 @@ def grid(table, metric: str, variant: str, *, compare_ops: bool):
         axes.set_title(TITLES[dataset])
     multiples.label_outer(panels, "Privacy cost ln ε, (λ, ε)-RDP")
     figure.supylabel(AXES[metric], fontsize=8)
-    multiples.legend(figure, axes=panels[0, 0], title=note, title_fontsize=7)
+    multiples.legend(figure, axes=panels[0, 0], ncols=3, title=note, title_fontsize=7)
     return figure

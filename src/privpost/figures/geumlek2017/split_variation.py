@@ -7,7 +7,7 @@ from privpost.figures.geumlek2017.panels import curve
 
 
 def draw(tables):
-    """Return test error against ln epsilon with one split for all chains, and with a split for each.
+    """Return test error against ln epsilon with one split for all draws, and with a split for each.
 
     Bands are one standard error of the mean: over the draws alone (solid), over draws and splits (dashed).
     """
@@ -32,7 +32,7 @@ def draw(tables):
         multiples.entry(color="#444444", label="one split"),
         multiples.entry(color="#444444", linestyle="--", label=f"{most} splits"),
     ]
-    note = "Bands: ± one standard error over 50 chains (one split), over 50 splits with one chain each (dashed)"
+    note = "Bands: ± one standard error over 50 draws (one split), over 50 splits with one draw each (dashed)"
     note = note.replace("50", str(most))
     multiples.legend(figure, handles, title=note, title_fontsize=7)
     return figure

@@ -13,7 +13,7 @@ from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.linear_sampling import LinearSampler
-from privpost.mechanisms.logistic_ops import LogisticOps
+from privpost.mechanisms.logistic_ops import LogisticOps, LogisticOpsRenyi
 from privpost.mechanisms.logistic_sampling import LogisticConcentrated, LogisticSampling
 from privpost.mechanisms.map_estimate import GRID, MapMechanism, utility_sensitivity
 from privpost.mechanisms.network_sampling import AttributeSampler, TrimmedSampler
@@ -113,6 +113,8 @@ def logistic_law(mechanism, records, numbers) -> laws.Weights:
     elif isinstance(mechanism, LogisticOps):
         charge = OPS_CHARGE[getattr(mechanism, "charge", "corrected_charge")]
         power, radius = min(1.0, mechanism.epsilon * beta / (charge * bound**2)), bound / beta
+    elif isinstance(mechanism, LogisticOpsRenyi):
+        power, radius = mechanism.coefficient, bound / beta
     elif "coefficient" in mechanism.__dataclass_fields__:
         power = mechanism.coefficient
     precision = mechanism.n * beta

@@ -9,9 +9,8 @@ import numpy as np
 
 from privpost.datasets import load_design
 from privpost.evaluation.summaries import mean_columns
-from privpost.mechanisms.logistic_ops import LogisticOps
+from privpost.mechanisms.logistic_ops import LogisticOps, LogisticOpsRenyi
 from privpost.mechanisms.logistic_sampling import (
-    Diagnosis,
     LogisticConcentrated,
     LogisticDiffused,
     LogisticDirect,
@@ -23,17 +22,21 @@ from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema,
 from privpost.privacy.accounting import Cost
 from privpost.privacy.glm import ops_rdp, posterior_rdp
 
-VARIANTS = ("paper", "corrected_charge", "corrected")
+# The variant whose other methods a variant of OPS alone stands beside; the last two are those with public bounds.
+BESIDE = {
+    "paper": "paper",
+    "corrected_charge": "paper",
+    "own_bound": "paper",
+    "corrected": "corrected",
+    "corrected_own_bound": "corrected",
+}
+VARIANTS = tuple(BESIDE)
 METHODS = ("concentrated", "diffused", "ops", "non_private")
 SETTINGS = Schema(
     dataset=DatasetName(),
     beta0=Real(above=0),
     feature_bound=Real(above=0),
     dropped_level=Choice("first", "last", "none"),
-    sampler=Choice("elliptical", "slice"),
-    burn_in=Integer(at_least=0),
-    diagnostic_chains=Integer(at_least=1),
-    diagnostic_draws=Integer(at_least=4),
     glm_orders=Vector(Real(at_least=1)),
     glm_powers=Vector(Real(above=0, at_most=1)),
     variant=Choice(*VARIANTS),
@@ -41,7 +44,7 @@ SETTINGS = Schema(
     order=Real(at_least=1, optional=True),
     log_epsilon=Real(optional=True, at_most=700),
     n_splits=Integer(at_least=1),
-    chains=Integer(at_least=1),
+    draws=Integer(at_least=1),
 )
 METRICS = ("test_error", "test_log_likelihood")
 PAIRS = (("ops", "concentrated"), ("ops", "diffused"), ("concentrated", "diffused"))
@@ -58,32 +61,36 @@ KINDS = {
 
 def calibrated(config, model: BinaryRegression, n: int) -> list[tuple[Cost, LogisticSampling]]:
     """Return the budget and the mechanism at each epsilon; they depend on no data but the public n."""
-    options = {"burn_in": config.burn_in, "sampler": config.sampler}
-    if config.method == "ops":
+    # Nobody takes the time of a simulation's releases.
+    options = {"constant_time": False}
+    kind = KINDS[config.method]
+    if config.method == "ops" and config.variant.endswith("own_bound"):
+        kind = LogisticOpsRenyi
+    elif config.method == "ops":
         options["charge"] = "paper" if config.variant == "paper" else "corrected_charge"
     epsilons = [math.inf if value is None else math.exp(value) for value in config.log_epsilon]
     budgets = [Cost("rdp", epsilon, order=config.order or 1.0) for epsilon in epsilons]
     if config.method == "non_private":
         return [(budget, LogisticDirect(model, n, budget.order, **options)) for budget in budgets]
-    return [(budget, KINDS[config.method].calibrate(model, n, budget, **options)) for budget in budgets]
+    return [(budget, kind.calibrate(model, n, budget, **options)) for budget in budgets]
 
 
 def _design(config, streams, split: int):
     """Return the encoded data under one random split (an official split is the same for each)."""
-    bounds = "public" if config.variant == "corrected" else "data"
+    bounds = "public" if BESIDE[config.variant] == "corrected" else "data"
     return load_design(config.dataset, bounds=bounds, dropped_level=config.dropped_level, rng=streams("split", split))
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return test error and log-likelihood of every repeat, the coefficients and the diagnostics of the chains.
+    """Return test error and log-likelihood of every repeat, the coefficients and the proposals per draw.
 
-    `metrics` (splits settings, epsilons, 2, repeats): with one split all repeats are chains on the same data, with as
-    many splits as repeats each has its own; a repeat is the mean over `chains` independent chains. `coefficient`
-    (epsilons,): beta or rho. `rhat`, `ess` (epsilons,): of a diagnostic run on the first split. `n` (): training
-    examples, `majority_error` (): test error of guessing the training data's larger class.
+    `metrics` (splits settings, epsilons, 2, repeats): with one split all repeats are draws about the same data, with
+    as many splits as repeats each has its own; a repeat is the mean over `draws` draws. `coefficient` (epsilons,):
+    beta or rho. `proposals`, `expected_proposals` (splits settings, epsilons): a draw, on the first split. `n` ():
+    training examples, `majority_error` (): test error of guessing the training data's larger class.
     """
     metrics = np.full((len(config.n_splits), len(config.log_epsilon), len(METRICS), config.trials), np.nan)
-    rhat, ess = (np.full(len(config.log_epsilon), np.nan) for _ in range(2))
+    proposals, expected = (np.empty((len(config.n_splits), len(config.log_epsilon))) for _ in range(2))
     design = _design(config, streams, 0)
     n, dimension = design.train_features.shape
     model = BinaryRegression(dimension, config.beta0, config.feature_bound)
@@ -91,23 +98,19 @@ def simulate(config, streams, ledger) -> dict:
     for n_splits, (budget, mechanism) in itertools.product(config.n_splits, mechanisms):
         if config.trials % n_splits:
             raise ValueError(f"n_splits is {n_splits}, but must divide trials, which is {config.trials}")
-        repeats = config.trials * config.chains
+        repeats = config.trials * config.draws
         ledger.open(_account(config, n_splits, budget), budget, mechanism, repeats=repeats)
     for i, n_splits in enumerate(config.n_splits):
         repeats = config.trials // n_splits
         for split in range(n_splits):
             data = design if split == 0 else _design(config, streams, split)
             statistics = model.statistics_of(data.train_features, data.train_labels)
-            start, size = None, repeats * config.chains
+            start, size = None, repeats * config.draws
             # From the largest epsilon down: each posterior's mode is the next one's start.
             for j in reversed(range(len(mechanisms))):
                 budget, mechanism = mechanisms[j]
                 point = {"log_epsilon": config.log_epsilon[j]}
-                diagnosis = None
-                if i == split == 0:
-                    rng = streams("diagnostic", **point)
-                    diagnosis = Diagnosis(config.diagnostic_chains, config.diagnostic_draws, rng)
-                draws, chains = ledger.release(
+                draws, drawn = ledger.release(
                     _account(config, n_splits, budget),
                     mechanism,
                     statistics,
@@ -115,29 +118,27 @@ def simulate(config, streams, ledger) -> dict:
                     size=size,
                     repeats=slice(split * size, (split + 1) * size),
                     start=start,
-                    centre=streams("gaussian", split, **point),
-                    diagnosis=diagnosis,
                 )
-                start = chains.approximation
+                start = drawn.mode
                 values = np.stack(predictive_metrics(draws, data.test_features, data.test_labels))
                 where = slice(split * repeats, (split + 1) * repeats)
-                metrics[i, j, :, where] = values.reshape(len(METRICS), repeats, config.chains).mean(axis=-1)
-                if diagnosis is not None:
-                    rhat[j], ess[j] = chains.rhat, chains.ess
+                metrics[i, j, :, where] = values.reshape(len(METRICS), repeats, config.draws).mean(axis=-1)
+                if split == 0:
+                    proposals[i, j], expected[i, j] = drawn.proposals, drawn.expected
     private = config.method != "non_private"
     majority = np.mean(design.test_labels != (design.train_labels.mean() > 0.5))
     return {
         "metrics": metrics,
         "coefficient": np.array([mechanism.coefficient if private else math.nan for _, mechanism in mechanisms]),
-        "rhat": rhat,
-        "ess": ess,
+        "proposals": proposals,
+        "expected_proposals": expected,
         "n": np.array(n),
         "majority_error": np.array(majority),
     }
 
 
 def _account(config, n_splits: int, budget: Cost) -> str:
-    """Return the account of one budget: each chain of each repeat is a trial with the whole of it."""
+    """Return the account of one budget: each draw of each repeat is a trial with the whole of it."""
     return f"{config.method}/epsilon={budget.epsilon:.6g}/splits={n_splits}"
 
 
@@ -146,16 +147,18 @@ def tabulate(cells):
     import pandas as pd
 
     rows = list(itertools.chain.from_iterable(map(_rows, cells)))
-    # The corrected charge changes OPS only: its other rows are the paper variant's.
+    # Another charge changes OPS only: the other rows are those of the variant that it stands beside.
     rows += [
-        {**row, "variant": "corrected_charge"} for row in rows if row["variant"] == "paper" and row["method"] != "ops"
+        {**row, "variant": variant}
+        for row, (variant, beside) in itertools.product(rows, BESIDE.items())
+        if row["method"] != "ops" and row["variant"] == beside != variant
     ]
     table = pd.DataFrame(rows)
     for rank, column, words in ((0, "variant", VARIANTS), (1, "method", METHODS)):
         table[f"_{rank}"] = table[column].map(words.index)
     table = table.sort_values(["dataset", "_0", "_1", "order", "log_epsilon", "metric", "n_splits"], kind="stable")
     table = table.drop(columns=["_0", "_1"]).reset_index(drop=True)
-    single = table[table.chains == 1].drop(columns="chains")
+    single = table[table["draws"] == 1].drop(columns="draws")
     studied = single.dataset.isin(single.dataset[single.n_splits > 1]) & (single.variant == "paper")
     return {
         "logistic": single[single.n_splits == 1].reset_index(drop=True),
@@ -171,7 +174,6 @@ def _rows(cell):
         enumerate(config.n_splits), enumerate(config.log_epsilon), enumerate(METRICS)
     ):
         values = arrays["metrics"][i, j, k]
-        assessed = math.isfinite(arrays["rhat"][j])
         yield {
             "dataset": config.dataset,
             "variant": config.variant,
@@ -182,14 +184,14 @@ def _rows(cell):
             **mean_columns("", values),
             "n_repeats": len(values),
             "coefficient": arrays["coefficient"][j],
-            "rhat_max": arrays["rhat"][j] if assessed else "not assessed",
-            "ess_min": arrays["ess"][j] if assessed else "not assessed",
+            "proposals": arrays["proposals"][i, j],
+            "expected_proposals": arrays["expected_proposals"][i, j],
             "n_splits": n_splits,
-            "chains": config.chains,
+            "draws": config.draws,
             "n_train": int(arrays["n"]),
             "majority_error": float(arrays["majority_error"]),
-            "sampling": "mcmc",
-            "uses_private_metadata": config.variant != "corrected",
+            "sampling": "exact",
+            "uses_private_metadata": BESIDE[config.variant] != "corrected",
         }
 
 
@@ -205,6 +207,7 @@ def _glm_rows(cells):
             curves = {(draw, "paper"): posterior_rdp(orders, n, config.beta0, power, config.feature_bound)}
             for charge in ("paper", "corrected_charge"):
                 curves["ops", charge] = ops_rdp(orders, power, config.beta0, config.feature_bound, charge)
+            curves["ops", "own_bound"] = np.minimum(curves["ops", "corrected_charge"], curves[draw, "paper"])
             for (method, variant), curve in curves.items():
                 for order, epsilon in zip(orders, curve, strict=True):
                     yield {
@@ -221,8 +224,8 @@ def _glm_rows(cells):
 def _pairs(cells):
     """Yield paired differences (first less second method) of both metrics.
 
-    The methods share splits and random numbers, and a difference is taken within each repeat: one chain on the one
-    split, or the mean of many chains on a split of its own.
+    The methods share splits and random numbers, and a difference is taken within each repeat: one draw on the one
+    split, or the mean of many draws on a split of its own.
     """
     chosen = {}
     for cell in cells:
@@ -230,18 +233,17 @@ def _pairs(cells):
         if config.method == "non_private":
             continue
         for n_splits, values in zip(config.n_splits, cell.arrays["metrics"], strict=True):
-            if n_splits == 1 or config.chains > 1:
-                key = config.dataset, config.variant, config.order, n_splits, config.chains
+            if n_splits == 1 or config.draws > 1:
+                key = config.dataset, config.variant, config.order, n_splits, config.draws
                 chosen[(*key, config.method)] = (config.log_epsilon, values)
     for key in sorted({key[:-1] for key in chosen}):
-        dataset, variant, order, n_splits, chains = key
+        dataset, variant, order, n_splits, draws = key
         for first, second in PAIRS:
-            # Under the corrected charge the other methods are the paper variant's.
             found = [
-                chosen.get((*key, method)) or chosen.get((dataset, "paper", *key[2:], method))
+                chosen.get((*key, method)) or chosen.get((dataset, BESIDE[variant], *key[2:], method))
                 for method in (first, second)
             ]
-            if None in found or (variant == "corrected_charge" and first != "ops"):
+            if None in found or (BESIDE[variant] != variant and first != "ops"):
                 continue
             (log_epsilon, left), (_, right) = found
             difference = left - right
@@ -257,5 +259,5 @@ def _pairs(cells):
                     **mean_columns("difference", difference[j, k]),
                     "n_repeats": difference.shape[-1],
                     "n_splits": n_splits,
-                    "chains": chains,
+                    "draws": draws,
                 }

@@ -1,0 +1,310 @@
+"""Exact draws from the posterior of a regression with binary outcomes, by rejection from curvature shells.
+
+With f the negative log-density, m a point near its minimum, Δ = w − m, s_i = x_i·Δ and s̄_i > 0 any scales, the space is
+cut into shells R_j = {κ_j ≤ max_i |s_i|/s̄_i < κ_{j+1}}, 0 = κ_0 < κ_1 < ... < ∞. On R_j record i's loss exceeds its
+tangent by at least ½ c_i s_i², c_i its curvature's floor within κ_{j+1} s̄_i of x_i·m (`curvature_floor`), so that
+with A_j = nβ I + ρ Σ c_i x_i x_iᵀ, in the last shell nβ I,
+
+    exp(−(f − f(m))) ≤ exp(−∇f(m)·Δ − ½ ΔᵀA_jΔ) N_j(Δ),    N_0 = 1, N_j = #{i: |s_i| ≥ κ_j s̄_i}.
+
+The right side is drawn from: a Gaussian for j = 0; otherwise record i in proportion to the Gaussian's mass in its two
+tails, s_i from them, then Δ given s_i. A draw is accepted with the ratio of both sides within R_j. Exact for every m,
+s̄ and κ, in real arithmetic; they set only the number of proposals.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
+from scipy.special import log_ndtr, logsumexp, ndtri_exp
+
+from privpost.models.logistic_regression import GaussianApproximation, LogisticPosterior
+
+# Sums of 1e5 terms of size 1 are off by less; a log-acceptance beyond is a fault of the bound.
+_ROUNDING = 1e-7
+# Below this many proposals a draw the prior's precision in every direction is good enough, and has no set-up.
+_FEW = 2.0
+# Ends of shells that are tried, in standard deviations of the predictors.
+_ENDS = np.geomspace(3.0, 60.0, 60)
+# Records that the choice looks at.
+_SOME = 2000
+# Inner shells at most, and the share of proposals that one more must leave.
+_MOST_SHELLS, _WORTH = 3, 0.95
+# Predictors held at once.
+_ELEMENTS = 1 << 21
+EXACT = True
+_MOST_ROUNDS = 100_000
+# The fixed number of proposals fails to give the draws with a probability below `_FAILURE` at this acceptance.
+_ACCEPTANCE, _FAILURE = 1 / 6, 1e-20
+
+
+class Tails(NamedTuple):
+    """Of s_i under a shell's Gaussian: mean and deviation (n,), where the tails begin (n,), log-masses (2n,)."""
+
+    mean: np.ndarray
+    deviation: np.ndarray
+    start: np.ndarray
+    log_mass: np.ndarray
+
+
+class Shell(NamedTuple):
+    """One shell: where it begins, its precision's lower factor, A⁻¹∇f(m), its log-weight; tails but in the first."""
+
+    start: float
+    factor: np.ndarray
+    pull: np.ndarray
+    log_weight: float
+    tails: Tails | None
+
+
+class Info(NamedTuple):
+    """Proposals per draw: evaluated up to each one's acceptance, and expected (by Laplace's normalising constant)."""
+
+    proposals: float
+    expected: float
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """What proposals for one posterior are drawn from; `envelope` makes it.
+
+    Attributes:
+        posterior: the target.
+        mode: the Gaussian at its mode.
+        shells: from the inside out.
+        scales: 1/s̄_i, shape (n,), 0 for records without features.
+        expected: proposals per accepted one, by Laplace's normalising constant.
+    """
+
+    posterior: LogisticPosterior
+    mode: GaussianApproximation
+    shells: tuple[Shell, ...]
+    scales: np.ndarray
+    expected: float
+
+    def propose(self, normals: np.ndarray, uniforms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Proposals (k, d) made of standard normals (k, d) and uniforms (k, 3), and their log-acceptance (k,).
+
+        Raises:
+            ArithmeticError: a log-acceptance above 0, which refutes the bound.
+        """
+        chosen = self._choose(uniforms[:, 0])
+        steps, exponents = np.empty_like(normals), np.empty(len(normals))
+        for j in np.unique(chosen):
+            rows = np.flatnonzero(chosen == j)
+            steps[rows], exponents[rows] = self._draw(self.shells[j], normals[rows], uniforms[rows, 1:])
+        log_acceptance = exponents + self._log_ratio(steps, chosen)
+        if (worst := float(np.max(log_acceptance, initial=-np.inf))) > _ROUNDING:
+            raise ArithmeticError(f"log-acceptance is {worst}; it must be <= 0, so the envelope is none")
+        return self.mode.mean + steps, log_acceptance
+
+    def _choose(self, uniforms):
+        log_weights = np.array([shell.log_weight for shell in self.shells])
+        shares = np.cumsum(np.exp(log_weights - logsumexp(log_weights)))
+        return np.minimum(np.searchsorted(shares, uniforms, side="right"), len(shares) - 1)
+
+    def _draw(self, shell: Shell, normals, uniforms):
+        """Steps from m (k, d), and ½ ΔᵀAΔ + ∇f(m)·Δ (k,) of them."""
+        steps = solve_triangular(shell.factor, normals.T, lower=True, trans="T", check_finite=False).T - shell.pull
+        if shell.tails is not None:
+            steps = self._into_tail(shell, steps, uniforms)
+            normals = (steps + shell.pull) @ shell.factor
+        constant = 0.5 * np.sum((shell.pull @ shell.factor) ** 2)
+        return steps, 0.5 * np.einsum("kd,kd->k", normals, normals) - constant
+
+    def _into_tail(self, shell: Shell, steps, uniforms):
+        """Give one record's predictor of each step a value from one of its tails, and leave the rest as it is."""
+        tails, n = shell.tails, len(self.scales)
+        shares = np.cumsum(np.exp(tails.log_mass - logsumexp(tails.log_mass)))
+        picked = np.minimum(np.searchsorted(shares, uniforms[:, 0], side="right"), 2 * n - 1)
+        record, sign = picked % n, np.where(picked < n, 1.0, -1.0)
+        # The quantile of the tail: Φ⁻¹ of a share of its mass.
+        beyond = -ndtri_exp(np.log(uniforms[:, 1]) + tails.log_mass[picked])
+        values = tails.mean[record] + sign * tails.deviation[record] * beyond
+        rows = self.posterior.features[record]
+        change = (values - np.einsum("kd,kd->k", rows, steps)) / tails.deviation[record] ** 2
+        return steps + change[:, None] * cho_solve((shell.factor, True), rows.T, check_finite=False).T
+
+    def _log_ratio(self, steps, chosen):
+        """−(f − f(m)) − ln N_j within the proposal's shell, else −inf, shape (k,)."""
+        result = np.empty(len(steps))
+        posterior, mode = self.posterior, self.mode.mean
+        at_mode = posterior.features @ mode
+        lowest = posterior.log_density(mode[None])[0]
+        starts = np.array([shell.start for shell in self.shells])
+        ends = np.append(starts[1:], np.inf)
+        rows = max(1, _ELEMENTS // len(at_mode))
+        for first in range(0, len(steps), rows):
+            part = slice(first, first + rows)
+            changes = steps[part] @ posterior.features.T
+            weights = mode + steps[part]
+            values = posterior.power * posterior.log_likelihood_of_predictors(changes + at_mode)
+            result[part] = values + posterior.log_prior(weights) - lowest
+            if len(starts) == 1:
+                continue
+            ratios = np.abs(changes, out=changes)
+            ratios *= self.scales
+            start, largest = starts[chosen[part]], ratios.max(axis=1)
+            outer = np.flatnonzero(start > 0)
+            crowd = np.ones(len(ratios))
+            crowd[outer] = np.maximum(1, (ratios[outer] >= start[outer, None]).sum(axis=1))
+            inside = (largest >= start) & (largest < ends[chosen[part]])
+            result[part] = np.where(inside, result[part] - np.log(crowd), -np.inf)
+        return result
+
+
+def envelope(
+    posterior: LogisticPosterior,
+    start: GaussianApproximation | None = None,
+    ends: tuple[float, ...] | None = None,
+) -> Envelope:
+    """Return the shells of a posterior, their ends chosen for the fewest proposals.
+
+    Args:
+        posterior: the target.
+        start: that of a similar posterior, as a warm start of the search for the mode.
+        ends: κ_1 < κ_2 < ..., to force them; () for the prior's Gaussian alone.
+
+    Raises:
+        RuntimeError: the mode is not found.
+        ValueError: the mode lies outside the posterior's ball.
+    """
+    mode = posterior.at_mode(start)
+    if posterior.radius is not None and np.linalg.norm(mode.mean) > posterior.radius:
+        raise ValueError(f"radius is {posterior.radius}; the posterior's mode has norm {np.linalg.norm(mode.mean)}")
+    log_determinant = 2 * np.log(np.diag(mode.factor)).sum()
+    plain = 0.5 * (log_determinant - posterior.dimension * math.log(posterior.prior_precision))
+    if ends == () or (ends is None and plain <= math.log(_FEW)):
+        scales, ends = np.zeros(len(posterior.features)), ()
+    else:
+        whitened = solve_triangular(mode.factor, posterior.features.T, lower=True, check_finite=False)
+        spread = np.sqrt(np.einsum("dn,dn->n", whitened, whitened))
+        del whitened
+        scales = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
+        ends = _ends(posterior, mode, spread, plain) if ends is None else ends
+    gradient = -posterior.gradient(mode.mean)
+    shells = tuple(
+        _shell(posterior, mode, gradient, scales, begin, end) for begin, end in itertools.pairwise((0.0, *ends, np.inf))
+    )
+    total = logsumexp([shell.log_weight for shell in shells])
+    return Envelope(posterior, mode, shells, scales, math.exp(total + 0.5 * log_determinant))
+
+
+def _shell(posterior, mode, gradient, scales, begin: float, end: float) -> Shell:
+    if end == np.inf:
+        factor = math.sqrt(posterior.prior_precision) * np.eye(posterior.dimension)
+    else:
+        factor = np.linalg.cholesky(posterior.precision_of(_floors(posterior, mode, scales, end)))
+    pull = cho_solve((factor, True), gradient, check_finite=False)
+    log_weight = 0.5 * gradient @ pull - np.log(np.diag(factor)).sum()
+    if begin == 0:
+        return Shell(begin, factor, pull, log_weight, None)
+    if end == np.inf:
+        variances = np.einsum("nd,nd->n", posterior.features, posterior.features) / posterior.prior_precision
+    else:
+        whitened = solve_triangular(factor, posterior.features.T, lower=True, check_finite=False)
+        variances = np.einsum("dn,dn->n", whitened, whitened)
+    mean, deviation = -posterior.features @ pull, np.sqrt(variances)
+    # Records without features have no tails.
+    felt = deviation > 0
+    where = np.divide(begin, scales, out=np.full_like(scales, np.inf), where=scales > 0)
+    deviation = np.where(felt, deviation, 1.0)
+    log_mass = np.concatenate([log_ndtr((mean - where) / deviation), log_ndtr((-mean - where) / deviation)])
+    return Shell(begin, factor, pull, log_weight + logsumexp(log_mass), Tails(mean, deviation, where, log_mass))
+
+
+def _floors(posterior, mode, scales, end: float) -> np.ndarray:
+    """Least curvature (n,) of each record's loss while its predictor stays within end · s̄_i of that at the mode."""
+    reach = np.divide(end, scales, out=np.zeros_like(scales), where=scales > 0)
+    return posterior.curvature_floor(posterior.features @ mode.mean, reach)
+
+
+def _ends(posterior, mode, spread, plain: float) -> tuple[float, ...]:
+    """The ends of at most three inner shells with about the fewest expected proposals; any are exact.
+
+    A_j is taken for (1 − x/d) P, x = Σ ρ (h_i − c_i) s̄_i² its loss of curvature, and x_iᵀA_j⁻¹x_i for s̄_i² Σhs̄²/Σcs̄².
+    """
+    n, d = posterior.features.shape
+    some = np.arange(0, n, 1 + n // _SOME)
+    features, spread, times = posterior.features[some], spread[some], n / len(some)
+    predictors, squares = features @ mode.mean, posterior.power * times * spread**2
+    sums = np.array([squares @ posterior.curvature_floor(predictors, end * spread) for end in (0, *_ENDS)])
+    kept = np.maximum(1 - (sums[0] - sums[1:]) / d, 1e-9)
+    inner = np.exp(np.minimum(-0.5 * d * np.log(kept), 600))
+    free = np.linalg.norm(features, axis=1) / math.sqrt(posterior.prior_precision)
+    share = np.divide(spread, free, out=np.full_like(spread, np.inf), where=free > 0)
+    outer = np.exp(plain + math.log(2 * times) + logsumexp(log_ndtr(-_ENDS[:, None] * share), axis=1))
+    # From one end (row) to a later one (column).
+    between = inner * 2 * n * np.exp(log_ndtr(-_ENDS[:, None] * np.sqrt(sums[1:] / sums[0])))
+    between[np.tril_indices(len(_ENDS))] = np.inf
+    best, ends, costs, paths = math.exp(plain), (), inner, [(end,) for end in _ENDS]
+    for _ in range(_MOST_SHELLS):
+        total = costs + outer
+        if total.min() < _WORTH * best:
+            best, ends = total.min(), paths[total.argmin()]
+        before = (costs[:, None] + between).argmin(axis=0)
+        paths = [(*paths[k], end) for k, end in zip(before, _ENDS, strict=True)]
+        costs = (costs[:, None] + between).min(axis=0)
+    return tuple(map(float, ends))
+
+
+def rounds(size: int) -> int:
+    """The fixed number of rounds of `size` proposals that yields `size` draws but with a probability below 1e-20."""
+    from scipy.stats import binom
+
+    return next(k for k in itertools.count(1) if binom.logcdf(size - 1, k * size, _ACCEPTANCE) < math.log(_FAILURE))
+
+
+def sample(around: Envelope, size: int, rng: np.random.Generator, *, constant_time: bool = False):
+    """Draw exactly, each of a batch from proposals of its own.
+
+    Args:
+        around: the envelope.
+        size: number of draws.
+        rng: source of randomness.
+        constant_time: evaluate `rounds(size)` proposals for each draw, whatever is accepted, and give a draw without
+            an accepted one another's second; else as many as it takes.
+
+    Returns:
+        Draws (size, d), and `Info`.
+
+    Raises:
+        ValueError: size < 1.
+        RuntimeError: the fixed number of proposals, or 100,000, gave too few draws.
+        ArithmeticError: a log-acceptance above 0.
+    """
+    if size < 1:
+        raise ValueError(f"size is {size!r}; it must be >= 1")
+    # Streams of their own, so that what is accepted changes no later proposal.
+    normals, uniforms = rng.spawn(2)
+    weights, pending = np.empty((size, around.posterior.dimension)), np.arange(size)
+    left = rounds(size) if constant_time else _MOST_ROUNDS
+    evaluated, spare = 0, []
+    while left and (constant_time or len(pending)):
+        # Of a few draws that are left several rounds make one matrix product.
+        at_once = 1 if constant_time else min(left, max(1, min(32 // len(pending), 2048 // size)))
+        left -= at_once
+        shape = at_once, size
+        numbers = normals.standard_normal((*shape, weights.shape[1])), uniforms.random((*shape, 4))
+        rows = np.arange(size) if constant_time else pending
+        points, levels = (part[:, rows].reshape(at_once * len(rows), -1) for part in numbers)
+        proposed, log_acceptance = around.propose(points, levels[:, 1:])
+        accepted = (np.log(levels[:, 0]) < log_acceptance).reshape(at_once, len(rows))
+        first, found = accepted.argmax(axis=0), accepted.any(axis=0)
+        evaluated += int(np.where(found, first + 1, at_once)[np.isin(rows, pending)].sum())
+        proposed = proposed.reshape(at_once, len(rows), -1)
+        due = found & np.isin(rows, pending)
+        weights[rows[due]] = proposed[first[due], due]
+        spare += list(proposed[0, accepted[0] & ~due]) if constant_time else []
+        pending = np.setdiff1d(pending, rows[due])
+    if len(spare) < len(pending):
+        raise RuntimeError(
+            f"{size} draws need more proposals; {around.expected:.3g} a draw are expected without the ball"
+        )
+    weights[pending] = spare[: len(pending)] if len(pending) else weights[pending]
+    return weights, Info(evaluated / size, around.expected)
