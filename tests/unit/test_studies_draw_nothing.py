@@ -81,6 +81,7 @@ REASONS = {
         "Setup.prior",
         "privpost.mechanisms.event_counts.prior_of",
     ): "the prior's parameters, no draw",
+    ("foulds2016/event_methods.py", "Setup.run", "privpost.mechanisms.event_counts.chains_of"): AFTER,
     ("foulds2016/event_methods.py", "Setup.run", "privpost.samplers.hidden_markov_gibbs"): AFTER,
     ("foulds2016/event_methods.py", "Setup.run", "privpost.samplers.noise_aware_events"): AFTER,
     ("foulds2016/held_out.py", "_hidden_markov", "privpost.distributions.noise"): UNITS,

@@ -1,14 +1,14 @@
-"""Noise-aware Gibbs steps for event counts that were released with Laplace noise, and an exact oracle for one field.
+"""Noise-aware chains on event counts that were released with Laplace noise, and an exact oracle for one field.
 
 The release is Ĉ_cdv = C_cdv + Lap(s) for every cell c, field d and level v, s = 2D/ε (Foulds et al. 2016, section 5).
 Instead of taking processed noisy counts for the counts, the counts are latent, as in Bernstein and Sheldon (2018):
 
     C_cd ~ Multinomial(N_c, φ_{z_c d}) for each field d, one N_c for all of them, φ_kd ~ Dir(b, …, b),
 
-where all ways to spread the public number of events over the cells are equally likely; with one cell (naive Bayes) N is
-known. The counts stay integers and no law is replaced by a normal one: every move leaves the joint posterior of counts,
-emissions and states invariant. Given the counts, emissions and states are drawn by `hidden_markov_gibbs`; given those,
-`LatentCounts` changes the counts.
+where all ways to spread the public number of events over the cells, held-out ones among them, are equally likely. The
+counts stay integers and no law is replaced by a normal one: every move leaves the joint posterior invariant. A cell's
+state and counts are proposed together, with emissions and transitions integrated out (`noise_aware_kernels`): given
+counts of hundreds of events a state is certain, and given states the counts hardly move.
 """
 
 from __future__ import annotations
@@ -17,210 +17,70 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betainc, expit, gammaln, logsumexp, xlog1py, xlogy
+from scipy.special import betainc, gammaln, logsumexp
 
 from privpost.privacy import count_tables
 from privpost.samplers import hidden_markov_gibbs as gibbs
 
-# How often an update pairs up the cells to move events between them: one level per field, hence a few events at a time.
-TRANSFERS = 4
+# First sweeps, in which states are drawn at a temperature that falls from HOTTEST to 1.
+ANNEALED, HOTTEST = 30, 100.0
 
 
 class LatentCounts:
-    """Counts of a group's chains behind their noisy release, and the moves that change them.
+    """Counts of a group's chains behind their noisy release.
 
     Args:
         noisy: the release, (chains, cells, levels), the fields' levels one after the other.
         observed: (chains, cells) bool; the other cells are held out, and their release is not used.
         prior: sizes of the model and concentration b of the emissions.
         scale: scale s > 0 of the Laplace noise.
-        n_events: public number of events in each chain's observed cells, (chains,), integers ≥ 0.
+        n_events: public number of events in all cells, an integer ≥ 0.
+        n_held: number of cells that may hold events but have no release, those held out when None.
+        fixed: whether cell k is in state k for good, so that each has emissions of its own.
 
     Raises:
-        ValueError: a scale or numbers of events out of range, or chains that observe different numbers of cells.
+        ValueError: a scale or number of events out of range, or chains that observe different numbers of cells.
     """
 
-    def __init__(self, noisy, observed, prior: gibbs.Prior, scale: float, n_events):
-        noisy, observed, n_events = np.asarray(noisy, float), np.asarray(observed), np.asarray(n_events, float)
-        n_chains = len(noisy)
+    def __init__(self, noisy, observed, prior: gibbs.Prior, scale: float, n_events: int, n_held=None, fixed=False):
+        noisy, observed = np.asarray(noisy, float), np.asarray(observed)
         if not scale > 0:
             raise ValueError(f"scale is {scale!r}; it must be > 0")
-        if n_events.shape != (n_chains,) or not np.all((n_events >= 0) & (n_events == np.rint(n_events))):
-            raise ValueError(f"n_events is {n_events!r}; it must be an integer >= 0 for each of the {n_chains} chains")
+        if not (n_events >= 0 and n_events == int(n_events)):
+            raise ValueError(f"n_events is {n_events!r}; it must be an integer >= 0")
         if np.ptp(observed.sum(axis=1)) or not observed.any():
             raise ValueError("observed must have the same number of cells, at least one, in all chains")
-        self.prior, self.scale, self.observed, self.n_events = prior, float(scale), observed, n_events
-        self._fields = prior.fields
-        self._release = np.where(observed[..., None], noisy, 0.0)
-        self._noisy = _levels_first(self._release)
-        self._log_factorials = gammaln(1.0 + np.arange(64))
+        self.prior, self.scale, self.observed, self.fixed = prior, float(scale), observed, fixed
+        self.n_events = int(n_events)
+        self.n_held = int((~observed[0]).sum()) if n_held is None else n_held
+        self.noisy = np.where(observed[..., None], noisy, 0.0)
+        whole = np.floor(self.noisy)
+        # The noise's part of the ratio of two neighbouring counts where the release lies between them.
+        self.crossing = np.exp(-(2 * (whole - self.noisy) + 1) / self.scale)
 
-    def start(self) -> np.ndarray:
-        """Return integers (chains, cells, levels) with the public sums, about in proportion to the noisy counts."""
-        shares, counts = count_tables.project(self._release, self.prior.sizes), np.empty_like(self._release)
-        totals = self._starting_totals(self._release)[..., None]
-        for field, size in zip(self._fields, self.prior.sizes, strict=True):
+    def start(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return integers (chains, cells, levels), about in proportion to the noisy counts, and events held out."""
+        shares, counts = count_tables.project(self.noisy, self.prior.sizes), np.empty(self.noisy.shape, np.int64)
+        totals, held = self._starting_totals()
+        for field, size in zip(self.prior.fields, self.prior.sizes, strict=True):
             empty = shares[..., field].sum(axis=-1, keepdims=True) == 0
-            counts[..., field] = _shared_out(totals, np.where(empty, 1 / size, shares[..., field]))
-        return self._table(_levels_first(counts))
+            counts[..., field] = _shared_out(totals[..., None], np.where(empty, 1 / size, shares[..., field]))
+        return counts, held
 
-    def _table(self, counts) -> np.ndarray:
-        """Counts (levels, chains × cells) as a view of shape (chains, cells, levels)."""
-        return counts.reshape(-1, *self.observed.shape).transpose(1, 2, 0)
-
-    def _starting_totals(self, noisy) -> np.ndarray:
-        """Means (chains, cells) of the fields' noisy sums, weighted by their precisions 1/levels, made to sum to n."""
+    def _starting_totals(self) -> tuple[np.ndarray, np.ndarray]:
+        """Means of the fields' noisy sums, weighted by their precisions 1/levels, and the events that are left of n."""
         sizes = np.array(self.prior.sizes)
-        means = np.maximum(noisy @ np.repeat(1 / sizes, sizes), 0.0)
-        empty = means.sum(axis=1, keepdims=True) == 0
-        return _shared_out(self.n_events[:, None], np.where(empty, self.observed, means))
+        means = np.maximum(self.noisy @ np.repeat(1 / sizes, sizes) / (1 / sizes).sum(), 0.0)
+        sums = means.sum(axis=1, keepdims=True)
+        wanted = np.minimum(sums, self.n_events) if self.n_held else np.full_like(sums, self.n_events)
+        totals = _shared_out(np.rint(wanted), np.where(sums == 0, self.observed, means)).astype(np.int64)
+        return totals, self.n_events - totals.sum(axis=1)
 
-    def _log_factorial(self, counts) -> np.ndarray:
-        """ln c! of integers held as floats, from a table that grows."""
-        index = counts.astype(np.intp)
-        largest = int(index.max(initial=0))
-        if largest >= len(self._log_factorials):
-            self._log_factorials = gammaln(1.0 + np.arange(2 * largest))
-        return np.take(self._log_factorials, index)
-
-    def update(self, counts, states, log_probabilities, rng) -> np.ndarray:
-        """Return counts that were changed given states and emissions, which stay as they are.
-
-        Args:
-            counts: (chains, cells, levels), as `start` or the last update returned them; overwritten.
-            states: (cells, chains).
-            log_probabilities: (chains, K, levels).
-            rng: source of randomness.
-        """
-        n_chains, n_states, _ = log_probabilities.shape
-        counts, emissions = _levels_first(counts), _levels_first(log_probabilities)
-        state = (states.T + n_states * np.arange(n_chains)[:, None]).reshape(-1)
-        member = (states.T[..., None] == np.arange(n_states)) & self.observed[..., None]
-        pairs = self._pairs(rng)
-        by_state = rng.random(len(pairs)) < 0.5
-        if by_state.any():
-            self._exchange_by_state(counts, *pairs[by_state].T, emissions, state, member.astype(float), rng)
-        if not by_state.all():
-            self._exchange_in_cells(counts, *pairs[~by_state].T, emissions, state, rng)
-        totals = counts[self._fields[0]].sum(axis=0)
-        for _ in range(TRANSFERS):
-            self._transfer(counts, totals, emissions, state, rng)
-        return self._table(counts)
-
-    def _pairs(self, rng) -> np.ndarray:
-        """Disjoint random pairs of levels of the same field, (pairs, 2)."""
-        fields = zip(self._fields, self.prior.sizes, strict=True)
-        orders = [field.start + rng.permutation(size)[: size // 2 * 2] for field, size in fields]
-        return np.concatenate(orders).reshape(-1, 2)
-
-    @staticmethod
-    def _change_of_misfit(noise, step) -> np.ndarray:
-        """|Ĉ − C| after `step` is added to C less that before; `noise` is Ĉ − C before."""
-        return np.abs(noise - step) - np.abs(noise)
-
-    def _exchange_by_state(self, counts, first, second, emissions, state, member, rng) -> None:
-        """Move the odds of two levels in a state, and with them events of all of its cells, of one kind into the other.
-
-        With p the first level's share of the pair, an event of the level that loses goes over with probability
-        |p′ − p| over its share. As Binomial(m, p) counts become Binomial(m, p′) ones by that, and back in the same
-        way, a move is accepted by the prior of p and the noise alone: it does not stall where noise hides the counts.
-        """
-        n_chains, n_cells, _ = member.shape
-
-        def by_state(values):
-            """Sums (pairs, chains × states) over the observed cells of each state."""
-            stacked = values.reshape(len(first), n_chains, n_cells).transpose(1, 0, 2) @ member
-            return stacked.transpose(1, 0, 2).reshape(len(first), -1)
-
-        ones, others = counts[first], counts[second]
-        # Rounding must not make a share 0 or 1, where the prior's density may be infinite.
-        ends = np.finfo(float).tiny, 1 - np.finfo(float).epsneg
-        share = np.clip(expit(emissions[first] - emissions[second]), *ends)
-        both = by_state(ones + others)
-        cells = member.sum(axis=1).reshape(-1)
-        # As wide as the noise on the pair's share; it must not depend on what the move changes.
-        width = self.scale * np.sqrt(2 * cells) / np.maximum(both, 1.0) * np.exp(rng.standard_normal(both.shape))
-        folded = np.mod(share + width * rng.standard_normal(both.shape), 2.0)
-        proposal = np.clip(np.where(folded > 1, 2 - folded, folded), *ends)
-        down = proposal < share
-        lost = np.where(down, share - proposal, proposal - share) / np.where(down, share, 1 - share)
-        down_in_cell = down[:, state]
-        sources = np.where(down_in_cell, ones, others)
-        moved = np.zeros_like(sources)
-        some = np.flatnonzero(sources)
-        chance = np.minimum(lost[:, state].reshape(-1)[some], 1.0)
-        moved.reshape(-1)[some] = rng.binomial(sources.reshape(-1)[some].astype(np.int64), chance)
-        moved *= np.where(down_in_cell, -1.0, 1.0)
-        change = self._change_of_misfit(self._noisy[first] - ones, moved)
-        change += self._change_of_misfit(self._noisy[second] - others, -moved)
-        b = self.prior.emission - 1
-        log_ratio = xlogy(b, proposal) + xlog1py(b, -proposal) - xlogy(b, share) - xlog1py(b, -share)
-        log_ratio -= by_state(change) / self.scale
-        accepted = -rng.standard_exponential(log_ratio.shape) < log_ratio
-        moved *= accepted[:, state]
-        counts[first] = ones + moved
-        counts[second] = others - moved
-        pair = np.logaddexp(emissions[first], emissions[second])
-        emissions[first] = np.where(accepted, pair + np.log(proposal), emissions[first])
-        emissions[second] = np.where(accepted, pair + np.log1p(-proposal), emissions[second])
-
-    def _exchange_in_cells(self, counts, first, second, emissions, state, rng) -> None:
-        """Move some events of a cell from one level to another (Metropolis, one step per pair of levels and cell)."""
-        ones, others = counts[first], counts[second]
-        places = np.flatnonzero(ones + others)
-        a, b = ones.reshape(-1)[places], others.reshape(-1)[places]
-        odds = (emissions[first] - emissions[second])[:, state].reshape(-1)[places]
-        share = expit(odds)
-        # The spread given the emissions, or the noise if that is less; neither depends on what the move changes.
-        width = np.minimum(np.sqrt((a + b) * share * (1 - share)), self.scale)
-        step = np.floor(1 + 2 * width * rng.standard_exponential(len(places)))
-        step *= 2.0 * rng.integers(0, 2, len(places), np.int8) - 1
-        valid = (a + step >= 0) & (b - step >= 0)
-        step *= valid
-        noise_a, noise_b = self._noisy[first].reshape(-1)[places] - a, self._noisy[second].reshape(-1)[places] - b
-        change = self._change_of_misfit(noise_a, step) + self._change_of_misfit(noise_b, -step)
-        log_ratio = step * odds - change / self.scale
-        log_ratio += self._log_factorial(a) + self._log_factorial(b)
-        log_ratio -= self._log_factorial(a + step) + self._log_factorial(b - step)
-        # −ln U is standard exponential.
-        step *= -rng.standard_exponential(len(places)) < log_ratio
-        ones.reshape(-1)[places] += step
-        others.reshape(-1)[places] -= step
-        counts[first], counts[second] = ones, others
-
-    def _transfer(self, counts, totals, emissions, state, rng) -> None:
-        """Take events from a cell and add as many to another, all of one level in each field (Metropolis).
-
-        The levels are drawn from the emissions, for all cells in a state alike; pairs of levels share them out later.
-        """
-        n_chains, n_cells = self.observed.shape
-        n_pairs = int(self.observed[0].sum()) // 2
-        if not n_pairs:
-            return
-        order = np.argsort(np.where(self.observed, rng.random(self.observed.shape), 2.0), axis=1)
-        order = order[:, : 2 * n_pairs] + n_cells * np.arange(n_chains)[:, None]
-        # The cells that gain and those that lose, (2, pairs).
-        columns = np.stack([order[:, :n_pairs].reshape(-1), order[:, n_pairs:].reshape(-1)])
-        levels = np.empty((len(self.prior.sizes), emissions.shape[1]), np.intp)
-        for row, field in zip(levels, self._fields, strict=True):
-            ends = np.cumsum(np.exp(emissions[field]), axis=0)
-            row[:] = field.start + (ends[:-1] <= rng.random(ends.shape[1]) * ends[-1]).sum(axis=0)
-        log_probability = np.take_along_axis(emissions, levels, axis=0).sum(axis=0)[state[columns]]
-        levels = levels[:, state[columns]]
-        # From single events to as many as the noise hides.
-        step = np.floor(
-            1 + max(self.scale, 1.0) ** rng.random(columns.shape[1]) * rng.standard_exponential(columns.shape[1])
-        )
-        step = np.stack([step, -step])
-        old, noisy, size = counts[levels, columns], self._noisy[levels, columns], totals[columns]
-        step = step * (old + step >= 0).all(axis=(0, 1))
-        factorial = self._log_factorial
-        log_ratio = step * log_probability + len(levels) * (factorial(size + step) - factorial(size))
-        log_ratio += (factorial(old) - factorial(old + step)).sum(axis=0)
-        log_ratio -= self._change_of_misfit(noisy - old, step).sum(axis=0) / self.scale
-        step *= -rng.standard_exponential(columns.shape[1]) < log_ratio.sum(axis=0)
-        counts[levels, columns] = old + step
-        totals[columns] = size + step
+    @property
+    def tables(self) -> tuple:
+        """ln Γ(j + b), ln j! and 1/j for j = 0, 1, …, n + 1, and b: the kernels' tables."""
+        numbers, b = np.arange(self.n_events + 2.0), float(self.prior.emission)
+        return gammaln(numbers + b), gammaln(numbers + 1), 1 / np.maximum(numbers, 1), b
 
 
 def _shared_out(totals, weights) -> np.ndarray:
@@ -229,68 +89,89 @@ def _shared_out(totals, weights) -> np.ndarray:
     return np.diff(np.rint(totals * ends / ends[..., -1:]), prepend=0.0, axis=-1)
 
 
-def _levels_first(table) -> np.ndarray:
-    """Shape (levels, all the rest) of (..., levels): a pair of levels is then a pair of contiguous rows."""
-    return np.ascontiguousarray(np.moveaxis(table, -1, 0)).reshape(table.shape[-1], -1)
+class State(NamedTuple):
+    """All chains after a sweep: as `hidden_markov_gibbs.State`, and how they move.
 
-
-class Chains(gibbs.Chains):
-    """Chains of `hidden_markov_gibbs` whose counts, if latent, change before each iteration but the first.
-
-    Args:
-        groups: where its counts are latent, those of a group are what they `start` with.
-        latents: one for each group, None where the counts are known.
+    `log_joint`, of states, counts and release, up to a constant; the numbers of joint moves that were `accepted` and
+    that `changed` a state; all (chains,). `held` (chains,) is the number of events in cells without a release.
     """
 
-    def __init__(self, groups: Sequence[gibbs.Group], latents, layout: gibbs.Layout, prior: gibbs.Prior):
-        super().__init__(groups, layout, prior)
-        self.latents: Sequence[LatentCounts | None] = latents
-
-    def start(self, states):
-        """As there, with a copy of the latent counts."""
-        state = super().start(states)
-        pairs = zip(state.counts, self.latents, strict=True)
-        return state._replace(counts=tuple(own if latent is None else own.copy("K") for own, latent in pairs))
-
-    def step(self, state, rng):
-        """Change the latent counts given states and emissions, then draw those given the counts."""
-        if state.log_probabilities is not None:
-            parts = zip(state.counts, self.latents, self.slices, rng, strict=True)
-            counts = tuple(
-                own
-                if latent is None
-                else latent.update(own, state.states[:, chains], state.log_probabilities[chains], generator)
-                for own, latent, chains, generator in parts
-            )
-            state = state._replace(counts=counts)
-        return super().step(state, rng)
-
-
-class RowState(NamedTuple):
-    """Latent counts and logarithms of probabilities, both (chains, rows, levels); none before the first step."""
-
-    counts: np.ndarray
+    states: np.ndarray
+    counts: Sequence[np.ndarray]
+    held: np.ndarray
+    probabilities: np.ndarray | None = None
     log_probabilities: np.ndarray | None = None
+    transitions: np.ndarray | None = None
+    log_joint: np.ndarray | None = None
+    accepted: np.ndarray | None = None
+    changed: np.ndarray | None = None
+
+    def part(self, group: int, chains: slice) -> State:
+        """The chains of one group, as views."""
+        return State(
+            self.states[:, chains],
+            self.counts[group : group + 1],
+            *(values[chains] for values in (self.held, self.probabilities, self.log_probabilities)),
+            self.transitions[:, :, chains],
+            *(values[chains] for values in (self.log_joint, self.accepted, self.changed)),
+        )
 
 
-class Rows:
-    """Chains (`chain.Sampler`) on latent counts, each row of which has probabilities of its own: naive Bayes."""
+class Chains:
+    """Chains (`chain.Sampler`) on latent counts of several groups; `rng` is one generator per group.
 
-    def __init__(self, latent: LatentCounts):
-        self.latent = latent
-        n_chains, n_rows = latent.observed.shape
-        self._states = np.tile(np.arange(n_rows)[:, None], n_chains)
+    A step is a sweep of joint moves and transfers, after which emissions are drawn given states and counts. The first
+    `annealed` sweeps anneal the states, which are random at the start: they leave no law invariant.
+    """
 
-    def init(self, rng) -> RowState:
-        """Return counts in proportion to the noisy ones."""
-        return RowState(self.latent.start())
+    def __init__(self, latents: Sequence[LatentCounts], layout: gibbs.Layout, prior: gibbs.Prior, annealed=ANNEALED):
+        # Imported by those who run chains: loading the compiler takes longer than most commands.
+        from privpost.samplers import noise_aware_kernels
 
-    def step(self, state: RowState, rng) -> tuple[RowState, None]:
-        """Change the counts given the probabilities, then draw those given the counts."""
-        counts, prior = state.counts, self.latent.prior
-        if state.log_probabilities is not None:
-            counts = self.latent.update(counts, self._states, state.log_probabilities, rng)
-        return RowState(counts, log_dirichlet(prior.emission + counts, prior.fields, rng)), None
+        self._sweeps, self.latents, self.prior = noise_aware_kernels.sweeps, latents, prior
+        ends = np.cumsum([len(latent.observed) for latent in latents])
+        self.slices = [slice(int(end - len(own.observed)), int(end)) for end, own in zip(ends, latents, strict=True)]
+        self._layout, self._sizes = layout, np.array(prior.sizes)
+        self._powers = np.append(np.geomspace(1 / HOTTEST, 1.0, annealed + 1)[:-1], 1.0)
+        self._tables = [latent.tables for latent in latents]
+        self._taken = 0
+
+    def init(self, rng: Sequence[np.random.Generator]) -> State:
+        """Return random states, or those that are fixed, and counts in proportion to the noisy ones."""
+        self._taken = 0
+        counts, held = zip(*(latent.start() for latent in self.latents), strict=True)
+        states = []
+        for latent, own in zip(self.latents, rng, strict=True):
+            n_chains, n_cells = latent.observed.shape
+            rows = np.tile(np.arange(n_cells)[:, None], n_chains)
+            states.append(rows if latent.fixed else own.integers(self.prior.n_states, size=(n_cells, n_chains)))
+        return State(np.concatenate(states, axis=1), counts, np.concatenate(held))
+
+    def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
+        """One sweep of every chain, then emissions; the cost is the variates that these take, (groups,)."""
+        power = self._powers[min(self._taken, len(self._powers) - 1)]
+        self._taken += 1
+        states, held = state.states.T.copy(), state.held.copy()
+        found, draws = np.empty((4, len(states))), []
+        for latent, own, chains, tables, counts in zip(
+            self.latents, rng, self.slices, self._tables, state.counts, strict=True
+        ):
+            data = latent.noisy, latent.crossing, latent.scale, self._sizes, not latent.fixed
+            totals = counts[..., self.prior.fields[0]].sum(axis=2)
+            rest = np.stack([np.full_like(held[chains], latent.n_held), held[chains]], axis=1)
+            self._sweeps(
+                data, latent.observed, (states[chains], counts, totals), self.prior.n_states, rest, tuple(self._layout),
+                float(self.prior.transition), tables, power, own, found[:, chains],
+            )  # fmt: skip
+            held[chains] = rest[:, 1]
+            group = gibbs.Group(counts, latent.observed)
+            sums = gibbs.state_totals(counts, states[chains].T, latent.observed, self.prior.n_states)
+            draws.append(gibbs.draw_emissions(group, sums, self.prior, own)[0])
+        probabilities = np.concatenate(draws)
+        moves = gibbs.transition_counts(states.T, self._layout, self.prior.n_states)
+        drawn = probabilities, np.log(probabilities), moves
+        taken = np.array([values.size for values in draws])
+        return State(states.T, state.counts, held, *drawn, found[3], found[0], found[1]), taken
 
 
 def log_dirichlet(parameters, fields: list[slice], rng) -> np.ndarray:

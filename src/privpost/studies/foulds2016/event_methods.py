@@ -12,7 +12,7 @@ import numpy as np
 
 from privpost.distributions.noise import Common
 from privpost.evaluation.diagnostics import ess_bulk, rhat
-from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler, prior_of
+from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler, chains_of, prior_of
 from privpost.models.event_counts import EventCounts
 from privpost.privacy import count_tables
 from privpost.privacy.accounting import Cost
@@ -141,22 +141,22 @@ class Setup:
         found = ledger.release(row.account, mechanism, statistics, noise, size=size, repeats=repeats)
         return self.model.tables(found.values)
 
-    def chains(self, ledger, row, counts, noise, repeats, rng, observed, split, n_events) -> Chains:
+    def chains(self, ledger, row, counts, noise, repeats, rng, observed, split, n_held=None) -> Chains:
         """What the chains of a row run on, with the release that it takes if it is one of noisy counts.
 
         Args:
             counts, noise, repeats: as in `noisy`.
             observed: (chains, cells).
             split: the repeat of each chain.
-            n_events: public number of events in each repeat's observed cells.
+            n_held: number of cells that may hold events of the public n but are not observed (as in `LatentCounts`).
         """
         if row.method in ("non_private", "ops"):
             return Chains(row, counts, observed, rng)
         noisy = self.noisy(ledger, row, counts, noise, repeats)
         if row.method == "gibbs":
             scale = self.mechanism(row).scale
-            latent = noise_aware_events.LatentCounts(noisy[split], observed, self.prior, scale, n_events[split])
-            return Chains(row, latent.start(), observed, rng, latent)
+            latent = noise_aware_events.LatentCounts(noisy[split], observed, self.prior, scale, self.n, n_held)
+            return Chains(row, latent.start()[0], observed, rng, latent)
         valid = post_process(noisy, self.model.sizes, row.variant)
         clipped = np.mean(((valid == 0) & (noisy != 0))[observed[: len(noisy)]])
         return Chains(row, valid[split], observed, rng, clipped=float(clipped))
@@ -189,11 +189,16 @@ class Setup:
             requests[0].settings["beside"] = [others[index] for index in beside]
             found.update(zip(private, ledger.release_all(requests), strict=True))
             found.update(zip(beside, map(_ended, found[private[0]].info.beside), strict=True))
-        rest = [index for index in others if index not in found]
-        if rest:
+        for latent in (False, True):
+            rest = [index for index in others if index not in found and (listed[index].latent is not None) == latent]
+            if not rest:
+                continue
             groups, rngs, chosen = zip(*(others[index] for index in rest), strict=True)
-            latents = [listed[index].latent for index in rest]
-            sampler = noise_aware_events.Chains(groups, latents, self.layout, self.prior)
+            if latent:
+                latents = [listed[index].latent for index in rest]
+                sampler = noise_aware_events.Chains(latents, self.layout, self.prior)
+            else:
+                sampler = chains_of(self.model, groups)
             found.update(zip(rest, map(_ended, gibbs.follow(sampler, rngs, self.iterations, chosen)), strict=True))
         return [found[index] for index in range(len(listed))]
 

@@ -45,10 +45,6 @@ class Data(NamedTuple):
     def test_events(self) -> np.ndarray:
         return self.test_counts[..., : self.sizes[0]].sum(axis=(1, 2))
 
-    @property
-    def train_events(self) -> np.ndarray:
-        return (self.observed @ self.counts[:, : self.sizes[0]]).sum(axis=1)
-
 
 def split_cells(config, logs, streams, block) -> Data:
     counts, sizes = select_fields(logs, config.fields)
@@ -130,7 +126,8 @@ def _naive_bayes(config, data, setup, listed, streams, block, ledger):
         else:
             own = split if row.method == "gibbs" else np.arange(block.size)
             observed = np.ones((len(own), 1), bool)
-            chains = setup.chains(ledger, row, totals, noise, block.trials, rng, observed, own, data.train_events)
+            # All held-out cells together may hold any number of events.
+            chains = setup.chains(ledger, row, totals, noise, block.trials, rng, observed, own, n_held=1)
             shares[index] = chains.clipped
             if row.method == "gibbs":
                 trace, mean = _noise_aware_bayes(config, setup, chains, test[split], ledger, block)
@@ -184,9 +181,7 @@ def _hidden_markov(config, data, setup, listed, streams, block, ledger):
     started, traces = [], []
     for row in listed:
         rng = streams("sampler", block.index, model=row.model, method=row.method, **row.key())
-        started.append(
-            setup.chains(ledger, row, data.counts, noise, block.trials, rng, observed, split, data.train_events)
-        )
+        started.append(setup.chains(ledger, row, data.counts, noise, block.trials, rng, observed, split))
         traces.append(_Trace(config, setup, sites, test, averaged=row.method != "ops"))
     del noise
     releases = setup.run(ledger, started, traces, block.trials)

@@ -103,11 +103,11 @@ def _setup(config) -> Setup:
 
 def _run(config, setup, counts, noise, truth, listed, streams, block, ledger):
     """Quantiles and divergences (rows, trials), and (R-hat, ESS) (2, rows), of one chain per row and trial."""
-    observed, n_events = np.ones(counts.shape[:2], bool), np.full(block.size, config.n)
+    observed = np.ones(counts.shape[:2], bool)
     started, watches = [], []
     for row in listed:
         rng = streams("sampler", block.index, method=row.method, **row.key())
-        started.append(setup.chains(ledger, row, counts, noise, block.trials, rng, observed, slice(None), n_events))
+        started.append(setup.chains(ledger, row, counts, noise, block.trials, rng, observed, slice(None)))
         watches.append(_Conditional(config, setup.prior, truth[:, 0]))
     setup.run(ledger, started, watches, block.trials)
     kl = [rel_entr(truth[:, setup.prior.fields[0]], watch.mean).sum(axis=-1) for watch in watches]
