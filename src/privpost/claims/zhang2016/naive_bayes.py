@@ -14,7 +14,7 @@ NAIVE_BAYES = "docs/zhang2016.md#naive-bayes-naive_bayes-figure-1"
 def claims(tables) -> list[Claim]:
     """Score Z1 to Z3 on paired differences of accuracy; Z3 in both readings of the sampler."""
     table, pairs = tables["naive_bayes"], tables["naive_bayes_pairs"]
-    return [_loss(pairs), _fourier(table, pairs), _sampler(pairs)]
+    return [_loss(pairs), _fourier(table, pairs, tables.get("naive_bayes_spread")), _sampler(pairs)]
 
 
 def _pair(pairs, method, other, *, variant="paper", other_variant="paper", runs="all", average=False):
@@ -56,56 +56,59 @@ def _loss(pairs) -> Claim:
     )
 
 
-def _fourier(table, pairs) -> Claim:
-    checks, evidence = {}, {}
-    for other_variant, name in (("paper", "t for 90 %"), ("bound", "t = ln 10")):
-        row = _pair(pairs, "fourier", "laplace", variant=other_variant, average=True)
-        evidence |= _evidence(f"Fourier minus Laplace, average over epsilon, {name}", row)
-    rows = _pair(pairs, "fourier", "laplace")
-    checks["below Laplace at some epsilon (all runs)"] = any(_below(row) for row in rows.itertuples())
-    for runs in ("stealthy", "all"):
-        rows = _pair(pairs, "fourier", "laplace", runs=runs)
-        lowest = rows.loc[rows.difference_mean.idxmin()]
-        evidence |= _evidence(f"Fourier minus Laplace at epsilon {lowest.epsilon:g}, {runs} runs", lowest)
-        checks[f"nowhere above Laplace ({runs} runs)"] = not any(_above(row) for row in rows.itertuples())
+def _fourier(table, pairs, spread) -> Claim:
+    """Z2 on the stealthy runs, those that the paper plots."""
+    rows = _pair(pairs, "fourier", "laplace", runs="stealthy")
+    lowest, highest = rows.loc[rows.difference_mean.idxmin()], rows.loc[rows.difference_mean.idxmax()]
+    checks = {
+        "below Laplace at some epsilon": any(_below(row) for row in rows.itertuples()),
+        "nowhere above Laplace": not any(_above(row) for row in rows.itertuples()),
         # Half a standard deviation of the accuracy over models would not be called small.
-        checks[f"by less than 0.05 everywhere ({runs} runs)"] = float(rows.difference_mean.abs().max()) < 0.05
+        "by less than 0.05 everywhere": float(rows.difference_mean.abs().max()) < 0.05,
+    }
+    evidence = {}
+    for runs in ("stealthy", "all"):
+        row = _pair(pairs, "fourier", "laplace", runs=runs, average=True)
+        evidence |= _evidence(f"Fourier minus Laplace, average over epsilon, {runs} runs", row)
+    for row in (lowest, highest):
+        evidence |= _evidence(f"Fourier minus Laplace at epsilon {row.epsilon:.3g}, stealthy runs", row)
     # The reason given: with an increment some 20 times larger the loss would have to grow everywhere.
-    rows = _pair(pairs, "fourier", "fourier", variant="bound")
-    highest = rows.loc[rows.difference_mean.idxmax()]
-    lowest = rows.loc[rows.difference_mean.idxmin()]
-    evidence |= _evidence(f"t = ln 10 minus the t for 90 % at epsilon {highest.epsilon:g}", highest)
-    evidence |= _evidence(f"t = ln 10 minus the t for 90 % at epsilon {lowest.epsilon:g}", lowest)
-    # Where Fourier is behind beyond chance a larger increment must not lose.
-    behind = {row.epsilon for row in _pair(pairs, "fourier", "laplace").itertuples() if _below(row)}
-    no_loss = not any(_below(row) for row in rows.itertuples() if row.epsilon in behind)
-    loses = (
-        f" (it loses {-lowest.difference_mean:.3f} ± {lowest.difference_sem:.3f} at epsilon = {lowest.epsilon:.2g})"
-        if _below(lowest)
-        else ""
-    )
-    checks["a larger increment nowhere gains accuracy"] = not any(_above(row) for row in rows.itertuples())
+    larger = _pair(pairs, "fourier", "fourier", variant="bound")
+    gain = larger.loc[larger.difference_mean.idxmax()]
+    evidence |= _evidence(f"t = ln 10 minus the t for 90 % at epsilon {gain.epsilon:.3g}, all runs", gain)
+    checks["a larger increment nowhere gains accuracy"] = not any(_above(row) for row in larger.itertuples())
     rate = table[(table.method == "fourier") & (table.variant == "paper") & (table.runs == "all")].stealth_rate
     evidence["stealth rate, smallest and largest over epsilon"] = ends(rate)
+    if spread is not None and len(spread):
+        one = spread[(spread.method == "fourier") & (spread.variant == "paper")]
+        evidence["share of data sets in which Fourier is behind, smallest and largest over epsilon"] = ends(one.behind)
+    behind = {row.epsilon for row in rows.itertuples() if _below(row)}
+    gains = [row.epsilon for row in larger.itertuples() if _above(row) and row.epsilon in behind]
+    ahead = [row.epsilon for row in rows.itertuples() if _above(row)]
     return from_checks(
         "Z2",
         "section on naive Bayes, figure 1",
         "Fourier is a little less accurate than Laplace, because of the increments.",
-        f"paired differences of accuracy, limits of {LIMIT} standard errors (one-sided 1e-4, about 50 comparisons): "
-        "below 0 at some epsilon, above 0 at none, within 0.05 at all; the reason is tested by an increment some 20 "
-        "times larger, which may gain at none",
+        f"paired differences of accuracy on stealthy runs, limits of {LIMIT} standard errors (one-sided 1e-4, about 40 "
+        "comparisons): below 0 at some epsilon, above 0 at none, within 0.05 at all; the reason is tested by an "
+        "increment some 20 times larger, which may gain at none",
         checks,
         evidence,
         whys=[
             Why(
-                f"A far larger increment gains {highest.difference_mean:.3f} ± {highest.difference_sem:.3f} in "
-                f"accuracy at epsilon = {highest.epsilon:.2g}, where adding to all cells smooths the conditional "
-                f"probabilities{loses}: increments are not what costs accuracy where Fourier is behind. The scale of "
-                "its noise on the counts is the likelier cause.",
+                f"From epsilon = {min(ahead, default=0):.2g} on Fourier is ahead, by up to "
+                f"{highest.difference_mean:.4f} ± {highest.difference_sem:.4f}.",
+                ("nowhere above Laplace",),
+                NAIVE_BAYES,
+                when=bool(ahead) and bool(behind) and min(ahead) > max(behind),
+            ),
+            Why(
+                f"Where Fourier is behind a far larger increment gains accuracy, at epsilon = {gain.epsilon:.2g} by "
+                f"{gain.difference_mean:.3f} ± {gain.difference_sem:.3f}: the increments are not what costs accuracy.",
                 ("a larger increment nowhere gains accuracy",),
                 NAIVE_BAYES,
-                when=checks["below Laplace at some epsilon (all runs)"] and no_loss,
-            )
+                when=bool(behind) and len(gains) == len(behind),
+            ),
         ],
     )
 

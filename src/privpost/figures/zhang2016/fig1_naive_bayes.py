@@ -22,43 +22,51 @@ def _curve(axes, table, method, variant, runs, **keywords):
     style.error_band(axes, rows.epsilon, rows.accuracy_mean, rows.accuracy_sem, method=method, **keywords)
 
 
+# Of Fourier less Laplace: runs, label, and looks that print in grey too.
+VARIANTS = (
+    ("paper", "stealthy", "stealthy runs, t for 90 % (paper)", {"linestyle": "-", "marker": "D", "color": "#44AA99"}),
+    ("paper", "all", "all runs, t for 90 %", {"linestyle": "--", "marker": "o", "color": "#0072B2"}),
+    ("bound", "all", "all runs, t = ln 10", {"linestyle": ":", "marker": "^", "color": "#D55E00"}),
+    ("corrected", "all", "all runs, exact sensitivity", {"linestyle": "-.", "marker": "x", "color": "#332288"}),
+)
+
+
 def draw(tables):
-    """Return the figure: accuracy of all methods (left), and of the Fourier variants less Laplace's (right).
+    """Return the figure: accuracy of all methods (left), the Fourier variants less Laplace (middle), and how much it is
+    that of one data set (right).
 
     The attribute-level reading of the sampler has ε for one attribute without children; a whole record costs |I| times
-    as much. Bands are one standard error over repeats; on the right, of the paired difference.
+    as much. Bands are one standard error over repeats, in the middle of the paired difference. On the right, the
+    standard deviation over data sets of a mean over 100 splits of one: what a figure from one data set hides.
     """
     import matplotlib.pyplot as plt
 
-    table, pairs = tables["naive_bayes"], tables["naive_bayes_pairs"]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(style.TWO_COLUMNS, 2.9), width_ratios=[1.35, 1])
+    table, pairs, spread = tables["naive_bayes"], tables["naive_bayes_pairs"], tables["naive_bayes_spread"]
+    figure, panels = plt.subplots(1, 3, figsize=(style.TWO_COLUMNS, 3.3), width_ratios=[1.2, 1, 0.8])
+    left, middle, right = panels
     multiples.horizontal(left, table[table.method == "non_private"].iloc[0].accuracy_mean)
     for method, curves in LINES.items():
         for variant, runs, keywords in curves:
             _curve(left, table, method, variant, runs, **keywords)
-    left.set(xscale="log", ylim=(0.48, 1.0), ylabel="Accuracy on unseen examples")
-    left.set_title("Posterior predictive accuracy")
-    look = style.look("fourier")
-    variants = (
-        ("paper", "stealthy", "stealthy runs (t for 90 %)", {"linestyle": "-", "marker": look.marker}),
-        ("paper", "all", "all runs, truncated (t for 90 %)", {"linestyle": "--", "marker": None}),
-        ("bound", "all", "all runs, t = ln 10", {"linestyle": ":", "marker": None}),
-        ("corrected", "all", "all runs, exact sensitivity", {"linestyle": "-.", "marker": "x"}),
-    )
-    shades = (look.color, look.color, look.color, "#117733")
-    for (variant, runs, label, keywords), color in zip(variants, shades, strict=True):
+    left.set(ylim=(0.48, 1.0), ylabel="Accuracy on unseen examples")
+    left.set_title("Posterior predictive")
+    for variant, runs, label, keywords in VARIANTS:
         rows = pairs[(pairs.method == "fourier") & (pairs.variant == variant) & (pairs.runs == runs)]
         rows = rows[(rows.other == "laplace") & rows.epsilon.notna()].sort_values("epsilon")
-        keywords |= {"method": "fourier", "color": color, "label": label, "alpha": 0.1}
-        style.error_band(right, rows.epsilon, rows.difference_mean, rows.difference_sem, **keywords)
-    right.axhline(0, color=style.look("laplace").color, linewidth=1)
-    right.set(xscale="log", ylabel="Accuracy less Laplace's (paired)")
-    right.set_title("Fourier variants against Laplace")
-    right.set_ylim(-0.045, 0.015)
-    right.legend(loc="lower right", fontsize=6)
-    for axes in (left, right):
-        axes.set_xlabel("Privacy budget ε (pure DP)")
-        axes.set_xticks([0.1, 0.2, 0.5, 1, 2, 5, 10], labels=["0.1", "0.2", "0.5", "1", "2", "5", "10"])
+        line = {"method": "fourier", "label": label, "alpha": 0.15, "markersize": 2.5, **keywords}
+        style.error_band(middle, rows.epsilon, rows.difference_mean, rows.difference_sem, **line)
+    middle.axhline(0, color=style.look("laplace").color, linewidth=1)
+    middle.set(ylabel="Accuracy less Laplace's (paired)", ylim=(-0.052, 0.012))
+    middle.set_title("Fourier against Laplace")
+    middle.legend(loc="lower center", fontsize=5.5)
+    for method in ("non_private", "laplace", "fourier", "sampler_record", "sampler_attribute"):
+        rows = spread[(spread.method == method) & (spread.variant == "paper")].sort_values("epsilon")
+        right.plot(rows.epsilon, rows.accuracy_spread, **style.look(method).line())
+    right.set(ylim=(0, None), ylabel="Standard deviation over data sets")
+    right.set_title("One data set's accuracy")
+    for axes in panels:
+        axes.set(xscale="log", xlabel="ε (pure DP)")
+        axes.set_xticks([0.1, 1, 10], labels=["0.1", "1", "10"])
         axes.minorticks_off()
     multiples.legend(figure, axes=left, ncols=4)
     return figure

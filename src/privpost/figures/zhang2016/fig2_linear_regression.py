@@ -43,14 +43,15 @@ def draw(tables):
         name = "1980 census (stand-in)" if first.stand_in else dataset
         panels[2 * place, 0].set_ylabel(f"{name}\nMSE / ridge MSE at b = 1, less 1 [%]")
         panels[2 * place + 1, 0].set_ylabel("Private less ridge MSE\n[income range squared]")
-    multiples.legend(figure, axes=panels[0, 0], ncols=3)
+    multiples.legend(figure, axes=panels[0, 0], ncols=2)
     return figure
 
 
 def _draw(upper, lower, rows):
     private = rows[rows.method == "sampler_record"]
     base = rows[rows.method == "non_private"].mse_mean.iloc[0]
-    upper.axhspan(0, 100 * AXIS, color="#bbbbbb", alpha=0.3, linewidth=0, label="height of the paper's axis")
+    upper.axhspan(0, 100 * AXIS, color="#bbbbbb", alpha=0.3, linewidth=0)
+    upper.annotate("height of the paper's axis", (100, 70 * AXIS), fontsize=6, color="#444444", ha="right")
     for method, label in LABELS.items():
         curve = rows[rows.method == method]
         error = 100 * (curve.mse_mean / base - 1)

@@ -17,7 +17,11 @@ from privpost.pipeline.schema import Choice, Integer, Real, Schema
 from privpost.privacy.accounting import Cost
 from privpost.studies.zhang2016.mechanisms import METHODS, configured, target
 
+# `one`: the repeats of a block are random splits of one data set, as in the paper; `many`: each has a model and data
+# of its own, so that a difference is one over models and data too.
+DATA = ("many", "one")
 SETTINGS = Schema(
+    data=Choice(*DATA),
     attributes=Integer(at_least=1),
     n=Integer(at_least=2),
     n_train=Integer(at_least=1),
@@ -33,6 +37,8 @@ SETTINGS = Schema(
 )
 # What varies within a method. `paper` sets t for the target share of stealthy runs, `bound` as corollary 3 asks,
 # `corrected` releases the number of records without noise and sets t as `paper` does.
+SPREAD = ["method", "variant", "epsilon", "accuracy_mean", "accuracy_spread", "difference_mean", "difference_spread"]
+SPREAD += ["behind", "data_sets", "repeats"]
 VARIANTS = {"fourier": ("paper", "bound", "corrected"), "map": UTILITIES}
 
 
@@ -51,16 +57,22 @@ def accuracy(theta, attributes, labels) -> np.ndarray:
     weights = np.log(one / (1 - one)) - np.log(zero / (1 - zero))
     prior = np.log(theta[..., 0] / (1 - theta[..., 0]))
     offset = prior + (np.log1p(-one) - np.log1p(-zero)).sum(axis=-1)
-    # Only the sign matters: single precision is enough, and twice as fast.
-    scores = np.matmul(attributes, weights[..., None].astype(attributes.dtype))[..., 0]
-    return np.mean((scores > -offset[..., None]) == labels, axis=-1)
+    leading, (trials, size) = offset.shape[:-1], weights.shape[-2:]
+    right = np.empty((trials, int(np.prod(leading))))
+    # One product for all methods of a trial. Only the sign matters: single precision is enough, and twice as fast.
+    weights = np.moveaxis(weights.reshape(-1, trials, size), 0, -1).astype(attributes.dtype)
+    offset = offset.reshape(-1, trials).T.astype(attributes.dtype)
+    for trial in range(trials):
+        predicted = attributes[trial] @ weights[trial] > -offset[trial]
+        right[trial] = np.mean(predicted == labels[trial][:, None], axis=0)
+    return right.T.reshape(*leading, trials)
 
 
 def simulate(config, streams, ledger) -> dict:
     """Return `accuracy` (line, epsilon, trial), `stealthy` alike, and `t`, `smallest_t` of the Fourier variants.
 
     `t` (line, epsilon) is the increment that was used, `smallest_t` (epsilon, trial) the one that the paper's
-    mechanism would have needed in each run. Lines are the pairs of `lines`.
+    mechanism would have needed in each run. Lines are the pairs of `lines`. `data_set` (trial,) numbers the data sets.
     """
     model = BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta)
     every = lines(config.method)
@@ -68,13 +80,14 @@ def simulate(config, streams, ledger) -> dict:
     named = _with_increments(model, config, every, named, streams, ledger)
     shape = (len(every), len(config.epsilon))
     rates, stealthy = np.empty((*shape, config.trials)), np.ones((*shape, config.trials), bool)
-    smallest = np.zeros((len(config.epsilon), config.trials))
+    smallest, data_set = np.zeros((len(config.epsilon), config.trials)), np.arange(config.trials)
     for block in streams.blocks():
         statistics, tests = _data(model, config, streams("data", block.index), block.size)
-        labels, attributes = tests[..., 0] == 1, tests[..., 1:].astype(np.float32)
+        if config.data == "one":
+            data_set[block.trials] = block.index
+        theta = np.empty((*shape, block.size, *model.theta_shape))
         if ("non_private", "paper") in every:
-            theta = model.mean(model.posterior(statistics))
-            rates[every.index(("non_private", "paper")), :, block.trials] = accuracy(theta, attributes, labels)
+            theta[every.index(("non_private", "paper"))] = model.mean(model.posterior(statistics))
         for (i, j), (account, mechanism) in named.items():
             rng = streams("mechanism", block.index, method=every[i][0], epsilon=config.epsilon[j])
             release = ledger.release(account, mechanism, statistics, rng, repeats=block.trials).values
@@ -82,12 +95,12 @@ def simulate(config, streams, ledger) -> dict:
                 stealthy[i, j, block.trials] = mechanism.stealthy(release)
                 if every[i][1] == "paper":
                     smallest[j, block.trials] = mechanism.smallest_t(release)
-            theta = release if mechanism.releases == "sample" else model.mean(mechanism.posterior(release))
-            rates[i, j, block.trials] = accuracy(theta, attributes, labels)
+            theta[i, j] = release if mechanism.releases == "sample" else model.mean(mechanism.posterior(release))
+        rates[..., block.trials] = accuracy(theta, tests[..., 1:].astype(np.float32), tests[..., 0] == 1)
     t = np.full(shape, math.nan)
     for place, (_, mechanism) in named.items():
         t[place] = getattr(mechanism, "t", math.nan)
-    return {"accuracy": rates, "stealthy": stealthy, "t": t, "smallest_t": smallest}
+    return {"accuracy": rates, "stealthy": stealthy, "t": t, "smallest_t": smallest, "data_set": data_set}
 
 
 def _open(model, config, every, ledger) -> dict[tuple[int, int], tuple[str, Mechanism]]:
@@ -103,10 +116,12 @@ def _open(model, config, every, ledger) -> dict[tuple[int, int], tuple[str, Mech
 
 
 def _data(model, config, rng, size) -> tuple[np.ndarray, np.ndarray]:
-    """Return the training counts (size, 2m) and the test records of data sets from random models."""
-    theta = rng.beta(config.model_alpha, config.model_beta, (size, *model.theta_shape))
+    """Return the training counts (size, 2m) and the test records: of data sets from random models, or splits of one."""
+    theta = rng.beta(config.model_alpha, config.model_beta, (size if config.data == "many" else 1, *model.theta_shape))
     records = model.sample_data(theta, config.n, rng)
-    # Records are independent and alike, so that the first ones are a random split.
+    if config.data == "one":
+        records = records[0, rng.permuted(np.tile(np.arange(config.n), (size, 1)), axis=1)]
+    # Records of a data set of its own are independent and alike, so that the first ones are a random split.
     return model.sufficient_statistics(records[:, : config.n_train]), records[:, config.n_train :]
 
 
@@ -141,55 +156,79 @@ def _stealthy_t(account, mechanism, config, pilot, streams, ledger) -> float:
 
 
 def tabulate(cells):
-    """Return mean accuracies, their paired differences (`naive_bayes_pairs`) and rates of stealth (`stealth`)."""
+    """Return mean accuracies, their paired differences (`naive_bayes_pairs`), rates of stealth (`stealth`), and how
+    the means of single data sets vary (`naive_bayes_spread`)."""
     import pandas as pd
 
-    (cell,) = cells
+    by_data = {cell.config.data: cell for cell in cells}
+    cell = by_data.get("many", cells[0])
+    rows, pairs = [], []
+    for row, kept, differences in _curves(cell):
+        rows.append({**row, **mean_columns("accuracy", kept), "n_repeats": len(kept)})
+        place = {name: row[name] for name in ("method", "variant", "runs")}
+        for (other, other_variant), values in differences.items():
+            point = {**place, "other": other, "other_variant": other_variant, "epsilon": row["epsilon"]}
+            pairs.append({**point, **mean_columns("difference", values), "n_repeats": len(values)})
+    rows = pd.DataFrame(rows)
+    columns = [
+        "method",
+        "variant",
+        "runs",
+        "epsilon",
+        "accuracy_mean",
+        "accuracy_sem",
+        "stealth_rate",
+        "t",
+        "n_repeats",
+    ]
+    return {
+        "naive_bayes": rows[[*columns, *rows.columns.difference(columns)]],
+        "naive_bayes_pairs": pd.DataFrame(pairs + _averages(cell)),
+        "stealth": pd.DataFrame(_stealth(cell.config, cell.arrays)),
+        "naive_bayes_spread": _spread(by_data["one"]) if "one" in by_data else pd.DataFrame(columns=SPREAD),
+    }
+
+
+def _curves(cell):
+    """Yield per line, runs and ε a row's first columns, the accuracies kept, and by other line the differences."""
     config, arrays = cell.config, cell.arrays
     every = lines(config.method)
-    rows, pairs = [], []
     for i, (method, variant) in enumerate(every):
         for j, epsilon in enumerate(config.epsilon[: 1 if method == "non_private" else None]):
             stealthy = arrays["stealthy"][i, j]
             chosen = {"all": np.ones_like(stealthy)} | ({"stealthy": stealthy} if method == "fourier" else {})
             for runs, kept in chosen.items():
-                row = {
-                    "method": method,
-                    "variant": variant,
-                    "runs": runs,
-                    "epsilon": None if method == "non_private" else epsilon,
-                    **mean_columns("accuracy", arrays["accuracy"][i, j, kept]),
-                    "stealth_rate": stealthy.mean() if method == "fourier" else None,
-                    "t": arrays["t"][i, j] if method == "fourier" else None,
-                    "n_repeats": int(kept.sum()),
-                }
-                if method.startswith("sampler"):
-                    level = 1 if method == "sampler_record" else config.attributes + 1
-                    row["epsilon_record"] = level * epsilon
-                elif method != "non_private":
-                    row["epsilon_record"] = epsilon
-                rows.append(row)
-                for k, (other, other_variant) in enumerate(every):
-                    if i != k and method != "non_private":
-                        difference = arrays["accuracy"][i, j, kept] - arrays["accuracy"][k, j, kept]
-                        pairs.append(
-                            {
-                                "method": method,
-                                "variant": variant,
-                                "runs": runs,
-                                "other": other,
-                                "other_variant": other_variant,
-                                "epsilon": epsilon,
-                                **mean_columns("difference", difference),
-                                "n_repeats": int(kept.sum()),
-                            }
-                        )
-    pairs += _averages(every, arrays)
-    return {
-        "naive_bayes": pd.DataFrame(rows),
-        "naive_bayes_pairs": pd.DataFrame(pairs),
-        "stealth": pd.DataFrame(_stealth(config, arrays)),
-    }
+                row = {"method": method, "variant": variant, "runs": runs}
+                row["epsilon"] = None if method == "non_private" else epsilon
+                row["stealth_rate"] = stealthy.mean() if method == "fourier" else None
+                row["t"] = arrays["t"][i, j] if method == "fourier" else None
+                if method != "non_private":
+                    row["epsilon_record"] = epsilon * (config.attributes + 1 if method == "sampler_attribute" else 1)
+                own = arrays["accuracy"][i, j, kept]
+                others = [k for k in range(len(every)) if k != i and method != "non_private"]
+                yield row, own, {every[k]: own - arrays["accuracy"][k, j, kept] for k in others}
+
+
+def _spread(cell):
+    """Return mean and standard deviation over data sets of one data set's accuracy, a mean over splits and noise.
+
+    `difference` is that to Laplace's at the same ε; `behind` the share of data sets in which it is negative.
+    """
+    import pandas as pd
+
+    config, arrays = cell.config, cell.arrays
+    every, sets = lines(config.method), arrays["data_set"]
+    count = np.bincount(sets)
+    means = np.apply_along_axis(lambda values: np.bincount(sets, values) / count, -1, arrays["accuracy"])
+    base = every.index(("laplace", "paper")) if ("laplace", "paper") in every else None
+    rows = []
+    for (i, (method, variant)), (j, epsilon) in itertools.product(enumerate(every), enumerate(config.epsilon)):
+        own = means[i, j]
+        difference = own - means[base, j] if base is not None else np.full_like(own, math.nan)
+        place = (method, variant, epsilon, own.mean(), own.std(ddof=1) if len(own) > 1 else math.nan)
+        spread = difference.std(ddof=1) if len(own) > 1 else math.nan
+        rows.append((*place, difference.mean(), spread, float(np.mean(difference < 0)), len(own), int(count.max())))
+    return pd.DataFrame(rows, columns=SPREAD)
 
 
 def _stealth(config, arrays) -> list[dict]:
@@ -207,21 +246,23 @@ def _stealth(config, arrays) -> list[dict]:
     ]
 
 
-def _averages(every, arrays) -> list[dict]:
-    """Return the paired differences between mechanisms averaged over ε: rows without an ε, all runs."""
-    means = arrays["accuracy"].mean(axis=1)
-    return [
-        {
-            "method": method,
-            "variant": variant,
-            "runs": "all",
-            "other": other,
-            "other_variant": other_variant,
-            "epsilon": None,
-            **mean_columns("difference", means[i] - means[k]),
-            "n_repeats": means.shape[-1],
-        }
-        for i, (method, variant) in enumerate(every)
-        for k, (other, other_variant) in enumerate(every)
-        if i != k and "non_private" not in (method, other)
-    ]
+def _averages(cell) -> list[dict]:
+    """Return the paired differences between mechanisms averaged over ε: rows without an ε, of all and stealthy runs.
+
+    An average over stealthy runs is the mean over ε of the means over the runs that are stealthy there; its error
+    follows from the repeats' contributions to it, which are independent.
+    """
+    accuracies, stealthy = cell.arrays["accuracy"], cell.arrays["stealthy"]
+    every, rows = lines(cell.config.method), []
+    for (i, (method, variant)), (k, (other, other_variant)) in itertools.permutations(enumerate(every), 2):
+        if "non_private" in (method, other):
+            continue
+        chosen = {"all": np.ones_like(stealthy[i])} | ({"stealthy": stealthy[i]} if method == "fourier" else {})
+        for runs, kept in chosen.items():
+            difference, share = accuracies[i] - accuracies[k], kept.mean(axis=1, keepdims=True)
+            level = (difference * kept).mean(axis=1, keepdims=True) / share
+            parts = (level + (difference - level) * kept / share).mean(axis=0)
+            place = {"method": method, "variant": variant, "runs": runs, "other": other}
+            place |= {"other_variant": other_variant, "epsilon": None}
+            rows.append({**place, **mean_columns("difference", parts), "n_repeats": parts.size})
+    return rows

@@ -1,0 +1,52 @@
+"""Private Bayesian networks on Adult: divergence from the true posterior and accuracy against ε."""
+
+from __future__ import annotations
+
+from privpost.figures import multiples, style
+
+LABELS = {
+    "laplace": "Laplace",
+    "consistent": "Laplace, counts made consistent",
+    "exact": "Laplace, noise-aware posterior (exact)",
+    "fourier": "Fourier",
+    "sampler_record": "Sampler (ε per record)",
+    "sampler_attribute": "Sampler (ε per leaf attribute)",
+}
+LOOKS = {"consistent": {"color": "#E69F00", "marker": "X"}, "exact": {"color": "#332288", "linestyle": "-"}}
+GRAPHS = {"naive_bayes": "naive Bayes", "learned": "learned graph"}
+SCORES = {
+    "divergence": "KL(true ‖ released)\n[nats per record]",
+    "accuracy": "Accuracy: income\nover 50,000 dollars?",
+}
+
+
+def draw(tables):
+    """Return the figure: one column per graph and number of records, 14 nodes each.
+
+    Above, KL divergence of the released network from the true posterior's mean; below, the share of test records whose
+    income class is predicted from the other 13 bits. Bands are one standard error over subsets and noise.
+    """
+    table = tables["adult_network"]
+    places = list(dict.fromkeys(zip(table.graph, table.n, strict=True)))
+    figure, panels = multiples.grid(2, len(places), 4.2, sharex=True, sharey="row")
+    for column, (graph, n) in enumerate(places):
+        rows = table[(table.graph == graph) & (table.n == n)]
+        for axes, name in zip(panels[:, column], SCORES, strict=True):
+            truth = rows[rows.method == "non_private"]
+            if len(truth) and name == "accuracy":
+                multiples.horizontal(axes, truth.accuracy_mean.iloc[0], label="True posterior")
+            for method, label in LABELS.items():
+                curve = rows[rows.method == method].sort_values("epsilon")
+                keywords = {"method": method, "label": label, **LOOKS.get(method, {})}
+                style.error_band(axes, curve.epsilon, curve[f"{name}_mean"], curve[f"{name}_sem"], **keywords)
+            axes.set_xscale("log")
+            axes.set_xticks([0.1, 1, 10, 100], labels=["0.1", "1", "10", "100"])
+            axes.minorticks_off()
+        panels[0, column].set(yscale="log")
+        panels[0, column].set_title(f"{GRAPHS[graph]}, n = {n:,}")
+    for row, label in zip(panels, SCORES.values(), strict=True):
+        row[0].set_ylabel(label)
+    multiples.label_outer(panels, "ε (pure DP)")
+    handles = multiples.entry(color="#000000", linestyle="--", label="True posterior")
+    multiples.legend(figure, [handles], axes=panels[0, 0], ncols=3)
+    return figure

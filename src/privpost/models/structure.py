@@ -1,0 +1,42 @@
+"""The graph of a Bayesian network from data, by the K2 search of Cooper and Herskovits (1992)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import betaln
+
+from privpost.models import graphs
+
+
+def family_score(child, parents, alpha: float = 1.0, beta: float = 1.0) -> float:
+    """Log marginal likelihood of bits `child` (n,) given those of its parents (n, k), θ ~ Beta(alpha, beta) for each
+    configuration of these."""
+    code = np.asarray(parents, np.int64).reshape(len(child), -1)
+    code = code @ (1 << np.arange(code.shape[1]))
+    total = np.bincount(code)
+    ones = np.bincount(code, child, minlength=len(total))
+    return float((betaln(alpha + ones, beta + total - ones) - betaln(alpha, beta)).sum())
+
+
+def k2(records, nodes: Sequence[str], most_parents: int) -> graphs.Graph:
+    """Return the graph that greedy search finds for records of bits (n, nodes).
+
+    The parents of a node come before it in the order of `nodes`: the one that raises the score most is added as long
+    as the score rises, at most `most_parents` of them. Not private: the records must be public.
+    """
+    records = np.asarray(records)
+    found = []
+    for i, node in enumerate(nodes):
+        chosen: list[int] = []
+        best = family_score(records[:, i], records[:, chosen])
+        while len(chosen) < most_parents:
+            left = [j for j in range(i) if j not in chosen]
+            scores = {j: family_score(records[:, i], records[:, [*chosen, j]]) for j in left}
+            if not scores or max(scores.values()) <= best:
+                break
+            best = max(scores.values())
+            chosen.append(max(scores, key=scores.get))
+        found.append((node, [nodes[j] for j in sorted(chosen)]))
+    return graphs.checked(found)
