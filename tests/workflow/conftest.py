@@ -1,12 +1,14 @@
 """Temporary clones of the checkout's last commit, in which the workflow tests run Snakemake and privpost.
 
-They use the environment of the tests, with the clone's own sources in front. What takes long is built once.
+They use the environment of the tests, with the clone's own sources in front. What takes long is built once, for all
+workers of a parallel run, and commands are forked from a process that has loaded the libraries.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
+import fcntl
+import functools
 import os
 import re
 import shutil
@@ -16,6 +18,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from privpost.pipeline import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = "geumlek2017/rdp_curves"
@@ -46,12 +50,12 @@ class Clone:
         found |= {"PYTHONPATH": str(self.folder / "src"), "PRIVPOST_MIRRORS": mirrors()}
         return found | extra
 
-    def start_command(self, module: str, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", module, *arguments]
+    def start_command(self, module: str, *arguments: str, prefix=()) -> list[str]:
+        return [*prefix, *[sys.executable] * (python() not in prefix), "-m", module, *arguments]
 
     def start(self, module: str, *arguments: str, prefix=(), **extra: str) -> subprocess.Popen:
         return subprocess.Popen(
-            [*prefix, *self.start_command(module, *arguments)],
+            self.start_command(module, *arguments, prefix=prefix),
             cwd=self.folder,
             env=self.environment(**extra),
             stdin=subprocess.DEVNULL,
@@ -61,7 +65,12 @@ class Clone:
         )
 
     def run(self, module: str, *arguments: str, status: int = 0, prefix=(), **extra: str) -> str:
-        """Run a module and return its output; fails the test when the exit status is not the expected one."""
+        """Run a module and return its output; fails the test when the exit status is not the expected one.
+
+        With a prefix, or settings that Python reads when it starts, it is a process from the start.
+        """
+        if not prefix and not FROM_THE_START & set(extra):
+            prefix, extra = (python(),), {warm.RUNNING: python(), **extra}
         process = self.start(module, *arguments, prefix=prefix, **extra)
         output, _ = process.communicate(timeout=600)
         assert process.returncode == status, output
@@ -82,7 +91,7 @@ class Clone:
 
     def copy(self, folder: Path) -> Clone:
         """Return a copy of the clone with the times of its files."""
-        shutil.copytree(self.folder, folder, symlinks=True)
+        shutil.copytree(self.folder, folder, symlinks=True, copy_function=_copy)
         return Clone(folder)
 
     def contents(self, *folders: str) -> dict[str, bytes]:
@@ -123,38 +132,19 @@ class Clone:
 
 
 PLAN = ("--dry-run", "--quiet", "host")
-# Reads folders, and answers for each with what a dry run in it prints; imports take longer than planning.
-PLANNER = """
-import json, os, sys, tempfile
-import hydra, numpy, pandas, scipy.special, yaml
-from snakemake import cli, workflow
-
-answers = []
-for folder, environment, arguments in json.load(sys.stdin):
-    with tempfile.TemporaryFile("w+") as output:
-        if not (process := os.fork()):
-            os.chdir(folder)
-            os.environ.update(environment)
-            sys.path.insert(0, environment["PYTHONPATH"])
-            os.dup2(output.fileno(), 1)
-            os.dup2(output.fileno(), 2)
-            cli.main(arguments)
-        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-        output.seek(0)
-        answers.append([status, output.read()])
-json.dump(answers, sys.stdout)
-"""
+FROM_THE_START = {"PYTHONHASHSEED", "TZ", "LC_ALL"}
 
 
-def plans(clones, studies: str = QUICK, scale: str = "smoke") -> list[dict[str, int]]:
-    """Return for each clone the jobs that Snakemake would run, by kind: as `Clone.planned`, in one process for all."""
-    arguments = ["--cores", "2", *PLAN, "--config", f"scale={scale}", f"studies={studies}"]
-    asked = [(str(clone.folder), clone.environment(), arguments) for clone in clones]
-    command = [sys.executable, "-c", PLANNER]
-    answers = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=True).stdout
-    for status, output in json.loads(answers):
-        assert status == 0, output
-    return [_jobs(output) for _, output in json.loads(answers)]
+@functools.cache
+def python() -> str:
+    """A program that is called as Python is, and saves loading the libraries anew."""
+    reporter = "snakemake.report.html_reporter"
+    return warm.start("hydra.main", "smart_open", "snakemake.cli", reporter, "snakemake.workflow")
+
+
+def _copy(source: str, target: str) -> None:
+    # Git never changes an object.
+    os.link(source, target) if "/.git/objects/" in source else shutil.copy2(source, target)
 
 
 def _jobs(output: str) -> dict[str, int]:
@@ -204,13 +194,31 @@ def without_network() -> tuple[str, ...]:
 
 
 @pytest.fixture(scope="session")
-def pristine(tmp_path_factory) -> Clone:
+def once(tmp_path_factory):
+    """A function of a name and of what fills a folder: it makes a clone once, whichever worker comes first."""
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def made(name: str, fill) -> Clone:
+        place = base / f"{name}-made" / CLONE
+        place.parent.mkdir(exist_ok=True)
+        with (place.parent / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (place.parent / "whole").exists():
+                shutil.rmtree(place, ignore_errors=True)
+                fill(place)
+                (place.parent / "whole").touch()
+        return Clone(place)
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def pristine(once) -> Clone:
     """A fresh clone of the checkout's last commit; tests must not change it."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout, so there is nothing to clone")
-    folder = tmp_path_factory.mktemp("pristine") / CLONE
-    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
-    return Clone(folder)
+    return once("pristine", lambda place: subprocess.run(["git", "clone", "--quiet", ROOT, place], check=True))
 
 
 @pytest.fixture
@@ -230,10 +238,8 @@ def slow(clone):
 
 
 @pytest.fixture(scope="session")
-def _smoke(pristine, tmp_path_factory) -> Clone:
-    built = pristine.copy(tmp_path_factory.mktemp("smoke") / CLONE)
-    built.snakemake()
-    return built
+def _smoke(once, pristine) -> Clone:
+    return once("smoke", lambda place: pristine.copy(place).snakemake())
 
 
 @pytest.fixture
@@ -253,16 +259,14 @@ def planned(_smoke, tmp_path_factory):
         clones = {name: _smoke.copy(tmp_path_factory.mktemp("changed") / CLONE) for name in changes}
         for name, change in changes.items():
             change(clones[name])
-        return dict(zip(clones, plans(clones.values()), strict=True))
+        return {name: clone.planned() for name, clone in clones.items()}
 
     return plan
 
 
 @pytest.fixture(scope="session")
-def _paper(pristine, tmp_path_factory) -> Clone:
-    built = pristine.copy(tmp_path_factory.mktemp("paper") / CLONE)
-    built.snakemake(scale="paper")
-    return built
+def _paper(once, pristine) -> Clone:
+    return once("paper", lambda place: pristine.copy(place).snakemake(scale="paper"))
 
 
 @pytest.fixture

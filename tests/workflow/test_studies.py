@@ -34,17 +34,22 @@ def _take_over(clone) -> None:
 
 
 @pytest.fixture(scope="session")
-def everything(pristine, tmp_path_factory):
+def everything(once, pristine):
     """A clone in which every study has been rebuilt at smoke scale, and what the rebuild said.
 
     Cells that other code, settings or libraries gave are computed again (`--behind`), so that what is taken over from
     the checkout is what the rebuild would have given.
     """
-    clone = pristine.copy(tmp_path_factory.mktemp("everything") / pristine.folder.name)
-    _take_over(clone)
-    process = clone.start("privpost", "reproduce", "--scale", "smoke", "--behind")
-    output, _ = process.communicate(timeout=900)
-    return clone, output
+
+    def rebuild(place):
+        clone = pristine.copy(place)
+        _take_over(clone)
+        process = clone.start("privpost", "reproduce", "--scale", "smoke", "--behind")
+        output, _ = process.communicate(timeout=900)
+        (clone / "build/said").write_text(output)
+
+    clone = once("everything", rebuild)
+    return clone, (clone / "build/said").read_text()
 
 
 @pytest.fixture

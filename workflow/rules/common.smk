@@ -5,7 +5,7 @@ import sys
 from snakemake.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.settings import ExecMode
 
-from privpost.pipeline import clock, ledgers, locks
+from privpost.pipeline import clock, ledgers, locks, warm
 from privpost.pipeline.plan import PREPARED as PREPARED_FOLDER
 from privpost.pipeline.plan import Plan, table_files
 from privpost.pipeline.project import STATE
@@ -22,6 +22,13 @@ os.environ["PRIVPOST_PYTHON"] = sys.executable
 
 envvars:
     "PRIVPOST_PYTHON",
+
+
+# Once there are jobs, those of this computer are forked from one process; a job's own Snakemake starts no further one.
+if workflow.exec_mode == ExecMode.DEFAULT:
+
+    onstart:
+        os.environ["PRIVPOST_PYTHON"] = warm.start()
 
 
 ENVIRONMENT = "../../environment.yml"
