@@ -12,7 +12,7 @@ RUN = .venv/bin/python -m
 
 export PYTHON
 
-.PHONY: reproduce test environment figures report docs smoke verify bench lint lock clean
+.PHONY: reproduce test quick environment figures report docs smoke verify bench lint lock clean
 
 # Times of this machine go to build/ and into the report; RECORD=1 ships them: results/timing, figures/measured, README.
 reproduce: environment
@@ -21,6 +21,10 @@ reproduce: environment
 # RECORD=1 keeps the time in results/timing/run_test.json, and renders the README that quotes it.
 test: environment
 	$(RUN) pytest --numprocesses $(CORES) --dist loadfile --no-loadscope-reorder $(if $(RECORD),--record-time)
+
+# While working: the unit tests that import what changed since the last commit, and one study at toy size.
+quick: environment
+	.venv/bin/python workflow/quick.py
 
 environment:
 	@workflow/environment.sh

@@ -6,9 +6,6 @@ import importlib
 import os
 import sys
 
-from privpost.pipeline import project
-from privpost.pipeline.schema import SettingError, suggest
-
 USAGE = """\
 privpost: studies of Bayesian inference under differential privacy, rebuilt
 
@@ -58,6 +55,10 @@ def main(argv: list[str]) -> int:
         lines = [f"  privpost {name:<41} {summary}" for name, (_, summary) in COMMANDS.items()]
         print(USAGE.format(commands="\n".join(lines)))
         return 0
+    # Not before: help is to be there at once.
+    from privpost.pipeline import project
+    from privpost.pipeline.schema import SettingError, suggest
+
     try:
         if argv[0] in COMMANDS:
             if argv[0] not in ANYWHERE:

@@ -7,6 +7,7 @@ distributions (event, complement) is at most that of the releases.
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +40,12 @@ def probability_limits(hits, size: int, level: float) -> tuple[np.ndarray, np.nd
     low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), size - hits + 1, level), 0.0)
     high = np.where(hits < size, betaincinv(hits + 1, np.maximum(size - hits, 1), 1 - level), 1.0)
     return low, high
+
+
+@functools.lru_cache(maxsize=16)
+def _limits(size: int, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """`probability_limits` of every count, which many events share."""
+    return probability_limits(np.arange(size + 1), size, level)
 
 
 def event_divergence(p, q, order: float | None) -> np.ndarray:
@@ -99,6 +106,7 @@ def choose_event(first, second, order: float | None, level: float, thresholds: i
     if first.shape != second.shape:
         raise ValueError(f"first and second have shapes {first.shape} and {second.shape}; they must be equal")
     size = len(first)
+    low, high = _limits(size, level / 2)
     shares = np.unique(np.concatenate([np.geomspace(20 / size, 0.5, thresholds // 2), np.linspace(0.5, 1, thresholds)]))
     best, chosen = -np.inf, Event(0, 1, -np.inf)
     for column in range(first.shape[1]):
@@ -106,9 +114,7 @@ def choose_event(first, second, order: float | None, level: float, thresholds: i
             u, v = np.sort(sign * first[:, column]), np.sort(sign * second[:, column])
             cut = np.unique(u[np.clip(np.floor((1 - shares) * size).astype(int), 0, size - 1)])
             hits = size - np.searchsorted(u, cut), size - np.searchsorted(v, cut)
-            low, _ = probability_limits(hits[0], size, level / 2)
-            _, high = probability_limits(hits[1], size, level / 2)
-            bounds = event_divergence(low, high, order)
+            bounds = event_divergence(low[hits[0]], high[hits[1]], order)
             place = int(bounds.argmax())
             if bounds[place] > best:
                 best, chosen = bounds[place], Event(column, sign, float(cut[place]))
