@@ -23,7 +23,7 @@ LAYERS = (
     ("privacy",),
     ("models", "distributions", "evaluation", "pipeline.schema"),
     ("datasets",),
-    ("atomic", "lookup"),
+    ("archive", "atomic", "lookup"),
     ("__init__",),
 )
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 
+from privpost import archive
 from privpost.atomic import abandoned, replacing
 from privpost.datasets.catalogue import Dataset
 from privpost.datasets.files import checksum
@@ -68,11 +66,9 @@ def read(name: str, dataset: Dataset, prepared: str | os.PathLike[str] = "data/p
     if not path.is_file():
         raise FileNotFoundError(f"{path}: not there; prepare it with `snakemake data`")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in archive.files}
-        identity, expected = json.loads(str(arrays.pop(IDENTITY))), str(arrays.pop(CHECKSUM))
-    # RuntimeError and OSError: a flipped bit can claim encryption, another compression or an impossible offset.
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, RuntimeError, OSError) as error:
+        arrays, (text, expected) = archive.read(path, IDENTITY, CHECKSUM)
+        identity = json.loads(text)
+    except ValueError as error:
         raise ValueError(f"{path}: damaged ({error}); {REMEDY}") from error
     declared = dataset.identity()
     changed = sorted(key for key in identity.keys() | declared.keys() if identity.get(key) != declared.get(key))
@@ -85,9 +81,4 @@ def read(name: str, dataset: Dataset, prepared: str | os.PathLike[str] = "data/p
 
 
 def _array_sum(arrays: dict[str, np.ndarray]) -> str:
-    digest = hashlib.sha256()
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        digest.update(json.dumps([name, array.dtype.str, array.shape]).encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
+    return archive.checksum(arrays, lambda name, array: json.dumps([name, array.dtype.str, array.shape]))

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privpost import atomic
+from privpost import archive, atomic
 from privpost.pipeline.project import CannotWrite
 
 RECORD = "record"
@@ -64,12 +61,7 @@ def write_texts(texts: Mapping[Path, str]) -> None:
 
 def checksum(arrays: Mapping[str, np.ndarray]) -> str:
     """Return the sha256 of the arrays' names, types, shapes and bytes, in the order of the names."""
-    digest = hashlib.sha256()
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name}:{array.dtype.str}:{array.shape};".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
+    return archive.checksum(arrays, lambda name, array: f"{name}:{array.dtype.str}:{array.shape};")
 
 
 def write(path: Path, arrays: Mapping[str, np.ndarray], record: Mapping[str, Any]) -> None:
@@ -93,33 +85,15 @@ def read(path: Path, digest: str | None = None) -> Result:
     return Result(SimpleNamespace(**record["config"]), arrays, record)
 
 
-# What numpy and zipfile raise on damaged or foreign files; AttributeError and TypeError come from a plain .npy file.
-_UNREADABLE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    KeyError,
-    ValueError,
-    TypeError,
-    AttributeError,
-    RuntimeError,
-    MemoryError,
-    OSError,
-)
-
-
 def _load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        record = json.loads(str(arrays.pop(RECORD)))
+        arrays, (text,) = archive.read(path, RECORD)
+        record = json.loads(text)
         lacking = [key for key in ("study", "digest", "config", "source", "checksum") if key not in record]
         if lacking:
             raise ValueError(f"its record has no {', '.join(lacking)}")
-    except PermissionError:
-        raise
-    except _UNREADABLE as error:
-        raise CorruptCell(f"{path} is not a readable result ({type(error).__name__}: {error})") from error
+    except (ValueError, TypeError) as error:
+        raise CorruptCell(f"{path} is not a readable result ({error})") from error
     return arrays, record
 
 

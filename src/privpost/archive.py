@@ -1,0 +1,47 @@
+"""Archives of arrays (.npz), read as a whole or not at all, and the sum by which a changed one is told."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+# What numpy and zipfile raise on damaged or foreign files: AttributeError and TypeError come from a plain .npy file,
+# RuntimeError and OSError from a flipped bit that claims encryption, another compression or an impossible offset.
+_UNREADABLE = (
+    zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, TypeError, AttributeError, RuntimeError,
+    MemoryError, OSError,
+)  # fmt: skip
+
+
+class Damaged(ValueError):
+    """A file that is no whole archive with the texts that were asked for."""
+
+
+def read(path: str | os.PathLike[str], *texts: str) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Return the arrays of an archive by name, and apart from them those that hold the named texts.
+
+    Raises Damaged for anything else, and PermissionError when the file may not be read.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        return arrays, [str(arrays.pop(name)) for name in texts]
+    except PermissionError:
+        raise
+    except _UNREADABLE as error:
+        raise Damaged(f"{type(error).__name__}: {error}") from error
+
+
+def checksum(arrays: Mapping[str, np.ndarray], head: Callable[[str, np.ndarray], str]) -> str:
+    """Return the sha256 of the arrays in the order of their names: what `head` says of each, and its bytes."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(head(name, array).encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
