@@ -32,7 +32,7 @@ BARS = (
         "1 is linear (1000 to 30000)", "<= 1.15"),
     Bar("growth", "exponent of time in grid (cells): planning a study: validate, serialise, hash",
         "1 is linear (100 to 3000)", "<= 1.15"),
-    Bar("hidden_markov", "HMM site update, 10 states", "numpy loop over sites", ">= 50"),
+    Bar("hidden_markov", "HMM site update, 10 states", "numpy loop over sites", ">= 100"),
     Bar("logistic", _LOGISTIC, "Pólya-gamma Gibbs (polyagamma)", ">= 5"),
     Bar("logistic", _LOGISTIC, "NUTS (NumPyro)", ">= 10", needs="NumPyro"),
     Bar("logistic", _LOGISTIC, "univariate slice sampling, 1000 burn-in sweeps, as in the paper", ">= 1000"),

@@ -18,6 +18,7 @@ from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline import grid, store
 from privpost.privacy.renyi import beta_bernoulli_supremum
 from privpost.samplers import hidden_markov_gibbs
+from privpost.samplers.hidden_markov_kernels import explicit_sweep
 from privpost.studies.bernstein2018.trials import Release, experiment
 
 NAME = "growth"
@@ -83,10 +84,9 @@ def _hidden_markov(cells: int) -> Callable:
     """A sweep over regions of 71 months, 100 chains of 10 states."""
     rng, chains, states = np.random.default_rng(3), 100, 10
     layout = hidden_markov_gibbs.Layout.of(np.arange(cells) // 71)
-    sweep = hidden_markov_gibbs.Sweep(layout, states, chains, 1.0, np.ones(chains))
-    start = rng.integers(states, size=(cells, chains))
-    weights, uniforms = rng.random((cells, states, chains)), rng.random((cells, chains))
-    return lambda: sweep(start, weights, uniforms)
+    start, moves = rng.integers(states, size=(cells, chains)), np.empty((states, states, chains), np.intp)
+    scores, uniforms = np.log(rng.random((chains, states, cells))), rng.random((cells, chains))
+    return lambda: explicit_sweep(start, scores, uniforms, tuple(layout), 1.0, 1.0, moves)
 
 
 CURVES = (

@@ -15,6 +15,7 @@ from scipy.special import gammaln
 
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers.chain import run
+from privpost.samplers.hidden_markov_kernels import explicit_sweep
 
 # Two regions of three and two months, two fields of three and two levels.
 REGION = np.array([0, 0, 0, 1, 1])
@@ -221,7 +222,7 @@ def test_priors_out_of_range_are_refused(settings, message) -> None:
         gibbs.Prior(*settings)
 
 
-def test_the_batched_sweep_is_the_loop_over_sites(monkeypatch) -> None:
+def test_the_compiled_sweep_is_the_loop_over_sites(monkeypatch) -> None:
     """The benchmark's peer, chain by chain, takes the same decisions with the same uniforms."""
     from pathlib import Path
 
@@ -239,6 +240,7 @@ def test_the_batched_sweep_is_the_loop_over_sites(monkeypatch) -> None:
         column = loop[:, chain].copy()
         sweep(column, weights[:, :, chain], uniforms[:, chain], layout, a)
         loop[:, chain] = column
-    moves = gibbs.Sweep(layout, n_states, n_chains, a, np.ones(n_chains))(states, weights, uniforms)
+    moves, scores = np.empty((n_states, n_states, n_chains), np.intp), np.log(weights).transpose(2, 1, 0)
+    explicit_sweep(states, scores, uniforms, tuple(layout), 1.0, a, moves)
     assert np.array_equal(states, loop)
     assert np.array_equal(moves, gibbs.transition_counts(loop, layout, n_states))

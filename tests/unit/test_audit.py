@@ -88,7 +88,7 @@ def two_states_of_a_chain(patch):
         found = []
         for request in requests:
             own = request.mechanism
-            chains = event_counts.chains_of(own.model, [own._group(request)])
+            chains = event_counts.chains_of(own.model, [own._group(request.statistics, request.lead, request.size)])
             run = chain.run(chains, [request.rng], draws=own.iterations + 1)
             states = [state.probabilities.copy() for state, _ in run]
             found.append(Release(np.stack(states[-2:], axis=1)))

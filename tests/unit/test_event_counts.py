@@ -10,9 +10,9 @@ from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSam
 from privpost.models.event_counts import EventCounts
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Ledger, Request
-from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.samplers.hidden_markov_collapsed import Ladder
 
-MODEL = EventCounts((3, 2), (3, 2), 2, transition=0.5, emission=2.0)
+MODEL = EventCounts((3, 2), (3, 2), 2, transition=0.5)
 COUNTS = np.random.default_rng(1).multinomial(9, np.full(5, 0.2), size=5).astype(float).ravel()
 
 
@@ -29,27 +29,20 @@ def test_common_noise_is_what_its_generator_draws_at_every_scale() -> None:
         assert np.array_equal(found, COUNTS + 2 * 2 / epsilon * unit)
 
 
-def test_chains_are_the_same_alone_and_in_a_batch() -> None:
-    """With another request and with chains beside it, and whatever is watched."""
-    mechanisms, seen = [sampler(0.5), sampler(2.0, tempered_prior=False)], []
-    ledger = Ledger()
-    requests = []
+def test_requests_together_draw_what_each_draws_alone() -> None:
+    mechanisms, seen = [sampler(0.5), sampler(2.0, tempered_prior=False, ladder=Ladder(3, 20.0))], []
+    ledger, requests = Ledger(), []
     for number, mechanism in enumerate(mechanisms):
         ledger.open(str(number), Cost("pure", mechanism.epsilon), mechanism)
         settings = {"watch": lambda iteration, state: seen.append((iteration, state.states.shape))}
         requests.append(
             Request(str(number), mechanism, COUNTS, np.random.default_rng(number), 3, slice(0, 3), settings)
         )
-    group = gibbs.Group(MODEL.tables(COUNTS), np.ones((2, 5), bool))
-    requests[0].settings["beside"] = [(group, np.random.default_rng(7), None)]
     found = ledger.release_all(requests)
     for number, (mechanism, release) in enumerate(zip(mechanisms, found, strict=True)):
         alone = mechanism.replicate(COUNTS, 3, np.random.default_rng(number))
         assert np.array_equal(release.values, alone)
-    assert seen == [(iteration, (5, 3)) for iteration in range(4) for _ in mechanisms]
-    (beside,) = found[0].info.beside
-    assert beside.state.probabilities.shape == (2, *MODEL.theta_shape)
-    assert found[1].info.beside == ()
+    assert seen == [(iteration, (5, 3)) for _ in mechanisms for iteration in range(4)]
     assert [(row["releases"], row["repeats"]) for row in ledger.record()] == [(1, 3), (1, 3)]
 
 
@@ -69,17 +62,14 @@ def test_held_out_cells_and_chains_for_diagnosis_leave_releases_alone() -> None:
 
 
 def test_the_priors_temperature_is_that_of_the_likelihood_or_1() -> None:
-    request = Request("", sampler(0.5), COUNTS, None, 1)
-    assert request.mechanism._group(request).prior_temperature == sampler(0.5).temperature > 1
-    request = Request("", sampler(0.5, tempered_prior=False), COUNTS, None, 1)
-    assert request.mechanism._group(request).prior_temperature == 1
+    assert sampler(0.5)._group(COUNTS, (1,), 1).prior_temperature == sampler(0.5).temperature > 1
+    assert sampler(0.5, tempered_prior=False)._group(COUNTS, (1,), 1).prior_temperature == 1
 
 
-def test_a_batch_has_one_model_and_one_number_of_iterations() -> None:
-    other = HiddenMarkovSampler(MODEL, 45, 0.5, iterations=5)
-    requests = [Request("", one, COUNTS, np.random.default_rng(4), 1) for one in (sampler(0.5), other)]
-    with pytest.raises(ValueError, match="one model and one number of iterations"):
-        HiddenMarkovSampler.draw_all(requests)
+def test_a_sample_of_unknown_convergence_costs_all_updates_or_the_last_ones() -> None:
+    # 4 iterations of two updates; or the last iteration from any states, 45 events and one more.
+    assert np.isclose(sampler(0.5).unconverged_cost(), 8 * 0.5, rtol=1e-12)
+    assert np.isclose(sampler(0.5, ladder=Ladder(3, 20.0)).unconverged_cost(), 46 * 0.5, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,10 @@ from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.event_counts import EventCounts
 from privpost.privacy import count_tables
 from privpost.privacy.accounting import Cost
-from privpost.privacy.ledger import Release, Request
+from privpost.privacy.ledger import Release
+from privpost.samplers import hidden_markov_collapsed as collapsed
 from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.samplers.hidden_markov_collapsed import Ladder
 
 
 def check_events(model) -> None:
@@ -31,9 +33,10 @@ def prior_of(model: EventCounts) -> gibbs.Prior:
     return gibbs.Prior(model.n_states, model.sizes, model.transition, model.emission)
 
 
-def chains_of(model: EventCounts, groups: Sequence[gibbs.Group]) -> gibbs.Chains:
-    """The sampler of groups of chains on the model."""
-    return gibbs.Chains(groups, gibbs.Layout.of(model.regions), prior_of(model))
+def chains_of(model: EventCounts, groups: Sequence[gibbs.Group], ladder: Ladder | None = None, burn_in: int = 0):
+    """The sampler of groups of chains on the model: the explicit one, or with a ladder the collapsed one."""
+    settings = groups, gibbs.Layout.of(model.regions), prior_of(model)
+    return gibbs.Chains(*settings) if ladder is None else collapsed.Chains(*settings, ladder, burn_in)
 
 
 @dataclass(frozen=True)
@@ -82,14 +85,16 @@ class HiddenMarkovSampler(SamplingMechanism):
     """Emission probabilities at the end of a Gibbs chain at temperature T = max(1, 2Δ/ε).
 
     Foulds et al. (2016), section 5. Every probability is at least a0 = 1/(M K_d). ε pays for one sample of states and
-    emissions together, of a chain that has converged; what is certain without that is `count_tables.unconverged_cost`.
-    With one state a draw is exact.
+    emissions together, of a chain that has converged; what is certain without that is `unconverged_cost`. With one
+    state a draw is exact.
 
     Attributes:
         epsilon: ε > 0 that the sample may cost.
         truncation: M > 1.
         iterations: Gibbs iterations, the last of which is released, ≥ 1.
         tempered_prior: whether the prior has the temperature too, as in the paper, or is the base measure.
+        ladder: replicas of the collapsed sampler, whose rounds the iterations then are; None for the paper's sampler.
+        burn_in: iterations before which emissions need not be drawn.
 
     Raises:
         ValueError: a setting outside its range, or another model than EventCounts.
@@ -99,6 +104,8 @@ class HiddenMarkovSampler(SamplingMechanism):
     truncation: float = field(default=10.0, kw_only=True)
     iterations: int = field(default=50, kw_only=True)
     tempered_prior: bool = field(default=True, kw_only=True)
+    ladder: Ladder | None = field(default=None, kw_only=True)
+    burn_in: int = field(default=0, kw_only=True)
 
     method: ClassVar[str] = "ops"
     norm: ClassVar[str] = "log-likelihood ratio"
@@ -114,6 +121,8 @@ class HiddenMarkovSampler(SamplingMechanism):
         count_tables.smallest_probabilities(self.model.sizes, self.truncation)
         if self.iterations < 1:
             raise ValueError(f"iterations is {self.iterations!r}; it must be >= 1")
+        if not 0 <= self.burn_in < self.iterations:
+            raise ValueError(f"burn_in is {self.burn_in!r}; it must be >= 0 and below iterations ({self.iterations})")
 
     @classmethod
     def calibrate(cls, model, n, budget, **options):
@@ -153,52 +162,43 @@ class HiddenMarkovSampler(SamplingMechanism):
         """Independent releases (size, K, levels) about one data set's statistics, as one batch of chains."""
         return self.draw(statistics, rng, size).values
 
-    def draw(self, statistics, rng, size=None, **settings):
-        """One release by itself; see `draw_all`."""
-        return self.draw_all([Request("", self, statistics, rng, size, None, settings)])[0]
+    def draw(self, statistics, rng, size=None, *, observed=None, watch=None):
+        """One release by itself, of emission probabilities (..., K, levels), each at the end of a chain of its own.
 
-    @classmethod
-    def draw_all(cls, requests):
-        """The releases of all requests, whose chains run as one batch; each has a chain of its own.
-
-        A request's settings:
+        Args:
             observed: cells whose events are the data, bool (chains, cells); the others are held out. With `size` there
                 may be more chains than releases: the last ones are for diagnosis only.
             watch: function of the iteration's number and the chains' `State`, for diagnosis only.
-            beside: group, generator and watch of other chains, which do not see these data (or are not private), and
-                run in the same batch for speed.
 
         Returns:
-            Releases of emission probabilities (..., K, levels). Their info is the chains' `End`: the states of the
-            first chains are of the released sample, all else is diagnosis. The first one's has the ends of all chains
-            beside.
-
-        Raises:
-            ValueError: requests of different models or numbers of iterations.
+            The release. Its info is the chains' `End`: the states of the first chains are of the released sample, all
+            else is diagnosis.
         """
-        kinds = {(request.mechanism.model, request.mechanism.iterations) for request in requests}
-        if len(kinds) > 1:
-            raise ValueError("requests must have one model and one number of iterations in common to run as one batch")
-        ((model, iterations),) = kinds
-        runs = [(one.mechanism._group(one), one.rng, one.settings.get("watch")) for one in requests]
-        runs += [beside for one in requests for beside in one.settings.get("beside", ())]
-        groups, rngs, watches = zip(*runs, strict=True)
-        ends = gibbs.follow(chains_of(model, groups), rngs, iterations, watches)
-        own = [ends[0]._replace(beside=ends[len(requests) :]), *ends[1 : len(requests)]]
-        return [
-            Release(end.state.probabilities[: math.prod(one.lead)].reshape(*one.lead, *model.theta_shape), end)
-            for end, one in zip(own, requests, strict=True)
-        ]
+        lead = np.shape(statistics)[:-1] if size is None else (size,)
+        sampler = chains_of(self.model, [self._group(statistics, lead, size, observed)], self.ladder, self.burn_in)
+        (end,) = gibbs.follow(sampler, [rng], self.iterations, [watch])
+        found = end.state.probabilities[: math.prod(lead)]
+        return Release(found.reshape(*lead, *self.model.theta_shape), end)
 
-    def _group(self, request: Request) -> gibbs.Group:
-        counts = self.model.tables(request.statistics)
-        if request.size is None:
+    def _group(self, statistics, lead, size=None, observed=None) -> gibbs.Group:
+        counts = self.model.tables(statistics)
+        if size is None:
             counts = counts.reshape(-1, *counts.shape[-2:])
-        observed = request.settings.get("observed")
         if observed is None:
-            observed = np.ones((math.prod(request.lead), counts.shape[-2]), bool)
+            observed = np.ones((math.prod(lead), counts.shape[-2]), bool)
         prior = self.temperature if self.tempered_prior else 1.0
         return gibbs.Group(counts, observed, self.temperature, prior, self.lows)
+
+    def unconverged_cost(self) -> float:
+        """ε of one sample if nothing is known of the chain's convergence.
+
+        The paper's sampler pays for all of its updates. Of the collapsed one the last iteration is enough, wherever it
+        starts: emissions given any states have a density within exp(nΔ/T) of the uniform one, hence 2nΔ/T, and the
+        states given those cost 2Δ/T.
+        """
+        if self.ladder is None:
+            return count_tables.unconverged_cost(self.model.sizes, self.truncation, self.epsilon, self.iterations)
+        return (self.n + 1) * self.cost().epsilon
 
     def cost(self):
         """2Δ/T, which is ε or, at T = 1, less; if the chain has converged."""
@@ -223,4 +223,5 @@ class HiddenMarkovSampler(SamplingMechanism):
         return [
             cls(EventCounts((1,), (2,), 1), 8, 2.0, iterations=2),
             cls(EventCounts((2,), (2,)), 4, 4.0),
+            cls(EventCounts((2,), (2,)), 4, 4.0, iterations=3, ladder=Ladder(2, 3.0)),
         ]

@@ -38,6 +38,11 @@ class PrivateGibbs(HiddenMarkovSampler):
 
     method: ClassVar[str] = "private_gibbs"
 
+    def __post_init__(self):
+        super().__post_init__()
+        if self.ladder is not None:
+            raise ValueError(f"ladder is {self.ladder!r}; it must be None, as replicas' updates are not paid for")
+
     @property
     def updates(self) -> int:
         """u, the updates that each cost 2Δ/T."""

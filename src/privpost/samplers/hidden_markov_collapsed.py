@@ -22,6 +22,8 @@ from privpost.samplers import hidden_markov_gibbs as gibbs
 class Ladder:
     """Temperatures of the replicas, 1 = τ_0 < … < τ_{R−1} = hottest in geometric steps.
 
+    A group that is tempered by T already has fewer of the same steps, up to τ = hottest/T or 3, whichever is more.
+
     Raises:
         ValueError: no replica, or a hottest temperature below 1.
     """
@@ -35,10 +37,11 @@ class Ladder:
         if not self.hottest >= 1:
             raise ValueError(f"hottest is {self.hottest!r}; it must be >= 1")
 
-    @property
-    def powers(self) -> np.ndarray:
-        """1/τ, shape (replicas,)."""
-        return np.geomspace(1.0, 1 / self.hottest, self.replicas)
+    def powers(self, temperature: float = 1.0) -> np.ndarray:
+        """1/τ of a group's replicas, shape (replicas,)."""
+        hottest = min(self.hottest, max(3.0, self.hottest / temperature))
+        steps = (self.replicas - 1) * math.log(hottest) / max(math.log(self.hottest), 1e-300)
+        return np.geomspace(1.0, 1 / hottest, 1 + math.ceil(steps - 1e-9))
 
 
 class Cells(NamedTuple):
@@ -67,26 +70,43 @@ def _cells(group: gibbs.Group, fields) -> list[Cells]:
 
 
 class State(NamedTuple):
-    """All chains after a round: `states` of all replicas (chains, replicas, cells), `energies` (chains, replicas, 2).
+    """All chains after a round.
 
-    `energies` are the collapsed log-likelihood and log-prior of each replica, both at the group's temperatures;
-    `cold` is the `hidden_markov_gibbs.State` of τ = 1.
+    `states`, for each group (chains, replicas, cells); `energies`, for each group (chains, replicas, 2): the collapsed
+    log-likelihood and log-prior at the group's temperatures; `cold` is the `hidden_markov_gibbs.State` of τ = 1.
     """
 
-    states: np.ndarray
-    energies: np.ndarray
+    states: Sequence[np.ndarray]
+    energies: Sequence[np.ndarray]
     cold: gibbs.State
     rounds: int = 0
 
+    def part(self, group: int, chains: slice) -> gibbs.State:
+        """The chains of one group at τ = 1, as views."""
+        return self.cold.part(group, chains)
 
-def entries(prior: gibbs.Prior, prior_temperature: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """Offset of each level and field in ln Γ(total + offset), and the sign of that term; shape (levels + fields,) each.
 
-    The collapsed log-likelihood is Σ_k Σ_i sign_i [ln Γ(N_ki + offset_i) − ln Γ(offset_i)].
+class Entries(NamedTuple):
+    """What the entries of `Cells` weigh: Σ_k Σ_i sign_i [ln Γ(N_ki + offset_i) − ln Γ(offset_i)] is the log-likelihood.
+
+    `offset`, `sign` (levels + fields,); `bounds` (fields + 1,): where each field's levels begin; `lows` (fields,).
     """
-    b = 1 + (prior.emission - 1) / prior_temperature
-    offset = np.concatenate([np.full(sum(prior.sizes), b), b * np.array(prior.sizes, float)])
-    return offset, np.concatenate([np.ones(sum(prior.sizes)), -np.ones(len(prior.sizes))])
+
+    offset: np.ndarray
+    sign: np.ndarray
+    bounds: np.ndarray
+    lows: np.ndarray
+
+    @classmethod
+    def of(cls, prior: gibbs.Prior, prior_temperature: float = 1.0, lows=None) -> Entries:
+        """The entries of a group's chains."""
+        b, sizes = 1 + (prior.emission - 1) / prior_temperature, np.array(prior.sizes)
+        offset = np.concatenate([np.full(sizes.sum(), b), b * sizes])
+        sign = np.concatenate([np.ones(sizes.sum()), -np.ones(len(sizes))])
+        lows = np.zeros(len(sizes)) if lows is None else np.array(lows, float)
+        if lows.any() and b != 1:
+            raise ValueError(f"emission is {prior.emission!r}; with truncated emissions it must be 1")
+        return cls(offset, sign, np.concatenate([[0], np.cumsum(sizes)]), lows)
 
 
 def log_joint(states, counts, observed, layout: gibbs.Layout, prior: gibbs.Prior) -> np.ndarray:
@@ -95,7 +115,7 @@ def log_joint(states, counts, observed, layout: gibbs.Layout, prior: gibbs.Prior
 
     totals = gibbs.state_totals(counts, states, observed, prior.n_states)
     totals = np.concatenate([totals, *(totals[..., f].sum(axis=-1, keepdims=True) for f in prior.fields)], axis=-1)
-    offset, sign = entries(prior)
+    offset, sign = Entries.of(prior)[:2]
     likelihood = ((gammaln(totals + offset) - gammaln(offset)) * sign).sum(axis=(1, 2))
     a, n_states = prior.transition, prior.n_states
     moves = gibbs.transition_counts(states, layout, n_states)
@@ -107,66 +127,49 @@ def log_joint(states, counts, observed, layout: gibbs.Layout, prior: gibbs.Prior
 class Chains:
     """All chains of all groups (`chain.Sampler`), as `hidden_markov_gibbs.Chains`; `rng` is one generator per group.
 
-    A step is a round: a pass in every replica, and exchanges of neighbours, even and odd pairs by turns.
+    A step is a round: a pass in every replica, and exchanges of neighbours, even and odd pairs by turns. After the
+    burn-in an iteration of the explicit sampler follows at τ = 1, which draws the emissions given the states, and then
+    the states: where emissions are truncated that step is exact, and the passes only as good as `log_mass`.
 
     Args:
         ladder: replicas of every chain.
-        burn_in: rounds after which no emissions are drawn, since nothing is kept of them.
+        burn_in: rounds without emissions.
     """
 
     def __init__(self, groups, layout: gibbs.Layout, prior: gibbs.Prior, ladder: Ladder, burn_in: int = 0):
-        # Imported by those who run chains: loading the compiler takes longer than most commands.
-        from privpost.samplers import hidden_markov_kernels as kernels
+        from privpost.samplers.hidden_markov_kernels import exchange_round
 
-        self.groups, self.prior, self.burn_in = groups, prior, burn_in
-        self._kernels, self._powers = kernels, ladder.powers
-        ends = np.cumsum([len(group.observed) for group in groups])
-        self.slices = [slice(int(end - len(group.observed)), int(end)) for end, group in zip(ends, groups, strict=True)]
+        self._round, self._explicit = exchange_round, gibbs.Chains(groups, layout, prior)
+        self.groups, self.prior, self.slices, self.burn_in = groups, prior, self._explicit.slices, burn_in
         self._layout = layout
+        self._powers = [ladder.powers(group.temperature) for group in groups]
         self._cells = [_cells(group, prior.fields) for group in groups]
-        self._entries = [entries(prior, group.prior_temperature) for group in groups]
+        self._entries = [Entries.of(prior, group.prior_temperature, group.lows) for group in groups]
 
     def init(self, rng: Sequence[np.random.Generator]) -> State:
         """Return states of all replicas that are drawn uniformly, each by itself."""
-        shape = len(self._powers), len(self._layout.first)
-        states = [
-            own.integers(self.prior.n_states, size=(len(group.observed), *shape))
-            for own, group in zip(rng, self.groups, strict=True)
-        ]
-        states = np.concatenate(states)
-        return State(states, np.empty((*states.shape[:2], 2)), self._cold(states))
+        states = tuple(
+            own.integers(self.prior.n_states, size=(len(group.observed), len(powers), len(self._layout.first)))
+            for own, group, powers in zip(rng, self.groups, self._powers, strict=True)
+        )
+        return State(states, tuple(np.zeros((*own.shape[:2], 2)) for own in states), self._cold(states))
 
     def _cold(self, states) -> gibbs.State:
-        return gibbs.State(states[:, 0].T, tuple(group.counts for group in self.groups))
+        return self._explicit.start(np.concatenate([own[:, 0] for own in states]).T)
 
     def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
         """One round of every chain; the cost is the variates that the emissions took, shape (groups,)."""
-        states, energies = state.states, state.energies
-        n_replicas, n_cells = states.shape[1:]
-        n_states = self.prior.n_states
-        for group, chains, cells, offsets, own in zip(
-            self.groups, self.slices, self._cells, self._entries, rng, strict=True
-        ):
-            uniforms = own.random((len(group.observed), n_replicas, n_cells + 1))
-            settings = 1 / group.prior_temperature, self.prior.transition, self._powers
-            for place, chain in enumerate(range(chains.start, chains.stop)):
-                self._kernels.exchange_round(
-                    states[chain], n_states, tuple(cells[place]), offsets, tuple(self._layout), *settings,
-                    uniforms[place], state.rounds % 2, energies[chain],
+        for place, (group, states, own) in enumerate(zip(self.groups, state.states, rng, strict=True)):
+            settings = 1 / group.prior_temperature, self.prior.transition, self._powers[place]
+            draws = 1 + states.shape[2] * (1 if group.lows is None else 2)
+            for chain, cells in enumerate(self._cells[place]):
+                self._round(
+                    states[chain], self.prior.n_states, tuple(cells), tuple(self._entries[place]), tuple(self._layout),
+                    *settings, own.random((states.shape[1], draws)), state.rounds % 2, state.energies[place][chain],
                 )  # fmt: skip
-        cold, variates = self._cold(states), np.zeros(len(self.groups), np.int64)
+        cold, variates = self._cold(state.states), np.zeros(len(self.groups), np.int64)
         if state.rounds >= self.burn_in:
-            cold, variates = self._emissions(cold, rng)
-        return State(states, energies, cold, state.rounds + 1), variates
-
-    def _emissions(self, cold: gibbs.State, rng) -> tuple[gibbs.State, np.ndarray]:
-        draws, variates = [], []
-        for group, chains, own in zip(self.groups, self.slices, rng, strict=True):
-            totals = gibbs.state_totals(group.counts, cold.states[:, chains], group.observed, self.prior.n_states)
-            drawn, taken = gibbs.draw_emissions(group, totals, self.prior, own)
-            draws.append(drawn)
-            variates.append(taken)
-        probabilities = np.concatenate(draws)
-        moves = gibbs.transition_counts(cold.states, self._layout, self.prior.n_states)
-        cold = cold._replace(probabilities=probabilities, log_probabilities=np.log(probabilities), transitions=moves)
-        return cold, np.array(variates)
+            cold, variates = self._explicit.step(cold, rng)
+            for states, chains in zip(state.states, self.slices, strict=True):
+                states[:, 0] = cold.states[:, chains].T
+        return State(state.states, state.energies, cold, state.rounds + 1), variates

@@ -4,7 +4,7 @@ The model (Foulds et al. 2016, section 5): regions are independent Markov chains
 share transition rows θ_k ~ Dir(a, …, a), which are integrated out; a cell (region, month) in state k has counts
 C_d ~ Multinomial(φ_kd) for each field d, φ_kd ~ Dir(b, …, b). One iteration draws φ given the states and then every
 state given all others and φ, month by month. A chain at temperature T samples from the joint of states and φ to the
-power 1/T. Cells differ in nothing but their neighbours, so a sweep runs over cells and is vectorised over chains.
+power 1/T.
 """
 
 from __future__ import annotations
@@ -81,8 +81,10 @@ class State(NamedTuple):
 
     def part(self, group: int, chains: slice) -> State:
         """The chains of one group, as views."""
-        of_chains = (self.probabilities[chains], self.log_probabilities[chains], self.transitions[:, :, chains])
-        return State(self.states[:, chains], self.counts[group : group + 1], *of_chains)
+        own = self.states[:, chains], self.counts[group : group + 1]
+        if self.probabilities is None:
+            return State(*own)
+        return State(*own, self.probabilities[chains], self.log_probabilities[chains], self.transitions[:, :, chains])
 
 
 @dataclass(frozen=True)
@@ -163,16 +165,16 @@ class Chains:
         self.groups, self.prior = groups, prior
         ends = np.cumsum([len(group.observed) for group in groups])
         self.slices = [slice(int(end - len(group.observed)), int(end)) for end, group in zip(ends, groups, strict=True)]
-        n_cells, n_chains = len(layout.first), int(ends[-1])
-        self._probabilities, self._logs = np.empty((2, n_chains, prior.n_states, sum(prior.sizes)))
-        self._weights = np.empty((n_cells, prior.n_states, n_chains))
-        self._uniforms = np.empty((n_cells, n_chains))
-        powers = np.concatenate([np.full(len(group.observed), 1 / group.prior_temperature) for group in groups])
-        self._sweep = Sweep(layout, prior.n_states, n_chains, prior.transition, powers)
+        self.layout = layout
+        self._probabilities, self._logs = np.empty((2, int(ends[-1]), prior.n_states, sum(prior.sizes)))
+        # Imported by those who run chains: loading the compiler takes longer than most commands.
+        from privpost.samplers.hidden_markov_kernels import explicit_sweep
+
+        self._sweep = explicit_sweep
 
     def init(self, rng: Sequence[np.random.Generator]) -> State:
         """Return states that are drawn uniformly."""
-        n_cells = len(self._uniforms)
+        n_cells = len(self.layout.first)
         draws = [
             own.integers(self.prior.n_states, size=(n_cells, len(group.observed)))
             for own, group in zip(rng, self.groups, strict=True)
@@ -187,6 +189,7 @@ class Chains:
         """Draw the emissions given the states, then every state given all others."""
         states, probabilities, logs = state.states, self._probabilities, self._logs
         variates = np.zeros(len(self.groups), np.int64)
+        moves = np.empty((self.prior.n_states, self.prior.n_states, states.shape[1]), np.intp)
         for place, (group, chains, counts, own) in enumerate(
             zip(self.groups, self.slices, state.counts, rng, strict=True)
         ):
@@ -195,20 +198,17 @@ class Chains:
             np.log(probabilities[chains], out=logs[chains])
             scores = emission_scores(counts, logs[chains])
             scores *= group.observed[:, None] / group.temperature
-            scores -= scores.max(axis=1, keepdims=True)
-            np.exp(scores, out=scores)
-            self._weights[:, :, chains] = scores.transpose(2, 1, 0)
-            self._uniforms[:, chains] = own.random((len(states), len(group.observed)))
-        transitions = self._sweep(states, self._weights, self._uniforms)
-        return State(states, state.counts, probabilities, logs, transitions), variates
+            uniforms = own.random((len(states), len(group.observed)))
+            settings = 1 / group.prior_temperature, self.prior.transition
+            self._sweep(states[:, chains], scores, uniforms, tuple(self.layout), *settings, moves[..., chains])
+        return State(states, state.counts, probabilities, logs, moves), variates
 
 
 class End(NamedTuple):
-    """A group's last state, the variates that its emissions have taken, and the ends of groups that ran beside it."""
+    """A group's last state, and the variates that its emissions have taken."""
 
     state: State
     variates: int
-    beside: Sequence[End] = ()
 
 
 def follow(
@@ -277,88 +277,3 @@ def draw_emissions(group: Group, totals, prior: Prior, rng) -> tuple[np.ndarray,
             draws[..., field] = gammas / gammas.sum(axis=-1, keepdims=True)
     # A gamma variate of shape 1 can be 0 with probability 1e-300 or so; a probability of 0 has no logarithm.
     return np.maximum(draws, np.finfo(float).tiny), variates
-
-
-class Sweep:
-    """One pass over the states of all cells, month by month, for a number of chains.
-
-    Args (of a call):
-        states: (cells, chains), updated in place.
-        weights: the emissions' likelihoods to the power 1/T, up to a factor, (cells, K, chains).
-        uniforms: (cells, chains), one number in [0, 1) per update.
-
-    Returns:
-        Counts of moves after the pass, (K, K, chains).
-
-    `powers` (chains,) are 1/T of the prior. Chains lie along the last, contiguous axis.
-    """
-
-    def __init__(self, layout: Layout, n_states: int, n_chains: int, a: float, powers):
-        self.layout, self.n_states, self.n_chains, self.a = layout, n_states, n_chains, a
-        self.chain = np.arange(n_chains)
-        self.offset = np.arange(n_states)[:, None] * n_chains
-        self.row = n_states * n_chains
-        tempered = np.flatnonzero(powers != 1)
-        self.tempered = slice(int(tempered[0]), int(tempered[-1]) + 1) if tempered.size else None
-        self.powers = powers[self.tempered] if tempered.size else None
-
-    def __call__(self, states, weights, uniforms) -> np.ndarray:
-        n_states, n_chains = self.n_states, self.n_chains
-        if n_states == 1:
-            return transition_counts(states, self.layout, 1)
-        counts = transition_counts(states, self.layout, n_states).astype(float)
-        # Both carry the prior: moves + a, and moves out of a state + K a.
-        pairs = counts + self.a
-        moves, left = pairs.reshape(-1), pairs.sum(axis=1)
-        leaving = left.reshape(-1)
-        chain, offset, row = self.chain, self.offset, self.row
-        column = offset * n_states
-        first, last = self.layout.first, self.layout.last
-        shape = (n_states, n_chains)
-        w, second, cumulative = np.empty(shape), np.empty(shape), np.empty(shape)
-        index = np.empty(shape, np.intp)
-        below = np.empty(shape, bool)
-        # The smallest type that holds a state: sums of bytes are quick.
-        count_type = np.min_scalar_type(n_states)
-        before = at_before = after = None
-        # Positions of a chain's current state in arrays over (K, chains).
-        places = states * n_chains + chain
-        for t in range(len(first)):
-            if not last[t]:
-                after = states[t + 1]
-                at_after = places[t + 1]
-                # The move out of t is taken out; the one into t was never put back.
-                moves[states[t] * row + at_after] -= 1
-                leaving[places[t]] -= 1
-                np.add(at_after, column, out=index)
-                np.take(moves, index, out=second, mode="clip")
-            if first[t]:
-                np.divide(second, left, out=w) if not last[t] else w.fill(1.0)
-            else:
-                np.add(before * row + chain, offset, out=index)
-                np.take(moves, index, out=w, mode="clip")
-                if not last[t]:
-                    # `left` counts z_{t−1}'s move already, wherever it goes: that is its indicator.
-                    second.reshape(-1)[at_before] += before == after
-                    w *= second
-                    w /= left
-            if self.tempered is not None:
-                part = w[:, self.tempered]
-                np.log(part, out=part)
-                part *= self.powers
-                np.exp(part, out=part)
-            w *= weights[t]
-            # Row by row: `accumulate` along the first axis walks the columns, at four times the cost.
-            cumulative[0] = w[0]
-            for k in range(1, n_states):
-                np.add(cumulative[k - 1], w[k], out=cumulative[k])
-            np.less(cumulative, uniforms[t] * cumulative[-1], out=below)
-            new = np.add.reduce(below.view(np.uint8), axis=0, dtype=count_type).astype(np.intp)
-            states[t] = new
-            at_new = new * n_chains + chain
-            if not first[t]:
-                moves[before * row + at_new] += 1
-            if not last[t]:
-                leaving[at_new] += 1
-            before, at_before = new, at_new
-        return np.rint(pairs - self.a).astype(np.intp)

@@ -1,4 +1,4 @@
-"""Compiled loops of the hidden Markov model's collapsed sampler; imported where chains are run and nowhere else.
+"""Compiled loops of the hidden Markov model's samplers; imported where chains are run and nowhere else.
 
 All arithmetic is written out, without reordering, so that a chain is the same to the last bit on any processor.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+from numba import float64, int64, njit, types
 
 # Loops that are called from Python are cached on disk. What they call is not: it is compiled into them, and a function
 # that comes out of the cache could not be.
@@ -129,28 +129,151 @@ def choose(log_weights, uniform):
     return chosen
 
 
+# One signature for slices of chains and whole arrays, so that it is compiled once.
+@njit(
+    types.void(
+        int64[:, :], float64[:, :, :], float64[:, :], types.UniTuple(types.boolean[::1], 2), float64, float64,
+        int64[:, :, :],
+    ),
+    cache=True, error_model="numpy",
+)  # fmt: skip
+def explicit_sweep(states, scores, uniforms, layout, prior_power, a, moves):
+    """One pass over all cells of a number of chains given their emissions, transitions integrated out.
+
+    Args:
+        states: (cells, chains), updated in place.
+        scores: log-likelihood of each cell in each state to the power 1/T, (chains, K, cells).
+        uniforms: (cells, chains).
+        layout: `first`, `last` (cells,).
+        prior_power: 1/T of p(z).
+        moves: overwritten by the counts of moves after the pass, (K, K, chains).
+    """
+    first, last = layout
+    n_cells, n_chains = states.shape
+    n_states = scores.shape[1]
+    own, leaving, weights, logs = np.empty(n_cells, np.intp), np.empty(n_states), np.empty(n_states), np.empty(n_states)
+    counts = np.empty((n_states, n_states))
+    for c in range(n_chains):
+        own[:] = states[:, c]
+        count_moves(own, last, counts)
+        for k in range(n_states):
+            leaving[k] = counts[k].sum()
+        for t in range(n_cells):
+            move_site(t, own[t], own, first, last, counts, leaving, -1.0)
+            site_weights(t, own, first, last, counts, leaving, a, weights)
+            for k in range(n_states):
+                logs[k] = scores[c, k, t] + prior_power * _log(weights[k])
+            own[t] = choose(logs, uniforms[t, c])
+            move_site(t, own[t], own, first, last, counts, leaving, 1.0)
+        states[:, c] = own
+        for k in range(n_states):
+            for after in range(n_states):
+                moves[k, after, c] = int(counts[k, after])
+
+
+@_inner
+def beyond(alpha, t):
+    """ln Q(α, t), h = t^α e^(−t) / Γ(α, t) and dh/dt of the gamma law beyond t > 0, α ≥ 1; its mean there is α + h."""
+    if alpha == 1.0:
+        return -t, t, 1.0
+    # Below the mean: Chernoff's bound says whether anything is cut off.
+    if t < alpha and alpha - t + alpha * math.log(t / alpha) < -36.0:
+        return 0.0, 0.0, 0.0
+    log_density = alpha * math.log(t) - t - math.lgamma(alpha)
+    if t < alpha + 1:
+        term = 1 / alpha
+        total = term
+        n = alpha
+        while term > 1e-16 * total:
+            n += 1
+            term *= t / n
+            total += term
+        log_tail = math.log1p(-min(math.exp(log_density) * total, 1 - 1e-16))
+    else:
+        # Lentz's continued fraction of Γ(α, t).
+        b = t + 1 - alpha
+        c, d = 1e300, 1 / b
+        fraction = d
+        for n in range(1, 1000):
+            b += 2
+            d = 1 / (n * (alpha - n) * d + b)
+            c = b + n * (alpha - n) / c
+            fraction *= c * d
+            if abs(c * d - 1) < 1e-15:
+                break
+        log_tail = log_density + math.log(fraction)
+    h = math.exp(log_density - log_tail)
+    return log_tail, h, h * (alpha + h - t) / t
+
+
+@_inner
+def log_mass(totals, low):
+    """ln P(all x_i ≥ low), x ~ Dirichlet(1 + totals), by a saddlepoint.
+
+    With independent gammas G_i of shapes α_i that exceed c·low, S their sum and A = Σα_i, for any c > 0
+    P = Π P(G_i > c low) f_S(c) / f_Gamma(A)(c); f_S is taken as normal, at the c that is its mean.
+    """
+    ones, shapes = 0, 0.0
+    for total in totals:
+        shapes += 1 + total
+        ones += total <= 0
+    size = len(totals)
+    c = shapes / (1 - 0.5 * size * low)
+    for _ in range(20):
+        t = c * low
+        tail, h_sum, slope, variance = -ones * t, ones * t, float(ones), float(ones)
+        for total in totals:
+            if total > 0:
+                alpha = 1 + total
+                log_tail, h, rise = beyond(alpha, t)
+                tail += log_tail
+                h_sum += h
+                slope += rise
+                mean = alpha + h
+                variance += (alpha + 1) * mean + t * h - mean * mean
+        gap = shapes + h_sum - c
+        if gap * gap < 1e-6 * variance:
+            break
+        c -= gap / (low * slope - 1)
+    normal = -gap * gap / (2 * variance) - 0.5 * math.log(variance) - _HALF_LOG_2PI
+    return tail + normal - ((shapes - 1) * math.log(c) - c - math.lgamma(shapes))
+
+
+@_inner
+def log_masses(totals, bounds, lows, masses):
+    """`log_mass` of each field of one state, written to `masses` (fields,)."""
+    for d in range(len(lows)):
+        if lows[d] > 0:
+            masses[d] = log_mass(totals[bounds[d] : bounds[d + 1]], lows[d])
+
+
 @_inner
 def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, uniforms, totals, gammas):
     """One pass over all cells of one replica, emissions and transitions integrated out; states (cells,) in place.
 
+    With truncated emissions a state is proposed as if they were not, and accepted by the change of `log_mass`.
+
     Args:
         cells: `indptr` (cells + 1,), `index`, `value`: the non-zero entries of each cell, its levels' counts over T
             and then each field's count over T.
-        entries: `offset`, `sign` (entries,): b and 1 of a level, b times the number of levels and −1 of a field.
+        entries: `offset`, `sign` (entries,): b and 1 of a level, b times the number of levels and −1 of a field;
+            `bounds` (fields + 1,), where each field's levels begin; `lows` (fields,), their smallest probability.
         layout: `first`, `last` (cells,).
         power: 1/τ of the replica; `prior_power` that of p(z) beside the emissions, before 1/τ.
-        uniforms: (cells,).
+        uniforms: (cells,), or twice as many where emissions are truncated.
         totals, gammas: work space (K, entries); after the pass the entries by state, and ln Γ(totals + offset).
 
     Returns:
         The collapsed log-likelihood of the states, and prior_power ln p(z).
     """
     indptr, index, value = cells
-    offset, sign = entries
+    offset, sign, bounds, lows = entries
     first, last = layout
     n_states, n_entries = totals.shape
     moves, leaving = np.empty((n_states, n_states)), np.empty(n_states)
     weights, logs = np.empty(n_states), np.empty(n_states)
+    truncated = lows.max() > 0
+    masses, proposed, table = np.zeros((n_states, len(lows))), np.zeros((2, len(lows))), np.empty((2, n_entries))
     x, g = np.empty((2, n_states * n_entries))
     count_moves(states, last, moves)
     for k in range(n_states):
@@ -159,6 +282,8 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
     for k in range(n_states):
         x[:n_entries] = totals[k] + offset
         log_gammas(x[:n_entries], gammas[k])
+        if truncated:
+            log_masses(totals[k], bounds, lows, masses[k])
     for t in range(len(states)):
         old, begin, size = states[t], indptr[t], indptr[t + 1] - indptr[t]
         move_site(t, old, states, first, last, moves, leaving, -1.0)
@@ -177,8 +302,20 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
                 difference += sign[i] * (g[k * size + j] - gammas[k, i])
             if k == old:
                 difference = -difference
-            logs[k] = power * (difference + prior_power * math.log(weights[k]))
+            logs[k] = power * (difference + prior_power * _log(weights[k]))
         new = choose(logs, uniforms[t])
+        if truncated and new != old:
+            table[0], table[1] = totals[old], totals[new]
+            for j in range(size):
+                table[0, index[begin + j]] = max(table[0, index[begin + j]] - value[begin + j], 0.0)
+                table[1, index[begin + j]] += value[begin + j]
+            log_masses(table[0], bounds, lows, proposed[0])
+            log_masses(table[1], bounds, lows, proposed[1])
+            change = proposed.sum() - masses[old].sum() - masses[new].sum()
+            if change >= 0 or uniforms[len(states) + t] < math.exp(power * change):
+                masses[old], masses[new] = proposed[0], proposed[1]
+            else:
+                new = old
         states[t] = new
         move_site(t, new, states, first, last, moves, leaving, 1.0)
         if new != old:
@@ -188,7 +325,7 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
                 totals[new, i] += value[begin + j]
                 gammas[old, i] = g[old * size + j]
                 gammas[new, i] = g[new * size + j]
-    likelihood = 0.0
+    likelihood = masses.sum()
     log_gammas(offset, x[:n_entries])
     for k in range(n_states):
         for i in range(n_entries):
@@ -202,7 +339,7 @@ def exchange_round(states, n_states, cells, entries, layout, prior_power, a, pow
 
     Args:
         powers: 1/τ of each replica, the first 1, falling; (replicas,).
-        uniforms: (replicas, cells + 1), the last one of each row for an exchange.
+        uniforms: (replicas, 1 + cells), or 1 + twice the cells; the first one of each row for an exchange.
         odd: 0 or 1, the first replica that may be exchanged with its hotter neighbour.
         energies: (replicas, 2), overwritten by the collapsed log-likelihood and the log-prior of each replica.
 
@@ -213,12 +350,12 @@ def exchange_round(states, n_states, cells, entries, layout, prior_power, a, pow
     totals, gammas = np.empty((2, n_states, len(entries[0])))
     for r in range(n_replicas):
         energies[r] = collapsed_sweep(
-            states[r], cells, entries, layout, prior_power, a, powers[r], uniforms[r], totals, gammas
+            states[r], cells, entries, layout, prior_power, a, powers[r], uniforms[r, 1:], totals, gammas
         )
     swapped = 0
     for r in range(odd, n_replicas - 1, 2):
         gain = (powers[r] - powers[r + 1]) * (energies[r + 1].sum() - energies[r].sum())
-        if gain >= 0 or uniforms[r, n_cells] < math.exp(gain):
+        if gain >= 0 or uniforms[r, 0] < math.exp(gain):
             swapped += 1
             for t in range(n_cells):
                 states[r, t], states[r + 1, t] = states[r + 1, t], states[r, t]

@@ -11,34 +11,43 @@ from typing import NamedTuple
 import numpy as np
 
 from privpost.distributions.noise import Common
-from privpost.evaluation.diagnostics import ess_bulk, rhat
 from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler, chains_of, prior_of
+from privpost.mechanisms.private_gibbs import PrivateGibbs
 from privpost.models.event_counts import EventCounts
 from privpost.privacy import count_tables
 from privpost.privacy.accounting import Cost
-from privpost.privacy.ledger import Ledger, Release, Request
+from privpost.privacy.ledger import Ledger, Release
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers import noise_aware_events
+from privpost.samplers.hidden_markov_collapsed import Ladder
+
+# Methods that release draws of the posterior from the events themselves.
+SAMPLED = ("ops", "private_gibbs")
 
 
 class Row(NamedTuple):
-    """One method at one setting: variant is the Laplace mechanism's, truncation that of OPS."""
+    """One method at one setting: variant is the Laplace mechanism's, truncation that of OPS.
+
+    `sampler` is `paper` (explicit emissions, one random start) or `collapsed` (replica exchange); None of exact draws.
+    """
 
     model: str
     method: str
     variant: str | None
     truncation: float | None
     epsilon: float | None
+    sampler: str | None = "paper"
 
     @property
     def account(self) -> str:
         """The name of the row in the ledger."""
-        named = [f"{key}={value:g}" if key != "variant" else value for key, value in self.key().items() if value]
+        named = [value if isinstance(value, str) else f"{key}={value:g}" for key, value in self.key().items() if value]
         return "/".join([self.model, self.method, *named])
 
     def key(self) -> dict:
         """What, beside the model and the method, names the row's random streams."""
-        return {"variant": self.variant, "truncation": self.truncation, "epsilon": self.epsilon}
+        chosen = {"sampler": self.sampler} if self.sampler == "collapsed" else {}
+        return {"variant": self.variant, "truncation": self.truncation, "epsilon": self.epsilon, **chosen}
 
 
 def rows(config, model: str, epsilons: Iterable[float | None]) -> list[Row]:
@@ -46,22 +55,28 @@ def rows(config, model: str, epsilons: Iterable[float | None]) -> list[Row]:
     listed = []
     for method in config.method:
         variants = config.variant if method == "laplace" else [None]
-        truncations = config.truncation if method == "ops" else [None]
+        truncations = config.truncation if method in SAMPLED else [None]
         of_method = [None] if method == "non_private" else epsilons
-        listed += [Row(model, method, v, t, epsilon) for epsilon in of_method for v in variants for t in truncations]
+        samplers = getattr(config, "sampler", ["paper"])
+        if model == "naive_bayes":
+            if method == "private_gibbs":
+                continue
+            samplers = [None]
+        elif method in ("private_gibbs", "gibbs"):
+            samplers = ["paper"]
+        listed += [
+            Row(model, method, v, t, epsilon, sampler)
+            for sampler in samplers
+            for epsilon in of_method
+            for v in variants
+            for t in truncations
+        ]
     return listed
 
 
 def post_process(noisy, sizes, variant: str) -> np.ndarray:
     """Return valid counts: clipped at 0 (`paper`), or projected with each field's noisy sum kept (`corrected`)."""
     return count_tables.clip(noisy) if variant == "paper" else count_tables.project(noisy, sizes)
-
-
-def diagnosed(traces) -> tuple[float, float]:
-    """Largest R-hat and smallest bulk ESS of traces (draws, chains); nan for fewer than 4 draws."""
-    if len(traces[0]) < 4:
-        return math.nan, math.nan
-    return max(float(rhat(trace)) for trace in traces), min(float(ess_bulk(trace)) for trace in traces)
 
 
 class Chains(NamedTuple):
@@ -91,9 +106,11 @@ class Setup:
     Attributes:
         model: cells, fields, states and prior.
         n: public number of events.
-        iterations: Gibbs iterations of each chain.
+        iterations, burn_in: Gibbs iterations of each chain, and how many of them nothing is kept of.
         tempered_prior: whether OPS tempers the prior.
         epsilon: ε of rows that name none.
+        rounds, rounds_burn_in, ladder: the same of the collapsed sampler, and its replicas.
+        private_iterations: iterations of a chain that pays for every update.
     """
 
     model: EventCounts
@@ -101,6 +118,30 @@ class Setup:
     iterations: int = 1
     tempered_prior: bool = True
     epsilon: float | None = None
+    burn_in: int = 0
+    rounds: int = 1
+    rounds_burn_in: int = 0
+    ladder: Ladder | None = None
+    private_iterations: int = 2
+
+    @classmethod
+    def of(cls, config, model: EventCounts, n: int) -> Setup:
+        """The settings of a study; those that it does not have are not needed."""
+        names = "iterations", "burn_in", "rounds", "rounds_burn_in", "private_iterations"
+        given = {name: getattr(config, name) for name in names if hasattr(config, name)}
+        if hasattr(config, "replicas"):
+            given["ladder"] = Ladder(config.replicas, config.hottest)
+        return cls(model, n, tempered_prior=getattr(config, "prior", "tempered") == "tempered", **given)
+
+    def same_law(self, listed: Sequence[Row], row: Row) -> list[int]:
+        """Places of the rows whose chains have the law of this row's, whatever their sampler."""
+        return [index for index, other in enumerate(listed) if other._replace(sampler=row.sampler) == row]
+
+    def length(self, row: Row) -> tuple[int, int]:
+        """Iterations of a row's chains, and how many of them are burn-in."""
+        if row.method == "private_gibbs":
+            return self.private_iterations, 0
+        return (self.rounds, self.rounds_burn_in) if row.sampler == "collapsed" else (self.iterations, self.burn_in)
 
     @cached_property
     def prior(self) -> gibbs.Prior:
@@ -117,10 +158,14 @@ class Setup:
         if row.method == "non_private":
             return None
         epsilon = row.epsilon or self.epsilon
-        if row.method != "ops":
+        if row.method not in SAMPLED:
             return EventCountsLaplace(self.model, self.n, epsilon)
-        settings = {"iterations": self.iterations, "tempered_prior": self.tempered_prior}
-        return HiddenMarkovSampler(self.model, self.n, epsilon, truncation=row.truncation, **settings)
+        iterations, burn_in = self.length(row)
+        settings = {"truncation": row.truncation, "iterations": iterations, "tempered_prior": self.tempered_prior}
+        if row.method == "private_gibbs":
+            return PrivateGibbs(self.model, self.n, epsilon, **settings)
+        ladder = self.ladder if row.sampler == "collapsed" else None
+        return HiddenMarkovSampler(self.model, self.n, epsilon, **settings, burn_in=burn_in, ladder=ladder)
 
     def open(self, ledger: Ledger, listed: Iterable[Row]) -> None:
         """Open the rows' accounts with the ε of the configuration, before anything is drawn."""
@@ -150,7 +195,7 @@ class Setup:
             split: the repeat of each chain.
             n_held: number of cells that may hold events of the public n but are not observed (as in `LatentCounts`).
         """
-        if row.method in ("non_private", "ops"):
+        if row.method in ("non_private", *SAMPLED):
             return Chains(row, counts, observed, rng)
         noisy = self.noisy(ledger, row, counts, noise, repeats)
         if row.method == "gibbs":
@@ -164,11 +209,10 @@ class Setup:
     def run(
         self, ledger: Ledger, listed: Sequence[Chains], watches: Sequence[Callable | None], repeats: slice
     ) -> list[Release]:
-        """Run all chains to their end, OPS's through the gate.
+        """Run all chains to their end, those on the events themselves through the gate.
 
         Of OPS's chains one final sample is released for each repeat; what a watch sees of them before that, and further
-        chains, are for diagnosis. The others are the non-private reference, and post-processing of noisy counts; they
-        run beside, those on known counts in the same batch.
+        chains, are for diagnosis. The others are the non-private reference, and post-processing of noisy counts.
 
         Args:
             watches: for each row None, or a function of the iteration's number and the row's `State`.
@@ -176,38 +220,21 @@ class Setup:
         Returns:
             For each row the emissions' probabilities (repeats or chains, K, levels), and the chains' `End` as info.
         """
-        others = {
-            index: (gibbs.Group(chains.counts, chains.observed), chains.rng, watches[index])
-            for index, chains in enumerate(listed)
-            if chains.row.method != "ops"
-        }
-        found: dict[int, Release] = {}
-        private = [index for index in range(len(listed)) if index not in others]
-        if private:
-            beside = [index for index in others if listed[index].latent is None]
-            requests = [self._request(listed[index], watches[index], repeats) for index in private]
-            requests[0].settings["beside"] = [others[index] for index in beside]
-            found.update(zip(private, ledger.release_all(requests), strict=True))
-            found.update(zip(beside, map(_ended, found[private[0]].info.beside), strict=True))
-        for latent in (False, True):
-            rest = [index for index in others if index not in found and (listed[index].latent is not None) == latent]
-            if not rest:
-                continue
-            groups, rngs, chosen = zip(*(others[index] for index in rest), strict=True)
-            if latent:
-                latents = [listed[index].latent for index in rest]
-                sampler = noise_aware_events.Chains(latents, self.layout, self.prior)
-            else:
-                sampler = chains_of(self.model, groups)
-            found.update(zip(rest, map(_ended, gibbs.follow(sampler, rngs, self.iterations, chosen)), strict=True))
-        return [found[index] for index in range(len(listed))]
-
-    def _request(self, chains: Chains, watch, repeats: slice) -> Request:
-        settings = {"observed": chains.observed, "watch": watch}
         size = repeats.stop - repeats.start
-        mechanism, counts = self.mechanism(chains.row), chains.counts.reshape(-1)
-        return Request(chains.row.account, mechanism, counts, chains.rng, size, repeats, settings)
-
-
-def _ended(end: gibbs.End) -> Release:
-    return Release(end.state.probabilities, end)
+        found = []
+        for chains, watch in zip(listed, watches, strict=True):
+            row, (iterations, burn_in) = chains.row, self.length(chains.row)
+            if row.method in SAMPLED:
+                settings = {"observed": chains.observed, "watch": watch}
+                given = self.mechanism(row), chains.counts.reshape(-1), chains.rng
+                found.append(ledger.release(row.account, *given, size=size, repeats=repeats, **settings))
+                continue
+            groups = [gibbs.Group(chains.counts, chains.observed)]
+            if chains.latent is not None:
+                sampler = noise_aware_events.Chains([chains.latent], self.layout, self.prior)
+            else:
+                ladder = self.ladder if row.sampler == "collapsed" else None
+                sampler = chains_of(self.model, groups, ladder, burn_in)
+            (end,) = gibbs.follow(sampler, [chains.rng], iterations, [watch])
+            found.append(Release(end.state.probabilities, end))
+        return found

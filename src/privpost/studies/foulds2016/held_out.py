@@ -17,7 +17,8 @@ from privpost.distributions.noise import Common
 from privpost.models.event_counts import EventCounts
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.studies.foulds2016 import event_methods
-from privpost.studies.foulds2016.event_methods import Row, Setup, diagnosed
+from privpost.studies.foulds2016.chain_checks import ARRAYS, Monitor, diagnosed
+from privpost.studies.foulds2016.event_methods import SAMPLED, Row, Setup
 from privpost.studies.foulds2016.war_logs import select_fields
 
 
@@ -64,26 +65,25 @@ def setups(config, logs) -> dict[str, Setup]:
     n = int(counts[:, : sizes[0]].sum()) * config.replication
     concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
     hidden = EventCounts.of(logs.region, sizes, config.n_states, **concentrations)
-    # A study without OPS has no such setting.
-    tempered = getattr(config, "prior", "tempered") == "tempered"
     return {
         "naive_bayes": Setup(EventCounts((1,), sizes, 1, **concentrations), n),
-        "hmm": Setup(hidden, n, config.iterations, tempered),
+        "hmm": Setup.of(config, hidden, n),
     }
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `log_likelihood`, `predictive` (rows, splits), `events` (splits,), `clipped_share`, `rhat`, `ess` (rows,).
+    """Return `log_likelihood`, `predictive` (rows, splits), `events` (splits,), `clipped_share` (rows,), and `ARRAYS`.
 
     `log_likelihood` is the log of the held-out cells' likelihood, averaged over the kept samples or, for OPS, of the
     released one; without multinomial coefficients. `predictive` takes each field of each event by itself: the sum of
     the logs of its averaged probability, for which a few samples do for a wide posterior as well as for a narrow one.
-    `rhat` and `ess` are the worst of the first split's chains, nan where draws are exact or too few to say.
+    `ARRAYS` are of the first split's chains, nan where draws are exact or too few to say.
     """
     logs = war_logs.load(config.dataset)
     listed, models = rows(config), setups(config, logs)
     scores = np.full((2, len(listed), config.trials), np.nan)
-    clipped, worst, effective = np.full((3, len(listed)), np.nan)
+    clipped, checks = np.full(len(listed), np.nan), {name: np.full(len(listed), np.nan) for name in ARRAYS}
+    checks["joint_means"] = np.full((len(listed), config.diagnostic_chains), np.nan)
     events = np.empty(config.trials)
     for row in listed:
         models[row.model].open(ledger, [row])
@@ -99,25 +99,27 @@ def simulate(config, streams, ledger) -> dict:
             )
             scores[:, chosen, block.trials] = values
             if block.index == 0:
-                clipped[chosen], worst[chosen], effective[chosen] = shares, *diagnostics
+                clipped[chosen] = shares
+                for index, found in zip(chosen, diagnostics, strict=True):
+                    for name, value in found.items():
+                        checks[name][index] = value
     return {
         "log_likelihood": scores[0],
         "predictive": scores[1],
         "events": events,
         "clipped_share": clipped,
-        "rhat": worst,
-        "ess": effective,
+        **checks,
     }
 
 
 def _naive_bayes(config, data, setup, listed, streams, block, ledger):
-    """Both scores (2, rows, splits), share of clipped totals, and (R-hat, ESS) of K = 1, nan where draws are exact."""
+    """Both scores (2, rows, splits), share of clipped totals, and checks of K = 1, none where draws are exact."""
     totals = (data.observed @ data.counts)[:, None]
     test = data.test_counts.sum(axis=1)
     noise = Common(streams("mechanism", block.index, model="naive_bayes"))
     kept = config.iterations - config.burn_in
     values, shares = np.empty((2, len(listed), block.size)), np.full(len(listed), np.nan)
-    diagnostics = np.full((2, len(listed)), np.nan)
+    diagnostics: list[dict] = [{} for _ in listed]
     split = _chains(config, block)
     for index, row in enumerate(listed):
         rng = streams("sampler", block.index, model=row.model, method=row.method, **row.key())
@@ -134,7 +136,8 @@ def _naive_bayes(config, data, setup, listed, streams, block, ledger):
                 values[0, index] = logsumexp(trace[:, : block.size], axis=0) - math.log(len(trace))
                 values[1, index] = xlogy(test, mean[: block.size]).sum(axis=-1)
                 if block.index == 0:
-                    diagnostics[:, index] = diagnosed([trace[:, [0, *range(block.size, trace.shape[1])]]])
+                    found = diagnosed([trace[:, [0, *range(block.size, trace.shape[1])]]])
+                    diagnostics[index] = dict(zip(ARRAYS, found, strict=False))
                 continue
             given = np.broadcast_to(chains.counts, (block.size, kept, totals.shape[-1]))
             draws = gibbs.draw_emissions(gibbs.Group(given, observed), given, setup.prior, rng)[0]
@@ -171,24 +174,21 @@ def _chains(config, block) -> np.ndarray:
 
 
 def _hidden_markov(config, data, setup, listed, streams, block, ledger):
-    """Both scores (2, rows, splits), share of clipped counts and (largest R-hat, smallest ESS) of the HMM.
+    """Both scores (2, rows, splits), share of clipped counts and checks (dicts of `ARRAYS`) of the HMM.
 
     The first split runs `diagnostic_chains` chains on the same release; only its first one is evaluated.
     """
     split = _chains(config, block)
     observed, sites, test = data.observed[split], data.sites[split], data.test_counts[split]
     noise = Common(streams("mechanism", block.index, model="hmm"))
-    started, traces = [], []
-    for row in listed:
-        rng = streams("sampler", block.index, model=row.model, method=row.method, **row.key())
-        started.append(setup.chains(ledger, row, data.counts, noise, block.trials, rng, observed, split))
-        traces.append(_Trace(config, setup, sites, test, averaged=row.method != "ops"))
-    del noise
-    releases = setup.run(ledger, started, traces, block.trials)
     monitored = [0, *range(block.size, len(split))]
-    values, diagnostics = np.empty((2, len(listed), block.size)), np.full((2, len(listed)), np.nan)
-    for index, (row, trace, release) in enumerate(zip(listed, traces, releases, strict=True)):
-        if row.method == "ops":
+    values, clipped, diagnostics = np.empty((2, len(listed), block.size)), [], []
+    for index, row in enumerate(listed):
+        rng = streams("sampler", block.index, model=row.model, method=row.method, **row.key())
+        chains = setup.chains(ledger, row, data.counts, noise, block.trials, rng, observed, split)
+        trace = _Trace(setup, row, chains, sites, test, monitored if block.index == 0 else [])
+        (release,) = setup.run(ledger, [chains], [trace], block.trials)
+        if row.method in SAMPLED:
             # The released sample, emissions and states, is scored; the trace of its chain is for diagnosis only.
             own, last = slice(block.size), release.info.state
             released = np.log(release.values), last.states[:, own], last.transitions[..., own]
@@ -198,9 +198,9 @@ def _hidden_markov(config, data, setup, listed, streams, block, ledger):
             values[0, index] = (logsumexp(trace.held_out, axis=0) - math.log(len(trace.held_out)))[: block.size]
             law = trace.predictive[: block.size]
         values[1, index] = xlogy(test[: block.size], law).sum(axis=(1, 2))
-        if block.index == 0:
-            diagnostics[:, index] = diagnosed([part[:, monitored] for part in (trace.held_out, trace.spread)])
-    return values, np.array([chains.clipped for chains in started]), diagnostics
+        clipped.append(chains.clipped)
+        diagnostics.append(trace.checks())
+    return values, np.array(clipped), diagnostics
 
 
 def _score(log_probabilities, states, transitions, sites, test, setup) -> tuple[np.ndarray, np.ndarray]:
@@ -224,15 +224,19 @@ def _law(weights, log_probabilities) -> np.ndarray:
 class _Trace:
     """Watches a row's chains after burn-in.
 
-    `held_out` and `spread` (kept iterations, chains) are quantities that no relabelling moves: the held-out likelihood
-    and the spread of the states. `predictive` is the mean law of levels (chains, sites, levels) where `averaged`.
+    `held_out` (kept iterations, chains) is the held-out log-likelihood, `predictive` the mean law of levels (chains,
+    sites, levels) where the chain may be averaged. `monitored` chains are checked for convergence.
     """
 
-    def __init__(self, config, setup, sites, test, averaged: bool):
-        self._burn_in, self._kept = config.burn_in, config.iterations - config.burn_in
-        self._given, self._states = (sites, test, setup), range(setup.prior.n_states)
-        self.held_out, self.spread = np.empty((2, self._kept, len(sites)))
-        self.predictive = np.zeros(test.shape) if averaged else None
+    def __init__(self, setup, row, chains, sites, test, monitored):
+        iterations, self._burn_in = setup.length(row)
+        self._kept, self._given = iterations - self._burn_in, (sites, test, setup)
+        self.held_out = np.empty((self._kept, len(sites)))
+        self.predictive = None if row.method in SAMPLED else np.zeros(test.shape)
+        self._monitored, self._monitor = monitored, None
+        # A chain that pays for its updates is not meant to converge.
+        if monitored and row.method != "private_gibbs":
+            self._monitor = Monitor(chains.observed, setup.layout, setup.prior, self._burn_in, monitored)
 
     def __call__(self, iteration: int, state: gibbs.State) -> None:
         kept = iteration - self._burn_in
@@ -241,5 +245,9 @@ class _Trace:
         self.held_out[kept], weights = _score(state.log_probabilities, state.states, state.transitions, *self._given)
         if self.predictive is not None:
             self.predictive += _law(weights, state.log_probabilities) * (1 / self._kept)
-        shares = np.stack([(state.states == k).mean(axis=0) for k in self._states])
-        self.spread[kept] = -xlogy(shares, shares).sum(axis=0)
+        if self._monitor is not None:
+            self._monitor(iteration, state)
+
+    def checks(self) -> dict:
+        """`ARRAYS` of the monitored chains, the held-out likelihood among their traces."""
+        return {} if self._monitor is None else self._monitor.summary(self.held_out[:, self._monitored])

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from privpost.datasets import war_logs
 from privpost.evaluation.summaries import mean_columns
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
-from privpost.privacy import count_tables
-from privpost.studies.foulds2016.held_out import Row, rows, simulate
-from privpost.studies.foulds2016.war_logs import select_fields, uses_private_metadata
+from privpost.studies.foulds2016.chain_checks import verdict
+from privpost.studies.foulds2016.event_methods import Row, Setup
+from privpost.studies.foulds2016.held_out import rows, setups, simulate
+from privpost.studies.foulds2016.war_logs import uses_private_metadata
 
 __all__ = ["SETTINGS", "guarantee", "rows", "simulate", "summarise", "tabulate"]
 
@@ -26,16 +25,22 @@ SETTINGS = Schema(
     burn_in=Integer(at_least=1),
     transition_concentration=Real(above=0),
     emission_concentration=Real(at_least=1),
+    rounds=Integer(at_least=2),
+    rounds_burn_in=Integer(at_least=1),
+    replicas=Integer(at_least=1),
+    hottest=Real(at_least=1),
+    private_iterations=Integer(at_least=1),
     diagnostic_chains=Integer(at_least=1),
+    sampler=Choice("paper", "collapsed"),
     model=Choice("naive_bayes", "hmm"),
-    method=Choice("non_private", "laplace", "ops"),
+    method=Choice("non_private", "laplace", "ops", "private_gibbs"),
     variant=Choice("paper", "corrected"),
     truncation=Real(above=1),
     epsilon=Real(above=0),
 )
 
 
-COLUMNS = ["dataset", "stand_in", "variant", "model", "method", "truncation", "epsilon"]
+COLUMNS = ["dataset", "stand_in", "variant", "model", "method", "sampler", "truncation", "epsilon"]
 
 
 def tabulate(cells):
@@ -57,17 +62,21 @@ def summarise(config, arrays):
     import pandas as pd
 
     logs = war_logs.load(config.dataset)
-    sizes = select_fields(logs, config.fields)[1]
+    setup = setups(config, logs)
     listed, events = rows(config), arrays["events"]
     n_splits = len(events)
-    plain = {row.model: index for index, row in enumerate(listed) if row.method == "non_private"}
+    plain = {(row.model, row.sampler): index for index, row in enumerate(listed) if row.method == "non_private"}
     per_event = arrays["log_likelihood"] / events
     fixed = {"dataset": config.dataset, "stand_in": logs.stand_in}
     private = {"uses_private_metadata": uses_private_metadata(config.dataset)}
     table = []
     for index, row in enumerate(listed):
         # Which cells are held out moves all methods alike; the loss, paired over splits, is free of that.
-        loss = per_event[plain[row.model]] - per_event[index] if row.model in plain else np.full(n_splits, np.nan)
+        # A chain that pays for its updates is set against the better reference.
+        sampler = "collapsed" if row.method == "private_gibbs" else row.sampler
+        reference = plain.get((row.model, sampler))
+        loss = np.full(n_splits, np.nan) if reference is None else per_event[reference] - per_event[index]
+        checked = _convergence(row, arrays, index, setup[row.model].same_law(listed, row))
         table.append(
             {
                 **fixed,
@@ -77,21 +86,22 @@ def summarise(config, arrays):
                 **mean_columns("per_event_loss", loss),
                 "n_splits": n_splits,
                 "clipped_share": arrays["clipped_share"][index],
-                **guarantee(config, row, sizes),
-                **_convergence(row.model, float(arrays["rhat"][index])),
+                **guarantee(setup[row.model], row, checked["converged"]),
+                **checked,
                 **private,
             }
         )
     paired = []
     for i, first in enumerate(listed):
         for j, second in enumerate(listed):
-            same = (first.model, first.epsilon) == (second.model, second.epsilon)
+            same = (first.model, first.epsilon, first.sampler) == (second.model, second.epsilon, second.sampler)
             if (first.method, second.method) == ("laplace", "ops") and same:
                 paired.append(
                     {
                         **fixed,
                         "variant": first.variant,
                         "model": first.model,
+                        "sampler": first.sampler,
                         "truncation": second.truncation,
                         "epsilon": first.epsilon,
                         **mean_columns("laplace_minus_ops", per_event[i] - per_event[j]),
@@ -103,21 +113,31 @@ def summarise(config, arrays):
     return pd.DataFrame(table)[COLUMNS + rest], pd.DataFrame(paired)
 
 
-def _convergence(model: str, rhat_max: float) -> dict:
-    if model == "naive_bayes":
-        return {"sampling": "exact", "rhat_max": "exact"}
-    return {"sampling": "mcmc", "rhat_max": "not assessed" if math.isnan(rhat_max) else rhat_max}
-
-
-def guarantee(config, row: Row, sizes) -> dict:
-    """Return under which condition the row's ε holds, the temperature, and the cost if that condition fails."""
-    if row.method == "non_private":
-        return {"guarantee": None, "temperature": None, "worst_case_epsilon": None}
-    if row.method == "laplace":
-        return {"guarantee": "unconditional", "temperature": None, "worst_case_epsilon": row.epsilon}
-    temperature = count_tables.temperature(sizes, row.truncation, row.epsilon)
+def _convergence(row: Row, arrays, index: int, same) -> dict:
     if row.model == "naive_bayes":
-        cost = count_tables.sampling_cost(sizes, row.truncation, row.epsilon)
-        return {"guarantee": "unconditional", "temperature": temperature, "worst_case_epsilon": cost}
-    cost = count_tables.unconverged_cost(sizes, row.truncation, row.epsilon, config.iterations)
-    return {"guarantee": "if_converged", "temperature": temperature, "worst_case_epsilon": cost}
+        return dict.fromkeys(("rhat_max", "range_log_joint", "best_log_joint"), None) | {
+            "sampling": "exact", "rhat_max": "exact", "n_chains": 1, "converged": True,
+        }  # fmt: skip
+    if row.method == "private_gibbs":
+        return {"sampling": "paid updates", "rhat_max": "not needed", "n_chains": 1, "converged": True}
+    return {"sampling": "mcmc", **verdict(arrays, index, same)}
+
+
+def guarantee(setup: Setup, row: Row, converged: bool) -> dict:
+    """Return under which condition the row's ε holds, the temperature, and the cost if that condition fails.
+
+    `not_converged`: the condition has been seen to fail.
+    """
+    if row.method == "non_private":
+        return {"guarantee": None, "temperature": None, "iterations": None, "worst_case_epsilon": None}
+    mechanism = setup.mechanism(row)
+    held, worst = "unconditional", mechanism.cost().epsilon
+    if row.method == "ops" and row.model != "naive_bayes":
+        held = "if_converged" if converged else "not_converged"
+        worst = mechanism.unconverged_cost()
+    return {
+        "guarantee": held,
+        "temperature": getattr(mechanism, "temperature", None),
+        "iterations": None if row.method == "laplace" else mechanism.iterations,
+        "worst_case_epsilon": worst,
+    }

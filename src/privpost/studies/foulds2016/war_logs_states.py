@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from privpost.models.event_counts import EventCounts
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.studies.foulds2016 import event_methods
+from privpost.studies.foulds2016.chain_checks import ARRAYS, Monitor, verdict
 from privpost.studies.foulds2016.event_methods import Row, Setup
 from privpost.studies.foulds2016.war_logs import uses_private_metadata
 from privpost.studies.foulds2016.war_logs_likelihood import guarantee
@@ -26,13 +28,18 @@ SETTINGS = Schema(
     burn_in=Integer(at_least=1),
     transition_concentration=Real(above=0),
     emission_concentration=Real(at_least=1),
+    rounds=Integer(at_least=2),
+    rounds_burn_in=Integer(at_least=1),
+    replicas=Integer(at_least=1),
+    hottest=Real(at_least=1),
+    diagnostic_chains=Integer(at_least=1),
+    sampler=Choice("paper", "collapsed"),
     method=Choice("non_private", "laplace", "ops"),
     variant=Choice("paper", "corrected"),
     truncation=Real(above=1),
 )
-NOT_ASSESSED = "not assessed"
-# A state counts as used when it holds this share of the cells.
-SUBSTANTIAL = 0.05
+# A state counts as used when it holds more than the first, or at least another of these shares of the cells.
+USED = (0.0, 0.01, 0.05)
 
 
 def rows(config, model: str = "few") -> list[Row]:
@@ -46,7 +53,7 @@ class Fit(NamedTuple):
 
     `mode` and `final` (repeats, cells): most frequent state after burn-in, and the last one; `frequency`
     (repeats, cells): how often the most frequent one occurred; `parameters` (repeats, K, levels); `variates`: gamma
-    and exponential variates drawn for the parameters.
+    and exponential variates drawn for the parameters; `checks`: `chain_checks.ARRAYS` of the first repeat.
     """
 
     mode: np.ndarray
@@ -54,6 +61,7 @@ class Fit(NamedTuple):
     final: np.ndarray
     parameters: np.ndarray
     variates: int
+    checks: dict
 
 
 def align(parameters, reference, sizes) -> np.ndarray:
@@ -76,8 +84,9 @@ def simulate(config, streams, ledger) -> dict:
 
     `mode`, `frequency` and `final` are (rows, cells) of the first repeat, `parameters` (rows, K, levels);
     `switches_*`, `disagreement_*` and `misses_*` (rows, repeats) describe the maps (of the most frequent and the final
-    states); `used_*` (rows, repeats) is the number of states that hold 5 % of the cells, of few and of many states;
-    `variates` (rows,) the random variates that the parameters took.
+    states); `used_*` (rows, shares, repeats) is the number of states that hold shares `USED` of the cells, of few and
+    of many states; `variates_*` (rows,) the random variates that the parameters took; `few_*` and `many_*` the
+    `chain_checks.ARRAYS` of the first repeat's chains.
 
     States are in the order of their mean month in the non-private fit. For OPS the parameters are the released ones;
     else the posterior means given the final states and the (noisy) counts.
@@ -90,7 +99,9 @@ def simulate(config, streams, ledger) -> dict:
     for block in streams.blocks():
         few.append(_fit(config, logs, setups["few"], rows(config, "few"), streams, block, ledger))
         many.append(_fit(config, logs, setups["many"], rows(config, "many"), streams, block, ledger))
-    reference = next(fits for fits, row in zip(few[0], listed, strict=True) if row.method == "non_private")
+    # Of the non-private fits the collapsed one, where there is one.
+    plain = [fit for fit, row in zip(few[0], listed, strict=True) if row.method == "non_private"]
+    reference = plain[-1]
     order = np.argsort([logs.month[reference.mode[0] == k].mean() for k in range(config.n_states)])
     target = reference.parameters[0][order]
     place = align(reference.parameters[0], target, logs.sizes)
@@ -107,48 +118,76 @@ def simulate(config, streams, ledger) -> dict:
 def _setup(config, logs, n_states: int) -> Setup:
     concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
     model = EventCounts.of(logs.region, logs.sizes, n_states, **concentrations)
-    return Setup(model, int(logs.counts[:, : logs.sizes[0]].sum()), config.iterations, epsilon=config.epsilon)
+    return replace(Setup.of(config, model, int(logs.counts[:, : logs.sizes[0]].sum())), epsilon=config.epsilon)
 
 
 def _fit(config, logs, setup, listed, streams, block, ledger) -> list[Fit]:
+    """The fits of all rows; the first repeat of all runs `diagnostic_chains` chains, the first of which counts."""
     counts, prior = logs.counts.astype(float), setup.prior
-    observed, every = np.ones((block.size, len(counts)), bool), slice(None)
-    named = {"states": prior.n_states}
-    noise = Common(streams("mechanism", block.index, **named))
-    started, watches = [], []
+    extra = config.diagnostic_chains - 1 if block.index == 0 else 0
+    split, own = np.concatenate([np.arange(block.size), np.zeros(extra, int)]), slice(block.size)
+    observed, named = np.ones((len(split), len(counts)), bool), {"states": prior.n_states}
+    noise, fits = Common(streams("mechanism", block.index, **named)), []
     for row in listed:
-        settings = {"method": row.method, "variant": row.variant, "truncation": row.truncation}
-        rng = streams("sampler", block.index, **named, **settings)
-        started.append(setup.chains(ledger, row, counts, noise, block.trials, rng, observed, every, None))
-        watches.append(_Frequencies((prior.n_states, len(counts), block.size), config.burn_in))
-    fits = []
-    releases = setup.run(ledger, started, watches, block.trials)
-    for chains, watch, (values, end) in zip(started, watches, releases, strict=True):
+        settings = {name: value for name, value in row.key().items() if name != "epsilon"}
+        rng = streams("sampler", block.index, **named, method=row.method, **settings)
+        chains = setup.chains(ledger, row, counts, noise, block.trials, rng, observed, split, None)
+        iterations, burn_in = setup.length(row)
+        seen = _Frequencies((prior.n_states, len(counts), block.size), burn_in)
+        monitor = Monitor(observed, setup.layout, prior, burn_in, [0, *range(block.size, len(split))])
+        watches = [seen, monitor] if block.index == 0 else [seen]
+        watch = lambda iteration, state, watches=watches: [one(iteration, state) for one in watches]  # noqa: E731
+        ((values, end),) = setup.run(ledger, [chains], [watch], block.trials)
         # OPS releases its chain's last sample: emissions and final states. Its most frequent states are diagnosis.
-        final, share = end.state.states, watch.seen / (config.iterations - config.burn_in)
-        if chains.row.method == "ops":
-            # Through the logarithm, in which the sampler keeps them: the last digits are those of the shipped table.
-            parameters = np.exp(np.log(values))
+        final, share = end.state.states[:, own], seen.seen / (iterations - burn_in)
+        if row.method == "ops":
+            parameters = values
         else:
-            totals = gibbs.state_totals(chains.counts, final, observed, prior.n_states) + prior.emission
+            given = chains.counts if chains.counts.ndim == 2 else chains.counts[own]
+            totals = gibbs.state_totals(given, final, observed[own], prior.n_states) + prior.emission
             parameters = np.concatenate(
                 [totals[..., field] / totals[..., field].sum(axis=-1, keepdims=True) for field in prior.fields], axis=-1
             )
         mode, frequency = share.argmax(axis=0), share.max(axis=0)
-        fits.append(Fit(mode.T.copy(), frequency.T.copy(), final.T.copy(), parameters, end.variates))
+        variates = end.variates * block.size // len(split)
+        checks = monitor.summary() if block.index == 0 else {}
+        fits.append(Fit(mode.T.copy(), frequency.T.copy(), final.T.copy(), parameters, variates, checks))
     return fits
 
 
 class _Frequencies:
-    """Counts how often each cell of each chain is in each state after burn-in: `seen` (K, cells, chains)."""
+    """Counts how often each cell of each chain is in each state after burn-in: `seen` (K, cells, chains).
+
+    Exchanges of replicas permute labels: those of every iteration are matched with those of the first one that counts.
+    """
 
     def __init__(self, shape: tuple[int, int, int], burn_in: int):
-        self.seen, self._burn_in = np.zeros(shape, np.int32), burn_in
-        self._states = np.arange(shape[0])[:, None, None]
+        self._seen, self._burn_in = np.zeros(shape, np.int32), burn_in
+        self._first: np.ndarray | None = None
+        self._places = np.empty((shape[2], shape[0]), np.intp)
+
+    @property
+    def seen(self) -> np.ndarray:
+        """Counts by the labels of the last iteration."""
+        return np.take_along_axis(self._seen, self._places.T[:, None], axis=0)
 
     def __call__(self, iteration: int, state: gibbs.State) -> None:
-        if iteration >= self._burn_in:
-            self.seen += state.states == self._states
+        if iteration < self._burn_in:
+            return
+        n_states, n_cells, n_chains = self._seen.shape
+        states, cells = state.states[:, :n_chains], np.arange(n_cells)
+        self._first = states.copy() if self._first is None else self._first
+        for chain, place in enumerate(self._places):
+            place[:] = matched(states[:, chain], self._first[:, chain], n_states)
+            self._seen[place[states[:, chain]], cells, chain] += 1
+
+
+def matched(states, reference, n_states: int) -> np.ndarray:
+    """The permutation p such that p[states] agrees with the reference in most cells, both (cells,)."""
+    from scipy.optimize import linear_sum_assignment
+
+    table = np.bincount(states * n_states + reference, minlength=n_states**2).reshape(n_states, n_states)
+    return linear_sum_assignment(-table)[1]
 
 
 def _summarise(config, logs, few, many, target, target_map) -> dict:
@@ -175,7 +214,8 @@ def _summarise(config, logs, few, many, target, target_map) -> dict:
         for kind in ("mode", "final"):
             maps = np.concatenate([getattr(fit, kind) for fit in fits])
             shares = np.stack([(maps == k).mean(axis=1) for k in range(n_states)])
-            summary[f"used_{name}_{kind}"] = (shares >= SUBSTANTIAL).sum(axis=0)
+            summary[f"used_{name}_{kind}"] = np.array([(shares >= max(used, 1e-12)).sum(axis=0) for used in USED])
+        summary |= {f"{name}_{key}": value for key, value in fits[0].checks.items()}
         summary[f"variates_{name}"] = sum(fit.variates for fit in fits) / sum(len(fit.mode) for fit in fits)
     return summary
 
@@ -184,14 +224,7 @@ def _misses(maps, truth, n_states) -> np.ndarray:
     """Share of cells whose state did not generate them, under the best matching of labels; nan for real data."""
     if truth is None:
         return np.full(len(maps), np.nan)
-    from scipy.optimize import linear_sum_assignment
-
-    missed = []
-    for states in maps:
-        table = np.zeros((n_states, n_states))
-        np.add.at(table, (states, truth), 1)
-        missed.append(1 - table[linear_sum_assignment(-table)].sum() / len(truth))
-    return np.array(missed)
+    return np.array([(matched(states, truth, n_states)[states] != truth).mean() for states in maps])
 
 
 def tabulate(cells):
@@ -204,29 +237,39 @@ def tabulate(cells):
         config, arrays = cell.config, cell.arrays
         logs = war_logs.load(config.dataset)
         for index, row in enumerate(rows(config)):
-            held = guarantee(config, row._replace(epsilon=config.epsilon), logs.sizes)
-            fixed = {
-                "dataset": config.dataset,
-                "stand_in": logs.stand_in,
-                "variant": row.variant,
-                "method": row.method,
-                "truncation": row.truncation,
-                "epsilon": None if row.method == "non_private" else config.epsilon,
-                "guarantee": held["guarantee"],
-                "worst_case_epsilon": held["worst_case_epsilon"],
-                # Each release has one chain, and no trace of it is kept.
-                "rhat_max": NOT_ASSESSED,
-                "uses_private_metadata": uses_private_metadata(config.dataset),
-            }
+            few, many = (_fixed(config, logs, arrays, index, name) for name in ("few", "many"))
             one = {name: array[index] for name, array in arrays.items()}
-            tables["war_logs_emissions"].append(pd.DataFrame({**fixed, **_emissions(logs, one["parameters"])}))
-            tables["war_logs_assignments"].append(pd.DataFrame({**fixed, **_assignments(logs, row, one)}))
-            tables["war_logs_states_used"] += [{**fixed, **used, **_unpaid(row, used)} for used in _used(config, one)]
-            tables["war_logs_maps"] += [{**fixed, **summary, **_unpaid(row, summary)} for summary in _maps(row, one)]
-            tables["war_logs_operations"] += [{**fixed, **counted} for counted in _operations(config, logs, row, one)]
+            tables["war_logs_emissions"].append(pd.DataFrame({**few, **_emissions(logs, one["parameters"])}))
+            tables["war_logs_assignments"].append(pd.DataFrame({**few, **_assignments(logs, row, one)}))
+            tables["war_logs_maps"] += [{**few, **summary, **_unpaid(row, summary)} for summary in _maps(row, one)]
+            for fixed, name, n_states in ((few, "few", config.n_states), (many, "many", config.many_states)):
+                used = _used(n_states, name, one)
+                tables["war_logs_states_used"] += [{**fixed, **line, **_unpaid(row, line)} for line in used]
+                tables["war_logs_operations"].append({**fixed, **_operations(config, logs, row, n_states, name, one)})
     return {
         name: pd.concat(parts, ignore_index=True) if isinstance(parts[0], pd.DataFrame) else pd.DataFrame(parts)
         for name, parts in tables.items()
+    }
+
+
+def _fixed(config, logs, arrays, index: int, name: str) -> dict:
+    """What all tables say of a row with few or many states, with the checks of its chains."""
+    listed = rows(config)
+    row, setup = listed[index], _setup(config, logs, config.n_states if name == "few" else config.many_states)
+    found = verdict({key: arrays[f"{name}_{key}"] for key in ARRAYS}, index, setup.same_law(listed, row))
+    held = guarantee(setup, row, found["converged"])
+    return {
+        "dataset": config.dataset,
+        "stand_in": logs.stand_in,
+        "variant": row.variant,
+        "method": row.method,
+        "sampler": row.sampler,
+        "truncation": row.truncation,
+        "epsilon": None if row.method == "non_private" else config.epsilon,
+        "guarantee": held["guarantee"],
+        "worst_case_epsilon": held["worst_case_epsilon"],
+        **found,
+        "uses_private_metadata": uses_private_metadata(config.dataset),
     }
 
 
@@ -260,17 +303,16 @@ def _assignments(logs, row: Row, one) -> dict:
     }
 
 
-def _used(config, one):
-    for name, n_states in (("few", config.n_states), ("many", config.many_states)):
-        for kind in ("mode", "final"):
-            mean, error = mean_and_sem(one[f"used_{name}_{kind}"])
-            yield {
-                "n_states": n_states,
-                "summary": kind,
-                "states_over_5_percent": mean,
-                "sem": error,
-                "n_repeats": len(one[f"used_{name}_{kind}"]),
-            }
+def _used(n_states: int, name: str, one):
+    for kind in ("mode", "final"):
+        found = one[f"used_{name}_{kind}"]
+        for place, suffix in ((-1, "over_5_percent"), (0, "used_at_all"), (1, "over_1_percent")):
+            mean, error = mean_and_sem(found[place])
+            if place == -1:
+                line = {"n_states": n_states, "summary": kind, "states_over_5_percent": mean, "sem": error}
+            else:
+                line |= {f"states_{suffix}": mean, f"{suffix}_sem": error}
+        yield {**line, "n_repeats": found.shape[1]}
 
 
 def _maps(row: Row, one):
@@ -285,18 +327,19 @@ def _maps(row: Row, one):
         yield summary
 
 
-def _operations(config, logs, row: Row, one):
-    """Count what a chain of all iterations does: multiplications with counts, random variates, evaluations of exp."""
+def _operations(config, logs, row: Row, n_states: int, name: str, one) -> dict:
+    """Count what a chain of all iterations does: multiplications with counts, random variates, evaluations of exp.
+
+    Counted for the paper's sampler; of the collapsed one only the random variates of its emissions are.
+    """
     n_cells, n_levels = logs.counts.shape
-    for name, n_states in (("few", config.n_states), ("many", config.many_states)):
-        sites = config.iterations * n_cells
-        noise = n_cells * n_levels if row.method == "laplace" else 0
-        # A tempered update takes a logarithm and an exponential more per state.
-        elementary = sites * n_states * (3 if row.method == "ops" else 1)
-        yield {
-            "n_states": n_states,
-            "multiplications": 2 * sites * n_states * n_levels,
-            "noise_variates": noise,
-            "sampling_variates": round(float(one[f"variates_{name}"])) + sites,
-            "elementary_functions": elementary,
-        }
+    sites = config.iterations * n_cells
+    # A tempered update takes a logarithm and an exponential more per state.
+    elementary = sites * n_states * (3 if row.method == "ops" else 1)
+    return {
+        "n_states": n_states,
+        "multiplications": 2 * sites * n_states * n_levels,
+        "noise_variates": n_cells * n_levels if row.method == "laplace" else 0,
+        "sampling_variates": round(float(one[f"variates_{name}"])) + sites,
+        "elementary_functions": elementary,
+    }

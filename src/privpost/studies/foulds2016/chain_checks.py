@@ -1,0 +1,92 @@
+"""Whether chains on the states of war logs have reached their law: traces that no relabelling moves, and the test."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import xlogy
+
+from privpost.evaluation.diagnostics import ess_bulk, rhat
+from privpost.samplers import hidden_markov_collapsed as collapsed
+from privpost.samplers import hidden_markov_gibbs as gibbs
+
+# Chains with a larger R-hat have not converged, and support no claim.
+LIMIT = 1.1
+# How far below the best log joint a chain may stay on average: standard deviations within chains, and nats at least.
+DEVIATIONS, NATS = 5.0, 1.0
+ARRAYS = ("rhat", "ess", "joint_means", "joint_deviation", "joint_best")
+
+
+class Monitor:
+    """Watches some of a group's chains after burn-in: collapsed log joint, log-likelihood, and entropy of occupancy.
+
+    The log joint is that of T = 1 without truncation.
+
+    Args:
+        observed: cells that are data, (chains of the group, cells).
+        chains: which are watched; they run on the same data.
+    """
+
+    def __init__(self, observed, layout: gibbs.Layout, prior: gibbs.Prior, burn_in: int, chains):
+        self._chains, self._burn_in, self._given = list(chains), burn_in, (layout, prior)
+        self._observed = observed[self._chains]
+        self.traces: list[np.ndarray] = []
+
+    def __call__(self, iteration: int, state: gibbs.State) -> None:
+        if iteration < self._burn_in:
+            return
+        states, (layout, prior), (counts,) = state.states[:, self._chains], self._given, state.counts
+        counts = counts if counts.ndim == 2 else counts[self._chains]
+        likelihood, log_prior = collapsed.log_joint(states, counts, self._observed, layout, prior)
+        shares = np.stack([(states == k).mean(axis=0) for k in range(prior.n_states)])
+        self.traces.append(np.stack([likelihood + log_prior, likelihood, -xlogy(shares, shares).sum(axis=0)]))
+
+    def summary(self, *more) -> dict[str, np.ndarray]:
+        """What `ARRAYS` names, of these traces and more of the same shape (draws, chains)."""
+        joint, likelihood, entropy = np.stack(self.traces, axis=1)
+        worst, effective = diagnosed([joint, likelihood, entropy, *more])
+        deviation = joint.std(axis=0).mean()
+        values = worst, effective, joint.mean(axis=0), deviation, joint.max()
+        return dict(zip(ARRAYS, map(np.asarray, values), strict=True))
+
+
+def diagnosed(traces) -> tuple[float, float]:
+    """Largest R-hat and smallest bulk ESS of traces (draws, chains); nan for fewer than 4 draws.
+
+    Chains that all stand still have an R-hat of 1 in the same place, and an infinite one in different places.
+    """
+    if len(traces[0]) < 4:
+        return math.nan, math.nan
+    values, effective = [], []
+    for trace in traces:
+        if (np.ptp(trace, axis=0) < 1e-9 * (1 + np.abs(trace).max())).all():
+            values.append(1.0 if np.ptp(trace) < 1e-9 * (1 + np.abs(trace).max()) else math.inf)
+        else:
+            values.append(float(rhat(trace)))
+            effective.append(float(ess_bulk(trace)))
+    return max(values), min(effective, default=math.nan)
+
+
+def verdict(arrays, index: int, same) -> dict:
+    """The columns of a row's chains: R-hat, the range over chains of the mean log joint, the best log joint of any run.
+
+    Args:
+        arrays: `ARRAYS` of all rows along the first axis.
+        index: the row.
+        same: rows whose chains have the same law, by whatever sampler; the best log joint is sought among them.
+
+    Returns:
+        `rhat_max`, `range_log_joint`, `best_log_joint`, `n_chains`, and `converged`: R-hat below 1.1, and the mean of
+        every chain within 5 of its standard deviations of the best log joint, or 1 nat.
+    """
+    means, best = arrays["joint_means"][index], float(np.max(arrays["joint_best"][list(same)]))
+    worst = float(arrays["rhat"][index])
+    near = best - means.min() <= max(NATS, DEVIATIONS * float(arrays["joint_deviation"][index]))
+    return {
+        "rhat_max": "not assessed" if math.isnan(worst) else worst,
+        "range_log_joint": float(np.ptp(means)),
+        "best_log_joint": best,
+        "n_chains": len(means),
+        "converged": bool(worst < LIMIT and near),
+    }
