@@ -42,7 +42,7 @@ def claims(tables) -> list[Claim]:
         from_checks(
             "F5",
             "lemma 1",
-            "The KL divergence from the true posterior to the Laplace posterior tends to 0.",
+            "Beta-Bernoulli model: the KL divergence from the true posterior to the Laplace posterior tends to 0.",
             f"mean at the largest n below {SMALL}, and its slope over the last step of ln n within {RATE} of −1, each "
             f"with {z:.2f} standard errors (joint false-alarm rate {FALSE_ALARM} over {len(curves)} curves)",
             checks,

@@ -31,33 +31,44 @@ CHANGES = {
 }
 # Nats per event: a tenth of what Laplace and OPS differ by at the smallest epsilon.
 LITTLE = 0.1
+STATEMENT = (
+    "OPS leads at small epsilon because noise on every cell's counts has a variance of order 1/epsilon^2 and tempering "
+    "one of order 1/epsilon; events per cell and level decide, the prior's temperature does not."
+)
 
 
 def claims(tables) -> list[Claim]:
     """Score our explanation of where OPS is ahead of the Laplace mechanism."""
     table = tables["war_logs_ablation"]
     checks, evidence = {}, {}
-    for dataset in sorted(table.dataset.unique()):
+    reached = table.groupby("dataset").converged.apply(lambda values: values.astype(bool).mean())
+    for dataset, share in reached.items():
+        evidence[f"share of settings whose chains converged, {dataset}"] = share
+        if share < 1:
+            continue
         for score in (_prior, _leads):
             found = score(table, dataset)
             checks |= found[0]
             evidence |= found[1]
+    if not checks:
+        return [
+            Claim("F8-why", "ours", STATEMENT, "none", "not testable", evidence, reason="not all chains have converged")
+        ]
     claim = from_checks(
         "F8-why",
         "ours",
-        "OPS leads at small epsilon because noise on every cell's counts has a variance of order 1/epsilon^2 and "
-        "tempering one of order 1/epsilon; events per cell and level decide, the prior's temperature does not.",
+        STATEMENT,
         "held-out log-likelihood per event: the prior's temperature moves it by less than 0.1, and dropping spare "
         "states gains Laplace less than that; "
         "Laplace minus OPS grows from the smallest to the largest epsilon, and at the smallest with ten times the "
         "events or fewer levels; ten times the events at epsilon and the data at ten epsilon give the same lead "
-        "within 0.1; R-hat is of the halves of one chain",
+        "within 0.1; data sets at all of whose settings the chains have converged",
         checks,
         evidence,
         variant="paper, corrected",
         stand_in=bool(table.stand_in.any()),
     )
-    return [qualified(claim, table)]
+    return [qualified(claim, table.assign(model="hmm"))]
 
 
 def _prior(table, dataset) -> tuple[dict, dict]:

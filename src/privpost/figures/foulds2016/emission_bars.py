@@ -18,12 +18,14 @@ def draw(tables, names):
     """
     import matplotlib.pyplot as plt
 
-    table = tables["war_logs_emissions"]
+    table = logs.reached(tables["war_logs_emissions"])
+    table = table[table.converged.astype(bool)]
+    table = table[table.dataset.isin(table[table.method == "laplace"].dataset)]
     names = logs.datasets(table, names)
     panels = [(name, panel) for name in names for panel in _panels(table, name)]
     if not panels:
         figure, axes = plt.subplots(figsize=(style.ONE_COLUMN, 1))
-        axes.text(0.5, 0.5, "None of this figure's data sets is there.", ha="center", va="center")
+        axes.text(0.5, 0.5, "No data set is there whose chains have converged.", ha="center", va="center")
         axes.set_axis_off()
         return figure
     per_row = 3 if len(panels) > 4 else 2
@@ -41,7 +43,8 @@ def draw(tables, names):
     laplace = logs.select(table, method="laplace", variant="paper")
     figure.suptitle(
         f"Laplace HMM, ε = {laplace.epsilon.iloc[0]:g} in all (pure DP, unconditional); clipped counts (paper).\n"
-        + logs.selection_note(table[table.dataset.isin(names)]),
+        + logs.selection_note(table[table.dataset.isin(names)])
+        + f"\n{logs.rhats(table[table.dataset.isin(names) & table.method.isin(['laplace', 'non_private'])])}.",
         fontsize=7,
     )
     return figure
@@ -63,9 +66,13 @@ def _levels(rows, field):
         if field == "casualties":
             part = part[part.field.isin(CASUALTIES) & (part.level == "casualties")]
             wide = part.pivot(index="field", columns="state", values="probability")
+            if wide.empty:
+                continue
             chosen[method] = wide.loc[list(CASUALTIES)[::-1]].rename(index=CASUALTIES)
         else:
-            chosen[method] = part[part.field == field].pivot(index="level", columns="state", values="probability")
+            wide = part[part.field == field].pivot(index="level", columns="state", values="probability")
+            if len(wide):
+                chosen[method] = wide
     if field != "casualties":
         order = chosen["laplace"].max(axis=1).sort_values(ascending=False).index
         shown = list(order[:MOST_LEVELS])
@@ -84,7 +91,8 @@ def _bars(axes, chosen, title: str) -> None:
     for place, state in enumerate(states):
         centre = [index + 0.4 - height * (place + 0.5) for index in range(len(chosen["laplace"]))]
         axes.barh(centre, chosen["laplace"][state], height=height * 0.92, color=logs.STATE_COLORS[place])
-        axes.plot(chosen["non_private"][state], centre, "|", color="black", markersize=4.5, markeredgewidth=1)
+        if "non_private" in chosen:
+            axes.plot(chosen["non_private"][state], centre, "|", color="black", markersize=4.5, markeredgewidth=1)
     axes.set_yticks(range(len(chosen["laplace"])), labels=list(chosen["laplace"].index))
     axes.grid(visible=False, axis="y")
     axes.set_xlim(left=0)

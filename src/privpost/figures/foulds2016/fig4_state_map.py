@@ -13,7 +13,7 @@ def draw(tables):
     States have the same colour where their emissions match best. One release each; `war_logs_maps.csv` has the means
     over independent releases and their errors.
     """
-    table = tables["war_logs_assignments"]
+    table = logs.select(logs.reached(tables["war_logs_assignments"]), summary="mode")
     figure, panels = logs.map_rows(table, len(COLUMNS), 0.5)
     for name, line in panels.items():
         own = logs.select(table, dataset=name)
@@ -21,5 +21,7 @@ def draw(tables):
             rows = logs.select(own, method=method, variant=variant)
             logs.draw_map(axes, rows, int(own.state.max()), f"{logs.TITLES[name]}: {label}")
     epsilon = logs.select(table, method="laplace").epsilon.iloc[0]
-    logs.caption_maps(figure, table, f"Laplace HMM: ε = {epsilon:g} in all (pure DP, unconditional), clipped counts.")
+    shown = table[table.method.isin(["laplace", "non_private"]) & (table.variant != "corrected")]
+    note = f"Laplace HMM: ε = {epsilon:g} in all (pure DP, unconditional), clipped counts; {logs.rhats(shown)}."
+    logs.caption_maps(figure, table, note)
     return figure

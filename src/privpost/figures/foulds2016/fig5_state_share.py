@@ -9,44 +9,56 @@ from privpost.figures.foulds2016 import war_log_style as logs
 
 
 def draw(tables):
-    """Return stacked shares of regions by month for the Laplace HMM; lines are the non-private HMM's boundaries.
+    """Return the share of regions in each state by month, states side by side: the Laplace HMM's, and the non-private.
 
-    Shares are of the regions that have events in that month. One release; the distance from the lines shows its noise.
+    Shares are of the regions that have events in that month. One release; the distance of the lines shows its noise.
     """
-    table = tables["war_logs_assignments"]
+    table = logs.select(logs.reached(tables["war_logs_assignments"]), summary="mode")
     names = logs.datasets(table)
-    n_columns = min(2, len(names))
-    n_rows = -(-len(names) // n_columns)
-    figure, panels = multiples.grid(n_rows, n_columns, 0.7 + 1.6 * n_rows, sharey=True)
-    for axes, name in zip(panels.ravel(), names, strict=False):
+    n_columns = int(table.state.max())
+    figure, panels = multiples.grid(len(names), n_columns, 0.9 + 1.15 * len(names), sharey=True)
+    for line, name in zip(panels, names, strict=True):
         own = logs.select(table, dataset=name)
-        n_states = int(own.state.max())
-        months = logs.month_range(own.month)
-        laplace = _shares(logs.select(own, method="laplace", variant="paper"), months, n_states)
-        plain = _shares(logs.select(own, method="non_private"), months, n_states)
-        bottom = np.zeros(len(months))
-        for state, share in enumerate(laplace.T):
-            axes.bar(range(len(months)), share, width=1, bottom=bottom, color=logs.STATE_COLORS[state])
-            bottom += share
-        for boundary in np.cumsum(plain, axis=1).T[:-1]:
-            axes.step(range(len(months)), boundary, where="mid", color="white", linewidth=2)
-            axes.step(range(len(months)), boundary, where="mid", color="black", linewidth=0.8)
-        axes.set(ylim=(0, 1), xlim=(-0.5, len(months) - 0.5), title=logs.TITLES[name])
-        axes.grid(visible=False)
-        logs.year_ticks(axes, months)
-    for axes in panels.ravel()[len(names) :]:
-        axes.set_axis_off()
-    multiples.label_outer(panels, y="Share of regions")
-
-    line = multiples.entry(color="black", linewidth=0.8, label="boundaries, non-private HMM")
-    epsilon = logs.select(table, method="laplace").epsilon.iloc[0]
+        months, n_states = logs.month_range(own.month), int(own.state.max())
+        for place, axes in enumerate(line):
+            if place >= n_states:
+                axes.set_axis_off()
+                continue
+            _panel(axes, own, place, n_states, months)
+            axes.set(ylim=(0, 1), xlim=(-0.5, len(months) - 0.5), title=f"{logs.TITLES[name]}: state {place + 1}")
+            axes.title.set_fontsize(7)
+            logs.year_ticks(axes, months)
+            axes.tick_params(axis="x", labelsize=6)
+        line[0].set_ylabel("Share of regions", fontsize=7)
     multiples.label_outer(panels, "Month")
+    epsilon = logs.select(table, method="laplace").epsilon.iloc[0]
+    shown = table[table.method.isin(["laplace", "non_private"]) & (table.variant != "corrected")]
     figure.suptitle(
-        f"Laplace HMM: ε = {epsilon:g} in all (pure DP, unconditional), clipped counts.\n{logs.selection_note(table)}",
+        f"Laplace HMM: ε = {epsilon:g} in all (pure DP, unconditional), clipped counts; {logs.rhats(shown)}.\n"
+        f"{logs.selection_note(table)}",
         fontsize=7,
     )
-    logs.state_legend(figure, int(table.state.max()), [line])
+    line = multiples.entry(color="black", linewidth=0.8, label="non-private HMM")
+    logs.state_legend(figure, n_columns, [line])
     return figure
+
+
+def _panel(axes, own, place: int, n_states: int, months) -> None:
+    shares = {}
+    for method, variant in (("laplace", "paper"), ("non_private", None)):
+        rows = logs.select(own, method=method, variant=variant)
+        if len(rows) and rows.converged.astype(bool).all():
+            shares[method] = _shares(rows, months, n_states)[:, place]
+    if not shares:
+        logs.draw_nothing(axes, "")
+        return
+    x = np.arange(len(months))
+    if "laplace" in shares:
+        axes.bar(x, shares["laplace"], width=1, color=logs.STATE_COLORS[place])
+    if "non_private" in shares:
+        axes.step(x, shares["non_private"], where="mid", color="white", linewidth=2)
+        axes.step(x, shares["non_private"], where="mid", color="black", linewidth=0.8)
+    axes.grid(visible=False)
 
 
 def _shares(rows, months, n_states) -> np.ndarray:

@@ -29,6 +29,18 @@ def select(table, **values):
     return table
 
 
+def reached(table):
+    """Return the rows of the collapsed sampler; of the others nothing is drawn but where they are compared."""
+    return table[table["sampler"] != "paper"]
+
+
+def draw_nothing(axes, title: str) -> None:
+    """Say in a panel that there is nothing to draw."""
+    axes.text(0.5, 0.5, "chains have not converged", ha="center", va="center", transform=axes.transAxes, fontsize=7)
+    axes.set(xticks=[], yticks=[], title=title)
+    axes.grid(visible=False)
+
+
 def state_grid(rows) -> tuple[np.ndarray, list[str], list[str]]:
     """Return states as (regions, months), nan where a cell is missing, with the names of regions and months."""
     regions, months = sorted(rows.region.unique()), month_range(rows.month)
@@ -46,9 +58,12 @@ def month_range(months) -> list[str]:
 
 
 def draw_map(axes, rows, n_states: int, title: str) -> None:
-    """Draw the states of regions over months."""
+    """Draw the states of regions over months, or nothing where the chains have not converged."""
     from matplotlib.colors import ListedColormap
 
+    if not len(rows) or not rows.converged.astype(bool).all():
+        draw_nothing(axes, title)
+        return
     grid, regions, months = state_grid(rows)
     axes.imshow(
         np.ma.masked_invalid(grid),
@@ -113,3 +128,12 @@ def worst_case(rows) -> str:
     low, high = rows.worst_case_epsilon.min(), rows.worst_case_epsilon.max()
     span = f"{low:,.0f}" if round(low) == round(high) else f"{low:,.0f} to {high:,.0f}"
     return f"only if its chain has converged; else {span}"
+
+
+def rhats(rows) -> str:
+    """Return the largest R-hat of each method, as a phrase for a caption."""
+    import pandas as pd
+
+    values = pd.to_numeric(rows.rhat_max, errors="coerce").groupby(rows.method).max().dropna()
+    found = [f"{method.replace('_', '-')} {value:.2f}" for method, value in values.items()]
+    return "largest R-hat: " + (", ".join(found) if found else "not assessed")

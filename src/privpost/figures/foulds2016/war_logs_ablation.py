@@ -17,7 +17,7 @@ CURVES = (
 def draw(tables):
     """Return the figure: Laplace less OPS (M = 10) against ε (top), and against ε times the events of a mean cell.
 
-    Bars: one standard error of the paired difference over splits.
+    Bars: one standard error of the paired difference over splits; crosses: chains that have not converged.
     """
     table = tables["war_logs_ablation_differences"]
     table = table[table.n_states == table.n_states.max()]
@@ -31,6 +31,8 @@ def draw(tables):
             look = {"color": color, "marker": marker, "linestyle": line, "label": label}
             for axes, x in zip(column, (rows.epsilon, rows.epsilon * rows.events_per_cell), strict=True):
                 multiples.bars(axes, x, rows.laplace_minus_ops_mean, rows.laplace_minus_ops_sem, **look)
+                open_ones = ~rows.converged.astype(bool)
+                axes.plot(x[open_ones], rows.laplace_minus_ops_mean[open_ones], "x", color="black", zorder=5)
         column[0].set_title(logs.TITLES[name])
         column[0].set_xlabel("Privacy budget ε (pure DP)")
         column[1].set_xlabel("ε × events of a mean cell")

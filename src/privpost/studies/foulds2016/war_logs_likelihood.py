@@ -106,6 +106,7 @@ def summarise(config, arrays):
                         "epsilon": first.epsilon,
                         **mean_columns("laplace_minus_ops", per_event[i] - per_event[j]),
                         "n_splits": n_splits,
+                        "converged": table[i]["converged"] and table[j]["converged"],
                         **private,
                     }
                 )

@@ -240,7 +240,9 @@ def tabulate(cells):
             few, many = (_fixed(config, logs, arrays, index, name) for name in ("few", "many"))
             one = {name: array[index] for name, array in arrays.items()}
             tables["war_logs_emissions"].append(pd.DataFrame({**few, **_emissions(logs, one["parameters"])}))
-            tables["war_logs_assignments"].append(pd.DataFrame({**few, **_assignments(logs, row, one)}))
+            for kind in ("mode", "final") if row.method == "ops" else ("mode",):
+                line = {"summary": kind, **_assignments(logs, kind, one)}
+                tables["war_logs_assignments"].append(pd.DataFrame({**few, **line, **_unpaid(row, line)}))
             tables["war_logs_maps"] += [{**few, **summary, **_unpaid(row, summary)} for summary in _maps(row, one)]
             for fixed, name, n_states in ((few, "few", config.n_states), (many, "many", config.many_states)):
                 used = _used(n_states, name, one)
@@ -292,9 +294,7 @@ def _emissions(logs, parameters) -> dict:
     }
 
 
-def _assignments(logs, row: Row, one) -> dict:
-    # OPS releases its final sample only; the others' maps show the most frequent state after burn-in.
-    kind = "final" if row.method == "ops" else "mode"
+def _assignments(logs, kind: str, one) -> dict:
     return {
         "region": [logs.regions[region] for region in logs.region],
         "month": [logs.months[month] for month in logs.month],
