@@ -34,7 +34,8 @@ def _log(x):
     return exponent * 0.6931471805599453 + 2 * s * series
 
 
-@_outer
+# Contiguous arrays only: of others the compiler makes no vectors.
+@njit(types.void(float64[::1], float64[::1]), cache=True, error_model="numpy")
 def log_gammas(x, out):
     """ln Γ of x > 0 (n,), written to `out`, to 1e-13 of max(1, |ln Γ(x)|): Stirling's series at x + 7.
 
@@ -274,7 +275,7 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
     weights, logs = np.empty(n_states), np.empty(n_states)
     truncated = lows.max() > 0
     masses, proposed, table = np.zeros((n_states, len(lows))), np.zeros((2, len(lows))), np.empty((2, n_entries))
-    x, g = np.empty((2, n_states * n_entries))
+    x, g = np.empty(n_states * n_entries), np.empty(n_states * n_entries)
     count_moves(states, last, moves)
     for k in range(n_states):
         leaving[k] = moves[k].sum()
@@ -347,7 +348,8 @@ def exchange_round(states, n_states, cells, entries, layout, prior_power, a, pow
         The number of exchanges.
     """
     n_replicas, n_cells = states.shape
-    totals, gammas = np.empty((2, n_states, len(entries[0])))
+    shape = n_states, len(entries[0])
+    totals, gammas = np.empty(shape), np.empty(shape)
     for r in range(n_replicas):
         energies[r] = collapsed_sweep(
             states[r], cells, entries, layout, prior_power, a, powers[r], uniforms[r, 1:], totals, gammas
