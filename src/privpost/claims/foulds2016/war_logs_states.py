@@ -71,8 +71,8 @@ def missed_claim(used) -> Claim:
     fields = {
         "id": "F18",
         "place": "ours",
-        "statement": "Real data: the paper's sampler (explicit emissions, a random start, 200 iterations) misses the law "
-        "that a collapsed sampler with replica exchange reaches.",
+        "statement": "Real data: the paper's sampler (explicit emissions, a random start, 200 iterations) misses the "
+        "law that a collapsed sampler with replica exchange reaches.",
         "test": "eight chains on the same counts, each from its own random start: R-hat of log joint, log-likelihood "
         "and occupancy below 1.1, and every chain's mean within five of its standard deviations, or 1 nat, of the best "
         "log joint that any chain of either sampler saw",
