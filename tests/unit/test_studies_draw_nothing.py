@@ -127,6 +127,8 @@ REASONS = {
     ("noise_aware/networks.py", "_aware", "privpost.samplers.chain"): AFTER,
     ("noise_aware/networks.py", "_aware", "privpost.samplers.noise_aware_table"): AFTER,
     ("noise_aware/networks.py", "simulate", ".sample"): DATA,
+    ("zhang2016/adult_network.py", "_parameters", "privpost.samplers.naive_bayes_exact"): AFTER,
+    ("zhang2016/adult_network.py", "_scores", ".choice"): "which people the experiment is about",
     ("zhang2016/bounds.py", "_map_rows", "privpost.mechanisms.map_estimate.utility"): "a utility, no draw",
     ("zhang2016/bounds.py", "simulate", ".beta"): DATA,
     (
@@ -143,6 +145,7 @@ REASONS = {
     ): "the share of a proposal that falls in the ball, estimated",
     ("zhang2016/marginal_error.py", "_errors", ".beta"): DATA,
     ("zhang2016/naive_bayes.py", "_data", ".beta"): DATA,
+    ("zhang2016/naive_bayes.py", "_data", ".permuted"): "splits of simulated data for training and test",
     ("zhang2016/naive_bayes.py", "_pilot", ".beta"): DATA,
 }
 
