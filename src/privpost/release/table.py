@@ -29,10 +29,7 @@ def statistics(path: Path, spec: Specification, kind: Kind, model) -> np.ndarray
         SettingError: the file cannot be read, a column is missing or twice there, a row has another number of cells,
             a cell is empty or holds what the specification does not allow, or the number of rows is not n.
     """
-    total = 0.0
-    for chunk in _chunks(path, spec, kind):
-        total = total + model.sufficient_statistics(kind.records(chunk))
-    return np.asarray(total, float)
+    return kind.summed(_chunks(path, spec, kind), model)
 
 
 def _chunks(path: Path, spec: Specification, kind: Kind) -> Iterator[np.ndarray]:

@@ -13,11 +13,13 @@ from privpost.release.models.beta_bernoulli import Bits
 from privpost.release.models.bounded_sum import Sum
 from privpost.release.models.dirichlet_categorical import Categories
 from privpost.release.models.gamma_exponential import Exponential
+from privpost.release.models.logistic_regression import Logistic
 from privpost.release.models.naive_bayes import NaiveBayes
 from privpost.release.models.normal_known_variance import Normal
 
 KINDS: dict[str, Kind] = {
-    kind.name: kind for kind in (Bits(), Categories(), Network(), NaiveBayes(), Sum(), Exponential(), Normal())
+    kind.name: kind
+    for kind in (Bits(), Categories(), Network(), NaiveBayes(), Sum(), Exponential(), Normal(), Logistic())
 }
 
 

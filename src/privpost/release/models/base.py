@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
@@ -100,6 +101,13 @@ class Kind(ABC):
         """The model whose statistics are read from the records."""
         return mechanism.model
 
+    def summed(self, chunks: Iterable[np.ndarray], model) -> np.ndarray:
+        """The exact statistics (d,) of encoded columns, which come in chunks (rows, columns)."""
+        total = 0.0
+        for chunk in chunks:
+            total = total + model.sufficient_statistics(self.records(chunk))
+        return np.asarray(total, float)
+
     def sampler(self, spec: Specification, setting: float) -> SamplingMechanism:
         """The mechanism of one posterior draw, at a value of ε ("ops") or of its coefficient."""
         raise NotImplementedError
@@ -124,9 +132,9 @@ class Kind(ABC):
     def statistics(self, spec: Specification, release: np.ndarray) -> dict[str, Any]:
         """The release as named numbers."""
 
-    @abstractmethod
     def posterior(self, spec, mechanism, release: np.ndarray, rng: np.random.Generator) -> Posterior:
         """Draws given a release; post-processing."""
+        raise NotImplementedError
 
 
 def check_two_levels(spec: Specification) -> None:

@@ -21,6 +21,11 @@ _UNCUT = "the records' law is not cut off at the bounds"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 
 
+def parsed(text: str) -> Decimal | None:
+    """The number that a cell's text is, exactly; None for another text."""
+    return Decimal(text) if _NUMBER.fullmatch(text) else None
+
+
 class Numeric(Kind):
     """A numeric column whose values in [low, high], rounded to a resolution, are summed."""
 
@@ -88,9 +93,9 @@ class Numeric(Kind):
 
     def encode(self, spec, column, text):
         low, high, resolution = self._bounds(spec)
-        if not _NUMBER.fullmatch(text):
+        value = parsed(text)
+        if value is None:
             return None
-        value = Decimal(text)
         if not low <= value <= high:
             # One step beyond the upper bound stands for all that is left out.
             return int(high / resolution) + 1 if self.redacts(spec) else None

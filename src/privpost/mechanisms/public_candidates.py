@@ -1,0 +1,191 @@
+"""One of many public candidates for the hidden Markov model of events, chosen by tempered likelihood: true pure DP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from privpost.distributions import truncated_dirichlet
+from privpost.mechanisms.base import SamplingMechanism, batches, check_positive, pure_epsilon
+from privpost.mechanisms.event_counts import HiddenMarkovSampler, check_events
+from privpost.models.event_counts import EventCounts
+from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import Release, Request
+
+# Candidates that are drawn, and evaluated, at once.
+_BLOCK = 256
+
+
+class Candidates(NamedTuple):
+    """Parameters: emission probabilities (candidates, K, levels) and transitions (candidates, K, K)."""
+
+    emissions: np.ndarray
+    transitions: np.ndarray
+
+
+@dataclass(frozen=True)
+class PublicCandidates(SamplingMechanism):
+    """One of J candidates θ_j from the prior, drawn without the data, with probability ∝ p(data | θ_j)^(1/T).
+
+    The exponential mechanism on J public outputs: states are summed out by the forward algorithm, so that no chain has
+    to converge. An event's factor lies in a range of ratio e^Δ given any states, and so does the likelihood: 2Δ/T-DP
+    for every J, T = max(1, 2Δ/ε). As J grows the release tends to an exact draw of θ from the tempered posterior; that
+    takes about e^KL candidates, KL the divergence of that posterior from the prior.
+
+    Attributes:
+        epsilon: ε > 0 that the choice may cost.
+        candidates: J ≥ 1.
+        truncation: M > 1; every probability of a level is at least 1/(M K_d).
+        public_seed: seed of the candidates, which anyone may know.
+
+    Raises:
+        ValueError: a setting outside its range, or another model than EventCounts.
+    """
+
+    epsilon: float
+    candidates: int = field(kw_only=True)
+    truncation: float = field(default=10.0, kw_only=True)
+    public_seed: int = field(default=0, kw_only=True)
+
+    method: ClassVar[str] = "candidates"
+    norm: ClassVar[str] = "log-likelihood ratio"
+    notion: ClassVar[str] = "pure"
+    public_inputs: ClassVar[tuple[str, ...]] = ("cells", "levels", "prior", "truncation", "candidates")
+    calibrated: ClassVar[str] = "epsilon"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_events(self.model)
+        check_positive("epsilon", self.epsilon)
+        if self.candidates < 1:
+            raise ValueError(f"candidates is {self.candidates!r}; it must be >= 1")
+        _ = self.sensitivity
+
+    @classmethod
+    def calibrate(cls, model, n, budget, **options):
+        """The lowest temperature ≥ 1 within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        return cls(model, n, pure_epsilon(budget, cls.method), **options)
+
+    @property
+    def _sampler(self) -> HiddenMarkovSampler:
+        """The sampler of the same tempered law, whose sensitivity and temperature are the same."""
+        return HiddenMarkovSampler(self.model, self.n, self.epsilon, truncation=self.truncation)
+
+    @property
+    def sensitivity(self):
+        """Δ = Σ_d ln((1 − (K_d − 1) a0)/a0)."""
+        return self._sampler.sensitivity
+
+    @property
+    def temperature(self) -> float:
+        """T = max(1, 2Δ/ε)."""
+        return self._sampler.temperature
+
+    def query(self, data):
+        """Log-likelihood of the events in one state, at the vertices of the truncated simplices, shape (ΠK_d,)."""
+        return self._sampler.query(data)
+
+    def cost(self):
+        """2Δ/T, which is ε or, at T = 1, less; for every J."""
+        return Cost("pure", min(self.epsilon, 2 * self.sensitivity))
+
+    def block(self, number: int) -> Candidates:
+        """A part of the candidates; those of a smaller J are the first ones of a larger."""
+        model, lows = self.model, self._sampler.lows
+        states = model.n_states
+        rng = np.random.default_rng([self.public_seed, number])
+        fields = [
+            truncated_dirichlet.sample(np.full((_BLOCK, states, size), float(model.emission)), low, rng)
+            for size, low in zip(model.sizes, lows, strict=True)
+        ]
+        moves = rng.dirichlet(np.full(states, float(model.transition)), (_BLOCK, states))
+        kept = slice(min(_BLOCK, self.candidates - number * _BLOCK))
+        return Candidates(np.concatenate(fields, axis=-1)[kept], moves[kept])
+
+    def log_likelihoods(self, tables, observed) -> np.ndarray:
+        """Log-likelihood of each candidate, (J, sets), for counts (cells, levels) and observed cells (sets, cells)."""
+        # Compiled, which takes a while: only where it runs.
+        from privpost.samplers.hidden_markov_forward import log_likelihoods
+
+        found = []
+        regions = self.model.regions
+        first = np.concatenate([[True], regions[1:] != regions[:-1]])
+        for number in range(-(-self.candidates // _BLOCK)):
+            block = self.block(number)
+            emissions = np.log(block.emissions).reshape(-1, tables.shape[-1]) @ tables.T
+            emissions = emissions.reshape(*block.emissions.shape[:2], -1).transpose(0, 2, 1)
+            found.append(log_likelihoods(emissions, block.transitions, first, observed))
+        return np.concatenate(found)
+
+    def chosen(self, indices) -> Candidates:
+        """The parameters of some candidates (releases,), by their numbers."""
+        places, inverse = np.unique(indices, return_inverse=True)
+        blocks = {number: self.block(number) for number in set((places // _BLOCK).tolist())}
+        parts = [[part[place % _BLOCK] for part in blocks[place // _BLOCK]] for place in places.tolist()]
+        return Candidates(*(np.stack(one)[inverse] for one in zip(*parts, strict=True)))
+
+    def perturb(self, statistics, rng):
+        """Emission probabilities (..., K, levels) of the chosen candidates."""
+        return batches(self.replicate, statistics, rng)
+
+    def replicate(self, statistics, size, rng):
+        """Independent choices (size, K, levels) about one data set's statistics."""
+        return self.draw(statistics, rng, size).values
+
+    def draw(self, statistics, rng, size=None, **settings):
+        """One release by itself; see `draw_all`."""
+        return self.draw_all([Request("", self, statistics, rng, size, None, settings)])[0]
+
+    @classmethod
+    def draw_all(cls, requests):
+        """The releases of several requests; those of one model and counts share the candidates' likelihoods.
+
+        A request's settings:
+            observed: cells whose events are the data, bool (releases, cells); the others are held out.
+
+        Returns:
+            Releases of emission probabilities (..., K, levels); their info has the chosen candidates' numbers and
+            transitions, which are released too.
+        """
+        found, known = [], {}
+        largest = max((request.mechanism for request in requests), key=lambda mechanism: mechanism.candidates)
+        for request in requests:
+            mechanism = request.mechanism
+            counts = np.asarray(request.statistics, float)
+            rows = counts.reshape(-1, counts.shape[-1])
+            number = int(np.prod(request.lead, dtype=int))
+            observed = request.settings.get("observed")
+            if observed is None:
+                observed = np.ones((1, sum(mechanism.model.cells)), bool)
+            same = np.all(rows == rows[0])
+            parts = [rows[0]] if same else rows
+            alike = (largest.model, largest.truncation, largest.public_seed)
+            source = largest if (mechanism.model, mechanism.truncation, mechanism.public_seed) == alike else mechanism
+            scores = []
+            for part in parts:
+                key = source, part.tobytes(), observed.tobytes()
+                if key not in known:
+                    known[key] = source.log_likelihoods(mechanism.model.tables(part), observed)
+                scores.append(known[key][: mechanism.candidates])
+            weights = np.concatenate(scores, axis=1).T / mechanism.temperature
+            shares = np.cumsum(np.exp(weights - weights.max(axis=1, keepdims=True)), axis=1)
+            shares /= shares[:, -1:]
+            uniform = request.rng.random(number)
+            if len(shares) == 1:
+                picked = np.searchsorted(shares[0], uniform, side="right")
+            else:
+                picked = (shares <= uniform[:, None]).sum(axis=1)
+            released = mechanism.chosen(picked)
+            values = released.emissions.reshape(*request.lead, *mechanism.model.theta_shape)
+            found.append(Release(values, (picked, released.transitions)))
+        return found
+
+    @classmethod
+    def examples(cls):
+        """Two months of one region, and two regions with two fields."""
+        return [
+            cls(EventCounts((2,), (2,)), 4, 2.0, candidates=3000),
+            cls(EventCounts((1, 1), (2, 2)), 2, 8.0, candidates=1000, truncation=4.0),
+        ]
