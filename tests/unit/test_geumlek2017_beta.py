@@ -163,7 +163,7 @@ def test_common_random_numbers_pair_the_methods():
     nll = []
     for cell in (two, fifteen):
         arrays = tradeoff.simulate(cell.config, Streams.of(cell), Ledger())
-        nll.append(arrays["nll_mean"][cell.config.method.index("non_private")])
+        nll.append(arrays["neg_log_likelihood_mean"][cell.config.method.index("non_private")])
     # The true posterior's draws depend neither on the order nor on epsilon.
     assert (nll[0] == nll[1]).all() and len(set(nll[0])) == 1
 

@@ -1,53 +1,43 @@
-"""Privacy against utility of the beta-Bernoulli mechanisms (Geumlek et al. 2017, figure 2)."""
+"""Privacy against utility of the beta-Bernoulli mechanisms, on the paper's axes (Geumlek et al. 2017, figure 2)."""
 
 from __future__ import annotations
-
-import numpy as np
 
 from privpost.figures import multiples, style
 
 LABELS = {"diffused": "Diffused (Alg. 2)", "concentrated": "Concentrated (Alg. 3)", "gaussian": "Gaussian mechanism"}
-
-
-def _kl_panel(axes, table, order):
-    for method, label in LABELS.items():
-        look = style.look(method)
-        rows = table[(table.metric == "kl") & (table.method == method) & (table.order == order)]
-        for variant, line, name in (("corrected", "-", label), ("paper", ":", None)):
-            curve = rows[rows.variant == variant]
-            axes.plot(curve.log_epsilon, curve["mean"], line, color=look.color, label=name)
-    axes.set(ylim=(0, 0.7), ylabel="KL(true posterior ‖ output)")
-
-
-def _likelihood_panel(axes, table, order):
-    rows = table[table.metric == "neg_log_likelihood"]
-    for method, label in LABELS.items():
-        curve = rows[(rows.method == method) & (rows.order == order) & (rows.variant == "corrected")]
-        look = {"method": method, "label": label, "linestyle": "-", "marker": ""}
-        style.error_band(axes, curve.log_epsilon, curve["mean"], curve["sd"], **look)
-    multiples.horizontal(axes, rows[rows.method == "non_private"].iloc[0]["mean"])
-    axes.set(yscale="log", ylim=(60, 175), ylabel="−log p(held-out data | θ)  [nats]")
-    axes.set_yticks([60, 70, 80, 100, 130, 170], labels=["60", "70", "80", "100", "130", "170"])
-    axes.minorticks_off()
+LINES = {"corrected": ("-", "exact charges"), "paper": (":", "the paper's charges")}
+# Metric, label and limits of a row: the paper's ticks are 0 to 70 nats below.
+ROWS = (
+    ("kl", "KL(true posterior ‖ output)\n[nats]", (0, 2)),
+    ("neg_log_likelihood_count", "−log p(held-out count | θ)\n[nats]", (0, 70)),
+)
 
 
 def draw(tables):
-    """Return the figure: KL divergence (top) and held-out log-likelihood (bottom), one column per order.
+    """Return the figure: KL divergence (top) and held-out log-likelihood of a count (bottom), one column per order.
 
-    Solid: exact charges; dotted in the top row: the paper's. Bands are one standard deviation over repeats; the
-    standard error of the mean is thinner than the lines.
+    Solid: exact charges; dotted: the paper's. Bands, of the exact charges, are one standard deviation over repeats; the
+    standard error of the mean is thinner than the lines. Curves beyond ln ε = 0 are in a figure of their own.
     """
     table = tables["tradeoff"]
     orders = sorted(table.order.dropna().unique())
     figure, panels = multiples.grid(2, len(orders), 4.4, sharex=True, sharey="row")
-    for column, order in zip(panels.T, orders, strict=True):
-        _kl_panel(column[0], table, order)
-        _likelihood_panel(column[1], table, order)
-        column[0].set_title(f"Order λ = {order:g}")
-        column[1].set_xlabel("Privacy cost ln ε, (λ, ε)-RDP")
-    for axes in panels[:, 1:].ravel():
-        axes.set_ylabel("")
-    paper = multiples.entry(color="#444444", linestyle=":", label="the paper's charges")
-    multiples.legend(figure, [paper], axes=panels[1, 0])
-    panels[0, 0].set_xlim(np.floor(table.log_epsilon.min()), np.ceil(table.log_epsilon.max()))
+    for row, (metric, label, limits) in zip(panels, ROWS, strict=True):
+        rows = table[table.metric == metric]
+        for axes, order in zip(row, orders, strict=True):
+            for method, name in LABELS.items():
+                for variant, (line, _) in LINES.items():
+                    curve = rows[(rows.method == method) & (rows.order == order) & (rows.variant == variant)]
+                    curve = curve.sort_values("log_epsilon")
+                    sd = curve.sd.fillna(0) if variant == "corrected" else 0
+                    look = {"linestyle": line, "marker": "", "label": name if variant == "corrected" else None}
+                    style.error_band(axes, curve.log_epsilon, curve["mean"], sd, method=method, **look)
+            multiples.horizontal(axes, rows[rows.method == "non_private"]["mean"].iloc[0])
+            axes.set(xlim=(-15, 0), ylim=limits)
+        row[0].set_ylabel(label)
+    for axes, order in zip(panels[0], orders, strict=True):
+        axes.set_title(f"Order λ = {order:g}")
+    multiples.label_outer(panels, "Privacy cost ln ε, (λ, ε)-RDP")
+    lines = [multiples.entry(color="#444444", linestyle=line, label=label) for line, label in LINES.values()]
+    multiples.legend(figure, lines, axes=panels[1, 0], ncols=3)
     return figure

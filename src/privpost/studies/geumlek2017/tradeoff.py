@@ -1,7 +1,8 @@
 """Privacy against utility of the beta-Bernoulli mechanisms under RDP (Geumlek et al. 2017, figure 2).
 
 Panels (a, b) of the paper: KL divergence from the true posterior to each mechanism's output. Panels (c, d): negative
-log-likelihood of held-out data under one released parameter.
+log-likelihood of held-out data under one released parameter, of the records in their order and of their count, whose
+values the paper's axis has; they differ by ln C(n, k).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import itertools
 import math
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import gammaln, log_ndtr, logsumexp
 
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior
@@ -33,6 +34,7 @@ SETTINGS = Schema(
 )
 METHODS = {"diffused": DiffusedPosterior, "concentrated": ConcentratedPosterior, "gaussian": GaussianMechanism}
 LIMIT_POINTS = 241
+LIKELIHOODS = ("neg_log_likelihood", "neg_log_likelihood_count")
 # Where a density or a weight is cut off: the normal mass beyond 12 standard deviations is below 1e-32.
 WIDTHS = 12
 
@@ -91,7 +93,8 @@ def _kl(method: str, mechanism, config) -> tuple[float, float]:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return arrays over (method, log epsilon): `kl`, `error`, `coefficient`, and `nll` with a last axis of trials.
+    """Return arrays over (method, log epsilon): `kl`, `error`, `coefficient`, and mean and standard deviation over
+    trials of both `LIKELIHOODS`, with `_mean` and `_sd`.
 
     `coefficient` is r, m, or the standard deviation of the Gaussian noise. The row of `non_private` does not depend
     on epsilon. Also `theta` and `density` (method, points): the output's density at the smallest epsilon.
@@ -99,7 +102,7 @@ def simulate(config, streams, ledger) -> dict:
     model = BetaBernoulli(config.alpha, config.beta)
     shape = (len(config.method), len(config.log_epsilon))
     kl, error, coefficient = (np.full(shape, np.nan) for _ in range(3))
-    nll = np.empty((*shape, config.trials))
+    nll = np.empty((len(LIKELIHOODS), *shape, config.trials))
     theta, density = np.full((2, len(config.method), LIMIT_POINTS), np.nan)
     every = list(itertools.product(enumerate(config.method), enumerate(config.log_epsilon)))
     mechanisms = {}
@@ -124,13 +127,15 @@ def simulate(config, streams, ledger) -> dict:
                 account, mechanism = f"{method}/log_epsilon={log_epsilon:g}", mechanisms[i, j]
                 release = ledger.release(account, mechanism, statistics, rng, repeats=block.trials).values
                 draws = mechanism.posterior_draw(release, rng)
-            nll[i, j, block.trials] = -model.log_likelihood(draws, held_out)
+            records = -model.log_likelihood(draws, held_out)
+            ways = gammaln(config.n + 1) - gammaln(held_out + 1).sum(axis=-1)
+            nll[:, i, j, block.trials] = records, records - ways
     return {
         "kl": kl,
         "error": error,
         "coefficient": coefficient,
-        "nll_mean": nll.mean(axis=-1),
-        "nll_sd": nll.std(axis=-1, ddof=1),
+        **{f"{name}_mean": values.mean(axis=-1) for name, values in zip(LIKELIHOODS, nll, strict=True)},
+        **{f"{name}_sd": values.std(axis=-1, ddof=1) for name, values in zip(LIKELIHOODS, nll, strict=True)},
         "theta": theta,
         "density": density,
     }
@@ -173,18 +178,11 @@ def tabulate(cells):
             for j in rows:
                 log_epsilon = None if method == "non_private" else config.log_epsilon[j]
                 row = {**fixed, "log_epsilon": log_epsilon, "coefficient": arrays["coefficient"][i, j]}
-                sd = arrays["nll_sd"][i, j]
                 curves.append({**row, "metric": "kl", "mean": arrays["kl"][i, j], "error": arrays["error"][i, j]})
-                curves.append(
-                    {
-                        **row,
-                        "metric": "neg_log_likelihood",
-                        "mean": arrays["nll_mean"][i, j],
-                        "sd": sd,
-                        "sem": sd / math.sqrt(config.trials),
-                        "n_repeats": config.trials,
-                    }
-                )
+                for metric in LIKELIHOODS:
+                    mean, sd = arrays[f"{metric}_mean"][i, j], arrays[f"{metric}_sd"][i, j]
+                    found = {"metric": metric, "mean": mean, "sd": sd, "sem": sd / math.sqrt(config.trials)}
+                    curves.append({**row, **found, "n_repeats": config.trials})
             if method != "non_private":
                 smallest = {**fixed, "log_epsilon": min(config.log_epsilon)}
                 limits.append(pd.DataFrame({**smallest, "theta": arrays["theta"][i], "density": arrays["density"][i]}))
