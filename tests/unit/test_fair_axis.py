@@ -2,6 +2,7 @@
 
 from functools import cache
 
+import mpmath
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +18,7 @@ from privpost.privacy.approximate import (
     beta_curve,
     converted_epsilon,
     gaussian_from_approximate,
+    implied,
     laplace_from_approximate,
     largest_within,
     pure_from_approximate,
@@ -31,6 +33,21 @@ def test_pure_mechanisms_by_randomised_response(epsilon, delta):
     pure = pure_from_approximate(epsilon, delta)
     p = 1 / (1 + np.exp(-pure))
     assert p - np.exp(epsilon) * (1 - p) == pytest.approx(delta, rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize("delta", [1e-6, 1e-12, 1e-18, 0.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_a_pure_guarantee_implies_no_smaller_delta_than_its_own(epsilon, delta):
+    mpmath.mp.dps = 50
+    budget = Cost("approximate", epsilon, delta=delta)
+    best = pure_from_approximate(epsilon, delta)
+    for pure in (best, best * (1 + 2e-10), best * (1 + 1e-6)):
+        if pure > epsilon:
+            at, e = mpmath.e ** mpmath.mpf(pure), mpmath.e ** mpmath.mpf(epsilon)
+            exact = (at - e) / (1 + at)
+            # Relative rounding of expm1 and expit.
+            assert implied(Cost("pure", pure), None, budget).delta == pytest.approx(float(exact), rel=1e-14, abs=0)
+    assert implied(Cost("pure", best), None, budget).delta <= delta
 
 
 @pytest.mark.parametrize("epsilon, delta", [(0.1, 1e-2), (1.0, 1e-4)])

@@ -16,7 +16,7 @@ MODULES = (*PACKAGES, "numpy.random", "random", "secrets")
 NUMPY = {name for kind in (np.random.Generator, np.random.RandomState) for name in dir(kind) if name[0] != "_"}
 DRAWS = {"perturb", "replicate", "draw", "draw_all", "draws", "posterior_sample", "noise", "sample", "rvs"}
 RELEASES = {"release", "release_all"}
-NAMES = NUMPY | DRAWS | RELEASES | {"default_rng", "samplers", "distributions", "Ledger", "__dict__"}
+NAMES = NUMPY | DRAWS | RELEASES | {"charge", "default_rng", "samplers", "distributions", "Ledger", "__dict__"}
 # These find an attribute or a module whose name the source need not spell out.
 HIDDEN = {"getattr", "vars", "eval", "exec", "__import__", "import_module", "attrgetter", "methodcaller"}
 # Settings, fields and a type that have the name of a draw.
@@ -36,9 +36,15 @@ REASONS = {
         ".Ledger",
     ): "examples have no data of people; a caller without a gate gets one of its own",
     ("audit/audit.py", "simulate", "ledger ="): "the records of shipped ledgers, read",
+    ("audit/expected.py", "logistic_law", ".charge"): SETTING,
     ("audit/expected.py", "_map", "privpost.mechanisms.map_estimate.utility_sensitivity"): "a sensitivity, no draw",
     ("audit/laws.py", "OnGrid.quantiles", ".random"): "spreads draws on a grid evenly over each step, to judge them",
     ("bernstein2018/calibration.py", "gibbs_quantiles", "privpost.samplers.noise_aware_gibbs"): AFTER,
+    (
+        "bernstein2018/calibration.py",
+        "_account",
+        ".charge",
+    ): "the naive method shifts a release by private records, as the paper has it: no mechanism, and no finite budget",
     (
         "bernstein2018/calibration.py",
         "ops_quantiles",
@@ -264,6 +270,7 @@ def test_every_exception_is_used_and_has_a_reason():
         ("from numpy.random import default_rng", "numpy.random"),
         ("from random import gauss", "random"),
         ("mechanism.release(data, rng)", ".release"),
+        ("ledger.charge('all', cost)", ".charge"),
         ("mechanism.perturb(statistics, rng)", ".perturb"),
         ("mechanism.replicate(statistics, 2, rng)", ".replicate"),
         ("mechanism.draw(statistics, rng)", ".draw"),

@@ -27,9 +27,11 @@ def describe(study: Study, results: Iterable[Result]) -> str:
 
     The kind of an account is its name up to the first slash. A row of `accounts` has their number, repeats and releases
     per account, ε (and δ) charged per release, the budget's ε, and the largest share of a budget that was spent; what
-    differs between the accounts is given as [smallest, largest]. A row of `mechanisms` is one with its settings, its
-    cost, the budget and the kind of account it was charged to; of those that differ in numbers only there are the three
-    of smallest, middle and largest cost. No times and no versions: the same results give the same bytes.
+    differs between the accounts is given as [smallest, largest]. `data` names the real people whom all repeats of an
+    account are about, none where each draws data of its own; `published_epsilon` is what it would cost them to publish
+    every repeat. A row of `mechanisms` is one with its settings, its cost, the budget and the kind of account it was
+    charged to; of those that differ in numbers only there are the three of smallest, middle and largest cost, and
+    `among` is the number of all that they stand for. No times and no versions: the same results give the same bytes.
     """
     groups: dict[tuple, list[dict]] = {}
     used: dict[tuple, dict[str, dict]] = {}
@@ -56,7 +58,8 @@ def describe(study: Study, results: Iterable[Result]) -> str:
 
 def _extremes(group: dict[str, dict]) -> list[dict]:
     ordered = [row for _, row in sorted(group.items(), key=lambda item: (float(item[1]["epsilon"]), item[0]))]
-    return [ordered[place] for place in sorted({0, len(ordered) // 2, len(ordered) - 1})]
+    places = sorted({0, len(ordered) // 2, len(ordered) - 1})
+    return [{**ordered[place], "among": len(ordered)} for place in places]
 
 
 def _shape(value) -> str:
@@ -90,6 +93,8 @@ def _row(key: tuple, group: list[dict]) -> dict[str, Any]:
         "epsilon": _range(row["epsilon"] for row in group),
         "delta": _range(row["delta"] for row in group),
         "budget_epsilon": _range(row["budget"]["epsilon"] for row in group),
+        "data": sorted({row["data"] for row in group if row["data"] is not None}),
+        "published_epsilon": _range(row["published"]["epsilon"] for row in group),
         "budget_delta": _range(row["budget"]["delta"] for row in group),
         "largest_share_spent": _digits(max(_share(row) for row in group)),
     }

@@ -1,7 +1,8 @@
 """Where a result comes from: versions, and digests of the source files that made it.
 
 The code of a cell is what its study imports, directly or through others, and the modules of the mechanisms, models and
-samplers that the cell's ledger recorded. Looking for mechanisms (`privpost.discovery`) is not using them all, and what
+samplers that the cell's ledger recorded. Looking for mechanisms is not using them all: `privpost.discovery`, which
+also calibrates, counts by itself for those that import it, what it finds by name does not. What
 reads tables only (claims, figures, the report) is not imported by studies.
 """
 
@@ -25,7 +26,7 @@ LIBRARIES = ("numpy", "scipy")
 # What every cell draws with.
 DRAWING = ("privpost.pipeline.streams", "privpost.privacy.ledger")
 # These move files and find classes: the rest of the pipeline, and the package's own tools.
-MOVING = ("privpost.pipeline", "privpost.discovery", "privpost.lookup", "privpost.atomic")
+MOVING = ("privpost.pipeline", "privpost.lookup", "privpost.atomic")
 
 
 def versions() -> dict[str, str]:

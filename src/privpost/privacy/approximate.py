@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import betainc, expit, log_ndtr, logit
 
 from privpost.distributions import truncated_beta
-from privpost.privacy.accounting import Cost, at_most, to_approximate
+from privpost.privacy.accounting import Cost, to_approximate
 
 # Orders at which Rényi curves are converted.
 ORDERS = 1 + np.geomspace(0.02, 1000, 90)
@@ -29,7 +29,11 @@ def pure_from_approximate(epsilon: float, delta: float) -> float:
         ValueError: an ε that is not positive or a δ outside [0, 1).
     """
     _check(epsilon, delta)
-    return float(np.logaddexp(epsilon, np.log(delta) if delta > 0 else -np.inf) - np.log1p(-delta))
+    found = float(np.logaddexp(epsilon, np.log(delta) if delta > 0 else -np.inf) - np.log1p(-delta))
+    # A small δ can be lost to rounding of ε0.
+    while found > epsilon and pure_curve(found, epsilon) > delta:
+        found = float(np.nextafter(found, 0.0))
+    return found
 
 
 def pure_curve(pure: float, epsilon: float) -> float:
@@ -151,9 +155,6 @@ def implied(cost: Cost, rdp: Callable[[np.ndarray], np.ndarray], budget: Cost) -
     if cost.epsilon <= budget.epsilon:
         return Cost("approximate", cost.epsilon, delta=0.0)
     delta = pure_curve(cost.epsilon, budget.epsilon)
-    # A small δ is lost to rounding of ε0 − ε.
-    if at_most(cost.epsilon, pure_from_approximate(budget.epsilon, budget.delta)):
-        delta = min(delta, budget.delta)
     return Cost("approximate", budget.epsilon, delta=delta)
 
 
