@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -59,7 +58,7 @@ class EventCounts:
     @property
     def records(self):
         """All events, shape (cells ΠK_d, 1 + fields)."""
-        return np.array(list(itertools.product(range(sum(self.cells)), *map(range, self.sizes))))
+        return np.indices((sum(self.cells), *self.sizes)).reshape(1 + len(self.sizes), -1).T
 
     @property
     def statistics_size(self):

@@ -11,10 +11,9 @@ from typing import Any
 from privpost.pipeline.store import Result
 from privpost.pipeline.study import Study
 
-# Six digits: below the differences between CPU types, above anything that matters in a budget.
+# Six digits: below the differences between CPU types, above anything that matters in a budget. Settings of mechanisms
+# are kept whole, so that one made again of them costs the same.
 DIGITS = 6
-# Settings of mechanisms keep more, so that one made again of them costs the same.
-SETTING_DIGITS = 12
 
 
 def path_of(study: Study) -> Path:
@@ -42,9 +41,9 @@ def describe(study: Study, results: Iterable[Result]) -> str:
             key = (row["mechanism"], kind, row["notion"], budget["notion"], budget["order"])
             groups.setdefault(key, []).append({**row, "cell": result.record["digest"]})
             if row["settings"] is not None:
-                made = _rounded(result.record["mechanisms"][row["settings"]])
-                named = {"kind": kind, "accounting": row["accounting"], "mechanism": made, "budget": _rounded(budget)}
-                named |= {name: _rounded(row[name]) for name in ("notion", "epsilon", "order", "delta")}
+                made = result.record["mechanisms"][row["settings"]]
+                named = {"kind": kind, "accounting": row["accounting"], "mechanism": made, "budget": budget}
+                named |= {name: row[name] for name in ("notion", "epsilon", "order", "delta")}
                 used.setdefault((*key, _shape(made)), {})[json.dumps(named, sort_keys=True)] = named
     rows = [_row(key, group) for key, group in sorted(groups.items(), key=lambda item: str(item[0]))]
     chosen = [row for _, group in sorted(used.items(), key=lambda item: str(item[0])) for row in _extremes(group)]
@@ -69,14 +68,6 @@ def _shape(value) -> str:
     if isinstance(value, list):
         return "[" + ",".join(sorted({_shape(item) for item in value})) + "]"
     return value if isinstance(value, str) and value != "inf" else "number"
-
-
-def _rounded(value):
-    if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_rounded(item) for item in value]
-    return float(f"{value:.{SETTING_DIGITS}g}") if isinstance(value, float) else value
 
 
 def _row(key: tuple, group: list[dict]) -> dict[str, Any]:

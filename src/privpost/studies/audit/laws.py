@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from scipy.special import betainc, kolmogorov, ndtr
@@ -80,6 +80,23 @@ class Dirichlet:
         return betainc(alpha, self.alpha.sum() - alpha, draws)
 
 
+@lru_cache(maxsize=256)
+def _beta_grid(a: float, b: float, low: float):
+    """Log-odds (k,) where the mass of a beta law on [low, 1 − low] lies, the integral up to each of them, and its
+    logarithmic factor; neighbours' laws share most of them."""
+    reach = np.log((1 - low) / low)
+    ends = -reach, reach
+    for _ in range(4):
+        z = np.linspace(*ends, 8001)
+        log_weight = -a * np.logaddexp(0, -z) - b * np.logaddexp(0, z)
+        top = log_weight.max()
+        near = np.flatnonzero(log_weight >= top - DEPTH)
+        ends = z[max(near[0] - 1, 0)], z[min(near[-1] + 1, len(z) - 1)]
+    weight = np.exp(log_weight - top)
+    mass = np.cumsum((weight[1:] + weight[:-1]) / 2) * (z[1] - z[0])
+    return z, np.concatenate([[0.0], mass]), top
+
+
 @dataclass(frozen=True)
 class TruncatedBetas:
     """Independent θ_i with density ∝ θ^(a−1) (1−θ)^(b−1) on [low, 1 − low], a and b of shape (m,)."""
@@ -88,40 +105,57 @@ class TruncatedBetas:
     b: np.ndarray
     low: float
 
-    @cached_property
-    def _grid(self):
-        """Log-odds (m, k) where the mass lies, the integral up to each of them, and its logarithmic factor (m,)."""
-        reach = np.log((1 - self.low) / self.low)
-        ends = np.full(len(self.a), -reach), np.full(len(self.a), reach)
-        for _ in range(4):
-            z = np.linspace(*ends, 8001, axis=1)
-            log_weight = -self.a[:, None] * np.logaddexp(0, -z) - self.b[:, None] * np.logaddexp(0, z)
-            top = log_weight.max(axis=1, keepdims=True)
-            near = log_weight >= top - DEPTH
-            first, last = near.argmax(axis=1), z.shape[1] - 1 - near[:, ::-1].argmax(axis=1)
-            rows = np.arange(len(z))
-            ends = z[rows, np.maximum(first - 1, 0)], z[rows, np.minimum(last + 1, z.shape[1] - 1)]
-        weight = np.exp(log_weight - top)
-        mass = np.cumsum((weight[:, 1:] + weight[:, :-1]) / 2, axis=1) * (z[:, 1:2] - z[:, :1])
-        return z, np.concatenate([np.zeros((len(mass), 1)), mass], axis=1), top[:, 0]
+    def _grids(self):
+        """`_beta_grid` of every coordinate."""
+        return [_beta_grid(float(a), float(b), self.low) for a, b in zip(self.a, self.b, strict=True)]
 
     def divergence(self, other: TruncatedBetas, order: None) -> float:
         """Largest log-ratio: each coordinate's is monotone, so at one of its ends."""
-        (_, mass, top), (_, mass_other, top_other) = self._grid, other._grid
-        normaliser = np.log(mass_other[:, -1]) + top_other - np.log(mass[:, -1]) - top
+        totals = [np.array([np.log(mass[-1]) + top for _, mass, top in law._grids()]) for law in (self, other)]
         ends = np.log([self.low, 1 - self.low])
         change = np.stack([self.a - other.a, self.b - other.b])
-        return float(((change[0] * ends[:, None] + change[1] * ends[::-1, None]).max(axis=0) + normaliser).sum())
+        return float(
+            ((change[0] * ends[:, None] + change[1] * ends[::-1, None]).max(axis=0) - totals[0] + totals[1]).sum()
+        )
 
     def quantiles(self, draws, rng) -> np.ndarray:
         """Each coordinate's distribution function."""
-        z, mass, _ = self._grid
+        grids = self._grids()
         draws = np.clip(np.reshape(draws, (len(draws), -1)), self.low, 1 - self.low)
         odds = np.log(draws) - np.log1p(-draws)
         return np.stack(
-            [np.interp(odds[:, i], z[i], mass[i] / mass[i, -1]) for i in _places(len(self.a))],
+            [np.interp(odds[:, i], grids[i][0], grids[i][1] / grids[i][1][-1]) for i in _places(len(self.a))],
             axis=1,
         )
+
+
+def _convolved(alpha, low: float, left_out: int | None = None, points: int = 4001):
+    """Values of x − low, log-factors (K, points), their convolution on the grid of the sum, and its logarithmic factor."""
+    y = np.linspace(0, 1 - len(alpha) * low, points)
+    # Tilted alike, which changes nothing where the x sum to 1, so that no factor underflows.
+    logs = (alpha[:, None] - 1) * np.log(low + y) - (alpha.sum() - len(alpha)) * y
+    total, shift = None, 0.0
+    for row in (row for k, row in enumerate(logs) if k != left_out):
+        factor = np.exp(row - row.max())
+        shift += row.max()
+        if total is None:
+            total = factor
+            continue
+        from scipy.signal import fftconvolve
+
+        ends = (total[0] * factor + total * factor[0]) / 2
+        total = np.maximum(fftconvolve(total, factor)[: len(y)] - ends, 0) * (y[1] - y[0])
+        scale = total.max()
+        total, shift = total / scale, shift + np.log(scale)
+    return y, logs, total, shift
+
+
+@lru_cache(maxsize=4096)
+def _log_normaliser(alpha: tuple[float, ...], low: float) -> float:
+    """Of the Dirichlet law with x ≥ low; neighbours' laws share most of them."""
+    concentrations = np.array(alpha)
+    _, _, total, shift = _convolved(concentrations, low)
+    return float(np.log(total[-1]) + shift + (concentrations.sum() - len(alpha)) * (1 - len(alpha) * low))
 
 
 @dataclass(frozen=True)
@@ -131,34 +165,6 @@ class TruncatedDirichlets:
     alphas: tuple[np.ndarray, ...]
     lows: tuple[float, ...]
 
-    @staticmethod
-    def _convolved(alpha, low, points: int = 4001):
-        """Values of x − low, log-factors (K, points), and the largest exponents that are taken out of them."""
-        y = np.linspace(0, 1 - len(alpha) * low, points)
-        logs = (alpha[:, None] - 1) * np.log(low + y)
-        # Tilted alike, which changes nothing where the x sum to 1, so that no factor underflows.
-        tilt = (alpha.sum() - len(alpha)) * y
-        return y, logs - tilt
-
-    def _mass(self, alpha, low, left_out: int | None = None):
-        """Logarithm of the convolution of the factors, on the grid of the sum of x − low."""
-        y, logs = self._convolved(alpha, low)
-        kept = [row for k, row in enumerate(logs) if k != left_out]
-        total, shift = None, 0.0
-        for row in kept:
-            factor = np.exp(row - row.max())
-            shift += row.max()
-            if total is None:
-                total = factor
-                continue
-            from scipy.signal import fftconvolve
-
-            ends = (total[0] * factor + total * factor[0]) / 2
-            total = np.maximum(fftconvolve(total, factor)[: len(y)] - ends, 0) * (y[1] - y[0])
-            scale = total.max()
-            total, shift = total / scale, shift + np.log(scale)
-        return y, logs, total, shift
-
     def divergence(self, other: TruncatedDirichlets, order: None) -> float:
         """Largest log-ratio: at a vertex of every field's simplex."""
         found = 0.0
@@ -166,9 +172,7 @@ class TruncatedDirichlets:
             vertices = np.log(np.where(np.eye(len(alpha), dtype=bool), 1 - (len(alpha) - 1) * low, low))
             found += float((vertices @ (alpha - changed)).max())
             for sign, concentrations in ((-1, alpha), (1, changed)):
-                _, _, total, shift = self._mass(concentrations, low)
-                tilt = (concentrations.sum() - len(alpha)) * (1 - len(alpha) * low)
-                found += sign * (np.log(total[-1]) + shift + tilt)
+                found += sign * _log_normaliser(tuple(sorted(map(float, concentrations))), low)
         return found
 
     def quantiles(self, draws, rng) -> np.ndarray:
@@ -177,7 +181,7 @@ class TruncatedDirichlets:
         columns, first = [], 0
         for alpha, low in zip(self.alphas, self.lows, strict=True):
             for level in {0, len(alpha) - 1}:
-                y, logs, rest, _ = self._mass(alpha, low, left_out=level)
+                y, logs, rest, _ = _convolved(alpha, low, left_out=level)
                 density = np.exp(logs[level] - logs[level].max()) * rest[::-1]
                 mass = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
                 columns.append(np.interp(draws[:, first + level] - low, y, mass / mass[-1]))
