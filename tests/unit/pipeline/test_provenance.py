@@ -184,7 +184,7 @@ EDITS = {
     "a mechanism found by discovery": ("mechanisms/linear_sampling.py", ("fair_axis/beta_bernoulli",)),
     "a mechanism imported by name": ("mechanisms/fourier.py", ("zhang2016/naive_bayes",)),
     "a new mechanism": ("mechanisms/brand_new.py", ()),
-    "a sampler": ("samplers/elliptical_slice.py", LOGISTIC),
+    "a sampler": ("samplers/hidden_markov_gibbs.py", WAR_LOGS),
     "a model": ("models/logistic_regression.py", LOGISTIC),
     "a study": ("studies/geumlek2017/logistic.py", ("geumlek2017/logistic",)),
     "what studies share": ("studies/foulds2016/war_logs.py", WAR_LOGS),

@@ -130,7 +130,7 @@ class TruncatedBetas:
 
 
 def _convolved(alpha, low: float, left_out: int | None = None, points: int = 4001):
-    """Values of x − low, log-factors (K, points), their convolution on the grid of the sum, and its logarithmic factor."""
+    """Values of x − low, log-factors (K, points), their convolution on the grid of the sum, and its log-factor."""
     y = np.linspace(0, 1 - len(alpha) * low, points)
     # Tilted alike, which changes nothing where the x sum to 1, so that no factor underflows.
     logs = (alpha[:, None] - 1) * np.log(low + y) - (alpha.sum() - len(alpha)) * y
