@@ -61,7 +61,7 @@ class Cells(NamedTuple):
         sums = [counts[:, field].sum(axis=1, keepdims=True) for field in fields]
         table = np.concatenate([counts, *sums], axis=1)
         indptr = np.concatenate([[0], np.cumsum((table > 0).sum(axis=1))])
-        return cls(indptr, np.nonzero(table)[1], table[table > 0])
+        return cls(indptr, np.ascontiguousarray(np.nonzero(table)[1]), table[table > 0])
 
 
 def _cells(group: gibbs.Group, fields) -> list[Cells]:

@@ -208,8 +208,8 @@ def beyond(alpha, t):
 
 
 @_inner
-def log_mass(totals, low):
-    """ln P(all x_i ≥ low), x ~ Dirichlet(1 + totals), by a saddlepoint.
+def log_mass(totals, low, c):
+    """ln P(all x_i ≥ low), x ~ Dirichlet(1 + totals), by a saddlepoint, and that point; `c` is a guess, or 0.
 
     With independent gammas G_i of shapes α_i that exceed c·low, S their sum and A = Σα_i, for any c > 0
     P = Π P(G_i > c low) f_S(c) / f_Gamma(A)(c); f_S is taken as normal, at the c that is its mean.
@@ -219,7 +219,8 @@ def log_mass(totals, low):
         shapes += 1 + total
         ones += total <= 0
     size = len(totals)
-    c = shapes / (1 - 0.5 * size * low)
+    if c <= 0:
+        c = shapes / (1 - 0.5 * size * low)
     for _ in range(20):
         t = c * low
         tail, h_sum, slope, variance = -ones * t, ones * t, float(ones), float(ones)
@@ -237,15 +238,57 @@ def log_mass(totals, low):
             break
         c -= gap / (low * slope - 1)
     normal = -gap * gap / (2 * variance) - 0.5 * math.log(variance) - _HALF_LOG_2PI
-    return tail + normal - ((shapes - 1) * math.log(c) - c - math.lgamma(shapes))
+    return tail + normal - ((shapes - 1) * math.log(c) - c - math.lgamma(shapes)), c
 
 
 @_inner
-def log_masses(totals, bounds, lows, masses):
-    """`log_mass` of each field of one state, written to `masses` (fields,)."""
+def log_masses(totals, bounds, lows, masses, points):
+    """`log_mass` of each field of one state, written to `masses` (fields,), and the saddlepoints to `points`."""
     for d in range(len(lows)):
         if lows[d] > 0:
-            masses[d] = log_mass(totals[bounds[d] : bounds[d + 1]], lows[d])
+            masses[d], points[d] = log_mass(totals[bounds[d] : bounds[d + 1]], lows[d], points[d])
+
+
+@_inner
+def weigh(old, index, value, offset, sign, totals, gammas, x, g, logs):
+    """Collapsed log-likelihood ratio of a cell's entries in each state, written to `logs` (K,); the cell is in `old`.
+
+    `g` holds ln Γ(totals + offset) of each state with the cell, of `old` without it, one state after the other.
+    """
+    n_states, size = len(totals), len(index)
+    for k in range(n_states):
+        change = -1.0 if k == old else 1.0
+        for j in range(size):
+            i = index[j]
+            # Never below the offset, whatever rounding does.
+            x[k * size + j] = max(totals[k, i] + change * value[j], 0.0) + offset[i]
+    log_gammas(x[: n_states * size], g[: n_states * size])
+    for k in range(n_states):
+        difference = 0.0
+        for j in range(size):
+            i = index[j]
+            difference += sign[i] * (g[k * size + j] - gammas[k, i])
+        logs[k] = -difference if k == old else difference
+
+
+@_inner
+def mass_allows(old, new, index, value, totals, entries, power, uniform, masses, points):
+    """Whether a move of a cell is accepted by the change of `log_mass`; if so, masses and points are those after it."""
+    bounds, lows = entries[2], entries[3]
+    proposed, guesses, table = np.zeros((2, len(lows))), np.empty((2, len(lows))), np.empty((2, totals.shape[1]))
+    table[0], table[1] = totals[old], totals[new]
+    for j in range(len(index)):
+        table[0, index[j]] = max(table[0, index[j]] - value[j], 0.0)
+        table[1, index[j]] += value[j]
+    guesses[0], guesses[1] = points[old], points[new]
+    log_masses(table[0], bounds, lows, proposed[0], guesses[0])
+    log_masses(table[1], bounds, lows, proposed[1], guesses[1])
+    change = proposed.sum() - masses[old].sum() - masses[new].sum()
+    if change < 0 and uniform >= math.exp(power * change):
+        return False
+    masses[old], masses[new] = proposed[0], proposed[1]
+    points[old], points[new] = guesses[0], guesses[1]
+    return True
 
 
 @_inner
@@ -267,65 +310,41 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
     Returns:
         The collapsed log-likelihood of the states, and prior_power ln p(z).
     """
-    indptr, index, value = cells
-    offset, sign, bounds, lows = entries
-    first, last = layout
+    (indptr, index, value), (offset, sign, bounds, lows), (first, last) = cells, entries, layout
     n_states, n_entries = totals.shape
     moves, leaving = np.empty((n_states, n_states)), np.empty(n_states)
     weights, logs = np.empty(n_states), np.empty(n_states)
-    truncated = lows.max() > 0
-    masses, proposed, table = np.zeros((n_states, len(lows))), np.zeros((2, len(lows))), np.empty((2, n_entries))
+    truncated, masses, points = lows.max() > 0, np.zeros((n_states, len(lows))), np.zeros((n_states, len(lows)))
     x, g = np.empty(n_states * n_entries), np.empty(n_states * n_entries)
     count_moves(states, last, moves)
-    for k in range(n_states):
-        leaving[k] = moves[k].sum()
     add_up(states, indptr, index, value, totals)
     for k in range(n_states):
+        leaving[k] = moves[k].sum()
         x[:n_entries] = totals[k] + offset
         log_gammas(x[:n_entries], gammas[k])
         if truncated:
-            log_masses(totals[k], bounds, lows, masses[k])
+            log_masses(totals[k], bounds, lows, masses[k], points[k])
     for t in range(len(states)):
-        old, begin, size = states[t], indptr[t], indptr[t + 1] - indptr[t]
+        old, own = states[t], slice(indptr[t], indptr[t + 1])
         move_site(t, old, states, first, last, moves, leaving, -1.0)
         site_weights(t, states, first, last, moves, leaving, a, weights)
+        weigh(old, index[own], value[own], offset, sign, totals, gammas, x, g, logs)
         for k in range(n_states):
-            change = -1.0 if k == old else 1.0
-            for j in range(size):
-                i = index[begin + j]
-                # Never below the offset, whatever rounding does.
-                x[k * size + j] = max(totals[k, i] + change * value[begin + j], 0.0) + offset[i]
-        log_gammas(x[: n_states * size], g[: n_states * size])
-        for k in range(n_states):
-            difference = 0.0
-            for j in range(size):
-                i = index[begin + j]
-                difference += sign[i] * (g[k * size + j] - gammas[k, i])
-            if k == old:
-                difference = -difference
-            logs[k] = power * (difference + prior_power * _log(weights[k]))
+            logs[k] = power * (logs[k] + prior_power * _log(weights[k]))
         new = choose(logs, uniforms[t])
         if truncated and new != old:
-            table[0], table[1] = totals[old], totals[new]
-            for j in range(size):
-                table[0, index[begin + j]] = max(table[0, index[begin + j]] - value[begin + j], 0.0)
-                table[1, index[begin + j]] += value[begin + j]
-            log_masses(table[0], bounds, lows, proposed[0])
-            log_masses(table[1], bounds, lows, proposed[1])
-            change = proposed.sum() - masses[old].sum() - masses[new].sum()
-            if change >= 0 or uniforms[len(states) + t] < math.exp(power * change):
-                masses[old], masses[new] = proposed[0], proposed[1]
-            else:
+            uniform = uniforms[len(states) + t]
+            if not mass_allows(old, new, index[own], value[own], totals, entries, power, uniform, masses, points):
                 new = old
         states[t] = new
         move_site(t, new, states, first, last, moves, leaving, 1.0)
         if new != old:
+            size = indptr[t + 1] - indptr[t]
             for j in range(size):
-                i = index[begin + j]
-                totals[old, i] -= value[begin + j]
-                totals[new, i] += value[begin + j]
-                gammas[old, i] = g[old * size + j]
-                gammas[new, i] = g[new * size + j]
+                i = index[indptr[t] + j]
+                totals[old, i] -= value[indptr[t] + j]
+                totals[new, i] += value[indptr[t] + j]
+                gammas[old, i], gammas[new, i] = g[old * size + j], g[new * size + j]
     likelihood = masses.sum()
     log_gammas(offset, x[:n_entries])
     for k in range(n_states):
