@@ -333,7 +333,8 @@ class AdditiveNoiseMechanism(Mechanism):
         return float(np.max(change.sum(-1) if self.norm == "l1" else np.sqrt((change**2).sum(-1))))
 
     def _record_statistics(self):
-        return np.stack([self.model.sufficient_statistics(record[None]) for record in self.model.records])
+        records = getattr(self.model, "extreme_records", self.model.records)
+        return np.stack([self.model.sufficient_statistics(record[None]) for record in records])
 
     def select(self, statistics) -> np.ndarray:
         """The coordinates (..., q) of the statistics (..., d) that are released."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +38,11 @@ class DirichletCategorical(ConjugateModel):
         return np.arange(len(self.concentration))
 
     @property
+    def extreme_records(self):
+        """Records among which statistics differ most, the last one included; many levels have many pairs."""
+        return np.unique([0, 1, len(self.concentration) - 1])
+
+    @property
     def statistics_size(self):
         """Number of sufficient statistics of one data set."""
         return len(self.concentration)
@@ -65,7 +71,10 @@ class DirichletCategorical(ConjugateModel):
         data = np.asarray(data)
         if not np.all(np.isin(data, self.records)):
             raise ValueError(f"data has records outside 0, ..., {len(self.concentration) - 1}")
-        return np.stack([(data == record).sum(axis=-1) for record in self.records], axis=-1).astype(float)
+        size, lead = len(self.concentration), data.shape[:-1]
+        rows = data.astype(np.int64).reshape(math.prod(lead), data.shape[-1])
+        places = rows + size * np.arange(len(rows))[:, None]
+        return np.bincount(places.ravel(), minlength=size * len(rows)).reshape(*lead, size).astype(float)
 
     def posterior(self, statistics, prior=None):
         """α + counts, shape (..., d)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -64,9 +65,17 @@ def checksum(arrays: Mapping[str, np.ndarray]) -> str:
     return archive.checksum(arrays, lambda name, array: f"{name}:{array.dtype.str}:{array.shape};")
 
 
+def seal(record: Mapping[str, Any]) -> str:
+    """Return the sha256 of a record, as JSON, without its own seal; it holds the arrays' checksum."""
+    text = json.dumps({key: value for key, value in record.items() if key != "seal"}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def write(path: Path, arrays: Mapping[str, np.ndarray], record: Mapping[str, Any]) -> None:
-    """Write a cell's arrays and record (JSON-able; the checksum is added)."""
-    record = {**record, "checksum": checksum(arrays)}
+    """Write a cell's arrays and record (JSON-able; their checksums are added)."""
+    # As it will be read: JSON has no tuples and no keys but texts.
+    record = json.loads(json.dumps({**record, "checksum": checksum(arrays)}))
+    record["seal"] = seal(record)
     with replacing(path) as temporary, temporary.open("wb") as handle:
         np.savez(handle, **arrays, **{RECORD: np.array(json.dumps(record, sort_keys=True))})
 
@@ -80,6 +89,9 @@ def read(path: Path, digest: str | None = None) -> Result:
     arrays, record = _load(path)
     if checksum(arrays) != record["checksum"]:
         raise CorruptCell(f"{path}: the arrays do not match their checksum")
+    # Cells of before there were seals have none, and stay until their study's rev is raised.
+    if record.get("seal", seal(record)) != seal(record):
+        raise CorruptCell(f"{path}: the record does not match its checksum")
     if digest is not None and record["digest"] != digest:
         raise CorruptCell(f"{path} holds the cell {record['digest']}, not {digest}")
     return Result(SimpleNamespace(**record["config"]), arrays, record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -35,6 +36,18 @@ def test_equal_results_are_equal_files(stored, tmp_path):
     other = tmp_path / "other.npz"
     store.write(other, {"b": np.arange(12.0).reshape(3, 4), "a": np.array(True)}, RECORD)
     assert other.read_bytes() == stored.read_bytes()
+
+
+@pytest.mark.parametrize("key", ["config", "study", "ledger", "source"])
+def test_an_edited_record_is_noticed(stored, key):
+    """A coefficient that was changed in a stored cell once went into the table."""
+    with np.load(stored) as archive:
+        held = dict(archive)
+    record = json.loads(str(held[store.RECORD]))
+    record[key] = {"level": 0.123}
+    np.savez(stored, **{**held, store.RECORD: np.array(json.dumps(record, sort_keys=True))})
+    with pytest.raises(store.CorruptCell, match="the record does not match its checksum"):
+        store.read(stored, "0123456789")
 
 
 @pytest.mark.parametrize(

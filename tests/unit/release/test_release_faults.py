@@ -247,6 +247,19 @@ def test_aliases_of_levels_are_read(folder):
     assert folder.run("--dry-run")[0] == 0
 
 
+def test_many_levels_take_little_time(folder):
+    """A scan of all levels for each of them took over two minutes."""
+    levels = [f"level {i}" for i in range(20_000)]
+    found = content("dirichlet_categorical", n=20_000, columns={"diet": {"levels": levels}})
+    del found["posterior"]
+    folder.specify(json.dumps(found))
+    folder.data("\n".join(["diet", *levels]) + "\n")
+    start = time.perf_counter()
+    assert folder.run("--output", "out.json")[0] == 0
+    # About 2 s on one core.
+    assert time.perf_counter() - start < 20
+
+
 @pytest.mark.parametrize("written", ["010", "12:30", "1_0", "0x10", "0o7"])
 def test_numbers_of_yaml_1_1_are_no_numbers(folder, written):
     """They were 8, 750, 10, 16."""
