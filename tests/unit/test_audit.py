@@ -353,6 +353,7 @@ def test_falsified_tables_flip_the_verdicts(shipped):
     assert verdicts(shipped.assign(lower_bound=shipped.exact.fillna(0) + 0.01))["A3"] == "does not hold"
     assert verdicts(shipped.assign(tightness=0.9))["A4"] == "holds"
     assert [verdicts(shipped)[id] for id in ("A5", "A6")] == ["holds"] * 2
+    assert verdicts(shipped[shipped.source == "examples"])["A6"] != "holds"
     assert verdicts(shipped.assign(drawn_p=1e-9))["A5"] == "does not hold"
     assert verdicts(shipped.assign(share_of_target=1.01))["A6"] == "does not hold"
     assert verdicts(shipped.assign(tightness=0.1))["A4"] == "does not hold"

@@ -24,7 +24,7 @@ from test_private_gibbs import (
 )
 
 from privpost.mechanisms import fourier, logistic_sampling, private_gibbs, redacted_laplace
-from privpost.mechanisms.event_counts import HiddenMarkovSampler
+from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.gaussian import GaussianMechanism
@@ -151,6 +151,16 @@ def noise_shared(kind):
         )
 
     return shared_noise
+
+
+def coefficients_share_their_noise(patch):
+    """One noise variate for all coefficients, of the scale that the shipped code draws with."""
+
+    def perturb(self, statistics, rng):
+        sums = self._sums(statistics)[..., self._noisy]
+        return sums + rng.laplace(0.0, self.scale, (*sums.shape[:-1], 1))
+
+    patch.setattr(FourierMechanism, "perturb", perturb)
 
 
 def chain_temperature_halved(patch):
@@ -291,6 +301,9 @@ FAULTS = {
         (paid_temperature_halved, PrivateGibbs, on(FIELDS, 300, PURE, iterations=3)),
         (bits_temperature_halved, ExponentialMechanism, on(UNIFORM, 20, PURE, a0=0.2)),
         (scores_of_rows_times_twenty, MapMechanism, on(PAIR, 3, PURE)),
+        (noise_of_arrays_divided, RedactedLaplace, on(SHORT, 4, PURE)),
+        (coefficients_share_their_noise, FourierMechanism, on(CHAIN, 2, PURE, t=1.0)),
+        (noise_shared(LaplaceMechanism), EventCountsLaplace, on(EventCounts((1,), (3,), 1), 4, PURE)),
     ],
     "over target": [
         (stated_power_doubled, LogisticDiffused, abalone(rdp(0.1))),

@@ -103,6 +103,10 @@ class Mechanism(ABC):
         statistics = np.asarray(statistics, float)
         return self.perturb(np.broadcast_to(statistics, (size, *statistics.shape)), rng)
 
+    def each(self, size: int) -> Self:
+        """The mechanism with its settings repeated for each of `size` trials, where trials may have their own."""
+        return self
+
     def draw(self, statistics, rng, size: int | None = None) -> Release:
         """What the ledger's gate calls: `perturb`, or `replicate` where `size` releases of one data set are asked for.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -86,6 +86,11 @@ class RedactedLaplace(LaplaceMechanism):
         """max(|low|, |high|, high − low); of several trials shape (trials,)."""
         found = redacted_sensitivity(self.model.low, self.model.high)
         return found if np.ndim(found) else float(found)
+
+    def each(self, size):
+        """Bounds as arrays (size,)."""
+        low, high = (np.full(size, bound) for bound in (self.model.low, self.model.high))
+        return replace(self, model=replace(self.model, low=low, high=high))
 
     def noise(self, shape, rng):
         """Laplace variates of scale Δ/ε, each trial's own in shape (trials, 1)."""

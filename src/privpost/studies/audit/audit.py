@@ -34,7 +34,7 @@ CHUNK = 10_000
 ROUNDING = 1e-7
 # Numbers of statistics that all releases about one data set may take, and the fewest releases that tell anything.
 LARGEST_WORK, FEWEST = 3_000_000, 100
-VERDICTS = ("within claim", "violated", "over target", "other law")
+VERDICTS = ("within claim", "violated", "over target", "other law", "not examined")
 
 
 class Finding(NamedTuple):
@@ -107,9 +107,11 @@ class Gate:
             number = min(CHUNK, size - start)
             for rows in filter(None, (number // 2, number - number // 2)):
                 by_row = len(parts) % 2 == 0
+                # Where trials may have settings of their own each row gets them, as in the studies.
+                mechanism = self.mechanism.each(rows) if by_row else self.mechanism
                 asked = np.broadcast_to(statistics, (rows, *statistics.shape)) if by_row else statistics
                 settings = {"size": None if by_row else rows, "repeats": slice(self.drawn, self.drawn + rows)}
-                parts.append(self.ledger.release(self.account, self.mechanism, asked, rng, **settings).values)
+                parts.append(self.ledger.release(self.account, mechanism, asked, rng, **settings).values)
                 self.drawn += rows
         return np.concatenate(parts)
 
@@ -143,7 +145,7 @@ def verdict(claimed: float, bound: float, exact: float, drawn: float, share: flo
 
     Args:
         claimed: the mechanism's own ε.
-        bound, exact: statistical bound and exact divergence, nan where not known.
+        bound, exact: statistical bound and exact divergence, nan where not known; "not examined" where neither is.
         drawn: p-value of the draws under the law that the settings mean.
         share: cost / target.
         level: p-values below it are rejected.
@@ -153,6 +155,8 @@ def verdict(claimed: float, bound: float, exact: float, drawn: float, share: flo
         return "over target"
     if drawn < level:
         return "other law"
+    if math.isnan(bound) and math.isnan(exact):
+        return "not examined"
     return "violated" if bound > limit or exact > limit else "within claim"
 
 
@@ -165,13 +169,13 @@ def simulate(config, streams, ledger) -> dict:
     else:
         listed, releases = audited.recorded(records), config.recorded_releases
     for instance in listed:
-        cost, kind = instance.mechanism.cost(), type(instance.mechanism)
-        if kind.__name__ not in config.mechanisms or not math.isfinite(cost.epsilon):
-            continue
-        if cost.order is not None and not cost.order > 1:
+        cost = instance.mechanism.cost()
+        if type(instance.mechanism).__name__ not in config.mechanisms:
             continue
         found = NOTHING
-        if instance.share_of_target <= 1 + RELATIVE_TOLERANCE:
+        # No event bounds an infinite claim, nor one at order 1.
+        bounded = math.isfinite(cost.epsilon) and (cost.order is None or cost.order > 1)
+        if bounded and instance.share_of_target <= 1 + RELATIVE_TOLERANCE:
             mechanism = audited.reduced(instance.mechanism)
             size = releases if mechanism.exact else min(releases, config.chain_releases)
             gate = Gate(ledger, instance.name, mechanism, *instance.targets[0])
@@ -220,7 +224,8 @@ def _tidy(entry: dict, config, total: int) -> dict:
     order = None if np.isnan(entry["order"]) else float(entry["order"])
     counts = Counts(*map(int, entry["counts"]))
     claimed, exact, drawn, share = (float(entry[name]) for name in ("claimed", "exact", "drawn", "share"))
-    bound = lower_bound(counts, order, level)
+    examined = counts.size > 0 or not math.isnan(exact)
+    bound = lower_bound(counts, order, level) if examined else math.nan
     return {
         "method": entry["method"],
         "study": entry["study"],
@@ -236,7 +241,7 @@ def _tidy(entry: dict, config, total: int) -> dict:
         "claimed_epsilon": claimed,
         "notion": entry["notion"],
         "order": order,
-        "lower_bound": bound,
+        "lower_bound": bound if examined else None,
         "exact": None if math.isnan(exact) else exact,
         "drawn_p": None if math.isnan(drawn) else drawn,
         "confidence": config.confidence,
@@ -244,7 +249,7 @@ def _tidy(entry: dict, config, total: int) -> dict:
         "n_samples": counts.size,
         "events_first": counts.first,
         "events_second": counts.second,
-        "tightness": (bound if math.isnan(exact) else exact) / claimed,
+        "tightness": (bound if math.isnan(exact) else exact) / claimed if examined else None,
         "verdict": verdict(claimed, bound, exact, drawn, share, config.false_alarm / total),
         "sampling": "mcmc" if entry["mcmc"] else "exact",
         "settings": entry["settings"],

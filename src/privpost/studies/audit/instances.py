@@ -96,7 +96,8 @@ def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> li
 
 
 def recorded(records: dict[str, list[dict]]) -> list[Instance]:
-    """The settings that studies ran, each once, from the `mechanisms` of their shipped ledgers by study.
+    """The settings of the `mechanisms` of shipped ledgers by study, each once; a ledger has three of those that differ
+    in numbers only: of smallest, middle and largest cost.
 
     Settings of accounts with an infinite budget (references that are not private) are left out.
     """
