@@ -17,8 +17,8 @@ from privpost.pipeline.runner import Failure
 PROFILES = Path("profiles")
 # A cell whose time no earlier run recorded counts as this long.
 DEFAULT_SECONDS = 5.0
-# What a job costs beside its work: starting Python, imports, Snakemake's own bookkeeping.
-JOB_SECONDS = 1.5
+# What a job costs beside its work: a fork, the project's own imports, Snakemake's bookkeeping.
+JOB_SECONDS = 0.5
 
 
 def positive(text: str) -> int:

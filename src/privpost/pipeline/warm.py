@@ -118,13 +118,15 @@ def call(place: str, *words: str) -> None:
             connection.connect(place)
         except OSError:
             os.execv(sys.executable, [sys.executable, *words])
+        # An interrupt of the terminal reaches the job itself; a request to end waits until there is a job.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
         socket.send_fds(connection, [b"."], [0, 1, 2])
         connection.sendall(json.dumps([os.getcwd(), dict(os.environ), words]).encode())
         connection.shutdown(socket.SHUT_WR)
         process = int.from_bytes(connection.recv(8))
-        # An interrupt of the terminal reaches the job itself.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda *_: os.kill(process, signal.SIGTERM))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         if status := connection.recv(1):
             sys.exit(status[0])
         # Killed before it could say how it ended.
