@@ -109,7 +109,7 @@ def test_calibrated_mechanisms_meet_the_target(epsilon, delta):
 
 def test_calibrated_logistic_mechanisms_meet_the_target():
     found = calibration.converted(BinaryRegression(3), 500, 0.5, 1e-5)
-    assert set(found) == {"concentrated", "diffused", "ops", "ops_renyi"}
+    assert set(found) == {"concentrated", "diffused", "langevin", "ops", "ops_renyi", "output_noise"}
     for method in ("concentrated", "diffused"):
         assert 0.999 * 0.5 < converted_epsilon(found[method].rdp, 1e-5) <= 0.5
     assert found["ops"].cost().epsilon == pytest.approx(pure_from_approximate(0.5, 1e-5), rel=1e-9)

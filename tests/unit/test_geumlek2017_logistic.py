@@ -101,6 +101,14 @@ def two_point_divergence(pure, order):
 def exact_charge(method, variant, order, mechanism, n):
     """Rényi divergence bound of a calibrated mechanism, in formulas of its own (c = B = 1)."""
     renyi = 2 * mechanism.power**2 * order / (n * mechanism.precision)
+    if method == "output_noise":
+        # The gradient at the mode is certified up to 1e-8.
+        return 2 * (mechanism.power + 1e-8) ** 2 * order / (n * mechanism.precision)
+    if method == "langevin":
+        # One curvature for both data sets is the worst case: shifts and noise of all steps, each shrunk by later ones.
+        eta = 1 / (n * (mechanism.precision + mechanism.power / 4))
+        left = (1 - eta * n * mechanism.precision) ** np.arange(mechanism.steps)
+        return order / 2 * (2 * mechanism.power * eta * left.sum()) ** 2 / (2 * eta * (left**2).sum())
     if method != "ops":
         return renyi
     if variant == "paper":
@@ -122,7 +130,9 @@ def test_every_grid_point_meets_its_budget_and_no_less(paper_study):
             assert found.cost_in(budget).epsilon == pytest.approx(charge, rel=1e-9)
             # The budget is spent unless the true posterior already meets it.
             at_limit = found.power == 1 and found.precision == config.beta0
-            assert at_limit or charge == pytest.approx(budget.epsilon, rel=1e-9)
+            # The number of Langevin steps is an integer that grows with the power.
+            wasted = 0.02 if config.method == "langevin" else 1e-9
+            assert at_limit or charge == pytest.approx(budget.epsilon, rel=wasted)
             assert found.coefficient == (found.precision if config.method == "concentrated" else found.power)
             assert found.radius == (pytest.approx(1000) if config.method == "ops" else None)
             points += 1
@@ -281,7 +291,7 @@ def test_captions_say_what_is_drawn(smoke_cells):
         title = figures[1].axes[0].get_title()
         for figure in figures:
             style.close(figure)
-    assert "10 exact draws" in caption and "private" in caption and "public" not in caption
+    assert "10 releases" in caption and "private" in caption and "public" not in caption
     assert title == "Abalone\n40 draws, 10 splits"
 
 
@@ -302,14 +312,17 @@ def test_shipped_table_is_complete(shipped, paper_study):
     private = table[table.method != "non_private"]
     keys = ["dataset", "variant", "method", "order", "log_epsilon", "metric"]
     assert not private.duplicated(keys).any()
-    assert len(private) == 3 * 5 * 3 * 3 * 9 * 2
+    # Three data sets, orders and methods in five variants; noise on the mode of all, and Langevin steps of one.
+    assert len(private) == (3 * 5 * 3 + 3 + 1) * 3 * 9 * 2
     assert len(table) - len(private) == 3 * 5 * 2
     assert table.loc[table.method == "non_private", ["order", "log_epsilon", "coefficient"]].isna().all(axis=None)
-    assert private.notna().all(axis=None)
+    assert private.drop(columns=["proposals", "expected_proposals"]).notna().all(axis=None)
     assert (table.n_repeats == 50).all()
     assert (table["sem"] >= 0).all() and (table["mean"].notna()).all()
     # Rejection is cheap everywhere, as its expected number of proposals says: 50 draws of an acceptance of 1/7.
-    assert (table.sampling == "exact").all() and (table.expected_proposals < 7).all()
+    assert (table.sampling == "exact").sum() == len(table) - 3 * 9 * 2
+    table = table[~table.method.isin(["output_noise", "langevin"])]
+    assert (table.expected_proposals < 7).all()
     assert (abs(table.proposals / table.expected_proposals - 1) < 0.6).all()
     assert table.groupby("dataset").n_train.unique().map(list).to_dict() == {k: [v] for k, v in SIZES.items()}
     assert (table.uses_private_metadata != table.variant.isin(["corrected", "corrected_own_bound"])).all()

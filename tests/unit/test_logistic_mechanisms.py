@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from scipy.stats import kstest
 
+from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
 from privpost.mechanisms.logistic_ops import LogisticOps, LogisticOpsRenyi
 from privpost.mechanisms.logistic_sampling import LogisticDiffused, LogisticDirect
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import LogisticPosterior
 from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import gaussian_curve
+from privpost.privacy.glm import independence_chain_guarantee, langevin_mu
 from privpost.privacy.ledger import Ledger
 from privpost.samplers import logistic_exact
 
@@ -141,3 +144,106 @@ def test_a_release_evaluates_a_fixed_number_of_proposals(monkeypatch):
         seen.clear()
     LogisticDirect(model, 4, 2.0, constant_time=False).draw(np.zeros(8), np.random.default_rng(1), 1)
     assert sum(seen) < logistic_exact.rounds(1)
+
+
+def law_after_steps(mechanism, data, grid):
+    """Density at the nodes of a line after the mechanism's steps, from its first step's normal law on."""
+    eta, records = mechanism.step_size, data[:, 0]
+
+    def centre(w):
+        pull = (records / (1 + np.exp(np.outer(w, records)))).sum(axis=1)
+        return w + eta * (mechanism.power * pull - mechanism.n * mechanism.precision * w)
+
+    def kernel(at):
+        return np.exp(-((grid[:, None] - at) ** 2) / (4 * eta)) / np.sqrt(4 * np.pi * eta)
+
+    density, step = kernel(centre(np.zeros(1)))[:, 0], kernel(centre(grid)) * (grid[1] - grid[0])
+    for _ in range(mechanism.steps - 1):
+        density = step @ density
+    return density
+
+
+def test_every_langevin_step_is_within_its_gaussian_guarantee():
+    grid, shares = np.linspace(-25, 25, 1201), []
+    for beta, n, power, relaxations in [(0.1, 4, 0.3, 0.5), (0.1, 4, 1.0, 4.0), (0.02, 20, 0.5, 0.02), (1.0, 2, 1, 1)]:
+        mechanism = LogisticLangevin(BinaryRegression(1, beta), n, 2.0, power, relaxations=relaxations)
+        for rest in (-1.0, 1.0):
+            data = np.full((n, 1), rest)
+            p, q = (law_after_steps(mechanism, np.append(data[1:], [[end]], axis=0), grid) for end in (1.0, -1.0))
+            width = grid[1] - grid[0]
+            assert p.sum() * width == pytest.approx(1, abs=1e-6)
+            for order in (1.5, 2.0, 5.0):
+                inside = (p > 1e-40) & (q > 1e-40)
+                found = np.log((p[inside] ** order * q[inside] ** (1 - order)).sum() * width) / (order - 1)
+                shares.append(found / float(mechanism.rdp(order)))
+        assert mechanism.mu <= 2 * power / np.sqrt(n * beta)
+    # A change of the gradient of 2c is not reached for every w: a quarter of the charge at small steps and up to more.
+    assert 0.25 < max(shares) <= 1
+
+
+def test_langevin_on_a_quadratic_spends_all_of_it():
+    """With f quadratic and a constant change of its gradient all states are normal."""
+    eta, m, change, k = 0.3, 0.7, 0.2, 9
+    contraction = 1 - eta * m
+    powers = contraction ** np.arange(k)
+    # Changes of the gradient by +change at every step; the last state alone is seen, and the noise of all adds up.
+    shift, variance = eta * change * powers.sum(), 2 * eta * (powers**2).sum()
+    assert langevin_mu(k, eta, m, change) == pytest.approx(shift / np.sqrt(variance), rel=1e-12)
+    many = langevin_mu(10**6, 1e-4, m, change)
+    assert many < change / np.sqrt(m) and many == pytest.approx(change / np.sqrt(m), rel=1e-4)
+
+
+def test_langevin_draws_have_the_law_of_their_steps():
+    mechanism = LogisticLangevin(BinaryRegression(1, 0.1), 4, 2.0, 1.0, relaxations=0.7)
+    data = np.array([[1.0], [1.0], [0.4], [-0.2]])
+    grid = np.linspace(-25, 25, 1201)
+    density = law_after_steps(mechanism, data, grid)
+    draws = mechanism.draw(data.ravel(), np.random.default_rng(4), 20_000).values[:, 0]
+    cdf = (np.cumsum(density) - density / 2) / density.sum()
+    assert kstest(np.interp(draws, grid, cdf), "uniform").pvalue > 1e-4
+
+
+def test_noise_on_the_mode_is_certified(monkeypatch):
+    mechanism = LogisticOutputNoise(BinaryRegression(2, 0.1), 4, 2.0, 0.5)
+    data = np.random.default_rng(5).uniform(-0.5, 0.5, (4, 2))
+    mode = mechanism.prepare(data.ravel())
+    gradient = mechanism.posterior(data.ravel()).gradient(mode.mean)
+    assert np.linalg.norm(gradient) <= mechanism.tolerance
+    draws = mechanism.draw(data.ravel(), np.random.default_rng(6), 20_000).values
+    # Scores of two means and two variances: beyond 4.5 once in 35,000 runs.
+    assert (abs(draws.mean(axis=0) - mode.mean) < 4.5 * np.sqrt(1 / 0.4 / 20_000)).all()
+    assert (abs(draws.var(axis=0) * 0.4 - 1) < 4.5 * np.sqrt(2 / 20_000)).all()
+    monkeypatch.setattr(LogisticPosterior, "gradient", lambda self, weights: np.full(2, 1e-3))
+    with pytest.raises(RuntimeError, match="no mode found"):
+        mechanism.prepare(data.ravel())
+    # Found, but not to a tolerance that floating-point numbers cannot reach.
+    monkeypatch.undo()
+    with pytest.raises(RuntimeError, match="tolerance is 1e-30; the gradient's norm is"):
+        LogisticOutputNoise(BinaryRegression(2, 0.1), 4, 2.0, 0.5, tolerance=1e-30).prepare(data.ravel())
+
+
+def test_an_independence_chain_is_within_its_bound():
+    """Chains on ten states, whose law after k steps is known."""
+    rng, tightest = np.random.default_rng(7), 0.0
+    for _ in range(50):
+        laws = [rng.dirichlet(np.full(10, 5.0))]
+        laws.append(laws[0] * np.exp(rng.uniform(-0.2, 0.2, 10)))
+        laws[1] /= laws[1].sum()
+        proposal, start, k = rng.dirichlet(np.full(10, 5.0)), np.full(10, 0.1), int(rng.integers(1, 30))
+        states, rejected, height = [], 0.0, 1.0
+        for law in laws:
+            accepted = np.minimum(1, (law / proposal)[None] / (law / proposal)[:, None]) * proposal
+            step = accepted + np.diag(1 - accepted.sum(axis=1))
+            states.append(start @ np.linalg.matrix_power(step, k))
+            rejected = max(rejected, (1 - 1 / (law / proposal).max()) ** k)
+            height = max(height, (start / law).max())
+        exact = abs(np.log(laws[0] / laws[1])).max()
+        found, bound = abs(np.log(states[0] / states[1])).max(), independence_chain_guarantee(exact, rejected, height)
+        assert exact <= bound and found <= bound * (1 + 1e-12)
+        tightest = max(tightest, found / bound)
+        for order in (1.5, 4.0):
+            divergences = [np.log((p**order * q ** (1 - order)).sum()) / (order - 1) for p, q in ((laws), (states))]
+            assert divergences[1] <= independence_chain_guarantee(divergences[0], rejected, height, order)
+    assert tightest > 0.9
+    with pytest.raises(ValueError, match="rejected is 1"):
+        independence_chain_guarantee(1.0, 1.0, 2.0)

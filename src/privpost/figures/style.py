@@ -61,6 +61,8 @@ LOOKS = {
     "gaussian": Look("#009E73", "D", "-.", "Gaussian"),
     "ops": Look("#D55E00", "^", "-", "OPS"),
     "ops_renyi": Look("#882255", "<", "--", "OPS, charged by theorem 17"),
+    "output_noise": Look("#009E73", "D", "-.", "Mode and noise"),
+    "langevin": Look("#332288", "s", ":", "Langevin, every step paid"),
     "private_gibbs": Look("#117733", "p", "--", "Gibbs, every update paid"),
     "diffused": Look("#56B4E9", "v", "-", "Diffused"),
     "concentrated": Look("#CC79A7", "P", "-", "Concentrated"),

@@ -22,10 +22,10 @@ from privpost.samplers import logistic_exact
 class Drawn(NamedTuple):
     """What a release's sampler tells: the Gaussian at the mode, a start for a similar posterior, and proposals a draw.
 
-    `proposals` are those evaluated up to the accepted one, `expected` their expected number.
+    `proposals` are those evaluated up to the accepted one, `expected` their expected number; nan where none are made.
     """
 
-    mode: GaussianApproximation
+    mode: GaussianApproximation | None
     proposals: float
     expected: float
 

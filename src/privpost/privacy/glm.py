@@ -128,6 +128,51 @@ def ops_power(order, epsilon, prior_precision, feature_bound=1.0, variant: str =
     return np.minimum(1.0, pure / at_full_power)
 
 
+def langevin_mu(steps, step_size, curvature, change) -> np.ndarray:
+    """μ of the Gaussian DP of noisy gradient steps w ← w − η∇f + √(2η) Z from a data-free start, after k of them.
+
+    μ² = Δ² (η/2) (1 + C)/(1 − C) (1 − C^k)/(1 + C^k), C = 1 − ηm, at most Δ²/m for every k (Feldman et al. 2018;
+    Bok, Su and Altschuler 2024): what the noise covers of the change at the j-th step from the last is as Cʲ.
+
+    Args:
+        steps: k ≥ 1.
+        step_size: η > 0, at most 2/(M + m) for f of curvature between m and M.
+        curvature: m > 0.
+        change: Δ > 0, bound on the norm by which neighbours' gradients differ.
+
+    Raises:
+        ValueError: an argument outside its range.
+    """
+    _check_at_least_one(steps=steps)
+    _check_positive(step_size=step_size, curvature=curvature, change=change)
+    rate = -np.log1p(-np.asarray(step_size, float) * curvature)
+    # (1 + C)/(1 − C) and (1 − C^k)/(1 + C^k) are hyperbolic in ln C.
+    return change * np.sqrt(step_size / 2 * np.tanh(rate * steps / 2) / np.tanh(rate / 2))
+
+
+def independence_chain_guarantee(epsilon, rejected, height, order=None) -> np.ndarray:
+    """Pure ε, or with an order its Rényi ε, of the state of an independence chain after k steps.
+
+    The chain accepts proposals q for π with π/q ≤ M, so that its step is π/M + (1 − 1/M)R with R reversible, and the
+    density of its state with respect to π lies in [1 − a, 1 + a(H − 1)], a = (1 − 1/M)^k. That costs
+    ε + ln[(1 + a(H − 1))/(1 − a)], or ε + λ/(λ − 1) ln(1 + a(H − 1)) − ln(1 − a).
+
+    Args:
+        epsilon: pure or Rényi ε of an exact draw from π.
+        rejected: a in [0, 1), the larger of the two data sets'.
+        height: H ≥ 1, largest density of the start with respect to π, the larger of the two data sets'.
+        order: λ > 1 of a Rényi guarantee.
+
+    Raises:
+        ValueError: an argument outside its range.
+    """
+    if not np.all((np.asarray(rejected) >= 0) & (np.asarray(rejected) < 1)):
+        raise ValueError(f"rejected is {rejected!r}; it must lie in [0, 1)")
+    _check_at_least_one(height=height)
+    power = 1.0 if order is None else order / (order - 1)
+    return epsilon + power * np.log1p(np.multiply(rejected, np.subtract(height, 1))) - np.log1p(-np.asarray(rejected))
+
+
 def _check_at_least_one(**arguments):
     for name, value in arguments.items():
         if not np.all((np.asarray(value) >= 1) & np.isfinite(value)):

@@ -36,7 +36,7 @@ def grid(table, metric: str, variant: str):
     of its charges. Bands are one standard error of the mean over the draws of one split.
     """
     table = table[table.metric == metric]
-    draws = f"Bands: ± one standard error over {table.n_repeats.min()} exact draws on one split"
+    draws = f"Bands: ± one standard error over {table.n_repeats.min()} releases on one split"
     note = f"{draws}; {SCALING[variant]}"
     datasets = [name for name in TITLES if name in set(table.dataset)]
     orders = sorted(table.order.dropna().unique())
@@ -46,8 +46,9 @@ def grid(table, metric: str, variant: str):
             axes = panels[i, j]
             rows = table[(table.dataset == dataset) & (table.variant == variant)]
             here = rows[rows.order == order]
-            for method in ("concentrated", "diffused"):
-                curve(axes, here[here.method == method], method)
+            for method in ("concentrated", "diffused", "output_noise", "langevin"):
+                if (here.method == method).any():
+                    curve(axes, here[here.method == method], method)
             curve(axes, here[here.method == "ops"], "ops", label=OPS[variant])
             for charge, look, label, line in CHARGES[variant]:
                 ops = table[(table.dataset == dataset) & (table.variant == charge) & (table.method == "ops")]

@@ -13,6 +13,7 @@ from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.linear_sampling import LinearSampler
+from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
 from privpost.mechanisms.logistic_ops import LogisticOps, LogisticOpsRenyi
 from privpost.mechanisms.logistic_sampling import LogisticConcentrated, LogisticSampling
 from privpost.mechanisms.map_estimate import GRID, MapMechanism, utility_sensitivity
@@ -107,6 +108,16 @@ def _logistic(mechanism, data):
     return logistic_law(mechanism, *np.unique(data, axis=0, return_counts=True))
 
 
+def _mode_with_noise(mechanism, data):
+    """N(mode, (nβ)⁻¹ I), the mode that of the posterior with the likelihood to the power ρ, by Newton's method."""
+    precision, w = mechanism.n * mechanism.model.prior_precision, np.zeros(mechanism.model.dimension)
+    for _ in range(50):
+        p = 1 / (1 + np.exp(data @ w))
+        hessian = precision * np.eye(len(w)) + mechanism.coefficient * (data.T * (p * (1 - p))) @ data
+        w = w + np.linalg.solve(hessian, mechanism.coefficient * p @ data - precision * w)
+    return laws.Noise("normal", precision**-0.5, w)
+
+
 def logistic_law(mechanism, records, numbers) -> laws.Weights:
     """exp(−nβ|w|²/2) Π 1/(1 + exp(−z·w))^ρ, for OPS on ‖w‖ ≤ c/β, of records (k, d) that occur in numbers (k,)."""
     model, power, radius = mechanism.model, 1.0, None
@@ -154,6 +165,8 @@ LAWS = {
     TrimmedSampler: _trimmed,
     MapMechanism: _map,
     LinearSampler: _linear,
+    LogisticLangevin: lambda mechanism, data: None,
+    LogisticOutputNoise: _mode_with_noise,
     LogisticSampling: _logistic,
     HiddenMarkovSampler: _one_state,
 }

@@ -122,7 +122,7 @@ def tabulate(cells):
                     "proposals": arrays["proposals"][i],
                     "expected_proposals": arrays["expected_proposals"][i],
                     "n_train": int(arrays["n"]),
-                    "sampling": "exact",
+                    "sampling": "steps" if arrays["method"][i] == "langevin" else "exact",
                     "uses_private_metadata": False,
                 }
             )

@@ -9,6 +9,7 @@ import numpy as np
 
 from privpost.datasets import load_design
 from privpost.evaluation.summaries import mean_columns
+from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
 from privpost.mechanisms.logistic_ops import LogisticOps, LogisticOpsRenyi
 from privpost.mechanisms.logistic_sampling import (
     LogisticConcentrated,
@@ -31,7 +32,7 @@ BESIDE = {
     "corrected_own_bound": "corrected",
 }
 VARIANTS = tuple(BESIDE)
-METHODS = ("concentrated", "diffused", "ops", "non_private")
+METHODS = ("concentrated", "diffused", "ops", "output_noise", "langevin", "non_private")
 SETTINGS = Schema(
     dataset=DatasetName(),
     beta0=Real(above=0),
@@ -47,7 +48,13 @@ SETTINGS = Schema(
     draws=Integer(at_least=1),
 )
 METRICS = ("test_error", "test_log_likelihood")
-PAIRS = (("ops", "concentrated"), ("ops", "diffused"), ("concentrated", "diffused"))
+PAIRS = (
+    ("ops", "concentrated"),
+    ("ops", "diffused"),
+    ("concentrated", "diffused"),
+    ("output_noise", "diffused"),
+    ("langevin", "diffused"),
+)
 
 
 # What the methods are; the true posterior is drawn by the mechanism whose budget has no limit.
@@ -55,6 +62,8 @@ KINDS = {
     "concentrated": LogisticConcentrated,
     "diffused": LogisticDiffused,
     "ops": LogisticOps,
+    "output_noise": LogisticOutputNoise,
+    "langevin": LogisticLangevin,
     "non_private": LogisticDirect,
 }
 
@@ -151,7 +160,7 @@ def tabulate(cells):
     rows += [
         {**row, "variant": variant}
         for row, (variant, beside) in itertools.product(rows, BESIDE.items())
-        if row["method"] != "ops" and row["variant"] == beside != variant
+        if row["method"] in ("concentrated", "diffused", "non_private") and row["variant"] == beside != variant
     ]
     table = pd.DataFrame(rows)
     for rank, column, words in ((0, "variant", VARIANTS), (1, "method", METHODS)):
@@ -190,7 +199,7 @@ def _rows(cell):
             "draws": config.draws,
             "n_train": int(arrays["n"]),
             "majority_error": float(arrays["majority_error"]),
-            "sampling": "exact",
+            "sampling": "steps" if config.method == "langevin" else "exact",
             "uses_private_metadata": BESIDE[config.variant] != "corrected",
         }
 

@@ -1,0 +1,167 @@
+"""Private logistic regression that needs no exact draw: Langevin steps, each of them paid, and noise on the mode."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg import cho_solve
+from scipy.special import expit
+
+from privpost.mechanisms.base import check_positive
+from privpost.mechanisms.logistic_sampling import Drawn, RenyiLogistic
+from privpost.mechanisms.weighted_posterior import Diffused
+from privpost.models.binary_regression import BinaryRegression
+from privpost.privacy.approximate import gaussian_curve, largest_within
+from privpost.privacy.glm import langevin_mu
+from privpost.privacy.ledger import Release
+
+
+@dataclass(frozen=True)
+class _GaussianLogistic(Diffused, RenyiLogistic):
+    """A release no easier to tell from its neighbour's than N(μ, 1) from N(0, 1)."""
+
+    @property
+    def mu(self) -> float:
+        """μ of the Gaussian guarantee."""
+        return self.sensitivity / math.sqrt(self.n * self.precision)
+
+    def rdp(self, orders):
+        """λμ²/2 at each order."""
+        return 0.5 * self.mu**2 * np.asarray(orders, float)
+
+    def privacy_curve(self, epsilon):
+        """`gaussian_curve` at μ."""
+        return gaussian_curve(self.mu, epsilon)
+
+    @classmethod
+    def coefficient_within(cls, model, n, order, epsilon, **options):
+        """The largest ρ that the budget allows, by bisection.
+
+        Raises:
+            ValueError: no ρ of at least 1e-12 is private enough.
+        """
+
+        def met(power: float) -> bool:
+            return cls(model, n, order, power, **options).cost().epsilon <= epsilon
+
+        return largest_within(met, 1e-12, 1.0, steps=60)
+
+
+@dataclass(frozen=True)
+class LogisticLangevin(_GaussianLogistic):
+    """The last of k steps w ← w − η∇f(w) + √(2η) Z from w = 0, f the negative log-density with the power ρ.
+
+    Its guarantee needs no convergence: it is μ-Gaussian DP at every k (`langevin_mu`), never more than an exact draw
+    of the same ρ. η is `step`/M, M the largest curvature, and k is `relaxations`/(ηnβ).
+
+    Attributes:
+        step: ηM in (0, 1].
+        relaxations: > 0, steps in units of the chain's relaxation time.
+    """
+
+    step: float = field(default=1.0, kw_only=True)
+    relaxations: float = field(default=4.0, kw_only=True)
+
+    method: ClassVar[str] = "langevin"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_positive("relaxations", self.relaxations)
+        if not 0 < self.step <= 1:
+            raise ValueError(f"step is {self.step!r}; it must lie in (0, 1]")
+
+    @property
+    def step_size(self) -> float:
+        """η = step/(nβ + nρc²/4)."""
+        return self.step / (self.n * (self.precision + self.power * self.model.feature_bound**2 / 4))
+
+    @property
+    def steps(self) -> int:
+        """k, at least 1."""
+        return max(1, math.ceil(self.relaxations / (self.step_size * self.n * self.precision)))
+
+    @property
+    def mu(self):
+        """μ after k steps (`langevin_mu`)."""
+        return langevin_mu(self.steps, self.step_size, self.n * self.precision, self.sensitivity)
+
+    def draw(self, statistics, rng, size=None, **settings):
+        """Releases (size, d) or (..., d), all of one data set's in one batch."""
+        if size is None:
+            return Release(self.perturb(statistics, rng))
+        posterior = self.posterior(self.model.checked(statistics, self.n))
+        weights, eta = np.zeros((size, self.model.dimension)), self.step_size
+        for _ in range(self.steps):
+            pull = expit(-(weights @ posterior.features.T)) @ posterior.features
+            weights += eta * (self.power * pull - posterior.prior_precision * weights)
+            weights += math.sqrt(2 * eta) * rng.standard_normal(weights.shape)
+        return Release(weights, Drawn(None, math.nan, math.nan))
+
+    def prepare(self, statistics, **settings):
+        """The statistics, looked at; nothing is set up."""
+        return self.model.checked(statistics, self.n)
+
+    @classmethod
+    def examples(cls):
+        """One weight and two, few steps and many."""
+        return [
+            cls(BinaryRegression(1, 0.1), 4, 2.0, 0.3, relaxations=0.5),
+            cls(BinaryRegression(2, 0.1), 3, 2.0, 0.3),
+        ]
+
+
+@dataclass(frozen=True)
+class LogisticOutputNoise(_GaussianLogistic):
+    """The mode plus N(0, (nβ)⁻¹ I), the likelihood to the power ρ: RDP λ(2ρc + 2τ)²/(2nβ).
+
+    Modes of neighbours are at most 2ρc/(nβ) apart, as f is nβ-strongly convex, and the point found, whose gradient is
+    certified to be at most τ, is within τ/(nβ) of the mode.
+
+    Attributes:
+        tolerance: τ > 0, bound on the norm of the gradient.
+    """
+
+    tolerance: float = field(default=1e-8, kw_only=True)
+
+    method: ClassVar[str] = "output_noise"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_positive("tolerance", self.tolerance)
+
+    @property
+    def mu(self):
+        """(2ρc + 2τ)/√(nβ)."""
+        return (self.sensitivity + 2 * self.tolerance) / math.sqrt(self.n * self.precision)
+
+    def prepare(self, statistics, start=None):
+        """The mode, certified.
+
+        Raises:
+            RuntimeError: the gradient at the point found is longer than τ.
+        """
+        posterior = self.posterior(self.model.checked(statistics, self.n))
+        mode = posterior.at_mode(start)
+        for _ in range(5):
+            gradient = posterior.gradient(mode.mean)
+            if np.linalg.norm(gradient) <= self.tolerance:
+                return mode
+            step = cho_solve((mode.factor, True), gradient, check_finite=False)
+            mode = mode._replace(mean=mode.mean + step)
+        raise RuntimeError(f"tolerance is {self.tolerance}; the gradient's norm is {np.linalg.norm(gradient)}")
+
+    def draw(self, statistics, rng, size=None, *, start=None, prepared=None):
+        """Releases (size, d), with the mode as a start for a similar posterior, or (..., d)."""
+        if size is None:
+            return Release(self.perturb(statistics, rng))
+        mode = prepared or self.prepare(statistics, start)
+        noise = rng.standard_normal((size, self.model.dimension)) / math.sqrt(self.n * self.precision)
+        return Release(mode.mean + noise, Drawn(mode, math.nan, math.nan))
+
+    @classmethod
+    def examples(cls):
+        """One weight and two."""
+        return [cls(BinaryRegression(1, 0.1), 4, 2.0, 0.3), cls(BinaryRegression(2, 0.1), 3, 2.0, 0.3)]
