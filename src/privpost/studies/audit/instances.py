@@ -16,6 +16,7 @@ from privpost.mechanisms.event_counts import HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.linear_sampling import LinearSampler
+from privpost.mechanisms.logistic_finite import LogisticLangevin
 from privpost.mechanisms.logistic_sampling import LogisticSampling
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.event_counts import EventCounts
@@ -27,8 +28,15 @@ DIGITS = 9
 LARGEST_ENUMERATION = 3000
 # Records that stand for all others where there are many.
 EXTREMES = 4
-# Records that are enough to audit mechanisms whose settings do not depend on their number.
-FEWER = {AdditiveNoiseMechanism: 100, FourierMechanism: 100, HiddenMarkovSampler: 300, ExponentialMechanism: 10_000}
+# Records that are enough to audit mechanisms whose settings do not depend on their number; for Langevin steps, which
+# take the time of all records each, the charge is that of the fewer.
+FEWER = {
+    AdditiveNoiseMechanism: 100,
+    FourierMechanism: 100,
+    HiddenMarkovSampler: 300,
+    ExponentialMechanism: 10_000,
+    LogisticLangevin: 10,
+}
 # Levels of a field whose convolutions are quick and exact enough.
 LEVELS = 5
 # Of a pair of records at ±(cos θ, ·) with the others pushing both likelihoods down: see `_pushed_pairs`.
