@@ -30,7 +30,7 @@ def listed(config, model: BinaryRegression, n: int) -> list:
     budget = Cost("rdp", float(np.exp(config.log_epsilon)), order=config.order)
     exact = LogisticDiffused.calibrate(model, n, budget, constant_time=False)
     steps = [
-        LogisticLangevin(model, n, config.order, exact.power, step=config.step, relaxations=relaxations)
+        LogisticLangevin(model, n, config.order, exact.coefficient, step=config.step, relaxations=relaxations)
         for relaxations in config.relaxations
     ]
     return [exact, LogisticOutputNoise.calibrate(model, n, budget), *steps]
@@ -62,7 +62,7 @@ def simulate(config, streams, ledger) -> dict:
         "method": np.array([mechanism.method for mechanism in mechanisms]),
         "charge": np.array([mechanism.cost().epsilon for mechanism in mechanisms]),
         "steps": np.array([getattr(mechanism, "steps", np.nan) for mechanism in mechanisms]),
-        "power": np.array([mechanism.power for mechanism in mechanisms]),
+        "power": np.array([mechanism.coefficient for mechanism in mechanisms]),
         "n": np.array(n),
     }
 
