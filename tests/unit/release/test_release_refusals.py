@@ -297,12 +297,18 @@ SCALARS = st.one_of(
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     model=st.sampled_from(list(SPECS)),
-    path=st.lists(st.integers(0, 5), min_size=1, max_size=3),
+    draw=st.sampled_from([{}, {"mechanism": "ops", "a0": 0.1}, {"mechanism": "diffused", "delta": 1e-6, "bits": 8}]),
+    path=st.lists(st.integers(0, 7), min_size=1, max_size=3),
     value=SCALARS,
 )
-def test_any_specification_is_released_or_refused(folder, model, path, value):
-    """One value somewhere in a valid specification is replaced by anything."""
-    found = json.loads(json.dumps(content(model)))
+def test_any_specification_is_released_or_refused(folder, model, draw, path, value):
+    """One value somewhere in a valid specification is replaced by anything; a refusal is not charged."""
+    found = json.loads(
+        json.dumps(content(model, budget={"ledger": "ledger.jsonl", "epsilon": 5, "delta": 1e-4}, **draw))
+    )
+    if draw:
+        found.pop("posterior", None)
+    (folder.path / "ledger.jsonl").unlink(missing_ok=True)
     place = found
     for step in path[:-1]:
         inner = [item for item in place.values() if isinstance(item, dict)] if isinstance(place, dict) else []
@@ -332,6 +338,7 @@ def check_outcome(folder: Folder) -> None:
         assert status == 2
         assert out == ""
         assert err.startswith("privpost: ")
+        assert "ledger.jsonl" not in folder.files()
 
 
 def test_the_command_runs_outside_a_checkout(folder):
