@@ -108,7 +108,8 @@ def _work(connection: socket.socket) -> None:
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     connection.sendall(bytes([status % 256]))
-    os._exit(status % 256)
+    # Out of the server's loop: Python cleans up after the job, such as the processes of a pool.
+    sys.exit(status)
 
 
 def call(place: str, *words: str) -> None:

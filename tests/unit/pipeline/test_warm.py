@@ -63,6 +63,12 @@ def test_a_job_that_raises_shows_its_traceback(python, folder):
     assert done.stderr.endswith("RuntimeError: seeded\n")
 
 
+def test_a_job_ends_as_python_does(python, folder):
+    """A pool of processes is closed at the end; its processes would hold the streams open."""
+    (folder / "own" / "job.py").write_text("import atexit; atexit.register(print, 'closed')")
+    assert run(folder, python, "-m", "job").stdout == "closed\n"
+
+
 def test_what_a_job_imports_is_read_anew(python, folder):
     assert run(folder, python, "-m", "job", "0").returncode == 0
     (folder / "own" / "job.py").write_text("import sys; sys.exit(5)")
