@@ -134,7 +134,7 @@ def test_a_sampler_that_spends_more_than_its_setting_is_refused(checkout, monkey
         return replace(found, coefficient=min(1.0, 2 * found.coefficient))
 
     monkeypatch.setattr(DiffusedPosterior, "calibrate", classmethod(strong))
-    with pytest.raises(BudgetExceeded, match=r"account 'diffused/log_epsilon=-12': budget rdp\(epsilon=6.14421e-06"):
+    with pytest.raises(BudgetExceeded, match=r"account 'diffused/log_epsilon=-15': budget rdp\(epsilon=3.05902e-07"):
         run("geumlek2017/tradeoff", Untouched)
 
 
