@@ -6,7 +6,10 @@ Cook, Gelman and Rubin (2006); the test of uniformity is that of Kolmogorov and 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import kolmogi, kolmogorov
+from scipy.special import kolmogi, kolmogorov, ndtri
+
+# Level of all of a claim's tests together, here and wherever calibration is scored.
+LEVEL = 0.05
 
 
 def ks_statistic(quantiles, axis: int = -1) -> np.ndarray:
@@ -35,6 +38,22 @@ def ks_limit(size: int, level: float = 0.05) -> float:
 def ks_p_value(statistic, size: int) -> np.ndarray:
     """Probability that M uniform values give a larger statistic, asymptotically."""
     return kolmogorov(np.sqrt(size) * np.asarray(statistic, float))
+
+
+def ks_visible(size: int, level: float = 0.05, power: float = 0.8) -> float:
+    """Distance of U's law from uniform that a test of M values at `level` sees with a chance of at least `power`.
+
+    Where the law is furthest, by δ, the empirical distribution function of M values is off by N(δ, s²) with
+    s ≤ 1/(2√M): it leaves the limit with that chance from δ = limit + Φ⁻¹(power)/(2√M) on.
+    """
+    return float(ks_limit(size, level) + ndtri(power) / (2 * np.sqrt(size)))
+
+
+def ks_columns(quantiles) -> dict[str, float]:
+    """Columns of a table about M quantiles: `ks`, `ks_limit` and `ks_visible` (5 %), `p_value` and `n_trials`."""
+    size, statistic = np.shape(quantiles)[-1], float(ks_statistic(quantiles))
+    found = {"ks": statistic, "ks_limit": ks_limit(size), "ks_visible": ks_visible(size)}
+    return {**found, "p_value": float(ks_p_value(statistic, size)), "n_trials": size}
 
 
 def empirical_cdf(quantiles, at) -> np.ndarray:

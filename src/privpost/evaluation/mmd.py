@@ -1,4 +1,4 @@
-"""Maximum mean discrepancy between samples of parameters in [0, 1], in linear time and to machine precision.
+"""Maximum mean discrepancy between samples of parameters, in linear time: in [0, 1] to machine precision.
 
 The kernel is exp(−(p − q)²/2), without the factor 1/√(2π) of a density.
 """
@@ -6,6 +6,7 @@ The kernel is exp(−(p − q)²/2), without the factor 1/√(2π) of a density.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -75,6 +76,42 @@ def diagonal_sum(p, q) -> np.ndarray:
     """Σ_i k(p_i, q_i) over the first axis: what the sums over all pairs have too much; parts of a sample add."""
     difference = np.asarray(p, float) - q
     return np.exp(-0.5 * difference * difference).sum(axis=0)
+
+
+class Bins(NamedTuple):
+    """Even grid of points from 0 on, for draws that lie in no unit interval: its step and its number of points.
+
+    A quarter of the grid is meant for the draws. Those beyond it are wrapped around the last five eighths, out of the
+    kernel's reach: a law so far away is far from all others, and its distance from itself is that of a law on a
+    circle. With 2048 points of step 0.04 this costs at most 0.05 of the squared share of such draws.
+    """
+
+    step: float
+    size: int
+
+    def counts(self, draws) -> np.ndarray:
+        """Each draw of shape (m, trials) shared between its two neighbours on the grid; shape (trials, size).
+
+        Counts of parts of a sample add.
+        """
+        near, start = self.size // 4, self.size * 3 // 8
+        place = draws / self.step
+        place = np.where(place < near, place, start + np.fmod(place, self.size - start - 1))
+        below = place.astype(np.int64)
+        flat = (below + self.size * np.arange(draws.shape[1])).ravel()
+        share, total = (place - below).ravel(), self.size * draws.shape[1]
+        counts = np.bincount(flat, 1 - share, total) + np.bincount(flat + 1, share, total + 1)[:total]
+        return counts.reshape(-1, self.size)
+
+    def mmd2(self, p, q, diagonal, size: int) -> np.ndarray:
+        """`mmd2_from_sums` of counts (trials, size); sharing moves a squared distance by about step²/6 of itself."""
+        length = 2 * self.size
+        distance = self.step * np.minimum(np.arange(length), length - np.arange(length))
+        kernel = np.fft.rfft(np.exp(-0.5 * distance * distance)).real
+        waves = np.abs(np.fft.rfft(p - q, length)) ** 2 * kernel
+        # Parseval's sum over a real transform of even length.
+        squared = (2 * waves.sum(axis=-1) - waves[..., 0] - waves[..., -1]) / length
+        return (squared - 2 * size + 2 * diagonal) / (size * (size - 1))
 
 
 def mmd2_from_sums(p_sum, q_sum, diagonal, size: int) -> np.ndarray:

@@ -14,10 +14,10 @@ from privpost.privacy.redaction import redacted_sensitivity, redacted_sum
 
 @dataclass(frozen=True)
 class RedactedSum:
-    """Records of a univariate family, of which only those in [low, high] are summed (Bernstein and Sheldon 2018, 3.3).
+    """Records of a univariate family; only t(x) of those in [low, high] are summed (Bernstein and Sheldon 2018, 3.3).
 
     Attributes:
-        family: a family with `prior`, `posterior` and `sample`.
+        family: a univariate family, whose statistic t(x) is increasing.
         low, high: public bounds; of several trials an array each, shape (trials,).
 
     Raises:
@@ -31,7 +31,13 @@ class RedactedSum:
     bounded: ClassVar[bool] = True
 
     def __post_init__(self):
-        redacted_sensitivity(self.low, self.high)
+        redacted_sensitivity(*self.ends)
+
+    @property
+    def ends(self):
+        """Smallest and largest t(x) of a record that is not redacted."""
+        low, high = (np.ceil(self.low), np.floor(self.high)) if self.family.lattice else (self.low, self.high)
+        return self.family.statistic(low), self.family.statistic(high)
 
     @property
     def records(self):
@@ -55,7 +61,7 @@ class RedactedSum:
 
     def sufficient_statistics(self, data):
         """The redacted sum, shape (..., 1)."""
-        return redacted_sum(data, self.low, self.high)[..., None]
+        return redacted_sum(self.family.statistic(data), *self.ends)[..., None]
 
     def posterior(self, statistics):
         """The family's."""
@@ -70,7 +76,8 @@ class RedactedSum:
 class RedactedLaplace(LaplaceMechanism):
     """The redacted sum plus Lap(Δ/ε), Δ = max(|low|, |high|, high − low) (Bernstein and Sheldon 2018, section 3.3).
 
-    A record can leave the interval, so that high − low is too small wherever the interval does not contain 0.
+    low and high are those of t(x). A record can leave the interval, so that high − low is too small wherever the
+    interval does not contain 0.
 
     Raises:
         ValueError: a setting outside its range, or another model than RedactedSum.
@@ -84,7 +91,7 @@ class RedactedLaplace(LaplaceMechanism):
     @property
     def sensitivity(self):
         """max(|low|, |high|, high − low); of several trials shape (trials,)."""
-        found = redacted_sensitivity(self.model.low, self.model.high)
+        found = redacted_sensitivity(*self.model.ends)
         return found if np.ndim(found) else float(found)
 
     def each(self, size):

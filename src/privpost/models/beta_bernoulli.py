@@ -5,40 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betaln, xlog1py, xlogy
+from scipy.special import betainc, betaln, xlog1py, xlogy
 
 from privpost.models.base import ConjugateModel
 
 
-@dataclass(frozen=True)
-class BetaBernoulli(ConjugateModel):
-    """x ~ Bernoulli(θ), θ ~ Beta(alpha, beta); statistics (successes, failures), parameters (α, β).
+class BetaPrior(ConjugateModel):
+    """A model whose prior is θ ~ Beta(alpha, beta); subclasses are dataclasses with these two fields.
 
-    In the minimal form of Geumlek et al. (2017) the natural parameters are η = (α, α+β), a record adds (x, 1)
-    and C(η) = ln B(η₁, η₂ − η₁).
-
-    Raises:
-        ValueError: alpha or beta not positive and finite.
+    In the minimal form of Geumlek et al. (2017) the natural parameters are η = (α, α+β) and C(η) = ln B(η₁, η₂ − η₁).
     """
 
-    alpha: float = 1.0
-    beta: float = 1.0
+    alpha: float
+    beta: float
 
     def __post_init__(self):
         for name in ("alpha", "beta"):
             value = getattr(self, name)
             if not 0 < value < np.inf:
                 raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
-
-    @property
-    def records(self):
-        """The alphabet {0, 1}."""
-        return np.array([0, 1])
-
-    @property
-    def statistics_size(self):
-        """Number of sufficient statistics of one data set."""
-        return 2
 
     @property
     def prior(self):
@@ -54,22 +39,6 @@ class BetaBernoulli(ConjugateModel):
     def support(self):
         """[0, 1]."""
         return (0.0, 1.0)
-
-    def sufficient_statistics(self, data):
-        """(successes, failures) of 0/1 data of shape (..., n); shape (..., 2).
-
-        Raises:
-            ValueError: a record other than 0 and 1.
-        """
-        data = np.asarray(data)
-        if not np.all((data == 0) | (data == 1)):
-            raise ValueError("data has records other than 0 and 1")
-        successes = data.sum(axis=-1)
-        return np.stack([successes, data.shape[-1] - successes], axis=-1).astype(float)
-
-    def posterior(self, statistics, prior=None):
-        """(α + successes, β + failures), shape (..., 2)."""
-        return (self.prior if prior is None else np.asarray(prior, float)) + np.asarray(statistics, float)
 
     def natural_parameters(self, parameters):
         """η = (α, α+β), shape (..., 2)."""
@@ -89,11 +58,6 @@ class BetaBernoulli(ConjugateModel):
         a, b = parameters[..., 0], parameters[..., 1]
         return rng.beta(a, b, size=None if size is None else (size, *a.shape))
 
-    def sample_data(self, theta, n, rng):
-        """Draws n bits per θ, shape (..., n)."""
-        theta = np.asarray(theta, float)
-        return (rng.random((*theta.shape, n)) < theta[..., None]).astype(np.int64)
-
     def mean(self, parameters):
         """α / (α+β)."""
         parameters = np.asarray(parameters, float)
@@ -112,6 +76,56 @@ class BetaBernoulli(ConjugateModel):
         inside = (theta >= 0) & (theta <= 1)
         safe = np.where(inside, theta, 0.5)
         return np.where(inside, xlogy(a - 1, safe) + xlog1py(b - 1, -safe) - betaln(a, b), -np.inf)
+
+    def posterior_cdf(self, theta, parameters):
+        """Regularised incomplete beta function."""
+        parameters = np.asarray(parameters, float)
+        return betainc(parameters[..., 0], parameters[..., 1], np.clip(theta, 0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class BetaBernoulli(BetaPrior):
+    """x ~ Bernoulli(θ), θ ~ Beta(alpha, beta); statistics (successes, failures), parameters (α, β).
+
+    In minimal form a record adds (x, 1) to the natural parameters.
+
+    Raises:
+        ValueError: alpha or beta not positive and finite.
+    """
+
+    alpha: float = 1.0
+    beta: float = 1.0
+
+    @property
+    def records(self):
+        """The alphabet {0, 1}."""
+        return np.array([0, 1])
+
+    @property
+    def statistics_size(self):
+        """Number of sufficient statistics of one data set."""
+        return 2
+
+    def sufficient_statistics(self, data):
+        """(successes, failures) of 0/1 data of shape (..., n); shape (..., 2).
+
+        Raises:
+            ValueError: a record other than 0 and 1.
+        """
+        data = np.asarray(data)
+        if not np.all((data == 0) | (data == 1)):
+            raise ValueError("data has records other than 0 and 1")
+        successes = data.sum(axis=-1)
+        return np.stack([successes, data.shape[-1] - successes], axis=-1).astype(float)
+
+    def posterior(self, statistics, prior=None):
+        """(α + successes, β + failures), shape (..., 2)."""
+        return (self.prior if prior is None else np.asarray(prior, float)) + np.asarray(statistics, float)
+
+    def sample_data(self, theta, n, rng):
+        """Draws n bits per θ, shape (..., n)."""
+        theta = np.asarray(theta, float)
+        return (rng.random((*theta.shape, n)) < theta[..., None]).astype(np.int64)
 
     def log_likelihood(self, theta, statistics):
         """successes · ln θ + failures · ln(1−θ), shape (...)."""

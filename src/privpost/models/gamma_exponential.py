@@ -6,20 +6,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import gammainc, gammaln, xlogy
+from scipy.special import xlogy
 
-from privpost.models.univariate import SegmentMoments, UnivariateFamily
+from privpost.models.univariate import GammaPrior, SegmentMoments
 
 # Below this θ(high − low) the closed forms lose digits to cancellation and power series take their place.
 _SERIES_BELOW = 0.3
 
 
 @dataclass(frozen=True)
-class GammaExponential(UnivariateFamily):
-    """x ~ Exp(rate θ), θ ~ Gamma(shape, rate); statistics (Σx, n), parameters (shape, rate).
-
-    With base measure dθ/θ the prior family's natural parameters are (shape, rate), a record adds (1, x) and
-    C(η) = ln Γ(shape) − shape ln rate.
+class GammaExponential(GammaPrior):
+    """x ~ Exp(rate θ), θ ~ Gamma(shape, rate); statistics (Σx, n), parameters (shape, rate); a record adds (1, x).
 
     Raises:
         ValueError: shape or rate not positive and finite.
@@ -30,82 +27,20 @@ class GammaExponential(UnivariateFamily):
 
     family: ClassVar[str] = "exponential"
 
-    def __post_init__(self):
-        for name in ("shape", "rate"):
-            value = getattr(self, name)
-            if not 0 < value < np.inf:
-                raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
-
-    @property
-    def support(self):
-        """[0, ∞)."""
-        return (0.0, np.inf)
-
-    @property
-    def record_support(self):
-        """[0, ∞)."""
-        return (0.0, np.inf)
-
-    @property
-    def prior(self):
-        """(shape, rate) of the prior."""
-        return np.array([self.shape, self.rate], float)
-
     def posterior(self, statistics, prior=None):
         """(shape + n, rate + Σx), shape (..., 2)."""
         prior = self.prior if prior is None else np.asarray(prior, float)
         return prior + np.asarray(statistics, float)[..., ::-1]
-
-    def natural_parameters(self, parameters):
-        """η = (shape, rate), shape (..., 2)."""
-        return np.asarray(parameters, float)
-
-    def log_partition(self, natural):
-        """C(η) = ln Γ(shape) − shape ln rate, shape (...)."""
-        natural = np.asarray(natural, float)
-        valid = np.all(natural > 0, axis=-1)
-        shape, rate = np.moveaxis(np.where(valid[..., None], natural, 1.0), -1, 0)
-        return np.where(valid, gammaln(shape) - shape * np.log(rate), np.inf)
-
-    def sample(self, parameters, rng, size=None):
-        """Draws θ, shape ([size,] ...)."""
-        parameters = np.asarray(parameters, float)
-        shape, rate = parameters[..., 0], parameters[..., 1]
-        return rng.standard_gamma(shape, size=None if size is None else (size, *shape.shape)) / rate
 
     def sample_data(self, theta, n, rng):
         """Draws n records per θ, shape (..., n)."""
         theta = np.asarray(theta, float)
         return rng.standard_exponential((*theta.shape, n)) / theta[..., None]
 
-    def mean(self, parameters):
-        """shape / rate."""
-        parameters = np.asarray(parameters, float)
-        return parameters[..., 0] / parameters[..., 1]
-
-    def variance(self, parameters):
-        """shape / rate²."""
-        parameters = np.asarray(parameters, float)
-        return parameters[..., 0] / parameters[..., 1] ** 2
-
-    def log_density(self, theta, parameters):
-        """ln of the Gamma(shape, rate) density at θ; −inf below 0."""
-        theta, parameters = np.asarray(theta, float), np.asarray(parameters, float)
-        shape, rate = parameters[..., 0], parameters[..., 1]
-        inside = theta >= 0
-        safe = np.where(inside, theta, 1.0)
-        density = xlogy(shape, rate) + xlogy(shape - 1, safe) - rate * safe - gammaln(shape)
-        return np.where(inside, density, -np.inf)
-
     def log_likelihood(self, theta, statistics):
         """n ln θ − θ Σx, shape (...)."""
         theta, statistics = np.asarray(theta, float), np.asarray(statistics, float)
         return xlogy(statistics[..., 1], theta) - theta * statistics[..., 0]
-
-    def posterior_cdf(self, theta, parameters):
-        """Regularised incomplete gamma function of (shape, rate θ)."""
-        parameters = np.asarray(parameters, float)
-        return gammainc(parameters[..., 0], parameters[..., 1] * np.maximum(theta, 0.0))
 
     def cdf(self, x, theta):
         """1 − exp(−θx), and 0 below 0."""

@@ -1,4 +1,4 @@
-"""Univariate exponential families whose statistic is the record itself, for sums that are redacted before release."""
+"""Univariate exponential families with one sufficient statistic, whose sum is redacted before release."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from scipy.special import gammainc, gammaln, xlogy
 
 from privpost.models.base import ConjugateModel
 
@@ -15,7 +16,7 @@ _STEP = 5e-3
 
 
 class SegmentMoments(NamedTuple):
-    """Probability that a record falls into an interval, and mean and variance of the record given that it does."""
+    """Probability that a record falls into an interval; mean and variance of its statistic given that it does."""
 
     probability: np.ndarray
     mean: np.ndarray
@@ -23,16 +24,19 @@ class SegmentMoments(NamedTuple):
 
 
 class UnivariateFamily(ConjugateModel):
-    """Records x with density h(x) exp(η(θ) x − A(η)) for a scalar θ; statistics are (Σx, n), shape (..., 2).
+    """Records x with density h(x) exp(η(θ) t(x) − A(η)), t increasing, for a scalar θ; statistics (Σ t(x), n).
 
     A family needs its distribution function, its log-partition with the map between θ and η, and its conjugate
-    prior; `segment_moments` then follows by differentiation, and a family with closed forms replaces it.
+    prior; `segment_moments` then follows by differentiation, and a family with closed forms replaces it. Quantiles of
+    records on a lattice lie between its points, so that no interval between two of them ends on a record.
 
     Class attributes:
         family: name of the family in the tables.
+        lattice: whether the records are integers.
     """
 
     family: ClassVar[str]
+    lattice: ClassVar[bool] = False
 
     bounded: ClassVar[bool] = False
 
@@ -44,24 +48,36 @@ class UnivariateFamily(ConjugateModel):
     @property
     def records(self):
         """Some records only: those of an unbounded family have no largest distance."""
-        return np.clip([0.0, 0.5, 2.0], *self.record_support)
+        low, high = self.record_support
+        return np.clip(np.array([0, 1, 3]) if self.lattice else np.array([0.0, 0.5, 2.0]) + max(low, 0.0), low, high)
 
     @property
     def theta_shape(self):
         """θ is a scalar."""
         return ()
 
+    def statistic(self, x) -> np.ndarray:
+        """t(x), increasing in x: x itself, unless a family replaces it."""
+        return np.asarray(x, float)
+
+    @property
+    def statistic_support(self) -> tuple[float, float]:
+        """Smallest and largest possible t(x)."""
+        return tuple(float(self.statistic(end)) for end in self.record_support)
+
     def sufficient_statistics(self, data):
-        """(Σx, n) of data of shape (..., n); shape (..., 2).
+        """(Σ t(x), n) of data of shape (..., n); shape (..., 2).
 
         Raises:
-            ValueError: a record outside the support.
+            ValueError: a record outside the support, or one that is no integer where records are.
         """
         data = np.asarray(data, float)
         low, high = self.record_support
         if not np.all((data >= low) & (data <= high)):
             raise ValueError(f"data has records outside [{low:g}, {high:g}]")
-        total = data.sum(axis=-1)
+        if self.lattice and np.any(data % 1):
+            raise ValueError("data has records that are no integers")
+        total = self.statistic(data).sum(axis=-1)
         return np.stack([total, np.full_like(total, data.shape[-1])], axis=-1)
 
     @abstractmethod
@@ -78,7 +94,7 @@ class UnivariateFamily(ConjugateModel):
 
     @abstractmethod
     def record_moments(self, theta) -> tuple[np.ndarray, np.ndarray]:
-        """Mean A'(η) and variance A''(η) of one record, each of the shape of θ."""
+        """Mean A'(η) and variance A''(η) of one record's statistic, each of the shape of θ."""
 
     @abstractmethod
     def record_log_partition(self, eta) -> np.ndarray:
@@ -97,7 +113,7 @@ class UnivariateFamily(ConjugateModel):
         """P(Θ ≤ θ) under the prior family with parameters (..., k)."""
 
     def segment_moments(self, theta, low, high) -> SegmentMoments:
-        """Moments of a record in [low, high], from derivatives of Â(η) = A(η) + ln(F(high; η) − F(low; η)).
+        """Moments of t(x) of a record in [low, high], from derivatives of Â(η) = A(η) + ln(F(high; η) − F(low; η)).
 
         The mean is Â' and the variance Â'' (Bernstein and Sheldon 2018, lemma 1), by central differences with a
         relative error of about 1e-7.
@@ -106,6 +122,7 @@ class UnivariateFamily(ConjugateModel):
             theta: shape (...); low and high broadcast against it and may be infinite.
         """
         theta = np.asarray(theta, float)
+        low = np.ceil(low) - 1 if self.lattice else low
         eta = self.eta(theta)
         step = _STEP * np.maximum(np.abs(eta), 1e-3)
 
@@ -118,3 +135,75 @@ class UnivariateFamily(ConjugateModel):
         mean = (far_below - 8 * below + 8 * above - far_above) / (12 * step)
         variance = (-far_below + 16 * below - 30 * centre + 16 * above - far_above) / (12 * step**2)
         return SegmentMoments(self.cdf(high, theta) - self.cdf(low, theta), mean, variance)
+
+
+class GammaPrior(UnivariateFamily):
+    """A family whose prior is θ ~ Gamma(shape, rate); subclasses are dataclasses with these two fields.
+
+    With base measure dθ/θ the prior family's natural parameters are (shape, rate), C(η) = ln Γ(shape) − shape ln rate.
+    """
+
+    shape: float
+    rate: float
+
+    def __post_init__(self):
+        for name in ("shape", "rate"):
+            value = getattr(self, name)
+            if not 0 < value < np.inf:
+                raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
+
+    @property
+    def support(self):
+        """[0, ∞)."""
+        return (0.0, np.inf)
+
+    @property
+    def record_support(self):
+        """[0, ∞)."""
+        return (0.0, np.inf)
+
+    @property
+    def prior(self):
+        """(shape, rate) of the prior."""
+        return np.array([self.shape, self.rate], float)
+
+    def natural_parameters(self, parameters):
+        """η = (shape, rate), shape (..., 2)."""
+        return np.asarray(parameters, float)
+
+    def log_partition(self, natural):
+        """C(η) = ln Γ(shape) − shape ln rate, shape (...)."""
+        natural = np.asarray(natural, float)
+        valid = np.all(natural > 0, axis=-1)
+        shape, rate = np.moveaxis(np.where(valid[..., None], natural, 1.0), -1, 0)
+        return np.where(valid, gammaln(shape) - shape * np.log(rate), np.inf)
+
+    def sample(self, parameters, rng, size=None):
+        """Draws θ, shape ([size,] ...)."""
+        parameters = np.asarray(parameters, float)
+        shape, rate = parameters[..., 0], parameters[..., 1]
+        return rng.standard_gamma(shape, size=None if size is None else (size, *shape.shape)) / rate
+
+    def mean(self, parameters):
+        """shape / rate."""
+        parameters = np.asarray(parameters, float)
+        return parameters[..., 0] / parameters[..., 1]
+
+    def variance(self, parameters):
+        """shape / rate²."""
+        parameters = np.asarray(parameters, float)
+        return parameters[..., 0] / parameters[..., 1] ** 2
+
+    def log_density(self, theta, parameters):
+        """ln of the Gamma(shape, rate) density at θ; −inf below 0."""
+        theta, parameters = np.asarray(theta, float), np.asarray(parameters, float)
+        shape, rate = parameters[..., 0], parameters[..., 1]
+        inside = theta >= 0
+        safe = np.where(inside, theta, 1.0)
+        density = xlogy(shape, rate) + xlogy(shape - 1, safe) - rate * safe - gammaln(shape)
+        return np.where(inside, density, -np.inf)
+
+    def posterior_cdf(self, theta, parameters):
+        """Regularised incomplete gamma function of (shape, rate θ)."""
+        parameters = np.asarray(parameters, float)
+        return gammainc(parameters[..., 0], parameters[..., 1] * np.maximum(theta, 0.0))

@@ -1,13 +1,17 @@
-"""Exact posterior of a bit's probability given a noisy count: the oracle for the noise-aware Gibbs sampler.
+"""Exact posteriors of probabilities given noisy counts: the oracle for the noise-aware Gibbs sampler.
+
+For bits
 
     p(θ | y) = Σ_s p(θ | s) p(s | y),   p(s | y) ∝ BetaBinomial(s; n, α, β) exp(−|y − s|/b),
 
-summed over s = 0..n, without a normal approximation and without a Markov chain.
+summed over s = 0..n, without a normal approximation and without a Markov chain. For categories likewise, the others'
+counts summed over by convolution.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from scipy import fft
 from scipy.special import betainc, betaln, gammaln, xlog1py, xlogy
 
 # A sum, which the report says: no Markov chain.
@@ -85,6 +89,59 @@ def posterior_cdf(prior, release, theta, n: int, scales) -> np.ndarray:
     return np.clip(values, 0.0, 1.0)
 
 
+def category_weights(prior, release, n: int, scale: float) -> np.ndarray:
+    """p(s_j | y) for s_j = 0..n, of each of d categories whose counts were all released.
+
+    The joint weight of counts that sum to n is Π_j g_j(s_j), g_j(s) = Γ(α_j + s)/s! · e^(−|y_j − s|/b); that of one
+    count is g_j(s) times the convolution of all other g at n − s. The convolutions go through Fourier transforms, whose
+    rounding is some 1e-16 of the largest weight.
+
+    Args:
+        prior: concentrations α, shape (d,).
+        release: y, shape (d, trials).
+        n: public number of records.
+        scale: scale b of the Laplace noise.
+
+    Returns:
+        Weights, shape (d, trials, n + 1), summing to 1 over the last axis.
+    """
+    release = np.asarray(release, float)
+    alpha, s = np.asarray(prior, float)[:, None, None], np.arange(n + 1.0)
+    log_factor = gammaln(alpha + s) - gammaln(s + 1) - np.abs(release[..., None] - s) / scale
+    factor = np.exp(log_factor - log_factor.max(axis=2, keepdims=True))
+    length = fft.next_fast_len(len(factor) * n + 1, real=True)
+    waves = fft.rfft(factor, length)
+    weights = np.empty_like(factor)
+    for j in range(len(factor)):
+        others = fft.irfft(np.prod(np.delete(waves, j, axis=0), axis=0), length)[:, n::-1]
+        weights[j] = factor[j] * np.maximum(others, 0.0)
+    return weights / weights.sum(axis=2, keepdims=True)
+
+
+def categories_cdf(prior, release, theta, n: int, scale: float) -> np.ndarray:
+    """P(Θ_j ≤ θ_j | y) for each trial's own θ.
+
+    Args:
+        prior: concentrations α, shape (d,).
+        release, theta: y and θ, shape (d, trials).
+        n: public number of records.
+        scale: scale of the Laplace noise.
+
+    Returns:
+        Shape (d, trials). Memory is bounded: trials are taken in parts.
+    """
+    release, theta = np.asarray(release, float), np.asarray(theta, float)
+    values, total = np.empty(release.shape), float(np.sum(prior))
+    part = max(1, _ELEMENTS // (len(release) ** 2 * (n + 1)))
+    for start in range(0, release.shape[1], part):
+        trials = slice(start, start + part)
+        weights = category_weights(prior, release[:, trials], n, scale)
+        for j, alpha in enumerate(prior):
+            cdf = conditional_cdf((alpha, total - alpha), theta[j, trials], n)
+            values[j, trials] = (weights[j] * cdf).sum(axis=1)
+    return np.clip(values, 0.0, 1.0)
+
+
 def posterior_density(prior, release, theta, n: int, scale: float) -> np.ndarray:
     """p(θ | y) on a grid of θ.
 
@@ -106,6 +163,16 @@ def posterior_density(prior, release, theta, n: int, scale: float) -> np.ndarray
     return count_weights(prior, release, n, scale) @ densities
 
 
+def drawn_counts(weights, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Independent draws (size, trials) of counts with the probabilities `weights`, shape (trials, n + 1)."""
+    trials, columns = weights.shape
+    cumulative, row = np.cumsum(weights, axis=1), np.arange(trials)
+    cumulative /= cumulative[:, -1:]
+    # One search for all trials: each has its own unit interval.
+    found = np.searchsorted((cumulative + row[:, None]).ravel(), rng.random((size, trials)) + row, side="right")
+    return np.minimum(found - columns * row, columns - 1)
+
+
 def sample(prior, log_likelihood, size: int, rng: np.random.Generator) -> np.ndarray:
     """Independent draws from p(θ | y), for noise of any law: s from p(s | y), then θ ~ Beta(α + s, β + n − s).
 
@@ -121,6 +188,5 @@ def sample(prior, log_likelihood, size: int, rng: np.random.Generator) -> np.nda
     n = len(log_likelihood) - 1
     s = np.arange(n + 1.0)
     log_weights = betaln(alpha + s, beta + n - s) - betaln(s + 1, n - s + 1) + np.asarray(log_likelihood, float)
-    cumulative = np.cumsum(np.exp(log_weights - log_weights.max()))
-    drawn = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
+    drawn = drawn_counts(np.exp(log_weights - log_weights.max())[None], size, rng)[:, 0]
     return rng.beta(alpha + drawn, beta + n - drawn)

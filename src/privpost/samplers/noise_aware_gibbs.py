@@ -166,7 +166,7 @@ def binomial_kernel(prior, release, n: int, scale: float) -> Kernel:
 
     def init(rng):
         theta = rng.beta(alpha, beta, size=release.shape)
-        return State(theta, n * theta, _initial_variance(release.shape, scale, rng))
+        return State(theta, n * theta, noise_prior(release.shape, scale, rng))
 
     def step(state, rng):
         mean = n * state.theta
@@ -203,7 +203,7 @@ def multinomial_kernel(prior, release, n: int, scale: float) -> Kernel:
 
     def init(rng):
         theta = dirichlet(np.broadcast_to(concentration, release.shape), rng)
-        return State(theta, n * theta, _initial_variance(release.shape, scale, rng))
+        return State(theta, n * theta, noise_prior(release.shape, scale, rng))
 
     def step(state, rng):
         mean = n * state.theta
@@ -267,14 +267,14 @@ def redacted_kernel(
     """
     if segments not in SEGMENTS:
         raise ValueError(f"segments is {segments!r}; allowed: {', '.join(SEGMENTS)}")
-    smallest, largest = (n * end for end in model.record_support)
+    smallest, largest = (n * end for end in model.statistic_support)
     low, high, scale = (np.broadcast_to(np.asarray(value, float), release.shape) for value in (low, high, scale))
     # (Σx, n) of each trial; one trial's pair lies along the first axis, so that either entry is contiguous.
     statistics = np.full((2, len(release)), float(n))
 
     def init(rng):
         theta = model.sample(np.broadcast_to(model.prior, (*release.shape, len(model.prior))), rng)
-        variance = _initial_variance(release.shape, scale, rng)
+        variance = noise_prior(release.shape, scale, rng)
         return State(theta, random_sum(n, model.segment_moments(theta, low, high))[0], variance)
 
     def step(state, rng):
@@ -312,6 +312,6 @@ def _full_sum(model: UnivariateFamily, release, n: int, interval, segments: str,
     )
 
 
-def _initial_variance(shape, scale, rng):
+def noise_prior(shape, scale, rng):
     """Variates of the prior of the noise's variance, Exp(mean 2 scale²)."""
     return 2 * scale**2 * rng.standard_exponential(shape)

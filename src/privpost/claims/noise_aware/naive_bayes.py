@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from privpost.claims.noise_aware import scores
 from privpost.claims.noise_aware.scores import Comparison
+from privpost.evaluation.calibration import LEVEL
 from privpost.evaluation.claims import Claim, from_checks
-from privpost.evaluation.multiplicity import FALSE_ALARM
 from privpost.studies.noise_aware.naive_bayes import PLACES
 from privpost.studies.noise_aware.scores import NAIVE_VARIANTS
 
@@ -21,7 +21,7 @@ def claims(tables) -> list[Claim]:
             "N1",
             "The noise-aware posterior of naive Bayes is calibrated at every n and epsilon.",
             "KS statistic of the quantiles of three parameters within the limit, where the true posterior's is, "
-            f"joint false-alarm rate {FALSE_ALARM} over {len(aware)} tests; parameters drawn from the prior",
+            f"joint false-alarm rate {LEVEL} over {len(aware)} tests; parameters drawn from the prior",
             aware,
             "exact",
             ["parameter", "n"],
@@ -32,7 +32,7 @@ def claims(tables) -> list[Claim]:
             "N3",
             "Noise-aware predictions of naive Bayes have the higher held-out log-likelihood at every n and epsilon, of "
             "records and of labels, and are not less accurate; also where the parameters do not follow the prior.",
-            f"paired differences to truncated and to least-squares counts beyond joint chance ({FALSE_ALARM} per "
+            f"paired differences to truncated and to least-squares counts beyond joint chance ({LEVEL} per "
             "metric and variant); accuracy not below by as much",
             pairs,
             [Comparison("log_likelihood"), Comparison("label_log_likelihood"), Comparison("accuracy", ahead=False)],
@@ -42,7 +42,7 @@ def claims(tables) -> list[Claim]:
             "N4",
             "The noise-aware posterior of naive Bayes is closer to the true posterior than the one that ignores the "
             "noise, at every n and epsilon.",
-            f"paired differences of MMD², mean over three parameters, beyond joint chance ({FALSE_ALARM} per variant)",
+            f"paired differences of MMD², mean over three parameters, beyond joint chance ({LEVEL} per variant)",
             pairs,
             [Comparison("mmd2", sign=-1)],
             PLACES,
@@ -69,7 +69,7 @@ def _naive_miscalibrated(naive) -> Claim:
         "ours",
         "The posterior that ignores the noise is miscalibrated at small epsilon, from truncated and from "
         "least-squares counts; a larger epsilon helps.",
-        f"KS statistic beyond the limit at the smallest epsilon (joint false-alarm rate {FALSE_ALARM} over "
+        f"KS statistic beyond the limit at the smallest epsilon (joint false-alarm rate {LEVEL} over "
         f"{len(naive)} tests); the mean over parameters at the largest epsilon below that at the smallest; parameters "
         "drawn from the prior",
         checks,

@@ -6,8 +6,8 @@ import numpy as np
 
 from privpost.claims.noise_aware import scores
 from privpost.claims.noise_aware.scores import Comparison
+from privpost.evaluation.calibration import LEVEL
 from privpost.evaluation.claims import Claim
-from privpost.evaluation.multiplicity import FALSE_ALARM
 
 # R-hat up to which chains count as mixed; the extreme over several hundred quantities is larger than that of one.
 LARGEST_RHAT = 1.1
@@ -23,7 +23,7 @@ def claims(tables) -> list[Claim]:
         scores.calibration_claim(
             "N5-calibration",
             "On networks with several parents the noise-aware posterior is calibrated at every epsilon.",
-            f"KS statistics of all parameters within the limit (joint false-alarm rate {FALSE_ALARM} over {len(aware)} "
+            f"KS statistics of all parameters within the limit (joint false-alarm rate {LEVEL} over {len(aware)} "
             f"tests), where the true posterior's are and the chains have an R-hat of at most {LARGEST_RHAT}",
             aware,
             "gibbs",
@@ -39,7 +39,7 @@ def claims(tables) -> list[Claim]:
             "N5-predictions",
             "On networks with several parents noise-aware predictions have the higher log-likelihood at every epsilon, "
             "and are not less accurate.",
-            f"paired differences to truncated and to least-squares counts beyond joint chance ({FALSE_ALARM} per "
+            f"paired differences to truncated and to least-squares counts beyond joint chance ({LEVEL} per "
             "metric and variant); accuracy not below by as much",
             pairs,
             [Comparison("log_likelihood"), Comparison("accuracy", ahead=False)],
@@ -49,7 +49,7 @@ def claims(tables) -> list[Claim]:
             "N5-distance",
             "On networks with several parents the noise-aware posterior is closer to the true posterior than the one "
             "that ignores the noise, at every epsilon.",
-            f"paired differences of MMD², mean over parameters, beyond joint chance ({FALSE_ALARM} per variant)",
+            f"paired differences of MMD², mean over parameters, beyond joint chance ({LEVEL} per variant)",
             pairs,
             [Comparison("mmd2", sign=-1)],
             ["graph"],

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privpost.evaluation.calibration import ks_limit
+from privpost.evaluation.calibration import LEVEL, ks_limit, ks_visible
 from privpost.evaluation.claims import Claim, Why, from_checks
-from privpost.evaluation.multiplicity import FALSE_ALARM, critical_value
+from privpost.evaluation.multiplicity import critical_value
 from privpost.evaluation.summaries import in_standard_errors
 
 # What claims call these counts.
@@ -38,7 +38,7 @@ def gains(pairs, comparison: Comparison, places):
     rows = pairs[(pairs["first"] == "naive") & aware & (pairs.metric == comparison.metric)]
     gain = -comparison.sign * rows.difference_mean
     errors = -comparison.sign * in_standard_errors(rows)
-    limit = rows.groupby("first_variant").metric.transform(lambda part: critical_value(len(part))).astype(float)
+    limit = rows.groupby("first_variant").metric.transform(lambda part: critical_value(len(part), LEVEL)).astype(float)
     limit *= 1 if comparison.ahead else -1
     check = [
         f"{row['metric']} against {NAIVE_NAMES[row['first_variant']]} counts: {setting(row, places)}"
@@ -88,8 +88,8 @@ def setting(row, places) -> str:
 def calibrated(calibration, methods, variants=("paper",)):
     """Return the rows of some methods with the joint limit of their KS statistics (Bonferroni): column `rejected`."""
     rows = calibration[calibration.method.isin(methods) & calibration.variant.isin(variants)]
-    limit = np.array([ks_limit(size, FALSE_ALARM / len(rows)) for size in rows.n_trials])
-    return rows.assign(limit=limit, rejected=rows.ks > limit)
+    limit = np.array([ks_limit(size, LEVEL / len(rows)) for size in rows.n_trials])
+    return rows.assign(limit=limit, level=LEVEL / max(1, len(rows)), rejected=rows.ks > limit)
 
 
 def calibration_claim(id, statement, test, rows, method, places, evidence, valid=None) -> Claim:
@@ -116,6 +116,12 @@ def calibration_claim(id, statement, test, rows, method, places, evidence, valid
         **evidence,
         "tests of the true posterior that are rejected": f"{int(control.rejected.sum())} of {len(control)}",
         "tests that count": f"{int(counts.sum())} of {len(aware)}",
+        "largest KS of the noise-aware posterior": aware.ks.max(),
+        "KS beyond which a test rejects": aware.limit.max(),
+        "miscalibration that a test sees with a chance of 80 %": ks_visible(
+            int(aware.n_trials.min()), aware.level.min()
+        ),
+        "trials": int(aware.n_trials.min()),
     }
     if not counts.any():
         reason = "no test counts: the true posterior is rejected too, or chains have not converged"

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from privpost.figures import multiples, style
 
-METHODS = ("naive", "ops", "non_private", "exact", "gibbs")
+# Method and what OPS tempers: the posterior without a chain last, as rings around Gibbs's markers.
+LINES = (
+    ("naive", None),
+    ("ops", "joint"),
+    ("ops", "likelihood"),
+    ("non_private", None),
+    ("gibbs", None),
+    ("exact", None),
+)
 
 
 def panels(table) -> list[tuple[str, str]]:
@@ -25,12 +33,31 @@ def first_parameter(table):
     return table[table.parameter.isin(["theta", "theta_1"])]
 
 
-def line(table, model, variant, method) -> dict:
-    """Return how a method is drawn in a panel: the naive method is dotted and hollow where its input is not private."""
+def of_line(rows, key):
+    """Return the rows of a method and of what it tempers."""
+    method, tempered = key
+    return rows[(rows.method == method) & (rows.tempered.isna() if tempered is None else rows.tempered == tempered)]
+
+
+def line(table, model, variant, key) -> dict:
+    """Return how a line is drawn in a panel.
+
+    Hollow and dotted: the naive method where its input is not private. Hollow: Gibbs where the bounds are private
+    metadata, and OPS that leaves the prior as it is. Rings: the posterior without a chain.
+    """
+    method, tempered = key
     found = style.look(method).line()
     rows = table[(table.model == model) & (table.variant == variant) & (table.method == method)]
     if method == "naive" and not rows.private.all():
         found |= {"linestyle": ":", "markerfacecolor": "white", "label": "Naive, unredacted sum: not private"}
+    if method == "gibbs" and rows.uses_private_metadata.any():
+        found |= {"linestyle": ":", "markerfacecolor": "white", "label": "Gibbs, bounds from the true θ: not private"}
+    if method == "ops":
+        found["label"] = "OPS" if tempered == "joint" else "OPS, prior not tempered"
+        found |= {} if tempered == "joint" else {"linestyle": ":", "markerfacecolor": "white"}
+    if method == "exact":
+        ring = {"linestyle": "", "marker": "o", "markersize": 6.5, "markerfacecolor": "none"}
+        found |= {**ring, "label": "Noise-aware, no chain"}
     return found
 
 
@@ -45,17 +72,21 @@ def legend(figure, panels, band: str) -> None:
     # Like methods side by side: the legend fills column by column.
     labels = sorted(entries, key=lambda label: not label.startswith("Naive"))
     handles = [*(entries[label] for label in labels), plt.Rectangle((0, 0), 1, 1, color="#dddddd")]
-    figure.legend(handles, [*labels, band], loc="outside lower center", ncols=4, handlelength=2.6)
+    figure.legend(handles, [*labels, band], loc="outside lower center", ncols=3, handlelength=2.6)
 
 
 def draw(tables):
     """Return the figure: KS statistic of U, one column per model, one row per ε; the multinomial's first category.
 
-    Grey: where 95 % of calibrated methods lie (limit 1.358/√M for M trials). Bounds from the true θ are private
-    metadata. Dotted, hollow: the naive method of redacted sums, which reads the noisy sum of all records; no ε covers
-    that.
+    Guarantee: ε-DP. Grey: where 95 % of calibrated methods lie (limit 1.358/√M for M trials). Dotted, hollow: what no
+    ε covers, the naive method of redacted sums, which reads the noisy sum of all records, and Gibbs where the bounds
+    are quantiles at the true θ. Rings: the same posterior as Gibbs's without a chain.
     """
-    table = first_parameter(tables["calibration"])
+    return ks_panels(first_parameter(tables["calibration"]))
+
+
+def ks_panels(table):
+    """Return panels of KS statistics against n: one column per model and variant, one row per ε."""
     columns, epsilons = panels(table), sorted(table.epsilon.dropna().unique())
     figure, grid = multiples.grid(len(epsilons), len(columns), 3.7, sharex=True, sharey=True)
     for column, (model, variant) in enumerate(columns):
@@ -64,15 +95,16 @@ def draw(tables):
             axes = grid[row, column]
             limit = rows.ks_limit.iloc[0]
             axes.axhspan(0, limit, color="#dddddd", linewidth=0, zorder=0)
-            for method in METHODS:
-                curve = rows[(rows.method == method) & (rows.epsilon.isna() | (rows.epsilon == epsilon))]
+            here = rows[rows.epsilon.isna() | (rows.epsilon == epsilon)].sort_values("n")
+            for key in LINES:
+                curve = of_line(here, key)
                 if len(curve):
-                    curve = curve.sort_values("n")
-                    axes.plot(curve.n, curve.ks, **line(rows, model, variant, method))
-            axes.set(xscale="log", ylim=(0, 0.55))
+                    axes.plot(curve.n, curve.ks, **line(rows, model, variant, key))
+            axes.set(xscale="log", ylim=(0, 0.6))
+            axes.annotate(f"ε = {epsilon:g}", (0.95, 0.97), xycoords="axes fraction", ha="right", va="top", fontsize=8)
         grid[0, column].set_title(title(table, model, variant))
         grid[-1, column].set_xlabel("records n")
-    for row, epsilon in enumerate(epsilons):
-        grid[row, 0].set_ylabel(f"KS statistic, {epsilon:g}-DP")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("KS statistic of U")
     legend(figure, grid.flat, "within the 95 % limit")
     return figure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privpost.figures import multiples
-from privpost.figures.bernstein2018.fig1a_ks import METHODS, first_parameter, legend, line, panels, title
+from privpost.figures.bernstein2018.fig1a_ks import LINES, first_parameter, legend, line, of_line, panels, title
 
 
 def draw(tables):
@@ -17,16 +17,16 @@ def draw(tables):
     figure, grid = multiples.grid(1, len(columns), 2.4, sharex=True, sharey=True)
     for axes, (model, variant) in zip(grid[0], columns, strict=True):
         rows = table[(table.model == model) & (table.variant == variant)]
-        for number, method in enumerate(METHODS):
-            curve = rows[rows.method == method].sort_values("u")
-            if not len(curve):
-                continue
-            axes.plot(curve.u, curve.ecdf, markevery=(4 * number, 40), **line(names, model, variant, method))
+        for number, key in enumerate(LINES):
+            found = of_line(rows, key).sort_values("u")
+            if len(found):
+                curve = found
+                axes.plot(curve.u, curve.ecdf, markevery=(4 * number, 40), **line(names, model, variant, key))
         axes.fill_between(curve.u, curve.band_low, curve.band_high, color="#dddddd", linewidth=0, zorder=0)
         axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="u", xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
         axes.set_xticklabels(["0", "0.5", "1"])
         axes.set_title(title(names, model, variant))
     rows = table[table.epsilon.notna()]
-    grid[0, 0].set_ylabel(f"Pr(U ≤ u), n = {rows.n.iloc[0]:g}, {rows.epsilon.iloc[0]:g}-DP")
+    grid[0, 0].set_ylabel(f"Pr(U ≤ u)\nn = {rows.n.iloc[0]:g}, ε = {rows.epsilon.iloc[0]:g}")
     legend(figure, grid.flat, "95 % band")
     return figure

@@ -7,31 +7,34 @@ import numpy as np
 from privpost.figures import multiples, style
 
 LINES = ("-", "--", ":", "-.")
+ORDER = ["binomial", "multinomial", "exponential"]
+NAMES = {"naive": "Naive", "gibbs": "Gibbs (noise-aware)", "exact": "Noise-aware, no chain"}
 
 
 def draw(tables):
-    """Return the figure: MMD against n, one column per model, one row per ε, and on a log scale below.
+    """Return the figure: MMD against n, one column per model, on a linear scale above and a logarithmic one below.
 
     MMD is the root of the mean over trials of the unbiased MMD², which is 0 where that is negative; bars are two
-    standard errors either way, carried through the root.
+    standard errors either way, carried through the root. ε of ε-DP; the naive method of redacted sums (exponential)
+    reads the noisy sum of all records, which no ε covers, and its MMD is that of a rate, not of a probability. Crosses:
+    the noise-aware posterior without a chain.
     """
     table = tables["utility"]
-    models, epsilons = list(dict.fromkeys(table.model)), sorted(table.epsilon.unique())
-    models = [name for name in ("binomial", "multinomial") if name in models]
-    figure, grid = multiples.grid(1, 2 * len(models), 2.5, sharex=True)
-    for number, model in enumerate(models):
-        linear, logarithmic = grid[0, 2 * number], grid[0, 2 * number + 1]
-        for axes in (linear, logarithmic):
+    models, epsilons = sorted(table.model.unique(), key=ORDER.index), sorted(table.epsilon.unique())
+    figure, grid = multiples.grid(2, len(models), 4.0, sharex=True)
+    for column, model in enumerate(models):
+        for axes, scale in zip(grid[:, column], ("linear", "log"), strict=True):
             for epsilon, line in zip(epsilons, LINES, strict=False):
-                for method in ("naive", "gibbs"):
+                for method in ("naive", "gibbs", "exact"):
                     rows = table[(table.model == model) & (table.epsilon == epsilon) & (table.method == method)]
-                    _curve(axes, rows.sort_values("n"), method, line, f"{style.look(method).label}, {epsilon:g}-DP")
-            axes.set(xscale="log", xlabel="records n")
-            axes.set_title(model if axes is linear else f"{model}, log scale")
-        linear.set_ylim(0, 0.6)
-        logarithmic.set_yscale("log")
-    grid[0, 0].set_ylabel("MMD to the true posterior")
-    multiples.legend(figure, axes=grid[0, 0], handlelength=3)
+                    _curve(axes, rows.sort_values("n"), method, line, f"{NAMES[method]}, ε = {epsilon:g}")
+            axes.set(xscale="log", yscale=scale)
+        grid[0, column].set_ylim(bottom=0)
+        if model != "exponential":
+            grid[0, column].set_ylim(0, 0.6)
+        grid[0, column].set_title(model if model != "exponential" else "exponential: naive is not private")
+    multiples.label_outer(grid, "records n", "MMD to the true posterior")
+    multiples.legend(figure, axes=grid[0, 0], ncols=3, handlelength=3)
     return figure
 
 
@@ -39,4 +42,6 @@ def _curve(axes, rows, method, line, label):
     high = np.sqrt(np.maximum(rows.mmd2_mean + 2 * rows.mmd2_sem, 0.0))
     low = np.sqrt(np.maximum(rows.mmd2_mean - 2 * rows.mmd2_sem, 0.0))
     look = {**style.look(method).line(), "linestyle": line, "label": label}
+    if method == "exact":
+        look |= {"linestyle": "", "marker": "x", "markersize": 6}
     multiples.bars(axes, rows.n, rows.mmd, [rows.mmd - low, high - rows.mmd], **look)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from privpost.figures import multiples, style
 
 LOOKS = {
@@ -13,23 +15,35 @@ LOOKS = {
 
 
 def draw(tables):
-    """Return the figure: KS statistic of the Gibbs sampler's U against n, one panel per ε; exponential records.
+    """Return the figure: KS statistic of U against n, one panel per ε of ε-DP; exponential records.
 
-    Black: the true posterior. Grey: within the 95 % limit 1.358/√M of M trials. Bounds from θ are private metadata.
+    Curves: the Gibbs sampler; crosses: the posterior of the same normal model without a chain, in the colour of its
+    bounds; black: the true posterior. Error bars reach down to what would be left of a statistic at its own 95 % limit
+    1.358/√M of M trials, which differ between curves: one that reaches 0 is within its limit. Bounds from θ are private
+    metadata.
     """
     table = tables["truncation"].sort_values("n")
-    reference = table[(table.method == "non_private") & (table.variant == table.variant.iloc[0])]
+    reference = table[(table.method == "non_private") & (table.variant == "corrected")]
     epsilons = sorted(table.epsilon.dropna().unique())
-    figure, grid = multiples.grid(1, len(epsilons), 2.7, width=style.TWO_COLUMNS * 0.8, sharex=True, sharey=True)
+    figure, grid = multiples.grid(1, len(epsilons), 3.0, width=style.TWO_COLUMNS * 0.8, sharex=True, sharey=True)
     for axes, epsilon in zip(grid[0], epsilons, strict=True):
-        axes.axhspan(0, table.ks_limit.iloc[0], color="#dddddd", linewidth=0, zorder=0, label="within the 95 % limit")
+        here = table[table.epsilon == epsilon]
         for key, (color, marker, line, label) in LOOKS.items():
-            rows = table[(table.bounds == key[0]) & (table.segments == key[1]) & (table.epsilon == epsilon)]
-            if len(rows):
-                axes.plot(rows.n, rows.ks, color=color, marker=marker, linestyle=line, label=label)
-        axes.plot(reference.n, reference.ks, **style.look("non_private").line())
-        axes.set(xscale="log", xlabel="records n", title=f"{epsilon:g}-DP")
-        axes.set_ylim(0, 1.1 * table.ks.max())
-    grid[0, 0].set_ylabel("KS statistic of U (Gibbs)")
-    multiples.legend(figure, axes=grid[0, 0], ncols=2)
+            rows = here[(here.bounds == key[0]) & (here.segments == key[1])]
+            gibbs, exact = rows[rows.method == "gibbs"], rows[rows.method == "exact"]
+            look = {"color": color, "marker": marker, "linestyle": line, "label": label}
+            _within(axes, gibbs, look)
+            _within(axes, exact, {"color": color, "marker": "x", "markersize": 6, "linestyle": "", "zorder": 3})
+        _within(axes, reference, style.look("non_private").line())
+        axes.set(xscale="log", xlabel="records n", title=f"ε = {epsilon:g}")
+    grid[0, 0].set_ylim(bottom=0)
+    grid[0, 0].set_ylabel("KS statistic of U")
+    cross = multiples.entry(color="#444444", marker="x", markersize=6, linestyle="", label="the same without a chain")
+    multiples.legend(figure, [cross], axes=grid[0, 0], ncols=2)
     return figure
+
+
+def _within(axes, rows, look) -> None:
+    if len(rows):
+        below = np.minimum(rows.ks, rows.ks_limit)
+        axes.errorbar(rows.n, rows.ks, yerr=[below, 0 * below], elinewidth=0.7, **look)

@@ -28,7 +28,8 @@ def draw(tables):
         keys = ["method", "variant", "epsilon"]
         network_panels.curves(row[0], here.groupby(keys, dropna=False).ks.median().reset_index(), "ks")
         row[0].axhspan(0, ks_limit(int(here.n_trials.max())), color="#cccccc", alpha=0.5, linewidth=0)
-        row[0].set(ylabel="KS statistic of U,\nmedian", title=graph.replace("_", " "), ylim=(0, None))
+        name = graph.replace("_", " ")
+        row[0].set(ylabel=f"network: {name}\n\nKS statistic of U,\nmedian", ylim=(0, None))
         scored = table[table.graph == graph]
         for axes, (metric, label) in zip(row[1:], METRICS.items(), strict=True):
             transform = network_panels.root if metric == "mmd2" else lambda values: values

@@ -1,31 +1,32 @@
 """Calibration of noise-aware and other posteriors (Bernstein and Sheldon 2018, figures 1a and 1b).
 
 In every trial θ is drawn from the prior, data from the model and a release from the mechanism; U is the quantile of
-the true θ in the posterior. Where the posterior is known in closed form so is U; for the Gibbs sampler and OPS it is
-the share of draws at most θ.
+the true θ in the posterior. Where the posterior's distribution function is known U is its value; for the Gibbs sampler
+and OPS it is the share of draws at most θ. `exact` needs no chain: for counts it needs no approximation either, for
+redacted sums it is the posterior of the same normal model as the sampler's, by quadrature.
 
 Ranks among independent draws would be exactly uniform. Successive Gibbs draws depend on each other, which moves mass of
-U to both ends and adds up to about 1 / (2 · effective sample size of one chain) to the KS statistic. At ε = 0.1 that is
-below 0.004. At ε = 0.01 `convergence` finds chains of 14 (exponential), 24 (normal), 49 (multinomial) and 86 (binomial)
-effective draws at the worst n, hence up to 0.036, 0.021, 0.010 and 0.006 against a limit of 0.043 at 1000 trials. The
-statistic tests the sampler as it is run, its autocorrelation included, not its stationary law alone.
+U to both ends and adds up to about 1 / (2 · effective sample size of one chain) to the KS statistic: it tests the
+sampler as it is run, not its stationary law alone. A share of m independent draws adds at most 1/(m + 1).
+
+OPS tempers prior and likelihood, as Foulds et al. (2016) do, or the likelihood alone: the row's `tempered`.
 """
 
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 
 from privpost.distributions.noise import Swapped
-from privpost.evaluation.calibration import cdf_band, empirical_cdf, ks_limit, ks_p_value, ks_statistic
+from privpost.evaluation.calibration import cdf_band, empirical_cdf, ks_columns
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, Text, Vector
 from privpost.privacy.accounting import Cost
-from privpost.samplers.noise_aware_exact import posterior_cdf
 from privpost.samplers.noise_aware_gibbs import run
-from privpost.studies.bernstein2018.trials import VARIANTS, Data, Experiment, Release, experiment
+from privpost.studies.bernstein2018.trials import VARIANTS, Data, Experiment, Release, blocks, experiment
 
 SETTINGS = Schema(
     model=Text(),
@@ -38,10 +39,20 @@ SETTINGS = Schema(
     ecdf_n=Integer(at_least=1),
     ecdf_epsilon=Real(above=0),
     ecdf_points=Integer(at_least=2),
+    repeats=Integer(at_least=1),
     n=Integer(at_least=1),
     epsilon=Real(above=0),
 )
-METHODS = ("non_private", "gibbs", "naive", "ops", "exact")
+# Methods, and what of the prior and the likelihood OPS tempers.
+LINES = (
+    ("non_private", None),
+    ("gibbs", None),
+    ("naive", None),
+    ("ops", "joint"),
+    ("ops", "likelihood"),
+    ("exact", None),
+)
+METHODS = tuple(dict.fromkeys(method for method, _ in LINES))
 
 
 def gibbs_quantiles(
@@ -57,69 +68,70 @@ def gibbs_quantiles(
     return below / draws, proposals.rejected_share
 
 
-def ops(config, n: int, epsilon: float) -> ExponentialMechanism:
-    """Return the mechanism of OPS, each of whose draws may cost an equal part of ε."""
-    return ExponentialMechanism(BetaBernoulli(*config.prior), n, epsilon / config.ops_draws, a0=config.a0)
+def ops(config, n: int, epsilon: float, tempered: str) -> ExponentialMechanism:
+    """Return the mechanism of OPS, each of whose draws may cost an equal part of ε.
+
+    With the likelihood alone tempered the draw is from Beta(α + s/T, β + (n − s)/T), truncated. That is the mechanism
+    on the prior Beta(1 + T(α − 1), 1 + T(β − 1)), and costs the same: T depends on ε and a0 alone.
+    """
+    mechanism = ExponentialMechanism(BetaBernoulli(*config.prior), n, epsilon / config.ops_draws, a0=config.a0)
+    if tempered == "joint":
+        return mechanism
+    prior = 1 + mechanism.temperature * (np.array(config.prior) - 1)
+    return replace(mechanism, model=BetaBernoulli(*prior))
 
 
-def ops_quantiles(config, data: Data, n: int, epsilon: float, rng, ledger, trials: slice) -> np.ndarray:
-    """Return the share of OPS draws at most θ, shape (1, trials)."""
+def ops_quantiles(config, data: Data, place, rng, ledger, trials: slice) -> np.ndarray:
+    """Return the share of OPS draws at most θ, shape (1, trials); `place` is (tempered, n, ε)."""
+    tempered, n, epsilon = place
     size = data.theta.shape[1], config.ops_draws
     statistics = np.broadcast_to(data.statistics.T[:, None], (*size, 2))
-    account = f"ops/n={n}/epsilon={epsilon:g}"
-    draws = ledger.release(account, ops(config, n, epsilon), statistics, Swapped(rng), repeats=trials).values
+    mechanism = ops(config, n, epsilon, tempered)
+    draws = ledger.release(_ops_account(*place), mechanism, statistics, Swapped(rng), repeats=trials).values
     return (draws <= data.theta[0][:, None]).mean(axis=1)[None]
 
 
-def simulate(config, streams, ledger) -> dict:
-    """Return `quantiles` (method, parameter, n, epsilon, trials) and `rejected` (method, n, epsilon).
+def _ops_account(tempered: str, n: int, epsilon: float) -> str:
+    return f"ops/{tempered}/n={n}/epsilon={epsilon:g}"
 
-    Methods that do not apply to a model are nan. `rejected` is the share of the Gibbs sampler's proposals that are no
+
+def simulate(config, streams, ledger) -> dict:
+    """Return `quantiles` (line, parameter, n, epsilon, trials) and `rejected` (line, n, epsilon).
+
+    Lines that do not apply to a model are nan. `rejected` is the share of the Gibbs sampler's proposals that are no
     valid statistics, and of the naive method's releases that had to be projected.
     """
     trial = experiment(config.model, config.prior, config.variant)
-    shape = (len(METHODS), len(trial.parameters), len(config.n), len(config.epsilon), config.trials)
-    quantiles = np.full(shape, np.nan)
-    rejected = np.full((len(METHODS), len(config.n), len(config.epsilon)), np.nan)
-    row = {method: i for i, method in enumerate(METHODS)}
-    binary = config.model == "binomial"
+    parts = list(blocks(streams, config.repeats))
+    shape = (len(LINES), len(trial.parameters), len(config.n), len(config.epsilon), parts[-1].trials.stop)
+    quantiles, rejected = np.full(shape, np.nan), np.zeros((len(LINES), len(config.n), len(config.epsilon)))
+    row = {line: i for i, line in enumerate(LINES)}
+    reference, gibbs, naive, exact = (row[method, None] for method in ("non_private", "gibbs", "naive", "exact"))
     _account(config, trial, ledger)
-    shares: dict[tuple, list] = {}
-    for i, n in enumerate(config.n):
-        for block in streams.blocks():
-            data = trial.data(n, block.size, streams("data", block.index, n=n))
-            quantiles[row["non_private"], :, i, :, block.trials] = trial.quantiles(data, data.statistics)[:, None]
-            releases = []
-            for j, epsilon in enumerate(config.epsilon):
-                point = {"n": n, "epsilon": epsilon}
-                rng = streams("mechanism", block.index, **point)
-                release = trial.release(ledger, f"gibbs/n={n}/epsilon={epsilon:g}", data, n, epsilon, rng, block.trials)
-                releases.append(release)
-                sampler = streams("sampler", block.index, **point)
-                result = gibbs_quantiles(trial, data, release, n, config.burn_in, config.draws, sampler)
-                quantiles[row["gibbs"], :, i, j, block.trials] = result[0]
-                shares.setdefault(("gibbs", i, j), []).append(result[1])
-                statistics, projected = trial.naive(data, release, n)
-                quantiles[row["naive"], :, i, j, block.trials] = trial.quantiles(data, statistics)
-                shares.setdefault(("naive", i, j), []).append(projected)
-                if binary:
-                    rng = streams("mechanism", block.index, method="ops", **point)
-                    quantiles[row["ops"], :, i, j, block.trials] = ops_quantiles(
-                        config, data, n, epsilon, rng, ledger, block.trials
-                    )
-            if binary:
-                values = np.stack([release.values[0] for release in releases])
-                scales = [release.scale for release in releases]
-                quantiles[row["exact"], 0, i, :, block.trials] = posterior_cdf(
-                    config.prior, values, data.theta[0], n, scales
-                )
-    for (method, i, j), values in shares.items():
-        rejected[row[method], i, j] = np.mean(values)
+    for (i, n), block in itertools.product(enumerate(config.n), parts):
+        data = trial.data(n, block.size, streams("data", block.index, n=n))
+        here, releases = quantiles[:, :, i, :, block.trials], []
+        here[reference] = trial.quantiles(data, data.statistics)[:, None]
+        for j, epsilon in enumerate(config.epsilon):
+            point = {"n": n, "epsilon": epsilon}
+            rng = streams("mechanism", block.index, **point)
+            release = trial.release(ledger, f"gibbs/n={n}/epsilon={epsilon:g}", data, n, epsilon, rng, block.trials)
+            releases.append(release)
+            sampler = streams("sampler", block.index, **point)
+            here[gibbs, :, j], share = gibbs_quantiles(trial, data, release, n, config.burn_in, config.draws, sampler)
+            statistics, projected = trial.naive(data, release, n)
+            here[naive, :, j] = trial.quantiles(data, statistics)
+            rejected[[gibbs, naive], i, j] += np.array([share, projected]) / len(parts)
+            for tempered in ("joint", "likelihood") if config.model == "binomial" else ():
+                rng = streams("mechanism", block.index, method=f"ops_{tempered}", **point)
+                place = tempered, n, epsilon
+                here[row["ops", tempered], :, j] = ops_quantiles(config, data, place, rng, ledger, block.trials)
+        here[exact] = trial.exact_quantiles(data, releases, n)
     return {"quantiles": quantiles, "rejected": rejected}
 
 
 def _account(config, trial: Experiment, ledger) -> None:
-    """Open each point's accounts: Gibbs, naive and exact read one release, OPS makes its own."""
+    """Open each point's accounts: Gibbs, naive and exact read one release, either OPS makes its own."""
     for n, epsilon in itertools.product(config.n, config.epsilon):
         point = f"n={n}/epsilon={epsilon:g}"
         trial.open(ledger, f"gibbs/{point}", n, epsilon)
@@ -127,8 +139,8 @@ def _account(config, trial: Experiment, ledger) -> None:
             # Not a release of its own: it shifts the released sum by private records, which no finite ε covers.
             ledger.open(f"naive/{point}", trial.naive_cost(epsilon))
             ledger.charge(f"naive/{point}", trial.naive_cost(epsilon))
-        if config.model == "binomial":
-            ledger.open(f"ops/{point}", Cost("pure", epsilon), ops(config, n, epsilon))
+        for tempered in ("joint", "likelihood") if config.model == "binomial" else ():
+            ledger.open(_ops_account(tempered, n, epsilon), Cost("pure", epsilon), ops(config, n, epsilon, tempered))
 
 
 def _is_private(method: str, trial: Experiment) -> bool:
@@ -139,43 +151,43 @@ def _is_private(method: str, trial: Experiment) -> bool:
 
 
 def statistics_rows(cells) -> list[dict]:
-    """Return one row per (cell, method, parameter, n, ε) that has quantiles: its KS statistic, limit and p-value.
+    """Return one row per (cell, method, tempered, parameter, n, ε) that has quantiles: its KS test.
 
     `sampling` is `mcmc` where U comes from a chain, `exact` where it comes from a distribution function or from
     independent exact draws; `private` is false where a method reads what no finite ε covers.
     """
     rows = []
+    for config, fixed, trial, m, (p, parameter), arrays in _lines(cells):
+        method = fixed["method"]
+        for (i, n), (j, epsilon) in itertools.product(enumerate(config.n), enumerate(config.epsilon)):
+            if method == "non_private" and j > 0:
+                continue
+            reads = method in ("gibbs", "naive")
+            rows.append(
+                {
+                    **fixed,
+                    "parameter": parameter,
+                    "n": n,
+                    "epsilon": None if method == "non_private" else epsilon,
+                    "sampling": "mcmc" if method == "gibbs" else "exact",
+                    "private": _is_private(method, trial),
+                    **ks_columns(arrays["quantiles"][m, p, i, j]),
+                    "rejected_share": arrays["rejected"][m, i, j] if reads else None,
+                    "uses_private_metadata": trial.uses_private_metadata,
+                }
+            )
+    return rows
+
+
+def _lines(cells):
+    """Yield config, fixed columns, experiment, line, parameter and arrays of all that has quantiles."""
     for cell in cells:
         config, arrays = cell.config, cell.arrays
         trial = experiment(config.model, config.prior, config.variant)
-        limit = ks_limit(config.trials)
-        for m, method in enumerate(METHODS):
-            for p, parameter in enumerate(trial.parameters):
-                for i, n in enumerate(config.n):
-                    for j, epsilon in enumerate(config.epsilon):
-                        values = arrays["quantiles"][m, p, i, j]
-                        if np.isnan(values).any() or (method == "non_private" and j > 0):
-                            continue
-                        statistic = float(ks_statistic(values))
-                        rows.append(
-                            {
-                                "variant": config.variant,
-                                "model": config.model,
-                                "parameter": parameter,
-                                "n": n,
-                                "epsilon": None if method == "non_private" else epsilon,
-                                "method": method,
-                                "sampling": "mcmc" if method == "gibbs" else "exact",
-                                "private": _is_private(method, trial),
-                                "ks": statistic,
-                                "ks_limit": limit,
-                                "p_value": float(ks_p_value(statistic, config.trials)),
-                                "n_trials": config.trials,
-                                "rejected_share": arrays["rejected"][m, i, j],
-                                "uses_private_metadata": trial.uses_private_metadata,
-                            }
-                        )
-    return rows
+        for (m, (method, tempered)), parameter in itertools.product(enumerate(LINES), enumerate(trial.parameters)):
+            if not np.isnan(arrays["quantiles"][m, parameter[0]]).any():
+                fixed = {"variant": config.variant, "model": config.model, "method": method, "tempered": tempered}
+                yield config, fixed, trial, m, parameter, arrays
 
 
 def tabulate(cells):
@@ -187,22 +199,14 @@ def tabulate(cells):
 
 def _ecdf_rows(cells) -> list[dict]:
     rows = []
-    for cell in cells:
-        config, arrays = cell.config, cell.arrays
-        trial = experiment(config.model, config.prior, config.variant)
+    for config, fixed, _, m, (p, parameter), arrays in _lines(cells):
         points = np.round(np.linspace(0, 1, config.ecdf_points), 12)
-        low, high = cdf_band(points, config.trials)
-        i, j = config.n.index(config.ecdf_n), config.epsilon.index(config.ecdf_epsilon)
-        for m, method in enumerate(METHODS):
-            for p, parameter in enumerate(trial.parameters):
-                values = arrays["quantiles"][m, p, i, j]
-                if np.isnan(values).any():
-                    continue
-                curve = empirical_cdf(values, points)
-                fixed = {"variant": config.variant, "model": config.model, "parameter": parameter, "n": config.ecdf_n}
-                fixed |= {"epsilon": None if method == "non_private" else config.ecdf_epsilon, "method": method}
-                rows += [
-                    {**fixed, "u": u, "ecdf": f, "band_low": a, "band_high": b}
-                    for u, f, a, b in zip(points, curve, low, high, strict=True)
-                ]
+        values = arrays["quantiles"][m, p, config.n.index(config.ecdf_n), config.epsilon.index(config.ecdf_epsilon)]
+        low, high = cdf_band(points, len(values))
+        epsilon = None if fixed["method"] == "non_private" else config.ecdf_epsilon
+        place = {**fixed, "parameter": parameter, "n": config.ecdf_n, "epsilon": epsilon}
+        rows += [
+            {**place, "u": u, "ecdf": f, "band_low": a, "band_high": b}
+            for u, f, a, b in zip(points, empirical_cdf(values, points), low, high, strict=True)
+        ]
     return rows

@@ -1,7 +1,8 @@
 """Convergence of the noise-aware Gibbs sampler (Bernstein and Sheldon 2018, supplement).
 
 Several chains per release, each from its own draw of the prior; rank-normalised split R-hat and effective sample
-sizes of the draws after burn-in.
+sizes of the draws after burn-in. For redacted sums a second sampler of the same posterior, which integrates the sum
+out of the update of θ, runs beside the paper's; and a posterior by quadrature says which chains are stuck.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from privpost.evaluation.diagnostics import ess_bulk, ess_tail, rhat
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, Text, Vector
 from privpost.samplers.noise_aware_gibbs import run
-from privpost.studies.bernstein2018.trials import VARIANTS, Data, Release, experiment
+from privpost.studies.bernstein2018.trials import VARIANTS, Data, Release, experiment, repeated
 
 SETTINGS = Schema(
     model=Text(),
@@ -22,96 +23,114 @@ SETTINGS = Schema(
     burn_in=Integer(at_least=0),
     draws=Integer(at_least=4),
     chains=Integer(at_least=2),
+    collapsed_draws=Integer(at_least=4),
     trace_n=Integer(at_least=1),
     trace_epsilon=Real(above=0),
     trace_every=Integer(at_least=1),
     n=Integer(at_least=1),
     epsilon=Real(above=0),
 )
-DIAGNOSTICS = ("rhat", "ess_bulk", "ess_tail")
-
-
-def repeated(value, times: int):
-    """Return an array with its last axis repeated, trial by trial; a scalar or None as it is."""
-    return value if value is None or np.ndim(value) == 0 else np.repeat(value, times, axis=-1)
+SAMPLERS = ("gibbs", "collapsed")
+DIAGNOSTICS = ("rhat", "ess_bulk", "ess_tail", "distance")
+# A release's chains are stuck where they disagree by this R-hat.
+STUCK = 1.1
+# A chain is biased whose mean is off by so many posterior standard deviations.
+BIASED = 0.5
+# Draws that give the posterior's mean and standard deviation, and sweeps of burn-in of the collapsed sampler.
+EXACT_DRAWS, BURN_IN = 4000, 50
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `diagnostics` (diagnostic, n, epsilon, trials), of the first parameter, and one release's `trace`.
+    """Return `diagnostics` (sampler, diagnostic, n, epsilon, trials), of the first parameter, and one `trace`.
 
-    `trace` has shape (chains, burn_in + draws), of the first trial at trace_n and trace_epsilon.
+    The last diagnostic is the distance of a chain's mean from that of the posterior without a chain, in posterior
+    standard deviations, the largest of the release's chains. `trace` has shape (chains, burn_in + draws), of the first
+    trial at trace_n and trace_epsilon. The collapsed sampler is nan where there is none.
     """
     trial = experiment(config.model, config.prior, config.variant)
-    shape = (len(DIAGNOSTICS), len(config.n), len(config.epsilon), config.trials)
-    diagnostics = np.empty(shape)
+    shape = (len(SAMPLERS), len(DIAGNOSTICS), len(config.n), len(config.epsilon), config.trials)
+    diagnostics = np.full(shape, np.nan)
     trace = np.full((config.chains, config.burn_in + config.draws), np.nan)
-    for n, epsilon in itertools.product(config.n, config.epsilon):
+    for (i, n), (j, epsilon) in itertools.product(enumerate(config.n), enumerate(config.epsilon)):
+        point = {"n": n, "epsilon": epsilon}
         trial.open(ledger, f"n={n}/epsilon={epsilon:g}", n, epsilon)
-    for i, n in enumerate(config.n):
-        for j, epsilon in enumerate(config.epsilon):
-            point = {"n": n, "epsilon": epsilon}
-            for block in streams.blocks():
-                data = trial.data(n, block.size, streams("data", block.index, n=n))
-                rng = streams("mechanism", block.index, **point)
-                release = trial.release(ledger, f"n={n}/epsilon={epsilon:g}", data, n, epsilon, rng, block.trials)
-                # Many chains of one release are so many trials with the same release.
-                chains = Data(*(repeated(entry, config.chains) for entry in data))
-                releases = Release(*(repeated(entry, config.chains) for entry in release))
-                draws = _first_parameter(
-                    trial.kernel(chains, releases, n), config, streams("sampler", block.index, **point)
-                ).reshape(-1, block.size, config.chains)
-                kept = draws[config.burn_in :].transpose(0, 2, 1)
+        for block in streams.blocks():
+            data = trial.data(n, block.size, streams("data", block.index, n=n))
+            rng = streams("mechanism", block.index, **point)
+            release = trial.release(ledger, f"n={n}/epsilon={epsilon:g}", data, n, epsilon, rng, block.trials)
+            exact = trial.exact_draws(data, release, n)(EXACT_DRAWS, streams("sampler", block.index, of=1, **point))
+            # Many chains of one release are so many trials with the same release.
+            chains = Data(*(repeated(entry, config.chains) for entry in data))
+            releases = Release(*(repeated(entry, config.chains) for entry in release))
+            for k, name in enumerate(SAMPLERS[: 1 + trial.collapses]):
+                kernel = trial.kernel(chains, releases, n, **({"collapsed": True} if k else {}))
+                burn_in, draws = (BURN_IN, config.collapsed_draws) if k else (config.burn_in, config.draws)
+                rng = streams("sampler", block.index, **point, **({"method": name} if k else {}))
+                found = _first_parameter(kernel, burn_in + draws, rng).reshape(-1, block.size, config.chains)
+                kept = found[burn_in:].transpose(0, 2, 1)
                 for d, diagnostic in enumerate((rhat, ess_bulk, ess_tail)):
-                    diagnostics[d, i, j, block.trials] = diagnostic(kept)
-                if (n, epsilon) == (config.trace_n, config.trace_epsilon) and block.index == 0:
-                    trace = draws[:, 0].T
+                    diagnostics[k, d, i, j, block.trials] = diagnostic(kept)
+                far = np.abs(kept.mean(axis=0) - exact.mean(axis=0)) / exact.std(axis=0)
+                diagnostics[k, 3, i, j, block.trials] = far.max(axis=0)
+                if k == 0 and (n, epsilon) == (config.trace_n, config.trace_epsilon) and block.index == 0:
+                    trace = found[:, 0].T
     return {"diagnostics": diagnostics, "trace": trace}
 
 
-def _first_parameter(kernel, config, rng):
-    """Return all draws of the first parameter, burn-in included, shape (sweeps, chains)."""
+def _first_parameter(kernel, sweeps: int, rng):
+    """Return all draws of the first parameter, shape (sweeps, chains)."""
     parts = []
 
     def consume(theta):
         parts.append((theta if theta.ndim == 2 else theta[:, 0]).copy())
 
-    run(kernel, rng, 0, config.burn_in + config.draws, consume)
+    run(kernel, rng, 0, sweeps, consume)
     return np.concatenate(parts)
 
 
 def tabulate(cells):
-    """Return the worst R-hat and the median effective sample sizes over trials, and the thinned traces."""
+    """Return the diagnostics of each sampler over trials, and the thinned traces.
+
+    `rhat` is the worst over releases, effective sizes are medians; `stuck_share` is the share of releases whose chains
+    have an R-hat above 1.1, `biased_share` that of releases with a chain whose mean is off by half a posterior
+    standard deviation or more.
+    """
     import pandas as pd
 
     rows, traces = [], []
     for cell in cells:
-        config, arrays = cell.config, cell.arrays
-        total = config.chains * config.draws
-        for i, n in enumerate(config.n):
-            for j, epsilon in enumerate(config.epsilon):
-                worst, bulk, tail = arrays["diagnostics"][:, i, j]
-                rows.append(
-                    {
-                        "model": config.model,
-                        "n": n,
-                        "epsilon": epsilon,
-                        "rhat": float(worst.max()),
-                        "ess_bulk": float(np.median(bulk)),
-                        "ess_tail": float(np.median(tail)),
-                        "ess_per_sweep": float(np.median(bulk) / total),
-                        "rhat_median": float(np.median(worst)),
-                        "ess_bulk_min": float(bulk.min()),
-                        "ess_tail_min": float(tail.min()),
-                        "n_chains": config.chains,
-                        "n_draws": config.draws,
-                        "n_trials": config.trials,
-                        "variant": config.variant,
-                    }
-                )
-        sweeps = np.arange(0, config.burn_in + config.draws, config.trace_every)
-        for chain, values in enumerate(arrays["trace"]):
-            fixed = {"model": config.model, "n": config.trace_n, "epsilon": config.trace_epsilon, "chain": chain + 1}
-            traces.append(
-                pd.DataFrame({**fixed, "burn_in": config.burn_in, "sweep": sweeps, "theta": values[sweeps].round(6)})
+        config, found = cell.config, cell.arrays["diagnostics"]
+        fixed = {"model": config.model, "variant": config.variant}
+        for (k, sampler), (i, n), (j, epsilon) in itertools.product(
+            enumerate(SAMPLERS), enumerate(config.n), enumerate(config.epsilon)
+        ):
+            hat, bulk, tail, distance = found[k, :, i, j]
+            if np.isnan(hat).all():
+                continue
+            draws = config.collapsed_draws if k else config.draws
+            rows.append(
+                {
+                    **fixed,
+                    "n": n,
+                    "epsilon": epsilon,
+                    "sampler": sampler,
+                    "rhat": float(hat.max()),
+                    "ess_bulk": float(np.median(bulk)),
+                    "ess_tail": float(np.median(tail)),
+                    "ess_per_sweep": float(np.median(bulk) / (config.chains * draws)),
+                    "rhat_median": float(np.median(hat)),
+                    "ess_bulk_min": float(bulk.min()),
+                    "ess_tail_min": float(tail.min()),
+                    "stuck_share": float((hat > STUCK).mean()),
+                    "biased_share": float((distance > BIASED).mean()),
+                    "n_chains": config.chains,
+                    "n_draws": draws,
+                    "n_trials": config.trials,
+                }
             )
+        sweeps = np.arange(0, config.burn_in + config.draws, config.trace_every)
+        place = {**fixed, "n": config.trace_n, "epsilon": config.trace_epsilon, "burn_in": config.burn_in}
+        for chain, values in enumerate(cell.arrays["trace"]):
+            part = {**place, "chain": chain + 1, "sweep": sweeps, "theta": values[sweeps].round(6)}
+            traces.append(pd.DataFrame(part))
     return {"convergence": pd.DataFrame(rows), "traces": pd.concat(traces, ignore_index=True)}

@@ -1,8 +1,11 @@
-"""The noise-aware posterior of bits against the exact one (ours; model of Bernstein and Sheldon 2018).
+"""The noise-aware posterior against the exact one (ours; models of Bernstein and Sheldon 2018).
 
-The sampler draws θ from its exact conditional given the count, but the count from a normal approximation. These two
+Bits: the sampler draws θ from its exact conditional given the count, but the count from a normal approximation. The two
 conditionals belong to no joint distribution, so its stationary law is found as a fixed point, by quadrature over the
 count; what is left of its distance from the exact posterior is the approximation's error, without Monte Carlo noise.
+
+Redacted sums (public bounds): the posterior of the normal model by quadrature against that of the sum's own law, which
+Fourier inversion gives.
 """
 
 from __future__ import annotations
@@ -11,14 +14,21 @@ import numpy as np
 from scipy.special import betaln, xlog1py, xlogy
 
 from privpost.evaluation.summaries import mean_and_sem
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline.schema import Integer, Real, Schema, Vector
+from privpost.pipeline.schema import Integer, Real, Schema, Text, Vector
 from privpost.samplers.noise_aware_exact import conditional_cdf, count_weights, posterior_density
-from privpost.samplers.noise_aware_gibbs import binomial_kernel, run
-from privpost.studies.bernstein2018.trials import Counts
+from privpost.samplers.noise_aware_gibbs import random_sum, run
+from privpost.samplers.noise_aware_quadrature import (
+    log_normal_laplace,
+    parameter_edges,
+    redacted_likelihood,
+    redacted_posterior,
+)
+from privpost.studies.bernstein2018.trials import Counts, Data, Release, experiment, repeated
 
 SETTINGS = Schema(
-    prior=Vector(Real(above=0), length=2),
+    model=Text(),
+    prior=Vector(Real()),
+    largest_n=Integer(at_least=1),
     burn_in=Integer(at_least=0),
     draws=Integer(at_least=1),
     chains=Integer(at_least=2),
@@ -92,60 +102,88 @@ def stationary_density(prior, release: float, n: int, scale: float, theta, weigh
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `stationary`, `sampled` and `floor`, each (n, trials).
+    """Return `stationary`, `sampled` and `floor`, each (n, trials); nan beyond `largest_n`.
 
-    `stationary` is the total variation between the sampler's stationary law and the exact posterior; `sampled` that
-    between pooled draws of many chains and the exact posterior over equally likely bins, a lower bound to it up to
-    Monte Carlo error; `floor` half of that between two halves of the chains, about what draws of the exact posterior
-    would give.
+    `stationary` is the total variation between the law that the normal approximation leads to and the exact posterior;
+    `sampled` that between pooled draws of many chains and the reference over equally likely bins, a lower bound to it
+    up to Monte Carlo error (bits: reference and law as above; redacted sums: the quadrature, so that it is the
+    chains' own error); `floor` half of that between two halves of the chains, about what independent draws would give.
     """
-    model = BetaBernoulli(*config.prior)
-    trial = Counts(model, "free")
-    stationary, sampled, floor = (np.empty((len(config.n), config.trials)) for _ in range(3))
-    for n in config.n:
-        trial.open(ledger, f"n={n}", n, config.epsilon)
+    trial = experiment(config.model, config.prior, "corrected")
+    stationary, sampled, floor = (np.full((len(config.n), config.trials), np.nan) for _ in range(3))
+    compare = _bits if config.model == "binomial" else _redacted
     for i, n in enumerate(config.n):
+        if n > config.largest_n:
+            continue
+        trial.open(ledger, f"n={n}", n, config.epsilon)
         for block in streams.blocks():
             data = trial.data(n, block.size, streams("data", block.index, n=n))
             rng = streams("mechanism", block.index, n=n)
             release = trial.release(ledger, f"n={n}", data, n, config.epsilon, rng, block.trials)
-            y, edges = release.values[0], np.empty((block.size, config.bins - 1))
-            for t, value in enumerate(y):
-                theta, weights = parameter_grid(config.prior, value, n, release.scale, config.nodes)
-                exact = posterior_density(config.prior, y[t : t + 1], theta, n, release.scale)[0]
-                exact /= weights @ exact
-                law = stationary_density(config.prior, value, n, release.scale, theta, weights, config.nodes)
-                stationary[i, block.trials.start + t] = weights @ np.abs(exact - law) / 2
-                edges[t] = _quantiles(config, value, n, release.scale, theta)
-            halves = _shares(config, model, y, edges, n, release.scale, streams("sampler", block.index, n=n))
+            stationary[i, block.trials], edges = compare(config, trial, data, release, n)
+            chains = (
+                [repeated(entry, config.chains) for entry in data],
+                [repeated(entry, config.chains) for entry in release],
+            )
+            kernel = trial.kernel(Data(*chains[0]), Release(*chains[1]), n)
+            halves = _shares(config, kernel, edges, streams("sampler", block.index, n=n))
             sampled[i, block.trials] = np.abs(halves.mean(axis=0) - 1 / config.bins).sum(axis=-1) / 2
             floor[i, block.trials] = np.abs(halves[0] - halves[1]).sum(axis=-1) / 4
     return {"stationary": stationary, "sampled": sampled, "floor": floor}
 
 
-def _quantiles(config, release, n, scale, theta) -> np.ndarray:
+def _bits(config, trial: Counts, data, release, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return distances (trials,) of the sampler's law from the exact posterior, and the latter's bins' ends."""
+    prior, y = tuple(trial.model.prior), release.values[0]
+    distance, edges = np.empty(len(y)), np.empty((len(y), config.bins - 1))
+    for t, value in enumerate(y):
+        theta, weights = parameter_grid(prior, value, n, release.scale, config.nodes)
+        exact = posterior_density(prior, y[t : t + 1], theta, n, release.scale)[0]
+        exact /= weights @ exact
+        law = stationary_density(prior, value, n, release.scale, theta, weights, config.nodes)
+        distance[t] = weights @ np.abs(exact - law) / 2
+        edges[t] = _quantiles(prior, value, n, release.scale, theta, config.bins)
+    return distance, edges
+
+
+def _redacted(config, trial, data, release, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return distances (trials,) of the normal model's posterior from that of the sum's own law, and the bins' ends."""
+    model, y, scale = trial.model, release.values[0], float(release.scale[0])
+    edges = parameter_edges(model, 2 * config.nodes)
+    theta, width = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
+    prior = width * np.exp(model.log_density(theta, model.prior))
+    interval = data.low[0], data.high[0]
+    mean, variance = random_sum(n, model.segment_moments(theta, *interval))
+    approximate = prior * np.exp(log_normal_laplace(y[:, None] - mean, variance, scale))
+    exact = prior * redacted_likelihood(model, y, n, scale, interval, theta)
+    difference = exact / exact.sum(axis=1, keepdims=True) - approximate / approximate.sum(axis=1, keepdims=True)
+    posterior = redacted_posterior(model, y, n, scale, *interval)
+    return np.abs(difference).sum(axis=1) / 2, posterior.quantiles(np.arange(1, config.bins) / config.bins)
+
+
+def _quantiles(prior, release, n, scale, theta, bins: int) -> np.ndarray:
     """Return the ends between equally likely bins of the exact posterior, from its distribution function at `theta`."""
     from scipy.interpolate import PchipInterpolator
 
-    weights = count_weights(config.prior, np.array([release]), n, scale)[0]
-    cdf = PchipInterpolator(theta, conditional_cdf(config.prior, theta, n) @ weights)
+    weights = count_weights(prior, np.array([release]), n, scale)[0]
+    cdf = PchipInterpolator(theta, conditional_cdf(prior, theta, n) @ weights)
     fine = np.interp(np.linspace(0, len(theta) - 1, 20 * len(theta)), np.arange(len(theta)), theta)
-    return np.interp(np.arange(1, config.bins) / config.bins, cdf(fine), fine)
+    return np.interp(np.arange(1, bins) / bins, cdf(fine), fine)
 
 
-def _shares(config, model, release, edges, n, scale, rng) -> np.ndarray:
-    """Return the shares of Gibbs draws in the bins of each trial, by halves of the chains: (2, trials, bins)."""
-    trials, chains = len(release), config.chains
-    below = np.zeros((config.bins - 1, chains, trials))
+def _shares(config, kernel, edges, rng) -> np.ndarray:
+    """Return the shares of Gibbs draws in the bins of each trial, by halves of its chains: (2, trials, bins)."""
+    trials, chains = len(edges), config.chains
+    below = np.zeros((config.bins - 1, trials, chains))
 
     def consume(theta):
-        theta = theta.reshape(-1, chains, trials)
+        theta = theta.reshape(-1, trials, chains)
         for k, edge in enumerate(edges.T):
-            below[k] += (theta <= edge).sum(axis=0)
+            below[k] += (theta <= edge[:, None]).sum(axis=0)
 
-    run(binomial_kernel(model.prior, np.tile(release, chains), n, scale), rng, config.burn_in, config.draws, consume)
-    cumulative = np.stack([below[:, : chains // 2].mean(axis=1), below[:, chains // 2 :].mean(axis=1)]) / config.draws
-    ends = np.zeros((2, 1, trials))
+    run(kernel, rng, config.burn_in, config.draws, consume)
+    halves = below[..., : chains // 2].mean(axis=-1), below[..., chains // 2 :].mean(axis=-1)
+    cumulative, ends = np.stack(halves) / config.draws, np.zeros((2, 1, trials))
     return np.diff(np.concatenate([ends, cumulative, ends + 1], axis=1), axis=1).transpose(0, 2, 1)
 
 
@@ -157,21 +195,32 @@ def tabulate(cells):
     for cell in cells:
         config, arrays = cell.config, cell.arrays
         for i, n in enumerate(config.n):
-            values = arrays["stationary"][i]
-            mean, sem = mean_and_sem(values)
+            if n > config.largest_n:
+                continue
+            values = {name: mean_and_sem(arrays[name][i]) for name in ("stationary", "sampled", "floor")}
             rows.append(
                 {
-                    "prior": f"Beta({config.prior[0]:g}, {config.prior[1]:g})",
+                    "model": config.model,
+                    "prior": prior_name(config.model, config.prior),
                     "n": n,
                     "epsilon": config.epsilon,
-                    "total_variation": mean,
-                    "total_variation_sem": sem,
-                    "total_variation_max": float(values.max()),
-                    "total_variation_sampled": float(arrays["sampled"][i].mean()),
-                    "sampling_floor": float(arrays["floor"][i].mean()),
+                    "total_variation": values["stationary"][0],
+                    "total_variation_sem": values["stationary"][1],
+                    "total_variation_max": float(arrays["stationary"][i].max()),
+                    "total_variation_sampled": values["sampled"][0],
+                    "total_variation_sampled_sem": values["sampled"][1],
+                    "sampling_floor": values["floor"][0],
+                    "sampling_floor_sem": values["floor"][1],
                     "n_trials": config.trials,
                     "n_draws": config.draws * config.chains,
                     "n_bins": config.bins,
                 }
             )
     return pd.DataFrame(rows)
+
+
+def prior_name(model: str, prior) -> str:
+    """Return the words for a model's prior."""
+    if model == "normal":
+        return f"N({prior[0]:g}, {prior[1]:g})"
+    return f"{'Beta' if model == 'binomial' else 'Gamma'}({prior[0]:g}, {prior[1]:g})"

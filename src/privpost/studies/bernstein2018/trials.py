@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
 from privpost.models.univariate import UnivariateFamily
 from privpost.privacy.accounting import Cost
+from privpost.samplers import noise_aware_exact, noise_aware_quadrature
 from privpost.samplers.noise_aware_gibbs import Kernel, binomial_kernel, multinomial_kernel, redacted_kernel
 
 COUNT_MODELS = {"binomial": "beta_bernoulli", "multinomial": "dirichlet_categorical"}
@@ -26,6 +28,18 @@ VARIANTS = {
 COVERAGE = 0.95
 # Records of a batch that are held in memory at once.
 _RECORDS = 2_000_000
+
+
+def blocks(streams, repeats: int) -> Iterator:
+    """Blocks of the first `repeats` trials, at least one: a model or method may take fewer trials than its study."""
+    for block in streams.blocks():
+        if block.index == 0 or block.trials.stop <= repeats:
+            yield block
+
+
+def repeated(value, times: int):
+    """Return an array with its last axis repeated, trial by trial; a scalar or None as it is."""
+    return value if value is None or np.ndim(value) == 0 else np.repeat(value, times, axis=-1)
 
 
 class Data(NamedTuple):
@@ -52,11 +66,17 @@ class Release(NamedTuple):
     scale: np.ndarray | float
 
 
+# Makes `size` independent draws for each trial, shape (size, trials), from (size, rng).
+Draws = Callable[[int, np.random.Generator], np.ndarray]
+
+
 class Experiment(ABC):
     """A model with its prior, its release and its posteriors."""
 
     parameters: tuple[str, ...]
     uses_private_metadata = False
+    # Whether `kernel` has a collapsed form, which integrates the latent sum out of the update of θ.
+    collapses = False
 
     def open(self, ledger, account: str, n: int, epsilon: float) -> None:
         """Opens the account that `release` draws on, with ε for each trial."""
@@ -78,6 +98,18 @@ class Experiment(ABC):
     @abstractmethod
     def kernel(self, data: Data, release: Release, n: int) -> Kernel:
         """The noise-aware Gibbs sampler of the release."""
+
+    @abstractmethod
+    def exact_quantiles(self, data: Data, releases: list[Release], n: int) -> np.ndarray:
+        """P(Θ ≤ θ | y) at the true θ, without a chain, of several releases; shape (parameters, releases, trials)."""
+
+    @abstractmethod
+    def exact_draws(self, data: Data, release: Release, n: int) -> Draws:
+        """Independent draws of the first parameter given y, without a chain."""
+
+    @abstractmethod
+    def draws(self, statistics) -> Draws:
+        """Independent draws of the first parameter from the conjugate posterior of statistics (d, trials)."""
 
     @abstractmethod
     def naive(self, data: Data, release: Release, n: int) -> tuple[np.ndarray, float]:
@@ -124,6 +156,34 @@ class Counts(Experiment):
         changed = np.any(projected[: len(release.values)] != release.values, axis=0)
         return projected, float(changed.mean())
 
+    def exact_quantiles(self, data, releases, n):
+        if self.binary:
+            values, scales = np.stack([release.values[0] for release in releases]), [each.scale for each in releases]
+            return noise_aware_exact.posterior_cdf(self.model.prior, values, data.theta[0], n, scales)[None]
+        found = [
+            noise_aware_exact.categories_cdf(self.model.prior, each.values, data.theta, n, each.scale)
+            for each in releases
+        ]
+        return np.stack(found, axis=1)
+
+    def exact_draws(self, data, release, n):
+        prior = self.model.prior
+        if self.binary:
+            weights = noise_aware_exact.count_weights(prior, release.values[0], n, release.scale)
+        else:
+            weights = noise_aware_exact.category_weights(prior, release.values, n, release.scale)[0]
+        alpha, beta = prior[0], prior[1:].sum()
+
+        def draw(size, rng):
+            count = noise_aware_exact.drawn_counts(weights, size, rng)
+            return rng.beta(alpha + count, beta + n - count)
+
+        return draw
+
+    def draws(self, statistics):
+        first = self.marginals(statistics)[:, 0]
+        return lambda size, rng: rng.beta(*first, size=(size, first.shape[-1]))
+
     def marginals(self, statistics) -> np.ndarray:
         """(α, β) of each parameter's beta posterior, shape (2, parameters, trials)."""
         parameters = self.model.posterior(statistics.T).T
@@ -136,12 +196,13 @@ class Counts(Experiment):
 
 
 class RedactedSums(Experiment):
-    """A univariate family with unbounded records: their sum is redacted before release (algorithm 2).
+    """A univariate family with unbounded statistics: their sum is redacted before release (algorithm 2).
 
     With bounds from the true θ the release's noise depends on θ, which no analyst would know.
     """
 
     parameters = ("theta",)
+    collapses = True
 
     def __init__(self, model: UnivariateFamily, variant: str):
         self.model = model
@@ -172,8 +233,28 @@ class RedactedSums(Experiment):
             redacted[trials] = RedactedSum(self.model, low[trials], high[trials]).sufficient_statistics(records)[:, 0]
         return Data(theta[None], statistics.T, redacted[None], low, high)
 
-    def kernel(self, data, release, n):
-        return redacted_kernel(self.model, release.values[0], n, release.scale, data.low, data.high, self.segments)
+    def kernel(self, data, release, n, collapsed: bool = False):
+        arguments = self.model, release.values[0], n, release.scale, data.low, data.high
+        return (
+            noise_aware_quadrature.collapsed_kernel(*arguments)
+            if collapsed
+            else redacted_kernel(*arguments, self.segments)
+        )
+
+    def _posterior(self, data, release, n):
+        return noise_aware_quadrature.redacted_posterior(
+            self.model, release.values[0], n, release.scale, data.low, data.high
+        )
+
+    def exact_quantiles(self, data, releases, n):
+        return np.stack([self._posterior(data, release, n).cdf(data.theta[0]) for release in releases])[None]
+
+    def exact_draws(self, data, release, n):
+        return self._posterior(data, release, n).sample
+
+    def draws(self, statistics):
+        parameters = self.model.posterior(statistics.T)
+        return lambda size, rng: self.model.sample(parameters, rng, size=size)
 
     def naive(self, data, release, n):
         """The sum of *all* records with the noise of the release: the paper lets the naive method cheat.
@@ -181,7 +262,7 @@ class RedactedSums(Experiment):
         No finite ε covers it, as the sum is unbounded; it is no mechanism's release but one that was drawn, shifted.
         """
         noisy = data.statistics[0] + (release.values - data.exact)[0]
-        low, high = (n * end for end in self.model.record_support)
+        low, high = (n * end for end in self.model.statistic_support)
         projected = np.clip(noisy, low, high)
         return np.stack([projected, data.statistics[1]]), float((projected != noisy).mean())
 

@@ -1,0 +1,21 @@
+"""Calibration of both algorithms for families that the paper does not try (ours)."""
+
+from __future__ import annotations
+
+from privpost.claims.bernstein2018.calibration import TEST, calibrated_by_model, sound
+from privpost.evaluation.claims import Claim, from_checks
+
+
+def claims(tables) -> list[Claim]:
+    """Score B15, for the samplers and for the posteriors without a chain."""
+    table = tables["families"]
+    checks, evidence = {}, {}
+    for method, words in (("gibbs", "Gibbs"), ("exact", "the posterior without a chain")):
+        found = calibrated_by_model(sound(table, method), words)
+        checks |= found[0]
+        evidence |= found[1]
+    statement = "Algorithms 1 and 2 are calibrated for families that the paper does not try, given by one file each."
+    if not checks:
+        return [Claim("B15", "ours", statement, TEST, "not testable", reason="no rows to compare")]
+    variant = ", ".join(sorted(table.variant.unique()))
+    return [from_checks("B15", "ours", statement, TEST, checks, evidence, variant=variant)]

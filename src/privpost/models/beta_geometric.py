@@ -1,0 +1,103 @@
+"""Geometric waiting times with a beta prior on the chance of success."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import betaln, xlog1py, xlogy
+
+from privpost.models.beta_bernoulli import BetaPrior
+from privpost.models.univariate import SegmentMoments, UnivariateFamily
+
+
+@dataclass(frozen=True)
+class BetaGeometric(BetaPrior, UnivariateFamily):
+    """x failures before the first success of chance θ, θ ~ Beta(alpha, beta); statistics (Σx, n), parameters (α, β).
+
+    A record adds 1 to α and x to β.
+
+    Raises:
+        ValueError: alpha or beta not positive and finite.
+    """
+
+    alpha: float = 1.0
+    beta: float = 1.0
+
+    family: ClassVar[str] = "geometric"
+    lattice: ClassVar[bool] = True
+
+    @property
+    def record_support(self):
+        """[0, ∞)."""
+        return (0.0, np.inf)
+
+    def posterior(self, statistics, prior=None):
+        """(α + n, β + Σx), shape (..., 2)."""
+        prior = self.prior if prior is None else np.asarray(prior, float)
+        return prior + np.asarray(statistics, float)[..., ::-1]
+
+    def sample_data(self, theta, n, rng):
+        """Draws n records per θ, shape (..., n)."""
+        theta = np.asarray(theta, float)
+        return rng.geometric(theta[..., None], (*theta.shape, n)) - 1
+
+    def log_likelihood(self, theta, statistics):
+        """n ln θ + Σx ln(1 − θ), shape (...)."""
+        theta, statistics = np.asarray(theta, float), np.asarray(statistics, float)
+        return xlogy(statistics[..., 1], theta) + xlog1py(statistics[..., 0], -theta)
+
+    def cdf(self, x, theta):
+        """1 − (1 − θ)^(x + 1) at integers, a step function."""
+        return -np.expm1((np.floor(np.maximum(x, -1.0)) + 1) * np.log1p(-np.asarray(theta, float)))
+
+    def quantile(self, probability, theta):
+        """The smallest record with at least this probability at or below it, plus a half."""
+        exact = np.log1p(-np.asarray(probability, float)) / np.log1p(-np.asarray(theta, float))
+        return np.maximum(np.ceil(exact - 1 - 1e-9), 0.0) + 0.5
+
+    def predictive_quantile(self, probability):
+        """The smallest record of which B(α, β + x + 1)/B(α, β) leaves enough below; plus a half."""
+        records = np.arange(2.0**20)
+        above = np.exp(betaln(self.alpha, self.beta + records + 1) - betaln(self.alpha, self.beta))
+        return np.searchsorted(-above, np.asarray(probability, float) - 1) + 0.5
+
+    def record_moments(self, theta):
+        """(1 − θ)/θ and (1 − θ)/θ²."""
+        theta = np.asarray(theta, float)
+        mean = (1 - theta) / theta
+        return mean, mean / theta
+
+    def record_log_partition(self, eta):
+        """A(η) = −ln(1 − e^η)."""
+        return -np.log(-np.expm1(eta))
+
+    def eta(self, theta):
+        """η = ln(1 − θ)."""
+        return np.log1p(-np.asarray(theta, float))
+
+    def theta_of(self, eta):
+        """θ = 1 − e^η."""
+        return -np.expm1(eta)
+
+    def segment_moments(self, theta, low, high):
+        """Moments of a record in [low, high] in closed form, with q = 1 − θ and m integers in the interval.
+
+        The mean is low + q/θ − m qᵐ/(1 − qᵐ), the variance q/θ² − m² qᵐ/(1 − qᵐ)².
+        """
+        theta = np.asarray(theta, float)
+        low, log_q = np.maximum(np.ceil(low), 0.0), np.log1p(-theta)
+        size = np.floor(high) - low + 1
+        inside = -np.expm1(size * log_q)
+        # An interval without end has nothing beyond it.
+        size = np.where(np.isinf(size), 0.0, size)
+        beyond = size * (1 - inside) / inside
+        mean, variance = self.record_moments(theta)
+        moments = low + mean - beyond, variance - beyond * (beyond + size)
+        return SegmentMoments(np.exp(low * log_q) * inside, *moments)
+
+    @classmethod
+    def examples(cls):
+        """Chances about a third, and of any size."""
+        return [cls(10, 20), cls(6, 4)]

@@ -1,0 +1,68 @@
+"""Pareto records of known scale with a gamma prior on their shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from privpost.models.gamma_exponential import GammaExponential
+
+
+@dataclass(frozen=True)
+class GammaPareto(GammaExponential):
+    """x ~ Pareto(shape θ) on [scale, ∞), θ ~ Gamma(shape, rate); statistics (Σ ln(x/scale), n).
+
+    t(x) = ln(x/scale) ~ Exp(rate θ): all that depends on t alone is that of exponential records.
+
+    Attributes:
+        scale: smallest record, > 0; public.
+
+    Raises:
+        ValueError: a field that is not positive and finite.
+    """
+
+    scale: float = 1.0
+
+    family: ClassVar[str] = "pareto"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not 0 < self.scale < np.inf:
+            raise ValueError(f"scale is {self.scale!r}; it must be > 0 and finite")
+
+    @property
+    def record_support(self):
+        """[scale, ∞)."""
+        return (self.scale, np.inf)
+
+    def statistic(self, x):
+        """ln(x/scale), −inf at 0 and below."""
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(x, 0.0) / self.scale)
+
+    def sample_data(self, theta, n, rng):
+        """Draws n records per θ, shape (..., n)."""
+        return self.scale * np.exp(super().sample_data(theta, n, rng))
+
+    def cdf(self, x, theta):
+        """1 − (x/scale)^(−θ), and 0 below scale."""
+        return super().cdf(self.statistic(x), theta)
+
+    def quantile(self, probability, theta):
+        """scale (1 − probability)^(−1/θ)."""
+        return self.scale * np.exp(super().quantile(probability, theta))
+
+    def predictive_quantile(self, probability):
+        """The exponential of a Lomax quantile, times scale."""
+        return self.scale * np.exp(super().predictive_quantile(probability))
+
+    def segment_moments(self, theta, low, high):
+        """Moments of ln(x/scale) of a record in [low, high], in closed form."""
+        return super().segment_moments(theta, self.statistic(low), self.statistic(high))
+
+    @classmethod
+    def examples(cls):
+        """Heavy tails, and light ones above 2."""
+        return [cls(8, 2), cls(20, 5, 2.0)]

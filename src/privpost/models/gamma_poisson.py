@@ -1,0 +1,89 @@
+"""Poisson counts with a gamma prior on their mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import nbdtrik, pdtr, pdtrik, xlogy
+
+from privpost.models.univariate import GammaPrior, SegmentMoments
+
+
+@dataclass(frozen=True)
+class GammaPoisson(GammaPrior):
+    """x ~ Poisson(θ), θ ~ Gamma(shape, rate); statistics (Σx, n), parameters (shape, rate); a record adds (x, 1).
+
+    The base measure 1/x! is left out of likelihoods, which the counts' sum does not determine.
+
+    Raises:
+        ValueError: shape or rate not positive and finite.
+    """
+
+    shape: float = 1.0
+    rate: float = 1.0
+
+    family: ClassVar[str] = "poisson"
+    lattice: ClassVar[bool] = True
+
+    def posterior(self, statistics, prior=None):
+        """(shape + Σx, rate + n), shape (..., 2)."""
+        return (self.prior if prior is None else np.asarray(prior, float)) + np.asarray(statistics, float)
+
+    def sample_data(self, theta, n, rng):
+        """Draws n records per θ, shape (..., n)."""
+        theta = np.asarray(theta, float)
+        return rng.poisson(theta[..., None], (*theta.shape, n))
+
+    def log_likelihood(self, theta, statistics):
+        """Σx ln θ − n θ, shape (...)."""
+        theta, statistics = np.asarray(theta, float), np.asarray(statistics, float)
+        return xlogy(statistics[..., 0], theta) - statistics[..., 1] * theta
+
+    def cdf(self, x, theta):
+        """P(X ≤ x), a step function."""
+        return np.where(np.asarray(x) < 0, 0.0, pdtr(np.floor(np.maximum(x, 0.0)), theta))
+
+    def quantile(self, probability, theta):
+        """The smallest count with at least this probability at or below it, plus a half."""
+        return np.ceil(np.maximum(pdtrik(probability, theta) - 1e-9, 0.0)) + 0.5
+
+    def predictive_quantile(self, probability):
+        """Quantile of the negative binomial distribution, plus a half."""
+        found = nbdtrik(probability, self.shape, self.rate / (1 + self.rate))
+        return np.ceil(np.maximum(found - 1e-9, 0.0)) + 0.5
+
+    def record_moments(self, theta):
+        """θ and θ."""
+        theta = np.asarray(theta, float)
+        return theta, theta
+
+    def record_log_partition(self, eta):
+        """A(η) = e^η."""
+        return np.exp(eta)
+
+    def eta(self, theta):
+        """η = ln θ."""
+        return np.log(theta)
+
+    def theta_of(self, eta):
+        """θ = e^η."""
+        return np.exp(eta)
+
+    def segment_moments(self, theta, low, high):
+        """Moments of a record in [low, high] in closed form: E[X 1] and E[X(X − 1) 1] are shifted probabilities.
+
+        x p(x; θ) = θ p(x − 1; θ), so that with S_k = P(low − k ≤ X ≤ high − k) the mean is θ S₁/S₀.
+        """
+        theta = np.asarray(theta, float)
+        low, high = np.ceil(low), np.floor(high)
+        none, one, two = (self.cdf(high - k, theta) - self.cdf(low - k - 1, theta) for k in range(3))
+        safe = np.maximum(none, 1e-300)
+        mean = theta * one / safe
+        return SegmentMoments(none, mean, np.maximum(theta**2 * two / safe + mean - mean**2, 0.0))
+
+    @classmethod
+    def examples(cls):
+        """Few counts, and many."""
+        return [cls(8, 2), cls(30, 2)]

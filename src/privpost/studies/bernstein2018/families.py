@@ -1,0 +1,48 @@
+"""Calibration of both algorithms for families that the paper does not try (ours): the code is that of `calibration`.
+
+A family is one file in `models`; Algorithm 1 takes counts of any number of categories, Algorithm 2 any univariate
+family with one increasing statistic t(x), whose sum is redacted to public bounds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privpost.pipeline.schema import Choice, Integer, Real, Schema, Text, Vector
+from privpost.studies.bernstein2018 import calibration
+from privpost.studies.bernstein2018.trials import VARIANTS
+
+SETTINGS = Schema(
+    model=Text(),
+    prior=Vector(Real()),
+    variant=Choice(*VARIANTS),
+    burn_in=Integer(at_least=0),
+    draws=Integer(at_least=1),
+    repeats=Integer(at_least=1),
+    n=Integer(at_least=1),
+    epsilon=Real(above=0),
+)
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return the arrays of `calibration.simulate`."""
+    return calibration.simulate(config, streams, ledger)
+
+
+def tabulate(cells):
+    """Return the KS tests, and for Gibbs the mean distance of its U from that of the posterior without a chain."""
+    import pandas as pd
+
+    gibbs, exact = (calibration.LINES.index((method, None)) for method in ("gibbs", "exact"))
+    gaps = {}
+    for cell in cells:
+        found = np.abs(cell.arrays["quantiles"][gibbs] - cell.arrays["quantiles"][exact]).mean(axis=-1)
+        for i, n in enumerate(cell.config.n):
+            for j, epsilon in enumerate(cell.config.epsilon):
+                gaps[cell.config.model, n, epsilon] = found[:, i, j]
+    rows = []
+    for row in calibration.statistics_rows(cells):
+        place = int(row["parameter"].rpartition("_")[2]) - 1 if "_" in row["parameter"] else 0
+        gap = gaps[row["model"], row["n"], row["epsilon"]][place] if row["method"] == "gibbs" else None
+        rows.append({**row, "distance_to_exact": gap})
+    return pd.DataFrame(rows)
