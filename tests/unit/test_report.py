@@ -379,12 +379,13 @@ def test_chains_and_neighbours_are_read_from_declarations(monkeypatch):
 # Ledger
 
 
-def ledger_row(account, epsilon, budget, releases=1, order=None):
+def ledger_row(account, epsilon, budget, releases=1, order=None, data=None):
     notion = "pure" if order is None else "rdp"
     cost = {"notion": notion, "order": order, "delta": None}
     return {
         "account": account, "mechanism": None, "settings": None, **cost, "epsilon": epsilon, "releases": releases,
-        "repeats": 1, "accounting": "stated",
+        "repeats": 1, "accounting": "stated", "data": data,
+        "published": {**cost, "epsilon": 3 * releases * float(epsilon)},
         "spent": {**cost, "epsilon": releases * epsilon}, "budget": {**cost, "epsilon": budget},
     }  # fmt: skip
 
@@ -392,7 +393,7 @@ def ledger_row(account, epsilon, budget, releases=1, order=None):
 def test_the_ledger_is_gathered_by_kind_and_notion(tmp_path):
     study = grid.load_study("geumlek2017/tradeoff", overrides=[f"root={tmp_path}"])
     cells = [
-        [ledger_row("ops/a", 0.5, 1.0), ledger_row("ops/b", 0.1, 2.0, releases=10)],
+        [ledger_row("ops/a", 0.5, 1.0), ledger_row("ops/b", 0.1, 2.0, releases=10, data="adult")],
         [ledger_row("ops/a", 0.25, 1.0), ledger_row("gaussian", "inf", "inf", order=2.0)],
     ]
     results = [SimpleNamespace(record={"ledger": rows, "digest": str(i)}) for i, rows in enumerate(cells)]
@@ -405,6 +406,8 @@ def test_the_ledger_is_gathered_by_kind_and_notion(tmp_path):
     assert ops["releases"] == [1, 10]
     assert ops["budget_epsilon"] == [1.0, 2.0]
     assert ops["largest_share_spent"] == 0.5
+    assert (ops["data"], ops["published_epsilon"]) == (["adult"], [0.75, 3.0])
+    assert gaussian["data"] == []
     assert gaussian["epsilon"] == ["inf", "inf"]
     assert (gaussian["notion"], gaussian["order"]) == ("rdp", 2.0)
     assert ledgers.read(study, "mechanisms") == []
@@ -421,6 +424,7 @@ def test_the_shipped_ledger_names_mechanisms_that_can_be_made_again(tmp_path):
     ledgers.path_of(study).write_text(ledgers.describe(study, [SimpleNamespace(record=record)]))
     rows = ledgers.read(study, "mechanisms")
     assert [rebuild(row["mechanism"]).coefficient for row in rows] == pytest.approx([1 / 7, 3 / 7, 5 / 7], rel=1e-11)
+    assert [row["among"] for row in rows] == [5, 5, 5]
     assert all(rebuild(row["mechanism"]).cost().within(Cost(**row["budget"])) for row in rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from privpost.pipeline import grid
 from privpost.pipeline.plan import Plan
-from privpost.report import build, page, scorecard
+from privpost.report import audited, build, page, scorecard
 
 ROOT = Path(__file__).resolve().parents[2]
 ESCAPE = "\ue00c"
@@ -67,6 +68,16 @@ def test_it_is_one_file(report):
     assert sources
     assert [source for source in sources if not source.startswith("data:")] == []
     assert "@import" not in text
+
+
+def test_each_study_that_releases_shows_its_mechanisms_with_their_audit_rows(report, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    text, found = report.read_text(), audited.by_study(Plan())
+    boxes = text.split("<h4>Mechanisms behind the figures, audited</h4>")[1:]
+    assert len(boxes) == sum(map(bool, found.values())) > 10
+    for rows in filter(None, found.values()):
+        cells = [f"<tr><td>{html.escape(row['mechanism'])}</td><td>{row['settings']}</td>" for row in rows]
+        assert any(all(cell in box for cell in cells) for box in boxes)
 
 
 def test_it_loads_without_network_or_error(window):

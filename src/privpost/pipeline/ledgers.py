@@ -84,7 +84,7 @@ def _row(key: tuple, group: list[dict]) -> dict[str, Any]:
         "epsilon": _range(row["epsilon"] for row in group),
         "delta": _range(row["delta"] for row in group),
         "budget_epsilon": _range(row["budget"]["epsilon"] for row in group),
-        "data": sorted({row["data"] for row in group if row["data"] is not None}),
+        "data": sorted({row["data"] for row in group} - {None}),
         "published_epsilon": _range(row["published"]["epsilon"] for row in group),
         "budget_delta": _range(row["budget"]["delta"] for row in group),
         "largest_share_spent": _digits(max(_share(row) for row in group)),
