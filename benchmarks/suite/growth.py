@@ -85,7 +85,7 @@ def _hidden_markov(cells: int) -> Callable:
     rng, chains, states = np.random.default_rng(3), 100, 10
     layout = hidden_markov_gibbs.Layout.of(np.arange(cells) // 71)
     start, moves = rng.integers(states, size=(cells, chains)), np.empty((states, states, chains), np.intp)
-    scores, uniforms = np.log(rng.random((chains, states, cells))), rng.random((cells, chains))
+    scores, uniforms = rng.random((chains, states, cells)), rng.random((cells, chains))
     return lambda: explicit_sweep(start, scores, uniforms, tuple(layout), 1.0, 1.0, moves)
 
 

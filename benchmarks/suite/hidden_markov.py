@@ -24,12 +24,12 @@ def run() -> list[dict]:
     layout = gibbs.Layout.of(np.repeat(np.arange(REGIONS), MONTHS))
     n_cells = REGIONS * MONTHS
     weights, uniforms = rng.random((n_cells, STATES, CHAINS)), rng.random((n_cells, CHAINS))
-    states, scores = rng.integers(STATES, size=(n_cells, CHAINS)), np.log(weights).transpose(2, 1, 0).copy()
+    states, scores = rng.integers(STATES, size=(n_cells, CHAINS)), weights.transpose(2, 1, 0).copy()
     moves = np.empty((STATES, STATES, CHAINS), np.intp)
     one, single = np.ascontiguousarray(weights[:, :, 0]), np.ascontiguousarray(states[:, 0])
     ours, loop = side_by_side(
         [
-            lambda: explicit_sweep(states, scores, uniforms, tuple(layout), 0.1, 1.0, moves),
+            lambda: explicit_sweep(states, scores, uniforms, tuple(layout), 1.0, 1.0, moves),
             lambda: sweep(single, one, uniforms[:, 0], layout, 1.0),
         ],
         calls=[1, 5],

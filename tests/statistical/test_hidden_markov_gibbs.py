@@ -240,7 +240,7 @@ def test_the_compiled_sweep_is_the_loop_over_sites(monkeypatch) -> None:
         column = loop[:, chain].copy()
         sweep(column, weights[:, :, chain], uniforms[:, chain], layout, a)
         loop[:, chain] = column
-    moves, scores = np.empty((n_states, n_states, n_chains), np.intp), np.log(weights).transpose(2, 1, 0)
-    explicit_sweep(states, scores, uniforms, tuple(layout), 1.0, a, moves)
+    moves, likelihoods = np.empty((n_states, n_states, n_chains), np.intp), weights.transpose(2, 1, 0)
+    explicit_sweep(states, likelihoods, uniforms, tuple(layout), 1.0, a, moves)
     assert np.array_equal(states, loop)
     assert np.array_equal(moves, gibbs.transition_counts(loop, layout, n_states))

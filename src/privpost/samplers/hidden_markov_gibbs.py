@@ -198,6 +198,8 @@ class Chains:
             np.log(probabilities[chains], out=logs[chains])
             scores = emission_scores(counts, logs[chains])
             scores *= group.observed[:, None] / group.temperature
+            scores -= scores.max(axis=1, keepdims=True)
+            np.exp(scores, out=scores)
             uniforms = own.random((len(states), len(group.observed)))
             settings = 1 / group.prior_temperature, self.prior.transition
             self._sweep(states[:, chains], scores, uniforms, tuple(self.layout), *settings, moves[..., chains])

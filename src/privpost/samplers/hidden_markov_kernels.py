@@ -138,12 +138,12 @@ def choose(log_weights, uniform):
     ),
     cache=True, error_model="numpy",
 )  # fmt: skip
-def explicit_sweep(states, scores, uniforms, layout, prior_power, a, moves):
+def explicit_sweep(states, likelihoods, uniforms, layout, prior_power, a, moves):
     """One pass over all cells of a number of chains given their emissions, transitions integrated out.
 
     Args:
         states: (cells, chains), updated in place.
-        scores: log-likelihood of each cell in each state to the power 1/T, (chains, K, cells).
+        likelihoods: those of each cell in each state to the power 1/T, up to a factor of the cell, (chains, K, cells).
         uniforms: (cells, chains).
         layout: `first`, `last` (cells,).
         prior_power: 1/T of p(z).
@@ -151,8 +151,8 @@ def explicit_sweep(states, scores, uniforms, layout, prior_power, a, moves):
     """
     first, last = layout
     n_cells, n_chains = states.shape
-    n_states = scores.shape[1]
-    own, leaving, weights, logs = np.empty(n_cells, np.intp), np.empty(n_states), np.empty(n_states), np.empty(n_states)
+    n_states = likelihoods.shape[1]
+    own, leaving, weights, sums = np.empty(n_cells, np.intp), np.empty(n_states), np.empty(n_states), np.empty(n_states)
     counts = np.empty((n_states, n_states))
     for c in range(n_chains):
         own[:] = states[:, c]
@@ -162,9 +162,15 @@ def explicit_sweep(states, scores, uniforms, layout, prior_power, a, moves):
         for t in range(n_cells):
             move_site(t, own[t], own, first, last, counts, leaving, -1.0)
             site_weights(t, own, first, last, counts, leaving, a, weights)
+            total = 0.0
             for k in range(n_states):
-                logs[k] = scores[c, k, t] + prior_power * _log(weights[k])
-            own[t] = choose(logs, uniforms[t, c])
+                weight = weights[k] if prior_power == 1.0 else math.exp(prior_power * _log(weights[k]))
+                total += weight * likelihoods[c, k, t]
+                sums[k] = total
+            chosen = 0
+            while chosen < n_states - 1 and sums[chosen] < uniforms[t, c] * total:
+                chosen += 1
+            own[t] = chosen
             move_site(t, own[t], own, first, last, counts, leaving, 1.0)
         states[:, c] = own
         for k in range(n_states):

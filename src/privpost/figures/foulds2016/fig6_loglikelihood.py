@@ -11,7 +11,7 @@ CURVES = (
     ("laplace", {"variant": "corrected"}, ":", "Laplace, projected (corrected)"),
     ("ops", {"truncation": 10.0}, "-", "OPS, M = 10"),
     ("ops", {"truncation": 100.0}, ":", "OPS, M = 100"),
-    ("private_gibbs", {"truncation": 10.0}, "--", "Gibbs, every update paid, M = 10"),
+    ("private_gibbs", {"truncation": 10.0}, "--", "Gibbs, updates paid, M = 10"),
 )
 
 
@@ -37,7 +37,7 @@ def draw(tables):
                 axes.set_ylabel(f"{label}: log-likelihood\nper event [nats]")
         column[0].set_title(logs.TITLES[name].replace(" (", "\n("))
         column[1].set_xlabel("Budget ε (pure DP)")
-    multiples.legend(figure, axes=panels[1, 0], ncols=3)
+    multiples.legend(figure, axes=panels[1, 0], ncols=3 if len(names) > 1 else 2)
     hidden = logs.select(table, model="hmm")
     chosen = "All other releases hold it unconditionally."
     if table.uses_private_metadata.any():
@@ -46,8 +46,8 @@ def draw(tables):
             "governorates of SIGACT chosen, by looking at the data; levels spelt as released."
         )
     figure.suptitle(
-        "OPS on the HMM holds ε only if its chain has converged; crosses: chains that have not, of any method "
-        f"({logs.rhats(hidden)}).\n{chosen}",
+        "OPS on the HMM holds ε only if its chain has converged; crosses: chains that have not.\n"
+        f"HMM, {logs.rhats(hidden)}.\n{chosen}",
         fontsize=7,
     )
     return figure
