@@ -104,20 +104,27 @@ class PublicCandidates(SamplingMechanism):
         kept = slice(min(_BLOCK, self.candidates - number * _BLOCK))
         return Candidates(np.concatenate(fields, axis=-1)[kept], moves[kept])
 
-    def log_likelihoods(self, tables, observed) -> np.ndarray:
-        """Log-likelihood of each candidate, (J, sets), for counts (cells, levels) and observed cells (sets, cells)."""
+    def score(self, parameters: Candidates, tables, observed) -> np.ndarray:
+        """Log-likelihood of the observed cells (parameters, sets), all states summed out.
+
+        Args:
+            parameters: candidates.
+            tables: counts (cells, levels).
+            observed: cells whose events count, (sets, cells) bool.
+        """
         # Compiled, which takes a while: only where it runs.
         from privpost.samplers.hidden_markov_forward import log_likelihoods
 
-        found = []
         regions = self.model.regions
         first = np.concatenate([[True], regions[1:] != regions[:-1]])
-        for number in range(-(-self.candidates // _BLOCK)):
-            block = self.block(number)
-            emissions = np.log(block.emissions).reshape(-1, tables.shape[-1]) @ tables.T
-            emissions = emissions.reshape(*block.emissions.shape[:2], -1).transpose(0, 2, 1)
-            found.append(log_likelihoods(emissions, block.transitions, first, observed))
-        return np.concatenate(found)
+        emissions = np.log(parameters.emissions).reshape(-1, tables.shape[-1]) @ tables.T
+        emissions = emissions.reshape(*parameters.emissions.shape[:2], -1).transpose(0, 2, 1)
+        return log_likelihoods(emissions, parameters.transitions, first, observed)
+
+    def log_likelihoods(self, tables, observed) -> np.ndarray:
+        """The `score` of each candidate, (J, sets)."""
+        numbers = range(-(-self.candidates // _BLOCK))
+        return np.concatenate([self.score(self.block(number), tables, observed) for number in numbers])
 
     def chosen(self, indices) -> Candidates:
         """The parameters of some candidates (releases,), by their numbers."""

@@ -60,6 +60,13 @@ class _Loader(yaml.SafeLoader):
             raise SettingError(f"its aliases stand for more than {LARGEST_NODES} values")
         return node
 
+    def construct_scalar(self, node):
+        text = super().construct_scalar(node)
+        if isinstance(text, str) and re.search("[\\x00\\ud800-\\udfff]", text):
+            # It could be neither a path nor, after the draw, a part of the statement.
+            raise SettingError(f"line {node.start_mark.line + 1}: {text[:40]!a} has a character that is in no text")
+        return text
+
     def construct_mapping(self, node, deep=False):
         seen = set()
         for key_node, _ in node.value:

@@ -33,9 +33,6 @@ class Levels:
         for text, times in collections.Counter(texts).items():
             if times > 1:
                 raise SettingError(f"level {text!r} is given twice")
-            if not text.isprintable():
-                # A lone surrogate has no UTF-8, and could not be written after the noise is drawn.
-                raise SettingError(f"level {text!a} has a character that cannot be printed")
         return texts
 
 

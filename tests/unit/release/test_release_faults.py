@@ -115,7 +115,7 @@ def test_an_edited_ledger_is_refused(folder, edit):
     assert "does not follow from the line before it" in err
 
 
-@pytest.mark.parametrize("place", ["name", "level", "column"])
+@pytest.mark.parametrize("place", ["name", "level", "column", "ledger"])
 def test_what_cannot_be_written_is_found_before_the_charge(folder, place):
     argv = ["--output", "x" * 300] if place == "name" else []
     found = json.loads(json.dumps(PAID))
@@ -123,6 +123,8 @@ def test_what_cannot_be_written_is_found_before_the_charge(folder, place):
         found["columns"]["smokes"]["levels"] = ["no", "\ud800"]
     elif place == "column":
         found["columns"] = {"\ud800": found["columns"]["smokes"]}
+    elif place == "ledger":
+        found["budget"]["ledger"] = "a\x00"
     (folder.path / "spec.yaml").write_text(json.dumps(found))
     status, out, err = folder.run(*argv)
     assert (status, out) == (2, "")

@@ -13,7 +13,7 @@ from scipy.special import xlogy
 from privpost.datasets import war_logs
 from privpost.evaluation.summaries import mean_columns
 from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler
-from privpost.mechanisms.public_candidates import PublicCandidates
+from privpost.mechanisms.public_candidates import Candidates, PublicCandidates
 from privpost.models.event_counts import EventCounts
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
 from privpost.privacy import count_tables
@@ -92,15 +92,11 @@ def simulate(config, streams, ledger) -> dict:
 
 def _predicted(mechanism: PublicCandidates, release, data: Data) -> np.ndarray:
     """Log-likelihood (splits,) of each split's held-out cells under its chosen parameters, all other cells unseen."""
-    from privpost.samplers.hidden_markov_forward import log_likelihoods
-
     _, moves = release.info
-    regions = mechanism.model.regions
-    first = np.concatenate([[True], regions[1:] != regions[:-1]])
     scores = []
     for emissions, move, observed in zip(release.values, moves, data.observed, strict=True):
-        of_cells = data.counts @ np.log(emissions).T
-        scores.append(log_likelihoods(of_cells[None], move[None], first, ~observed[None])[0, 0])
+        released = Candidates(emissions[None], move[None])
+        scores.append(mechanism.score(released, data.counts, ~observed[None])[0, 0])
     return np.array(scores)
 
 
