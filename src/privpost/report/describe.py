@@ -19,6 +19,12 @@ from privpost.pipeline.study import figure_module
 RELATIONS = {"substitution": "one record substituted, n public", "add/remove": "one record added or removed"}
 NOTIONS = {"pure": "pure ε-DP", "rdp": "(λ, ε)-RDP", "approximate": "(ε, δ)-DP"}
 SOURCES = ("paper", "author code", "reconstructed", "ours")
+# Columns of tables that depend on settings and public numbers alone.
+PUBLIC_COLUMNS = (
+    *("stand_in", "n_repeats", "n_splits", "n_train", "metric", "score", "model", "replication", "sampling"),
+    *("epsilon", "delta", "order", "radius", "coefficient", "temperature", "worst_case_epsilon"),
+    *("guarantee", "uses_private_metadata"),
+)
 _SOURCE = re.compile(rf"^({'|'.join(SOURCES)})\b")
 
 
@@ -193,10 +199,28 @@ def validity_notes(study: Study, tables: Mapping[str, Any], data: list[dict[str,
         notes.append(f"Uses private metadata (bounds, levels or counts read off the records): {', '.join(private)}.")
     if _column(tables, "guarantee", "if_converged"):
         notes.append("Some releases have their guarantee only if the Markov chain has converged: column `guarantee`.")
+    for name, listed in unreleased(study, tables).items():
+        notes.append(
+            f"Table {name}, computed from the records themselves, to evaluate or diagnose, and covered by no release: "
+            f"{', '.join(listed)}."
+        )
     if any(column.endswith("sem") for column in columns):
         notes.append("Means carry their Monte Carlo standard error in the table.")
     notes.append("Noise is simulated: numpy's generators, floating-point Laplace and Gaussian draws.")
     return notes + [str(note) for note in getattr(study.module(), "NOTES", ())]
+
+
+def unreleased(study: Study, tables: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return by table the columns that are computed from real people's records and that no release covers.
+
+    They are all columns, of evaluation as of diagnosis, but settings, axes and what public numbers alone give
+    (`PUBLIC_COLUMNS`). A study without a data set has none.
+    """
+    axes = {axis for block in grid_blocks(study) for axis in block}
+    public = {*study.config, *study.config["within"], *axes, *PUBLIC_COLUMNS}
+    if "dataset" not in public:
+        return {}
+    return {name: [column for column in table.columns if column not in public] for name, table in tables.items()}
 
 
 def _file(module: str) -> Path:
