@@ -72,7 +72,7 @@ def check_counts_of_one_cell(scale, concentration, sampled_scale) -> None:
     prior = gibbs.Prior(1, (len(NOISY),), emission=concentration)
     noisy = np.broadcast_to(NOISY, (n_chains, 1, len(NOISY)))
     latent = events.LatentCounts(noisy, np.ones((n_chains, 1), bool), prior, sampled_scale, n)
-    chains = events.Chains([latent], gibbs.Layout.of([0]), prior)
+    chains = events.Chains([latent], gibbs.Layout.of([0]), prior, 40)
     ((state, _),) = run(chains, [np.random.default_rng(31)], draws=1, burn_in=40)
     found = np.bincount(state.counts[0][:, 0, 0].astype(int), minlength=n + 1)
     assert_multinomial(found, first_count_law(NOISY, n, scale, concentration))
@@ -133,7 +133,7 @@ def test_cells_of_a_hidden_markov_model_follow_the_exact_law(n_held) -> None:
     observed[:, 2:] = False
     noisy = np.broadcast_to(noisy, (n_chains, *noisy.shape))
     latent = events.LatentCounts(noisy, observed, prior, SCALE, EVENTS)
-    chains = events.Chains([latent], gibbs.Layout.of([0, 0, 1, 1, 1][: noisy.shape[1]]), prior)
+    chains = events.Chains([latent], gibbs.Layout.of([0, 0, 1, 1, 1][: noisy.shape[1]]), prior, 130)
     ((state, _),) = run(chains, [np.random.default_rng(32)], draws=1, burn_in=130)
     same = int((state.states[0] == state.states[1]).sum())
     first = state.counts[0][:, 0].astype(int)
@@ -156,7 +156,7 @@ def test_updates_keep_counts_consistent_and_never_read_held_out_releases() -> No
         for other in (0.0, 1e4):
             release = np.where(observed[..., None], noisy, other)
             latent = events.LatentCounts(release, observed, prior, 5.0, n_events)
-            sampler = events.Chains([latent], gibbs.Layout.of([0, 0, 0, 1, 1, 1]), prior)
+            sampler = events.Chains([latent], gibbs.Layout.of([0, 0, 0, 1, 1, 1]), prior, 8)
             for state, _ in run(sampler, [np.random.default_rng(34)], draws=30):
                 (counts,) = state.counts
                 assert (counts >= 0).all()

@@ -7,7 +7,7 @@ Instead of taking processed noisy counts for the counts, the counts are latent, 
 
 where all ways to spread the public number of events over the cells, held-out ones among them, are equally likely. The
 counts stay integers and no law is replaced by a normal one: every move leaves the joint posterior invariant. A cell's
-state and counts are proposed together, with emissions and transitions integrated out (`noise_aware_kernels`): given
+state and counts are proposed together, with emissions and transitions integrated out (`noise_aware_moves`): given
 counts of hundreds of events a state is certain, and given states the counts hardly move.
 """
 
@@ -22,7 +22,7 @@ from scipy.special import betainc, gammaln, logsumexp
 from privpost.privacy import count_tables
 from privpost.samplers import hidden_markov_gibbs as gibbs
 
-# First sweeps, in which states are drawn at a temperature that falls from HOTTEST to 1.
+# First sweeps at most, in which states are drawn at a temperature that falls from HOTTEST to 1.
 ANNEALED, HOTTEST = 30, 100.0
 
 
@@ -121,14 +121,15 @@ class Chains:
     """Chains (`chain.Sampler`) on latent counts of several groups; `rng` is one generator per group.
 
     A step is a sweep of joint moves and transfers, after which emissions are drawn given states and counts. The first
-    `annealed` sweeps anneal the states, which are random at the start: they leave no law invariant.
+    sweeps, at most half of `burn_in`, anneal the states, which are random at the start: they leave no law invariant.
     """
 
-    def __init__(self, latents: Sequence[LatentCounts], layout: gibbs.Layout, prior: gibbs.Prior, annealed=ANNEALED):
+    def __init__(self, latents: Sequence[LatentCounts], layout: gibbs.Layout, prior: gibbs.Prior, burn_in: int):
         # Imported by those who run chains: loading the compiler takes longer than most commands.
-        from privpost.samplers import noise_aware_kernels
+        from privpost.samplers import noise_aware_moves
 
-        self._sweeps, self.latents, self.prior = noise_aware_kernels.sweeps, latents, prior
+        self._sweeps, self.latents, self.prior = noise_aware_moves.sweeps, latents, prior
+        annealed = min(ANNEALED, burn_in // 2)
         ends = np.cumsum([len(latent.observed) for latent in latents])
         self.slices = [slice(int(end - len(own.observed)), int(end)) for end, own in zip(ends, latents, strict=True)]
         self._layout, self._sizes = layout, np.array(prior.sizes)

@@ -42,7 +42,7 @@ def latent_counts(noisy, sizes, spec: Specification, scale: float, rng) -> tuple
     prior = gibbs.Prior(len(noisy), tuple(sizes), emission=spec.prior["concentration"])
     release, every = np.tile(noisy, (CHAINS, 1, 1)), np.ones((CHAINS, len(noisy)), bool)
     latent = noise_aware_events.LatentCounts(release, every, prior, scale, spec.n, fixed=True)
-    rows = noise_aware_events.Chains([latent], gibbs.Layout.of(np.arange(len(noisy))), prior, annealed=0)
+    rows = noise_aware_events.Chains([latent], gibbs.Layout.of(np.arange(len(noisy))), prior, 0)
     run = chain.run(rows, [rng], draws=sweeps(spec.draws), burn_in=COUNT_BURN_IN, thin=COUNT_THIN)
     kept = [(state.probabilities, state.counts[0][..., prior.fields[0]].sum(axis=-1)) for state, _ in run]
     probabilities, totals = map(np.stack, zip(*kept, strict=True))

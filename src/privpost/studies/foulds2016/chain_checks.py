@@ -15,11 +15,11 @@ from privpost.samplers import hidden_markov_gibbs as gibbs
 LIMIT = 1.1
 # How far below the best log joint a chain may stay on average: standard deviations within chains, and nats at least.
 DEVIATIONS, NATS = 5.0, 1.0
-ARRAYS = ("rhat", "ess", "joint_means", "joint_deviation", "joint_best")
+ARRAYS = ("rhat", "ess", "joint_means", "joint_deviation", "joint_best", "moved", "acceptance")
 
 
 class Monitor:
-    """Watches some of a group's chains after burn-in: collapsed log joint, log-likelihood, and entropy of occupancy.
+    """Watches some of a group's chains after burn-in: collapsed log joint, log-likelihood, entropy of occupancy, moves.
 
     The log joint is that of T = 1 without truncation.
 
@@ -32,6 +32,7 @@ class Monitor:
         self._chains, self._burn_in, self._given = list(chains), burn_in, (layout, prior)
         self._observed = observed[self._chains]
         self.traces: list[np.ndarray] = []
+        self._states, self._moved, self._accepted = None, np.zeros(self._observed.shape, bool), []
 
     def __call__(self, iteration: int, state: gibbs.State) -> None:
         if iteration < self._burn_in:
@@ -39,15 +40,24 @@ class Monitor:
         states, (layout, prior), (counts,) = state.states[:, self._chains], self._given, state.counts
         counts = counts if counts.ndim == 2 else counts[self._chains]
         likelihood, log_prior = collapsed.log_joint(states, counts, self._observed, layout, prior)
+        joint = likelihood + log_prior
+        if hasattr(state, "log_joint"):
+            # Counts are latent: the release is part of it.
+            joint = state.log_joint[self._chains]
+            self._accepted.append((state.accepted[self._chains] / self._observed.sum(axis=1)).mean())
+        self._moved |= False if self._states is None else self._states != states.T
+        self._states = states.T.copy()
         shares = np.stack([(states == k).mean(axis=0) for k in range(prior.n_states)])
-        self.traces.append(np.stack([likelihood + log_prior, likelihood, -xlogy(shares, shares).sum(axis=0)]))
+        self.traces.append(np.stack([joint, likelihood, -xlogy(shares, shares).sum(axis=0)]))
 
     def summary(self, *more) -> dict[str, np.ndarray]:
         """What `ARRAYS` names, of these traces and more of the same shape (draws, chains)."""
         joint, likelihood, entropy = np.stack(self.traces, axis=1)
         worst, effective = diagnosed([joint, likelihood, entropy, *more])
         deviation = joint.std(axis=0).mean()
-        values = worst, effective, joint.mean(axis=0), deviation, joint.max()
+        # The share of observed cells that ever changed state after burn-in, and of joint moves that were accepted.
+        moves = self._moved[self._observed].mean(), np.mean(self._accepted) if self._accepted else math.nan
+        values = worst, effective, joint.mean(axis=0), deviation, joint.max(), *moves
         return dict(zip(ARRAYS, map(np.asarray, values), strict=True))
 
 

@@ -231,7 +231,7 @@ class Setup:
                 continue
             groups = [gibbs.Group(chains.counts, chains.observed)]
             if chains.latent is not None:
-                sampler = noise_aware_events.Chains([chains.latent], self.layout, self.prior)
+                sampler = noise_aware_events.Chains([chains.latent], self.layout, self.prior, burn_in)
             else:
                 ladder = self.ladder if row.sampler == "collapsed" else None
                 sampler = chains_of(self.model, groups, ladder, burn_in)

@@ -150,20 +150,16 @@ def _naive_bayes(config, data, setup, listed, streams, block, ledger):
 
 
 def _noise_aware_bayes(config, setup, chains, test, ledger, block) -> tuple[np.ndarray, np.ndarray]:
-    """Held-out log-likelihood (kept draws, chains) and mean probabilities (chains, levels) of K = 1 given noisy totals.
-
-    Every draw takes `naive_bayes_thinning` sweeps.
-    """
-    thinning, kept = config.naive_bayes_thinning, config.iterations - config.burn_in
+    """Held-out log-likelihood (kept draws, chains) and mean probabilities (chains, levels) of K = 1 given noise."""
+    kept = config.iterations - config.burn_in
     trace, mean = np.empty((kept, len(test))), np.zeros(test.shape)
 
     def watch(iteration, state):
-        draw, rest = divmod(iteration - config.burn_in * thinning, thinning)
-        if draw >= 0 and rest == 0:
-            trace[draw] = (state.log_probabilities[:, 0] * test).sum(axis=1)
-            mean[:] += np.exp(state.log_probabilities[:, 0]) / kept
+        if iteration >= config.burn_in:
+            trace[iteration - config.burn_in] = (state.log_probabilities[:, 0] * test).sum(axis=1)
+            mean[:] += state.probabilities[:, 0] / kept
 
-    replace(setup, iterations=config.iterations * thinning).run(ledger, [chains], [watch], block.trials)
+    replace(setup, iterations=config.iterations, burn_in=config.burn_in).run(ledger, [chains], [watch], block.trials)
     return trace, mean
 
 

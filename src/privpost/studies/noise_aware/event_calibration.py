@@ -96,9 +96,8 @@ def simulate(config, streams, ledger) -> dict:
 def _setup(config) -> Setup:
     concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
     cells = (config.months,) * config.regions
-    return Setup(
-        EventCounts(cells, tuple(config.sizes), config.n_states, **concentrations), config.n, config.iterations
-    )
+    model = EventCounts(cells, tuple(config.sizes), config.n_states, **concentrations)
+    return Setup(model, config.n, config.iterations, burn_in=config.burn_in)
 
 
 def _run(config, setup, counts, noise, truth, listed, streams, block, ledger):

@@ -11,8 +11,9 @@ import math
 from privpost.datasets import war_logs
 from privpost.evaluation.summaries import mean_columns
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
-from privpost.studies.foulds2016.held_out import rows, simulate
-from privpost.studies.foulds2016.war_logs import select_fields, title, uses_private_metadata
+from privpost.studies.foulds2016.chain_checks import LIMIT, verdict
+from privpost.studies.foulds2016.held_out import rows, setups, simulate
+from privpost.studies.foulds2016.war_logs import title, uses_private_metadata
 
 __all__ = ["SETTINGS", "numbers", "simulate", "tabulate"]
 
@@ -24,7 +25,11 @@ SETTINGS = Schema(
     n_states=Integer(at_least=2),
     iterations=Integer(at_least=2),
     burn_in=Integer(at_least=1),
-    naive_bayes_thinning=Integer(at_least=1),
+    rounds=Integer(at_least=2),
+    rounds_burn_in=Integer(at_least=1),
+    replicas=Integer(at_least=1),
+    hottest=Real(at_least=1),
+    sampler=Choice("paper", "collapsed"),
     transition_concentration=Real(above=0),
     emission_concentration=Real(above=0),
     diagnostic_chains=Integer(at_least=1),
@@ -33,23 +38,6 @@ SETTINGS = Schema(
     variant=Choice("paper", "corrected"),
     epsilon=Real(above=0),
 )
-
-
-def prior_epsilon(counts, sizes, n_states: int) -> float:
-    """ε below which a flat prior hides the most frequent level of some field of counts (cells, levels).
-
-    Under Dir(1, …, 1) a level of V has more than a share p with probability (1 − p)^(V − 1). Laplace noise of scale
-    2D/ε lets a cell's m events of that level say at most m ε/(2D) for it. A state that holds one of K parts of its n p
-    events loses the level where (V − 1)(−ln(1 − p)) > (n p/K) ε/(2D).
-    """
-    largest, start = 0.0, 0
-    for size in sizes:
-        totals = counts[:, start : start + size].sum(axis=0)
-        share = totals.max() / totals.sum()
-        cost = (size - 1) * -math.log1p(-share)
-        largest = max(largest, 2 * len(sizes) * cost * n_states / totals.max())
-        start += size
-    return largest
 
 
 # Array of `simulate` behind each score.
@@ -70,12 +58,14 @@ def tabulate(cells):
         listed = rows(config)
         logs = war_logs.load(config.dataset)
         fixed = {"dataset": config.dataset, "stand_in": logs.stand_in}
-        counts, sizes = select_fields(logs, config.fields)
-        counts = counts * config.replication
+        setup = setups(config, logs)
         last = {"n_splits": len(arrays["events"]), "uses_private_metadata": uses_private_metadata(config.dataset)}
         plain = {row.model: index for index, row in enumerate(listed) if row.method == "non_private"}
         states = {"naive_bayes": 1, "hmm": config.n_states}
         places = {(row.model, row.method, row.epsilon): index for index, row in enumerate(listed)}
+        checked = [
+            _checked(row, arrays, index, setup[row.model].same_law(listed, row)) for index, row in enumerate(listed)
+        ]
         for score, name in SCORES.items():
             per_event = arrays[name] / arrays["events"]
             for index, row in enumerate(listed):
@@ -89,19 +79,32 @@ def tabulate(cells):
                         **mean_columns("per_event", per_event[index]),
                         **mean_columns("per_event_loss", per_event[plain[row.model]] - per_event[index]),
                         "clipped_share": arrays["clipped_share"][index],
-                        "sampling": "mcmc" if row.model == "hmm" or row.method == "gibbs" else "exact",
-                        "rhat_max": arrays["rhat"][index],
-                        "ess_min": arrays["ess"][index],
-                        "prior_epsilon": prior_epsilon(counts, sizes, states[row.model]),
+                        **checked[index],
                         **last,
                     }
                 )
                 aware = places.get((row.model, "gibbs", row.epsilon))
                 if row.method == "laplace" and aware is not None:
-                    pairs.append(
-                        {**fixed, **named, **mean_columns("gain", per_event[aware] - per_event[index]), **last}
-                    )
+                    gain = mean_columns("gain", per_event[aware] - per_event[index])
+                    converged = checked[aware]["converged"] and checked[index]["converged"]
+                    pairs.append({**fixed, **named, **gain, "converged": converged, **last})
     return {"war_logs": pd.DataFrame(table), "war_logs_pairs": pd.DataFrame(pairs)}
+
+
+def _checked(row, arrays, index: int, same) -> dict:
+    """Columns on a row's chains: sampler, convergence, acceptance, and the share of cells that ever changed state."""
+    sampler = "joint moves" if row.method == "gibbs" else row.sampler
+    ess = {"ess_min": arrays["ess"][index]}
+    if row.model == "hmm":
+        found = verdict(arrays, index, same)
+        moves = {name: arrays[name][index] for name in ("acceptance", "moved")}
+        return {"sampling": "mcmc", "sampler": sampler, **found, **ess, **moves}
+    worst = arrays["rhat"][index]
+    chain = row.method == "gibbs"
+    columns = {"range_log_joint": None, "best_log_joint": None, "n_chains": len(arrays["joint_means"][index])}
+    reached = not chain or bool(worst < LIMIT)
+    kept = {"rhat_max": worst, **columns, "converged": reached, **ess, "acceptance": None, "moved": None}
+    return {"sampling": "mcmc" if chain else "exact", "sampler": sampler if chain else None, **kept}
 
 
 OTHERS = {"paper": "clipped", "corrected": "projected"}
@@ -109,6 +112,8 @@ OTHERS = {"paper": "clipped", "corrected": "projected"}
 
 def numbers(tables) -> dict:
     """Return the scores per event by data set, model with its number of states, score, method and epsilon."""
+    import pandas as pd
+
     found: dict = {}
     for row in tables["war_logs"].itertuples():
         method = row.method if row.method != "laplace" else OTHERS[row.variant]
@@ -116,8 +121,8 @@ def numbers(tables) -> dict:
         name = f"{row.dataset}/{row.model}_{row.n_states}/{row.score}/{method}{epsilon}"
         found[name] = row.per_event_mean
         found[f"{name}/sem"] = row.per_event_loss_sem
-        found[f"{row.dataset}/{row.model}_{row.n_states}/prior_epsilon"] = row.prior_epsilon
-    assessed = tables["war_logs"].dropna(subset="rhat_max")
+    table = tables["war_logs"].assign(rhat_max=lambda rows: pd.to_numeric(rows.rhat_max, errors="coerce"))
+    assessed = table.dropna(subset="rhat_max")
     for (model, n_states, method), part in assessed.groupby(["model", "n_states", "method"]):
         worst = part.loc[part.rhat_max.idxmax()]
         name = f"worst_rhat/{model}_{n_states}/{method}"
