@@ -30,6 +30,8 @@ SETTINGS = Schema(
     emission_concentration=Real(at_least=1),
     rounds=Integer(at_least=2),
     rounds_burn_in=Integer(at_least=1),
+    many_rounds=Integer(at_least=2),
+    many_rounds_burn_in=Integer(at_least=1),
     replicas=Integer(at_least=1),
     hottest=Real(at_least=1),
     diagnostic_chains=Integer(at_least=1),
@@ -118,7 +120,10 @@ def simulate(config, streams, ledger) -> dict:
 def _setup(config, logs, n_states: int) -> Setup:
     concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
     model = EventCounts.of(logs.region, logs.sizes, n_states, **concentrations)
-    return replace(Setup.of(config, model, int(logs.counts[:, : logs.sizes[0]].sum())), epsilon=config.epsilon)
+    setup = replace(Setup.of(config, model, int(logs.counts[:, : logs.sizes[0]].sum())), epsilon=config.epsilon)
+    if n_states != config.many_states:
+        return setup
+    return replace(setup, rounds=config.many_rounds, rounds_burn_in=config.many_rounds_burn_in)
 
 
 def _fit(config, logs, setup, listed, streams, block, ledger) -> list[Fit]:
