@@ -6,6 +6,16 @@ from privpost.pipeline.schema import Schema
 from privpost.release.models.numeric import Numeric
 
 
+class _Nothing:
+    """Records of no family, which are summed as they are."""
+
+    lattice = False
+
+    @staticmethod
+    def statistic(x):
+        return x
+
+
 class Sum(Numeric):
     """A sum without a model."""
 
@@ -14,4 +24,5 @@ class Sum(Numeric):
     has_posterior = False
 
     def family(self, spec):
-        """None."""
+        """None: records are summed as they are."""
+        return _Nothing()
