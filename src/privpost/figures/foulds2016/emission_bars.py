@@ -20,7 +20,7 @@ def draw(tables, names):
 
     table = logs.reached(tables["war_logs_emissions"])
     table = table[table.converged.astype(bool)]
-    table = table[table.dataset.isin(table[table.method == "laplace"].dataset)]
+    table = table[table.dataset.isin(logs.select(table, method="laplace", variant="paper").dataset)]
     names = logs.datasets(table, names)
     panels = [(name, panel) for name in names for panel in _panels(table, name)]
     if not panels:
