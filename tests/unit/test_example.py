@@ -45,7 +45,8 @@ def test_the_release_goes_from_a_csv_file_to_a_plot(tmp_path, monkeypatch, capsy
     assert files == {"answers.csv", "commute.yaml", "commute.ledger.jsonl", "release.json", "posterior.png"}
     release = found["release"]
     assert release["posterior"]["converged"]
-    assert json.loads((tmp_path / "commute/commute.ledger.jsonl").read_text())["epsilon"] == 0.1
+    header, entry = map(json.loads, (tmp_path / "commute/commute.ledger.jsonl").read_text().splitlines())
+    assert (header["budget"]["epsilon"], entry["epsilon"]) == (1.0, 0.1)
     # Noise of scale 20 on each count: none is off by more than 500 but in one run of 10^10.
     answers = (tmp_path / "commute/answers.csv").read_text().split()[1:]
     assert abs(found["counts"]["car"] - answers.count("car")) < 500
