@@ -68,7 +68,7 @@ def test_the_oracle_s_distribution_function_is_that_of_its_mixture() -> None:
 
 
 def check_counts_of_one_cell(scale, concentration, sampled_scale) -> None:
-    n, n_chains = 12, 4_000
+    n, n_chains = 12, 2_000
     prior = gibbs.Prior(1, (len(NOISY),), emission=concentration)
     noisy = np.broadcast_to(NOISY, (n_chains, 1, len(NOISY)))
     latent = events.LatentCounts(noisy, np.ones((n_chains, 1), bool), prior, sampled_scale, n)
@@ -125,7 +125,7 @@ def exact_hidden_markov(n_held: int):
 @pytest.mark.parametrize("n_held", [0, 1, 3])
 def test_cells_of_a_hidden_markov_model_follow_the_exact_law(n_held) -> None:
     totals, counts, together = exact_hidden_markov(n_held)
-    n_chains = 3_000
+    n_chains = 1_200
     prior = gibbs.Prior(2, (2, 2))
     # Cells of a region of its own that are held out: what their release says changes nothing.
     noisy = np.concatenate([CELLS, np.full((n_held, 4), 40.0)])

@@ -22,7 +22,7 @@ from privpost.samplers.hidden_markov_kernels import (
 from privpost.samplers.noise_aware_kernels import _add, _copy, _field, _log_density, _propose, _tilt
 
 # A sweep's rounds of exchanges, which cost little, and the share of cells to or from which it moves events.
-EXCHANGES, TRANSFERS = 8, 0.25
+EXCHANGES, TRANSFERS = 8, 0.4
 
 
 @_inner
@@ -336,7 +336,7 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power,
         if rng.random() < 0.5:
             step = -step
         other = -1
-        if len(seen) > 1 and (rest[0] == 0 or rng.random() < 0.5):
+        if len(seen) > 1 and (rest[0] == 0 or rng.random() < 0.25):
             other = seen[int(rng.random() * len(seen))]
         if other == t or (other < 0 and rest[0] == 0):
             continue
