@@ -6,6 +6,7 @@ This file runs by itself, in the server and in its clients, and imports nothing 
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -45,26 +46,30 @@ def start(*libraries: str) -> str:
         script.write(f'#!/bin/sh\nexec {shlex.join(call)} "$@"\n')
     os.chmod(program, 0o700)
     life, _ = os.pipe()
-    subprocess.Popen(
-        [sys.executable, "-P", __file__, "serve", place, str(life), *LIBRARIES, *libraries],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[life],
-    )  # fmt: skip
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(place)
+        # Calls wait until the server has loaded its libraries.
+        listener.listen(socket.SOMAXCONN)
+        numbers = [listener.fileno(), life]
+        subprocess.Popen(
+            [sys.executable, "-P", __file__, "serve", folder, *map(str, numbers), *LIBRARIES, *libraries],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=numbers,
+        )  # fmt: skip
     os.close(life)
     # The other end stays open for as long as this process lives; no child inherits it.
     return program
 
 
-def serve(place: str, life: str, *libraries: str) -> None:
-    """Fork a process for each call until the other end of the pipe `life` is closed."""
+def serve(folder: str, listening: str, life: str, *libraries: str) -> None:
+    """Fork a process for each call until the other end of the pipe `life` is closed; then remove the folder."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Children are not waited for: they tell their callers themselves how they end.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(place)
-        # Calls wait meanwhile.
-        listener.listen(socket.SOMAXCONN)
-        for library in libraries:
-            importlib.import_module(library)
+    for library in libraries:
+        importlib.import_module(library)
+    # What is loaded stays: the jobs' collector neither looks at it nor copies its pages.
+    gc.freeze()
+    with socket.socket(fileno=int(listening)) as listener:
         while int(life) not in select.select([listener, int(life)], [], [])[0]:
             connection, _ = listener.accept()
             if not os.fork():
@@ -72,7 +77,7 @@ def serve(place: str, life: str, *libraries: str) -> None:
                 os.close(int(life))
                 _work(connection)
             connection.close()
-    shutil.rmtree(os.path.dirname(place), ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _work(connection: socket.socket) -> None:
