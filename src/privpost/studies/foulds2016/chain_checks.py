@@ -78,13 +78,15 @@ def diagnosed(traces) -> tuple[float, float]:
     return max(values), min(effective, default=math.nan)
 
 
-def verdict(arrays, index: int, same) -> dict:
+def verdict(arrays, index: int, same, tempered: bool = False) -> dict:
     """The columns of a row's chains: R-hat, the range over chains of the mean log joint, the best log joint of any run.
 
     Args:
         arrays: `ARRAYS` of all rows along the first axis.
         index: the row.
         same: rows whose chains have the same law, by whatever sampler; the best log joint is sought among them.
+        tempered: whether that law is flatter than the posterior, so that its mean is far below its best draw: then the
+            chain with the best mean is what the others are held against, and its own best draw against all others'.
 
     Returns:
         `rhat_max`, `range_log_joint`, `best_log_joint`, `n_chains`, and `converged`: R-hat below 1.1, and the mean of
@@ -92,7 +94,9 @@ def verdict(arrays, index: int, same) -> dict:
     """
     means, best = arrays["joint_means"][index], float(np.max(arrays["joint_best"][list(same)]))
     worst = float(arrays["rhat"][index])
-    near = best - means.min() <= max(NATS, DEVIATIONS * float(arrays["joint_deviation"][index]))
+    room = max(NATS, DEVIATIONS * float(arrays["joint_deviation"][index]))
+    low = best - float(arrays["joint_best"][index]) + np.ptp(means) if tempered else best - means.min()
+    near = low <= room
     return {
         "rhat_max": "not assessed" if math.isnan(worst) else worst,
         "range_log_joint": float(np.ptp(means)),
