@@ -11,7 +11,7 @@ ROUNDING, SMALL = 1e-6, 0.01
 
 
 def claims(tables) -> list[Claim]:
-    """Score G15: the asymptotes of G1 and G4 are a property of infinitely precise output."""
+    """Score G16: the asymptotes of G1 and G4 are a property of infinitely precise output."""
     table = tables["rounding"]
     beyond = table[np.isinf(table.ideal) & np.isfinite(table.order)]
     finite = table[np.isfinite(table.ideal)]
@@ -24,7 +24,7 @@ def claims(tables) -> list[Claim]:
     cheap = pure[pure.bits == bits]
     return [
         from_checks(
-            "G15",
+            "G16",
             "ours, beside figure 1",
             "A posterior draw that is rounded down to a public number of bits has a finite cost at every order, also "
             "beyond the asymptote of the ideal draw, and nearly the ideal draw's error.",
