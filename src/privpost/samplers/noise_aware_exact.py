@@ -108,6 +108,9 @@ def category_weights(prior, release, n: int, scale: float) -> np.ndarray:
     release = np.asarray(release, float)
     alpha, s = np.asarray(prior, float)[:, None, None], np.arange(n + 1.0)
     log_factor = gammaln(alpha + s) - gammaln(s + 1) - np.abs(release[..., None] - s) / scale
+    # A tilt e^(ts) of all factors leaves the weights as they are and makes their means sum to n: of many categories
+    # n is far from where the convolution is large, and lost in its rounding, without it.
+    log_factor += _tilt(log_factor, s, n)[:, None] * s
     factor = np.exp(log_factor - log_factor.max(axis=2, keepdims=True))
     length = fft.next_fast_len(len(factor) * n + 1, real=True)
     waves = fft.rfft(factor, length)
@@ -116,6 +119,18 @@ def category_weights(prior, release, n: int, scale: float) -> np.ndarray:
         others = fft.irfft(np.prod(np.delete(waves, j, axis=0), axis=0), length)[:, n::-1]
         weights[j] = factor[j] * np.maximum(others, 0.0)
     return weights / weights.sum(axis=2, keepdims=True)
+
+
+def _tilt(log_factor, s, n: int) -> np.ndarray:
+    """t (trials,) with Σ_j E s_j = n under the factors e^(ts) g_j, by bisection to a thousandth of its range."""
+    low, high = np.full(log_factor.shape[1], -100.0 / n), np.full(log_factor.shape[1], 100.0 / n)
+    for _ in range(10):
+        middle = (low + high) / 2
+        tilted = log_factor + middle[:, None] * s
+        weights = np.exp(tilted - tilted.max(axis=2, keepdims=True))
+        above = ((weights @ s) / weights.sum(axis=2)).sum(axis=0) > n
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    return (low + high) / 2
 
 
 def categories_cdf(prior, release, theta, n: int, scale: float) -> np.ndarray:

@@ -135,6 +135,22 @@ def test_weights_of_category_counts_against_enumeration(size, n, scale):
         assert np.allclose(cdf[j], (expected[j] * given).sum(axis=1), atol=1e-10)
 
 
+def test_weights_of_many_categories_keep_their_digits():
+    # Ten categories, of whose unconstrained counts n is far away: against sums of positive terms alone.
+    prior, n, scale = np.full(10, 5.0), 100, 20.0
+    y = np.random.default_rng(3).normal(10, 30, (10, 2))
+    s = np.arange(n + 1.0)
+    log_factor = gammaln(5 + s) - gammaln(s + 1) - np.abs(y[..., None] - s) / scale
+    factor = np.exp(log_factor - log_factor.max(axis=2, keepdims=True))
+    found = category_weights(prior, y, n, scale)
+    for trial in range(2):
+        others = np.ones(1)
+        for j in range(1, 10):
+            others = np.convolve(others, factor[j, trial])[: n + 1]
+        expected = factor[0, trial] * others[::-1]
+        assert np.allclose(found[0, trial], expected / expected.sum(), atol=1e-9)
+
+
 def test_counts_are_drawn_with_their_weights():
     weights = np.array([[0.1, 0.0, 0.6, 0.3], [0.0, 1.0, 0.0, 0.0]])
     drawn = drawn_counts(weights, 20_000, np.random.default_rng(1))
