@@ -33,7 +33,7 @@ def draw(tables):
             for sampler, face in (("gibbs", color), ("collapsed", "white")):
                 part = rows[rows.sampler == sampler].sort_values("n")
                 right.plot(part.n, part.ess_per_sweep, **look, markerfacecolor=face)
-    left.set(xscale="log", ylim=(-0.02, 1.02), xlabel="records n", ylabel="share of releases, stuck chains")
+    left.set(xscale="log", xlabel="records n", ylabel="share of releases, stuck chains")
     right.set(xscale="log", yscale="log", xlabel="records n", ylabel="bulk ESS per sweep (median)")
     handles, labels = left.get_legend_handles_labels()
     hollow = {

@@ -15,9 +15,13 @@ LINES = (
 )
 
 
+PAPER = ("binomial", "multinomial", "exponential")
+
+
 def panels(table) -> list[tuple[str, str]]:
-    """Return the (model, variant) pairs of a table in the order of its models."""
-    return list(dict.fromkeys(zip(table.model, table.variant, strict=True)))
+    """Return the (model, variant) pairs of a table: the paper's models in its order, then others in the table's."""
+    found = dict.fromkeys(zip(table.model, table.variant, strict=True))
+    return sorted(found, key=lambda pair: PAPER.index(pair[0]) if pair[0] in PAPER else len(PAPER))
 
 
 def title(table, model, variant) -> str:
