@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import privpost.__main__  # noqa: F401  one BLAS thread, and the command line's folder of compiled code
+
 ROOT = Path(__file__).resolve().parents[1]
 
 TOY_MODULE = """

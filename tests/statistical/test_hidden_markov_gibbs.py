@@ -114,6 +114,26 @@ def test_the_prior_of_a_site_is_the_ratio_of_joint_probabilities() -> None:
             assert np.allclose(found[t, :, chain], expected, rtol=1e-11)
 
 
+def summaries(states, phi, counts):
+    """Return statistics of states, emissions and counts, shape (statistics, chains)."""
+    same = [(states[t] == states[t + 1]).astype(float) for t in range(4) if not LAYOUT.last[t]]
+    return np.array(
+        [
+            *same,
+            same[0] * same[1],
+            phi[:, 0, 0],
+            phi[:, 0, 0] ** 2,
+            phi[:, 1, 3],
+            phi[:, 0, 0] * phi[:, 1, 0],
+            states[0].astype(float),
+            counts[:, 0, 0],
+            counts[:, 0, 0] * counts[:, 1, 0],
+            counts[:, 2, 3] * (states[2] == states[1]),
+            counts[:, 0, 0] * phi[np.arange(len(phi)), states[0], 0],
+        ]
+    )
+
+
 @pytest.mark.parametrize("lows", [None, (0.1, 0.15)])
 def test_joint_distribution_is_the_same_forwards_and_by_alternating(lows) -> None:
     """Geweke (2004): parameters and data drawn forwards, against Gibbs steps alternated with new data."""
@@ -146,24 +166,6 @@ def test_joint_distribution_is_the_same_forwards_and_by_alternating(lows) -> Non
         else:
             states[t] = rng.random(n_chains) < theta[np.arange(n_chains), states[t - 1], 1]
     phi = emissions((n_chains, n_states))
-
-    def summaries(states, phi, counts):
-        same = [(states[t] == states[t + 1]).astype(float) for t in range(4) if not LAYOUT.last[t]]
-        return np.array(
-            [
-                *same,
-                same[0] * same[1],
-                phi[:, 0, 0],
-                phi[:, 0, 0] ** 2,
-                phi[:, 1, 3],
-                phi[:, 0, 0] * phi[:, 1, 0],
-                states[0].astype(float),
-                counts[:, 0, 0],
-                counts[:, 0, 0] * counts[:, 1, 0],
-                counts[:, 2, 3] * (states[2] == states[1]),
-                counts[:, 0, 0] * phi[np.arange(n_chains), states[0], 0],
-            ]
-        )
 
     counts = counts_of(states, phi)
     forward = summaries(states, phi, counts)

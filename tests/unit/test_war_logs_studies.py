@@ -334,12 +334,17 @@ def falsified(made, table, change) -> dict:
     return copied
 
 
-def test_verdicts_on_states_follow_the_tables(built) -> None:
-    made = built["war_logs_states"]
+@pytest.fixture
+def verdict(built):
+    """Return the verdict of a claim on the states after a table has been changed."""
 
-    def verdict(claim, table, change):
-        return verdicts(war_logs_states_claims, falsified(made, table, change))[claim]
+    def of(claim, table, change):
+        return verdicts(war_logs_states_claims, falsified(built["war_logs_states"], table, change))[claim]
 
+    return of
+
+
+def test_verdicts_on_the_number_of_states_follow_the_tables(verdict) -> None:
     def used(private, plain):
         def change(table):
             many = table.n_states == table.n_states.max()
@@ -361,6 +366,8 @@ def test_verdicts_on_states_follow_the_tables(built) -> None:
     assert verdict("F10-iraq_simulated", "war_logs_states_used", not_converged) == "not testable"
     assert verdict("F16-iraq_simulated", "war_logs_maps", not_converged) == "not testable"
 
+
+def test_the_verdict_on_one_sample_follows_the_maps(built) -> None:
     def afghanistan(final):
         def change(table):
             table["dataset"] = "afghanistan"
@@ -369,19 +376,22 @@ def test_verdicts_on_states_follow_the_tables(built) -> None:
         return change
 
     for final, expected in ((0.2, "holds"), (0.0, "does not hold")):
-        chosen = settled(falsified(made, "war_logs_maps", afghanistan(final))["war_logs_maps"])
+        chosen = settled(falsified(built["war_logs_states"], "war_logs_maps", afghanistan(final))["war_logs_maps"])
         assert one_sample_claim(chosen).verdict == expected
     assert one_sample_claim(chosen.query("method != 'ops'")).verdict == "not testable"
 
-    def noisier(switches, disagreement, reference=0.01):
-        def change(table):
-            for name, extra in (("switches", switches), ("disagreement", disagreement)):
-                table[f"{name}_mean"] = 0.1 + extra * (table.method == "ops")
-                table[f"{name}_sem"] = 0.01
-            table.loc[table.method == "non_private", "disagreement_mean"] = reference
 
-        return change
+def noisier(switches, disagreement, reference=0.01):
+    def change(table):
+        for name, extra in (("switches", switches), ("disagreement", disagreement)):
+            table[f"{name}_mean"] = 0.1 + extra * (table.method == "ops")
+            table[f"{name}_sem"] = 0.01
+        table.loc[table.method == "non_private", "disagreement_mean"] = reference
 
+    return change
+
+
+def test_verdicts_on_maps_follow_the_tables(verdict) -> None:
     claim = "F16-iraq_simulated"
     assert verdict(claim, "war_logs_maps", noisier(0.2, 0.2)) == "holds"
     assert verdict(claim, "war_logs_maps", noisier(0.2, 0.0)) == "holds in part"
@@ -401,6 +411,8 @@ def test_verdicts_on_states_follow_the_tables(built) -> None:
 
     assert verdict(claim, "war_logs_maps", final_sample_as_noisy) == "holds in part"
 
+
+def test_the_verdict_on_run_time_follows_the_operations(verdict) -> None:
     def counted(noise, variates):
         def change(table):
             table["sampling_variates"] = table["sampling_variates"].astype(float)
@@ -416,6 +428,8 @@ def test_verdicts_on_states_follow_the_tables(built) -> None:
     assert verdict("F11", "war_logs_operations", counted(10, 8.0)) == "holds in part"
     assert verdict("F11", "war_logs_operations", counted(10**12, 8.0)) == "does not hold"
 
+
+def test_the_verdict_on_casualties_follows_the_emissions(verdict) -> None:
     def rates(enemy, civilian, friendly):
         def change(table):
             table["dataset"] = "afghanistan"

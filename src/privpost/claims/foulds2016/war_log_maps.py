@@ -36,12 +36,13 @@ def settled(table):
 
 def map_claim(dataset, maps) -> Claim:
     """F16 (ours): OPS's released sample against Laplace's map."""
+    statement = f"{title(dataset)}: the map of OPS's final sample is noisier than the Laplace HMM's."
     methods = set(maps[maps.variant != "corrected"].method)
     if methods != {"non_private", "laplace", "ops"}:
         return Claim(
             f"F16-{dataset}",
             "ours",
-            f"{title(dataset)}: the map of OPS's final sample is noisier than the Laplace HMM's.",
+            statement,
             "maps of chains that have converged",
             "not testable",
             stand_in=dataset.startswith("iraq"),
@@ -76,7 +77,7 @@ def map_claim(dataset, maps) -> Claim:
     fields = {
         "id": f"F16-{dataset}",
         "place": "ours",
-        "statement": f"{title(dataset)}: the map of OPS's final sample is noisier than the Laplace HMM's.",
+        "statement": statement,
         "test": "share of neighbouring months of a region whose states differ, and of cells that disagree with one "
         "non-private chain's map: OPS's final sample minus Laplace's most frequent states and "
         f"minus Laplace's final sample (like for like), above {LIMIT} standard errors over independent releases, for "

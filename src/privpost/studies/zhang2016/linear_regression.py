@@ -72,14 +72,12 @@ def simulate(config, streams, ledger) -> dict:
                 mean, _ = model.posterior(statistics)
                 arrays["non_private"][at] = test.mean_squared_error(mean)
                 arrays["mean_norm"][at] = np.linalg.norm(mean)
-                untruncated = vectors.T @ mean + normals / np.sqrt(
-                    model.prior_precision + values / model.noise_variance
-                )
+                spread = np.sqrt(model.prior_precision + values / model.noise_variance)
+                untruncated = vectors.T @ mean + normals / spread
                 arrays["acceptance"][at] = np.mean((untruncated**2).sum(axis=1) <= mechanism.radius**2)
             # A draw per split, whose proposals are counted.
-            requests = [
-                Request(*named, statistics, sampler, 1, slice(trial, trial + 1)) for named in mechanisms.values()
-            ]
+            this = slice(trial, trial + 1)
+            requests = [Request(*named, statistics, sampler, 1, this) for named in mechanisms.values()]
             for place, (drawn, accepted) in zip(mechanisms, ledger.release_all(requests), strict=True):
                 arrays["proposal_acceptance"][*place, trial] = accepted
                 arrays["sampler_record"][*place, trial] = test.mean_squared_error(drawn[0])
