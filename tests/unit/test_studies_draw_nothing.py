@@ -27,6 +27,7 @@ DENSITY = "the density or mean of a law, no draw"
 UNITS = "standard variates for common random numbers, which the mechanism scales behind the gate"
 REFERENCE = "the true or the naive posterior, drawn from for comparison; post-processing, or not private"
 GATE = "hands a mechanism to the ledger's `release`"
+NAIVE = "the naive method shifts a release by private records, as the paper has it: no mechanism, no finite budget"
 SETTING = "reads a setting or a field by its name"
 REASONS = {
     ("audit/audit.py", "Gate.releases", ".release"): GATE,
@@ -40,11 +41,8 @@ REASONS = {
     ("audit/expected.py", "_map", "privpost.mechanisms.map_estimate.utility_sensitivity"): "a sensitivity, no draw",
     ("audit/laws.py", "OnGrid.quantiles", ".random"): "spreads draws on a grid evenly over each step, to judge them",
     ("bernstein2018/calibration.py", "gibbs_quantiles", "privpost.samplers.noise_aware_gibbs"): AFTER,
-    (
-        "bernstein2018/calibration.py",
-        "_account",
-        ".charge",
-    ): "the naive method shifts a release by private records, as the paper has it: no mechanism, and no finite budget",
+    ("bernstein2018/calibration.py", "_account", ".charge"): NAIVE,
+    ("bernstein2018/utility.py", "simulate", ".charge"): NAIVE,
     (
         "bernstein2018/calibration.py",
         "ops_quantiles",
