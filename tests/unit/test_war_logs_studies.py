@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -151,11 +150,9 @@ def test_a_sample_dearer_than_its_target_is_refused_before_anything_is_drawn(stu
 @pytest.mark.parametrize(
     ("study", "kind"),
     [
-        *itertools.product(
-            [f"foulds2016/{name}" for name in STUDIES],
-            [event_counts.EventCountsLaplace, event_counts.HiddenMarkovSampler],
-        ),
-        ("noise_aware/war_logs", event_counts.EventCountsLaplace),
+        # One of the studies: that all show what their mechanisms do, test_sabotage.py sees.
+        ("foulds2016/war_logs_states", event_counts.EventCountsLaplace),
+        ("foulds2016/war_logs_states", event_counts.HiddenMarkovSampler),
         ("noise_aware/event_calibration", event_counts.EventCountsLaplace),
     ],
 )
@@ -429,7 +426,10 @@ def test_the_verdict_on_run_time_follows_the_operations(verdict) -> None:
     assert verdict("F11", "war_logs_operations", counted(10**12, 8.0)) == "does not hold"
 
 
-def test_the_verdict_on_casualties_follows_the_emissions(verdict) -> None:
+def test_the_verdict_on_casualties_follows_the_emissions(built) -> None:
+    used = built["war_logs_states"]["war_logs_states_used"].assign(dataset="afghanistan")
+    made = built["war_logs_states"] | {"war_logs_states_used": used}
+
     def rates(enemy, civilian, friendly):
         def change(table):
             table["dataset"] = "afghanistan"
@@ -440,10 +440,13 @@ def test_the_verdict_on_casualties_follows_the_emissions(verdict) -> None:
 
         return change
 
-    claim = "F12-afghanistan"
-    assert verdict(claim, "war_logs_emissions", rates((0.1, 0.1), (0.2, 0.2), (0.3, 0.3))) == "holds"
-    assert verdict(claim, "war_logs_emissions", rates((0.1, 0.1), (0.05, 0.2), (0.3, 0.3))) == "holds in part"
-    assert verdict(claim, "war_logs_emissions", rates((0.1, 0.1), (0.05, 0.2), (0.05, 0.3))) == "does not hold"
+    for civilian, friendly, expected in (
+        ((0.2, 0.2), (0.3, 0.3), "holds"),
+        ((0.05, 0.2), (0.3, 0.3), "holds in part"),
+        ((0.05, 0.2), (0.05, 0.3), "does not hold"),
+    ):
+        tables = falsified(made, "war_logs_emissions", rates((0.1, 0.1), civilian, friendly))
+        assert verdicts(war_logs_states_claims, tables)["F12-afghanistan"] == expected
 
 
 @pytest.mark.parametrize(
