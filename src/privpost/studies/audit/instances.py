@@ -57,6 +57,11 @@ class Instance:
         """The largest cost / target, of ε or, by exact accounting, of δ."""
         return max(map(self._share, self.targets))
 
+    def target_of(self, mechanism: Mechanism) -> tuple[Cost, str]:
+        """The first target; of Langevin steps on fewer records, which cost more, their own cost."""
+        dearer = isinstance(mechanism, LogisticLangevin) and mechanism.n < self.mechanism.n
+        return (mechanism.cost(), "stated") if dearer else self.targets[0]
+
     def _share(self, target: tuple[Cost, str]) -> float:
         budget, accounting = target
         cost = self.mechanism.cost_in(budget, accounting)
