@@ -51,6 +51,8 @@ def render(text: str, values: Mapping[str, Any], where: str = "template") -> str
 
 def formatted(value: Any, form: str | None = None) -> str:
     """Return one value in a format; without one, numbers are shown at four digits."""
+    if value in ("inf", "-inf"):
+        value = float(value)
     if form == "duration":
         return duration(float(value))
     if form == "memory":
