@@ -57,7 +57,7 @@ def test_results_and_records_are_those_of_single_runs(toy):
     for path in alone:
         path.unlink()
     assert privpost("-m", "study=toy/curve", "shard=1/1") == 0
-    measured = {"started", "wall_seconds", "peak_mib"}
+    measured = {"started", "wall_seconds", "peak_mib", "seal"}
     for path, before in alone.items():
         after = store.read(path)
         assert all(np.array_equal(after.arrays[name], array) for name, array in before.arrays.items())
