@@ -113,7 +113,7 @@ def save(figure, path: Path, dpi: int = 300) -> None:
     figure.set_layout_engine("none")
 
 
-def save_small(figure, path: Path, colors: Iterable[str], dpi: int = 130) -> None:
+def save_small(figure, path: Path, colors: Iterable[str], dpi: int = 124) -> None:
     """Write a figure as a PNG with a palette of greys and the given colours, a quarter of the size of a full one."""
     from matplotlib.colors import to_rgb
     from PIL import Image
