@@ -154,7 +154,7 @@ def reduced(mechanism: Mechanism) -> Mechanism:
         return replace(mechanism, model=replace(model, dimension=2))
     if isinstance(mechanism, HiddenMarkovSampler) and (sum(model.cells) > 3 or max(model.sizes) > LEVELS):
         sizes = tuple(min(size, LEVELS) for size in model.sizes)
-        return replace(mechanism, model=replace(model, cells=(1,), sizes=sizes, n_states=1), iterations=1)
+        return replace(mechanism, model=replace(model, cells=(1,), sizes=sizes, n_states=1), iterations=1, burn_in=0)
     if isinstance(model, EventCounts) and sum(model.cells) > 3:
         return replace(mechanism, model=replace(model, cells=(3,)))
     return mechanism
