@@ -111,10 +111,25 @@ def _every_bound_holds(own):
     return _with(own, "bounds", holds=True)
 
 
+def _papers_chains_apart(own):
+    table = own["war_logs_states_used"]
+    return _with(own, "war_logs_states_used", converged=table["sampler"] == "collapsed")
+
+
+def _infinite_costs(own):
+    return _with(own, "rounding", epsilon=np.inf)
+
+
+def _noise_aware_only_uncalibrated(own):
+    table = own["naive_bayes_calibration"]
+    return _with(own, "naive_bayes_calibration", ks=table.ks.mask(table.method == "exact", 1.0))
+
+
 # Checks that pull in opposite directions, or read several columns, take a lie about some rows only.
 LIES = (
     _calibrated_with_dependence_only, _twice_the_variates, _idle_ops, _costly_privacy, _every_chain_converged,
-    _civilians_in_two_states, _every_bound_holds, _restless_ops,
+    _civilians_in_two_states, _every_bound_holds, _restless_ops, _papers_chains_apart, _infinite_costs,
+    _noise_aware_only_uncalibrated,
 )  # fmt: skip
 
 
