@@ -178,7 +178,7 @@ def simulate(config, streams, ledger) -> dict:
         if bounded and instance.share_of_target <= 1 + RELATIVE_TOLERANCE:
             mechanism = audited.reduced(instance.mechanism)
             size = releases if mechanism.exact else min(releases, config.chain_releases)
-            gate = Gate(ledger, instance.name, mechanism, *instance.target_of(mechanism))
+            gate = Gate(ledger, instance.name, mechanism, *instance.targets[0])
             found = examine(mechanism, size, config.pilot, streams("mechanism", 0, instance=instance.name), gate=gate)
         rows.append(_row(instance, cost, found))
     return {key: np.array([row[key] for row in rows]) for key in rows[0]} if rows else {"name": np.array([], str)}

@@ -28,17 +28,17 @@ DIGITS = 9
 LARGEST_ENUMERATION = 3000
 # Records that stand for all others where there are many.
 EXTREMES = 4
-# Records that are enough to audit mechanisms whose settings do not depend on their number; for Langevin steps, which
-# take the time of all records each, the charge is that of the fewer.
+# Records that are enough to audit mechanisms whose settings do not depend on their number.
 FEWER = {
     AdditiveNoiseMechanism: 100,
     FourierMechanism: 100,
     HiddenMarkovSampler: 300,
     ExponentialMechanism: 10_000,
-    LogisticLangevin: 10,
 }
 # Levels of a field whose convolutions are quick and exact enough.
 LEVELS = 5
+# Records that are enough for Langevin steps, with the prior precision and the step size of all of them.
+FEW_STEPPED = 10
 # Of a pair of records at ±(cos θ, ·) with the others pushing both likelihoods down: see `_pushed_pairs`.
 ANGLES = np.linspace(0.2, 0.8, 7)
 
@@ -56,11 +56,6 @@ class Instance:
     def share_of_target(self) -> float:
         """The largest cost / target, of ε or, by exact accounting, of δ."""
         return max(map(self._share, self.targets))
-
-    def target_of(self, mechanism: Mechanism) -> tuple[Cost, str]:
-        """The first target; of Langevin steps on fewer records, which cost more, their own cost."""
-        dearer = isinstance(mechanism, LogisticLangevin) and mechanism.n < self.mechanism.n
-        return (mechanism.cost(), "stated") if dearer else self.targets[0]
 
     def _share(self, target: tuple[Cost, str]) -> float:
         budget, accounting = target
@@ -150,6 +145,10 @@ def reduced(mechanism: Mechanism) -> Mechanism:
     for kind, most in FEWER.items():
         if isinstance(mechanism, kind) and mechanism.n > most:
             return reduced(replace(mechanism, n=most))
+    if isinstance(mechanism, LogisticLangevin) and mechanism.n > FEW_STEPPED:
+        share = mechanism.n / FEW_STEPPED
+        fewer = replace(mechanism, model=replace(model, prior_precision=share * model.prior_precision), n=FEW_STEPPED)
+        return reduced(replace(fewer, step=fewer.step * mechanism.step_size / fewer.step_size))
     if isinstance(mechanism, LogisticSampling | LinearSampler) and model.dimension > 2:
         return replace(mechanism, model=replace(model, dimension=2))
     if isinstance(mechanism, HiddenMarkovSampler) and (sum(model.cells) > 3 or max(model.sizes) > LEVELS):
