@@ -148,7 +148,8 @@ def reduced(mechanism: Mechanism) -> Mechanism:
     if isinstance(mechanism, LogisticLangevin) and mechanism.n > FEW_STEPPED:
         share = mechanism.n / FEW_STEPPED
         fewer = replace(mechanism, model=replace(model, prior_precision=share * model.prior_precision), n=FEW_STEPPED)
-        return reduced(replace(fewer, step=fewer.step * mechanism.step_size / fewer.step_size))
+        # A little more, so that rounding adds no step.
+        return reduced(replace(fewer, step=(1 + 1e-12) * fewer.step * mechanism.step_size / fewer.step_size))
     if isinstance(mechanism, LogisticSampling | LinearSampler) and model.dimension > 2:
         return replace(mechanism, model=replace(model, dimension=2))
     if isinstance(mechanism, HiddenMarkovSampler) and (sum(model.cells) > 3 or max(model.sizes) > LEVELS):
