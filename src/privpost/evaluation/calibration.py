@@ -56,6 +56,17 @@ def ks_columns(quantiles) -> dict[str, float]:
     return {**found, "p_value": float(ks_p_value(statistic, size)), "n_trials": size}
 
 
+def randomised_rank(below, draws: int, rng: np.random.Generator) -> np.ndarray:
+    """(rank + V)/(m + 1) with V ~ Uniform(0, 1): exactly uniform where θ and m draws of its posterior are exchangeable.
+
+    Args:
+        below: number of the m draws below the true parameter, any shape.
+        draws: m.
+        rng: source of V, apart from that of the draws.
+    """
+    return (below + rng.random(np.shape(below))) / (draws + 1)
+
+
 def empirical_cdf(quantiles, at) -> np.ndarray:
     """Share of the values (M,) that are at most each of the points (k,)."""
     values = np.sort(_checked(quantiles))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privpost.evaluation.calibration import cdf_band, empirical_cdf, ks_limit, ks_p_value, ks_statistic
+from privpost.evaluation.calibration import cdf_band, empirical_cdf, ks_limit, ks_p_value, ks_statistic, randomised_rank
 
 
 def test_statistic_and_p_value_are_scipys():
@@ -22,6 +22,14 @@ def test_limit_is_the_papers_and_holds_its_level():
     share = (ks_statistic(rng.random((4000, 1000))) > ks_limit(1000)).mean()
     # 5 % within 5 standard errors of 4000 trials; the asymptotic limit is slightly wide at 1000 values.
     assert share == pytest.approx(0.05, abs=5 * np.sqrt(0.05 * 0.95 / 4000))
+
+
+def test_ranks_among_few_draws_of_the_same_law_are_uniform_and_their_shares_are_not():
+    rng = np.random.default_rng(4)
+    below = (rng.random((20_000, 9)) < rng.random((20_000, 1))).sum(axis=1)
+    # A p-value below 1e-4 has that chance; the share has a tenth of its mass at 0, which no uniform law has.
+    assert ks_p_value(ks_statistic(randomised_rank(below, 9, rng)), 20_000) > 1e-4
+    assert ks_statistic(below / 9) > 0.09
 
 
 def test_leaving_the_band_is_failing_the_test():

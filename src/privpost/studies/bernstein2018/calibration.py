@@ -2,12 +2,13 @@
 
 In every trial θ is drawn from the prior, data from the model and a release from the mechanism; U is the quantile of
 the true θ in the posterior. Where the posterior's distribution function is known U is its value; for the Gibbs sampler
-and OPS it is the share of draws at most θ. `exact` needs no chain: for counts it needs no approximation either, for
-redacted sums it is the posterior of the same normal model as the sampler's, by quadrature.
+it is the share of draws at most θ, for OPS, with fewer draws, the randomised rank of θ among them. `exact` needs no
+chain: for counts it needs no approximation either, for redacted sums it is the posterior of the same normal model as
+the sampler's, by quadrature.
 
-Ranks among independent draws would be exactly uniform. Successive Gibbs draws depend on each other, which moves mass of
-U to both ends and adds up to about 1 / (2 · effective sample size of one chain) to the KS statistic: it tests the
-sampler as it is run, not its stationary law alone. A share of m independent draws adds at most 1/(m + 1).
+Randomised ranks among independent draws are exactly uniform under calibration. Successive Gibbs draws depend on each
+other, which moves mass of U to both ends and adds up to about 1 / (2 · effective sample size of one chain) to the KS
+statistic: it tests the sampler as it is run, not its stationary law alone.
 
 OPS tempers prior and likelihood, as Foulds et al. (2016) do, or the likelihood alone: the row's `tempered`.
 """
@@ -20,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 
 from privpost.distributions.noise import Swapped
-from privpost.evaluation.calibration import cdf_band, empirical_cdf, ks_columns
+from privpost.evaluation.calibration import cdf_band, empirical_cdf, ks_columns, randomised_rank
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, Text, Vector
@@ -81,14 +82,17 @@ def ops(config, n: int, epsilon: float, tempered: str) -> ExponentialMechanism:
     return replace(mechanism, model=BetaBernoulli(*prior))
 
 
-def ops_quantiles(config, data: Data, place, rng, ledger, trials: slice) -> np.ndarray:
-    """Return the share of OPS draws at most θ, shape (1, trials); `place` is (tempered, n, ε)."""
+def ops_quantiles(config, data: Data, place, rngs, ledger, trials: slice) -> np.ndarray:
+    """Return the randomised rank of θ among the OPS draws, shape (1, trials).
+
+    `place` is (tempered, n, ε), `rngs` are the generators of the draws and of the ranks.
+    """
     tempered, n, epsilon = place
     size = data.theta.shape[1], config.ops_draws
     statistics = np.broadcast_to(data.statistics.T[:, None], (*size, 2))
     mechanism = ops(config, n, epsilon, tempered)
-    draws = ledger.release(_ops_account(*place), mechanism, statistics, Swapped(rng), repeats=trials).values
-    return (draws <= data.theta[0][:, None]).mean(axis=1)[None]
+    draws = ledger.release(_ops_account(*place), mechanism, statistics, Swapped(rngs[0]), repeats=trials).values
+    return randomised_rank((draws < data.theta[0][:, None]).sum(axis=1), config.ops_draws, rngs[1])[None]
 
 
 def _ops_account(tempered: str, n: int, epsilon: float) -> str:
@@ -123,9 +127,9 @@ def simulate(config, streams, ledger) -> dict:
             here[naive, :, j] = trial.quantiles(data, statistics)
             rejected[[gibbs, naive], i, j] += np.array([share, projected]) / len(parts)
             for tempered in ("joint", "likelihood") if config.model == "binomial" else ():
-                rng = streams("mechanism", block.index, method=f"ops_{tempered}", **point)
-                place = tempered, n, epsilon
-                here[row["ops", tempered], :, j] = ops_quantiles(config, data, place, rng, ledger, block.trials)
+                place, named = (tempered, n, epsilon), {"method": f"ops_{tempered}", **point}
+                rngs = [streams(role, block.index, **named) for role in ("mechanism", "ranks")]
+                here[row["ops", tempered], :, j] = ops_quantiles(config, data, place, rngs, ledger, block.trials)
         here[exact] = trial.exact_quantiles(data, releases, n)
     return {"quantiles": quantiles, "rejected": rejected}
 
