@@ -88,18 +88,8 @@ def test_non_private_accuracy_and_shape_of_the_tables(bayes):
     assert len(truth) == 1
     assert truth.epsilon.isna().all()
     assert 0.95 < truth.accuracy_mean.item() < 0.98
-    columns = [
-        "method",
-        "variant",
-        "runs",
-        "epsilon",
-        "accuracy_mean",
-        "accuracy_sem",
-        "stealth_rate",
-        "t",
-        "n_repeats",
-    ]
-    assert set(columns) <= set(table)
+    shared = {"epsilon", "accuracy_mean", "accuracy_sem", "stealth_rate", "t", "n_repeats"}
+    assert {"method", "variant", "runs", *shared} <= set(table)
     assert {"t", "epsilon", "stealth_rate", "bound"} <= set(bayes["stealth"])
     assert set(table.method) == {"non_private", *METHODS}
 

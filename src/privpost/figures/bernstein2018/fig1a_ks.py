@@ -16,6 +16,7 @@ LINES = (
 
 
 PAPER = ("binomial", "multinomial", "exponential")
+NAMES = {"pareto": "Pareto", "poisson": "Poisson"}
 
 
 def panels(table) -> list[tuple[str, str]]:
@@ -26,10 +27,10 @@ def panels(table) -> list[tuple[str, str]]:
 
 def title(table, model, variant) -> str:
     """Return a panel's title: the model, and for redacted sums where their bounds come from."""
-    rows = table[(table.model == model) & (table.variant == variant)]
+    rows, name = table[(table.model == model) & (table.variant == variant)], NAMES.get(model, model)
     if variant == "corrected":
-        return f"{model},\npublic bounds"
-    return f"{model},\nbounds from the true θ" if rows.uses_private_metadata.any() else model
+        return f"{name},\npublic bounds"
+    return f"{name},\nbounds from the true θ" if rows.uses_private_metadata.any() else name
 
 
 def first_parameter(table):

@@ -48,7 +48,7 @@ def _panel(axes, rows, printed, looks, linear):
     axes.set(xlim=(low, high), ylim=(low, high), xlabel="empirical", ylabel="bound")
     below = np.array([bound for bound in (*rows.bound, *printed.bound) if bound < low])
     if len(below):
-        text = "on this edge: bounds of 0" if below.max() == 0 else f"on this edge: bounds down to {below.min():.0e}"
+        text = "on this edge: bounds of 0" if below.max() == 0 else f"on this edge: bounds below {low:.0e}"
         axes.annotate(text, (0.97, 0.04), xycoords="axes fraction", fontsize=6, ha="right")
     if (rows.empirical < low).any():
         axes.annotate("on this edge: never seen", (0.04, 0.12), xycoords="axes fraction", fontsize=6)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
-# Families of graphs with their sizes; other graphs are shown by the name of their file.
+# Proper names, and families of graphs with their sizes; other graphs are shown by the name of their file.
 FAMILIES = {
     r"chain_(\d+)": "chain of {}",
+    "asia": "Asia",
+    "naive_bayes": "naive Bayes",
     r"naive_bayes_(\d+)": "naive Bayes, {} attributes",
     r"collider_(\d+)": "collider, {} parents",
     r"banded_(\d+)_(\d+)": "band of {}, in-degree {}",

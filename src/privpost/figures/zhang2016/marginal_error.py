@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from privpost.figures import multiples, style
+from privpost.figures.zhang2016.graphs import label
 
 METHODS = ("laplace", "fourier", "sampler_record", "sampler_attribute", "map")
 LABELS = {"sampler_record": "Sampler (ε per record)", "sampler_attribute": "Sampler (ε per leaf attribute)"}
@@ -32,19 +33,17 @@ def draw(tables):
                 multiples.horizontal(axes, truth.error_mean.iloc[0])
             for method in METHODS:
                 curve = rows[rows.method == method].sort_values("epsilon")
-                label = LABELS.get(method, style.look(method).label)
-                style.error_band(
-                    axes, curve.epsilon, curve.error_mean, curve.error_sem, method=method, label=label, markersize=2.5
-                )
+                look = {"label": LABELS.get(method, style.look(method).label), "markersize": 2.5}
+                style.error_band(axes, curve.epsilon, curve.error_mean, curve.error_sem, method=method, **look)
             axes.set(xscale="log", yscale="log")
             axes.set_xticks([0.1, 1, 10, 100], labels=["0.1", "1", "10", "100"])
-        row[0].set_ylabel(f"Total variation error, n = {n}")
+        row[0].set_ylabel(f"Total variation, n = {n}")
         for axes in row:
             axes.set_yticks([0.03, 0.1, 0.3], labels=["0.03", "0.1", "0.3"])
             axes.minorticks_off()
     for axes, graph in zip(panels[0], graphs, strict=True):
         nodes = table[table.graph == graph].nodes.iloc[0]
-        axes.set_title(f"{graph.replace('_', ' ')}, |I| = {nodes}")
+        axes.set_title(f"{label(graph)}, |I| = {nodes}")
     panels[-1, len(graphs) // 2].set_xlabel("Privacy budget ε (pure DP)")
     multiples.legend(figure, axes=panels[0, 0], ncols=3)
     return figure

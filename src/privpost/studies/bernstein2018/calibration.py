@@ -24,25 +24,19 @@ from privpost.distributions.noise import Swapped
 from privpost.evaluation.calibration import cdf_band, empirical_cdf, ks_columns, randomised_rank
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline.schema import Choice, Integer, Real, Schema, Text, Vector
+from privpost.pipeline.schema import Integer, Real, Schema
 from privpost.privacy.accounting import Cost
 from privpost.samplers.noise_aware_gibbs import run
-from privpost.studies.bernstein2018.trials import VARIANTS, Data, Experiment, Release, blocks, experiment
+from privpost.studies.bernstein2018.trials import CHAINS, Data, Experiment, Release, blocks, experiment
 
 SETTINGS = Schema(
-    model=Text(),
-    prior=Vector(Real()),
-    variant=Choice(*VARIANTS),
-    burn_in=Integer(at_least=0),
-    draws=Integer(at_least=1),
+    **CHAINS,
     ops_draws=Integer(at_least=1),
     a0=Real(above=0, below=0.5),
     ecdf_n=Integer(at_least=1),
     ecdf_epsilon=Real(above=0),
     ecdf_points=Integer(at_least=2),
     repeats=Integer(at_least=1),
-    n=Integer(at_least=1),
-    epsilon=Real(above=0),
 )
 # Methods, and what of the prior and the likelihood OPS tempers.
 LINES = (

@@ -12,23 +12,17 @@ import itertools
 import numpy as np
 
 from privpost.evaluation.diagnostics import ess_bulk, ess_tail, rhat
-from privpost.pipeline.schema import Choice, Integer, Real, Schema, Text, Vector
+from privpost.pipeline.schema import Integer, Real, Schema
 from privpost.samplers.noise_aware_gibbs import run
-from privpost.studies.bernstein2018.trials import VARIANTS, Data, Release, experiment, repeated
+from privpost.studies.bernstein2018.trials import CHAINS, Data, Release, experiment, repeated
 
 SETTINGS = Schema(
-    model=Text(),
-    prior=Vector(Real()),
-    variant=Choice(*VARIANTS),
-    burn_in=Integer(at_least=0),
-    draws=Integer(at_least=4),
+    **CHAINS | {"draws": Integer(at_least=4)},
     chains=Integer(at_least=2),
     collapsed_draws=Integer(at_least=4),
     trace_n=Integer(at_least=1),
     trace_epsilon=Real(above=0),
     trace_every=Integer(at_least=1),
-    n=Integer(at_least=1),
-    epsilon=Real(above=0),
 )
 SAMPLERS = ("gibbs", "collapsed")
 DIAGNOSTICS = ("rhat", "ess_bulk", "ess_tail", "distance")

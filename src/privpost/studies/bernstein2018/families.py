@@ -8,20 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from privpost.pipeline.schema import Choice, Integer, Real, Schema, Text, Vector
+from privpost.pipeline.schema import Integer, Schema
 from privpost.studies.bernstein2018 import calibration
-from privpost.studies.bernstein2018.trials import VARIANTS
+from privpost.studies.bernstein2018.trials import CHAINS
 
-SETTINGS = Schema(
-    model=Text(),
-    prior=Vector(Real()),
-    variant=Choice(*VARIANTS),
-    burn_in=Integer(at_least=0),
-    draws=Integer(at_least=1),
-    repeats=Integer(at_least=1),
-    n=Integer(at_least=1),
-    epsilon=Real(above=0),
-)
+SETTINGS = Schema(**CHAINS, repeats=Integer(at_least=1))
 
 
 def simulate(config, streams, ledger) -> dict:

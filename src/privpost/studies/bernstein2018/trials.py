@@ -13,6 +13,7 @@ from privpost import discovery
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
 from privpost.models.univariate import UnivariateFamily
+from privpost.pipeline.schema import Choice, Integer, Real, Text, Vector
 from privpost.privacy.accounting import Cost
 from privpost.samplers import noise_aware_exact, noise_aware_quadrature
 from privpost.samplers.noise_aware_gibbs import Kernel, binomial_kernel, multinomial_kernel, redacted_kernel
@@ -24,6 +25,16 @@ VARIANTS = {
     "corrected": ("public", "multinomial"),
     "public_bounds": ("public", "independent"),
     "joint_segments": ("true_theta", "multinomial"),
+}
+# Settings of the studies that run chains on any model.
+CHAINS = {
+    "model": Text(),
+    "prior": Vector(Real()),
+    "variant": Choice(*VARIANTS),
+    "burn_in": Integer(at_least=0),
+    "draws": Integer(at_least=1),
+    "n": Integer(at_least=1),
+    "epsilon": Real(above=0),
 }
 COVERAGE = 0.95
 # Records of a batch that are held in memory at once.

@@ -12,20 +12,11 @@ import itertools
 import numpy as np
 
 from privpost.evaluation.calibration import ks_columns
-from privpost.pipeline.schema import Choice, Integer, Real, Schema, Text, Vector
+from privpost.pipeline.schema import Integer, Schema
 from privpost.studies.bernstein2018.calibration import gibbs_quantiles
-from privpost.studies.bernstein2018.trials import VARIANTS, blocks, experiment
+from privpost.studies.bernstein2018.trials import CHAINS, VARIANTS, blocks, experiment
 
-SETTINGS = Schema(
-    model=Text(),
-    prior=Vector(Real()),
-    variant=Choice(*VARIANTS),
-    burn_in=Integer(at_least=0),
-    draws=Integer(at_least=1),
-    chain_trials=Integer(at_least=1),
-    n=Integer(at_least=1),
-    epsilon=Real(above=0),
-)
+SETTINGS = Schema(**CHAINS, chain_trials=Integer(at_least=1))
 # The variants with which the posterior by quadrature is given: it depends on the bounds alone.
 EXACT = ("paper", "corrected")
 

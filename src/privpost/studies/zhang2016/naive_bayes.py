@@ -169,20 +169,8 @@ def tabulate(cells):
         for (other, other_variant), values in differences.items():
             point = {**place, "other": other, "other_variant": other_variant, "epsilon": row["epsilon"]}
             pairs.append({**point, **mean_columns("difference", values), "n_repeats": len(values)})
-    rows = pd.DataFrame(rows)
-    columns = [
-        "method",
-        "variant",
-        "runs",
-        "epsilon",
-        "accuracy_mean",
-        "accuracy_sem",
-        "stealth_rate",
-        "t",
-        "n_repeats",
-    ]
     return {
-        "naive_bayes": rows[[*columns, *rows.columns.difference(columns)]],
+        "naive_bayes": pd.DataFrame(rows),
         "naive_bayes_pairs": pd.DataFrame(pairs + _averages(cell)),
         "stealth": pd.DataFrame(_stealth(cell.config, cell.arrays)),
         "naive_bayes_spread": _spread(by_data["one"]) if "one" in by_data else pd.DataFrame(columns=SPREAD),
