@@ -142,6 +142,9 @@ def _truncated_beta(parameters, ends, point: Fraction):
         return 1 - _truncated_beta((b, a), (1 - high, 1 - low), 1 - point)
 
     def mass(value: Fraction):
+        # Close to 1 the series converges slowly; there the upper tail is small, and nothing cancels.
+        if value > max(Fraction(1, 2), a / (a + b)):
+            return 1 - ball(1 - value).beta_lower(ball(b), ball(a), regularized=1)
         return ball(value).beta_lower(ball(a), ball(b), regularized=1)
 
     bottom = mass(low) if low > 0 else ball(Fraction(0))
