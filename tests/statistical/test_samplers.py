@@ -66,7 +66,8 @@ def gibbs_draws(posterior, n_chains, n_burn_in, n_draws, seed):
     return np.array(draws)
 
 
-SAMPLERS = {"exact": exact_draws, "elliptical": elliptical_draws, "univariate": univariate_draws}
+CHAINS = {"elliptical": elliptical_draws, "univariate": univariate_draws}
+SAMPLERS = {"exact": exact_draws, **CHAINS}
 
 
 def planar_functionals(weights):
@@ -101,11 +102,14 @@ PLANAR = {
     "small ball": {"prior_precision": 0.4, "power": 0.7, "radius": 0.3},
     "prior in a ball": {"prior_precision": 1.0, "power": 0.0, "radius": 1.5},
 }
+# The exact sampler refuses a ball without the mode: see its unit tests.
+OUTSIDE = ("ball excludes the mode", "small ball")
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("case", PLANAR)
-def test_moments_equal_quadrature(case, sampler):
+@pytest.mark.parametrize(
+    ("sampler", "case"), [(s, c) for s in SAMPLERS for c in PLANAR if s in CHAINS or c not in OUTSIDE]
+)
+def test_moments_equal_quadrature(sampler, case):
     posterior = LogisticPosterior(*design(8, 2, seed=11), **PLANAR[case])
     draws = SAMPLERS[sampler](posterior, n_chains=4000, n_burn_in=40, n_draws=8, seed=12)
     if posterior.radius is not None:
@@ -145,7 +149,7 @@ def test_two_modes_stay_the_law_of_the_univariate_sampler():
     assert np.abs(z).max() < 4.5
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("sampler", CHAINS)
 def test_the_first_draw_lies_in_a_ball_that_holds_little_of_the_prior(sampler):
     # The prior's norms have a mean of 5.5 and a standard deviation of 0.7.
     posterior = LogisticPosterior(*design(50, 30, seed=26), prior_precision=1.0, radius=0.5)
@@ -248,7 +252,7 @@ def test_the_block_of_proposals_does_not_change_the_draws(monkeypatch):
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_the_same_generator_gives_the_same_draws_and_chains_differ(sampler):
-    posterior = LogisticPosterior(*design(30, 4, seed=20), prior_precision=0.5, radius=2.0)
+    posterior = LogisticPosterior(*design(30, 4, seed=20), prior_precision=0.5, radius=4.0)
     first, second, other = (SAMPLERS[sampler](posterior, 5, 2, 3, seed=seed) for seed in (22, 22, 23))
     np.testing.assert_array_equal(first, second)
     assert first.shape == (3, 5, 4)

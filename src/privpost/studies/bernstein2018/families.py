@@ -33,6 +33,8 @@ def tabulate(cells):
                 gaps[cell.config.model, n, epsilon] = found[:, i, j]
     rows = []
     for row in calibration.statistics_rows(cells):
+        # OPS is not among these methods.
+        del row["tempered"]
         place = int(row["parameter"].rpartition("_")[2]) - 1 if "_" in row["parameter"] else 0
         gap = gaps[row["model"], row["n"], row["epsilon"]][place] if row["method"] == "gibbs" else None
         rows.append({**row, "distance_to_exact": gap})
