@@ -10,8 +10,6 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-import numpy as np
-
 from privpost.distributions.exact_draws import ball, flint
 from privpost.privacy.renyi import extreme_pairs
 
@@ -24,7 +22,7 @@ def dirichlet_rdp(prior: Sequence[float], n: int, r: float, m: float, order: flo
     scaled = {float(value): Fraction(value) / Fraction(m) for value in prior}
     worst = 0.0
     with flint().ctx.workprec(_PRECISION):
-        for gain, p_gain, lose, p_lose in extreme_pairs(np.asarray(prior, float), n).T:
+        for gain, p_gain, lose, p_lose in extreme_pairs(tuple(map(float, prior)), n).T:
             total = flint().arb(0)
             for alpha, count, change in ((gain, p_gain, -1), (lose, p_lose, 1)):
                 p = scaled[alpha] + weight * int(count)

@@ -6,6 +6,7 @@ data set of the public size n. Equations are those of Geumlek, Song and Chaudhur
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -151,7 +152,7 @@ def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum:
     for name, value in (("r", r), ("m", m)):
         if not np.all((value > 0) & (value <= 1)):
             raise ValueError(f"{name} is {value!r}; it must lie in (0, 1]")
-    alpha_gain, p_gain, alpha_lose, p_lose = extreme_pairs(prior, n, supremum)
+    alpha_gain, p_gain, alpha_lose, p_lose = extreme_pairs(tuple(prior.tolist()), n, supremum)
     r, m, order = r[..., None], m[..., None], order[..., None]
     divergence = sum(
         _log_gamma_divergence(alpha / m + r * p_counts, alpha / m + r * q_counts, order)
@@ -160,7 +161,8 @@ def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum:
     return np.maximum(divergence, 0.0).max(axis=-1)
 
 
-def extreme_pairs(prior: np.ndarray, n: int, supremum: str = "exact") -> np.ndarray:
+@functools.lru_cache(maxsize=64)
+def extreme_pairs(prior: tuple[float, ...], n: int, supremum: str = "exact") -> np.ndarray:
     """The pairs of posteriors among which `dirichlet_categorical_supremum` takes the largest divergence.
 
     Neighbours have equal totals, so only the two categories that differ contribute: the prior and P's count in the
@@ -169,7 +171,7 @@ def extreme_pairs(prior: np.ndarray, n: int, supremum: str = "exact") -> np.ndar
     Returns:
         Prior and count of the first, then of the second category, shape (4, pairs).
     """
-    category = np.arange(prior.size)
+    category, prior = np.arange(len(prior)), np.array(prior)
     common, gain, lose = (axis.ravel() for axis in np.meshgrid(category, category, category, indexing="ij"))
     distinct = gain != lose
     common, gain, lose = common[distinct], gain[distinct], lose[distinct]
@@ -260,7 +262,7 @@ def _log_gamma_increment(x, h) -> np.ndarray:
     at x = 1e5. Twenty steps of the recurrence reach an argument at which Stirling's series has converged.
     """
     steps = 20
-    shift = sum(np.log1p(h / (x + k)) for k in range(steps))
+    shift = np.log1p(np.asarray(h)[..., None] / (np.asarray(x)[..., None] + np.arange(steps))).sum(axis=-1)
     y = x + steps
     z = y + h
     # 1/z^k − 1/y^k for k = 1, 3, 5, 7, each divided by 1/z − 1/y, in product and sum of squares of 1/y and 1/z.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from privpost.discovery import serving
 from privpost.mechanisms.base import Mechanism
 from privpost.privacy.accounting import Cost
@@ -17,6 +19,7 @@ def methods(model, **settings) -> set[str]:
     return set().union(*(serving(model, 10, budget, **settings) for budget in budgets))
 
 
+@cache
 def converted(model, n: int, epsilon: float, delta: float, **settings) -> dict[str, Mechanism]:
     """Every mechanism that can serve a model, calibrated by what its stated guarantee implies at (ε, δ).
 
