@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
 import sys
-from pathlib import Path
 
 # One BLAS thread per job, whatever the shell says, and before anything imports numpy: jobs give the parallelism, and
 # the order of a sum's terms, so its last digits, would depend on the number of threads.
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
-
-
-# numba keeps compiled functions, and looks at their own file only to see whether they are out of date; what they call
-# may stand in another one. So each state of the samplers' code has a folder of its own.
-_SAMPLERS = Path(__file__).parent / "samplers"
-_code = b"\0".join(path.read_bytes() for path in sorted(_SAMPLERS.glob("*.py")))
-os.environ.setdefault(
-    "NUMBA_CACHE_DIR", str(_SAMPLERS / "__pycache__" / f"compiled_{hashlib.sha256(_code).hexdigest()[:10]}")
-)
 
 
 def _stop(number, frame) -> None:

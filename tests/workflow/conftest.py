@@ -218,7 +218,14 @@ def pristine(once) -> Clone:
     """A fresh clone of the checkout's last commit; tests must not change it."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout, so there is nothing to clone")
-    return once("pristine", lambda place: subprocess.run(["git", "clone", "--quiet", ROOT, place], check=True))
+    return once("pristine", _cloned)
+
+
+def _cloned(place: Path) -> None:
+    subprocess.run(["git", "clone", "--quiet", ROOT, place], check=True)
+    # Compiled loops are kept by the state of their sources, whichever folder they stand in.
+    for kept in ROOT.glob("src/privpost/samplers/__pycache__/compiled_*"):
+        shutil.copytree(kept, place / kept.relative_to(ROOT))
 
 
 @pytest.fixture

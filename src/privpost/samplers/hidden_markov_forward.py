@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from privpost.samplers.compiled import outer
 
 
 def log_likelihoods(emissions, transitions, first, observed) -> np.ndarray:
@@ -26,7 +27,7 @@ def log_likelihoods(emissions, transitions, first, observed) -> np.ndarray:
     )
 
 
-@numba.njit(cache=True)
+@outer()
 def _forward(emissions, transitions, first, observed):
     parameters, cells, states = emissions.shape
     found = np.zeros((parameters, len(observed)))

@@ -8,17 +8,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import float64, int64, njit, types
+from numba import float64, int64, types
 
-# Loops that are called from Python are cached on disk. What they call is not: it is compiled into them, and a function
-# that comes out of the cache could not be.
-_outer = njit(cache=True, error_model="numpy")
-_inner = njit(error_model="numpy")
+from privpost.samplers.compiled import inner, outer
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-@_inner
+@inner
 def _log(x):
     """ln x of a normal number x > 0, by 2 artanh((m − 1)/(m + 1)) of its mantissa m; a compiler can vectorise it."""
     bits = np.float64(x).view(np.int64)
@@ -35,7 +32,7 @@ def _log(x):
 
 
 # Contiguous arrays only: of others the compiler makes no vectors.
-@njit(types.void(float64[::1], float64[::1]), cache=True, error_model="numpy")
+@outer(types.void(float64[::1], float64[::1]))
 def log_gammas(x, out):
     """ln Γ of x > 0 (n,), written to `out`, to 1e-13 of max(1, |ln Γ(x)|): Stirling's series at x + 7.
 
@@ -52,7 +49,7 @@ def log_gammas(x, out):
         out[i] = (z - 0.5) * _log(z) - z + _HALF_LOG_2PI + series - out[i]
 
 
-@_inner
+@inner
 def count_moves(states, last, moves):
     """Moves from state to state within regions, written to `moves` (K, K)."""
     moves[:] = 0.0
@@ -61,7 +58,7 @@ def count_moves(states, last, moves):
             moves[states[t], states[t + 1]] += 1.0
 
 
-@_inner
+@inner
 def add_up(states, indptr, index, value, totals):
     """Entries of each cell summed by state, written to `totals` (K, entries)."""
     totals[:] = 0.0
@@ -70,7 +67,7 @@ def add_up(states, indptr, index, value, totals):
             totals[states[t], index[j]] += value[j]
 
 
-@_inner
+@inner
 def log_prior(moves, n_regions, a):
     """ln p(z), transitions integrated out, of the moves (K, K) within a number of regions."""
     n_states = len(moves)
@@ -85,7 +82,7 @@ def log_prior(moves, n_regions, a):
     return total
 
 
-@_inner
+@inner
 def site_weights(t, states, first, last, moves, leaving, a, weights):
     """p(z_t = k | all other states) up to a factor, written to `weights` (K,); see `hidden_markov_gibbs.site_prior`.
 
@@ -103,7 +100,7 @@ def site_weights(t, states, first, last, moves, leaving, a, weights):
         weights[k] = weight
 
 
-@_inner
+@inner
 def move_site(t, state, states, first, last, moves, leaving, change):
     """Add `change` to the counts of the moves into and out of cell t when it is in a state."""
     if not first[t]:
@@ -114,7 +111,7 @@ def move_site(t, state, states, first, last, moves, leaving, change):
         leaving[state] += change
 
 
-@_inner
+@inner
 def choose(log_weights, uniform):
     """A state drawn from the law ∝ exp(log_weights) by inversion; overwrites them by cumulative weights."""
     largest = log_weights[0]
@@ -131,12 +128,11 @@ def choose(log_weights, uniform):
 
 
 # One signature for slices of chains and whole arrays, so that it is compiled once.
-@njit(
+@outer(
     types.void(
         int64[:, :], float64[:, :, :], float64[:, :], types.UniTuple(types.boolean[::1], 2), float64, float64,
         int64[:, :, :],
-    ),
-    cache=True, error_model="numpy",
+    )
 )  # fmt: skip
 def explicit_sweep(states, likelihoods, uniforms, layout, prior_power, a, moves):
     """One pass over all cells of a number of chains given their emissions, transitions integrated out.
@@ -178,7 +174,7 @@ def explicit_sweep(states, likelihoods, uniforms, layout, prior_power, a, moves)
                 moves[k, after, c] = int(counts[k, after])
 
 
-@_inner
+@inner
 def beyond(alpha, t):
     """ln Q(α, t), h = t^α e^(−t) / Γ(α, t) and dh/dt of the gamma law beyond t > 0, α ≥ 1; its mean there is α + h."""
     if alpha == 1.0:
@@ -213,7 +209,7 @@ def beyond(alpha, t):
     return log_tail, h, h * (alpha + h - t) / t
 
 
-@_inner
+@inner
 def log_mass(totals, low, c):
     """ln P(all x_i ≥ low), x ~ Dirichlet(1 + totals), by a saddlepoint, and that point; `c` is a guess, or 0.
 
@@ -247,7 +243,7 @@ def log_mass(totals, low, c):
     return tail + normal - ((shapes - 1) * math.log(c) - c - math.lgamma(shapes)), c
 
 
-@_inner
+@inner
 def log_masses(totals, bounds, lows, masses, points):
     """`log_mass` of each field of one state, written to `masses` (fields,), and the saddlepoints to `points`."""
     for d in range(len(lows)):
@@ -255,7 +251,7 @@ def log_masses(totals, bounds, lows, masses, points):
             masses[d], points[d] = log_mass(totals[bounds[d] : bounds[d + 1]], lows[d], points[d])
 
 
-@_inner
+@inner
 def weigh(old, index, value, offset, sign, totals, gammas, x, g, logs):
     """Collapsed log-likelihood ratio of a cell's entries in each state, written to `logs` (K,); the cell is in `old`.
 
@@ -277,7 +273,7 @@ def weigh(old, index, value, offset, sign, totals, gammas, x, g, logs):
         logs[k] = -difference if k == old else difference
 
 
-@_inner
+@inner
 def mass_allows(old, new, index, value, totals, entries, power, uniform, masses, points):
     """Whether a move of a cell is accepted by the change of `log_mass`; if so, masses and points are those after it."""
     bounds, lows = entries[2], entries[3]
@@ -297,7 +293,7 @@ def mass_allows(old, new, index, value, totals, entries, power, uniform, masses,
     return True
 
 
-@_inner
+@inner
 def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, uniforms, totals, gammas):
     """One pass over all cells of one replica, emissions and transitions integrated out; states (cells,) in place.
 
@@ -359,7 +355,7 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
     return likelihood, prior_power * log_prior(moves, first.sum(), a)
 
 
-@_outer
+@outer()
 def exchange_round(states, n_states, cells, entries, layout, prior_power, a, powers, uniforms, odd, energies):
     """A pass in every replica, then exchanges of neighbours; `states` (replicas, cells) in place.
 

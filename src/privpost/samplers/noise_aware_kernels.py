@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from privpost.samplers.hidden_markov_kernels import _inner
+from privpost.samplers.compiled import inner
 
 # Weights below these shares of the largest one are left out of a level's law, and of its moments.
 _CUT, _ROUGH = 1e-10, 1e-5
@@ -26,19 +26,19 @@ _STEPS = 3
 # Loops, and below numbers that are no literals: each compiles in a fraction of the time.
 
 
-@_inner
+@inner
 def _add(target, source, sign):
     for i in range(len(target)):
         target[i] += sign * source[i]
 
 
-@_inner
+@inner
 def _copy(source, target):
     for i in range(len(target)):
         target[i] = source[i]
 
 
-@_inner
+@inner
 def _growth(c, alpha, y, crossing, factors, inverse):
     """w(c + 1)/w(c); `factors` are e^(θ + 1/s), e^θ and e^(θ − 1/s)."""
     ratio = (alpha + c) * inverse[c + 1]
@@ -49,7 +49,7 @@ def _growth(c, alpha, y, crossing, factors, inverse):
     return ratio * factors[1] * crossing
 
 
-@_inner
+@inner
 def _mode(alpha, y, n, factors):
     """Where w is largest, for α ≥ 1; else near there."""
     if factors[0] < 1:
@@ -65,7 +65,7 @@ def _mode(alpha, y, n, factors):
     return min(int(max(above, math.floor(y), 0)), n)
 
 
-@_inner
+@inner
 def _moments(first, size, alpha, y, crossing, n, theta, scale, tables, means, variances):
     """ln Σ_c w(c), summed over a field's levels; each level's mean and variance are written."""
     log_gammas, log_factorials, inverse, b = tables
@@ -108,7 +108,7 @@ def _moments(first, size, alpha, y, crossing, n, theta, scale, tables, means, va
     return total + math.log(product)
 
 
-@_inner
+@inner
 def _tilt(first, size, alpha, y, crossing, n, state_total, scale, tables, means, variances):
     """θ of a field, and an estimate of the log of p(n, k, y) = Σ_C p(C | n, k) e^(−Σ|y − C|/s)."""
     total = state_total + tables[3] * size
@@ -129,7 +129,7 @@ def _tilt(first, size, alpha, y, crossing, n, state_total, scale, tables, means,
     return theta, logs
 
 
-@_inner
+@inner
 def _law(i, j, alpha, y, crossing, rest, mean, variance, start, factors, inverse, b, weights):
     """Weights of a level's counts given the events that are left, from `start` both ways; lowest, highest and sum.
 
@@ -169,7 +169,7 @@ def _law(i, j, alpha, y, crossing, rest, mean, variance, start, factors, inverse
     return low, high, mass
 
 
-@_inner
+@inner
 def _widest(first, size, variances):
     """The levels of the largest and the second largest variance."""
     last, next_to_last = first, first + 1
@@ -183,7 +183,7 @@ def _widest(first, size, variances):
     return last, next_to_last
 
 
-@_inner
+@inner
 def _propose(first, size, alpha, y, crossing, n, theta, scale, tables, means, variances, counts, draw, weights, rng):
     """Draw a field's counts that sum to n, or leave those given; return the log-probability of a draw of them.
 
@@ -220,7 +220,7 @@ def _propose(first, size, alpha, y, crossing, n, theta, scale, tables, means, va
     return log_probability
 
 
-@_inner
+@inner
 def _pick(i, low, high, mass, weights, counts, draw, rng):
     """Draw or read a level's count; log of its probability, −inf outside the weights and where they overflow."""
     if not mass < math.inf:
@@ -238,7 +238,7 @@ def _pick(i, low, high, mass, weights, counts, draw, rng):
     return math.log(weights[counts[i]] / mass)
 
 
-@_inner
+@inner
 def _log_density(first, size, alpha, y, n, state_total, scale, tables, counts):
     """ln of p(C | n, k) e^(−Σ|y − C|/s) of one field."""
     log_gammas, log_factorials, _, b = tables
@@ -252,7 +252,7 @@ def _log_density(first, size, alpha, y, n, state_total, scale, tables, counts):
     return logs
 
 
-@_inner
+@inner
 def _field(first, size, alpha, y, crossing, n, state_total, scale, tables, work, counts, draw, rng):
     """Draw a field's counts, or read them; the log of their density less that of the proposal, −inf if impossible."""
     means, variances, weights = work

@@ -10,9 +10,8 @@ import math
 
 import numpy as np
 
+from privpost.samplers.compiled import inner, outer
 from privpost.samplers.hidden_markov_kernels import (
-    _inner,
-    _outer,
     choose,
     count_moves,
     log_prior,
@@ -25,7 +24,7 @@ from privpost.samplers.noise_aware_kernels import _add, _copy, _field, _log_dens
 EXCHANGES, TRANSFERS = 8, 0.4
 
 
-@_inner
+@inner
 def _estimate(t, n, old, data, sums, tables, power, work, estimates):
     """Estimate ln p(n, release of cell t | state) of all states; `work` gets θ, moments, and ln weights over τ."""
     y, crossing, scale, sizes, free = data
@@ -67,7 +66,7 @@ def _estimate(t, n, old, data, sums, tables, power, work, estimates):
         logs[k] = power * (estimates[k] + math.log(site[k]))
 
 
-@_inner
+@inner
 def _move_cell(t, data, latent, sums, layout, prior, tables, power, work, rng):
     """Propose a state and counts for an observed cell; returns whether they were accepted, and the state changed."""
     y, crossing, scale, sizes, free = data
@@ -115,7 +114,7 @@ def _move_cell(t, data, latent, sums, layout, prior, tables, power, work, rng):
     return accepted, new != old
 
 
-@_inner
+@inner
 def _move_held_out(t, latent, sums, layout, prior, work, rng):
     """Draw the state of a cell without a release given all others."""
     states = latent[0]
@@ -129,7 +128,7 @@ def _move_held_out(t, latent, sums, layout, prior, work, rng):
     move_site(t, states[t], states, layout[0], layout[1], moves, leaving, 1.0)
 
 
-@_inner
+@inner
 def _weigh(t, n, state, data, sums, tables, work, counts, draw, rng):
     """Draw a cell's counts for n events in a state, or read them; log-density less log-probability of the proposal."""
     y, crossing, scale, sizes, _ = data
@@ -155,7 +154,7 @@ def _weigh(t, n, state, data, sums, tables, work, counts, draw, rng):
     return total
 
 
-@_inner
+@inner
 def _transfer(t, other, step, data, latent, sums, tables, rest, work, rng):
     """Move events from a cell, or from the held-out ones (`other` < 0), to cell t; both cells' counts are drawn anew.
 
@@ -209,7 +208,7 @@ def _transfer(t, other, step, data, latent, sums, tables, rest, work, rng):
     return accepted
 
 
-@_inner
+@inner
 def _exchange_levels(i, j, cells, n_cells, state, data, counts, by_state, b, moved, rng):
     """Move the odds of two levels in a state, and with them events of all of its cells, of one kind into the other.
 
@@ -250,7 +249,7 @@ def _exchange_levels(i, j, cells, n_cells, state, data, counts, by_state, b, mov
             by_state[state, sink] += step
 
 
-@_inner
+@inner
 def _exchange(data, latent, by_state, seen, b, rng):
     """One round of exchanges: random disjoint pairs of levels of each field, in each state."""
     states, counts, _ = latent
@@ -277,7 +276,7 @@ def _exchange(data, latent, by_state, seen, b, rng):
             start += size
 
 
-@_inner
+@inner
 def _log_joint(data, latent, sums, layout, observed, prior, tables, rest):
     """Collapsed log-density of states, counts and release, up to a constant."""
     y, _, scale, sizes, _ = data
@@ -302,7 +301,7 @@ def _log_joint(data, latent, sums, layout, observed, prior, tables, rest):
     return total
 
 
-@_inner
+@inner
 def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power, rng):
     states, counts, totals = latent
     (n_cells, n_levels), n_fields, scale, free = counts.shape, len(data[3]), data[2], data[4]
@@ -347,7 +346,7 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power,
     return accepted, changed, transferred, joint
 
 
-@_outer
+@outer()
 def sweeps(data, observed, latent, n_states, rest, layout, prior, tables, power, rng, found):
     """One pass of the joint moves over all cells, of transfers and of exchanges in every chain.
 
