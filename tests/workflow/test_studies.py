@@ -148,7 +148,7 @@ def test_a_smoke_rebuild_draws_every_figure(built):
 def test_a_sweep_over_a_part_of_the_grid_ends_with_a_table_and_a_figure(built, tmp_path, monkeypatch):
     monkeypatch.setattr(sweeps, "FOLDER", tmp_path)
     cells = grid.expand(built)[:1]
-    paths = sweeps.write(built, cells, [store.read(cell.path) for cell in cells], [], whole=False)
+    paths = sweeps.write(built, cells, [store.read(cell.path) for cell in cells], [], whole=False).paths
     assert {path.suffix for path in paths} == {".csv", ".pdf", ".png"}
     assert all(path.stat().st_size > 0 for path in paths)
 

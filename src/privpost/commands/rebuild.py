@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from privpost.datasets import catalogue
-from privpost.pipeline import inventory, locks, runner, times
+from privpost.pipeline import inventory, locks, progress, runner, times
 from privpost.pipeline.cells import in_store
 from privpost.pipeline.plan import PREPARED, Plan
 from privpost.pipeline.runner import Failure
@@ -132,7 +132,7 @@ def _announce(plan: Plan, cores: int) -> int:
     disk = sum(file.bytes for dataset in plan.datasets.values() for file in dataset.files) * 5
     print(
         f"{len(plan.studies)} studies, {total} cells, {total - len(missing)} of them in the store already. "
-        f"About {runner.minutes(sum(seconds) / cores)} on {cores} cores; "
+        f"About {progress.minutes(sum(seconds) / cores)} on {cores} cores; "
         f"data and results take up to {disk / 1e6 + 50:.0f} MB."
     )
     return len(missing)
@@ -153,7 +153,7 @@ def _summarise(plan: Plan, code: int, failures: list[Failure], seconds: float) -
         else:
             lacking.append(f"  {name}: {present} of {len(cells)} cells, tables {tables}, figures {figures}")
             lacking += [f"    {failure}" for failure in reasons]
-    print(f"Built in {runner.minutes(seconds)}: {', '.join(built) or 'nothing'}.")
+    print(f"Built in {progress.minutes(seconds)}: {', '.join(built) or 'nothing'}.")
     if lacking:
         print("Not built:", *lacking, sep="\n")
     # What belongs to no study: scores, overview figures, README, report.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from privpost.pipeline import cells, request
+from privpost.pipeline.plan import PREPARED
+from privpost.pipeline.progress import say
 from privpost.pipeline.project import CONF, plainly
 from privpost.pipeline.request import Request
 from privpost.pipeline.schema import SettingError
@@ -30,9 +32,24 @@ def main(argv: list[str]) -> int:
     if request.DRY_RUN & set(argv):
         return _announce(asked)
     asked.check_digest()
+    try:
+        return _run(asked)
+    except KeyboardInterrupt:
+        done = sum(cell.path.exists() for cell in asked.cells)
+        total = len(asked.cells)
+        print(
+            f"\nprivpost: stopped; {done} of {total} points are in the store, and the same command goes on from there.",
+            file=sys.stderr,
+        )
+        return 130
+
+
+def _run(asked: Request) -> int:
     if asked.shard:
         return _compute_shard(asked)
     if not asked.multirun:
+        if lacking := _prepare([cell for cell in asked.cells if not cell.path.exists()]):
+            raise SettingError(next(iter(lacking.values())))
         # A single run takes Hydra's own settings too (hydra.verbose=true).
         _hydra(asked.runs[0], _job) if asked.launcher else _compute(asked)
         return 0
@@ -40,22 +57,41 @@ def main(argv: list[str]) -> int:
     missing = [cell for cell, result in zip(asked.cells, found, strict=True) if result is None]
     if len(missing) < len(found):
         print(f"{len(found) - len(missing)} of {len(found)} cells are in the store already", flush=True)
+    failed = _prepare(missing)
+    missing = [cell for cell in missing if cell.digest not in failed]
     if missing and asked.launcher:
         # Hydra takes a run a cell, also of those that shards or an earlier sweep have computed.
         for words in asked.runs:
             _hydra(words, _job)
     elif missing:
-        cells.compute_each(asked.study, missing)
-    return _finish(asked, found)
+        failed |= cells.compute_each(asked.study, missing)
+    return _finish(asked, found, failed)
+
+
+def _prepare(missing: list[Cell]) -> dict[str, str]:
+    """Prepare the data sets that some cells read and that are not there yet.
+
+    Returns the reasons of the cells, by digest, whose data set cannot be had.
+    """
+    reasons = {}
+    for name in sorted({cell.dataset for cell in missing if cell.dataset}):
+        if (PREPARED / f"{name}.npz").is_file():
+            continue
+        from privpost.commands import data
+
+        if data.prepare([name]):
+            text = f"its data set {name} cannot be had (privpost fetch {name} says what is missing)"
+            reasons |= {cell.digest: text for cell in missing if cell.dataset == name}
+    return reasons
 
 
 def _compute(asked: Request) -> None:
     """Compute the one cell that was asked for, unless the store holds it already."""
     (cell,) = asked.cells
     if cells.in_store(cell):
-        print(f"{cell.path} is in the store already")
+        say(f"{cell.path} is in the store already")
     else:
-        print(cells.compute(asked.study, cell))
+        say(cells.compute(asked.study, cell))
 
 
 def _announce(asked: Request) -> int:
@@ -70,10 +106,11 @@ def _announce(asked: Request) -> int:
 def _compute_shard(asked: Request) -> int:
     """Compute a shard's cells one after another; returns the exit status."""
     number, count = asked.shard
-    failed = cells.compute_each(asked.study, asked.cells)
-    print(f"shard {number} of {count}: {len(asked.cells) - len(failed)} of {len(asked.cells)} cells in the store")
+    failed = _prepare([cell for cell in asked.cells if not cell.path.exists()])
+    failed |= cells.compute_each(asked.study, [cell for cell in asked.cells if cell.digest not in failed])
+    say(f"shard {number} of {count}: {len(asked.cells) - len(failed)} of {len(asked.cells)} cells in the store")
     if failed:
-        _name_missing(failed, len(asked.cells))
+        _name_missing([cell for cell in asked.cells if cell.digest in failed], len(asked.cells), failed)
     return int(bool(failed))
 
 
@@ -111,24 +148,30 @@ def _job(config) -> None:
         print(f"privpost: {' '.join(words)}: {text}", file=sys.stderr)
 
 
-def _name_missing(missing: list[Cell], total: int) -> None:
-    print(f"privpost: {len(missing)} of {total} cells could not be computed:", file=sys.stderr)
+def _name_missing(missing: list[Cell], total: int, reasons: Mapping[str, str]) -> None:
+    """Name each cell that is missing on one line, with the reason and the command that asks for it alone."""
     for cell in missing:
-        print(f"  {cell.slug}: privpost {' '.join(cell.command())}", file=sys.stderr)
+        reason = " ".join(reasons.get(cell.digest, "not computed").split())
+        print(f"privpost: {cell.slug}: {reason} [privpost {' '.join(cell.command())}]", file=sys.stderr)
+    print(f"privpost: {len(missing)} of {total} cells could not be computed", file=sys.stderr)
 
 
-def _finish(asked: Request, found: list[Result | None]) -> int:
-    """Write a sweep's table and figure when all of its cells are there; returns the exit status."""
+def _finish(asked: Request, found: list[Result | None], failed: dict[str, str]) -> int:
+    """Write the tables and the figure of a sweep's cells, without those that failed; returns the exit status."""
     from privpost.commands import sweeps
 
     pairs = zip(asked.cells, found, strict=True)
-    results = [cells.stored(cell) if result is None else result for cell, result in pairs]
-    missing = [cell for cell, result in zip(asked.cells, results, strict=True) if result is None]
+    results = {cell.digest: cells.stored(cell) if result is None else result for cell, result in pairs}
+    there = [cell for cell in asked.cells if results[cell.digest] is not None]
+    written = None
+    if there:
+        whole = asked.whole and len(there) == len(asked.cells)
+        written = sweeps.write(asked.study, there, [results[cell.digest] for cell in there], asked.settings, whole)
+        failed = failed | written.failed
+        say(f"{len(there) - len(written.failed)} cells; the sweep's table and figure:")
+        for line in (*(f"  {path}" for path in written.paths), *written.notes):
+            say(line)
+    missing = [cell for cell in asked.cells if results[cell.digest] is None or cell.digest in failed]
     if missing:
-        _name_missing(missing, len(asked.cells))
-        return 1
-    paths = sweeps.write(asked.study, asked.cells, results, asked.settings, asked.whole)
-    print(f"{len(asked.cells)} cells; the sweep's table and figure:")
-    for path in paths:
-        print(f"  {path}")
-    return 0
+        _name_missing(missing, len(asked.cells), failed)
+    return int(bool(missing))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privpost.pipeline import grid, ledgers, provenance, store
+from privpost.pipeline.progress import Progress, say
 from privpost.pipeline.project import CannotWrite, plainly
 from privpost.pipeline.schema import SettingError
 from privpost.pipeline.streams import Streams
@@ -105,30 +106,41 @@ def _is_refusal(error: ValueError) -> bool:
     return trace.tb_frame.f_globals.get("__name__", "").startswith(("privpost.mechanisms", "privpost.privacy"))
 
 
-def compute_each(study: Study, cells: Sequence[Cell]) -> list[Cell]:
+def compute_each(study: Study, cells: Sequence[Cell]) -> dict[str, str]:
     """Compute those of some cells of a study that the store lacks, one after another in this process.
 
-    Returns those that failed: an error is printed and the next cell computed, except that where one cannot be written
-    the rest fails unattempted. Paths go to stdout as cells are stored. (The peak memory in a cell's record is that of
-    the process so far.)
+    Returns the reasons of those that failed, by digest; the others are computed all the same, except that where one
+    cannot be written the rest fails unattempted. Paths go to stdout as cells are stored; progress goes to stderr, and
+    so does the traceback of the first of equal errors that are no refusal. (The peak memory in a cell's record is that
+    of the process so far.)
     """
     known = Known.of(study, cells)
-    failed = []
+    failed: dict[str, str] = {}
+    progress = Progress(sys.stderr, "points")
+    traced = set()
     for place, cell in enumerate(cells):
+        path = None
         try:
             if not in_store(cell):
-                print(compute(study, cell, known), flush=True)
+                path = compute(study, cell, known)
         except CannotWrite as error:
-            print(f"privpost: {cell.slug}: {error}", file=sys.stderr, flush=True)
-            return failed + [other for other in cells[place:] if not other.path.exists()]
+            progress.clear()
+            rest = {other.digest: "not attempted" for other in cells[place:] if not other.path.exists()}
+            return failed | rest | {cell.digest: str(error)}
         except (SettingError, OSError, MemoryError) as error:
-            text = str(error) if isinstance(error, SettingError) else plainly(error)
-            print(f"privpost: {cell.slug}: {text}", file=sys.stderr, flush=True)
-            failed.append(cell)
+            failed[cell.digest] = str(error) if isinstance(error, SettingError) else plainly(error)
         except Exception as error:
-            traceback.print_exc()
-            print(f"privpost: {cell.slug}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-            failed.append(cell)
+            failed[cell.digest] = f"{type(error).__name__}: {error}"
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            if (frame.filename, frame.lineno) not in traced:
+                traced.add((frame.filename, frame.lineno))
+                progress.clear()
+                traceback.print_exc()
+        # A terminal has the line of progress for it, unless the paths go elsewhere.
+        if path is not None and not (progress.terminal and sys.stdout.isatty()):
+            say(path)
+        progress.update(place + 1, len(cells))
+    progress.clear()
     return failed
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from privpost.pipeline.plan import Plan
+from privpost.pipeline.progress import Progress
 from privpost.pipeline.project import LOGS
 from privpost.pipeline.study import Study
 
@@ -56,18 +56,13 @@ class Failure:
         return f"{what}: {self.reason}" + (f" ({self.log})" if self.log else "")
 
 
-def minutes(seconds: float) -> str:
-    """Return a time in words: seconds below a minute and a half, else minutes."""
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.1f} min"
-
-
 def snakemake(arguments: list[str]) -> tuple[int, list[Failure]]:
     """Run Snakemake with its output in the log; progress and errors also here. Returns its status and what failed."""
     LOG.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "snakemake", *arguments]
     failures: list[Failure] = []
     show = False
-    progress = _Progress()
+    progress = Progress(sys.stdout)
     with (
         LOG.open("w", encoding="utf-8") as log,
         subprocess.Popen(
@@ -112,26 +107,3 @@ def _note(failure: Failure, key: str, value: str) -> None:
     elif key == "log" and not failure.log:
         # An executor of a cluster adds its own log.
         failure.log = value.split(", ", maxsplit=1)[0]
-
-
-class _Progress:
-    """Jobs done of all, and the time left, on one line of a terminal or as sparse lines elsewhere."""
-
-    def __init__(self):
-        self._start = time.perf_counter()
-        self._shown = 0.0
-        self._terminal = sys.stdout.isatty()
-
-    def update(self, done: int, total: int) -> None:
-        elapsed = time.perf_counter() - self._start
-        left = elapsed / done * (total - done)
-        text = f"{done} of {total} jobs done, {minutes(elapsed)} so far, about {minutes(left)} left"
-        if self._terminal:
-            print(f"\r{text:<78}", end="", flush=True)
-        elif elapsed - self._shown > 15 or done == total:
-            self._shown = elapsed
-            print(text, flush=True)
-
-    def clear(self) -> None:
-        if self._terminal:
-            print(f"\r{'':<78}\r", end="", flush=True)

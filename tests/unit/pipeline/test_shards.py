@@ -97,7 +97,7 @@ def test_a_failing_cell_is_named_and_the_others_are_computed(toy, capsys):
     assert "privpost: b-2: disk full" in captured.err
     assert "Traceback" not in captured.err
     assert "1 of 4 cells could not be computed" in captured.err
-    assert "  b-2: privpost study=toy/curve method=b level=2.0" in captured.err
+    assert "[privpost study=toy/curve method=b level=2.0]" in captured.err
     assert "shard 1 of 1: 3 of 4 cells in the store" in captured.out
     assert [cell.slug for cell in toy.cells() if not cell.path.exists()] == ["b-2"]
 

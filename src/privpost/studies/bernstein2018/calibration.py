@@ -198,6 +198,8 @@ def tabulate(cells):
 def _ecdf_rows(cells) -> list[dict]:
     rows = []
     for config, fixed, _, m, (p, parameter), arrays in _lines(cells):
+        if config.ecdf_n not in config.n or config.ecdf_epsilon not in config.epsilon:
+            continue
         points = np.round(np.linspace(0, 1, config.ecdf_points), 12)
         values = arrays["quantiles"][m, p, config.n.index(config.ecdf_n), config.epsilon.index(config.ecdf_epsilon)]
         low, high = cdf_band(points, len(values))

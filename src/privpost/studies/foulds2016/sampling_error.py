@@ -34,7 +34,8 @@ def _mechanism(method: str, config, n: int):
 def simulate(config, streams, ledger) -> dict:
     """Return means and standard errors over trials of |θ − p|, and of its excess over other methods'.
 
-    Arrays over (method, n): `l1`, `over_true` and `over_laplace`, each with a last axis (mean, standard error), and
+    Arrays over (method, n): `l1`, `over_true` and `over_laplace`, each with a last axis (mean, standard error; nan
+    without the other method), and
     `temperature` (method,). All methods see the same data, so that the differences are paired.
     """
     model = BetaBernoulli(config.alpha, config.beta)
@@ -58,8 +59,10 @@ def simulate(config, streams, ledger) -> dict:
     temperature = [getattr(mechanisms.get((method, config.n[-1])), "temperature", np.nan) for method in methods]
     return {
         "l1": _summary(errors),
-        "over_true": _summary(errors - errors[methods.index("non_private")]),
-        "over_laplace": _summary(errors - errors[methods.index("laplace")]),
+        **{
+            name: _summary(errors - (errors[methods.index(other)] if other in methods else np.nan))
+            for name, other in (("over_true", "non_private"), ("over_laplace", "laplace"))
+        },
         "temperature": np.array(temperature),
     }
 
@@ -95,4 +98,4 @@ def tabulate(cells):
                 rows.append(row)
     columns = ["method", "p", "epsilon", "a0", "temperature", "n", "l1_mean", "l1_sem", "n_repeats"]
     columns += ["over_true_mean", "over_true_sem", "over_laplace_mean", "over_laplace_sem"]
-    return pd.DataFrame(rows)[columns]
+    return pd.DataFrame(rows, columns=columns)

@@ -66,7 +66,7 @@ def simulate(config, streams, ledger) -> dict:
         statistics, tests = model.sufficient_statistics(records[:, :n]), records[:, n:]
         releases = scores.released(mechanisms, statistics, streams, block, ledger)
         scale = np.array([mechanism.scale for mechanism in mechanisms])[:, None]
-        truth = None
+        truth = np.nan
         for i, (method, variant) in enumerate(every):
             if method == "exact":
                 if variant == "paper":

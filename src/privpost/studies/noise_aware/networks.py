@@ -57,7 +57,7 @@ def simulate(config, streams, ledger) -> dict:
         theta = model.sample(model.prior, rng, block.size)
         statistics = model.sufficient_statistics(model.sample_data(theta, n, rng))
         releases = scores.released(mechanisms, statistics, streams, block, ledger)
-        law, truth = model.record_probabilities(theta), None
+        law, truth = model.record_probabilities(theta), np.nan
         for i, (method, variant) in enumerate(every):
             if method == "gibbs":
                 rng = streams("sampler", block.index)

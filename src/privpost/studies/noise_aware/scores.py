@@ -91,8 +91,8 @@ def tabulate(cells, places, parameters) -> dict:
             shown = None if method == "non_private" else epsilon
             named = {**place, "method": method, "variant": variant, "epsilon": shown}
             for metric in metrics:
-                # The true posterior has no distance from itself.
-                if (method, metric) != ("non_private", "mmd2"):
+                # The true posterior has no distance from itself, and without it the others have none.
+                if (method, metric) != ("non_private", "mmd2") and not np.isnan(arrays[metric][i, j]).any():
                     share = float(arrays["truncated"][i, j].mean()) if method == "naive" else None
                     score = mean_columns("", arrays[metric][i, j])
                     rows.append({**named, "metric": metric, **score, **repeats, "truncated_share": share})
@@ -109,6 +109,8 @@ def tabulate(cells, places, parameters) -> dict:
             for (j, epsilon), metric in itertools.product(enumerate(config.epsilon), metrics):
                 pair = {"first": first[0], "first_variant": first[1], "second": second[0], "second_variant": second[1]}
                 difference = arrays[metric][i, j] - arrays[metric][k, j]
+                if np.isnan(difference).any():
+                    continue
                 found = {"epsilon": epsilon, "metric": metric, **mean_columns("difference", difference), **repeats}
                 pairs.append({**place, **pair, **found})
     return {

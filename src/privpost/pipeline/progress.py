@@ -1,0 +1,50 @@
+"""How far a run is, on one line of a terminal or as sparse lines elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from typing import TextIO
+
+# Seconds between two lines where there is no terminal.
+PAUSE = 15
+
+
+def minutes(seconds: float) -> str:
+    """Return a time in words: seconds below a minute and a half, else minutes."""
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.1f} min"
+
+
+class Progress:
+    """Done of all, and the time left, on a stream; `noun` says what is counted."""
+
+    def __init__(self, stream: TextIO, noun: str = "jobs"):
+        self._stream, self._noun = stream, noun
+        self._start = time.perf_counter()
+        self._shown = 0.0
+        self.terminal = stream.isatty()
+
+    def update(self, done: int, total: int) -> None:
+        elapsed = time.perf_counter() - self._start
+        left = elapsed / done * (total - done)
+        text = f"{done} of {total} {self._noun} done, {minutes(elapsed)} so far, about {minutes(left)} left"
+        if self.terminal:
+            print(f"\r{text:<78}", end="", file=self._stream, flush=True)
+        elif elapsed - self._shown > PAUSE or (done == total and elapsed > 1):
+            self._shown = elapsed
+            print(text, file=self._stream, flush=True)
+
+    def clear(self) -> None:
+        if self.terminal:
+            print(f"\r{'':<78}\r", end="", file=self._stream, flush=True)
+
+
+def say(line: object) -> None:
+    """Print a line of a long run; when its reader (head, a pager) has gone, the run goes on without words."""
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

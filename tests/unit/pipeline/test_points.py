@@ -1,0 +1,135 @@
+"""Tables of any points: rows are told apart by the settings that differ, whatever columns the study has."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from privpost.__main__ import main as privpost
+from privpost.figures import style, sweep
+from privpost.pipeline import cells, points, request
+
+TABLE = "build/sweeps/*/curve.csv"
+
+
+def tabulated(toy, monkeypatch, tabulate, *words):
+    """Return the points that a sweep gives when the toy study tabulates with `tabulate`."""
+    monkeypatch.setattr(toy.study().module(), "tabulate", tabulate)
+    asked = request.understand(["-m", "study=toy/curve", *words])
+    assert cells.compute_each(asked.study, asked.cells) == {}
+    results = list(map(cells.stored, asked.cells))
+    return points.tabulate(asked.study, asked.cells, results, map(request.key_of, asked.settings))
+
+
+def test_every_setting_that_differs_is_a_column(toy, monkeypatch):
+    made = tabulated(toy, monkeypatch, lambda found: pd.DataFrame({"mean": [1.0, 2.0]}), "seed=1,2,3", "level=1,4")
+    table = made.tables["curve"]
+    assert len(table) == 12
+    assert list(table) == ["level", "seed", "mean"]
+    assert table.groupby(["level", "seed"]).size().eq(2).all()
+    assert made.settings == {"level": {"curve": "level"}, "seed": {"curve": "seed"}}
+
+
+def test_an_override_of_one_value_is_a_column_too(toy, monkeypatch):
+    made = tabulated(toy, monkeypatch, lambda found: pd.DataFrame({"mean": [1.0]}), "level=3", "seed=1,2")
+    assert made.tables["curve"]["level"].tolist() == [3, 3]
+
+
+def test_an_empty_entry_of_a_swept_setting_is_the_points_own(toy, monkeypatch):
+    def two(found):
+        return pd.DataFrame({"level": [None, found[0].config.level], "mean": [1.0, 2.0]})
+
+    assert tabulated(toy, monkeypatch, two, "level=1,4").tables["curve"]["level"].tolist() == [1, 1, 4, 4]
+
+
+@pytest.mark.parametrize("entries", [[7.0, 7.0], [1.0, 2.0]], ids=["equal in all points", "several in a point"])
+def test_a_column_of_the_settings_name_that_does_not_tell_points_apart_stays_beside_it(toy, monkeypatch, entries):
+    made = tabulated(toy, monkeypatch, lambda found: pd.DataFrame({"level": entries}), "level=1,4")
+    table = made.tables["curve"]
+    assert table["level"].tolist() == entries * 2
+    assert table["level_setting"].tolist() == [1, 1, 4, 4]
+
+
+def test_lists_of_an_axis_within_cells_are_told_apart_though_they_share_values(toy):
+    assert privpost(["-m", "study=toy/curve", "order=[2,3],[3,4]"]) == 0
+    (path,) = toy.folder.glob(TABLE)
+    table = pd.read_csv(path)
+    assert set(table["order_setting"]) == {"2.0 3.0", "3.0 4.0"}
+    assert not table.duplicated().any()
+
+
+def test_a_point_whose_results_cannot_be_tabulated_costs_no_other_one_its_rows(toy, monkeypatch, capsys):
+    module = toy.study().module()
+    tabulate = module.tabulate
+
+    def failing(found):
+        if any(cell.config.level == 4 for cell in found):
+            raise KeyError("no such level")
+        return tabulate(found)
+
+    monkeypatch.setattr(module, "tabulate", failing)
+    assert privpost(["-m", "study=toy/curve", "level=1,4,5"]) == 1
+    said = capsys.readouterr()
+    assert "privpost: a-4: KeyError: 'no such level'" in said.err
+    assert "1 of 3 cells" in said.err
+    (path,) = toy.folder.glob(TABLE)
+    assert set(pd.read_csv(path)["level"]) == {1, 5}
+
+
+def test_a_table_without_rows_is_left_out_and_named(toy, monkeypatch):
+    made = tabulated(toy, monkeypatch, lambda found: pd.DataFrame({"mean": []}), "level=1,4")
+    assert made.tables == {}
+    assert made.notes(2) == ["The table curve is left out: these points have no row in it."]
+
+
+def curves(figure) -> list[tuple]:
+    """Return panel, colour, line style and marker of every curve of a figure."""
+    return [
+        (place, str(line.get_color()), line.get_linestyle(), line.get_marker())
+        for place, axes in enumerate(figure.axes)
+        for line in axes.get_lines()
+        if len(line.get_xdata()) > 1 and line.get_linestyle() != "None"
+    ]
+
+
+def product(**axes) -> pd.DataFrame:
+    """Return a table with a row for each combination, and measured columns."""
+    table = pd.MultiIndex.from_product(axes.values(), names=axes).to_frame(index=False)
+    return table.assign(mean=range(len(table)), sem=0.5, released=table.index % 2 == 0, n_repeats=7)
+
+
+def test_no_two_curves_of_a_panel_look_alike_and_truth_values_are_no_measures():
+    axes = {"order": [1.0, 2.0], "alpha": [1.0, 2, 3, 4, 5, 6], "beta": [1.0, 2, 3], "kind": list("ab")}
+    with style.context():
+        table = product(epsilon=[0.1, 1.0, 10.0, 100.0, 3.0, 4.0, 5.0], **axes)
+        parts = sweep.layout(table, ["alpha", "beta"], {*axes, "epsilon"})
+        figure, notes = sweep.draw(table, ["alpha", "beta"], {*axes, "epsilon"}, "toy")
+    assert parts.x == "epsilon" and parts.measures == ["mean"]
+    assert {parts.x, parts.hue, *parts.styles, *parts.facets} == {*axes, "epsilon"}
+    found = curves(figure)
+    assert len(found) == len(set(found)) == 2 * 6 * 3 * 2
+    assert notes == []
+    style.close(figure)
+
+
+def test_many_values_get_a_bar_of_colours_and_words_an_axis():
+    with style.context():
+        figure, _ = sweep.draw(product(epsilon=[1.0, 2.0], seed=list(range(150))), ["seed"], {"epsilon", "seed"})
+        assert len({curve[1] for curve in curves(figure)}) == 150 or len(figure.axes) == 2
+        words, _ = sweep.draw(product(kind=["one", "two", "three"]), ["kind"], {"kind"})
+    assert [text.get_text() for text in words.axes[0].get_xticklabels()] == ["one", "two", "three"]
+    for made in (figure, words):
+        style.close(made)
+
+
+def test_what_does_not_fit_is_said_and_the_legend_is_inside():
+    with style.context():
+        table = product(epsilon=[1.0, 2.0], method=[f"method {i}" for i in range(6)], alpha=[1.0, 2, 3, 4, 5])
+        table[[f"measure_{i}" for i in range(8)]] = [[i * j for j in range(8)] for i in range(len(table))]
+        figure, notes = sweep.draw(table, ["alpha"], {"epsilon", "method", "alpha"})
+        figure.canvas.draw()
+        (legend,) = figure.legends
+        box = legend.get_window_extent()
+    assert notes == ["The figure shows 6 of 8 rows of panels; the table has all."]
+    assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= figure.bbox.x1
+    style.close(figure)
