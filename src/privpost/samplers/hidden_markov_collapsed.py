@@ -73,12 +73,14 @@ class State(NamedTuple):
     """All chains after a round.
 
     `states`, for each group (chains, replicas, cells); `energies`, for each group (chains, replicas, 2): the collapsed
-    log-likelihood and log-prior at the group's temperatures; `cold` is the `hidden_markov_gibbs.State` of τ = 1.
+    log-likelihood and log-prior at the group's temperatures; `cold` is the `hidden_markov_gibbs.State` of τ = 1;
+    `memory`, for each group and chain, spares computing again what has not changed.
     """
 
     states: Sequence[np.ndarray]
     energies: Sequence[np.ndarray]
     cold: gibbs.State
+    memory: Sequence[Sequence[tuple]]
     rounds: int = 0
 
     def part(self, group: int, chains: slice) -> gibbs.State:
@@ -109,6 +111,15 @@ class Entries(NamedTuple):
         return cls(offset, sign, np.concatenate([[0], np.cumsum(sizes)]), lows)
 
 
+def _memory(n_replicas: int, n_cells: int, n_states: int, n_fields: int) -> tuple:
+    """What `exchange_round` keeps of one chain's replicas from round to round, empty."""
+    weights, masses = (n_replicas, n_cells, n_states), (n_replicas, n_states, n_fields)
+    return (
+        np.full(weights[:2], -1), np.zeros(weights), np.zeros(masses[:2], np.int64), np.zeros(weights, np.int64),
+        np.zeros(masses), np.zeros(masses), np.arange(n_replicas),
+    )  # fmt: skip
+
+
 def log_joint(states, counts, observed, layout: gibbs.Layout, prior: gibbs.Prior) -> np.ndarray:
     """Collapsed log-likelihood and ln p(z) of states (cells, chains), shape (2, chains); counts as in `Group`."""
     from scipy.special import gammaln
@@ -137,7 +148,7 @@ class Chains:
     """
 
     def __init__(self, groups, layout: gibbs.Layout, prior: gibbs.Prior, ladder: Ladder, burn_in: int = 0):
-        from privpost.samplers.hidden_markov_kernels import exchange_round
+        from privpost.samplers.hidden_markov_exchange import exchange_round
 
         self._round, self._explicit = exchange_round, gibbs.Chains(groups, layout, prior)
         self.groups, self.prior, self.slices, self.burn_in = groups, prior, self._explicit.slices, burn_in
@@ -152,7 +163,9 @@ class Chains:
             own.integers(self.prior.n_states, size=(len(group.observed), len(powers), len(self._layout.first)))
             for own, group, powers in zip(rng, self.groups, self._powers, strict=True)
         )
-        return State(states, tuple(np.zeros((*own.shape[:2], 2)) for own in states), self._cold(states))
+        sizes = self.prior.n_states, len(self.prior.sizes)
+        memory = [[_memory(*chain.shape, *sizes) for chain in own] for own in states]
+        return State(states, tuple(np.zeros((*own.shape[:2], 2)) for own in states), self._cold(states), memory)
 
     def _cold(self, states) -> gibbs.State:
         return self._explicit.start(np.concatenate([own[:, 0] for own in states]).T)
@@ -166,10 +179,11 @@ class Chains:
                 self._round(
                     states[chain], self.prior.n_states, tuple(cells), tuple(self._entries[place]), tuple(self._layout),
                     *settings, own.random((states.shape[1], draws)), state.rounds % 2, state.energies[place][chain],
+                    state.memory[place][chain],
                 )  # fmt: skip
         cold, variates = self._cold(state.states), np.zeros(len(self.groups), np.int64)
         if state.rounds >= self.burn_in:
             cold, variates = self._explicit.step(cold, rng)
             for states, chains in zip(state.states, self.slices, strict=True):
                 states[:, 0] = cold.states[:, chains].T
-        return State(state.states, state.energies, cold, state.rounds + 1), variates
+        return State(state.states, state.energies, cold, state.memory, state.rounds + 1), variates
