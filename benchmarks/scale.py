@@ -98,14 +98,14 @@ def main() -> int:
         # Without pandas: a process that is measured starts with the memory of this one.
         for row in rows(folder, Path(scratch) / "log"):
             found.append({**row, "machine": machine()})
-    temporary = TABLE.with_name(f".{TABLE.name}")
-    with temporary.open("w", newline="") as file:
+    from privpost.atomic import replacing
+
+    with replacing(TABLE) as temporary, temporary.open("w", newline="") as file:
         writer = csv.DictWriter(file, found[0], lineterminator="\n")
         writer.writeheader()
         writer.writerows(
             {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in row.items()} for row in found
         )
-    os.replace(temporary, TABLE)
     return 0
 
 

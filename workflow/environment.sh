@@ -26,9 +26,14 @@ fi
 
 echo "Making .venv with Python $version from requirements.lock (about a minute) ..."
 if [ -e .venv ] && [ ! -f .venv/privpost-lock ]; then
-    echo "There is a .venv that this project did not make; it is moved to .venv.before." >&2
-    rm -rf .venv.before
-    mv .venv .venv.before
+    before=.venv.before
+    number=1
+    while [ -e "$before" ]; do
+        number=$((number + 1))
+        before=.venv.before.$number
+    done
+    echo "There is a .venv that this project did not make; it is moved to $before." >&2
+    mv .venv "$before"
 fi
 rm -rf .venv
 build_tools() {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -28,10 +29,13 @@ def read(path: str | os.PathLike[str], *texts: str) -> tuple[dict[str, np.ndarra
     Raises Damaged for anything else, and PermissionError when the file may not be read.
     """
     try:
+        # Opening a pipe would wait for a writer.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise Damaged("no regular file")
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         return arrays, [str(arrays.pop(name)) for name in texts]
-    except PermissionError:
+    except (PermissionError, Damaged):
         raise
     except _UNREADABLE as error:
         raise Damaged(f"{type(error).__name__}: {error}") from error

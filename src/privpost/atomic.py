@@ -17,28 +17,29 @@ ABANDONED = 3600.0
 
 
 @contextlib.contextmanager
-def replacing(path: Path, *, durable: bool = False, new: bool = False) -> Iterator[Path]:
+def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
     """Yield a temporary path beside `path` that takes its place when the block ends well, and vanishes otherwise.
+
+    Its bytes are on the disk before it takes the place: a machine that loses its power leaves the old file or the new.
 
     Every caller has a temporary file of its own, so that several processes can write the same file; the last one wins.
 
     Args:
         path: the file; its folder is made if need be.
-        durable: whether the bytes are to be on the disk before the file takes its place.
         new: whether to refuse to replace a file.
 
     Raises:
         FileExistsError: `new`, and the file is there.
         OSError: it cannot be written; `filename` is `path` where the system names none, as for a full disk.
     """
-    temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
+    stem, suffix = _parts(path)
+    temporary = path.with_name(f".{stem}.{secrets.token_hex(4)}{suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.open("xb").close()
         yield temporary
-        if durable:
-            with temporary.open("rb") as written:
-                os.fsync(written.fileno())
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
         if new:
             claim(temporary, path)
         else:
@@ -84,4 +85,10 @@ def abandoned_in(folder: Path, pattern: str = f".*.{RANDOM}.*") -> list[Path]:
 
 def abandoned(path: Path) -> list[Path]:
     """Return the abandoned temporary files of `path`."""
-    return abandoned_in(path.parent, f".{glob.escape(path.stem)}.{RANDOM}{path.suffix}")
+    stem, suffix = _parts(path)
+    return abandoned_in(path.parent, f".{glob.escape(stem)}.{RANDOM}{glob.escape(suffix)}")
+
+
+def _parts(path: Path) -> tuple[str, str]:
+    # No longer than any file system takes.
+    return path.stem[:40], path.suffix[:20]

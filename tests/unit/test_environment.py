@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from importlib import metadata
 
@@ -118,6 +122,35 @@ def test_the_shell_script_takes_the_same_pythons(checkout, project):
         f"3.{minor}" for minor in range(8, 20) if f"3.{minor}" in SpecifierSet(project["project"]["requires-python"])
     ]
     assert listed == allowed
+
+
+def test_an_environment_of_the_user_is_moved_and_none_that_was_moved_before_is_deleted(checkout, tmp_path):
+    for name in ("workflow/environment.sh", "requirements.lock", "pyproject.toml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(checkout / name, tmp_path / name)
+    for folder in (".venv", ".venv.before"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine").write_text(folder)
+    # Nothing is installed: this uv only fails.
+    (tmp_path / "uv").write_text("#!/bin/sh\nexit 7\n")
+    (tmp_path / "uv").chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHON": sys.executable}
+    done = subprocess.run(
+        ["sh", "workflow/environment.sh"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 7
+    assert "moved to .venv.before.2" in done.stderr
+    assert (tmp_path / ".venv.before/mine").read_text() == ".venv.before"
+    assert (tmp_path / ".venv.before.2/mine").read_text() == ".venv"
+
+
+def test_workflows_run_every_python_with_actions_pinned_by_commit(checkout, project):
+    files = sorted((checkout / ".github/workflows").glob("*.yml"))
+    used = [line for file in files for line in file.read_text().splitlines() if "uses:" in line]
+    assert len(used) >= 6
+    assert [line for line in used if not re.search(r"uses: [\w/-]+@[0-9a-f]{40} # v[\d.]+$", line)] == []
+    matrix = yaml.safe_load((checkout / ".github/workflows/ci.yml").read_text())["jobs"]["check"]["strategy"]["matrix"]
+    assert matrix["python"] == pythons(project)
 
 
 def test_the_installed_packages_are_those_of_the_lock(lock):

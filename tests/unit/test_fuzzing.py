@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from privpost.commands import cli
 from privpost.datasets import catalogue, prepared
 from privpost.datasets.files import checksum
-from privpost.pipeline import declaration, grid, request, store
+from privpost.pipeline import declaration, grid, manifest, request, store
 from privpost.pipeline.schema import SettingError
 from privpost.pipeline.study import FORMATS
 
@@ -220,7 +220,7 @@ def test_a_study_file_is_a_valid_grid_or_refused_by_name(toy, changes, scale):
     assert len({cell.digest for cell in cells}) == len({cell.path for cell in cells}) == len(cells)
     assert all(cell.command() for cell in cells)
     assert all(path.suffix[1:] in FORMATS for path in study.figure_paths())
-    assert grid.describe(study, cells)
+    assert manifest.describe(study, cells)
 
 
 BROKEN = [b"\tx: [", b"level: ]", b"x: ${nothing}", b"x: ${oc.env:NOPE_NOPE}", b"\xff\xfe", b"\x00", b"level: 3",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import textwrap
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,13 +16,13 @@ import pytest
 from privpost.evaluation.claims import VERDICTS, Claim
 from privpost.mechanisms.posterior_sampling import DiffusedPosterior
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline import grid, ledgers
+from privpost.pipeline import grid, ledgers, manifest, store
 from privpost.pipeline.grid import Study
 from privpost.pipeline.schema import Real, Schema
 from privpost.privacy.accounting import Cost
 from privpost.privacy.described import rebuild
 from privpost.privacy.ledger import Ledger
-from privpost.report import describe, numbers, page, scorecard, templates
+from privpost.report import describe, documents, numbers, page, scorecard, templates
 from privpost.report.scorecard import Scored
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,11 +80,11 @@ def test_verdicts_come_from_the_tables(tmp_path):
     source = ROOT / "results/geumlek2017/rdp_curves.csv"
     study = grid.load_study("geumlek2017/rdp_curves", overrides=[f"root={tmp_path}"])
     path = study.table_path("rdp_curves")
-    path.parent.mkdir(parents=True)
     table = pd.read_csv(source)
     verdicts = []
     for order in (table.order, 21 - table.order):
-        table.assign(order=order).to_csv(path, index=False)
+        text = table.assign(order=order).to_csv(index=False)
+        store.write_texts({study.grid_path(): manifest.describe(study, [], {path: text}), path: text})
         verdicts.append(dict(scorecard.table(scorecard.score([study]))[["id", "verdict"]].to_numpy()))
     assert verdicts[0]["G1"] == "holds"
     assert verdicts[1]["G1"] != "holds"
@@ -442,7 +443,7 @@ def test_a_figure_is_inline(tmp_path):
 
 def test_the_page_escapes_what_tables_and_claims_say(tmp_path):
     """Markup in an id, a statement, a table's cell or its name reaches the page as text only."""
-    mark = "</script><b>&"
+    mark = "</script><!--<script><b>&"
     study = grid.load_study("geumlek2017/rdp_curves", overrides=[f"root={tmp_path}"])
     path = study.table_path("rdp_curves")
     path.parent.mkdir(parents=True)
@@ -450,6 +451,8 @@ def test_the_page_escapes_what_tables_and_claims_say(tmp_path):
     tables = page.Tables()
     tables.add(path)
     card = scorecard.table([Scored(study.name, [claim(f"G1{mark}", evidence={mark: mark}, verdict="not testable")])])
+    card = card.assign(paper=mark, study=f"{mark}/claims")
+    assert mark not in documents.verdict_table(card)
     values = {"severity": [], "failing": {}, "papers": [], "workflow": {"path": path, "rows": None}, "times": []}
     fixed = {"css": "", "js": "", "number": {"studies": 1, "papers": 1, "cells": 1}, "counts": {}, "data": []}
     empty = {name: {"path": path, "source": None} for name in ("scorecard", "run_times", "timeline", "workflow")}
@@ -458,8 +461,10 @@ def test_the_page_escapes_what_tables_and_claims_say(tmp_path):
         versions={mark: mark}, moment=page._moment(),
     )  # fmt: skip
     assert mark not in text
-    assert text.count("&lt;/script&gt;&lt;b&gt;&amp;") >= 5
-    assert "<\\/script><b>&" in text
+    assert text.count("&lt;/script&gt;&lt;!--&lt;script&gt;&lt;b&gt;&amp;") >= 5
+    assert json.loads(re.search(r'id="table-0">(.*?)</script>', text)[1])["columns"] == [mark]
+    # A comment in a script would swallow its end, and with it the page's own scripts.
+    assert "<!--" not in text
 
 
 def test_a_claim_function_that_fails_is_named(monkeypatch):

@@ -160,6 +160,19 @@ def test_a_read_only_results_folder_is_one_message_and_the_next_run_completes(sm
     assert smoke.contents(str(SMOKE)) == truth
 
 
+def test_a_read_only_checkout_is_one_message(clone, without_privileges):
+    folders = [clone.folder, *(path for path in clone.folder.rglob("*") if path.is_dir() and ".git" not in path.parts)]
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        for module, *arguments in (("snakemake", "--dry-run", "--quiet"), ("privpost", *REPRODUCE)):
+            output = clone.run(module, *arguments, prefix=without_privileges, status=1)
+            failed(output, "cannot use .snakemake: Permission denied")
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+
+
 # Clocks
 
 

@@ -18,7 +18,7 @@ if BATCH == 1:
         message:
             "Compute {wildcards.paper}/{wildcards.study} {wildcards.cell}"
         shell:
-            '"${{PRIVPOST_PYTHON:-python}}" -m privpost {params.arguments} > {log} 2>&1'
+            '"${{PRIVPOST_PYTHON:-python}}" -m privpost {params.arguments} > {log:q} 2>&1'
 
 else:
     # A job for a batch of cells in one process. Their files are updated, since a batch that a cluster killed goes on
@@ -41,4 +41,4 @@ else:
             message:
                 f"Compute {batch.study.name}, cells {batch.number} of {batch.count}"
             shell:
-                '"${{PRIVPOST_PYTHON:-python}}" -m privpost {params.arguments} > {log} 2>&1'
+                '"${{PRIVPOST_PYTHON:-python}}" -m privpost {params.arguments} > {log:q} 2>&1'

@@ -8,7 +8,7 @@ from snakemake_interface_executor_plugins.settings import ExecMode
 from privpost.pipeline import clock, ledgers, locks, warm
 from privpost.pipeline.plan import PREPARED as PREPARED_FOLDER
 from privpost.pipeline.plan import Plan, table_files
-from privpost.pipeline.project import STATE
+from privpost.pipeline.project import STATE, plainly
 from privpost.pipeline.schema import SettingError
 from privpost.report import build as overview
 from privpost.report import documents
@@ -35,9 +35,12 @@ ENVIRONMENT = "../../environment.yml"
 
 # A job of an executor parses this file too; only the Snakemake that was started by hand looks after the lock.
 if workflow.exec_mode == ExecMode.DEFAULT:
-    if locks.clear_left_over():
-        print("A former run was killed and left its lock; the lock is removed.", file=sys.stderr)
-    locks.hold_running()
+    try:
+        if locks.clear_left_over():
+            print("A former run was killed and left its lock; the lock is removed.", file=sys.stderr)
+        locks.hold_running()
+    except OSError as error:
+        raise WorkflowError(plainly(error)) from None
 
 # --config scale=smoke, root=build/verify or studies=geumlek2017/logistic,... choose another rebuild.
 try:
@@ -53,7 +56,7 @@ except SettingError as error:
 BATCH = config.get("batch", 1)
 STUDIES = PLAN.studies
 ROOT = next(iter(STUDIES.values())).config["root"]
-WHERE = f"--scale {config.get('scale', 'paper')}" + (f" --root {config['root']}" if "root" in config else "")
+WHERE = ["--scale", config.get("scale", "paper")] + (["--root", config["root"]] if "root" in config else [])
 CELLS = list(PLAN.by_path)
 TABLES = [str(path) for study in PLAN.standing for path in table_files(study)]
 FIGURES = [str(path) for study in PLAN.standing for path in study.figure_paths()]
@@ -74,6 +77,11 @@ REPORT = [str(overview.report_file(PLAN.root))] if WHOLE else []
 
 if workflow.exec_mode == ExecMode.DEFAULT:
     RAW = [path for name in PLAN.datasets for path in PLAN.raw_files(name)]
+    for path in filter(os.path.islink, CELLS):
+        # Snakemake takes a link to nothing for a file that vanishes.
+        if not os.path.exists(path):
+            os.unlink(path)
+            print(f"{path} was a link to nothing; it is removed.", file=sys.stderr)
     SOURCES = [*CELLS, *TABLES, *FIGURES, *PARTIAL, *PREPARED, *SCORES, *OVERVIEW, *README, *REPORT, *RAW]
     if ahead := clock.bring_back([*SOURCES, *STATE.rglob("*"), *overview.templates()]):
         print(

@@ -15,7 +15,7 @@ for dataset in PLAN.datasets:
         message:
             f"Fetch and verify the raw data of {dataset}"
         shell:
-            '"${{PRIVPOST_PYTHON:-python}}" -m privpost fetch {params.dataset} > {log} 2>&1'
+            '"${{PRIVPOST_PYTHON:-python}}" -m privpost fetch {params.dataset:q} > {log:q} 2>&1'
 
     rule:
         name:
@@ -35,4 +35,4 @@ for dataset in PLAN.datasets:
         message:
             f"Parse the raw data of {dataset}"
         shell:
-            '"${{PRIVPOST_PYTHON:-python}}" -m privpost prepare {params.dataset} > {log} 2>&1'
+            '"${{PRIVPOST_PYTHON:-python}}" -m privpost prepare {params.dataset:q} > {log:q} 2>&1'

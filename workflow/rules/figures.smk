@@ -15,8 +15,8 @@ for study in PLAN.drawn:
             ENVIRONMENT
         params:
             study=study.name,
-            where=WHERE + " --partial" * bool(study.left_out),
+            where=WHERE + ["--partial"] * bool(study.left_out),
         message:
             f"Draw the figures of {study.name}"
         shell:
-            '"${{PRIVPOST_PYTHON:-python}}" -m privpost draw {params.study} {params.where} > {log} 2>&1'
+            '"${{PRIVPOST_PYTHON:-python}}" -m privpost draw {params.study:q} {params.where:q} > {log:q} 2>&1'

@@ -17,7 +17,7 @@ if WHOLE:
         message:
             "Score all claims"
         shell:
-            '"${{PRIVPOST_PYTHON:-python}}" -m privpost scorecard {params.where} > {log} 2>&1'
+            '"${{PRIVPOST_PYTHON:-python}}" -m privpost scorecard {params.where:q} > {log:q} 2>&1'
 
     rule draw_overview:
         input:
@@ -35,7 +35,7 @@ if WHOLE:
         message:
             "Draw the scorecard and the run times"
         shell:
-            '"${{PRIVPOST_PYTHON:-python}}" -m privpost overview {params.where} > {log} 2>&1'
+            '"${{PRIVPOST_PYTHON:-python}}" -m privpost overview {params.where:q} > {log:q} 2>&1'
 
     rule write_report:
         input:
@@ -55,7 +55,7 @@ if WHOLE:
         message:
             "Write the report {output}"
         shell:
-            '"${{PRIVPOST_PYTHON:-python}}" -m privpost report {params.where} > {log} 2>&1'
+            '"${{PRIVPOST_PYTHON:-python}}" -m privpost report {params.where:q} > {log:q} 2>&1'
 
 
 if README:
@@ -77,4 +77,4 @@ if README:
         message:
             "Render README.md and the documents"
         shell:
-            '"${{PRIVPOST_PYTHON:-python}}" -m privpost readme > {log} 2>&1'
+            '"${{PRIVPOST_PYTHON:-python}}" -m privpost readme > {log:q} 2>&1'

@@ -18,8 +18,8 @@ for study in PLAN.tabulated:
             ENVIRONMENT
         params:
             study=study.name,
-            where=WHERE + " --partial" * bool(study.left_out),
+            where=WHERE + ["--partial"] * bool(study.left_out),
         message:
             f"Tabulate {study.name}"
         shell:
-            '"${{PRIVPOST_PYTHON:-python}}" -m privpost tabulate {params.study} {params.where} > {log} 2>&1'
+            '"${{PRIVPOST_PYTHON:-python}}" -m privpost tabulate {params.study:q} {params.where:q} > {log:q} 2>&1'

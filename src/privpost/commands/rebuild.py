@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 import shutil
 import time
 from pathlib import Path
@@ -84,7 +85,8 @@ def _look_through(plan: Plan, behind: bool) -> None:
     """Set damaged cells aside, so that they are computed again; with `behind`, drop outdated ones too."""
     for name, cells in plan.cells.items():
         for cell in cells:
-            if cell.path.exists():
+            # Also a link to nothing, which Snakemake takes for a file that vanishes.
+            if os.path.lexists(cell.path):
                 in_store(cell)
         if behind:
             outdated = inventory.take(plan.studies[name], cells).behind

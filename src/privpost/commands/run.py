@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Mapping
 
 from privpost.pipeline import cells, request
@@ -16,6 +19,8 @@ from privpost.pipeline.schema import SettingError
 from privpost.pipeline.store import Result
 from privpost.pipeline.study import Cell
 
+# Names the process of a sweep to the workers of a launcher, which look every so many seconds whether it lives.
+SWEEP, WATCHED = "PRIVPOST_SWEEP", 0.5
 # Hydra's flags that show something instead of running.
 _SHOWING = {"--cfg", "-c", "--info", "-i", "--hydra-help", "--version"}
 
@@ -118,6 +123,7 @@ def _hydra(words: list[str], task: Callable) -> None:
     import hydra
 
     sweep = "-m" in words
+    os.environ[SWEEP] = str(os.getpid())
     # One run's error is ours to print; in a sweep Hydra prints it, after the other jobs have run.
     os.environ["HYDRA_FULL_ERROR"] = "0" if sweep else "1"
     with tempfile.TemporaryDirectory(prefix="privpost-") as scratch:
@@ -131,11 +137,27 @@ def _hydra(words: list[str], task: Callable) -> None:
                 raise
 
 
+@functools.cache
+def _end_with_the_sweep() -> None:
+    """Let a launcher's worker end when the sweep that started it is killed, instead of waiting for work."""
+    sweep = os.getppid()
+    if os.environ.get(SWEEP) != str(sweep):
+        return
+
+    def watch() -> None:
+        while os.getppid() == sweep:
+            time.sleep(WATCHED)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def _job(config) -> None:
     """Run one of Hydra's jobs; at module level, so that a launcher can send it to another process."""
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
 
+    _end_with_the_sweep()
     job = HydraConfig.get()
     words = list(job.overrides.task)
     try:

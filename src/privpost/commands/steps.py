@@ -17,10 +17,9 @@ def _study_parser(name: str, help_text: str) -> argparse.ArgumentParser:
 
 
 def _load(options: argparse.Namespace):
-    from privpost.pipeline import grid
+    from privpost.pipeline import compose, grid
 
-    overrides = [] if options.root is None else [f"root={options.root}", f"figure_root={options.root}/figures"]
-    study = grid.load_study(options.study, options.scale, overrides)
+    study = grid.load_study(options.study, options.scale, compose.rooted(options.root))
     return grid.without_missing(study) if options.partial else study
 
 

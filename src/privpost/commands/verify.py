@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from privpost.commands import rebuild
-from privpost.pipeline import grid, tables
+from privpost.pipeline import compose, grid, tables
 from privpost.pipeline.study import Study
 from privpost.report import numbers, scorecard
 
@@ -69,7 +69,7 @@ def main(argv: list[str]) -> int:
 def compare(name: str, root: Path = ROOT) -> Comparison:
     """Return how a study's tables and figures under `root` differ from the shipped ones."""
     shipped = grid.load_study(name)
-    rebuilt = grid.load_study(name, overrides=[f"root={root}", f"figure_root={root}/figures"])
+    rebuilt = grid.load_study(name, overrides=compose.rooted(root))
     result = Comparison(name)
     for table in shipped.tables:
         old, new = shipped.table_path(table), rebuilt.table_path(table)
@@ -96,7 +96,7 @@ def compare_scores(names: list[str], root: Path = ROOT) -> list[str]:
     """
     if not names:
         return []
-    studies = {study.name: study for study in grid.load_studies(names, overrides=[f"root={root}"])}
+    studies = {study.name: study for study in grid.load_studies(names, overrides=compose.rooted(root))}
     home = Path(grid.load_study(names[0]).config["root"])
     try:
         before, old = scorecard.read(home / "scorecard.csv"), json.loads((home / numbers.FILES[0]).read_bytes())

@@ -229,7 +229,7 @@ def _store(chunks: Generator[bytes, None, None], file: File, target: Path) -> No
     limit = 2 * file.bytes + (1 << 20)
     digest = hashlib.sha256()
     size = 0
-    with contextlib.closing(chunks), replacing(target, durable=True) as path, path.open("wb") as handle:
+    with contextlib.closing(chunks), replacing(target) as path, path.open("wb") as handle:
         for chunk in chunks:
             size += len(chunk)
             if size > limit:

@@ -51,7 +51,7 @@ def prepare(
         IDENTITY: np.array(json.dumps(dataset.identity(), sort_keys=True)),
         CHECKSUM: np.array(_array_sum(arrays)),
     }
-    with replacing(target, durable=True) as temporary, temporary.open("wb") as handle:
+    with replacing(target) as temporary, temporary.open("wb") as handle:
         np.savez_compressed(handle, allow_pickle=False, **arrays, **texts)
     return target
 

@@ -90,11 +90,11 @@ def look(method: str) -> Look:
 
 @contextlib.contextmanager
 def context() -> Iterator[None]:
-    """Draw without a screen and in the project's style."""
+    """Draw without a screen and in the project's style, whatever the user's own matplotlibrc says."""
     import matplotlib
 
     matplotlib.use("Agg")
-    with matplotlib.rc_context(RC):
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "Agg", **RC}):
         yield
 
 

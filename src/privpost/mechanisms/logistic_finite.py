@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import cho_solve
 from scipy.special import expit
 
 from privpost.mechanisms.base import check_positive
@@ -144,14 +143,7 @@ class LogisticOutputNoise(_GaussianLogistic):
             RuntimeError: the gradient at the point found is longer than τ.
         """
         posterior = self.posterior(self.model.checked(statistics, self.n))
-        mode = posterior.at_mode(start)
-        for _ in range(5):
-            gradient = posterior.gradient(mode.mean)
-            if np.linalg.norm(gradient) <= self.tolerance:
-                return mode
-            step = cho_solve((mode.factor, True), gradient, check_finite=False)
-            mode = mode._replace(mean=mode.mean + step)
-        raise RuntimeError(f"tolerance is {self.tolerance}; the gradient's norm is {np.linalg.norm(gradient)}")
+        return posterior.accepted_mode(lambda w: np.linalg.norm(posterior.gradient(w)) <= self.tolerance, start)
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None):
         """Releases (size, d), with the mode as a start for a similar posterior, or (..., d)."""

@@ -10,6 +10,7 @@ sampling (rho < 1 and a finite R) of Geumlek, Song and Chaudhuri (2017), section
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -249,6 +250,19 @@ class LogisticPosterior:
             f"no mode found for prior_precision {self.prior_precision}, power {self.power}: "
             f"the gradient's norm is still {np.linalg.norm(gradient)}"
         )
+
+    def accepted_mode(self, accepted: Callable[[np.ndarray], bool], start=None) -> GaussianApproximation:
+        """`at_mode`, corrected by steps with its own precision until the weights are accepted.
+
+        Raises:
+            RuntimeError: no mode is found, or none that is accepted.
+        """
+        mode = self.at_mode(start)
+        for _ in range(5):
+            if accepted(mode.mean):
+                return mode
+            mode = mode._replace(mean=mode.mean + _solve(mode.factor, self.gradient(mode.mean)))
+        raise RuntimeError(f"the gradient's norm is still {np.linalg.norm(self.gradient(mode.mean)):g}")
 
     def _factor(self, weights: np.ndarray) -> np.ndarray:
         return np.linalg.cholesky(self.precision(weights))

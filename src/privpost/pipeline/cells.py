@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 import time
@@ -160,7 +161,7 @@ def stored(cell: Cell) -> store.Result | None:
     try:
         return store.read(cell.path, cell.digest)
     except store.CorruptCell as error:
-        if cell.path.exists():
+        if os.path.lexists(cell.path):
             print(f"privpost: {error}; set aside as {store.set_aside(cell.path).name}", file=sys.stderr)
     return None
 

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import importlib.metadata
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping
@@ -13,14 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from privpost.pipeline import store
-from privpost.pipeline.project import CONF, STATE
+from privpost.pipeline.project import CONF, NAME, STATE
 from privpost.pipeline.schema import SettingError
 
 
 def study_names() -> list[str]:
-    """Return the names of all studies, `<paper>/<study>`, in alphabetical order."""
-    folder = CONF / "study"
-    return sorted(str(p.relative_to(folder).with_suffix("")) for p in folder.glob("*/*.yaml"))
+    """Return the names of all studies, `<paper>/<study>`, in alphabetical order.
+
+    Raises SettingError for a file whose name no rule of Snakemake can have.
+    """
+    files = sorted((CONF / "study").glob("*/*.yaml"))
+    for file in files:
+        if not (NAME.fullmatch(file.stem) and NAME.fullmatch(file.parent.name)):
+            raise SettingError(f"{str(file)!r}: a study and its paper must be called by letters, digits, _, - and .")
+    return [f"{file.parent.name}/{file.stem}" for file in files]
 
 
 def compose(names: Iterable[str], scale: str, overrides: Iterable[str] = ()) -> dict[str, dict]:
@@ -34,9 +41,11 @@ def compose(names: Iterable[str], scale: str, overrides: Iterable[str] = ()) -> 
     files = {name: folder / f"{_short_digest(name, scale, *overrides)}.json" for name in names}
     configs = {}
     for name, file in files.items():
-        # Another process may take the folder away once conf/ has changed.
-        with contextlib.suppress(FileNotFoundError):
-            configs[name] = json.loads(file.read_text(encoding="utf-8"))
+        # Another process may take the folder away once conf/ has changed; a damaged file is composed again.
+        with contextlib.suppress(OSError, ValueError):
+            digest, text = file.read_text(encoding="utf-8").split("\n")
+            if digest == _short_digest(text):
+                configs[name] = json.loads(text)
     composed = _compose_with_hydra([name for name in names if name not in configs], scale, overrides)
     if composed:
         # A folder that cannot be written (a read-only checkout) only makes the next start slower.
@@ -100,7 +109,13 @@ def _keep(configs: Mapping[Path, dict], folder: Path) -> None:
             shutil.rmtree(other, ignore_errors=True)
     for path, config in configs.items():
         # By rename, since several jobs may compose at once; an incomplete file would be taken for a configuration.
-        store.write_text(path, json.dumps(config))
+        text = json.dumps(config)
+        store.write_text(path, f"{_short_digest(text)}\n{text}")
+
+
+def rooted(root: str | os.PathLike[str] | None) -> list[str]:
+    """Return the overrides that put results and figures into a folder; none for None, the scale's own folder."""
+    return [] if root is None else [f"root={hydra_value(root)}", f"figure_root={hydra_value(f'{root}/figures')}"]
 
 
 # What Hydra would read as a number, a truth value or null; anything else in these characters is a plain word.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import importlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from privpost.pipeline.project import CONF
+from privpost.pipeline.project import CONF, NAME
 from privpost.pipeline.schema import Integer, Schema, SettingError
 from privpost.pipeline.study import FORMATS, Study
 
@@ -58,20 +59,33 @@ def _is_texts(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(map(_is_text, value))
 
 
+def _is_names(value: Any) -> bool:
+    return _is_texts(value) and all(map(NAME.fullmatch, value))
+
+
+def _is_path(value: Any) -> bool:
+    return _is_text(value) and re.fullmatch(r"[\w./ +,=@~-]+", value) is not None
+
+
 def _is_formats(value: Any) -> bool:
     return value is None or (_is_texts(value) and set(value) <= set(FORMATS))
 
 
 # The keys of a study's file that hold no setting: what each must look like, in words and as a test.
-_NAMES = "a list of names"
+# Names become parts of paths and rules, and paths words of shells and Snakemake's patterns.
+_NAMES = "a list of names of letters, digits, _, - and ."
+_PATH = "a path of letters, digits, blanks and . _ - + , = @ ~ /"
 _FIGURES = f"{_NAMES}, or a map from name to formats ({', '.join(FORMATS)})"
 SHAPES = {
-    **{
-        key: ("text", _is_text)
-        for key in ("title", "paper", "claim", "target", "documents", "scale", "root", "figure_root")
-    },
-    "tables": (_NAMES, _is_texts),
-    "figures": (_FIGURES, lambda value: _is_texts(value) or (_is_map(value) and all(map(_is_formats, value.values())))),
+    **{key: ("text", _is_text) for key in ("title", "paper", "claim", "target", "documents", "scale")},
+    **{key: (_PATH, _is_path) for key in ("root", "figure_root")},
+    "tables": (_NAMES, _is_names),
+    "figures": (
+        _FIGURES,
+        lambda value: (
+            _is_names(value) or (_is_map(value) and _is_names([*value]) and all(map(_is_formats, value.values())))
+        ),
+    ),
     "sweep": (
         "a map from key to values, or a list of such maps",
         lambda value: _is_map(value) or (isinstance(value, list) and all(map(_is_map, value))),

@@ -289,9 +289,3 @@ def shard_of(cells: Sequence[Cell], number: int, count: int) -> Sequence[Cell]:
 def joint_digest(cells: Iterable[Cell]) -> str:
     """Return the digest of several cells together: what `expect` names for a shard."""
     return hashlib.sha256(" ".join(cell.digest for cell in cells).encode()).hexdigest()[:10]
-
-
-def describe(study: Study, cells: list[Cell]) -> str:
-    """Return the text of a study's .grid.json: which cells its tables and figures were drawn from."""
-    lines = [canonical({"digest": cell.digest, "point": cell.point}) for cell in cells]
-    return f'{{"study":"{study.name}","cells":[\n' + ",\n".join(lines) + "\n]}\n"

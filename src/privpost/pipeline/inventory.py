@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from privpost.atomic import abandoned_in, is_abandoned
-from privpost.pipeline import grid, provenance, store
+from privpost.pipeline import grid, manifest, provenance, store
 from privpost.pipeline.cells import origin_of
 from privpost.pipeline.study import Cell, Study
 
@@ -102,14 +102,15 @@ def _short(value) -> str:
 
 
 def tables_state(study: Study, cells: list[Cell]) -> tuple[str, list[str]]:
-    """Return whether the study's tables are current, stale or missing, and why."""
+    """Return whether the study's tables are current, stale, altered or missing, and why."""
     absent = [path for path in map(study.table_path, study.tables) if not path.is_file()]
     if absent or not study.grid_path().is_file():
         return "missing", [f"tables: {path} does not exist" for path in (absent or [study.grid_path()])[:1]]
-    drawn = study.grid_path().read_text(encoding="utf-8")
-    if drawn == grid.describe(study, cells):
+    if found := manifest.altered(study):
+        return "altered", [f"tables: {reason}" for reason in found]
+    if manifest.shows(study, cells):
         return "current", []
-    before = {entry["digest"] for entry in json.loads(drawn)["cells"]}
+    before = {entry["digest"] for entry in json.loads(study.grid_path().read_text(encoding="utf-8"))["cells"]}
     after = {cell.digest for cell in cells}
     if before == after:
         return "stale", ["tables: the order of the grid's points changed"]
@@ -134,4 +135,4 @@ def remove(paths: Iterable[Path]) -> None:
 
 def size(path: Path) -> int:
     """Return the bytes that a file or a folder takes."""
-    return sum(entry.stat().st_size for entry in path.rglob("*")) if path.is_dir() else path.stat().st_size
+    return sum(entry.stat().st_size for entry in path.rglob("*")) if path.is_dir() else path.lstat().st_size

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from privpost.datasets import catalogue
-from privpost.pipeline import grid, ledgers, provenance
+from privpost.pipeline import grid, ledgers, manifest, provenance
+from privpost.pipeline.compose import rooted
 from privpost.pipeline.project import STATE
 from privpost.pipeline.schema import Integer, Schema
 from privpost.pipeline.study import Cell, Study, figure_module
@@ -42,7 +43,7 @@ class Plan:
     """
 
     def __init__(self, scale: str = "paper", root: str | None = None, studies: list[str] | None = None):
-        overrides = [] if root is None else [f"root={root}", f"figure_root={root}/figures"]
+        overrides = rooted(root)
         self.studies: dict[str, Study] = {s.name: s for s in grid.load_studies(studies, scale, overrides)}
         self._overrides = overrides
         self.cells: dict[str, list[Cell]] = {name: grid.expand(study) for name, study in self.studies.items()}
@@ -153,14 +154,13 @@ class Plan:
         return [str(cell.path) for cell in self.cells_of(study)]
 
     def table_stamp(self, study: Study) -> str:
-        """Return a stamp older than everything while the study's tables show the current grid, else new.
+        """Return a stamp older than everything while the study's tables are whole and show the current grid, else new.
 
         On a clone, shipped tables therefore stand without a single cell.
         """
-        text = grid.describe(study, self.cells_of(study))
-        path = study.grid_path()
-        stamp = Path(_content_stamp(STATE / study.table_root / f"{study.name}.grid", text))
-        if path.is_file() and path.read_text(encoding="utf-8") == text:
+        cells = self.cells_of(study)
+        stamp = Path(_content_stamp(STATE / study.table_root / f"{study.name}.grid", manifest.describe(study, cells)))
+        if manifest.shows(study, cells) and not manifest.altered(study):
             os.utime(stamp, (0, 0))
         elif stamp.stat().st_mtime == 0:
             os.utime(stamp)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 CONF = Path("conf")
 LOGS = Path("logs")
 STATE = Path(".snakemake/privpost")
+# What a study, a table or a figure may be called.
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 class CannotWrite(OSError):

@@ -89,8 +89,7 @@ def read(path: Path, digest: str | None = None) -> Result:
     arrays, record = _load(path)
     if checksum(arrays) != record["checksum"]:
         raise CorruptCell(f"{path}: the arrays do not match their checksum")
-    # Cells of before there were seals have none, and stay until their study's rev is raised.
-    if record.get("seal", seal(record)) != seal(record):
+    if record["seal"] != seal(record):
         raise CorruptCell(f"{path}: the record does not match its checksum")
     if digest is not None and record["digest"] != digest:
         raise CorruptCell(f"{path} holds the cell {record['digest']}, not {digest}")
@@ -101,7 +100,7 @@ def _load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     try:
         arrays, (text,) = archive.read(path, RECORD)
         record = json.loads(text)
-        lacking = [key for key in ("study", "digest", "config", "source", "checksum") if key not in record]
+        lacking = [key for key in ("study", "digest", "config", "source", "checksum", "seal") if key not in record]
         if lacking:
             raise ValueError(f"its record has no {', '.join(lacking)}")
     except (ValueError, TypeError) as error:

@@ -6,8 +6,9 @@ import importlib
 from dataclasses import replace
 from pathlib import Path
 
-from privpost.pipeline import grid, ledgers, provenance, store, times
+from privpost.pipeline import grid, ledgers, manifest, provenance, store, times
 from privpost.pipeline.cells import read_or_recompute
+from privpost.pipeline.schema import SettingError
 from privpost.pipeline.study import Study
 
 
@@ -27,9 +28,7 @@ def tabulate(study: Study) -> list[Path]:
     before = _state(study)
     results = [read_or_recompute(study, cell) for cell in cells]
     tables = tables_of(study, results)
-    # The grid file is the first, and so the last to be replaced: it says that the others show these cells.
-    texts = {study.grid_path(): grid.describe(study, cells)}
-    texts |= {study.table_path(name): table.to_csv(index=False, lineterminator="\n") for name, table in tables.items()}
+    texts = {study.table_path(name): table.to_csv(index=False, lineterminator="\n") for name, table in tables.items()}
     timings = pd.DataFrame(
         {
             "cell": cell.slug,
@@ -39,7 +38,6 @@ def tabulate(study: Study) -> list[Path]:
         }
         for cell, result in zip(cells, results, strict=True)
     )
-    texts |= times.texts(study.timing_path(), timings.to_csv(index=False, lineterminator="\n"))
     texts[ledgers.path_of(study)] = ledgers.describe(study, results)
     if study.config.get("documents"):
         documents = importlib.import_module(study.config["documents"]).documents(tables)
@@ -49,12 +47,15 @@ def tabulate(study: Study) -> list[Path]:
         raise RuntimeError(
             f"{study.name}: its configuration or source changed while the tables were being made; nothing was written"
         )
-    store.write_texts(texts)
+    # The manifest is the first, and so the last to be replaced: it says that the others show these cells.
+    shown = {study.grid_path(): manifest.describe(study, cells, texts)}
+    measured = times.texts(study.timing_path(), timings.to_csv(index=False, lineterminator="\n"))
+    store.write_texts(shown | texts | measured)
     return [study.table_path(name) for name in study.tables]
 
 
 def _state(study: Study) -> tuple:
-    return grid.describe(study, grid.expand(study)), provenance.source_digest(study.config["target"])
+    return manifest.describe(study, grid.expand(study)), provenance.source_digest(study.config["target"])
 
 
 def tables_of(study: Study, results: list[store.Result]) -> dict:
@@ -75,8 +76,12 @@ def tables_of(study: Study, results: list[store.Result]) -> dict:
 def read_tables(study: Study) -> dict:
     """Return the study's tables as DataFrames; numbers come back exactly as they were written.
 
-    Raises FileNotFoundError naming the command that makes a missing table.
+    Raises FileNotFoundError naming the command that makes a missing table, and SettingError for one that was altered.
     """
+    for path in (*map(study.table_path, study.tables), study.grid_path()):
+        _check_there(path)
+    if found := manifest.altered(study):
+        raise SettingError(f"{found[0]}: take it back from Git, or make it anew with: privpost reproduce {study.name}")
     return {name: read_table(study.table_path(name)) for name in study.tables}
 
 
@@ -84,6 +89,10 @@ def read_table(path: Path):
     """Return one table; raises FileNotFoundError naming the command that makes it."""
     import pandas as pd
 
+    _check_there(path)
+    return pd.read_csv(path, keep_default_na=False, na_values=[""])
+
+
+def _check_there(path: Path) -> None:
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist; make it with: snakemake {path}")
-    return pd.read_csv(path, keep_default_na=False, na_values=[""])

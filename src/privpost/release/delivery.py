@@ -8,7 +8,7 @@ import secrets
 import sys
 from pathlib import Path
 
-from privpost.atomic import claim
+from privpost.atomic import claim, replacing
 from privpost.pipeline.schema import SettingError
 from privpost.release.specification import Specification
 
@@ -108,9 +108,8 @@ class Delivery:
             return
         try:
             if self._stored:
-                other = self._temporary.with_name(f".privpost.{secrets.token_hex(8)}")
-                self._write(other, text.encode("utf-8"), "xb")
-                os.replace(other, self._held)
+                with replacing(self._held) as other:
+                    other.write_bytes(text.encode("utf-8"))
                 return
             self._write(self._temporary, text.encode("utf-8"), "r+b")
             os.truncate(self._temporary, len(text.encode("utf-8")))

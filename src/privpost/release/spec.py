@@ -11,6 +11,7 @@ import yaml
 from privpost.distributions.exact_draws import LARGEST_BITS
 from privpost.pipeline.schema import Choice, Flag, Integer, Real, Schema, SettingError, Text
 from privpost.release import models
+from privpost.release.models.base import Inferred
 from privpost.release.specification import SAMPLING, Specification
 
 # Draws of a posterior that a statement may hold.
@@ -252,7 +253,7 @@ def _settings(block: Any, schema: Schema, where: str) -> dict[str, Any]:
 def _draws(content: dict[str, Any], kind: models.Kind, where: str) -> int:
     if "posterior" not in content:
         return 0
-    if not kind.has_posterior:
+    if not isinstance(kind, Inferred):
         raise SettingError(f"{where}: posterior: {kind.name} has no posterior; leave it out.")
     posterior = _settings(content["posterior"], POSTERIOR, f"{where}: posterior")
     if "draws" not in posterior:

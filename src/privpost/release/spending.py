@@ -78,15 +78,23 @@ def _locked(path: Path) -> Iterator[IO[bytes]]:
     """The ledger, open and locked; opened again where another file took its name while the lock was waited for."""
     while True:
         with path.open("a+b", buffering=0) as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            mine = os.fstat(handle.fileno())
             try:
-                named = path.stat()
-            except FileNotFoundError:
-                continue
-            if (mine.st_dev, mine.st_ino) == (named.st_dev, named.st_ino):
-                yield handle
-                return
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                if _is_at(path, handle):
+                    yield handle
+                    return
+            finally:
+                # A release that cannot be charged, as where there are no locks, leaves no empty ledger behind.
+                if os.fstat(handle.fileno()).st_size == 0 and _is_at(path, handle):
+                    path.unlink()
+
+
+def _is_at(path: Path, handle: IO[bytes]) -> bool:
+    """Whether a path names an open file."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(handle.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 def _charge(spec: Specification, path: Path, handle: IO[bytes], change_budget: bool) -> Entry:

@@ -113,8 +113,8 @@ class Tables:
 
 
 def _script(data: Any) -> Markup:
-    """Return data as JSON that may stand inside a script: a closing tag there would end it."""
-    return Markup(json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/"))
+    """Return data as JSON that may stand inside a script: a closing tag or a comment there would end it or go on."""
+    return Markup(json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"))
 
 
 def _short(cell: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from dispatched import build, privpost
 
 from privpost.commands import verify
-from privpost.pipeline import store
+from privpost.pipeline import manifest, store
 
 
 def test_tabulate_recomputes_a_damaged_cell_and_gives_the_same_tables(toy, capsys):
@@ -62,8 +62,8 @@ def rebuilt(toy, change=None):
     if change is not None:
         table = change(table)
     new = toy.folder / "build/verify/toy/curve.csv"
-    new.parent.mkdir(parents=True)
-    table.to_csv(new, index=False, lineterminator="\n")
+    text = table.to_csv(index=False, lineterminator="\n")
+    store.write_texts({new.with_name("curve.grid.json"): manifest.describe(toy.study(), [], {new: text}), new: text})
     return verify.compare("toy/curve")
 
 

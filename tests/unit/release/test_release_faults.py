@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -218,6 +219,50 @@ def test_a_full_disk_leaves_the_ledger_as_it_was(folder, monkeypatch):
     assert status == 0
     assert "was cut off before anything was drawn" in err
     assert [line.get("release") for line in lines(folder)] == [None, 1, 2]
+
+
+def test_a_ledger_that_cannot_be_locked_is_refused_and_left_behind_by_nobody(folder, monkeypatch):
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    folder.specify(PAID)
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    status, out, err = folder.run()
+    assert (status, out) == (2, "")
+    assert "ledger.jsonl cannot be used as a ledger: No locks available" in err
+    assert folder.files() == {"spec.yaml", "data.csv"}
+
+
+@pytest.mark.parametrize("ledger", ["fifo", "link to nothing"])
+def test_a_ledger_that_is_no_file_is_refused_at_once_or_made(folder, ledger):
+    folder.specify(PAID)
+    path = folder.path / "ledger.jsonl"
+    os.mkfifo(path) if ledger == "fifo" else path.symlink_to("elsewhere.jsonl")
+    status, _, err = folder.run("--output", "out.json")
+    if ledger == "fifo":
+        assert status == 2
+        assert "cannot be used as a ledger" in err
+        assert not (folder.path / "out.json").exists()
+    else:
+        assert status == 0
+        assert len(lines(folder)) == 2
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+def test_a_closed_standard_output_is_said_before_the_charge(folder, closed):
+    folder.specify(PAID)
+    command = f"{sys.executable} -m privpost release spec.yaml --data data.csv {closed}"
+    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])}
+    done = subprocess.run(command, shell=True, cwd=folder.path, env=environment, capture_output=True, check=False)
+    if closed == ">&-":
+        assert done.returncode == 1
+        assert done.stderr.decode().splitlines() == [
+            "privpost: standard output is closed; nothing was done. Send it to a file, or to /dev/null."
+        ]
+        assert folder.files() == {"spec.yaml", "data.csv"}
+    else:
+        assert done.returncode == 0
+        assert json.loads(done.stdout)["ledger"]["release"] == 1
 
 
 def test_simulated_noise_takes_no_budget(folder):

@@ -112,5 +112,5 @@ def test_an_optimum_that_is_not_certified_is_refused_before_the_charge(folder, m
     monkeypatch.setattr(logistic_regression, "certified_gradient", lambda *_: np.nan)
     status, out, err = folder.run()
     assert (status, out) == (2, "")
-    assert "could not be certified" in err
+    assert "no minimum could be certified" in err
     assert folder.files() == {"spec.yaml", "data.csv"}

@@ -48,7 +48,6 @@ class Kind(ABC):
         prior: settings of the prior.
         prior_defaults: those that need not be given.
         mechanisms: what can serve it.
-        has_posterior: whether draws can be asked for.
     """
 
     name: ClassVar[str]
@@ -57,7 +56,6 @@ class Kind(ABC):
     prior: ClassVar[Schema]
     prior_defaults: ClassVar[dict[str, Any]] = {}
     mechanisms: ClassVar[tuple[str, ...]] = ("laplace",)
-    has_posterior: ClassVar[bool] = True
     columns: ClassVar[int | None] = 1
 
     def check(self, spec: Specification) -> None:
@@ -108,33 +106,49 @@ class Kind(ABC):
             total = total + model.sufficient_statistics(self.records(chunk))
         return np.asarray(total, float)
 
+    @abstractmethod
+    def statistics(self, spec: Specification, release: np.ndarray) -> dict[str, Any]:
+        """The release as named numbers."""
+
+
+class Inferred(Kind):
+    """A model with draws from the posterior given a release."""
+
+    @abstractmethod
+    def posterior(self, spec, mechanism, release: np.ndarray, rng: np.random.Generator) -> Posterior:
+        """Draws given a release; post-processing."""
+
+
+class Sampled(Kind):
+    """A model of which one posterior draw can be the release.
+
+    Class attributes:
+        law: the family of a draw.
+    """
+
+    law: ClassVar[str]
+
+    @abstractmethod
     def sampler(self, spec: Specification, setting: float) -> SamplingMechanism:
         """The mechanism of one posterior draw, at a value of ε ("ops") or of its coefficient."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def parameters(self, spec: Specification) -> list[str]:
+        """Names of the coordinates of θ."""
 
     def exact_statistics(self, spec: Specification, statistics: np.ndarray) -> list[Fraction]:
         """The statistics that the sampler takes, as exact numbers."""
         return [Fraction(int(count)) for count in statistics]
 
-    def parameters(self, spec: Specification) -> list[str]:
-        """Names of the coordinates of θ."""
-        raise NotImplementedError
-
-    def law_of(self, spec: Specification) -> str:
-        """The family of a posterior draw."""
-        raise NotImplementedError
-
     def typical_deviation(self, spec: Specification, mechanism) -> float:
-        """Standard deviation of a coordinate of the sampled law for data with the prior's means, public."""
-        raise NotImplementedError
+        """Standard deviation of a coordinate of the sampled law for data with the prior's means, public.
 
-    @abstractmethod
-    def statistics(self, spec: Specification, release: np.ndarray) -> dict[str, Any]:
-        """The release as named numbers."""
-
-    def posterior(self, spec, mechanism, release: np.ndarray, rng: np.random.Generator) -> Posterior:
-        """Draws given a release; post-processing."""
-        raise NotImplementedError
+        Of shares: that of the most spread one under Dirichlet(prior/m + r · n · the prior's means).
+        """
+        prior = mechanism.model.prior
+        law = mechanism.posterior(mechanism.n * prior / prior.sum())
+        mean = law / law.sum()
+        return float(np.sqrt((mean * (1 - mean)).max() / (law.sum() + 1)))
 
 
 def check_two_levels(spec: Specification) -> None:
@@ -143,14 +157,6 @@ def check_two_levels(spec: Specification) -> None:
             raise SettingError(
                 f"{spec.where}: columns: {name}: levels has {len(settings['levels'])} entries; {spec.model} needs 2."
             )
-
-
-def typical_share(mechanism, prior: np.ndarray) -> float:
-    """Standard deviation of the most spread share under Dirichlet(prior/m + r · n · the prior's means)."""
-    shares = prior / prior.sum()
-    law = mechanism.posterior(mechanism.n * shares)
-    mean = law / law.sum()
-    return float(np.sqrt((mean * (1 - mean)).max() / (law.sum() + 1)))
 
 
 def whole(value: float) -> int:

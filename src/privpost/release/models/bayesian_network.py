@@ -11,7 +11,7 @@ from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline.schema import Real, Schema, SettingError, suggest
 from privpost.release.models import chains
-from privpost.release.models.base import NAIVE, Kind, Posterior, by_name, check_two_levels, whole
+from privpost.release.models.base import NAIVE, Inferred, Posterior, by_name, check_two_levels, whole
 from privpost.release.specification import Levels, Names
 from privpost.samplers import chain, noise_aware_table
 
@@ -21,7 +21,7 @@ LARGEST_FAMILY = 12
 LARGEST_NETWORK, LARGEST_TABLE = 5, 100_000
 
 
-class Network(Kind):
+class Network(Inferred):
     """Columns of two levels in a directed acyclic graph, counted per configuration of the parents."""
 
     name = "bayesian_network"

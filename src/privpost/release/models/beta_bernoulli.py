@@ -10,15 +10,16 @@ from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.posterior_sampling import weighted
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Real, Schema
-from privpost.release.models.base import Kind, Posterior, check_two_levels, typical_share, whole
+from privpost.release.models.base import Inferred, Posterior, Sampled, check_two_levels, whole
 from privpost.release.specification import SAMPLING
 from privpost.samplers import noise_aware_exact
 
 
-class Bits(Kind):
+class Bits(Inferred, Sampled):
     """A column of two levels, the second of which is counted; exact posterior."""
 
     name = "beta_bernoulli"
+    law = "Beta"
     prior = Schema(alpha=Real(above=0), beta=Real(above=0))
     mechanisms = ("laplace", "gaussian", *SAMPLING)
 
@@ -41,12 +42,6 @@ class Bits(Kind):
     def parameters(self, spec):
         column, settings = spec.only
         return [f"P({column} = {settings['levels'][1]})"]
-
-    def law_of(self, spec):
-        return "Beta"
-
-    def typical_deviation(self, spec, mechanism):
-        return typical_share(mechanism, mechanism.model.prior)
 
     def statistics(self, spec, release):
         column, settings = spec.only

@@ -21,8 +21,7 @@ class Sum(Numeric):
 
     name = "bounded_sum"
     prior = Schema()
-    has_posterior = False
 
     def family(self, spec):
-        """None: records are summed as they are."""
+        """Of no law: records are summed as they are."""
         return _Nothing()

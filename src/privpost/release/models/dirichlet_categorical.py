@@ -8,13 +8,14 @@ from privpost.mechanisms.posterior_sampling import weighted
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.pipeline.schema import Real, Schema
 from privpost.release.models import chains
-from privpost.release.models.base import NAIVE, Kind, Posterior, by_name, typical_share, whole
+from privpost.release.models.base import NAIVE, Inferred, Posterior, Sampled, by_name, whole
 
 
-class Categories(Kind):
+class Categories(Inferred, Sampled):
     """A column of several levels, all of them counted."""
 
     name = "dirichlet_categorical"
+    law = "Dirichlet"
     prior = Schema(concentration=Real(above=0))
     mechanisms = ("laplace", "gaussian", "direct", "diffused", "concentrated")
 
@@ -27,12 +28,6 @@ class Categories(Kind):
     def parameters(self, spec):
         column, settings = spec.only
         return [f"P({column} = {level})" for level in settings["levels"]]
-
-    def law_of(self, spec):
-        return "Dirichlet"
-
-    def typical_deviation(self, spec, mechanism):
-        return typical_share(mechanism, mechanism.model.prior)
 
     def mechanism(self, spec, setting):
         model = self._model(spec)

@@ -10,16 +10,18 @@ import numpy as np
 from privpost.mechanisms.gamma_sampling import ConcentratedGamma, DiffusedGamma, DirectGamma
 from privpost.models.gamma_exponential import GammaExponential
 from privpost.pipeline.schema import Real, Schema, SettingError
-from privpost.release.models.numeric import Numeric
+from privpost.release.models.base import Sampled
+from privpost.release.models.numeric import NumericFamily
 
 # Rounding may bias a posterior by this share of the standard deviation that it would have without noise.
 LARGEST_BIAS = 0.1
 
 
-class Exponential(Numeric):
+class Exponential(NumericFamily, Sampled):
     """Exponential records with a gamma prior on their rate."""
 
     name = "gamma_exponential"
+    law = "Gamma"
     prior = Schema(shape=Real(above=0), rate=Real(above=0))
     parameter = "rate"
     mechanisms = ("laplace", "direct", "diffused", "concentrated")
@@ -53,9 +55,6 @@ class Exponential(Numeric):
 
     def parameters(self, spec):
         return [self.parameter]
-
-    def law_of(self, spec):
-        return "Gamma"
 
     def typical_deviation(self, spec, mechanism):
         mean = spec.prior["shape"] / spec.prior["rate"]

@@ -85,14 +85,10 @@ class OutputNoise:
         features = np.concatenate([np.ones((len(records), 1)), records[:, :-1] / 2.0**SHIFT], axis=1)
         posterior = LogisticPosterior(features, records[:, -1].astype(float), self.precision)
         try:
-            weights = posterior.at_mode().mean
+            found = posterior.accepted_mode(lambda w: certified_gradient(posterior, w) <= self.tolerance)
         except (RuntimeError, np.linalg.LinAlgError) as error:
-            raise SettingError(f"the optimiser found no minimum, and nothing was released: {error}") from None
-        for _ in range(3):
-            weights = weights + np.linalg.solve(posterior.precision(weights), posterior.gradient(weights))
-        if not certified_gradient(posterior, weights) <= self.tolerance:
-            raise SettingError("the optimiser's minimum could not be certified, and nothing was released")
-        return np.rint(weights / self.step)
+            raise SettingError(f"no minimum could be certified, and nothing was released: {error}") from None
+        return np.rint(found.mean / self.step)
 
     def perturb(self, exact, source) -> np.ndarray:
         """Noisy weights in lattice steps."""
@@ -121,7 +117,6 @@ class Logistic(Kind):
     required = ()
     prior = Schema(precision=Real(above=0))
     mechanisms = ("gaussian",)
-    has_posterior = False
     columns = None
 
     def check(self, spec):

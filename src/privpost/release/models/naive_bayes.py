@@ -10,12 +10,12 @@ from privpost.mechanisms.event_counts import EventCountsLaplace
 from privpost.models.event_counts import EventCounts
 from privpost.pipeline.schema import Choice, Real, Schema, SettingError
 from privpost.release.models import chains
-from privpost.release.models.base import Kind, whole
+from privpost.release.models.base import Inferred, whole
 from privpost.release.specification import Levels
 from privpost.samplers import noise_aware_events
 
 
-class NaiveBayes(Kind):
+class NaiveBayes(Inferred):
     """A class and attributes, each counted per level of the class; a flat prior on the shares of the classes."""
 
     name = "naive_bayes"

@@ -6,10 +6,10 @@ import math
 
 from privpost.models.normal_known_variance import NormalKnownVariance
 from privpost.pipeline.schema import Real, Schema
-from privpost.release.models.numeric import Numeric
+from privpost.release.models.numeric import NumericFamily
 
 
-class Normal(Numeric):
+class Normal(NumericFamily):
     """Normal records of known variance with a normal prior on their mean."""
 
     name = "normal_known_variance"

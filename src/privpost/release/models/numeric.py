@@ -12,7 +12,7 @@ import numpy as np
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
 from privpost.pipeline.schema import Choice, Real, Schema, SettingError
 from privpost.release.models import chains
-from privpost.release.models.base import Kind
+from privpost.release.models.base import Inferred, Kind
 from privpost.samplers import noise_aware_gibbs
 
 # Sums stay whole numbers that floats hold exactly.
@@ -31,7 +31,6 @@ class Numeric(Kind):
 
     column = Schema(low=Real(), high=Real(), resolution=Real(above=0), outside=Choice("refuse", "redact"))
     required = ("low", "high", "resolution")
-    parameter: ClassVar[str]
 
     def check(self, spec):
         super().check(spec)
@@ -51,24 +50,10 @@ class Numeric(Kind):
                 raise SettingError(
                     f"{where}: {key} is {settings[key]:g}, but must be a multiple of the resolution, {resolution}."
                 )
-        if spec.draws and resolution > (coarsest := self.coarsest(spec)):
-            raise SettingError(
-                f"{where}: resolution is {resolution}, too coarse for posterior draws: rounding would bias them. It "
-                f"must be at most {coarsest:.3g} with this prior and n. A finer one costs no privacy and no accuracy."
-            )
-
-    def coarsest(self, spec) -> float:
-        """The largest resolution that hardly biases the posterior, judged by what is public."""
-        raise NotImplementedError
-
-    def rounding(self, resolution: float, theta: np.ndarray) -> str:
-        """What rounding to a resolution does where θ has these draws, shape (draws,)."""
-        raise NotImplementedError
 
     @abstractmethod
     def family(self, spec):
-        """The family of the records, with its prior; None for a sum without a model."""
-        return None
+        """The family of the records, with its prior; for a sum without a model, one that sums records as they are."""
 
     def redacts(self, spec) -> bool:
         """Whether records outside the bounds are left out of the sum; else there are none."""
@@ -116,6 +101,34 @@ class Numeric(Kind):
     def statistics(self, spec, release):
         name, _ = spec.only
         return {"sums": {name: self._sum(spec, release)}}
+
+
+class NumericFamily(Numeric, Inferred):
+    """A numeric column of a family of laws with one parameter, whose posterior is drawn.
+
+    Class attributes:
+        parameter: its name.
+    """
+
+    parameter: ClassVar[str]
+
+    def check(self, spec):
+        super().check(spec)
+        name, settings = spec.only
+        if spec.draws and settings["resolution"] > (coarsest := self.coarsest(spec)):
+            raise SettingError(
+                f"{spec.where}: columns: {name}: resolution is {settings['resolution']}, too coarse for posterior "
+                f"draws: rounding would bias them. It must be at most {coarsest:.3g} with this prior and n. A finer "
+                "one costs no privacy and no accuracy."
+            )
+
+    @abstractmethod
+    def coarsest(self, spec) -> float:
+        """The largest resolution that hardly biases the posterior, judged by what is public."""
+
+    @abstractmethod
+    def rounding(self, resolution: float, theta: np.ndarray) -> str:
+        """What rounding to a resolution does where θ has these draws, shape (draws,)."""
 
     def posterior(self, spec, mechanism, release, rng):
         family = self.family(spec)

@@ -7,6 +7,7 @@ Placeholders are those of `report.quotes`. A module of the document's name in th
 from __future__ import annotations
 
 import importlib
+from html import escape
 from importlib import util
 from pathlib import Path
 
@@ -76,7 +77,11 @@ def _verdicts(plan: Plan) -> dict[str, str]:
 def verdict_table(card) -> str:
     """Return rows of the scorecard as a table; a dagger marks data that stand in for the paper's own."""
     rows = [
-        (row.id, (row.statement or row.reason) + " †" * (row.stand_in == "yes"), f"{MARKS[row.verdict]} {row.verdict}")
+        (
+            escape(row.id, quote=False),
+            escape(row.statement or row.reason, quote=False) + " †" * (row.stand_in == "yes"),
+            f"{MARKS[row.verdict]} {row.verdict}",
+        )
         for row in card.itertuples()
     ]
     return markdown(("claim", "what it says", "verdict"), rows)
