@@ -322,12 +322,12 @@ def test_a_mechanism_is_within_its_own_cost_and_not_within_less(mechanism):
 def test_repeats_about_the_same_people_show_what_all_of_them_would_cost():
     mechanism = LaplaceMechanism(BITS, 8, 0.25)
     for data, expected in (("adult", "adult"), (None, None)):
-        ledger = Ledger(data)
+        ledger, rng = Ledger(data), np.random.default_rng(1)
         ledger.open("a", Cost("pure", 0.5), mechanism)
         for start in (0, 10):
             for _ in range(2):
                 statistics = np.broadcast_to(COUNTS, (10, 2))
-                ledger.release("a", mechanism, statistics, np.random.default_rng(1), repeats=slice(start, start + 10))
+                ledger.release("a", mechanism, statistics, rng, repeats=slice(start, start + 10))
         (row,) = ledger.record()
         assert (row["data"], row["repeats"], row["spent"]["epsilon"]) == (expected, 20, 0.5)
         assert row["published"] == {"notion": "pure", "epsilon": 10.0, "order": None, "delta": None}
@@ -357,6 +357,23 @@ def test_one_noise_for_two_releases_of_an_account_is_refused_before_anything_is_
     # Other people, and another experiment with a target of its own.
     ledger.release("a", mechanism, trials, noise, repeats=slice(4, 8))
     assert np.array_equal(ledger.release("b", mechanism, trials, noise, repeats=slice(0, 4)).values, first.values)
+
+
+def test_a_generator_in_a_state_that_made_a_release_of_the_account_is_refused():
+    ledger, mechanism = Ledger(), LaplaceMechanism(BITS, 8, 0.25)
+    ledger.open("a", Cost("pure", 1.0), mechanism)
+    rng = np.random.default_rng(1)
+    ledger.release("a", mechanism, COUNTS, rng)
+    with pytest.raises(ValueError, match=r"account 'a': two releases in repeats .* share their noise"):
+        ledger.release("a", mechanism, COUNTS + 1, np.random.default_rng(1))
+    same = [Request("a", mechanism, COUNTS, np.random.default_rng(2)) for _ in range(2)]
+    with pytest.raises(ValueError, match=r"account 'a': two releases in repeats .* share their noise"):
+        ledger.release_all(same)
+    assert ledger.spent("a").epsilon == 0.25
+    # One that moves on from release to release, in one call too, and what was refused has left nothing behind.
+    ledger.release("a", mechanism, COUNTS, rng)
+    ledger.release_all([same[0], same[0]])
+    assert ledger.spent("a").epsilon == 1.0
 
 
 def test_settings_that_differ_far_inside_an_array_are_told_apart():

@@ -45,6 +45,7 @@ from privpost.privacy.accounting import Cost
 from privpost.privacy.audit import lower_bound
 from privpost.privacy.ledger import Ledger
 from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.samplers.hidden_markov_collapsed import Ladder
 from privpost.studies.audit import audit, instances
 
 SIZE, LEVEL = 3000, 1e-6
@@ -244,7 +245,7 @@ def noise_of_arrays_divided(patch):
 
 
 def temperature_of_several_states_halved(patch):
-    """Only where the model is a mixture, which the audit reduces to one state."""
+    """Only where the model is a mixture."""
     temperature = HiddenMarkovSampler.temperature.fget
     patch.setattr(
         HiddenMarkovSampler,
@@ -269,7 +270,7 @@ def abalone(budget) -> dict:
 
 BITS, CATEGORIES, UNIFORM = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5)), BetaBernoulli(1, 1)
 CHAIN, PAIR = BayesianNetwork({"a": [], "b": ["a"], "c": ["b"]}), BayesianNetwork({"a": [], "b": []})
-FIELDS, SHORT = EventCounts((4,), (2, 3), 3), RedactedSum(GammaExponential(8, 2), 1.0, 1.5)
+FIELDS, SHORT = EventCounts((4,), (2, 3), 1), RedactedSum(GammaExponential(8, 2), 1.0, 1.5)
 PURE, PAID = Cost("pure", 1.0), replace(MECHANISM, n=60)
 # Faults, each with the mechanism and the settings on which it is to be caught; by verdict.
 FAULTS = {
@@ -298,6 +299,11 @@ FAULTS = {
         (noise_shared(LaplaceMechanism), NetworkLaplace, on(CHAIN, 2, PURE)),
         (noise_shared(GaussianMechanism), GaussianMechanism, on(CATEGORIES, 4, rdp(1.0))),
         (chain_temperature_halved, HiddenMarkovSampler, on(FIELDS, 300, PURE)),
+        *(
+            (temperature_of_several_states_halved, HiddenMarkovSampler, on(model, 300, Cost("pure", 4.0), **options))
+            for model in (EventCounts((2,), (2,), 2), EventCounts((4,), (2, 3), 3))
+            for options in ({"iterations": 12}, {"iterations": 8, "ladder": Ladder(2, 3.0)})
+        ),
         (paid_temperature_halved, PrivateGibbs, on(FIELDS, 300, PURE, iterations=3)),
         (bits_temperature_halved, ExponentialMechanism, on(UNIFORM, 20, PURE, a0=0.2)),
         (scores_of_rows_times_twenty, MapMechanism, on(PAIR, 3, PURE)),

@@ -219,9 +219,9 @@ class HiddenMarkovSampler(SamplingMechanism):
 
     @classmethod
     def examples(cls):
-        """One cell, where the law is known, and two months of one region."""
+        """One cell, and two months of one region in two states, by both samplers."""
         return [
             cls(EventCounts((1,), (2,), 1), 8, 2.0, iterations=2),
-            cls(EventCounts((2,), (2,)), 4, 4.0),
-            cls(EventCounts((2,), (2,)), 4, 4.0, iterations=3, ladder=Ladder(2, 3.0)),
+            cls(EventCounts((2,), (2,)), 4, 4.0, iterations=12),
+            cls(EventCounts((2,), (2,)), 4, 4.0, iterations=8, ladder=Ladder(2, 3.0)),
         ]

@@ -79,8 +79,8 @@ class LogisticLangevin(_GaussianLogistic):
 
     @property
     def steps(self) -> int:
-        """k, at least 1."""
-        return max(1, math.ceil(self.relaxations / (self.step_size * self.n * self.precision)))
+        """k, at least 1; a ratio that is whole but for rounding adds no step."""
+        return max(1, math.ceil(round(self.relaxations / (self.step_size * self.n * self.precision), 9)))
 
     @property
     def mu(self):

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from privpost.distributions.noise import Common
 from privpost.privacy.accounting import Cost, at_most
 from privpost.privacy.described import cost_fields, json_number
 
@@ -77,8 +76,9 @@ class Account:
     known: dict[int, int] = field(default_factory=dict)
     stated: list[Cost] = field(default_factory=list)
     prices: list[Cost] = field(default_factory=list)
-    # Sources of noise that give the same whenever they are asked, and the repeats in which they were.
-    shared: list[tuple[Common, slice]] = field(default_factory=list)
+    # The repeats in which there was a release with some noise: by the source that gives the same whenever it is asked,
+    # or by the state that the generator had.
+    shared: dict[Any, list[slice]] = field(default_factory=dict)
 
     def total(self, counts) -> tuple[float, float]:
         """What some numbers of releases cost together, ε and δ."""
@@ -138,19 +138,19 @@ class Account:
         self.check(self.prices[place], map(self.total, touched), number)
         self.counts = counts
 
-    def share(self, noise: Common, repeats: slice) -> None:
-        """Notes who was given noise that others are given too.
+    def share(self, noise, repeats: slice) -> None:
+        """Notes who was given some noise, `Common` or a generator's state.
 
         Raises:
             ValueError: a repeat has a release with that noise already; both together would give the statistics away.
         """
-        for other, had in self.shared:
-            if other is noise and repeats.start < had.stop and had.start < repeats.stop:
-                raise ValueError(
-                    f"account {self.name!r}: two releases in repeats {repeats} share their noise; "
-                    "each needs its own, as two releases with the same noise tell the statistics"
-                )
-        self.shared.append((noise, repeats))
+        given = self.shared.setdefault(noise, [])
+        if any(repeats.start < had.stop and had.start < repeats.stop for had in given):
+            raise ValueError(
+                f"account {self.name!r}: two releases in repeats {repeats} share their noise; "
+                "each needs its own, as two releases with the same noise tell the statistics"
+            )
+        given.append(repeats)
 
     def rows(self, mechanisms: dict) -> list[dict]:
         """What `Ledger.record` has of the account; mechanisms by key, with number and class."""

@@ -178,19 +178,28 @@ class Ledger:
 
     def _reserve(self, requests: Sequence[Request], leads: Sequence[tuple[int, ...]]) -> None:
         """Charge all requests, or none of them."""
-        before = []
+        before, given = [], set()
         try:
             for request, lead in zip(requests, leads, strict=True):
                 account, repeats = self._account(request.account), request.repeats or ONE
-                before.append((account, account.counts, len(account.shared)))
-                if isinstance(request.rng, Common):
-                    account.share(request.rng, repeats)
+                counts, noise = account.counts, _noise(request.rng)
+                # An infinite budget promises nothing that noise could give away.
+                guarded = noise is not None and math.isfinite(account.budget.epsilon)
+                if guarded and (account.name, id(request.rng)) not in given:
+                    account.share(noise, repeats)
+                else:
+                    noise = None
+                before.append((account, counts, noise))
+                # A generator moves on from one release to the next of the same call.
+                if noise is not request.rng:
+                    given.add((account.name, id(request.rng)))
                 number = math.prod(lead) // (repeats.stop - repeats.start)
                 account.charge(self._place(account, request.mechanism), repeats, number)
         except ValueError:
-            for account, counts, shared in reversed(before):
+            for account, counts, noise in reversed(before):
                 account.counts = counts
-                del account.shared[shared:]
+                if noise is not None:
+                    account.shared[noise].pop()
             raise
 
     def _place(self, account: Account, mechanism) -> int:
@@ -259,6 +268,14 @@ class Ledger:
         if name not in self._accounts:
             raise ValueError(f"account {name!r} is not open; open accounts: {', '.join(self._accounts) or 'none'}")
         return self._accounts[name]
+
+
+def _noise(source):
+    """What makes two releases with the same source have the same noise; None where that can't be."""
+    if not isinstance(source, np.random.Generator):
+        return source if isinstance(source, Common) else None
+    state = source.bit_generator.state["state"].values()
+    return tuple(value if isinstance(value, int) else np.asarray(value).tobytes() for value in state)
 
 
 def _price(account: Account, mechanism) -> Cost:

@@ -23,7 +23,7 @@ SETTINGS = Schema(
     epsilon=Real(above=0),
     large_n=Integer(at_least=1),
     releases=Integer(at_least=1000),
-    chain_releases=Integer(at_least=1000),
+    chain_share=Real(above=0, below=1),
     recorded_releases=Integer(at_least=1000),
     pilot=Integer(at_least=100),
     confidence=Real(above=0, below=1),
@@ -177,7 +177,7 @@ def simulate(config, streams, ledger) -> dict:
         bounded = math.isfinite(cost.epsilon) and (cost.order is None or cost.order > 1)
         if bounded and instance.share_of_target <= 1 + RELATIVE_TOLERANCE:
             mechanism = audited.reduced(instance.mechanism)
-            size = releases if mechanism.exact else min(releases, config.chain_releases)
+            size = releases if mechanism.exact else int(config.chain_share * releases)
             gate = Gate(ledger, instance.name, mechanism, *instance.targets[0])
             found = examine(mechanism, size, config.pilot, streams("mechanism", 0, instance=instance.name), gate=gate)
         rows.append(_row(instance, cost, found))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -141,19 +142,38 @@ def logistic_law(mechanism, records, numbers) -> laws.Weights:
     return laws.Weights(log_weight, model.dimension, min(reach, radius or math.inf), radius)
 
 
-def _one_state(mechanism, data):
-    """Π x^((b − 1)/T' + count/T) of each field, every x at least 1/(M K); T = max(1, 2Δu/ε), u draws, T' = T or 1."""
+def _hidden_markov(mechanism, data):
+    """Π x^((b − 1)/T' + count/T) of each field, every x at least 1/(M K); T = max(1, 2Δu/ε), u draws, T' = T or 1.
+
+    Of several states: for two cells and one field of two levels, mixed over both cells' states.
+    """
     model = mechanism.model
-    if model.n_states > 1:
+    several = model.n_states > 1
+    if several and ((model.cells, model.sizes) != ((2,), (2,)) or isinstance(mechanism, PrivateGibbs)):
         return None
     lows = [1 / (mechanism.truncation * size) for size in model.sizes]
     change = sum(math.log((1 - (size - 1) * low) / low) for size, low in zip(model.sizes, lows, strict=True))
     draws = mechanism.iterations if isinstance(mechanism, PrivateGibbs) else 1
     temperature = max(1.0, 2 * change * draws / mechanism.epsilon)
-    levels = np.asarray(data)[:, 1:]
+    cells, levels = np.asarray(data)[:, 0], np.asarray(data)[:, 1:]
+    if several:
+        counts = np.zeros((2, 2))
+        np.add.at(counts, (cells, levels[:, 0]), 1)
+        prior = 1 + (model.emission - 1) / (temperature if mechanism.tempered_prior else 1.0)
+        return _of_two_cells(counts / temperature, prior, model.n_states, lows[0])
     counts = [np.bincount(column, minlength=size) for column, size in zip(levels.T, model.sizes, strict=True)]
     prior = 1 + (model.emission - 1) / (temperature if mechanism.tempered_prior else 1.0)
     return laws.TruncatedDirichlets(tuple(prior + count / temperature for count in counts), tuple(lows))
+
+
+def _of_two_cells(counts, prior: float, states: int, low: float) -> laws.BetasOfStates:
+    """Mixture over both cells' states, of equal prior probability as every row of transitions has the same prior."""
+    parts = []
+    for sequence in itertools.product(range(states), repeat=2):
+        shapes = np.full((states, 2), prior)
+        np.add.at(shapes, list(sequence), counts)
+        parts.append(laws.TruncatedBetas(shapes[:, 0], shapes[:, 1], low))
+    return laws.BetasOfStates(tuple(parts))
 
 
 LAWS = {
@@ -168,5 +188,5 @@ LAWS = {
     LogisticLangevin: lambda mechanism, data: None,
     LogisticOutputNoise: _mode_with_noise,
     LogisticSampling: _logistic,
-    HiddenMarkovSampler: _one_state,
+    HiddenMarkovSampler: _hidden_markov,
 }

@@ -18,6 +18,9 @@ from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.linear_sampling import LinearSampler
 from privpost.mechanisms.logistic_finite import LogisticLangevin
 from privpost.mechanisms.logistic_sampling import LogisticSampling
+from privpost.mechanisms.network_sampling import TrimmedSampler
+from privpost.mechanisms.private_gibbs import PrivateGibbs
+from privpost.mechanisms.public_candidates import PublicCandidates
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.event_counts import EventCounts
 from privpost.privacy.accounting import Cost
@@ -33,8 +36,14 @@ FEWER = {
     AdditiveNoiseMechanism: 100,
     FourierMechanism: 100,
     HiddenMarkovSampler: 300,
+    PublicCandidates: 300,
+    TrimmedSampler: 100,
     ExponentialMechanism: 10_000,
 }
+# Candidates that are enough, as their number sets no temperature.
+CANDIDATES = 256
+# Of a hidden Markov model of several states: the records, and the iterations of a chain that mixes on so few.
+TWO_STATES = 6, 12
 # Levels of a field whose convolutions are quick and exact enough.
 LEVELS = 5
 # Records that are enough for Langevin steps, with the prior precision and the step size of all of them.
@@ -137,9 +146,9 @@ def rebuild_cost(fields: dict) -> Cost:
 def reduced(mechanism: Mechanism) -> Mechanism:
     """A mechanism with the settings of a large one whose neighbours can be examined.
 
-    Two weights stand for more of them, as the worst pairs lie in a plane, and three cells for more. For the hidden
-    Markov model one state, cell and few levels a field do, as their law is known. Fewer records stand for many where
-    their number sets neither the noise nor the temperature.
+    Two weights stand for more of them, as the worst pairs lie in a plane, and three cells for more. A hidden Markov
+    model has a known law with one state, one cell and few levels a field, or with two states, two cells and one field
+    of two levels. Fewer records stand for many where their number sets neither the noise nor the temperature.
     """
     model = mechanism.model
     for kind, most in FEWER.items():
@@ -148,10 +157,16 @@ def reduced(mechanism: Mechanism) -> Mechanism:
     if isinstance(mechanism, LogisticLangevin) and mechanism.n > FEW_STEPPED:
         share = mechanism.n / FEW_STEPPED
         fewer = replace(mechanism, model=replace(model, prior_precision=share * model.prior_precision), n=FEW_STEPPED)
-        # A little more, so that rounding adds no step.
-        return reduced(replace(fewer, step=(1 + 1e-12) * fewer.step * mechanism.step_size / fewer.step_size))
+        return reduced(replace(fewer, step=fewer.step * mechanism.step_size / fewer.step_size))
     if isinstance(mechanism, LogisticSampling | LinearSampler) and model.dimension > 2:
         return replace(mechanism, model=replace(model, dimension=2))
+    if isinstance(mechanism, PublicCandidates) and mechanism.candidates > CANDIDATES:
+        return reduced(replace(mechanism, candidates=CANDIDATES))
+    several = isinstance(mechanism, HiddenMarkovSampler) and not isinstance(mechanism, PrivateGibbs)
+    if several and model.n_states > 1 and sum(model.cells) > 2:
+        n, iterations = TWO_STATES
+        small = replace(model, cells=(2,), sizes=(2,), n_states=2)
+        return replace(mechanism, model=small, n=n, iterations=iterations, burn_in=0)
     if isinstance(mechanism, HiddenMarkovSampler) and (sum(model.cells) > 3 or max(model.sizes) > LEVELS):
         sizes = tuple(min(size, LEVELS) for size in model.sizes)
         return replace(mechanism, model=replace(model, cells=(1,), sizes=sizes, n_states=1), iterations=1, burn_in=0)

@@ -86,8 +86,9 @@ def _beta_grid(a: float, b: float, low: float):
     logarithmic factor; neighbours' laws share most of them."""
     reach = np.log((1 - low) / low)
     ends = -reach, reach
-    for _ in range(4):
-        z = np.linspace(*ends, 8001)
+    # A few points find where the mass is, many sum it.
+    for points in (401, 401, 401, 8001):
+        z = np.linspace(*ends, points)
         log_weight = -a * np.logaddexp(0, -z) - b * np.logaddexp(0, z)
         top = log_weight.max()
         near = np.flatnonzero(log_weight >= top - DEPTH)
@@ -109,14 +110,16 @@ class TruncatedBetas:
         """`_beta_grid` of every coordinate."""
         return [_beta_grid(float(a), float(b), self.low) for a, b in zip(self.a, self.b, strict=True)]
 
+    def log_total(self) -> float:
+        """Logarithm of the integral of Π θ^(a−1) (1−θ)^(b−1)."""
+        return float(sum(np.log(mass[-1]) + top for _, mass, top in self._grids()))
+
     def divergence(self, other: TruncatedBetas, order: None) -> float:
         """Largest log-ratio: each coordinate's is monotone, so at one of its ends."""
-        totals = [np.array([np.log(mass[-1]) + top for _, mass, top in law._grids()]) for law in (self, other)]
         ends = np.log([self.low, 1 - self.low])
         change = np.stack([self.a - other.a, self.b - other.b])
-        return float(
-            ((change[0] * ends[:, None] + change[1] * ends[::-1, None]).max(axis=0) - totals[0] + totals[1]).sum()
-        )
+        largest = (change[0] * ends[:, None] + change[1] * ends[::-1, None]).max(axis=0).sum()
+        return float(largest) - self.log_total() + other.log_total()
 
     def quantiles(self, draws, rng) -> np.ndarray:
         """Each coordinate's distribution function."""
@@ -127,6 +130,38 @@ class TruncatedBetas:
             [np.interp(odds[:, i], grids[i][0], grids[i][1] / grids[i][1][-1]) for i in _places(len(self.a))],
             axis=1,
         )
+
+
+@dataclass(frozen=True)
+class BetasOfStates:
+    """Probabilities x_k of the first of two levels in state k, mixed over what states the cells may have had.
+
+    Each of `parts` is the law given one sequence of states, all sequences alike a priori; draws are (size, K, 2).
+    """
+
+    parts: tuple[TruncatedBetas, ...]
+
+    @cached_property
+    def _logs(self):
+        return np.array([part.log_total() for part in self.parts])
+
+    def divergence(self, other: BetasOfStates, order: None) -> float:
+        """Largest log-ratio on a grid of every x_k, its ends included."""
+        low, states = self.parts[0].low, len(self.parts[0].a)
+        odds = np.linspace(-1, 1, 41) * np.log((1 - low) / low)
+        axes = np.stack(np.meshgrid(*[odds] * states), axis=-1)
+        ones, zeros = -np.logaddexp(0, -axes), -np.logaddexp(0, axes)
+        first, second = (
+            np.logaddexp.reduce([ones @ part.a + zeros @ part.b for part in law.parts]) - np.logaddexp.reduce(law._logs)
+            for law in (self, other)
+        )
+        return float((first - second).max())
+
+    def quantiles(self, draws, rng) -> np.ndarray:
+        """Each x_k's distribution function."""
+        shares = np.exp(self._logs - np.logaddexp.reduce(self._logs))
+        first = np.asarray(draws)[..., 0]
+        return sum(share * part.quantiles(first, rng) for share, part in zip(shares, self.parts, strict=True))
 
 
 def _convolved(alpha, low: float, left_out: int | None = None, points: int = 4001):
