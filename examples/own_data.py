@@ -13,10 +13,7 @@ A notebook in plain Python: editors such as VS Code, Spyder and Jupyter (with ju
 import matplotlib.pyplot as plt
 import numpy as np
 
-from privpost.mechanisms import ConcentratedPosterior, LaplaceMechanism
-from privpost.models import BetaBernoulli
-from privpost.privacy.accounting import Cost
-from privpost.privacy.ledger import Ledger
+from privpost import BetaBernoulli, ConcentratedPosterior, Cost, LaplaceMechanism, Ledger
 
 rng = np.random.default_rng(20240501)
 data = (rng.random(400) < 0.3).astype(int)
@@ -55,14 +52,16 @@ print(f"released: {noisy_counts.round(1)}, at {mechanism.cost()}")
 
 # %% [markdown]
 # ## Infer
-# The conjugate update with the noisy counts, projected to what counts can be. It takes the noise for data, so it is
-# narrower than it should be; the noise-aware samplers of the package correct that.
+# The conjugate update with the noisy counts, projected to what counts can be, takes the noise for data: it is narrower
+# than it should be. The noise-aware posterior knows the noise's law. Both are computed from the release alone.
 
 # %%
 private_posterior = mechanism.posterior(noisy_counts)
-draws = model.sample(private_posterior, rng, size=5000)
-low, high = np.quantile(draws, [0.025, 0.975])
-print(f"probability of a 1: {float(model.mean(private_posterior)):.3f}, 95 % interval {low:.3f} to {high:.3f}")
+naive = model.sample(private_posterior, rng, size=5000)
+aware = mechanism.noise_aware_posterior(noisy_counts, 5000, rng)
+for label, draws in (("noise taken for data", naive), ("noise-aware", aware)):
+    low, high = np.quantile(draws, [0.025, 0.975])
+    print(f"probability of a 1, {label}: {draws.mean():.3f}, 95 % interval {low:.3f} to {high:.3f}")
 
 # %% [markdown]
 # ## One posterior draw under Rényi differential privacy
@@ -82,9 +81,10 @@ theta = np.linspace(0.001, 0.999, 600)
 figure, axes = plt.subplots(figsize=(5, 4), layout="constrained")
 for parameters, label, style in (
     (true_posterior, "true posterior (not released)", "--"),
-    (private_posterior, f"from Laplace counts, ε = {mechanism.cost().epsilon:g}", "-"),
+    (private_posterior, f"Laplace counts taken for data, ε = {mechanism.cost().epsilon:g}", "-"),
 ):
     axes.plot(theta, np.exp(model.log_density(theta, parameters)), style, label=label)
+axes.hist(aware, bins=30, density=True, histtype="step", color="C2", label="noise-aware, from the same counts (draws)")
 axes.axvline(one_draw, color="C3", linestyle=":", label="one private draw, (2, 0.5)-RDP")
 axes.set(xlabel="Probability of a 1", ylabel="Density", xlim=(0.1, 0.5))
 figure.legend(loc="outside upper center")

@@ -12,8 +12,16 @@ _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 
 def home(name: str, *folders: str | Path) -> str | None:
     """Return the name of the module in some folders that defines a class, or None where none does."""
-    files = tuple((path, path.stat().st_mtime_ns) for folder in folders for path in sorted(Path(folder).glob("*.py")))
-    return _homes(files).get(name)
+    return _homes(_files(*folders)).get(name)
+
+
+def names(*folders: str | Path) -> list[str]:
+    """Return the names of the public classes that the modules in some folders define."""
+    return sorted(name for name in _homes(_files(*folders)) if not name.startswith("_"))
+
+
+def _files(*folders: str | Path) -> tuple[tuple[Path, int], ...]:
+    return tuple((path, path.stat().st_mtime_ns) for folder in folders for path in sorted(Path(folder).glob("*.py")))
 
 
 @functools.cache

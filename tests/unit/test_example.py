@@ -30,7 +30,10 @@ def test_the_example_runs_and_stays_within_its_budget(tmp_path, monkeypatch, cap
     # 400 bits and noise of scale 4: the private mean is within 0.1 of the true one but in one run of 10^4.
     model = found["model"]
     assert abs(model.mean(found["private_posterior"]) - model.mean(found["true_posterior"])) < 0.1
+    # Noise of scale 4 on either of 400 counts widens the posterior.
+    assert found["aware"].std() > 1.05 * found["naive"].std()
     out = capsys.readouterr().out
+    assert "noise-aware" in out
     assert "one private draw" in out
     assert f"both releases together: {spent}" in out
     assert "privpost release" in EXAMPLE.read_text().split("# %% [markdown]\n")[1]

@@ -166,7 +166,9 @@ def _curves(axes, rows, parts: Layout, measure: str, looks: _Looks) -> None:
         elif len(line) >= MARKED:
             look["marker"] = ""
         place = line[parts.x] if parts.numeric else looks.places(line[parts.x])
-        axes.errorbar(place, line[measure], yerr=_spread(line, measure), markersize=3, elinewidth=0.7, **look)
+        axes.plot(place, line[measure], markersize=3, **look)
+        if (spread := _spread(line, measure)) is not None:
+            axes.vlines(place, line[measure] - spread, line[measure] + spread, color=look["color"], linewidth=0.7)
 
 
 def _spread(rows, measure: str):

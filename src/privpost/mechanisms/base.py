@@ -9,13 +9,19 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.special import gammaln
 
 from privpost.distributions import noise
+from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy.accounting import Cost, pure_to_rdp, rdp_to_pure_epsilon
 from privpost.privacy.approximate import implied, largest_setting
 from privpost.privacy.ledger import Release
 from privpost.privacy.renyi import check_size
+from privpost.samplers import noise_aware_exact
 
+# Models of one category a record, whose statistics are the counts that a Dirichlet prior is updated by.
+COUNTED = (BetaBernoulli, DirichletCategorical)
 NORMS = ("l1", "l2", "log-likelihood ratio", "natural parameters")
 RELEASES = ("statistics", "sample")
 
@@ -102,6 +108,15 @@ class Mechanism(ABC):
         """
         statistics = np.asarray(statistics, float)
         return self.perturb(np.broadcast_to(statistics, (size, *statistics.shape)), rng)
+
+    def check_statistics(self, statistics) -> None:
+        """Raises a ValueError unless statistics (..., d), where they count records, are those of n records."""
+        if type(self.model) in COUNTED:
+            totals = np.sum(np.asarray(statistics, float), axis=-1)
+            wrong = np.abs(totals - self.n) > 1e-6 * self.n
+            if np.any(wrong):
+                found = np.atleast_1d(totals)[np.atleast_1d(wrong)][0]
+                raise ValueError(f"n is {self.n}, but the statistics are those of {found:g} records")
 
     def each(self, size: int) -> Self:
         """The mechanism with its settings repeated for each of `size` trials, where trials may have their own."""
@@ -201,6 +216,19 @@ class Mechanism(ABC):
         """
         return None
 
+    def noise_aware_posterior(self, release, draws: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws of θ, shape (draws, *theta_shape), from its posterior given one release and the noise's law.
+
+        Post-processing, which costs nothing.
+
+        Raises:
+            ValueError: no such posterior is known for the mechanism and its model.
+        """
+        raise ValueError(
+            f"{type(self).__name__} has no noise-aware posterior for {type(self.model).__name__}; "
+            "noise on counts of one category a record has"
+        )
+
     @property
     def options(self) -> dict[str, Any]:
         """The settings that `calibrate` takes beside model, n and budget."""
@@ -234,6 +262,7 @@ def pure_epsilon(budget: Cost, method: str) -> float:
     Raises:
         ValueError: a budget of ε = 0 or inf, at which no pure mechanism can be configured.
     """
+    check_budget(budget)
     epsilon = budget.epsilon
     if budget.notion == "rdp":
         epsilon = float(rdp_to_pure_epsilon(budget.epsilon, budget.order))
@@ -248,11 +277,24 @@ def rdp_budget(budget: Cost, method: str) -> tuple[float, float]:
     Raises:
         ValueError: a budget of another notion, or of ε = 0 or inf.
     """
+    check_budget(budget)
     if budget.notion != "rdp":
         raise ValueError(f"budget is {budget}; {method} has a Rényi guarantee only, so its notion must be 'rdp'")
     if not 0 < budget.epsilon < np.inf:
         raise ValueError(f"budget is {budget}; {method} needs an epsilon > 0 and finite")
     return budget.epsilon, budget.order
+
+
+def check_budget(budget) -> None:
+    """Raises a ValueError unless a budget is a `Cost`."""
+    if not isinstance(budget, Cost):
+        raise ValueError(f'budget is {budget!r}; it must be a Cost, for instance Cost("pure", 1.0)')
+
+
+def check_generator(rng) -> None:
+    """Raises a ValueError unless a source of randomness is a numpy Generator."""
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(f"rng is {rng!r}; it must be a numpy Generator, for instance numpy.random.default_rng(1)")
 
 
 def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
@@ -370,3 +412,26 @@ class AdditiveNoiseMechanism(Mechanism):
     def posterior(self, release) -> np.ndarray:
         """Parameters (..., k) of the privatised posterior: the conjugate update with the projected release."""
         return self.model.posterior(self.project(release))
+
+    def noise_aware_posterior(self, release, draws, rng):
+        """Independent draws (draws, *theta_shape) given a release (q,): the true counts, then θ given them.
+
+        Exact, for counts of one category a record (bits too) and noise with a density: p(θ | y) = Σ_s p(θ | s) p(s | y)
+        over all counts s that sum to n, as in Bernstein and Sheldon (2018).
+        """
+        if type(self.model) not in COUNTED:
+            return super().noise_aware_posterior(release, draws, rng)
+        shape = self.select(self.model.prior).shape
+        counts = np.arange(self.n + 1.0)[:, None] * np.eye(len(self.model.prior))[:, None]
+        if np.shape(release) != shape:
+            raise ValueError(f"release has the shape {np.shape(release)}; one release has {shape}")
+        likelihood = self.log_density(release, counts)
+        if likelihood is None:
+            return super().noise_aware_posterior(release, draws, rng)
+        if draws < 1:
+            raise ValueError(f"draws is {draws!r}; it must be an integer >= 1")
+        check_generator(rng)
+        # Noise is independent over counts: with the others at 0 the density is that of one count, up to a constant.
+        factors = gammaln(self.model.prior[:, None] + counts.sum(axis=-1)) - gammaln(counts.sum(axis=-1) + 1)
+        latent = noise_aware_exact.latent_counts(factors + likelihood, draws, rng)
+        return self.model.sample(self.model.posterior(latent), rng)

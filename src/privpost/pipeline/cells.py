@@ -54,8 +54,8 @@ def compute(study: Study, cell: Cell, known: Known | None = None) -> Path:
     """Compute a cell and store it; returns its path. `known` spares finding out again what many cells share.
 
     A result that another process stored meanwhile stays: a job that outlived its run cannot replace a newer result.
-    Raises SettingError when a mechanism or the ledger refuses, and ValueError when the study returns something that is
-    not a map from name to array.
+    Raises SettingError when a mechanism, the ledger or a data set refuses, and ValueError when the study returns
+    something that is not a map from name to array.
     """
     started, start = time.time(), time.perf_counter()
     # Taken before the work: this is the code that runs, even if a file is edited meanwhile.
@@ -100,11 +100,13 @@ def compute(study: Study, cell: Cell, known: Known | None = None) -> Path:
 
 
 def _is_refusal(error: ValueError) -> bool:
-    """Whether a mechanism or the ledger itself refused a setting, a budget or a model; other errors are told whole."""
+    """Whether a mechanism, the ledger or a data set itself refused a setting; other errors are told whole."""
     trace = error.__traceback__
     while trace.tb_next is not None:
         trace = trace.tb_next
-    return trace.tb_frame.f_globals.get("__name__", "").startswith(("privpost.mechanisms", "privpost.privacy"))
+    return trace.tb_frame.f_globals.get("__name__", "").startswith(
+        ("privpost.mechanisms", "privpost.privacy", "privpost.datasets")
+    )
 
 
 def compute_each(study: Study, cells: Sequence[Cell]) -> dict[str, str]:

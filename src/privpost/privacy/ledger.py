@@ -53,6 +53,15 @@ class Request(NamedTuple):
         made = prepare(self.statistics, **self.settings)
         return self._replace(settings={**self.settings, "prepared": made})
 
+    def check(self) -> None:
+        """Raises a ValueError for what is no source of randomness, and for statistics of other than n records."""
+        if not any(hasattr(self.rng, name) for name in ("random", "laplace", "normal")):
+            raise ValueError(
+                f"rng is {self.rng!r}; it must be a numpy Generator, for instance numpy.random.default_rng(1)"
+            )
+        if hasattr(self.mechanism, "check_statistics"):
+            self.mechanism.check_statistics(self.statistics)
+
     @property
     def lead(self) -> tuple[int, ...]:
         """The shape of the releases: that of the statistics' leading axes, or the size.
@@ -163,6 +172,8 @@ class Ledger:
             ValueError: as `release`.
         """
         leads = [request.lead for request in requests]
+        for request in requests:
+            request.check()
         # Before anything is charged: what cannot be drawn is refused here.
         requests = [request.prepared() for request in requests]
         self._reserve(requests, leads)

@@ -188,20 +188,45 @@ def drawn_counts(weights, size: int, rng: np.random.Generator) -> np.ndarray:
     return np.minimum(found - columns * row, columns - 1)
 
 
-def sample(prior, log_likelihood, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Independent draws from p(θ | y), for noise of any law: s from p(s | y), then θ ~ Beta(α + s, β + n − s).
+def latent_counts(log_factors, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Independent draws of counts that sum to n, with probability proportional to Π_j exp(log_factors[j, s_j]).
+
+    With ln(Γ(α_j + s)/s!) plus the log-density of the noise on count j as factors they are draws from p(s | y): one
+    count after the other, each given those before, by convolutions of the others' factors.
 
     Args:
-        prior: (α, β).
-        log_likelihood: ln p(y | s) up to a constant for s = 0..n, shape (n + 1,).
+        log_factors: shape (d, n + 1) for s = 0..n, d of at least 2; each up to a constant, −inf where impossible.
         size: number of draws.
 
     Returns:
-        θ, shape (size,).
+        Counts, shape (size, d).
     """
-    alpha, beta = map(float, prior)
-    n = len(log_likelihood) - 1
-    s = np.arange(n + 1.0)
-    log_weights = betaln(alpha + s, beta + n - s) - betaln(s + 1, n - s + 1) + np.asarray(log_likelihood, float)
-    drawn = drawn_counts(np.exp(log_weights - log_weights.max())[None], size, rng)[:, 0]
-    return rng.beta(alpha + drawn, beta + n - drawn)
+    log_factors = np.asarray(log_factors, float)
+    categories, n = len(log_factors), log_factors.shape[1] - 1
+    s = np.arange(n + 1)
+    if categories > 2:
+        # As in `category_weights`: without a tilt the convolutions may be too small for floating point at n.
+        log_factors = log_factors + _tilt(log_factors[:, None], s, n)[0] * s
+    tails = [log_factors[-1]]
+    for factor in log_factors[-2:0:-1]:
+        tails.insert(0, _log_convolution(factor, tails[0]))
+    first = log_factors[0] + tails[0][::-1]
+    counts = np.zeros((size, categories), np.int64)
+    counts[:, 0] = drawn_counts(np.exp(first - first.max())[None], size, rng)[:, 0]
+    part = max(1, _ELEMENTS // (n + 1))
+    for j, start in np.ndindex(categories - 2, -(-size // part)):
+        rows = slice(start * part, (start + 1) * part)
+        rest = (n - counts[rows].sum(axis=1))[:, None] - s
+        log_weights = np.where(rest >= 0, log_factors[j + 1] + tails[j + 1][np.maximum(rest, 0)], -np.inf)
+        weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
+        counts[rows, j + 1] = drawn_counts(weights, 1, rng)[0]
+    counts[:, -1] = n - counts.sum(axis=1)
+    return counts
+
+
+def _log_convolution(first, second) -> np.ndarray:
+    """Logarithm of the convolution of two sequences given by theirs, cut to their length."""
+    high = first.max(), second.max()
+    # Terms are positive, so nothing cancels; what underflows is smaller than 1e-300 of the largest.
+    with np.errstate(divide="ignore"):
+        return np.log(np.convolve(np.exp(first - high[0]), np.exp(second - high[1]))[: len(first)]) + sum(high)

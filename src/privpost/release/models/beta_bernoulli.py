@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
@@ -12,7 +10,6 @@ from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Real, Schema
 from privpost.release.models.base import Inferred, Posterior, Sampled, check_two_levels, whole
 from privpost.release.specification import SAMPLING
-from privpost.samplers import noise_aware_exact
 
 
 class Bits(Inferred, Sampled):
@@ -48,10 +45,7 @@ class Bits(Inferred, Sampled):
         return {"counts": {column: {settings["levels"][1]: whole(release[0])}}}
 
     def posterior(self, spec, mechanism, release, rng):
-        counts = np.arange(spec.n + 1.0)
-        likelihood = mechanism.log_density(release, np.stack([counts, spec.n - counts], axis=-1))
-        prior = spec.prior["alpha"], spec.prior["beta"]
-        draws = noise_aware_exact.sample(prior, likelihood, spec.draws, rng)
+        draws = mechanism.noise_aware_posterior(release, spec.draws, rng)
         return Posterior(
             dict(zip(self.parameters(spec), [draws], strict=True)),
             True,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from privpost.datasets import war_logs
 from privpost.privacy import count_tables
 from privpost.studies.foulds2016.war_logs import select_fields
@@ -38,10 +40,12 @@ def tabulate(cells):
                 table.insert(place, name, value)
             table["events_per_cell"] = mean[: sizes[0]].sum()
             # Of an event's D levels, how many are too rare for the Laplace mechanism at this ε.
-            rare = mean[:, None] * table.epsilon.to_numpy() < critical_count(sizes, config.truncation[0])
-            table["rare_levels_per_event"] = (mean[:, None] * rare).sum(axis=0) / mean[: sizes[0]].sum()
+            epsilon = table.epsilon.to_numpy(float)
+            rare = mean[:, None] * epsilon < critical_count(sizes, config.truncation[0])
+            share = (mean[:, None] * rare).sum(axis=0) / mean[: sizes[0]].sum()
+            table["rare_levels_per_event"] = np.where(np.isnan(epsilon), np.nan, share)
             tables.append(table.dropna(axis="columns", how="all"))
     return {
-        "war_logs_ablation": pd.concat(likelihoods, ignore_index=True),
-        "war_logs_ablation_differences": pd.concat(differences, ignore_index=True),
+        "war_logs_ablation": pd.concat([pd.DataFrame(), *likelihoods], ignore_index=True),
+        "war_logs_ablation_differences": pd.concat([pd.DataFrame(), *differences], ignore_index=True),
     }

@@ -1,0 +1,120 @@
+"""What `import privpost` gives: names that are found when asked for, one-line refusals, noise-aware posteriors."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import privpost
+from privpost import discovery
+from privpost.samplers import noise_aware_exact
+
+PURE = privpost.Cost("pure", 1.0)
+
+
+def test_every_mechanism_and_model_is_a_name_of_the_package():
+    mechanisms = [kind for kinds in discovery.mechanisms().values() for kind in kinds]
+    for kind in (*mechanisms, *discovery.models().values(), privpost.Cost, privpost.Ledger):
+        assert getattr(privpost, kind.__name__) is kind
+        assert kind.__name__ in dir(privpost)
+    with pytest.raises(AttributeError, match="no attribute 'LaplaceMechanisms'"):
+        _ = privpost.LaplaceMechanisms
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    code = "import privpost, sys; dir(privpost); sys.exit('numpy' in sys.modules or 'yaml' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert (Path(privpost.__file__).parent / "py.typed").is_file()
+
+
+@pytest.mark.parametrize("budget", [0.5, None, "1"])
+def test_a_budget_that_is_no_cost_is_refused(budget):
+    for kind in ("LaplaceMechanism", "GaussianMechanism", "ConcentratedPosterior", "DiffusedPosterior"):
+        with pytest.raises(ValueError, match=r"^budget is .*; it must be a Cost, for instance"):
+            getattr(privpost, kind).calibrate(privpost.BetaBernoulli(1, 1), 400, budget)
+
+
+def test_a_release_about_other_than_n_records_or_without_a_generator_is_refused_and_costs_nothing():
+    mechanism = privpost.LaplaceMechanism(privpost.BetaBernoulli(1, 1), 400, 0.5)
+    ledger, rng = privpost.Ledger(), np.random.default_rng(1)
+    ledger.open("survey", PURE)
+    with pytest.raises(ValueError, match=r"^n is 400, but the statistics are those of 100 records$"):
+        ledger.release("survey", mechanism, [30, 70], rng)
+    for source in (1, None, "seed"):
+        with pytest.raises(ValueError, match=r"^rng is .*; it must be a numpy Generator"):
+            ledger.release("survey", mechanism, [100, 300], source)
+    assert ledger.spent("survey").epsilon == 0
+    ledger.release("survey", mechanism, [100, 300], rng)
+
+
+@pytest.mark.parametrize(
+    ("make", "coordinates"),
+    [
+        (lambda model, c: privpost.LaplaceMechanism(model, 6, 0.8, coordinates=c), "all"),
+        (lambda model, c: privpost.LaplaceMechanism(model, 6, 0.8, coordinates=c), "free"),
+        (lambda model, c: privpost.GaussianMechanism(model, 6, 1.0, order=2.0, coordinates=c), "free"),
+    ],
+    ids=["laplace-all", "laplace-free", "gaussian-free"],
+)
+def test_counts_have_the_law_that_enumeration_gives(make, coordinates):
+    """Against the sum over all 28 tables of 6 records in 3 categories: chi-square at 10^-4, of 40,000 draws."""
+    model = privpost.DirichletCategorical((1.0, 2.0, 0.5))
+    mechanism = make(model, coordinates)
+    release = np.array([4.1, 3.2, -1.5])[: 3 if coordinates == "all" else 2]
+    tables = np.array([s for s in itertools.product(range(7), repeat=3) if sum(s) == 6])
+    log_law = mechanism.log_density(release, tables) + stats.dirichlet_multinomial.logpmf(tables, model.prior, 6)
+    law = np.exp(log_law - log_law.max())
+    law /= law.sum()
+    rng = np.random.default_rng(3)
+    theta = mechanism.noise_aware_posterior(release, 40_000, rng)
+    # The posterior mean of θ is a mean over tables; its error is at most 0.5/√40000 a coordinate.
+    expected = law @ ((tables + model.prior) / (6 + model.prior.sum()))
+    assert theta.mean(axis=0) == pytest.approx(expected, abs=4 * 0.3 / 200)
+    counts = mechanism_counts(mechanism, release, 40_000, rng)
+    places = {tuple(table): place for place, table in enumerate(tables)}
+    seen = np.bincount([places[tuple(row)] for row in counts], minlength=len(tables))
+    often = law * 40_000 > 5
+    observed, wanted = [np.append(x[often], x[~often].sum()) for x in (seen, law * 40_000)]
+    kept = wanted > 0
+    assert stats.chisquare(observed[kept], wanted[kept]).pvalue > 1e-4
+
+
+def mechanism_counts(mechanism, release, draws, rng):
+    """Return the counts that `noise_aware_posterior` draws before θ."""
+    found = []
+    with pytest.MonkeyPatch.context() as patch:
+        drawn = noise_aware_exact.latent_counts
+        patch.setattr(noise_aware_exact, "latent_counts", lambda *given: found.append(drawn(*given)) or found[-1])
+        mechanism.noise_aware_posterior(release, draws, rng)
+    return found[0]
+
+
+def test_the_posterior_of_bits_has_the_exact_distribution_function():
+    """Against `posterior_cdf`, a sum without draws: Kolmogorov-Smirnov at 10^-4."""
+    mechanism = privpost.LaplaceMechanism(privpost.BetaBernoulli(2, 3), 50, 0.2, coordinates="free")
+    draws = mechanism.noise_aware_posterior(np.array([12.0]), 5000, np.random.default_rng(5))
+    release = np.full((1, 5000), 12.0)
+    uniform = noise_aware_exact.posterior_cdf((2, 3), release, draws, 50, [mechanism.scale])[0]
+    assert stats.kstest(uniform, "uniform").pvalue > 1e-4
+    # Noise-aware is wider than the update that takes the noisy count for a count.
+    assert draws.std() > 1.1 * np.sqrt(mechanism.model.variance(mechanism.posterior(np.array([12.0]))))
+
+
+def test_what_has_no_noise_aware_posterior_says_so():
+    sampler = privpost.DirectPosterior(privpost.BetaBernoulli(1, 1), 10, 2.0)
+    with pytest.raises(ValueError, match=r"^DirectPosterior has no noise-aware posterior for BetaBernoulli"):
+        sampler.noise_aware_posterior(0.5, 10, np.random.default_rng(1))
+    laplace = privpost.LaplaceMechanism(privpost.BetaBernoulli(1, 1), 10, 1.0)
+    for release, draws, rng, message in (
+        ([3.0], 10, np.random.default_rng(1), r"^release has the shape \(1,\); one release has \(2,\)"),
+        ([3.0, 7.0], 0, np.random.default_rng(1), "^draws is 0; it must be"),
+        ([3.0, 7.0], 10, 1, "^rng is 1; it must be"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            laplace.noise_aware_posterior(np.array(release), draws, rng)
