@@ -6,10 +6,11 @@ import pytest
 from privpost import discovery
 from privpost.evaluation.calibration import ks_p_value, ks_statistic
 from privpost.evaluation.diagnostics import ess_bulk
+from privpost.models import BetaBernoulli
 from privpost.models.univariate import UnivariateFamily
 from privpost.samplers import noise_aware_gibbs
 from privpost.samplers.noise_aware_exact import posterior_density
-from privpost.samplers.noise_aware_gibbs import binomial_kernel, run
+from privpost.samplers.noise_aware_gibbs import bounded_kernel, run
 from privpost.studies.bernstein2018.calibration import gibbs_quantiles
 from privpost.studies.bernstein2018.oracle import parameter_grid, stationary_density
 from privpost.studies.bernstein2018.trials import Counts, RedactedSums, Release, experiment
@@ -21,7 +22,7 @@ ALARM = 1e-4
 def moments_of_runs(y, n, epsilon, chains=400, draws=800):
     """Mean and second moment of Gibbs draws with their standard errors over independent chains."""
     parts = []
-    kernel = binomial_kernel((10, 10), np.full(chains, y), n, 1 / epsilon)
+    kernel = bounded_kernel(BetaBernoulli(10, 10), np.full(chains, y)[None], n, 1 / epsilon)
     run(kernel, np.random.default_rng(n), 600, draws, lambda theta: parts.append(theta.copy()))
     draws = np.concatenate(parts)
     values = np.stack([draws.mean(axis=0), (draws**2).mean(axis=0)])
@@ -120,7 +121,7 @@ def test_the_cost_of_a_sweep_does_not_depend_on_n():
     counts = {}
     for n in (100, 100_000):
         counter = Counter()
-        kernel = binomial_kernel((10, 10), np.full(50, n / 2), n, 10.0)
+        kernel = bounded_kernel(BetaBernoulli(10, 10), np.full(50, n / 2)[None], n, 10.0)
         state = kernel.init(counter)
         for _ in range(20):
             state, _ = kernel.step(state, counter)
@@ -133,7 +134,7 @@ def test_effective_draws_fall_where_noise_hides_the_data():
     sizes = []
     for epsilon in (0.01, 0.1):
         parts = []
-        kernel = binomial_kernel((10, 10), np.full(4, 500.0), 1000, 1 / epsilon)
+        kernel = bounded_kernel(BetaBernoulli(10, 10), np.full(4, 500.0)[None], 1000, 1 / epsilon)
         run(kernel, np.random.default_rng(3), 500, 3000, lambda theta, parts=parts: parts.append(theta.copy()))
         sizes.append(float(ess_bulk(np.concatenate(parts))))
     assert sizes[1] > 4 * sizes[0]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privpost.models import GammaExponential
-from privpost.samplers.noise_aware_gibbs import State, binomial_kernel, multinomial_kernel, redacted_kernel
+from privpost.models import BetaBernoulli, DirichletCategorical, GammaExponential
+from privpost.samplers.noise_aware_gibbs import State, bounded_kernel, redacted_kernel
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import scalar_gibbs
@@ -26,11 +26,11 @@ def test_binomial_sweeps_agree():
     theta, variance, y, n, scale = 0.3, 150.0, 341.0, 1000, 10.0
     rng = np.random.RandomState(1)
     loop = np.array([scalar_gibbs.binomial_sweep(theta, variance, y, n, scale, (10, 10), rng) for _ in range(SWEEPS)])
-    kernel = binomial_kernel((10, 10), np.full(SWEEPS, y), n, scale)
-    start = State(np.full(SWEEPS, theta), np.zeros(SWEEPS), np.full(SWEEPS, variance))
+    kernel = bounded_kernel(BetaBernoulli(10, 10), np.full(SWEEPS, y)[None], n, scale)
+    start = State(np.full(SWEEPS, theta), np.zeros((1, SWEEPS)), np.full((1, SWEEPS), variance))
     batch, _ = kernel.step(start, np.random.default_rng(2))
     assert same_law(loop[:, 0], batch.theta)
-    assert same_law(loop[:, 1], batch.variance)
+    assert same_law(loop[:, 1], batch.variance[0])
 
 
 def test_multinomial_sweeps_agree():
@@ -39,7 +39,7 @@ def test_multinomial_sweeps_agree():
     rng = np.random.RandomState(3)
     prior = np.full(3, 5.0)
     loop = [scalar_gibbs.multinomial_sweep(theta, variance, y, n, scale, prior, rng) for _ in range(SWEEPS)]
-    kernel = multinomial_kernel(prior, np.repeat(y[:, None], SWEEPS, axis=1), n, scale)
+    kernel = bounded_kernel(DirichletCategorical(prior), np.repeat(y[:, None], SWEEPS, axis=1), n, scale)
     columns = (np.repeat(value[:, None], SWEEPS, axis=1) for value in (theta, n * theta, variance))
     batch, _ = kernel.step(State(*columns), np.random.default_rng(4))
     for j in range(3):

@@ -17,9 +17,10 @@ from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.models.consistency import consistent_counts
 from privpost.pipeline import grid, tables
-from privpost.samplers import naive_bayes_exact
+from privpost.samplers import naive_bayes_exact, noise_aware_records
 from privpost.samplers.chain import run
 from privpost.samplers.noise_aware_exact import conditional_cdf
+from privpost.samplers.noise_aware_records import Records
 from privpost.samplers.noise_aware_table import State, Tables, cells
 from privpost.studies.noise_aware import naive_bayes, networks
 
@@ -48,6 +49,11 @@ def releases(model, n, scale, size, rng):
     theta = model.sample(model.prior, rng, size)
     statistics = model.sufficient_statistics(model.sample_data(theta, n, rng))
     return theta, statistics, statistics + rng.laplace(0, scale, statistics.shape)
+
+
+def counts_of(state):
+    """Latent counts (chains, 2m) of either chain."""
+    return state.counts.T if hasattr(state, "table") else state.counts.reshape(len(state.counts), -1)
 
 
 # Exact posterior of naive Bayes
@@ -146,16 +152,17 @@ def test_other_graphs_and_releases_are_refused():
         naive_bayes_exact.posterior(BayesianNetwork(graphs.naive_bayes(2)), np.zeros((1, 8)), 5, 1.0)
 
 
-# Chain on the table
+# Chains on the table and on the records
 
 
+@pytest.mark.parametrize("chains_of", [Tables, Records])
 @pytest.mark.parametrize("graph", [graphs.collider(2), DIAMOND], ids=["collider", "triangle"])
-def test_chain_has_the_moments_of_the_enumerated_posterior(graph):
+def test_chain_has_the_moments_of_the_enumerated_posterior(graph, chains_of):
     model, n, scale, chains = BayesianNetwork(graph, 2, 0.7), 4, 1.5, 1500
     release = np.random.default_rng(5).normal(1.5, 2, 2 * model.theta_shape[0])
     _, statistics, weights = enumerate_tables(model, release, n, scale)
-    table = Tables(model, np.tile(release, (chains, 1)), n, scale)
-    draws = [state.counts.copy() for state, _ in run(table, np.random.default_rng(6), draws=40, burn_in=30)]
+    sampler = chains_of(model, np.tile(release, (chains, 1)), n, scale)
+    draws = [counts_of(state).T.copy() for state, _ in run(sampler, np.random.default_rng(6), draws=40, burn_in=30)]
     for power in (1, 2):
         means = np.mean(np.array(draws, float) ** power, axis=0)
         error = means.std(axis=1) / np.sqrt(chains)
@@ -191,14 +198,44 @@ def test_each_kind_of_step_leaves_the_posterior_as_it_is(kind):
     assert abs(chi2 - likely.sum()) < 5 * np.sqrt(2 * likely.sum())
 
 
-def test_chain_agrees_with_the_exact_posterior_of_naive_bayes():
+@pytest.mark.parametrize("kind", [noise_aware_records.flips, noise_aware_records.shifts])
+def test_each_kind_of_step_on_records_leaves_the_posterior_as_it_is(kind):
+    # As above; the bits of the network's last node are not in topological order.
+    parents = (("c", ("a", "b")), ("a", ()), ("b", ("a",)))
+    model, n, scale, chains = BayesianNetwork(parents, 0.7, 2), 4, 1.5, 20_000
+    rng = np.random.default_rng(7)
+    release = rng.normal(1.5, 2, 2 * model.theta_shape[0])
+    table, _, weights = enumerate_tables(model, release, n, scale)
+    alphabet, _ = cells(model)
+    chosen = rng.choice(len(weights), chains, p=weights)
+    # In random order: given the table all orders of the records are as likely.
+    records = np.stack([rng.permutation(np.repeat(alphabet, table[k], axis=0)) for k in chosen]).astype(np.int8)
+    before = np.sort(records @ [4, 2, 1], axis=1)
+    counts = model.sufficient_statistics(records).astype(np.int64).reshape(chains, -1, 2)
+    sampler = Records(model, np.tile(release, (chains, 1)), n, scale)
+    for _ in range(3):
+        kind(records, counts, sampler._release, sampler._scale, sampler._prior, sampler._graph, rng)
+    after = np.sort(records @ [4, 2, 1], axis=1)
+    assert np.mean(after != before) > 0.1
+    assert (model.sufficient_statistics(records).reshape(counts.shape) == counts).all()
+    index = {tuple(row): i for i, row in enumerate(table)}
+    codes = np.apply_along_axis(np.bincount, 1, after, minlength=len(alphabet))
+    found = np.bincount([index[tuple(row)] for row in codes], minlength=len(weights))
+    likely = chains * weights > 20
+    expected = chains * weights[likely]
+    # χ² with as many degrees of freedom, 5 standard deviations.
+    assert abs(np.sum((found[likely] - expected) ** 2 / expected) - likely.sum()) < 5 * np.sqrt(2 * likely.sum())
+
+
+@pytest.mark.parametrize("chains_of", [Tables, Records])
+def test_chain_agrees_with_the_exact_posterior_of_naive_bayes(chains_of):
     model, n, scale, repeats = BayesianNetwork(graphs.naive_bayes(3)), 30, 4.0, 40
     _, _, release = releases(model, n, scale, 8, np.random.default_rng(8))
     found = naive_bayes_exact.posterior(model, release, n, scale)
     expected = (found.weights * found.means[:, 0, 1]).sum(axis=-1)
-    table = Tables(model, np.repeat(release, repeats, axis=0), n, scale)
-    states = run(table, np.random.default_rng(9), draws=80, burn_in=60, thin=2)
-    means = [model.mean(model.posterior(state.counts.T))[:, 2] for state, _ in states]
+    sampler = chains_of(model, np.repeat(release, repeats, axis=0), n, scale)
+    states = run(sampler, np.random.default_rng(9), draws=80, burn_in=60, thin=2)
+    means = [model.mean(model.posterior(counts_of(state)))[:, 2] for state, _ in states]
     means = np.mean(means, axis=0).reshape(8, repeats)
     # 5 standard errors of 40 independent chains, for each of 8 releases.
     assert (np.abs(means.mean(axis=1) - expected) < 5 * means.std(axis=1) / np.sqrt(repeats)).all()

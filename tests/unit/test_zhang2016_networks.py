@@ -56,7 +56,12 @@ def test_what_holds_on_adult(shipped):
     for lie in lies:
         (found,) = adult_claims.claims({"adult_network": table.assign(**lie)})
         assert found.verdict == "holds in part"
-    assert table[table.method == "exact"].n.max() == 500
+    aware = table[table.method.isin(["exact", "gibbs"])]
+    assert set(aware.graph) == {"naive_bayes", "learned"}
+    assert aware.n.max() == 250
+    # Chains that disagree support nothing.
+    (found,) = adult_claims.claims({"adult_network": table.assign(rhat_max=2.0)})
+    assert found.evidence["points left out"] == (table.method == "gibbs").sum()
     truth = table[table.method == "non_private"]
     assert (truth.divergence_mean == 0).all()
     assert truth.accuracy_mean.between(0.8, 0.85).all()

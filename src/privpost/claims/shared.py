@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from privpost.evaluation.calibration import ks_limit, ks_visible
+
 
 def estimate(name: str, value, error, of: str = "") -> dict[str, Any]:
     """Return evidence of an estimate and its standard error, which is named after `of` or the estimate's whole name."""
@@ -31,6 +33,26 @@ def below(rows, difference: str, limit: float):
 def undecided(rows, difference: str, limit: float):
     """Return where a difference is within `limit` standard errors of 0; see `above`."""
     return abs(getattr(rows, f"{difference}_mean")) <= limit * getattr(rows, f"{difference}_sem")
+
+
+def ks_evidence(rows, what: str, where: str = "") -> dict[str, Any]:
+    """Return what KS tests of a posterior found, and what they would see.
+
+    Args:
+        rows: their `ks`, `p_value`, `n_trials` and `level`, as many trials and one level for all.
+        what: the posterior, in words.
+        where: what the rows have in common, in words.
+    """
+    suffix, level, trials = f", {where}" if where else "", float(rows.level.max()), int(rows.n_trials.min())
+    return {
+        f"tests of {what} that reject{suffix}": int((rows.p_value < rows.level).sum()),
+        f"tests of {what}{suffix}": len(rows),
+        f"largest KS of {what}{suffix}": rows.ks.max(),
+        f"smallest p-value of {what}{suffix}": rows.p_value.min(),
+        f"trials{suffix}": trials,
+        f"KS beyond which a test rejects{suffix}": ks_limit(trials, level),
+        f"miscalibration that a test sees with a chance of 80 %{suffix}": ks_visible(trials, level),
+    }
 
 
 def student_limit(repeats: int, level: float) -> float:

@@ -109,3 +109,20 @@ class ConjugateModel(ABC):
     @abstractmethod
     def examples(cls) -> list[Self]:
         """Small instances on which the contract tests run."""
+
+
+class BoundedFamily(ConjugateModel):
+    """A family whose records' statistics t(x) are bounded, and sum to the same number for every record."""
+
+    @abstractmethod
+    def sum_moments(self, theta, n: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and covariance of the first `size` of n records' statistics: n times the log-partition's derivatives.
+
+        Args:
+            theta: shape (trials,), or (entries, trials) of a vector.
+            n: number of records.
+            size: q, from 1 to d.
+
+        Returns:
+            Shapes (q, trials) and (q, q, trials).
+        """

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betainc, betaln, xlog1py, xlogy
 
-from privpost.models.base import ConjugateModel
+from privpost.models.base import BoundedFamily, ConjugateModel
+
+# Of the covariance of two counts with a fixed sum.
+_SIGNS = np.array([[[1.0], [-1.0]], [[-1.0], [1.0]]])
 
 
 class BetaPrior(ConjugateModel):
@@ -84,7 +87,7 @@ class BetaPrior(ConjugateModel):
 
 
 @dataclass(frozen=True)
-class BetaBernoulli(BetaPrior):
+class BetaBernoulli(BetaPrior, BoundedFamily):
     """x ~ Bernoulli(θ), θ ~ Beta(alpha, beta); statistics (successes, failures), parameters (α, β).
 
     In minimal form a record adds (x, 1) to the natural parameters.
@@ -131,6 +134,12 @@ class BetaBernoulli(BetaPrior):
         """successes · ln θ + failures · ln(1−θ), shape (...)."""
         theta, statistics = np.asarray(theta, float), np.asarray(statistics, float)
         return xlogy(statistics[..., 0], theta) + xlog1py(statistics[..., 1], -theta)
+
+    def sum_moments(self, theta, n, size):
+        """(nθ, n(1−θ)) and ± nθ(1−θ)."""
+        mean = n * theta
+        variance = (mean * (1 - theta))[None, None]
+        return (mean[None], variance) if size == 1 else (np.stack([mean, n - mean]), _SIGNS * variance)
 
     @classmethod
     def examples(cls):

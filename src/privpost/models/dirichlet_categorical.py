@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-from privpost.models.base import ConjugateModel
+from privpost.models.base import BoundedFamily
 
 
 @dataclass(frozen=True)
-class DirichletCategorical(ConjugateModel):
+class DirichletCategorical(BoundedFamily):
     """x ~ Categorical(θ), θ ~ Dirichlet(concentration); statistics are the d counts, parameters the d α_i.
 
     In minimal form the natural parameters are η = (α_1, …, α_{d−1}, Σα): a record adds (e_x, 1) without the last
@@ -135,6 +135,11 @@ class DirichletCategorical(ConjugateModel):
     def log_likelihood(self, theta, statistics):
         """Σ counts_i · ln θ_i, shape (...)."""
         return xlogy(np.asarray(statistics, float), np.asarray(theta, float)).sum(axis=-1)
+
+    def sum_moments(self, theta, n, size):
+        """n θ and n (diag θ − θ θᵀ)."""
+        mean = n * theta[:size]
+        return mean, np.eye(size)[..., None] * mean - mean[:, None] * theta[None, :size]
 
     @classmethod
     def examples(cls):

@@ -90,7 +90,7 @@ def posterior_cdf(prior, release, theta, n: int, scales) -> np.ndarray:
 
 
 def category_weights(prior, release, n: int, scale: float) -> np.ndarray:
-    """p(s_j | y) for s_j = 0..n, of each of d categories whose counts were all released.
+    """p(s_j | y) for s_j = 0..n, of each of d categories, of whose counts the first q were released.
 
     The joint weight of counts that sum to n is Π_j g_j(s_j), g_j(s) = Γ(α_j + s)/s! · e^(−|y_j − s|/b); that of one
     count is g_j(s) times the convolution of all other g at n − s. The convolutions go through Fourier transforms, whose
@@ -98,7 +98,7 @@ def category_weights(prior, release, n: int, scale: float) -> np.ndarray:
 
     Args:
         prior: concentrations α, shape (d,).
-        release: y, shape (d, trials).
+        release: y, shape (q, trials).
         n: public number of records.
         scale: scale b of the Laplace noise.
 
@@ -107,7 +107,8 @@ def category_weights(prior, release, n: int, scale: float) -> np.ndarray:
     """
     release = np.asarray(release, float)
     alpha, s = np.asarray(prior, float)[:, None, None], np.arange(n + 1.0)
-    log_factor = gammaln(alpha + s) - gammaln(s + 1) - np.abs(release[..., None] - s) / scale
+    log_factor = np.repeat(gammaln(alpha + s) - gammaln(s + 1), release.shape[1], axis=1)
+    log_factor[: len(release)] -= np.abs(release[..., None] - s) / scale
     # A tilt e^(ts) of all factors leaves the weights as they are and makes their means sum to n: of many categories
     # n is far from where the convolution is large, and lost in its rounding, without it.
     log_factor += _tilt(log_factor, s, n)[:, None] * s
@@ -138,7 +139,8 @@ def categories_cdf(prior, release, theta, n: int, scale: float) -> np.ndarray:
 
     Args:
         prior: concentrations α, shape (d,).
-        release, theta: y and θ, shape (d, trials).
+        release: y, of the first q, shape (q, trials).
+        theta: shape (d, trials).
         n: public number of records.
         scale: scale of the Laplace noise.
 
@@ -146,8 +148,8 @@ def categories_cdf(prior, release, theta, n: int, scale: float) -> np.ndarray:
         Shape (d, trials). Memory is bounded: trials are taken in parts.
     """
     release, theta = np.asarray(release, float), np.asarray(theta, float)
-    values, total = np.empty(release.shape), float(np.sum(prior))
-    part = max(1, _ELEMENTS // (len(release) ** 2 * (n + 1)))
+    values, total = np.empty(theta.shape), float(np.sum(prior))
+    part = max(1, _ELEMENTS // (len(theta) ** 2 * (n + 1)))
     for start in range(0, release.shape[1], part):
         trials = slice(start, start + part)
         weights = category_weights(prior, release[:, trials], n, scale)

@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
+from privpost.models.base import BoundedFamily
+from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.models.univariate import SegmentMoments, UnivariateFamily
 from privpost.samplers import chain
 
@@ -151,88 +153,116 @@ def _truncated_normal_quantile(mean, sd, low, high, probability):
     return np.clip(mean + sd * np.where(upper, -z, z), low, high)
 
 
-def binomial_kernel(prior, release, n: int, scale: float) -> Kernel:
-    """Algorithm 1 for the number of successes among n bits, released with Laplace noise.
+def bounded_kernel(model: BoundedFamily, release, n: int, scale: float) -> Kernel:
+    """Algorithm 1 for any family with bounded statistics, whose sum is released with Laplace noise.
 
-    s ~ N(nθ, nθ(1−θ)) × N(y, σ²) on [0, n], then σ² by `noise_variance`, then θ ~ Beta(α + s, β + n − s).
+    s ~ N(n E t, n Cov t) × N(y, diag σ²) among valid sums, then θ | s, then σ² by `noise_variance`.
 
     Args:
-        prior: (α, β).
-        release: y, shape (trials,).
+        model: the family and its prior.
+        release: y, the first q statistics, shape (q, trials); q = d, or d − 1 and the last is what is left.
         n: public number of records.
-        scale: Δ/ε with Δ = 1.
+        scale: Δ/ε.
     """
-    alpha, beta = map(float, prior)
+    release = np.ascontiguousarray(release, float)
+    size, trials = release.shape
+    records = np.stack([model.sufficient_statistics(record[None]) for record in model.records])
+    total, ends = n * records[0].sum(), (n * records.min(axis=0)[:, None], n * records.max(axis=0)[:, None])
+    bounds = tuple(float(end[0, 0]) for end in ends)
+    # All counts of categories have a singular covariance, and a closed form.
+    closed = isinstance(model, DirichletCategorical) and size == model.statistics_size
+
+    def complete(statistic):
+        if size == model.statistics_size:
+            return statistic
+        return np.concatenate([statistic, total - statistic.sum(axis=0, keepdims=True)])
+
+    def invalid(statistic):
+        full = complete(statistic)
+        return np.flatnonzero(((full < ends[0]) | (full > ends[1])).any(axis=0))
+
+    def update(parameters, rng):
+        theta = model.sample(parameters, rng)
+        return np.ascontiguousarray(theta.T)
 
     def init(rng):
-        theta = rng.beta(alpha, beta, size=release.shape)
-        return State(theta, n * theta, noise_prior(release.shape, scale, rng))
+        theta = update(np.broadcast_to(model.prior, (trials, len(model.prior))), rng)
+        return State(theta, model.sum_moments(theta, n, size)[0], noise_prior(release.shape, scale, rng))
 
     def step(state, rng):
-        mean = n * state.theta
-        variance = mean * (1 - state.theta)
-        gain = variance / (variance + state.variance)
-        centre = mean + gain * (release - mean)
-        statistic, rejected = truncated_normal(centre, np.sqrt(gain * state.variance), 0.0, float(n), rng)
-        theta = rng.beta(alpha + statistic, (beta + n) - statistic)
+        theta, variance = state.theta, state.variance
+        if closed:
+            draw = _counts_product(n * theta, release, variance, n)
+            statistic, rejected = _valid_draws(draw, invalid, state.statistic, rng)
+        elif size == 1:
+            mean, sd = normal_product(*model.sum_moments(theta, n, 1), release, variance)
+            statistic, rejected = truncated_normal(mean[0], sd[0, 0], *bounds, rng)
+            statistic = statistic[None]
+        else:
+            mean, factor = normal_product(*model.sum_moments(theta, n, size), release, variance)
+
+            def draw(z, at):
+                return mean[:, at] + np.einsum("ijt,jt->it", factor[..., at], z)
+
+            statistic, rejected = _valid_draws(draw, invalid, state.statistic, rng)
+        theta = update(model.posterior(complete(statistic).T), rng)
         return State(theta, statistic, noise_variance(release - statistic, scale, rng)), rejected
 
     return Kernel(init, step)
 
 
-def multinomial_kernel(prior, release, n: int, scale: float) -> Kernel:
-    """Algorithm 1 for the counts of d categories among n records, all of them released with Laplace noise.
+def normal_product(mean, covariance, observed, variance) -> tuple[np.ndarray, np.ndarray]:
+    """Mean (q, trials) and factor L (q, q, trials) of N(mean, LLᵀ) ∝ N(mean, covariance) × N(observed, diag variance).
 
-    The normal approximation N(nθ, n(diag θ − θθᵀ)) is that of independent N(nθ_j, nθ_j) given that they sum to n.
-    Its product with N(y, diag σ²) is therefore a vector of independent normals with precisions 1/(nθ_j) + 1/σ_j²,
-    given the same sum: it is drawn without the sum and then moved onto it along the variances. That is the same law as
-    covariance Σ₁(Σ₁+Σ₂)⁻¹Σ₂ without a matrix. Proposals with a negative count are made again; a trial without a
-    valid one in `ROUNDS` rounds keeps its counts, which leaves the conditional distribution invariant.
-
-    Args:
-        prior: concentrations α, shape (d,).
-        release: y, shape (d, trials).
-        n: public number of records.
-        scale: Δ/ε with Δ = 2: a substituted record changes two counts by one.
+    One coordinate after the other is conditioned on: no inverse, so that the covariance may be singular.
     """
-    concentration = np.asarray(prior, float)[:, None]
-
-    def dirichlet(parameters, rng):
-        gammas = rng.standard_gamma(parameters)
-        return gammas / gammas.sum(axis=0)
-
-    def init(rng):
-        theta = dirichlet(np.broadcast_to(concentration, release.shape), rng)
-        return State(theta, n * theta, noise_prior(release.shape, scale, rng))
-
-    def step(state, rng):
-        mean = n * state.theta
-        variance = mean / (1 + mean / state.variance)
-        centre = variance * (1 + release / state.variance)
-        sd, share = np.sqrt(variance), variance / variance.sum(axis=0)
-        statistic = _onto_sum(centre, sd, share, n, rng)
-        rejected = 0
-        if statistic.min() < 0:
-            invalid = np.flatnonzero(statistic.min(axis=0) < 0)
-            for _ in range(ROUNDS):
-                rejected += len(invalid)
-                proposals = _onto_sum(centre[:, invalid], sd[:, invalid], share[:, invalid], n, rng)
-                statistic[:, invalid] = proposals
-                invalid = invalid[proposals.min(axis=0) < 0]
-                if not len(invalid):
-                    break
-            else:
-                rejected += len(invalid)
-                statistic[:, invalid] = state.statistic[:, invalid]
-        theta = dirichlet(concentration + statistic, rng)
-        return State(theta, statistic, noise_variance(release - statistic, scale, rng)), rejected
-
-    return Kernel(init, step)
+    for j in range(len(mean)):
+        gain = covariance[:, j] / (covariance[j, j] + variance[j])
+        mean = mean + gain * (observed[j] - mean[j])
+        if len(mean) == 1:
+            return mean, np.sqrt(gain * variance)[None]
+        covariance = covariance - gain[:, None] * covariance[j]
+    factor = np.zeros_like(covariance)
+    for j in range(len(mean)):
+        # Rounding can take the variance of what the other coordinates fix below 0.
+        sd = np.sqrt(np.maximum(covariance[j, j], 0.0))
+        factor[j:, j] = covariance[j:, j] / np.where(sd > 0, sd, np.inf)
+        covariance = covariance - factor[:, None, j] * factor[:, j]
+    return mean, factor
 
 
-def _onto_sum(centre, sd, share, n, rng):
-    free = centre + sd * rng.standard_normal(centre.shape)
-    return free + share * (n - free.sum(axis=0))
+def _counts_product(mean, observed, variance, n):
+    """Draw of the product (d, trials) from normal variates and places, for counts of all categories of these means.
+
+    N(nθ, n(diag θ − θθᵀ)) is the law of independent N(nθ_j, nθ_j) given that they sum to n. Its product with
+    N(y, diag σ²) is that of independent normals with precisions 1/(nθ_j) + 1/σ_j², given the same sum: these are drawn
+    without the sum and then moved onto it along the variances.
+    """
+    own = mean / (1 + mean / variance)
+    centre, share, sd = own * (1 + observed / variance), own / own.sum(axis=0), np.sqrt(own)
+
+    def draw(z, at):
+        free = centre[:, at] + sd[:, at] * z
+        return free + share[:, at] * (n - free.sum(axis=0))
+
+    return draw
+
+
+def _valid_draws(draw, invalid, fallback, rng) -> tuple[np.ndarray, int]:
+    """Draw sums (q, trials) until they are valid, and count the rejected ones.
+
+    A trial without a valid one in `ROUNDS` rounds keeps its own, which leaves the conditional distribution invariant.
+    """
+    draws = draw(rng.standard_normal(fallback.shape), slice(None))
+    wrong, rejected = invalid(draws), 0
+    for _ in range(ROUNDS):
+        if not len(wrong):
+            return draws, rejected
+        rejected += len(wrong)
+        draws[:, wrong] = draw(rng.standard_normal((len(draws), len(wrong))), wrong)
+        wrong = wrong[invalid(draws[:, wrong])]
+    draws[:, wrong] = fallback[:, wrong]
+    return draws, rejected + len(wrong)
 
 
 def random_sum(n: int, moments: SegmentMoments) -> tuple[np.ndarray, np.ndarray]:

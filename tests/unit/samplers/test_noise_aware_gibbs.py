@@ -12,14 +12,14 @@ from privpost import discovery
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.redacted_laplace import RedactedSum
 from privpost.models import BetaBernoulli, DirichletCategorical, GammaExponential, NormalKnownVariance
+from privpost.models.base import BoundedFamily
 from privpost.models.univariate import UnivariateFamily
 from privpost.privacy import redaction
 from privpost.samplers import noise_aware_gibbs
 from privpost.samplers.noise_aware_exact import conditional_cdf, count_weights, posterior_cdf, posterior_density
 from privpost.samplers.noise_aware_gibbs import (
     ROUNDS,
-    binomial_kernel,
-    multinomial_kernel,
+    bounded_kernel,
     noise_variance,
     random_sum,
     redacted_kernel,
@@ -267,7 +267,7 @@ def test_rejection_is_bounded_and_an_unbounded_loop_is_caught(monkeypatch):
 def test_counts_without_valid_proposals_stay_where_they_are():
     # The release says −1e9 of two categories, with so little noise that no proposal is valid.
     release = np.array([[-1e9], [-1e9], [2e9 + 5]])
-    kernel = multinomial_kernel((5, 5, 5), release, 5, 1e-3)
+    kernel = bounded_kernel(DirichletCategorical((5, 5, 5)), release, 5, 1e-3)
     rng = np.random.default_rng(2)
     state = kernel.init(rng)
     state = state._replace(variance=np.full((3, 1), 1e-6))
@@ -276,26 +276,61 @@ def test_counts_without_valid_proposals_stay_where_they_are():
     assert rejected == ROUNDS + 1
 
 
-def test_multinomial_counts_follow_the_singular_normal_product():
+@pytest.mark.parametrize("released", [3, 2], ids=["all counts", "two of three"])
+def test_counts_follow_the_normal_product(released):
     # Σ1(Σ1+Σ2)⁻¹Σ2 and its mean, by matrices; 5 standard errors of 40,000 draws.
+    # All counts take the closed form, two of them the one for any family.
     rng, n, size = np.random.default_rng(19), 5000, 40_000
     theta, y = np.array([0.2, 0.3, 0.5]), np.array([1100.0, 1420.0, 2530.0])
     noise = np.array([900.0, 2500.0, 400.0])
-    kernel = multinomial_kernel((5, 5, 5), np.repeat(y[:, None], size, axis=1), n, 20.0)
-    start = noise_aware_gibbs.State(
-        np.repeat(theta[:, None], size, axis=1), np.zeros((3, size)), np.repeat(noise[:, None], size, axis=1)
-    )
-    draws = kernel.step(start, rng)[0].statistic
     first = n * (np.diag(theta) - np.outer(theta, theta))
+    first, y, noise, mean = first[:released, :released], y[:released], noise[:released], n * theta[:released]
+    wide = {name: np.repeat(value[:, None], size, axis=1) for name, value in (("θ", theta), ("y", y), ("σ²", noise))}
+    kernel = bounded_kernel(DirichletCategorical((5, 5, 5)), wide["y"], n, 20.0)
+    start = noise_aware_gibbs.State(wide["θ"], np.zeros((released, size)), wide["σ²"])
+    draws = kernel.step(start, rng)[0].statistic
     gain = first @ np.linalg.inv(first + np.diag(noise))
     covariance = gain @ np.diag(noise)
-    mean = n * theta + gain @ (y - n * theta)
-    assert np.allclose(draws.sum(axis=0), n)
+    mean = mean + gain @ (y - mean)
+    assert released == 2 or np.allclose(draws.sum(axis=0), n)
     error = np.sqrt(np.diag(covariance) / size)
     assert np.all(np.abs(draws.mean(axis=1) - mean) < 5 * error)
     # A covariance of normals has a standard error of at most √(2/N) of the variances.
     tolerance = 5 * np.sqrt(2 / size) * np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
     assert np.all(np.abs(np.cov(draws) - covariance) < tolerance)
+
+
+def test_the_product_with_a_singular_normal_law_is_that_of_the_matrices():
+    first = 90 * (np.diag([0.2, 0.3, 0.5]) - np.outer([0.2, 0.3, 0.5], [0.2, 0.3, 0.5]))
+    mean, y, noise = 90 * np.array([0.2, 0.3, 0.5]), np.array([3.0, 40.0, 20.0]), np.array([9.0, 400.0, 0.1])
+    found = noise_aware_gibbs.normal_product(*(value[..., None] for value in (mean, first, y, noise)))
+    gain = first @ np.linalg.inv(first + np.diag(noise))
+    # Rounding only.
+    assert found[0][:, 0] == pytest.approx(mean + gain @ (y - mean), rel=1e-12)
+    assert found[1][..., 0] @ found[1][..., 0].T == pytest.approx(gain @ np.diag(noise), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(example, id=repr(example))
+        for model in discovery.models().values()
+        if issubclass(model, BoundedFamily)
+        for example in model.examples()
+    ],
+)
+def test_moments_of_sums_are_those_of_the_data(model):
+    rng, n, size = np.random.default_rng(29), 40, 20_000
+    theta = np.asarray(model.sample(model.prior, rng))
+    totals = model.sufficient_statistics(model.sample_data(np.broadcast_to(theta, (size, *theta.shape)), n, rng))
+    for q in {1, model.statistics_size}:
+        mean, covariance = (value[..., 0] for value in model.sum_moments(theta[..., None], n, q))
+        sd = np.sqrt(np.diag(covariance))
+        assert covariance.shape == (q, q)
+        # 5 standard errors; the counts' excess kurtosis is small at 40 records.
+        assert np.all(np.abs(totals.mean(axis=0)[:q] - mean) < 5 * sd / np.sqrt(size))
+        error = np.abs(np.cov(totals.T)[:q, :q] - covariance)
+        assert np.all(error < 6 * np.sqrt(2 / size) * np.outer(sd, sd))
 
 
 @pytest.mark.parametrize("segments", noise_aware_gibbs.SEGMENTS)
@@ -326,7 +361,7 @@ def test_full_sum_given_the_release_matches_the_joint_normal(segments):
 
 
 def test_errors_name_the_setting():
-    kernel = binomial_kernel((1, 1), np.zeros(2), 5, 1.0)
+    kernel = bounded_kernel(BetaBernoulli(1, 1), np.zeros(2)[None], 5, 1.0)
     with pytest.raises(ValueError, match="burn_in is -1"):
         run(kernel, np.random.default_rng(0), -1, 5, print)
     with pytest.raises(ValueError, match="segments is 'both'"):
@@ -338,7 +373,7 @@ def test_errors_name_the_setting():
 
 
 def test_runs_hand_over_every_draw_once():
-    kernel = binomial_kernel((10, 10), np.full(7, 30.0), 50, 5.0)
+    kernel = bounded_kernel(BetaBernoulli(10, 10), np.full(7, 30.0)[None], 50, 5.0)
     whole, parts = [], []
     run(kernel, np.random.default_rng(4), 0, 130, lambda theta: whole.append(theta.copy()))
     proposals = run(kernel, np.random.default_rng(4), 60, 70, lambda theta: parts.append(theta.copy()))

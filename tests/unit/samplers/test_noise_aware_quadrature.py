@@ -113,15 +113,16 @@ def test_likelihood_of_a_redacted_sum_by_fourier_inversion():
         assert np.all(np.abs(ratio - means / means[0, 0]) < 5 * error + 1e-12)
 
 
-@pytest.mark.parametrize("size, n, scale", [(3, 30, 200.0), (3, 40, 2.0), (4, 12, 0.5)])
-def test_weights_of_category_counts_against_enumeration(size, n, scale):
+@pytest.mark.parametrize("size, released, n, scale", [(3, 3, 30, 200.0), (3, 2, 40, 2.0), (4, 4, 12, 0.5)])
+def test_weights_of_category_counts_against_enumeration(size, released, n, scale):
     rng = np.random.default_rng(size)
-    prior, y = np.linspace(1, 5, size), rng.normal(n / size, 2 * scale, (size, 4))
+    prior, y = np.linspace(1, 5, size), rng.normal(n / size, 2 * scale, (released, 4))
     expected = np.zeros((size, 4, n + 1))
     for counts in itertools.product(range(n + 1), repeat=size - 1):
         if sum(counts) <= n:
             s = np.array([*counts, n - sum(counts)])
-            log_weight = (gammaln(prior + s) - gammaln(s + 1)).sum() - np.abs(y - s[:, None]).sum(axis=0) / scale
+            log_weight = (gammaln(prior + s) - gammaln(s + 1)).sum()
+            log_weight = log_weight - np.abs(y - s[:released, None]).sum(axis=0) / scale
             for j in range(size):
                 expected[j, :, s[j]] += np.exp(log_weight)
     expected /= expected.sum(axis=2, keepdims=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from privpost.evaluation.calibration import LEVEL, ks_limit, ks_visible
+from privpost.claims.shared import ks_evidence
+from privpost.evaluation.calibration import LEVEL
 from privpost.evaluation.claims import Claim, Why, from_checks
 
 # The parameters that the paper shows: the only one, or the first category's.
@@ -40,18 +41,9 @@ def calibrated_by_model(rows, what: str) -> tuple[dict[str, bool], dict]:
     checks, evidence = {}, {}
     for model, group in rows.groupby("model", sort=False):
         worst = group.loc[group.p_value.idxmin()]
-        level, trials = float(group.level.iloc[0]), int(group.n_trials.max())
         checks[f"{model}: no test of {what} rejects"] = bool((group.p_value >= group.level).all())
-        evidence |= {
-            f"tests of {what} that reject, {model}": int((group.p_value < group.level).sum()),
-            f"tests of {what}, {model}": len(group),
-            f"largest KS of {what}, {model}": group.ks.max(),
-            f"smallest p-value of {what}, {model}": worst.p_value,
-            f"where the p-value of {what} is smallest, {model}": f"n={worst.n:g}, epsilon={worst.epsilon:g}",
-            f"trials, {model}": trials,
-            f"KS beyond which a test rejects, {model}": ks_limit(trials, level),
-            f"miscalibration that a test sees with a chance of 80 %, {model}": ks_visible(trials, level),
-        }
+        evidence |= ks_evidence(group, what, model)
+        evidence[f"where the p-value of {what} is smallest, {model}"] = f"n={worst.n:g}, epsilon={worst.epsilon:g}"
     return checks, evidence
 
 
@@ -139,21 +131,15 @@ def _ops_miscalibrated(table) -> Claim:
 
 def _untempered_prior(table) -> Claim:
     rows = table[(table.method == "ops") & (table.tempered == "likelihood")]
-    level = LEVEL / max(1, len(rows))
-    trials = int(rows.n_trials.max())
+    rows = rows.assign(level=LEVEL / max(1, len(rows)))
     return from_checks(
         "B13",
         "ours",
         "OPS that tempers the likelihood alone, and leaves the prior as it is, is calibrated.",
         f"every KS statistic has a p-value of at least {LEVEL:g} / number of points (Bonferroni); U is the randomised "
         "rank among the draws, exactly uniform under calibration",
-        {f"n={row.n:g}, epsilon={row.epsilon:g}": row.p_value >= level for row in rows.itertuples()},
-        {
-            "smallest KS": rows.ks.min(),
-            "largest KS": rows.ks.max(),
-            "smallest p-value": rows.p_value.min(),
-            "miscalibration that a test sees with a chance of 80 %": ks_visible(trials, level),
-        },
+        {f"n={row.n:g}, epsilon={row.epsilon:g}": row.p_value >= row.level for row in rows.itertuples()},
+        {"smallest KS": rows.ks.min(), **ks_evidence(rows, "OPS with its prior")},
     )
 
 

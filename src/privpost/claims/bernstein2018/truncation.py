@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from privpost.evaluation.calibration import LEVEL, ks_limit, ks_visible
+from privpost.claims.shared import ks_evidence
+from privpost.evaluation.calibration import LEVEL
 from privpost.evaluation.claims import Claim, Why, from_checks
 
 STUCK_CHAINS = (
@@ -17,19 +18,17 @@ def public_bounds(table, method: str) -> tuple[dict[tuple, bool], dict]:
     It passes where its p-value is at least 5 % over the number of points (Bonferroni).
     """
     rows = table[(table.method == method) & (table.variant == "corrected")]
-    level = LEVEL / max(1, len(rows))
-    evidence: dict = {"p-value below which a point fails": level}
-    passed = {}
-    name = {"gibbs": "dependent segments", "exact": "no chain"}[method]
-    for row in rows.itertuples():
-        passed[row.n, row.epsilon] = bool(row.p_value >= level)
-        where = f"{name}, n={row.n:g}, epsilon={row.epsilon:g}"
-        evidence[f"KS, p-value and trials, {where}"] = [row.ks, row.p_value, row.n_trials]
-        evidence[f"KS limit and miscalibration seen with a chance of 80 %, {where}"] = [
-            ks_limit(row.n_trials, level),
-            ks_visible(row.n_trials, level),
-        ]
-    return passed, evidence
+    rows = rows.assign(level=LEVEL / max(1, len(rows)))
+    passed = {(row.n, row.epsilon): bool(row.p_value >= row.level) for row in rows.itertuples()}
+    if method == "gibbs":
+        return passed, _evidence(rows, "Gibbs", "dependent")
+    return passed, _evidence(rows, "the posterior without a chain", "any")
+
+
+def _evidence(rows, what: str, segments: str) -> dict:
+    """Return the evidence of the tests at each n, whose points have as many trials."""
+    found = (ks_evidence(part, what, f"exponential, {segments} segments, n = {n:g}") for n, part in rows.groupby("n"))
+    return {name: value for part in found for name, value in part.items()}
 
 
 def stuck_chains(gibbs: dict[tuple, bool], exact: dict[tuple, bool], checks: str, found: str = "") -> Why:
@@ -49,11 +48,8 @@ def claims(tables) -> list[Claim]:
     independent = table[(table.method == "gibbs") & (table.variant == "public_bounds")]
     gibbs, evidence = public_bounds(table, "gibbs")
     exact, found = public_bounds(table, "exact")
-    evidence = {**found, **evidence}
-    level = evidence["p-value below which a point fails"]
-    for row in independent.itertuples():
-        name = f"KS, p-value and trials, independent segments, n={row.n:g}, epsilon={row.epsilon:g}"
-        evidence[name] = [row.ks, row.p_value, row.n_trials]
+    level = LEVEL / max(1, len(gibbs))
+    evidence = {**found, **evidence, **_evidence(independent.assign(level=level), "Gibbs", "independent")}
     checks = {}
     for words, passed in (("dependent segments", gibbs), ("no chain", exact)):
         for (n, epsilon), passes in passed.items():

@@ -1,4 +1,4 @@
-"""Bayesian networks with several parents from Laplace-released counts: a chain on the latent table of records."""
+"""Bayesian networks with several parents from Laplace-released counts: a chain on the latent records."""
 
 from __future__ import annotations
 

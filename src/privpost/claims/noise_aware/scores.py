@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privpost.evaluation.calibration import LEVEL, ks_limit, ks_visible
+from privpost.claims.shared import ks_evidence
+from privpost.evaluation.calibration import LEVEL, ks_limit
 from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.evaluation.multiplicity import critical_value
 from privpost.evaluation.summaries import in_standard_errors
@@ -116,12 +117,7 @@ def calibration_claim(id, statement, test, rows, method, places, evidence, valid
         **evidence,
         "tests of the true posterior that are rejected": f"{int(control.rejected.sum())} of {len(control)}",
         "tests that count": f"{int(counts.sum())} of {len(aware)}",
-        "largest KS of the noise-aware posterior": aware.ks.max(),
-        "KS beyond which a test rejects": aware.limit.max(),
-        "miscalibration that a test sees with a chance of 80 %": ks_visible(
-            int(aware.n_trials.min()), aware.level.min()
-        ),
-        "trials": int(aware.n_trials.min()),
+        **ks_evidence(aware, "the noise-aware posterior"),
     }
     if not counts.any():
         reason = "no test counts: the true posterior is rejected too, or chains have not converged"

@@ -16,7 +16,12 @@ LINES = (
 
 
 PAPER = ("binomial", "multinomial", "exponential")
-NAMES = {"pareto": "Pareto", "poisson": "Poisson"}
+NAMES = {
+    "pareto": "Pareto",
+    "poisson": "Poisson",
+    "multinomial_free": "multinomial,\n2 of 3 counts",
+    "bit_rows": "rows of 5 bits",
+}
 
 
 def panels(table) -> list[tuple[str, str]]:
@@ -39,9 +44,12 @@ def first_parameter(table):
 
 
 def of_line(rows, key):
-    """Return the rows of a method and of what it tempers."""
+    """Return the rows of a method and of what it tempers; without OPS there is no such column."""
     method, tempered = key
-    return rows[(rows.method == method) & (rows.tempered.isna() if tempered is None else rows.tempered == tempered)]
+    rows = rows[rows.method == method]
+    if "tempered" not in rows:
+        return rows
+    return rows[rows.tempered.isna() if tempered is None else rows.tempered == tempered]
 
 
 def line(table, model, variant, key) -> dict:

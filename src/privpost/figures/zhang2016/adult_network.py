@@ -7,12 +7,14 @@ from privpost.figures import multiples, style
 LABELS = {
     "laplace": "Laplace",
     "consistent": "Laplace, counts made consistent",
-    "exact": "Laplace, noise-aware posterior (exact)",
+    "exact": "Laplace, noise-aware posterior",
+    "gibbs": "Laplace, noise-aware posterior",
     "fourier": "Fourier",
     "sampler_record": "Sampler (ε per record)",
     "sampler_attribute": "Sampler (ε per leaf attribute)",
 }
-LOOKS = {"consistent": {"color": "#E69F00", "marker": "X"}, "exact": {"color": "#332288", "linestyle": "-"}}
+AWARE = {"color": "#332288", "marker": "P", "linestyle": "-"}
+LOOKS = {"consistent": {"color": "#E69F00", "marker": "X"}, "exact": AWARE, "gibbs": AWARE}
 GRAPHS = {"naive_bayes": "naive Bayes", "learned": "learned graph"}
 SCORES = {
     "divergence": "KL(true ‖ released)\n[nats per record]",
@@ -37,6 +39,8 @@ def draw(tables):
                 multiples.horizontal(axes, truth.accuracy_mean.iloc[0], label="True posterior")
             for method, label in LABELS.items():
                 curve = rows[rows.method == method].sort_values("epsilon")
+                if curve.empty:
+                    continue
                 keywords = {"method": method, "label": label, **LOOKS.get(method, {})}
                 style.error_band(axes, curve.epsilon, curve[f"{name}_mean"], curve[f"{name}_sem"], **keywords)
             axes.set_xscale("log")

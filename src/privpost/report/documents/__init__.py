@@ -7,6 +7,8 @@ Placeholders are those of `report.quotes`. A module of the document's name in th
 from __future__ import annotations
 
 import importlib
+import json
+import re
 from html import escape
 from importlib import util
 from pathlib import Path
@@ -14,7 +16,7 @@ from pathlib import Path
 from privpost.pipeline import store
 from privpost.pipeline.plan import Plan
 from privpost.report import numbers, templates
-from privpost.report.quotes import Quotes, markdown
+from privpost.report.quotes import Quotes, markdown, number
 from privpost.report.scorecard import read as read_scorecard
 
 TEMPLATES = Path("docs/templates")
@@ -71,7 +73,27 @@ def _verdicts(plan: Plan) -> dict[str, str]:
     """Return the claims of each paper and study as a table, `verdicts/<paper>[/<study>]`; `claim/<id>` is a row."""
     card = read_scorecard(plan.root / "scorecard.csv")
     found = {f"verdicts/{name}": verdict_table(rows) for key in ("paper", "study") for name, rows in card.groupby(key)}
+    found |= {f"tests/{name}": ks_tests(rows) for name, rows in card.groupby("paper")}
     return found | {f"claim/{id}": verdict_table(row).splitlines()[-1] for id, row in card.groupby("id")}
+
+
+def ks_tests(card) -> str:
+    """Return the KS tests behind the claims of `card` as a table, from their evidence (`claims.shared.ks_evidence`)."""
+    lines = []
+    for row in card.itertuples():
+        evidence = json.loads(row.evidence)
+        for name, total in evidence.items():
+            if not (match := re.fullmatch(r"tests of (.+?) that reject(, .+)?", name)):
+                continue
+            what, where = match[1], match[2] or ""
+            keys = ("trials", "KS beyond which a test rejects", "miscalibration that a test sees with a chance of 80 %")
+            keys += (f"largest KS of {what}", f"smallest p-value of {what}")
+            trials, *shown, p_value = (evidence[key + where] for key in keys)
+            shown = [number(float(value), ".4f") for value in shown] + [number(float(p_value), ".2g")]
+            rejected = f"{total} of {evidence[f'tests of {what}{where}']}"
+            lines.append((row.id, what, where.removeprefix(", "), trials, *shown, rejected))
+    head = ("claim", "posterior", "of", "trials", "KS limit", "KS seen with 80 %", "largest KS", "smallest p", "reject")
+    return markdown(head, lines)
 
 
 def verdict_table(card) -> str:

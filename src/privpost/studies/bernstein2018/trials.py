@@ -16,9 +16,15 @@ from privpost.models.univariate import UnivariateFamily
 from privpost.pipeline.schema import Choice, Integer, Real, Text, Vector
 from privpost.privacy.accounting import Cost
 from privpost.samplers import noise_aware_exact, noise_aware_quadrature
-from privpost.samplers.noise_aware_gibbs import Kernel, binomial_kernel, multinomial_kernel, redacted_kernel
+from privpost.samplers.noise_aware_gibbs import Kernel, bounded_kernel, redacted_kernel
 
-COUNT_MODELS = {"binomial": "beta_bernoulli", "multinomial": "dirichlet_categorical"}
+# Models with bounded statistics, and which of them are released: all, or those that n does not give away.
+COUNT_MODELS = {
+    "binomial": ("beta_bernoulli", "free"),
+    "multinomial": ("dirichlet_categorical", "all"),
+    "multinomial_free": ("dirichlet_categorical", "free"),
+    "bit_rows": ("beta_bits", "free"),
+}
 # How redaction bounds and segments are treated: by the paper, with both amended, and with one of them amended.
 VARIANTS = {
     "paper": ("true_theta", "independent"),
@@ -136,17 +142,15 @@ class Experiment(ABC):
 
 
 class Counts(Experiment):
-    """Bits or categories: their counts are bounded, and released as they are (algorithm 1).
-
-    Of bits the number of ones is released, of categories all counts, each with noise of its own.
-    """
+    """Bits, rows of them, or categories: counts are bounded, and released as they are (algorithm 1)."""
 
     def __init__(self, model, coordinates: str):
         self.model = model
         self.coordinates = coordinates
-        self.binary = coordinates == "free"
-        size = 1 if self.binary else len(model.prior)
-        self.parameters = ("theta",) if size == 1 else tuple(f"theta_{j + 1}" for j in range(size))
+        self.binary = not model.theta_shape
+        self.parameters = ("theta",) if self.binary else tuple(f"theta_{j + 1}" for j in range(len(model.prior)))
+        # Bits in a record.
+        self.size = getattr(model, "size", 1)
 
     def mechanism(self, n, epsilon, data=None):
         return LaplaceMechanism(self.model, n, epsilon, coordinates=self.coordinates)
@@ -154,13 +158,11 @@ class Counts(Experiment):
     def data(self, n, size, rng):
         theta = self.model.sample(self.model.prior, rng, size=size)
         probabilities = np.stack([theta, 1 - theta], axis=-1) if self.binary else theta
-        counts = rng.multinomial(n, probabilities).astype(float)
+        counts = rng.multinomial(int(n * self.size), probabilities) / self.size
         return Data(theta.reshape(size, -1).T, counts.T, counts.T)
 
     def kernel(self, data, release, n):
-        if self.binary:
-            return binomial_kernel(self.model.prior, release.values[0], n, release.scale)
-        return multinomial_kernel(self.model.prior, np.ascontiguousarray(release.values), n, release.scale)
+        return bounded_kernel(self.model, release.values, n, release.scale)
 
     def naive(self, data, release, n):
         projected = self.mechanism(n, 1.0).project(release.values.T).T
@@ -169,8 +171,9 @@ class Counts(Experiment):
 
     def exact_quantiles(self, data, releases, n):
         if self.binary:
-            values, scales = np.stack([release.values[0] for release in releases]), [each.scale for each in releases]
-            return noise_aware_exact.posterior_cdf(self.model.prior, values, data.theta[0], n, scales)[None]
+            values = self.size * np.stack([release.values[0] for release in releases])
+            scales, bits = [self.size * each.scale for each in releases], int(n * self.size)
+            return noise_aware_exact.posterior_cdf(self.model.prior, values, data.theta[0], bits, scales)[None]
         found = [
             noise_aware_exact.categories_cdf(self.model.prior, each.values, data.theta, n, each.scale)
             for each in releases
@@ -180,14 +183,15 @@ class Counts(Experiment):
     def exact_draws(self, data, release, n):
         prior = self.model.prior
         if self.binary:
-            weights = noise_aware_exact.count_weights(prior, release.values[0], n, release.scale)
+            values, scale = self.size * release.values[0], self.size * release.scale
+            weights = noise_aware_exact.count_weights(prior, values, int(n * self.size), scale)
         else:
             weights = noise_aware_exact.category_weights(prior, release.values, n, release.scale)[0]
         alpha, beta = prior[0], prior[1:].sum()
 
         def draw(size, rng):
             count = noise_aware_exact.drawn_counts(weights, size, rng)
-            return rng.beta(alpha + count, beta + n - count)
+            return rng.beta(alpha + count, beta + n * self.size - count)
 
         return draw
 
@@ -288,7 +292,7 @@ def experiment(name: str, prior, variant: str) -> Experiment:
     """Return the experiment on a model.
 
     Args:
-        name: binomial, multinomial, or the `family` of any univariate family of the project.
+        name: one of `COUNT_MODELS`, or the `family` of any univariate family of the project.
         prior: the model's fields in their order (the multinomial's are its concentrations).
         variant: one of `VARIANTS`; only redaction differs between them.
 
@@ -296,10 +300,9 @@ def experiment(name: str, prior, variant: str) -> Experiment:
         ValueError: an unknown model.
     """
     found = discovery.models()
-    if name == "binomial":
-        return Counts(found[COUNT_MODELS[name]](*prior), "free")
-    if name == "multinomial":
-        return Counts(found[COUNT_MODELS[name]](tuple(prior)), "all")
+    if name in COUNT_MODELS:
+        module, coordinates = COUNT_MODELS[name]
+        return Counts(found[module](tuple(prior)) if "multinomial" in name else found[module](*prior), coordinates)
     families = {model.family: model for model in found.values() if issubclass(model, UnivariateFamily)}
     if name not in families:
         allowed = ", ".join([*COUNT_MODELS, *sorted(families)])

@@ -1,4 +1,4 @@
-"""Bayesian networks with several parents from Laplace-released counts: a chain on the latent table of records."""
+"""Bayesian networks with several parents from Laplace-released counts: a chain on the latent records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
 from privpost.privacy.accounting import Cost
 from privpost.samplers.chain import run
-from privpost.samplers.noise_aware_table import Tables
+from privpost.samplers.noise_aware_records import Records
 from privpost.studies.noise_aware import scores
 from privpost.studies.zhang2016.settings import Network, parse
 
@@ -108,11 +108,11 @@ def _aware(model, config, mechanisms, releases, theta, rng):
     # Three more chains for each of the first trials.
     every = np.concatenate([releases, *[releases[:, :extra]] * (CHAINS - 1)], axis=1)
     scale = np.repeat([mechanism.scale for mechanism in mechanisms], every.shape[1])
-    chains = Tables(model, every.reshape(-1, counts), config.n, scale)
+    chains = Records(model, every.reshape(-1, counts), config.n, scale)
     sums, traces = None, []
 
     for state, _ in run(chains, rng, draws=config.draws, burn_in=config.burn_in, thin=config.thin):
-        latent = state.counts.T.reshape(every.shape)
+        latent = state.counts.reshape(every.shape)
         parts = _conjugate(model, latent[:, :trials], theta)
         sums = parts if sums is None else [old + new for old, new in zip(sums, parts, strict=True)]
         diagnosed = np.concatenate([latent[:, :extra], latent[:, trials:]], axis=1)

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 
 from privpost.datasets import catalogue, prepared
+from privpost.evaluation.diagnostics import assess
 from privpost.evaluation.summaries import mean_columns
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
@@ -14,21 +15,29 @@ from privpost.models.consistency import consistent_counts
 from privpost.models.structure import k2
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
 from privpost.samplers import naive_bayes_exact
+from privpost.samplers.chain import run
+from privpost.samplers.noise_aware_records import Records
 from privpost.studies.zhang2016.mechanisms import configured, target
 
 MECHANISMS = ("laplace", "fourier", "sampler_record", "sampler_attribute")
 # What is done with the Laplace release before the conjugate update, or in place of it.
-FROM_LAPLACE = ("laplace", "consistent", "exact")
+FROM_LAPLACE = ("laplace", "consistent", "exact", "gibbs")
+# Chains of each release, whose mean is taken and whose agreement is measured.
+CHAINS = 4
 SETTINGS = Schema(
     dataset=DatasetName(),
     alpha=Real(above=0),
     beta=Real(above=0),
     t=Real(at_least=0),
     most_parents=Integer(at_least=0, at_most=6),
-    exact_up_to=Integer(at_least=0),
+    aware_up_to=Integer(at_least=0),
+    chain_trials=Integer(at_least=1),
+    burn_in=Integer(at_least=0),
+    draws=Integer(at_least=1),
+    thin=Integer(at_least=1),
     graph=Choice("naive_bayes", "learned"),
     n=Integer(at_least=1, at_most=32561),
-    method=Choice("non_private", *MECHANISMS, "consistent", "exact"),
+    method=Choice("non_private", *MECHANISMS, *FROM_LAPLACE[1:]),
     epsilon=Real(above=0),
 )
 CLASS = "over_50k"
@@ -87,7 +96,8 @@ def contrasts(model, tests) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def simulate(config, streams, ledger) -> dict:
     """Return `accuracy`, the share of public test records whose class the released network predicts from all other
     bits, and `divergence`, KL from the true posterior's mean network to the released one, in nats per record; both
-    (graph, n, method, epsilon, trial), nan where a method does not apply. `edges` (graph,) are the graphs' formulas.
+    (graph, n, method, epsilon, trial), nan where a method does not apply. `rhat` and `ess` (graph, n, epsilon) are the
+    worst over parameters and trials of the chains of `gibbs`, `edges` (graph,) the graphs' formulas.
     """
     if config.dataset != "adult":
         raise ValueError(f"dataset is {config.dataset!r}; it must be 'adult', whose columns become bits")
@@ -99,6 +109,7 @@ def simulate(config, streams, ledger) -> dict:
     learn, test, private = public[::2], public[1::2], np.flatnonzero(~arrays["is_test"])
     axes = (config.graph, config.n, config.method, config.epsilon)
     found = {name: np.full((*map(len, axes), config.trials), np.nan) for name in ("accuracy", "divergence")}
+    found |= {name: np.full(tuple(map(len, (*axes[:2], config.epsilon))), np.nan) for name in ("rhat", "ess")}
     parts, edges = [], []
     for (g, kind), (i, n) in itertools.product(enumerate(config.graph), enumerate(config.n)):
         graph = network(kind, {name: column[learn] for name, column in columns.items()}, config.most_parents)
@@ -118,10 +129,12 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _scores(model, private, tests, point, named, config, streams, ledger) -> dict:
-    """Return accuracy and divergence (method, epsilon, trial) for one graph and number of records."""
+    """Return accuracy and divergence (method, epsilon, trial), rhat and ess (epsilon,), of one graph and n."""
     shape = (len(config.method), len(config.epsilon), config.trials)
-    accuracy, divergence = np.full(shape, np.nan), np.full(shape, np.nan)
+    found = {name: np.full(shape, np.nan) for name in ("accuracy", "divergence")}
+    found |= {name: np.full(len(config.epsilon), np.nan) for name in ("rhat", "ess")}
     difference, ones, total = contrasts(model, tests)
+    chained = "gibbs" in config.method and point["graph"] == "learned" and point["n"] <= config.aware_up_to
     for block in streams.blocks():
         rng = streams("data", block.index, n=point["n"])
         chosen = [rng.choice(len(private), point["n"], replace=False) for _ in range(block.size)]
@@ -133,13 +146,31 @@ def _scores(model, private, tests, point, named, config, streams, ledger) -> dic
             rng = streams("mechanism", block.index, method=method, epsilon=config.epsilon[j], **point)
             release = ledger.release(account, mechanism, statistics, rng, repeats=block.trials).values
             lines += [(name, j, theta) for name, theta in _parameters(method, mechanism, release, config).items()]
+            if method == "laplace" and chained and block.index == 0:
+                rng = streams("sampler", block.index, epsilon=config.epsilon[j], **point)
+                theta, found["rhat"][j], found["ess"][j] = _chained(mechanism, release, config, rng)
+                lines.append(("gibbs", j, theta))
         for method, j, theta in lines:
             if method in config.method:
-                at = config.method.index(method), j, block.trials
-                logs = _log(theta)
-                divergence[at] = (cells * (truth - logs)).sum(axis=-1)
-                accuracy[at] = np.where(logs @ difference.T > 0, ones, total - ones).sum(axis=-1) / total.sum()
-    return {"accuracy": accuracy, "divergence": divergence}
+                logs, trials = _log(theta), slice(block.trials.start, block.trials.start + len(theta))
+                at = config.method.index(method), j, trials
+                found["divergence"][at] = (cells[: len(theta)] * (truth[: len(theta)] - logs)).sum(axis=-1)
+                found["accuracy"][at] = np.where(logs @ difference.T > 0, ones, total - ones).sum(axis=-1) / total.sum()
+    return found
+
+
+def _chained(mechanism, release, config, rng):
+    """Return the noise-aware posterior means of the first releases (trials, m), by chains, and the worst R-hat and
+    effective sample size."""
+    model, release = mechanism.model, release[: config.chain_trials]
+    chains = Records(model, np.repeat(release, CHAINS, axis=0), mechanism.n, mechanism.scale)
+    total, draws = 0.0, []
+    for state, _ in run(chains, rng, draws=config.draws, burn_in=config.burn_in, thin=config.thin):
+        parameters = model.posterior(state.counts.reshape(len(release), CHAINS, -1))
+        total = total + model.mean(parameters).mean(axis=1)
+        draws.append(model.sample(parameters, rng))
+    worst = assess(np.swapaxes(draws, 1, 2))
+    return total / config.draws, worst.rhat_max, worst.ess_min
 
 
 def _log(theta) -> np.ndarray:
@@ -156,7 +187,7 @@ def _parameters(method, mechanism, release, config) -> dict[str, np.ndarray]:
     if method == "laplace":
         counts = mechanism.project(consistent_counts(model, release, n))
         found["consistent"] = model.mean(model.posterior(counts))
-        if model.nodes[0] == CLASS and n <= config.exact_up_to:
+        if model.nodes[0] == CLASS and n <= config.aware_up_to:
             aware = naive_bayes_exact.posterior(model, release, n, mechanism.scale)
             leaves = np.einsum("...dck,...k->...dc", aware.means, aware.weights)
             root = (aware.weights @ aware.class_mean)[..., None]
@@ -180,11 +211,16 @@ def tabulate(cells):
             row["epsilon_record"] = epsilon * (
                 len(graphs.from_formula(arrays["edges"][g])) if "attrib" in method else 1
             )
+        kept = ~np.isnan(arrays["accuracy"][g, i, k, j])
         for name in ("accuracy", "divergence"):
-            row |= mean_columns(name, arrays[name][g, i, k, j])
+            row |= mean_columns(name, arrays[name][g, i, k, j, kept])
             if base is not None and method != "non_private":
-                row |= mean_columns(f"{name}_less_laplace", arrays[name][g, i, k, j] - arrays[name][g, i, base, j])
-        rows.append({**row, "n_repeats": config.trials})
+                less = arrays[name][g, i, k, j, kept] - arrays[name][g, i, base, j, kept]
+                row |= mean_columns(f"{name}_less_laplace", less)
+        row |= {"n_repeats": int(kept.sum()), "sampling": "mcmc" if method == "gibbs" else "exact"}
+        if method == "gibbs":
+            row |= {"rhat_max": arrays["rhat"][g, i, j], "ess_min": arrays["ess"][g, i, j]}
+        rows.append(row)
     edges = [
         {"graph": kind, "node": node, "parents": ", ".join(parents), "in_degree": len(parents)}
         for kind, formula in zip(config.graph, arrays["edges"], strict=True)

@@ -1,0 +1,245 @@
+"""Posterior of a Bayesian network given noisy counts, by a Markov chain on the n records themselves.
+
+All probabilities θ are integrated out. With s the counts of the latent records x and f the density of the noise,
+
+    p(x | z) ∝ Π_ij B(α + s_ij1, β + s_ij0) · Π_k f(z_k − s_k).
+
+Families overlap in their latent counts as they do in the data: nothing is approximated, and the chain's law is the
+exact posterior in the limit. Two kinds of Metropolis steps take turns. A *flip* changes one bit of one record, θ
+integrated out. A *shift* draws θ from its conditional and changes one θ_ij and all that hangs on it: with x = 1[u < θ]
+and the u of all records fixed, bits with u between the old and the new θ flip, their children's probabilities change,
+and so on down the graph. Its ratio is that of the noise alone. Flips mix where the release says much, shifts where it
+says little. A sweep costs O(n) per node and edge, whatever the size of the alphabet. Given the counts the probabilities
+are independent beta variables, so that averages over records need no draws of θ.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from privpost.models import graphs
+from privpost.models.bayesian_network import BayesianNetwork
+
+
+class State(NamedTuple):
+    """Bits of the latent records, (chains, n, |I|), and their counts, (chains, m, 2): ones and zeros of every θ."""
+
+    records: np.ndarray
+    counts: np.ndarray
+
+
+class _Graph(NamedTuple):
+    """A network as arrays.
+
+    `offsets` (|I| + 1,) of each node's first θ; `parents` and their `weights` in the number of a node's configuration,
+    `children` with the weights that a node has in theirs, and all that follow from it, `after`, parents before
+    children; each node by node from its `_first` (|I| + 1,) on.
+    """
+
+    offsets: np.ndarray
+    parent_first: np.ndarray
+    parents: np.ndarray
+    weights: np.ndarray
+    child_first: np.ndarray
+    children: np.ndarray
+    child_weights: np.ndarray
+    after_first: np.ndarray
+    after: np.ndarray
+
+    @classmethod
+    def of(cls, model: BayesianNetwork) -> _Graph:
+        above = [[(p, 2**k) for k, p in enumerate(reversed(family[:-1]))] for family in model.families]
+        below = [[(c, w) for c, found in enumerate(above) for p, w in found if p == i] for i in range(len(above))]
+        order = [model.nodes.index(node) for node in graphs.topological_order(model.parents)]
+        after = []
+        for i in range(len(order)):
+            reached = {i}
+            for node in order:
+                reached |= {node} if reached & {p for p, _ in above[node]} else set()
+            after.append([node for node in order if node in reached - {i}])
+        firsts = [np.cumsum([0, *map(len, lists)]).astype(np.int64) for lists in (above, below, after)]
+        flat = [
+            np.array([pair for each in lists for pair in each], np.int64).reshape(-1, 2) for lists in (above, below)
+        ]
+        (parents, weights), (children, child_weights) = (each.T.copy() for each in flat)
+        after = np.array([node for each in after for node in each], np.int64)
+        offsets = model.offsets.astype(np.int64)
+        return cls(offsets, firsts[0], parents, weights, firsts[1], children, child_weights, firsts[2], after)
+
+
+class Records:
+    """Chains (`chain.Sampler`) on the latent records, one per release.
+
+    A step of the sampler takes every flip and every shift once, in place; nothing is known of its cost.
+
+    Args:
+        model: the network.
+        release: noisy counts, truncated to [0, n] or not (see `naive_bayes_exact`), shape (chains, 2m).
+        n: public number of records.
+        scale: scale of the Laplace noise, shape (chains,) or a scalar.
+    """
+
+    def __init__(self, model: BayesianNetwork, release, n: int, scale):
+        self._model, self._n, self._graph = model, n, _Graph.of(model)
+        release = np.asarray(release, float)
+        self._release = np.ascontiguousarray(release.reshape(len(release), -1, 2))
+        self._scale = np.ascontiguousarray(np.broadcast_to(np.asarray(scale, float), len(release)))
+        self._prior = np.array([model.alpha, model.beta], float)
+
+    def init(self, rng: np.random.Generator) -> State:
+        """Return records from the prior."""
+        model = self._model
+        data = model.sample_data(model.sample(model.prior, rng, len(self._release)), self._n, rng)
+        counts = np.rint(model.sufficient_statistics(data)).astype(np.int64)
+        return State(data.astype(np.int8), counts.reshape(self._release.shape))
+
+    def step(self, state: State, rng: np.random.Generator) -> tuple[State, None]:
+        """Take every flip and every shift once."""
+        flips(*state, self._release, self._scale, self._prior, self._graph, rng)
+        shifts(*state, self._release, self._scale, self._prior, self._graph, rng)
+        return state, None
+
+
+@njit(error_model="numpy")
+def _configuration(records, r, node, graph):
+    """Index of the θ that governs a node of record r."""
+    code = graph.offsets[node]
+    for k in range(graph.parent_first[node], graph.parent_first[node + 1]):
+        code += graph.weights[k] * records[r, graph.parents[k]]
+    return code
+
+
+@njit(cache=True, error_model="numpy")
+def flips(records, counts, release, scale, prior, graph, rng):
+    """One Metropolis step for each bit of each record, in place; shapes as in `State` and `Records`."""
+    total = prior[0] + prior[1]
+    for c in range(len(records)):
+        here, count, noisy = records[c], counts[c], release[c]
+        for r in range(records.shape[1]):
+            for i in range(records.shape[2]):
+                one, j = here[r, i], _configuration(here, r, i, graph)
+                # Column 0 holds ones, column 1 zeros.
+                old, new = 1 - one, one
+                ratio = (prior[new] + count[j, new]) / (prior[old] + count[j, old] - 1)
+                cost = abs(noisy[j, new] - count[j, new] - 1) - abs(noisy[j, new] - count[j, new])
+                cost += abs(noisy[j, old] - count[j, old] + 1) - abs(noisy[j, old] - count[j, old])
+                for k in range(graph.child_first[i], graph.child_first[i + 1]):
+                    child = graph.children[k]
+                    a = _configuration(here, r, child, graph)
+                    b = a + (1 - 2 * one) * graph.child_weights[k]
+                    v = 1 - here[r, child]
+                    ratio *= (prior[v] + count[b, v]) * (total + count[a, 0] + count[a, 1] - 1)
+                    ratio /= (prior[v] + count[a, v] - 1) * (total + count[b, 0] + count[b, 1])
+                    cost += abs(noisy[b, v] - count[b, v] - 1) - abs(noisy[b, v] - count[b, v])
+                    cost += abs(noisy[a, v] - count[a, v] + 1) - abs(noisy[a, v] - count[a, v])
+                if rng.random() < ratio * math.exp(-cost / scale[c]):
+                    count[j, old] -= 1
+                    count[j, new] += 1
+                    for k in range(graph.child_first[i], graph.child_first[i + 1]):
+                        child = graph.children[k]
+                        a = _configuration(here, r, child, graph)
+                        v = 1 - here[r, child]
+                        count[a, v] -= 1
+                        count[a + (1 - 2 * one) * graph.child_weights[k], v] += 1
+                    here[r, i] = 1 - one
+
+
+@njit(error_model="numpy")
+def _proposed(theta, alpha, beta, rng):
+    """A new θ, from the prior or near the old one and reflected at 0 and 1; log-ratio of the prior to the proposal."""
+    if rng.random() < 0.5:
+        return rng.beta(alpha, beta), 0.0
+    width = 0.5 ** rng.integers(1, 6)
+    new = abs(theta + width * (2 * rng.random() - 1))
+    new = 2 - new if new > 1 else new
+    log_ratio = (alpha - 1) * math.log(new / theta) if alpha != 1 else 0.0
+    return new, log_ratio + ((beta - 1) * (math.log1p(-new) - math.log1p(-theta)) if beta != 1 else 0.0)
+
+
+@njit(cache=True, error_model="numpy")
+def shifts(records, counts, release, scale, prior, graph, rng):
+    """One step for each θ and what hangs on it, in place; shapes as in `State` and `Records`."""
+    n, size = records.shape[1:]
+    theta = np.empty(counts.shape[1])
+    code, order = np.empty(n, np.int64), np.empty(n, np.int64)
+    first = np.empty(np.diff(graph.offsets).max() + 1, np.int64)
+    moved, bits = np.empty(n, np.int64), np.empty((n, size), records.dtype)
+    new = np.empty_like(counts[0])
+    for c in range(len(records)):
+        here, count = records[c], counts[c]
+        for j in range(len(theta)):
+            theta[j] = rng.beta(prior[0] + count[j, 0], prior[1] + count[j, 1])
+        for i in range(size):
+            # A shift of a node leaves its own configurations as they are.
+            _sort(here, i, graph, code, order, first)
+            for j in range(graph.offsets[i], graph.offsets[i + 1]):
+                begin, end = first[j - graph.offsets[i]], first[j - graph.offsets[i] + 1]
+                theta[j] = rng.beta(prior[0] + count[j, 0], prior[1] + count[j, 1])
+                proposal, log_ratio = _proposed(theta[j], prior[0], prior[1], rng)
+                kept, theta[j] = theta[j], proposal
+                new[:] = count
+                n_moved = 0
+                for t in range(begin, end):
+                    if rng.random() < _flipping(here[order[t], i], kept, proposal):
+                        moved[n_moved] = order[t]
+                        _cascade(here, order[t], bits, n_moved, i, j, theta, new, graph, rng)
+                        n_moved += 1
+                distance = 0.0
+                for a in range(len(count) if n_moved else 0):
+                    for v in range(2):
+                        noisy = release[c, a, v]
+                        distance += abs(noisy - count[a, v]) - abs(noisy - new[a, v])
+                if math.log(rng.random()) < log_ratio + distance / scale[c]:
+                    count[:] = new
+                    for t in range(n_moved):
+                        here[moved[t]] = bits[t]
+                else:
+                    theta[j] = kept
+
+
+@njit(error_model="numpy")
+def _sort(records, node, graph, code, order, first):
+    """Sort the records by the configuration of a node's parents: `order` of them, and where each one's begin."""
+    size = graph.offsets[node + 1] - graph.offsets[node]
+    first[: size + 1] = 0
+    for r in range(len(records)):
+        code[r] = _configuration(records, r, node, graph) - graph.offsets[node]
+        first[code[r] + 1] += 1
+    for k in range(size):
+        first[k + 1] += first[k]
+    place = first[:size].copy()
+    for r in range(len(records)):
+        order[place[code[r]]] = r
+        place[code[r]] += 1
+
+
+@njit(error_model="numpy")
+def _flipping(bit, old, new):
+    """Chance that a bit 1[u < θ] changes as θ changes, the u given the bit being uniform."""
+    return max(0.0, (old - new) / old) if bit else max(0.0, (new - old) / (1 - old))
+
+
+@njit(error_model="numpy")
+def _cascade(records, r, bits, t, node, j, theta, count, graph, rng):
+    """Write record r with a node flipped, and with what follows of the others, their u fixed, to row t of `bits`."""
+    for k in range(records.shape[1]):
+        bits[t, k] = records[r, k]
+    one = records[r, node]
+    bits[t, node] = 1 - one
+    count[j, 1 - one] -= 1
+    count[j, one] += 1
+    for k in range(graph.after_first[node], graph.after_first[node + 1]):
+        child = graph.after[k]
+        b = _configuration(bits, t, child, graph)
+        a = _configuration(records, r, child, graph)
+        if a != b:
+            v = 1 - records[r, child]
+            count[a, v] -= 1
+            if rng.random() < _flipping(1 - v, theta[a], theta[b]):
+                bits[t, child] = v
+                v = 1 - v
+            count[b, v] += 1
