@@ -157,18 +157,29 @@ def _check_scale(scale: float) -> None:
 
 
 def _sigma(spec: Specification, kind: models.Kind) -> float:
-    """The least σ that opendp's map allows; for simulated noise the analytic one, up to a fifth smaller."""
+    """The least σ that opendp's map allows; for simulated noise the analytic one, unless it is to be the same."""
     sensitivity = math.nextafter(kind.mechanism(spec, 1.0).sensitivity, math.inf)
+    secure = spec.noise == "secure" or spec.sigma == "secure"
+    return (secure_sigma if secure else analytic_sigma)(spec.epsilon, spec.delta, sensitivity)
+
+
+def analytic_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
+    """The least σ of continuous noise (Balle and Wang 2018)."""
     with np.errstate(divide="ignore"):
-        low = gaussian_from_approximate(spec.epsilon, spec.delta) * sensitivity
-    if spec.noise != "secure":
-        return low
+        return gaussian_from_approximate(epsilon, delta) * sensitivity
+
+
+def secure_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
+    """The least σ that opendp's map allows, by its bound from zero-concentrated DP: 1.03 to 1.14 times the analytic
+    one for δ from 1e-12 to 1e-6 and ε from 0.001 to 10, and up to 1.52 times at δ = 0.1.
+    """
+    low = analytic_sigma(epsilon, delta, sensitivity)
     high = 2 * low
-    while noise.gaussian_epsilon(high, sensitivity, spec.delta) > spec.epsilon:
+    while noise.gaussian_epsilon(high, sensitivity, delta) > epsilon:
         low, high = high, 2 * high
     while high / low > 1 + 1e-6:
         middle = math.sqrt(low * high)
-        if noise.gaussian_epsilon(middle, sensitivity, spec.delta) <= spec.epsilon:
+        if noise.gaussian_epsilon(middle, sensitivity, delta) <= epsilon:
             high = middle
         else:
             low = middle

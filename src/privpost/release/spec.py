@@ -39,6 +39,7 @@ SETTINGS = Schema(
     a0=Real(above=0, below=0.5),
     noise=Choice("secure", "simulation"),
     seed=Integer(at_least=0),
+    sigma=Choice("analytic", "secure"),
     data=Text(),
 )
 BLOCKS = ("columns", "prior", "posterior", "budget")
@@ -151,6 +152,10 @@ def _read(path: Path) -> Specification:
         raise SettingError(
             f"{where}: seed is {plain['seed']}, but secure noise has no seed; noise: simulation has one."
         )
+    if "sigma" in plain and (noise, mechanism) != ("simulation", "gaussian"):
+        raise SettingError(
+            f"{where}: sigma is {plain['sigma']!r}, but only simulated Gaussian noise has a choice of it."
+        )
     columns = _block(content, "columns", where)
     settings = {name: _settings(block, kind.column, f"{where}: columns: {name}") for name, block in columns.items()}
     prior = {**kind.prior_defaults, **_settings(content.get("prior", {}), kind.prior, f"{where}: prior")}
@@ -167,6 +172,7 @@ def _read(path: Path) -> Specification:
         mechanism=mechanism,
         noise=noise,
         seed=plain.get("seed"),
+        sigma=plain.get("sigma"),
         data=path.parent / plain["data"] if "data" in plain else None,
         prior=prior,
         draws=_draws(content, kind, where),

@@ -62,6 +62,7 @@ class Specification:
         mechanism: "laplace" or "gaussian" noise, or one posterior draw: a key of `SAMPLING`.
         noise: "secure" or "simulation".
         seed: seed of simulated noise, or None.
+        sigma: "secure" for simulated Gaussian noise as wide as secure noise; else the analytic σ.
         data: path of the CSV file that the YAML names, or None.
         prior: the prior's parameters.
         draws: number of posterior draws, 0 for none.
@@ -79,6 +80,7 @@ class Specification:
     mechanism: str
     noise: str
     seed: int | None
+    sigma: str | None
     data: Path | None
     prior: dict[str, Any]
     draws: int

@@ -165,7 +165,7 @@ def specification(spec: Specification) -> dict[str, Any]:
         "n": spec.n,
         "columns": spec.columns,
         "prior": spec.prior,
-        **({} if spec.seed is None else {"seed": spec.seed}),
+        **{key: value for key in ("seed", "sigma") if (value := getattr(spec, key)) is not None},
     }
 
 

@@ -22,6 +22,7 @@ from privpost.mechanisms import (
 )
 from privpost.mechanisms.redacted_laplace import RedactedSum
 from privpost.models import BetaBernoulli, GammaExponential
+from privpost.pipeline.schema import SettingError
 from privpost.privacy.accounting import to_approximate
 from privpost.privacy.approximate import ORDERS, gaussian_from_approximate
 from privpost.release import command
@@ -115,6 +116,29 @@ def test_opendp_proves_the_epsilon_of_the_statement(tmp_path, model, epsilon):
     assert proved <= epsilon
     assert proved == pytest.approx(epsilon, rel=1e-12)
     assert mechanism.sensitivity == round(mechanism.sensitivity)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.001, 1e-6), (10, 1e-6), (1, 1e-12), (0.001, 0.1)])
+def test_secure_gaussian_noise_is_wider_than_the_analytic_one_by_what_is_said(epsilon, delta):
+    ratio = command.secure_sigma(epsilon, delta, 1.0) / command.analytic_sigma(epsilon, delta, 1.0)
+    low, high = (float(number) for number in re.findall(r"\d\.\d\d", command.secure_sigma.__doc__)[:2])
+    assert (low, high) == (1.03, 1.14)
+    assert low < ratio < (high if delta <= 1e-6 else 1.52)
+    assert ratio > 1.5 or delta < 0.1
+
+
+def test_simulations_can_have_the_sigma_of_secure_noise(tmp_path):
+    fixed = content("dirichlet_categorical", epsilon=0.5, delta=1e-6, mechanism="gaussian")
+    simulated = {**fixed, "noise": "simulation", "seed": 1}
+    sigmas = []
+    for found in (fixed, {**simulated, "sigma": "secure"}, simulated, {**simulated, "sigma": "analytic"}):
+        spec, kind = specification(tmp_path, found)
+        sigmas.append(command.calibrate(spec, kind)[0].sigma)
+    secure, same, analytic, named = sigmas
+    assert same == secure > analytic == named
+    for found in ({**fixed, "sigma": "secure"}, {**content("beta_bernoulli", noise="simulation"), "sigma": "secure"}):
+        with pytest.raises(SettingError, match="sigma is 'secure', but only simulated Gaussian noise"):
+            specification(tmp_path, found)
 
 
 @pytest.mark.parametrize("model", ["beta_bernoulli", "dirichlet_categorical"])

@@ -31,6 +31,7 @@ def values(plan: Plan) -> Mapping[str, str]:
         "release/models": models_table(),
         "release/false_alarm": f"{FALSE_ALARM:g}",
         "release/terms": example_terms(),
+        "release/sigma": sigma_ratios(),
         "release/largest_network": str(bayesian_network.LARGEST_NETWORK),
         "release/largest_epsilon": f"{spec.LARGEST_EPSILON:g}",
         "release/largest_bias": f"{gamma_exponential.LARGEST_BIAS:g}",
@@ -100,6 +101,13 @@ def models_table() -> str:
         mechanisms = ", ".join(f"`{name}`" for name in kind.mechanisms)
         rows.append((f"`{kind.name}`", columns, prior, mechanisms))
     return markdown(("`model:`", "settings of a column", "settings of the prior", "`mechanism:`"), rows)
+
+
+def sigma_ratios() -> str:
+    """Return by how much σ of secure noise exceeds the analytic one, at budgets of ε at the largest private δ."""
+    budgets = [(epsilon, 1e-6, 1.0) for epsilon in (0.1, 10.0)]
+    ratios = [command.secure_sigma(*budget) / command.analytic_sigma(*budget) for budget in budgets]
+    return " and ".join(f"{r:.2f} at ε = {budget[0]:g}" for r, budget in zip(ratios, budgets, strict=True))
 
 
 def example_terms() -> str:
