@@ -56,7 +56,8 @@ NOISE = {
     "waiting times": (prior(WAITS, 1), 0.6),
     # Of the range from -4 to 4 the two files use a half.
     "normal, redacted": ({"model": "normal_known_variance", "columns": REDACTED, "prior": NORMAL}, 0.15),
-    "logistic": ({"model": "logistic_regression", "columns": LOGISTIC, "prior": {"precision": 1000}, **GAUSSIAN}, 0.01),
+    # The worst records of a regression are not known, so that little is proved.
+    "logistic": ({"model": "logistic_regression", "columns": LOGISTIC, "prior": {"precision": 1000}, **GAUSSIAN}, 0.0),
 }
 # Priors as small as the budget allows.
 DRAWS = {
