@@ -12,55 +12,58 @@ RUN = .venv/bin/python -m
 
 export PYTHON
 
-.PHONY: reproduce test quick environment figures report docs smoke verify bench lint lock clean
+.PHONY: help reproduce test quick environment figures report docs smoke verify bench lint lock clean
 
 # Times of this machine go to build/ and into the report; RECORD=1 ships them: results/timing, figures/measured, README.
-reproduce: environment
+reproduce: environment ## everything, or one study: tables, figures, documents, report (STUDY= SCALE= CORES= RECORD=1)
 	@$(if $(RECORD),PRIVPOST_RECORD=1) $(RUN) privpost reproduce $(STUDY) --scale $(SCALE) --cores $(CORES)
 
 # RECORD=1 keeps the time in results/timing/run_test.json, and renders the README that quotes it.
-test: environment
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 20
+
+test: environment ## all tests (CORES=)
 	$(RUN) pytest --numprocesses $(CORES) --dist loadfile --no-loadscope-reorder $(if $(RECORD),--record-time)
 
 # While working: the unit tests that import what changed since the last commit, and one study at toy size.
-quick: environment
+quick: environment ## the tests of what changed, and one study at toy size
 	.venv/bin/python workflow/quick.py
 
-environment:
+environment: ## make .venv from the lock, once
 	@workflow/environment.sh
 
-figures: environment
+figures: environment ## redraw from the shipped tables
 	$(RUN) snakemake figures --cores $(CORES)
 
 # One HTML file with everything inside: scorecard, figures, tables, settings, ledgers. Opens from disk.
-report: environment
+report: environment ## build/report.html: everything in one file
 	@$(RUN) snakemake report --cores $(CORES) --quiet host reason && echo "The report is build/report.html."
 
 # README, documents and an API reference as a site that opens from disk; a broken link stops it.
-docs: environment
+docs: environment ## the documents and the API as a site that opens from disk
 	@.venv/bin/python workflow/site.py && NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --quiet && echo "The site is build/site/html/index.html."
 
-smoke: environment
+smoke: environment ## everything at toy size, under build/smoke
 	@$(RUN) privpost reproduce --scale smoke --cores $(CORES)
 
-verify: environment
+verify: environment ## rebuild from an empty store and compare with what is shipped (STUDY=)
 	@$(RUN) privpost verify $(STUDY) --cores $(CORES)
 
 # Speed against its bars (some minutes): results/benchmarks.csv and figures/benchmarks.*. NumPyro takes part if it is
 # installed: `uv pip install --python .venv/bin/python -e '.[bench]'`, or the same with .venv/bin/python -m pip.
-bench: environment
+bench: environment ## measure speed against its bars, for some minutes (BENCHMARKS=)
 	.venv/bin/python benchmarks/run.py $(BENCHMARKS)
 
-lint: environment
+lint: environment ## ruff, snakefmt and Snakemake's own checks
 	$(RUN) ruff check
 	$(RUN) ruff format --check
 	$(RUN) snakefmt --check Snakefile workflow
 	$(RUN) snakemake --lint
 
 # Resolve pyproject.toml anew (needs uv); commit the result.
-lock:
+lock: ## resolve pyproject.toml anew; needs uv
 	uv pip compile pyproject.toml --extra test --extra secure --extra slurm --extra docs --universal --python-version 3.11 --generate-hashes --no-header -o requirements.lock
 
 # Removes what a rebuild makes again; never the shipped tables, figures or the raw data.
-clean:
+clean: ## remove stores, logs and builds; never shipped results or raw data
 	rm -rf build logs .snakemake results/cells data/prepared

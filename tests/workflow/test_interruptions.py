@@ -203,5 +203,5 @@ def test_progress_on_a_terminal_is_one_line_that_changes(smoke):
     text = shown.decode()
     assert "1 of 2 cells" not in text
     assert "\r1 of 4 jobs done" in text
-    assert text.startswith("1 studies, 2 cells, 1 of them in the store already. About ")
+    assert text.startswith("1 study, 2 cells, 1 of them in the store already. About ")
     assert "Tables are in build/smoke/" in text

@@ -94,7 +94,7 @@ def test_a_source_edit_is_reported_as_behind_and_redone_on_request(smoke):
     assert report.splitlines()[1].split()[1:6] == ["2", "0", "2", "0", "0"]
     assert "privacy/renyi.py changed since 2 cells were computed" in report
     output = smoke.run("privpost", "reproduce", QUICK, "--scale", "smoke", "--behind")
-    assert "2 cells are behind the present code and will be computed again" in output
+    assert "2 cells behind the present code: computed again" in output
     report = smoke.run("privpost", "status", QUICK, "--scale", "smoke")
     assert report.splitlines()[1].split()[1:6] == ["2", "2", "0", "0", "0"]
 

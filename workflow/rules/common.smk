@@ -54,6 +54,12 @@ except SettingError as error:
     raise WorkflowError(str(error)) from None
 # --config batch=25: so many cells a job, for clusters.
 BATCH = config.get("batch", 1)
+# Before the rules: an input function's error would come with a traceback.
+for target in sys.argv[1:]:
+    if target.startswith(f"{PLAN.root}/cells/") and target not in PLAN.by_path:
+        raise WorkflowError(
+            f"{target} is no cell of the grids in conf/study: privpost study=<paper>/<study> key=value computes any other"
+        )
 STUDIES = PLAN.studies
 ROOT = next(iter(STUDIES.values())).config["root"]
 WHERE = ["--scale", config.get("scale", "paper")] + (["--root", config["root"]] if "root" in config else [])

@@ -7,13 +7,14 @@ import argparse
 from privpost import discovery
 from privpost.mechanisms.base import Mechanism
 from privpost.pipeline import grid
+from privpost.pipeline.progress import counted
 
 
 def studies(argv: list[str]) -> int:
     """Print every study with its number of cells."""
     argparse.ArgumentParser(prog="privpost list", description="List the studies.").parse_args(argv)
     for study in grid.load_studies():
-        print(f"{study.name:<36} {len(grid.expand(study)):>4} cells   {study.config['title']}")
+        print(f"{study.name:<36} {counted(len(grid.expand(study)), 'cell'):>10}   {study.config['title']}")
     return 0
 
 

@@ -92,7 +92,7 @@ def _look_through(plan: Plan, behind: bool) -> None:
             outdated = inventory.take(plan.studies[name], cells).behind
             inventory.remove(cell.path for cell in outdated)
             if outdated:
-                print(f"{name}: {len(outdated)} cells are behind the present code and will be computed again.")
+                print(f"{name}: {progress.counted(len(outdated), 'cell')} behind the present code: computed again.")
 
 
 def _look_through_data(plan: Plan) -> None:
@@ -133,7 +133,8 @@ def _announce(plan: Plan, cores: int) -> int:
     seconds += [JOB_SECONDS * 2] * len(plan.studies)
     disk = sum(file.bytes for dataset in plan.datasets.values() for file in dataset.files) * 5
     print(
-        f"{len(plan.studies)} studies, {total} cells, {total - len(missing)} of them in the store already. "
+        f"{len(plan.studies)} {'study' if len(plan.studies) == 1 else 'studies'}, "
+        f"{progress.counted(total, 'cell')}, {total - len(missing)} of them in the store already. "
         f"About {progress.minutes(sum(seconds) / cores)} on {cores} cores; "
         f"data and results take up to {disk / 1e6 + 50:.0f} MB."
     )
@@ -153,7 +154,9 @@ def _summarise(plan: Plan, code: int, failures: list[Failure], seconds: float) -
         if not reasons and (tables, figures, present) == ("current", "current", len(cells)):
             built.append(f"{name} (in part)" if study.left_out else name)
         else:
-            lacking.append(f"  {name}: {present} of {len(cells)} cells, tables {tables}, figures {figures}")
+            lacking.append(
+                f"  {name}: {present} of {progress.counted(len(cells), 'cell')}, tables {tables}, figures {figures}"
+            )
             lacking += [f"    {failure}" for failure in reasons]
     print(f"Built in {progress.minutes(seconds)}: {', '.join(built) or 'nothing'}.")
     if lacking:
@@ -197,7 +200,7 @@ def _tell_missing(plan: Plan) -> None:
         print(f"  {name}: {files} in data/raw/{name}/ or data/mirror/{dataset.mirror_folder}/; from {dataset.origin}")
     for name, study in plan.partial.items():
         cells = len(plan.cells_of(study))
-        where = f"{cells} of {len(plan.cells[name])} cells"
+        where = f"{cells} of {progress.counted(len(plan.cells[name]), 'cell')}"
         where += f", in {study.table_root}/{study.paper}/" if cells else ""
         print(f"  {name} was built without {', '.join(study.left_out)}: {where}")
     print("Shipped tables and figures of these studies are as they were.")

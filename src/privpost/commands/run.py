@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from privpost.pipeline import cells, request
 from privpost.pipeline.plan import PREPARED
-from privpost.pipeline.progress import say
+from privpost.pipeline.progress import counted, say
 from privpost.pipeline.project import CONF, plainly
 from privpost.pipeline.request import Request
 from privpost.pipeline.schema import SettingError
@@ -22,7 +22,7 @@ from privpost.pipeline.study import Cell
 # Names the process of a sweep to the workers of a launcher, which look every so many seconds whether it lives.
 SWEEP, WATCHED = "PRIVPOST_SWEEP", 0.5
 # Hydra's flags that show something instead of running.
-_SHOWING = {"--cfg", "-c", "--info", "-i", "--hydra-help", "--version"}
+_SHOWING = {"--cfg", "-c", "--info", "-i", "--hydra-help"}
 
 
 def main(argv: list[str]) -> int:
@@ -61,7 +61,7 @@ def _run(asked: Request) -> int:
     found = [cells.stored(cell) for cell in asked.cells]
     missing = [cell for cell, result in zip(asked.cells, found, strict=True) if result is None]
     if len(missing) < len(found):
-        print(f"{len(found) - len(missing)} of {len(found)} cells are in the store already", flush=True)
+        say(f"{len(found) - len(missing)} of {len(found)} cells are in the store already")
     failed = _prepare(missing)
     missing = [cell for cell in missing if cell.digest not in failed]
     if missing and asked.launcher:
@@ -102,7 +102,7 @@ def _compute(asked: Request) -> None:
 def _announce(asked: Request) -> int:
     """Say what would be computed, after every setting of every cell has been checked; returns the exit status."""
     missing = [cell for cell in asked.cells if not cell.path.exists()]
-    print(f"{len(asked.cells)} cells, {len(asked.cells) - len(missing)} of them in the store already.")
+    print(f"{counted(len(asked.cells), 'cell')}, {len(asked.cells) - len(missing)} of them in the store already.")
     if missing:
         print(f"The first of the others: privpost {' '.join(missing[0].command())}")
     return 0
@@ -113,9 +113,10 @@ def _compute_shard(asked: Request) -> int:
     number, count = asked.shard
     failed = _prepare([cell for cell in asked.cells if not cell.path.exists()])
     failed |= cells.compute_each(asked.study, [cell for cell in asked.cells if cell.digest not in failed])
-    say(f"shard {number} of {count}: {len(asked.cells) - len(failed)} of {len(asked.cells)} cells in the store")
+    total = len(asked.cells)
+    say(f"shard {number} of {count}: {total - len(failed)} of {counted(total, 'cell')} in the store")
     if failed:
-        _name_missing([cell for cell in asked.cells if cell.digest in failed], len(asked.cells), failed)
+        _name_missing([cell for cell in asked.cells if cell.digest in failed], total, failed)
     return int(bool(failed))
 
 
@@ -175,7 +176,7 @@ def _name_missing(missing: list[Cell], total: int, reasons: Mapping[str, str]) -
     for cell in missing:
         reason = " ".join(reasons.get(cell.digest, "not computed").split())
         print(f"privpost: {cell.slug}: {reason} [privpost {' '.join(cell.command())}]", file=sys.stderr)
-    print(f"privpost: {len(missing)} of {total} cells could not be computed", file=sys.stderr)
+    print(f"privpost: {len(missing)} of {counted(total, 'cell')} could not be computed", file=sys.stderr)
 
 
 def _finish(asked: Request, found: list[Result | None], failed: dict[str, str]) -> int:
@@ -190,7 +191,7 @@ def _finish(asked: Request, found: list[Result | None], failed: dict[str, str]) 
         whole = asked.whole and len(there) == len(asked.cells)
         written = sweeps.write(asked.study, there, [results[cell.digest] for cell in there], asked.settings, whole)
         failed = failed | written.failed
-        say(f"{len(there) - len(written.failed)} cells; the sweep's table and figure:")
+        say(f"{counted(len(there) - len(written.failed), 'cell')}; the sweep's table and figure:")
         for line in (*(f"  {path}" for path in written.paths), *written.notes):
             say(line)
     missing = [cell for cell in asked.cells if results[cell.digest] is None or cell.digest in failed]

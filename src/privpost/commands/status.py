@@ -8,6 +8,7 @@ from pathlib import Path
 from privpost.atomic import abandoned, abandoned_in
 from privpost.commands import sweeps
 from privpost.pipeline import grid, inventory
+from privpost.pipeline.progress import counted
 from privpost.pipeline.study import Study
 from privpost.report import build, documents
 
@@ -66,7 +67,7 @@ def report(studies: list[Study]) -> str:
         )
         reasons = [*found.reasons, *table_reasons, *figure_reasons]
         if found.ad_hoc:
-            reasons.append(f"ad hoc: {len(found.ad_hoc)} cells of runs and sweeps from the command line")
+            reasons.append(f"ad hoc: {counted(len(found.ad_hoc), 'cell')} of runs and sweeps from the command line")
         if found.leftovers:
             reasons.append(f"leftovers: {len(found.leftovers)} set-aside or temporary files (privpost prune)")
         if len(found.missing) == len(cells) and tables == "current":

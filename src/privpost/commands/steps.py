@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from privpost.pipeline.progress import counted
+
 
 def _study_parser(name: str, help_text: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=f"privpost {name}", description=help_text)
@@ -42,14 +44,29 @@ def draw(argv: list[str]) -> int:
 
 
 def claims(argv: list[str]) -> int:
-    """Print the verdict on every claim that a study tests."""
+    """Print the verdict on every claim that a study tests, as a table."""
+    import shutil
+    import textwrap
+    from collections import Counter
+
     from privpost.pipeline import tables
     from privpost.report.scorecard import claims_of
 
-    study = _load(_study_parser("claims", "Score a study's claims.").parse_args(argv))
-    for claim in claims_of(study, tables.read_tables(study)):
-        print(f"{claim.id}  {claim.verdict:<16} {claim.statement}")
-        print(f"    {claim.evidence}")
+    parser = _study_parser("claims", "Score a study's claims.")
+    parser.add_argument("--evidence", action="store_true", help="with the numbers that each verdict rests on")
+    options = parser.parse_args(argv)
+    study = _load(options)
+    found = claims_of(study, tables.read_tables(study))
+    first, second = (max(map(len, words), default=0) for words in zip(*((c.id, c.verdict) for c in found), strict=True))
+    indent = " " * (first + second + 4)
+    width = max(60, shutil.get_terminal_size((120, 24)).columns)
+    for claim in found:
+        text = f"{claim.id:<{first}}  {claim.verdict:<{second}}  {claim.statement}"
+        print(textwrap.fill(text, width, subsequent_indent=indent))
+        if options.evidence:
+            print(textwrap.fill(str(claim.evidence), width, initial_indent=indent, subsequent_indent=indent))
+    verdicts = Counter(claim.verdict for claim in found)
+    print(f"{counted(len(found), 'claim')}: {', '.join(f'{count} {word}' for word, count in verdicts.items())}")
     return 0
 
 

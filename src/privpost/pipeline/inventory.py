@@ -13,6 +13,7 @@ from pathlib import Path
 from privpost.atomic import abandoned_in, is_abandoned
 from privpost.pipeline import grid, manifest, provenance, store
 from privpost.pipeline.cells import origin_of
+from privpost.pipeline.progress import counted
 from privpost.pipeline.study import Cell, Study
 
 
@@ -75,7 +76,10 @@ def take(study: Study, cells: Iterable[Cell]) -> Inventory:
             superseded[grid.canonical(record["point"])] = record
     for folder in (study.grid_path().parent, study.figure_root / study.paper):
         found.leftovers += abandoned_in(folder)
-    found.reasons += [f"behind: {what} since {count} cells were computed" for what, count in changes.most_common()]
+    found.reasons += [
+        f"behind: {what} since {counted(count, 'cell')} {'was' if count == 1 else 'were'} computed"
+        for what, count in changes.most_common()
+    ]
     found.reasons += _superseded(found.missing, superseded)
     return found
 
@@ -93,7 +97,7 @@ def _superseded(missing: list[Cell], records: dict[str, dict]) -> list[str]:
         changes.update(
             f"{key} changed from {_short(before.get(key))} to {_short(after.get(key))}" for key in names or ["an axis"]
         )
-    return [f"stale: {what} in {count} cells" for what, count in changes.most_common()]
+    return [f"stale: {what} in {counted(count, 'cell')}" for what, count in changes.most_common()]
 
 
 def _short(value) -> str:
@@ -115,7 +119,9 @@ def tables_state(study: Study, cells: list[Cell]) -> tuple[str, list[str]]:
     if before == after:
         return "stale", ["tables: the order of the grid's points changed"]
     gone, new = len(before - after), len(after - before)
-    return "stale", [f"tables: they show {len(before)} cells, of which {gone} left the grid; {new} joined it"]
+    return "stale", [
+        f"tables: they show {counted(len(before), 'cell')}, of which {gone} left the grid; {new} joined it"
+    ]
 
 
 def figures_state(study: Study) -> tuple[str, list[str]]:

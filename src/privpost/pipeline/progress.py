@@ -17,6 +17,11 @@ def minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.1f} min"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, which ends in s unless there is one."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
 class Progress:
     """Done of all, and the time left, on a stream; `noun` says what is counted."""
 

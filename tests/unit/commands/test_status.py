@@ -62,7 +62,7 @@ def test_status_in_each_state(toy, capsys, monkeypatch):
     privpost("study=toy/curve", "level=9")
     line, text = status(capsys)
     assert line == expected(current=4, tables="current")
-    assert "ad hoc: 1 cells" in text
+    assert "ad hoc: 1 cell of" in text
 
     monkeypatch.setattr(
         "privpost.pipeline.provenance.versions", lambda: {"python": "3.11.0", "numpy": "9", "scipy": "9"}

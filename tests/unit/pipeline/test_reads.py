@@ -95,7 +95,7 @@ def test_a_cell_is_given_the_ledgers_and_is_behind_once_they_change(toy, reader)
     path.write_text(path.read_text().replace("1.0", "2.0"))
     found = inventory.take(study, [cell])
     assert found.behind == [cell]
-    assert found.reasons == ["behind: results/toy/curve.ledger.json changed since 1 cells were computed"]
+    assert found.reasons == ["behind: results/toy/curve.ledger.json changed since 1 cell was computed"]
 
 
 def test_without_a_data_set_the_reader_is_partial_and_another_cell(toy, reader, monkeypatch):
@@ -122,5 +122,5 @@ def test_a_study_that_reads_a_reader_is_refused(toy, reader):
     with pytest.raises(SettingError, match="reads names 'toy/reader', which reads ledgers itself"):
         grid.expand(grid.load_study("toy/second"))
     reader.write_text(READER_YAML.replace("[toy/curve]", "some"))
-    with pytest.raises(SettingError, match="reads is 'some', but must be a list of names of studies, or all"):
+    with pytest.raises(SettingError, match="reads is 'some', but must be a list of names"):
         the_cell()

@@ -44,7 +44,7 @@ def test_a_shard_computes_its_cells_and_no_others_and_none_twice(toy, capsys):
     assert privpost("-m", "study=toy/curve", "shard=2/3") == 0
     expected = [cell.path for cell in toy.cells()[1::3]]
     assert [cell.path for cell in toy.cells() if cell.path.exists()] == expected
-    assert "shard 2 of 3: 1 of 1 cells in the store" in capsys.readouterr().out
+    assert "shard 2 of 3: 1 of 1 cell in the store" in capsys.readouterr().out
     times = [path.stat().st_mtime_ns for path in expected]
     assert privpost("-m", "study=toy/curve", "shard=2/3") == 0
     assert [path.stat().st_mtime_ns for path in expected] == times

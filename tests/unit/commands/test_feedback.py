@@ -1,0 +1,130 @@
+"""What a sweep says while it runs: how far it is, what an interrupt keeps, what a missing data set leads to."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+
+import pytest
+from dispatched import in_store, privpost
+
+from privpost import __version__
+from privpost.commands import cli, data
+from privpost.pipeline import grid, plan, progress
+
+SWEEP = ("-m", "study=toy/curve", "level=range(1,7)")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_has_one_line_with_the_time_left(monkeypatch):
+    now = iter([0.0, 10.0, 20.0, 30.0])
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
+    shown = progress.Progress(Terminal(), "points")
+    shown.update(1, 3)
+    assert shown._stream.getvalue().strip() == "1 of 3 points done, 10 s so far, about 20 s left"
+    shown.update(2, 3)
+    shown.clear()
+    assert "\n" not in shown._stream.getvalue()
+    assert shown._stream.getvalue().endswith("\r")
+
+
+def test_elsewhere_lines_are_sparse(monkeypatch):
+    now = iter([0.0, 1.0, 2.0, 16.0, 17.0, 18.0])
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
+    stream = io.StringIO()
+    shown = progress.Progress(stream, "points")
+    for done in range(1, 6):
+        shown.update(done, 5)
+    shown.clear()
+    lines = stream.getvalue().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["3 of 5 points done", "5 of 5 points done"]
+
+
+def test_an_interrupt_says_in_one_line_what_is_kept(toy, capsys, monkeypatch):
+    module = toy.study().module()
+    simulate = module.simulate
+
+    def interrupted(config, streams, ledger):
+        if config.level == 4:
+            raise KeyboardInterrupt
+        return simulate(config, streams, ledger)
+
+    monkeypatch.setattr(module, "simulate", interrupted)
+    assert privpost(*SWEEP) == 130
+    said = capsys.readouterr().err.strip()
+    assert said == "privpost: stopped; 3 of 6 points are in the store, and the same command goes on from there."
+    monkeypatch.setattr(module, "simulate", simulate)
+    assert privpost(*SWEEP) == 0
+    assert len(in_store(toy)) == 6
+
+
+def test_a_reader_that_stops_early_fails_no_cell_and_the_sweep_ends(toy):
+    command = f"{sys.executable} -m privpost {' '.join(SWEEP).replace('(', '[').replace(')', ']')} | head -n 1"
+    command = command.replace("range[1,7]", "1,2,3,4,5,6")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(toy.folder), *sys.path])}
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, env=environment)
+    assert done.stdout.count("\n") == 1
+    assert "could not be computed" not in done.stderr and "Traceback" not in done.stderr
+    assert len(in_store(toy)) == 6
+    assert list(toy.folder.glob("build/sweeps/*/sweep.png"))
+
+
+def reading(toy, monkeypatch, status: int) -> list[str]:
+    """Let the toy study's cells read a data set that is not prepared; returns those that `prepare` is asked for."""
+    made = grid.make_cells
+
+    def with_data(*given):
+        for cell in made(*given):
+            cell.settings["dataset"] = "coins"
+            yield cell
+
+    asked = []
+    monkeypatch.setattr(grid, "make_cells", with_data)
+    monkeypatch.setattr(data, "prepare", lambda names: (asked.extend(names), status)[1])
+    monkeypatch.setattr("privpost.pipeline.cells.origin_of", lambda *given: {"source": {}})
+    return asked
+
+
+def test_a_missing_data_set_is_prepared_once(toy, monkeypatch):
+    asked = reading(toy, monkeypatch, 0)
+    assert privpost(*SWEEP) == 0
+    assert asked == ["coins"]
+
+
+def test_points_whose_data_cannot_be_had_have_a_line_each(toy, monkeypatch, capsys):
+    reading(toy, monkeypatch, 1)
+    assert privpost(*SWEEP) == 1
+    said = capsys.readouterr().err
+    assert said.count("its data set coins cannot be had") == 6
+    assert "6 of 6 cells could not be computed" in said
+    assert in_store(toy) == set()
+
+
+def test_prepared_data_are_not_prepared_again(toy, monkeypatch):
+    asked = reading(toy, monkeypatch, 0)
+    (toy.folder / plan.PREPARED).mkdir(parents=True)
+    (toy.folder / plan.PREPARED / "coins.npz").touch()
+    assert privpost(*SWEEP) == 0
+    assert asked == []
+
+
+def test_the_version_is_the_package_s(capsys):
+    assert privpost("--version") == 0
+    assert capsys.readouterr().out == f"privpost {__version__}\n"
+
+
+def test_help_has_three_groups_and_needs_no_numpy():
+    code = "import sys; from privpost.commands import cli; cli.main(['--help']); sys.exit('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert len([line for line in done.stdout.splitlines()[2:] if line and line[0].isupper()]) == len(cli.GROUPS) == 3
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 cells"), (1, "1 cell"), (2, "2 cells")])
+def test_numbers_agree_with_their_nouns(number, text):
+    assert progress.counted(number, "cell") == text
