@@ -108,11 +108,11 @@ def check_noise_is_independent(mechanism):
 
 def check_a_second_release_is_refused(mechanism):
     """An account with a budget for one release pays one, also where a mechanism of no finite cost has none."""
-    ledger, statistics = Ledger(), neighbouring_statistics(mechanism)[0, 0]
+    ledger, statistics, rng = Ledger(), neighbouring_statistics(mechanism)[0, 0], np.random.default_rng(1)
     ledger.open("cell", mechanism.cost(), mechanism)
-    ledger.release("cell", mechanism, statistics, np.random.default_rng(1), size=1)
+    ledger.release("cell", mechanism, statistics, rng, size=1)
     with pytest.raises(BudgetExceeded, match="cell"):
-        ledger.release("cell", mechanism, statistics, np.random.default_rng(1), size=1)
+        ledger.release("cell", mechanism, statistics, rng, size=1)
 
 
 def outputs_and_weights(mechanism):

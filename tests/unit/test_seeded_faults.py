@@ -300,7 +300,7 @@ FAULTS = {
         (noise_shared(GaussianMechanism), GaussianMechanism, on(CATEGORIES, 4, rdp(1.0))),
         (chain_temperature_halved, HiddenMarkovSampler, on(FIELDS, 300, PURE)),
         *(
-            (temperature_of_several_states_halved, HiddenMarkovSampler, on(model, 300, Cost("pure", 4.0), **options))
+            (temperature_of_several_states_halved, HiddenMarkovSampler, on(model, 300, PURE, **options))
             for model in (EventCounts((2,), (2,), 2), EventCounts((4,), (2, 3), 3))
             for options in ({"iterations": 12}, {"iterations": 8, "ladder": Ladder(2, 3.0)})
         ),

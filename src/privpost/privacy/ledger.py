@@ -286,7 +286,9 @@ def _noise(source):
     if not isinstance(source, np.random.Generator):
         return source if isinstance(source, Common) else None
     state = source.bit_generator.state["state"].values()
-    return tuple(value if isinstance(value, int) else np.asarray(value).tobytes() for value in state)
+    state = [value if isinstance(value, int) else np.asarray(value).tobytes() for value in state]
+    # Mechanisms that draw from spawned generators leave the state as it is, and the next ones spawned are others.
+    return *state, getattr(source.bit_generator.seed_seq, "n_children_spawned", 0)
 
 
 def _price(account: Account, mechanism) -> Cost:
