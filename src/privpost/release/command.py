@@ -28,8 +28,7 @@ def main(argv: list[str]) -> int:
     mechanism, terms = prepared(spec, kind)
     statement_terms = {"privacy": terms, "specification": statement.specification(spec)}
     if options.dry_run:
-        text = _json(statement_terms)
-        _encoded(text)
+        delivery.encoded(text := _json(statement_terms))
         print(text)
         return 0
     with delivery.Delivery(options.output, spec) as place:
@@ -190,7 +189,7 @@ def _released(spec, kind, mechanism, terms, exact, entry) -> dict[str, Any]:
     content: dict[str, Any] = {
         "format": statement.FORMAT,
         "privacy": terms,
-        **({} if entry is None else {"ledger": entry.terms}),
+        **({} if entry is None else {"ledger": entry}),
         "specification": statement.specification(spec),
     }
     if spec.sampling:
@@ -220,10 +219,3 @@ def _posterior(spec, kind, mechanism, release, rng) -> dict[str, Any]:
 
 def _json(content: dict[str, Any]) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _encoded(text: str) -> bytes:
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise SettingError(f"the statement cannot be written in UTF-8: {error.reason}") from None

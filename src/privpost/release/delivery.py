@@ -20,6 +20,14 @@ class Undelivered(Exception):
     """A release that was paid for and could not be handed over; the message says where it is kept, if anywhere."""
 
 
+def encoded(text: str) -> bytes:
+    """A statement in UTF-8; a SettingError where a character has no code there."""
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise SettingError(f"the statement cannot be written in UTF-8: {error.reason}") from None
+
+
 class Delivery:
     """The one place of a statement: a new file, or standard output with a file beside the ledger until it is written.
 
@@ -73,10 +81,7 @@ class Delivery:
         Raises:
             SettingError: it cannot be written in UTF-8, or not in that place.
         """
-        try:
-            size = len(terms.encode("utf-8"))
-        except UnicodeEncodeError as error:
-            raise SettingError(f"the statement cannot be written in UTF-8: {error.reason}") from None
+        size = len(encoded(terms))
         if self._held is None:
             return
         temporary = self._held.with_name(f".privpost.{secrets.token_hex(8)}")

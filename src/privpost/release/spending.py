@@ -26,18 +26,6 @@ FORMAT = "privpost ledger 2"
 ACCOUNT = "data"
 
 
-class Entry(NamedTuple):
-    """What a ledger says about one release: what its statement shows.
-
-    Attributes:
-        terms: number of the entry, what was spent in all, the budget and its changes, and the entry's SHA-256.
-        path: the ledger.
-    """
-
-    terms: dict[str, Any]
-    path: Path
-
-
 class _Content(NamedTuple):
     costs: list[Cost]
     budget: tuple[float, float]
@@ -46,10 +34,11 @@ class _Content(NamedTuple):
     whole: int
 
 
-def charge(spec: Specification, *, change_budget: bool = False) -> Entry | None:
+def charge(spec: Specification, *, change_budget: bool = False) -> dict[str, Any] | None:
     """Charge a release to the specification's ledger, durably, before anything is drawn; None without a ledger.
 
-    A release that fails after that stays charged.
+    A release that fails after that stays charged. Returns what its statement shows: the entry's number, what was spent
+    in all, the budget and its changes, and the entry's SHA-256.
 
     Args:
         spec: the specification.
@@ -97,7 +86,7 @@ def _is_at(path: Path, handle: IO[bytes]) -> bool:
         return False
 
 
-def _charge(spec: Specification, path: Path, handle: IO[bytes], change_budget: bool) -> Entry:
+def _charge(spec: Specification, path: Path, handle: IO[bytes], change_budget: bool) -> dict[str, Any]:
     handle.seek(0)
     content = _read(path, handle.read())
     if content.whole < os.fstat(handle.fileno()).st_size:
@@ -129,14 +118,13 @@ def _charge(spec: Specification, path: Path, handle: IO[bytes], change_budget: b
     lines.append({**named, **terms, "epsilon": cost.epsilon, "delta": cost.delta})
     head = _append(handle, content, lines)
     spent = [*content.costs, cost]
-    shown = {
+    return {
         "release": number,
         "spent": {"epsilon": sum(one.epsilon for one in spent), "delta": sum(one.delta for one in spent)},
         "budget": {"epsilon": budget[0], "delta": budget[1]},
         "budget_changes": content.changes,
         "entry_sha256": head,
     }
-    return Entry(shown, path)
 
 
 def _append(handle: IO[bytes], content: _Content, lines: list[dict[str, Any]]) -> str:
