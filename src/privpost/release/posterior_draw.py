@@ -21,6 +21,8 @@ from privpost.release.specification import Specification
 
 # Orders whose Rényi parameters the statement prints.
 _PRINTED_ORDERS = (2.0, 8.0, 32.0)
+# Rounding may add so many typical standard deviations of the law.
+MOST_ROUNDED = 1e6
 LAWS = {
     "ops": "the prior times the likelihood, both to the power 1/T, truncated to [a0, 1 - a0]",
     "direct": "the posterior",
@@ -124,6 +126,11 @@ def _rounding(spec, kind, mechanism) -> dict[str, float]:
     """What rounding costs: the midpoint of a cell is off by a standard deviation of 2^-bits/√12 at most."""
     added = 2.0**-spec.bits / math.sqrt(12)
     typical = kind.typical_deviation(spec, mechanism)
+    if not typical > added / MOST_ROUNDED:
+        raise SettingError(
+            f"{spec.where}: bits is {spec.bits}, but the law's typical standard deviation is {typical:.3g}: all draws "
+            "would be rounded to one number."
+        )
     return {
         "cell_width": 2.0**-spec.bits,
         "standard_deviation_added": added,

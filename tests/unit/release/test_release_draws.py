@@ -95,6 +95,15 @@ def test_a_cell_is_that_of_the_inverse_distribution_function(parameters):
         assert cell == int(stats.beta(*parameters).ppf((u + 0.5) / 2**32) * 2**12)
 
 
+@pytest.mark.parametrize("rate", [1e40, 1e160, 1e300, 1e308])
+def test_bits_that_round_every_draw_to_one_number_are_refused(folder, rate):
+    """The share of the variance that rounding adds was no float."""
+    folder.specify(draw("gamma_exponential", "diffused", epsilon=5.0, prior={"shape": 2, "rate": rate}))
+    status, out, err = folder.run("--dry-run")
+    assert (status, out) == (2, "")
+    assert "all draws would be rounded to one number" in err
+
+
 def test_an_uncertain_distribution_function_is_an_error():
     vague = exact_draws.Draw(lambda point: exact_draws.flint().arb(0.5, 0.5), RANDOM.getrandbits)
     with pytest.raises(ArithmeticError, match="no draw was made"):
