@@ -46,14 +46,14 @@ def prior(model: dict, size: float) -> dict:
 
 # Name: specification, and the least share of the claim that is to be proved.
 NOISE = {
-    "bits": (prior(BITS, 1), 0.6),
+    "bits": (prior(BITS, 1), 0.5),
     "bits, Gaussian": ({**prior(BITS, 1), **GAUSSIAN}, 0.15),
-    "categories": (prior(CATEGORIES, 1), 0.4),
+    "categories": (prior(CATEGORIES, 1), 0.3),
     "categories, Gaussian": ({**prior(CATEGORIES, 1), **GAUSSIAN}, 0.15),
-    "network": ({"model": "bayesian_network", "columns": NETWORK}, 0.2),
-    "naive Bayes": ({"model": "naive_bayes", "columns": CLASSES}, 0.2),
-    "sum": ({"model": "bounded_sum", "columns": {"minutes": MINUTES}}, 0.6),
-    "waiting times": (prior(WAITS, 1), 0.6),
+    "network": ({"model": "bayesian_network", "columns": NETWORK}, 0.1),
+    "naive Bayes": ({"model": "naive_bayes", "columns": CLASSES}, 0.1),
+    "sum": ({"model": "bounded_sum", "columns": {"minutes": MINUTES}}, 0.5),
+    "waiting times": (prior(WAITS, 1), 0.5),
     # Of the range from -4 to 4 the two files use a half.
     "normal, redacted": ({"model": "normal_known_variance", "columns": REDACTED, "prior": NORMAL}, 0.15),
     # The worst records of a regression are not known, so that little is proved.
