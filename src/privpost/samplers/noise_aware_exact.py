@@ -40,28 +40,30 @@ def count_weights(prior, release, n: int, scale: float) -> np.ndarray:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def conditional_cdf(prior, theta, n: int) -> np.ndarray:
+def conditional_cdf(prior, theta, n: int, counts: tuple[int, int] | None = None) -> np.ndarray:
     """P(Θ ≤ θ | s) = I_θ(α + s, β + n − s) for s = 0..n.
 
-    By I_θ(a, b) = I_θ(a+1, b−1) + θ^a (1−θ)^(b−1) / (a B(a, b)) from s = n downwards: positive terms only.
+    By I_θ(a, b) = I_θ(a+1, b−1) + θ^a (1−θ)^(b−1) / (a B(a, b)) from the largest s downwards: positive terms only.
 
     Args:
         prior: (α, β).
         theta: values in (0, 1), shape (trials,).
         n: public number of records.
+        counts: smallest and largest s; all when None.
 
     Returns:
-        Shape (trials, n + 1).
+        Shape (trials, n + 1), or as many columns as there are counts.
     """
     alpha, beta = map(float, prior)
     theta = np.asarray(theta, float)[:, None]
-    s = np.arange(n, dtype=float)
+    low, high = counts or (0, n)
+    s = np.arange(low, high, dtype=float)
     a, b = alpha + s, beta + n - s
     log_factor = gammaln(alpha + beta + n) - gammaln(a + 1) - gammaln(b)
     steps = np.exp(xlogy(a, theta) + xlog1py(b - 1, -theta) + log_factor)
-    cdf = np.empty((len(theta), n + 1))
-    cdf[:, n:] = betainc(alpha + n, beta, theta)
-    cdf[:, :n] = cdf[:, n:] + np.cumsum(steps[:, ::-1], axis=1)[:, ::-1]
+    cdf = np.empty((len(theta), high - low + 1))
+    cdf[:, -1:] = betainc(alpha + high, beta + n - high, theta)
+    cdf[:, :-1] = cdf[:, -1:] + np.cumsum(steps[:, ::-1], axis=1)[:, ::-1]
     return np.minimum(cdf, 1.0)
 
 
@@ -173,11 +175,11 @@ def posterior_density(prior, release, theta, n: int, scale: float) -> np.ndarray
         Shape (trials, points).
     """
     alpha, beta = map(float, prior)
-    s = np.arange(n + 1.0)[:, None]
-    theta = np.asarray(theta, float)
-    a, b = alpha + s, beta + n - s
-    densities = np.exp(xlogy(a - 1, theta) + xlog1py(b - 1, -theta) - betaln(a, b))
-    return count_weights(prior, release, n, scale) @ densities
+    weights, theta = count_weights(prior, release, n, scale), np.asarray(theta, float)
+    # The rest is less than rounding.
+    s = np.flatnonzero(weights.max(axis=0) > 1e-20)
+    a, b = (alpha + s)[:, None], (beta + n - s)[:, None]
+    return weights[:, s] @ np.exp(xlogy(a - 1, theta) + xlog1py(b - 1, -theta) - betaln(a, b))
 
 
 def drawn_counts(weights, size: int, rng: np.random.Generator) -> np.ndarray:

@@ -166,7 +166,9 @@ def _quantiles(prior, release, n, scale, theta, bins: int) -> np.ndarray:
     from scipy.interpolate import PchipInterpolator
 
     weights = count_weights(prior, np.array([release]), n, scale)[0]
-    cdf = PchipInterpolator(theta, conditional_cdf(prior, theta, n) @ weights)
+    # The rest is less than rounding.
+    low, high = np.flatnonzero(weights > 1e-20)[[0, -1]]
+    cdf = PchipInterpolator(theta, conditional_cdf(prior, theta, n, (low, high)) @ weights[low : high + 1])
     fine = np.interp(np.linspace(0, len(theta) - 1, 20 * len(theta)), np.arange(len(theta)), theta)
     return np.interp(np.arange(1, bins) / bins, cdf(fine), fine)
 
