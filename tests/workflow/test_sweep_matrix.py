@@ -37,9 +37,27 @@ FEWER = {
     "audit/audit": ["mechanisms=[LaplaceMechanism,DiffusedPosterior]"],
     "fair_axis/beta_bernoulli": ["methods=[laplace,diffused]", "trials=100", "block=100"],
     "fair_axis/logistic": ["methods=[ops,output_noise]"],
+    "foulds2016/war_logs_ablation": ["epsilon=1", "method=[laplace,ops]"],
+    "foulds2016/war_logs_likelihood": ["epsilon=1", "method=[laplace,ops]"],
+    "noise_aware/war_logs": ["epsilon=1"],
 }
 # Where values beside the base value are no other points, or are refused: two that are.
-VALUES: dict[tuple[str, str], list] = {}
+WAR_LOGS = ["iraq_simulated", "afghanistan_dense"]
+VALUES = {
+    ("zhang2016/linear_regression", "noise_variance"): [0.03, 0.5],
+    ("zhang2016/linear_regression", "prior_precision"): [2.0, 30.0],
+    ("zhang2016/linear_regression", "dataset"): ["census_1980"],
+    ("zhang2016/adult_network", "dataset"): ["adult"],
+    ("geumlek2017/logistic", "n_splits"): [2, 5],
+    **{(f"geumlek2017/{name}", "dataset"): ["abalone", "adult"] for name in ("logistic", "finite_time")},
+    ("fair_axis/logistic", "dataset"): ["abalone", "adult"],
+    **{
+        (f"foulds2016/war_logs_{name}", "dataset"): WAR_LOGS
+        for name in ("ablation", "candidates", "likelihood", "states")
+    },
+    ("noise_aware/war_logs", "dataset"): WAR_LOGS,
+    ("foulds2016/war_logs_states", "method"): [["non_private", "laplace"], ["non_private", "ops"]],
+}
 
 
 def near(field, value) -> list:

@@ -35,18 +35,18 @@ def name_of(study: Study, settings: list[str]) -> str:
     return text
 
 
-def write(study: Study, cells: list[Cell], results: list[store.Result], settings: list[str], whole: bool) -> Written:
+def write(study: Study, cells: list[Cell], results: list[store.Result], words: list[str], whole: bool) -> Written:
     """Write the tables and the figure of a sweep's cells.
 
     The study's whole grid has the study's own tables and figures. In those of any other sweep each point stands by
-    itself, told apart by its settings (`pipeline.points`), and the first table that has numbers is drawn.
+    itself, told apart by its settings (`pipeline.points`), and one table is drawn.
     """
-    folder = FOLDER / name_of(study, settings)
+    folder = FOLDER / name_of(study, words)
     made = None
     if whole:
         frames = {name: frame for name, frame in tables.tables_of(study, results).items() if not frame.empty}
     else:
-        made = points.tabulate(study, cells, results, map(request.key_of, settings))
+        made = points.tabulate(study, cells, results, map(request.key_of, words))
         frames = made.tables
     notes = [] if made is None else made.notes(len(cells))
     failed = {} if made is None else made.failed
@@ -63,9 +63,12 @@ def write(study: Study, cells: list[Cell], results: list[store.Result], settings
             modules = {stem: importlib.import_module(figure_module(study.paper, stem)) for stem in study.figures}
             figures = {stem: module.draw(frames) for stem, module in modules.items()}
         else:
-            name = next(iter(frames))
-            swept = [] if made is None else [columns[name] for columns in made.settings.values() if name in columns]
-            figure, more = sweep.draw(frames[name], swept, study.schema, study.name)
+            settings = {} if made is None else made.settings
+            swept = {name: [columns[name] for columns in settings.values() if name in columns] for name in frames}
+            # The first table that fits on a page, else the one that lacks least.
+            sizes = {name: sweep.columns_of(frames[name], swept[name], study.schema) for name in frames}
+            name = min(sizes, key=lambda name: max(sizes[name], sweep.COLUMNS))
+            figure, more = sweep.draw(frames[name], swept[name], study.schema, f"{study.name}, table {name}")
             figures, notes = {"sweep": figure}, notes + more
         for stem, figure in figures.items():
             for ending in ("pdf", "png"):

@@ -87,6 +87,12 @@ def _horizontal(table, keys: list[str], numeric: list[str], swept: list[str]) ->
     return next(iter(ranked + words), None)
 
 
+def columns_of(table, swept: list[str], known) -> int:
+    """Return how many columns of panels a table's figure would have; more than any, if the table has no measure."""
+    parts = layout(table, swept, known)
+    return len(_facets(table, parts.facets)) if parts.measures else len(table) + 1
+
+
 def draw(table, swept: list[str], known, title: str = ""):
     """Return the figure of a table and a list of sentences about what it leaves out.
 
@@ -161,7 +167,7 @@ def _curves(axes, rows, parts: Layout, measure: str, looks: _Looks) -> None:
         if parts.x is None:
             continue
         line = curve.dropna(subset=[parts.x]).sort_values(parts.x)
-        if not parts.numeric:
+        if not parts.numeric or parts.x == "seed":
             look["linestyle"] = ""
         elif len(line) >= MARKED:
             look["marker"] = ""

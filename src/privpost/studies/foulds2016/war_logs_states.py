@@ -11,7 +11,7 @@ from privpost.datasets import war_logs
 from privpost.distributions.noise import Common
 from privpost.evaluation.summaries import mean_and_sem, mean_columns
 from privpost.models.event_counts import EventCounts
-from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
+from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema, SettingError
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.studies.foulds2016 import event_methods
 from privpost.studies.foulds2016.chain_checks import ARRAYS, Monitor, verdict
@@ -93,6 +93,8 @@ def simulate(config, streams, ledger) -> dict:
     States are in the order of their mean month in the non-private fit. For OPS the parameters are the released ones;
     else the posterior means given the final states and the (noisy) counts.
     """
+    if "non_private" not in config.method:
+        raise SettingError("method lacks non_private, with whose states those of the others are compared")
     logs, listed = war_logs.load(config.dataset), rows(config)
     setups = {name: _setup(config, logs, n) for name, n in (("few", config.n_states), ("many", config.many_states))}
     for name, setup in setups.items():

@@ -71,13 +71,14 @@ def tabulate(cells):
             for index, row in enumerate(listed):
                 named = {"score": score, "model": row.model, "n_states": states[row.model]}
                 named |= {"variant": row.variant, "epsilon": row.epsilon}
+                best = per_event[plain[row.model]] if row.model in plain else math.nan
                 table.append(
                     {
                         **fixed,
                         **named,
                         "method": row.method,
                         **mean_columns("per_event", per_event[index]),
-                        **mean_columns("per_event_loss", per_event[plain[row.model]] - per_event[index]),
+                        **mean_columns("per_event_loss", best - per_event[index]),
                         "clipped_share": arrays["clipped_share"][index],
                         **checked[index],
                         **last,
