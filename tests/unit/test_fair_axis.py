@@ -6,6 +6,8 @@ import mpmath
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import integrate, stats
+from scipy.special import xlogy
 
 from privpost.claims.fair_axis import beta_bernoulli as beta_bernoulli_claims
 from privpost.claims.fair_axis import logistic as logistic_claims
@@ -83,8 +85,8 @@ def test_beta_curve_is_the_integral(low, high):
 
 
 @cache
-def converted(epsilon, delta):
-    return calibration.converted(MODEL, 10, epsilon, delta, a0=A0, coordinates="free")
+def converted(epsilon, delta, n=10):
+    return calibration.converted(MODEL, n, epsilon, delta, a0=A0, coordinates="free")
 
 
 @pytest.mark.parametrize("epsilon, delta", [(0.1, 1e-2), (1.0, 1e-4)])
@@ -130,19 +132,27 @@ def test_bisection_is_of_a_condition_that_small_values_meet():
         gaussian_from_approximate(1, 0)
 
 
-def test_divergence_of_noisy_counts_by_simulation():
-    # The law of a draw from noisy counts as an average over releases: 20,000 of them leave about 0.002 in the KL.
-    divergence = beta_bernoulli.Divergence(MODEL, 10, A0)
-    found = converted(1.0, 1e-4)
-    for method in ("laplace", "gaussian"):
-        mechanism, rng = found[method], np.random.default_rng(3)
-        law = mechanism.posterior(mechanism.perturb(np.tile([3.0, 7.0], (20_000, 1)), rng))
-        grid = np.linspace(0.001, 0.999, 400)
-        mixture = np.exp(MODEL.log_density(grid[:, None], law)).mean(axis=1)
-        true = np.exp(MODEL.log_density(grid, np.array([9.0, 19.0])))
-        kl = (true * np.log(true / mixture)).sum() * (grid[1] - grid[0])
-        assert float(divergence(mechanism, np.array([3.0]))[0]) == pytest.approx(kl, abs=0.006)
-    assert divergence(found["diffused"], np.array([3.0]))[0] > 0
+@pytest.mark.parametrize("n, successes", [(10, 3), (10, 0), (100, 30), (1000, 331)])
+@pytest.mark.parametrize("epsilon", [0.1, 3.0])
+@pytest.mark.parametrize("method", ["laplace", "gaussian"])
+def test_divergence_of_noisy_counts_by_adaptive_quadrature(method, epsilon, n, successes):
+    # The mixture over the noise's density and its two atoms by scipy's adaptive rule, at 1001 values of θ.
+    mechanism = converted(epsilon, 1e-4, n=n)[method]
+    theta, noise = np.linspace(A0, 1 - A0, 1001), {"laplace": stats.laplace, "gaussian": stats.norm}[method]
+    noise = noise(scale=mechanism.scale if method == "laplace" else mechanism.sigma)
+
+    def law(count):
+        return np.exp(MODEL.log_density(theta, MODEL.posterior(np.array([count, n - count], float))))
+
+    mixture = noise.cdf(-successes) * law(0) + noise.sf(n - successes) * law(n)
+    reach = 40 * noise.std()
+    for side in ((max(0, successes - reach), successes), (successes, min(n, successes + reach))):
+        if side[0] < side[1]:
+            mixture = mixture + integrate.quad_vec(lambda c: noise.pdf(c - successes) * law(c), *side, epsrel=1e-7)[0]
+    p, q = (density / np.trapezoid(density, theta) for density in (law(successes), np.maximum(mixture, 1e-300)))
+    expected = np.trapezoid(xlogy(p, p) - xlogy(p, q), theta)
+    found = float(beta_bernoulli.Divergence(MODEL, n, A0)(mechanism, np.array([float(successes)]))[0])
+    assert found == pytest.approx(expected, rel=1e-5, abs=1e-9)
 
 
 def test_ks_with_error_is_the_ks_statistic():

@@ -7,7 +7,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betainc, betaln
+from scipy.special import betainc, betaln, digamma
 
 from privpost.evaluation.summaries import mean_and_sem, mean_columns
 from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
@@ -27,7 +27,10 @@ SETTINGS = Schema(
     delta=Real(above=0, below=1),
 )
 NODES = 600
-CELLS = 1000
+# Of an integral over the noisy count: Gauss-Legendre nodes between two whole numbers, that many or the lower number.
+COUNT_NODES, FEWEST_NODES = 2000, 4
+MOST_NODES = 24
+TINY = 1e-300
 # How mechanisms are calibrated to (ε, δ), and their releases charged: by conversion of the guarantee that they state,
 # or by their exact privacy curves.
 ACCOUNTINGS = {"converted": "stated", "exact": "exact"}
@@ -67,15 +70,20 @@ class Row(NamedTuple):
 class Divergence:
     """KL from the true posterior to the law of one released draw, both restricted to [a0, 1−a0], by Gauss-Legendre.
 
-    The law of a draw from noisy counts is a mixture over the projected count, taken at 1001 values in [0, n].
+    The law of a draw from noisy counts is a mixture of posteriors K_c over the projected count c. By parts, with F the
+    noise's distribution function and s the true count, it is K_s + ∫_s^n K'_c (1 − F(c−s)) dc − ∫_0^s K'_c F(c−s) dc,
+    whose factors are smooth between whole numbers.
     """
 
     def __init__(self, model: BetaBernoulli, n: int, a0: float):
         self.model, self.n = model, n
         x, w = np.polynomial.legendre.leggauss(NODES)
         self.nodes, self.log_weights = 0.5 + (0.5 - a0) * x, np.log((0.5 - a0) * w)
-        self.counts = np.linspace(0, n, CELLS + 1)
-        self._kernel = np.exp(self._law(model.posterior(np.stack([self.counts, n - self.counts], axis=-1))))
+        x, w = np.polynomial.legendre.leggauss(min(MOST_NODES, max(FEWEST_NODES, COUNT_NODES // n)))
+        self.counts = (np.arange(n)[:, None] + (1 + x) / 2).ravel()
+        parameters = model.posterior(np.stack([self.counts, n - self.counts], axis=-1))
+        slope = np.log(self.nodes) - np.log1p(-self.nodes) + digamma(parameters[:, 1:]) - digamma(parameters[:, :1])
+        self._slope = np.tile(w / 2, n)[:, None] * np.exp(self._law(parameters)) * slope
 
     def _law(self, parameters) -> np.ndarray:
         a, b = parameters[..., :1], parameters[..., 1:]
@@ -86,8 +94,8 @@ class Divergence:
         statistics = np.stack([successes, self.n - successes], axis=-1)
         true = self._law(self.model.posterior(statistics))
         if isinstance(mechanism, AdditiveNoiseMechanism):
-            with np.errstate(divide="ignore"):
-                law = np.log(self._mixture(mechanism, successes) @ self._kernel)
+            law = np.exp(true) + self._beyond(mechanism, successes) @ self._slope
+            law = np.log(np.maximum(law, TINY))
         elif hasattr(mechanism, "posterior"):
             law = self._law(mechanism.posterior(statistics))
         else:
@@ -96,12 +104,11 @@ class Divergence:
         weight = np.exp(logs[0] + self.log_weights)
         return np.where(weight > 0, weight * (logs[0] - np.maximum(logs[1], -1e4)), 0.0).sum(axis=1)
 
-    def _mixture(self, mechanism, successes) -> np.ndarray:
-        """Probabilities (k, 1001) of the projected count, each cell reaching half way to its neighbours."""
-        edges = (self.counts[1:] + self.counts[:-1]) / 2
-        cdf = mechanism.noise_cdf(edges - np.asarray(successes, float)[:, None])
-        ends = np.zeros((len(cdf), 1)), np.ones((len(cdf), 1))
-        return np.diff(np.concatenate([ends[0], cdf, ends[1]], axis=1), axis=1)
+    def _beyond(self, mechanism, successes) -> np.ndarray:
+        """Probability (k, nodes) that the noisy count is beyond a node, away from each of the successes; below, its
+        negative."""
+        away = self.counts - np.asarray(successes, float)[:, None]
+        return np.where(away > 0, 1.0, 0.0) - mechanism.noise_cdf(away)
 
 
 def score(mechanism: Mechanism | None, release, model: BetaBernoulli, theta, successes, n, divergence, rng) -> Scores:
