@@ -12,9 +12,11 @@ import pytest
 from privpost import discovery
 from privpost.distributions.noise import Common
 from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.mechanisms.logistic_sampling import LogisticDiffused
 from privpost.mechanisms.posterior_sampling import DiffusedPosterior, DirectPosterior
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
 from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.models.binary_regression import BinaryRegression
 from privpost.models.gamma_exponential import GammaExponential
 from privpost.privacy.accounting import Cost, pure_to_rdp
 from privpost.privacy.described import describe, key_of, rebuild
@@ -377,6 +379,11 @@ def test_a_generator_in_a_state_that_made_a_release_of_the_account_is_refused():
     ledger.release("a", mechanism, COUNTS, rng)
     ledger.release_all([same[0], same[0]])
     assert ledger.spent("a").epsilon == 1.0
+    # One that moves on by its children, as exact samplers' do.
+    logistic = LogisticDiffused(BinaryRegression(1, 0.1), 2, 2.0, 0.3)
+    ledger.open("children", Cost("rdp", 2 * logistic.cost().epsilon, order=2.0), logistic)
+    for _ in range(2):
+        ledger.release("children", logistic, np.ones(2), rng, size=1)
 
 
 def test_settings_that_differ_far_inside_an_array_are_told_apart():

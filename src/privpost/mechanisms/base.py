@@ -242,17 +242,20 @@ class Mechanism(ABC):
 
 
 def batches(replicate: Callable, statistics, rng: np.random.Generator) -> np.ndarray:
-    """Releases for statistics (..., d) of a mechanism whose chains run as a batch where all rows are equal.
+    """Releases for statistics (..., d) of a mechanism whose releases about equal rows are made as one batch.
 
     Args:
         replicate: function of one data set's statistics (d,), a number and rng, with releases along a first axis.
     """
     statistics = np.asarray(statistics, float)
     rows = statistics.reshape(-1, statistics.shape[-1])
-    if np.all(rows == rows[0]):
-        draws = replicate(rows[0], len(rows), rng)
-    else:
-        draws = np.stack([replicate(row, 1, rng)[0] for row in rows])
+    alike: dict[bytes, list[int]] = {}
+    for place, row in enumerate(rows):
+        alike.setdefault(row.tobytes(), []).append(place)
+    places = list(alike.values())
+    drawn = np.concatenate([replicate(rows[same[0]], len(same), rng) for same in places])
+    draws = np.empty_like(drawn)
+    draws[np.concatenate(places)] = drawn
     return draws.reshape(*statistics.shape[:-1], *draws.shape[1:])
 
 
