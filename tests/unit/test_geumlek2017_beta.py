@@ -10,6 +10,7 @@ from scipy import stats
 from privpost.claims.geumlek2017 import rdp_curves as rdp_curves_claims
 from privpost.claims.geumlek2017 import tradeoff as tradeoff_claims
 from privpost.mechanisms.gaussian import GaussianMechanism
+from privpost.mechanisms.posterior_sampling import DirectPosterior
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline import grid, tables
 from privpost.studies.geumlek2017 import tradeoff
@@ -188,3 +189,15 @@ def test_schema_refuses_impossible_orders():
     with pytest.raises(ValueError, match=r"order is 1.*\(1, inf\)"):
         grid.make_cell(study, {"order": 1})
     assert isinstance(grid.make_cell(study, {"order": 2}).config, SimpleNamespace)
+
+
+@pytest.mark.parametrize("order", [1.5, 5.0])
+def test_public_records_in_the_prior_make_a_draw_cheaper_and_more_orders_finite(order):
+    # 30 public bits, 12 of them ones, as after a breach: they update the prior, and the other 70 are protected.
+    all_private = DirectPosterior(BetaBernoulli(6, 12), 100, order, supremum="exact").cost().epsilon
+    with_public = DirectPosterior(BetaBernoulli(18, 30), 70, order, supremum="exact").cost().epsilon
+    assert 0 < with_public < all_private
+    # λ* = 1 + min(α, β) moves from 7 to 19.
+    beyond = np.array([7.5, 18.5, 19.5])
+    found = DirectPosterior(BetaBernoulli(18, 30), 70, order, supremum="exact").rdp(beyond)
+    assert np.isfinite(found).tolist() == [True, True, False]

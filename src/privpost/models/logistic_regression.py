@@ -143,16 +143,23 @@ class LogisticPosterior:
         return self._gradient(weights, self.features @ weights)
 
     def _gradient(self, weights: np.ndarray, predictors: np.ndarray) -> np.ndarray:
-        residual = self.labels - expit(predictors)
-        return self.power * (self.features.T @ residual) - self.prior_precision * weights
+        return self.power * (self.features.T @ self.slopes(predictors)) - self.prior_precision * weights
 
     def precision(self, weights: np.ndarray) -> np.ndarray:
         """Negative Hessian of the log-density at one weight vector (d,) → (d, d).
 
         It is n beta I + rho X^T diag(p (1 - p)) X, positive definite everywhere.
         """
-        probability = expit(self.features @ weights)
-        return self.precision_of(probability * (1 - probability))
+        return self.precision_of(self.curvatures(self.features @ weights))
+
+    def slopes(self, predictors: np.ndarray) -> np.ndarray:
+        """Derivatives (n,) of the records' log-likelihoods by their predictors (n,): y - p."""
+        return self.labels - expit(predictors)
+
+    def curvatures(self, predictors: np.ndarray) -> np.ndarray:
+        """Second derivatives (n,) of the records' losses by their predictors (n,): p (1 - p)."""
+        probability = expit(predictors)
+        return probability * (1 - probability)
 
     def precision_of(self, curvatures: np.ndarray) -> np.ndarray:
         """n beta I + rho X^T diag(curvatures) X (d, d), for curvatures (n,) of the records' losses."""
@@ -296,11 +303,9 @@ class LogisticPosterior:
         along, squared = weights @ direction, direction @ direction
         lower, upper, length = 0.0, np.inf, 0.0
         for _ in range(30):
-            probability = expit(predictors + length * change)
-            slope = self.power * ((self.labels - probability) @ change)
-            slope -= self.prior_precision * (along + length * squared)
-            curvature = self.power * ((probability * (1 - probability)) @ change**2)
-            curvature += self.prior_precision * squared
+            there = predictors + length * change
+            slope = self.power * (self.slopes(there) @ change) - self.prior_precision * (along + length * squared)
+            curvature = self.power * (self.curvatures(there) @ change**2) + self.prior_precision * squared
             if slope**2 <= 1e-3 * _TOLERANCE * curvature:
                 break
             lower, upper = (length, upper) if slope > 0 else (lower, length)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -231,9 +231,10 @@ def _ends(posterior, mode, spread, plain: float) -> tuple[float, ...]:
     """
     n, d = posterior.features.shape
     some = np.arange(0, n, 1 + n // _SOME)
-    features, spread, times = posterior.features[some], spread[some], n / len(some)
+    chosen = replace(posterior, features=posterior.features[some], labels=posterior.labels[some])
+    features, spread, times = chosen.features, spread[some], n / len(some)
     predictors, squares = features @ mode.mean, posterior.power * times * spread**2
-    sums = np.array([squares @ posterior.curvature_floor(predictors, end * spread) for end in (0, *_ENDS)])
+    sums = np.array([squares @ chosen.curvature_floor(predictors, end * spread) for end in (0, *_ENDS)])
     kept = np.maximum(1 - (sums[0] - sums[1:]) / d, 1e-9)
     inner = np.exp(np.minimum(-0.5 * d * np.log(kept), 600))
     free = np.linalg.norm(features, axis=1) / math.sqrt(posterior.prior_precision)

@@ -6,7 +6,7 @@ import itertools
 import math
 
 import numpy as np
-from scipy.special import betaln, xlog1py, xlogy
+from scipy.special import betaln, log_ndtr, xlog1py, xlogy
 
 from privpost.mechanisms.event_counts import HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
@@ -14,6 +14,7 @@ from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.linear_sampling import LinearSampler
+from privpost.mechanisms.link_sampling import LinkConcentrated, LinkDiffused
 from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
 from privpost.mechanisms.logistic_ops import LogisticOps, LogisticOpsRenyi
 from privpost.mechanisms.logistic_sampling import LogisticConcentrated, LogisticSampling
@@ -176,7 +177,31 @@ def _of_two_cells(counts, prior: float, states: int, low: float) -> laws.BetasOf
     return laws.BetasOfStates(tuple(parts))
 
 
+def _link(mechanism, data):
+    """exp(−nβ|w|²/2) Π p(y | x·w)^ρ on ‖w‖ ≤ R, P(y = 1) = Φ(x·w) or 1 − exp(−exp(x·w))."""
+    model = mechanism.model
+    if model.dimension > 2:
+        return None
+    records, numbers = np.unique(data, axis=0, return_counts=True)
+    x, y = records[:, :-1], records[:, -1]
+    concentrated = isinstance(mechanism, LinkConcentrated)
+    power, beta = (1.0, mechanism.coefficient) if concentrated else (mechanism.coefficient, model.prior_precision)
+
+    def log_weight(w):
+        z = w @ x.T
+        if model.link == "cloglog":
+            loss = np.where(y == 1, -np.log(-np.expm1(-np.exp(np.maximum(z, -30)))), np.exp(z))
+        else:
+            signed = np.where(y == 1, z, -z)
+            loss = -log_ndtr(signed) if model.link == "probit" else np.logaddexp(0, -signed)
+        return -mechanism.n * beta * (w**2).sum(axis=-1) / 2 - power * loss @ numbers
+
+    return laws.Weights(log_weight, model.dimension, model.radius, model.radius)
+
+
 LAWS = {
+    LinkDiffused: _link,
+    LinkConcentrated: _link,
     GaussianMechanism: _normal,
     LaplaceMechanism: _laplace,
     FourierMechanism: _laplace,

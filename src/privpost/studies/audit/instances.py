@@ -23,6 +23,7 @@ from privpost.mechanisms.private_gibbs import PrivateGibbs
 from privpost.mechanisms.public_candidates import PublicCandidates
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.event_counts import EventCounts
+from privpost.models.link_regression import LinkRegression
 from privpost.privacy.accounting import Cost
 from privpost.privacy.described import rebuild
 
@@ -184,6 +185,7 @@ def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.nd
     """
     records, n = mechanism.model.records, mechanism.n
     in_plane = isinstance(mechanism, LogisticSampling) and mechanism.model.dimension == 2
+    in_plane &= not isinstance(mechanism.model, LinkRegression)
     total = math.comb(len(records) + n - 2, n - 1) * len(records) * (len(records) - 1)
     many = in_plane or total > LARGEST_ENUMERATION
     if in_plane:

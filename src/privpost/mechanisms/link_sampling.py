@@ -1,0 +1,88 @@
+"""One draw from the posterior of a probit, complementary log-log or logistic regression on a ball, weighted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privpost.mechanisms.logistic_sampling import LogisticConcentrated, LogisticDiffused, RenyiLogistic
+from privpost.models.link_regression import LinkRegression
+from privpost.privacy.glm import concentrated_precision, diffused_power, posterior_rdp
+
+
+class _OnBall(RenyiLogistic):
+    """Theorems 16 and 17 of Geumlek et al. (2017) with the Lipschitz constants that a loss has on the ball.
+
+    The proof needs two things: neighbours' log-densities whose difference is 2ρcB-Lipschitz, and an nβ-strongly
+    log-concave law. The paper takes B = 1, the range of y − E y, for all three links; that bounds the gradient for the
+    logistic link only. On ‖w‖ ≤ R the gradient is at most B = (L₀ + L₁)/2 on average, and the law stays strongly
+    log-concave, as both losses are convex and so is the ball.
+    """
+
+    @staticmethod
+    def check_model(model) -> None:
+        """Raises a ValueError unless the model is a LinkRegression."""
+        if not isinstance(model, LinkRegression):
+            raise ValueError(f"model is {model!r}; it must be a LinkRegression")
+
+    @property
+    def radius(self):
+        """R of the model."""
+        return self.model.radius
+
+    def posterior(self, statistics):
+        """The law of a release about one data set's statistics (n (d + 1),)."""
+        return self.model.posterior(statistics, self.n * self.precision, self.power)
+
+    @property
+    def sensitivity(self):
+        """2ρcB, largest change of the gradient of the tempered log-likelihood on the ball."""
+        return 2 * self.power * self.model.feature_bound * self.model.slope_bound
+
+    def query(self, data):
+        """Gradient of the tempered log-likelihood at w = 0, shape (d,)."""
+        law = self.posterior(self.model.sufficient_statistics(data))
+        return self.power * law.features.T @ law.slopes(np.zeros(len(law.features)))
+
+    def rdp(self, orders):
+        """2(ρcB)²λ/(nβ) at each order."""
+        bounds = self.model.feature_bound, self.model.slope_bound
+        return posterior_rdp(orders, self.n, self.precision, self.power, *bounds)
+
+
+@dataclass(frozen=True)
+class LinkDiffused(_OnBall, LogisticDiffused):
+    """One draw with the likelihood to a power (algorithm 5)."""
+
+    @classmethod
+    def coefficient_within(cls, model, n, order, epsilon, **options):
+        """The largest ρ."""
+        return diffused_power(order, epsilon, n, model.prior_precision, model.feature_bound, model.slope_bound)
+
+    @classmethod
+    def examples(cls):
+        """One weight and two, either link."""
+        return [
+            cls(LinkRegression(1, 0.1, link="probit"), 4, 2.0, 0.3),
+            cls(LinkRegression(2, 1.0, link="cloglog", radius=1.0), 3, 2.0, 0.3),
+        ]
+
+
+@dataclass(frozen=True)
+class LinkConcentrated(_OnBall, LogisticConcentrated):
+    """One draw from the posterior under a stronger prior (algorithm 4)."""
+
+    @classmethod
+    def coefficient_within(cls, model, n, order, epsilon, **options):
+        """The smallest β ≥ the model's."""
+        bounds = model.feature_bound, model.slope_bound
+        return concentrated_precision(order, epsilon, n, model.prior_precision, *bounds)
+
+    @classmethod
+    def examples(cls):
+        """One weight and two, either link."""
+        return [
+            cls(LinkRegression(1, link="cloglog", radius=1.0), 4, 2.0, 1.0),
+            cls(LinkRegression(2, link="probit"), 3, 2.0, 2.0),
+        ]

@@ -1,0 +1,167 @@
+"""Binary regression with other links than the logistic one, on a ball of weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from privpost.models.binary_regression import BinaryRegression
+from privpost.models.logistic_regression import LogisticPosterior
+
+LINKS = ("logistic", "probit", "cloglog")
+
+
+def probit_derivatives(z):
+    """Slope and curvature of −ln Φ(z): −h and h(h + z), h = φ(z)/Φ(z)."""
+    h = np.exp(-(z**2) / 2 - 0.5 * np.log(2 * np.pi) - log_ndtr(z))
+    return -h, np.maximum(h * (h + z), 0.0)
+
+
+def cloglog_derivatives(z):
+    """Slope and curvature of −ln(1 − exp(−t)), t = exp(z): −t/(e^t − 1) and t(t e^t − e^t + 1)/(e^t − 1)²."""
+    t = np.exp(np.minimum(z, 6.0))
+    inverse = 1 / np.expm1(t)
+    # Where t is small the difference cancels: t²/2 + t³/3 + ...
+    rise = np.where(t < 1e-3, t**2 / 2 + t**3 / 3, 1 + (t - 1) * np.exp(t))
+    return -t * inverse, t * rise * inverse**2
+
+
+@dataclass(frozen=True, eq=False)
+class LinkPosterior(LogisticPosterior):
+    """Posterior of the weights of a probit or complementary log-log regression; see `LogisticPosterior`.
+
+    Attributes:
+        link: "probit", P(y = 1) = Φ(x·w), or "cloglog", P(y = 1) = 1 − exp(−exp(x·w)).
+    """
+
+    link: str = "probit"
+
+    def _losses(self, predictors):
+        """Negative log-likelihoods (..., n) of the records."""
+        if self.link == "probit":
+            return -log_ndtr(np.where(self.labels == 1, predictors, -predictors))
+        rate = np.exp(predictors)
+        with np.errstate(divide="ignore"):
+            one = np.where(predictors < -30, -predictors, -np.log(-np.expm1(-rate)))
+        return np.where(self.labels == 1, one, rate)
+
+    def _derivatives(self, predictors):
+        if self.link == "probit":
+            sign = np.where(self.labels == 1, 1.0, -1.0)
+            slope, curvature = probit_derivatives(sign * predictors)
+            return sign * slope, curvature
+        rate = np.exp(predictors)
+        slope, curvature = cloglog_derivatives(predictors)
+        return np.where(self.labels == 1, slope, rate), np.where(self.labels == 1, curvature, rate)
+
+    def log_likelihood_of_predictors(self, predictors):
+        """Log-likelihood (chains,) of linear predictors (chains, n), not tempered."""
+        with np.errstate(over="ignore", divide="ignore"):
+            return -self._losses(predictors).sum(axis=-1)
+
+    def slopes(self, predictors):
+        """Derivatives (n,) of the records' log-likelihoods."""
+        return -self._derivatives(predictors)[0]
+
+    def curvatures(self, predictors):
+        """Second derivatives (n,) of the records' losses."""
+        return self._derivatives(predictors)[1]
+
+    def curvature_floor(self, predictors, reach):
+        """The c (n,) with B(s) ≥ c s²/2 for |s| ≤ reach, B the gap between loss and tangent at the predictors (n,).
+
+        2B(s)/s² averages the curvature at z + ts over t with weight 2(1 − t). The curvature of both links rises up to
+        some point and falls from it on, or does one of them, hence so does that average on either side of s = 0: it is
+        least at s = 0 or at one of the ends.
+        """
+        loss = self._losses(predictors)
+        slope, floor = self._derivatives(predictors)
+        for s in (reach, -reach):
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                average = 2 * (self._losses(predictors + s) - loss - slope * s) / s**2
+                # The difference has lost its digits where the gap is a rounding error of the loss.
+                noise = 1e-14 * (1 + np.abs(loss) + np.abs(slope * s)) / s**2
+            floor = np.where(reach > 1e-4, np.fmin(floor, np.maximum(average - noise, 0.0)), floor * (1 - 1e-3))
+        return floor * (1 - 1e-9)
+
+
+def steepest(link: str, reach: float) -> tuple[float, float]:
+    """The largest slopes of −ln p(y | z) for y = 0 and y = 1 on |z| ≤ reach: Lipschitz constants of the loss.
+
+    Raises:
+        ValueError: an unknown link, or a reach that is not positive.
+    """
+    if link not in LINKS:
+        raise ValueError(f"link is {link!r}; allowed: {', '.join(LINKS)}")
+    if not 0 < reach < np.inf:
+        raise ValueError(f"reach is {reach!r}; it must be > 0 and finite")
+    if link == "cloglog":
+        return float(np.exp(reach)), float(-cloglog_derivatives(np.array(-reach))[0])
+    one = 1 / (1 + np.exp(-reach)) if link == "logistic" else float(-probit_derivatives(np.array(-reach))[0])
+    return one, one
+
+
+@dataclass(frozen=True)
+class LinkRegression(BinaryRegression):
+    """A record is (x, y), y in {0, 1}, and the prior of `BinaryRegression` is restricted to ‖w‖₂ ≤ R.
+
+    Attributes:
+        link: one of `LINKS`.
+        radius: R > 0.
+
+    Raises:
+        ValueError: a setting outside its range.
+    """
+
+    link: str = "probit"
+    radius: float = 2.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        _ = self.slope_bound
+
+    @property
+    def slope_bound(self) -> float:
+        """B, half of what the slopes of two records may differ by: (L₀ + L₁)/2 on the ball."""
+        return sum(steepest(self.link, self.feature_bound * self.radius)) / 2
+
+    @property
+    def records(self):
+        """±c e_i with either label, shape (4d, d + 1)."""
+        x = super().records
+        return np.concatenate([np.column_stack([x, np.full(len(x), y)]) for y in (0.0, 1.0)])
+
+    def sufficient_statistics(self, data):
+        """The records one after the other, shape (..., n (d + 1)).
+
+        Raises:
+            ValueError: a record longer than c, or a label other than 0 and 1.
+        """
+        data = np.asarray(data, float)
+        super().sufficient_statistics(data[..., :-1])
+        if not np.isin(data[..., -1], (0.0, 1.0)).all():
+            raise ValueError("data has labels other than 0 and 1")
+        return data.reshape(*data.shape[:-2], -1)
+
+    def checked(self, statistics, n):
+        """One data set's statistics (n (d + 1),), looked at again; errors as those of `BinaryRegression`."""
+        statistics = np.asarray(statistics, float)
+        if statistics.shape != (n * (self.dimension + 1),):
+            size = n * (self.dimension + 1)
+            raise ValueError(f"statistics have shape {statistics.shape}; n is {n}, so it must be ({size},)")
+        return self.sufficient_statistics(statistics.reshape(n, -1))
+
+    def statistics_of(self, features, labels):
+        """Statistics (n (d + 1),) of examples: features (n, d), labels (n,) in {0, 1}."""
+        return self.sufficient_statistics(np.column_stack([features, labels]))
+
+    def posterior(self, statistics, precision: float, power: float) -> LogisticPosterior:
+        """The law of w given records, its prior's precision and the likelihood's power, on the ball."""
+        rows = np.asarray(statistics, float).reshape(-1, self.dimension + 1)
+        settings = {"prior_precision": precision, "power": power, "radius": self.radius}
+        x, y = np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy()
+        if self.link == "logistic":
+            return LogisticPosterior(x, y, **settings)
+        return LinkPosterior(x, y, **settings, link=self.link)

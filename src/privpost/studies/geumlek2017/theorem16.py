@@ -1,0 +1,123 @@
+"""How much of theorem 16's bound two data sets in a plane spend, by link, by quadrature (Geumlek et al. 2017)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from privpost.models.link_regression import LINKS, steepest
+from privpost.pipeline.schema import Choice, Real, Schema, Vector
+from privpost.privacy.glm import posterior_rdp
+from privpost.studies.audit.laws import Weights
+
+SETTINGS = Schema(
+    link=Choice(*LINKS),
+    n=Vector(Real(above=1)),
+    betas=Vector(Real(above=0)),
+    orders=Vector(Real(above=1)),
+    radius=Real(above=0),
+    angles=Vector(Real(above=0, below=1.5708)),
+    pushing=Vector(Real(above=0, at_most=1)),
+)
+# Standard deviations of the prior that hold what the likelihood leaves of it.
+_WIDTHS = 12
+
+
+def _probit(margin):
+    return -log_ndtr(margin)
+
+
+def _logistic(margin):
+    return np.logaddexp(0, -margin)
+
+
+def _event(margin):
+    return np.where(margin < -30, -margin, -np.log(-np.expm1(-np.exp(np.maximum(margin, -30)))))
+
+
+# Losses of the changed record and of one that pushes the weights away, by the margin of either.
+LOSSES = {
+    "logistic": (_logistic, _logistic),
+    "probit": (_probit, _probit),
+    "cloglog": (lambda margin: np.exp(-margin), _event),
+}
+
+
+def worst_pair(config, n: float, beta: float, order: float, radius: float | None) -> tuple[float, float, float]:
+    """The largest Rényi divergence between two posteriors of weights in a plane, its angle and its share of pushers.
+
+    The changed record is (± cos a, sin a) with the label that the others make unlikely: a share of them are (0, −1)
+    with the other label, the rest 0, which says nothing of the weights.
+    """
+    changed, pushing = LOSSES[config.link]
+    # A logistic record moves the mode by 1/(nβ) at most; the other losses' slopes fall where they push.
+    reach = min(1 / beta + _WIDTHS / math.sqrt(n * beta), radius or math.inf)
+    best = (-math.inf, math.nan, math.nan)
+    for share in config.pushing:
+        for angle in config.angles:
+
+            def law(sign, share=share, angle=angle):
+                def log_weight(w):
+                    margin = sign * math.cos(angle) * w[..., 0] + math.sin(angle) * w[..., 1]
+                    return -n * beta * (w**2).sum(axis=-1) / 2 - changed(margin) - share * (n - 1) * pushing(-w[..., 1])
+
+                return Weights(log_weight, 2, reach, radius)
+
+            best = max(best, (law(1).divergence(law(-1), order), angle, share))
+    return best
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return `pairs` (sizes, orders, 2, 3): without a ball and on it, the divergence, its angle and its pushers.
+
+    Without a ball it is infinite for the loss exp(z), which outgrows every Gaussian, and where λ − 1 probit losses of
+    half a square outweigh the prior.
+    """
+    if len(config.n) != len(config.betas):
+        raise ValueError(f"betas are {config.betas}; there must be as many as n has, {len(config.n)}")
+    found = np.full((len(config.n), len(config.orders), 2, 3), math.nan)
+    for i, j, k in np.ndindex(found.shape[:3]):
+        radius = (None, config.radius)[k]
+        heaviest = {"cloglog": math.inf, "probit": config.orders[j] - 1}.get(config.link, 0)
+        if radius is None and heaviest >= config.n[i] * config.betas[i]:
+            found[i, j, k, 0] = math.inf
+        else:
+            found[i, j, k] = worst_pair(config, config.n[i], config.betas[i], config.orders[j], radius)
+    return {"pairs": found}
+
+
+def tabulate(cells):
+    """Return one row per link, n, order and ball: the divergence, and its shares of the bounds.
+
+    `bound_paper` has B = 1, as the paper does for each of the three links, `bound_own` the B of the ball.
+    """
+    import pandas as pd
+
+    rows = []
+    for cell in cells:
+        config, found = cell.config, cell.arrays["pairs"]
+        own = sum(steepest(config.link, config.radius)) / 2
+        for i, j, k in np.ndindex(found.shape[:3]):
+            (exact, angle, pushing), n, beta, order = found[i, j, k], config.n[i], config.betas[i], config.orders[j]
+            bound = float(posterior_rdp(order, n, beta))
+            bounded = k == 1 or config.link == "logistic"
+            bound_own = float(posterior_rdp(order, n, beta, residual_bound=own if k else 1.0)) if bounded else math.inf
+            rows.append(
+                {
+                    "link": config.link,
+                    "n": n,
+                    "beta": beta,
+                    "order": order,
+                    "radius": config.radius if k else None,
+                    "exact": exact,
+                    "bound_paper": bound,
+                    "bound_own": bound_own,
+                    "share_of_paper": exact / bound,
+                    "share_of_own": exact / bound_own if math.isfinite(bound_own) else None,
+                    "angle": angle,
+                    "pushing": pushing,
+                }
+            )
+    return {"theorem16": pd.DataFrame(rows)}

@@ -1,0 +1,91 @@
+"""Probit and complementary log-log regression: losses, slopes, curvature floors, and exact draws against quadrature."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from privpost.mechanisms.link_sampling import LinkDiffused
+from privpost.models.link_regression import LinkPosterior, LinkRegression, steepest
+from privpost.privacy.glm import posterior_rdp
+from privpost.samplers import logistic_exact
+from privpost.studies.audit import laws
+from privpost.studies.audit.expected import law_of
+
+
+def posterior(link, z=0.0, label=1.0, features=None):
+    features = np.ones((1, 1)) if features is None else features
+    return LinkPosterior(features, np.full(len(features), label), 1.0, link=link)
+
+
+def loss(link, label, z):
+    p = mpmath.ncdf(z) if link == "probit" else 1 - mpmath.exp(-mpmath.exp(z))
+    return -mpmath.log(p if label else 1 - p)
+
+
+@pytest.mark.parametrize("link", ["probit", "cloglog"])
+@pytest.mark.parametrize("label", [0.0, 1.0])
+@pytest.mark.parametrize("z", [-8.0, -2.0, 0.0, 1.5])
+def test_losses_slopes_and_curvatures_by_high_precision(link, label, z):
+    law, at = posterior(link, label=label), np.array([z])
+    with mpmath.workdps(60):
+        value = float(loss(link, label, mpmath.mpf(z)))
+        slope, curvature = (float(mpmath.diff(lambda t: loss(link, label, t), z, order)) for order in (1, 2))
+    # The log-likelihood's slope is the loss's with the other sign; 1e-5: cancellation in curvatures of 1e-4 and below.
+    assert -law.log_likelihood_of_predictors(at[None])[0] == pytest.approx(value, rel=1e-9)
+    assert -law.slopes(at)[0] == pytest.approx(slope, rel=1e-9)
+    assert law.curvatures(at)[0] == pytest.approx(curvature, rel=1e-5, abs=1e-12)
+
+
+@pytest.mark.parametrize("link", ["probit", "cloglog"])
+def test_the_floor_bounds_the_gap_between_loss_and_tangent(link):
+    rng, size = np.random.default_rng(1), 20_000
+    z, reach = rng.normal(0, 3, size), 10 ** rng.uniform(-3, 1, size)
+    law = LinkPosterior(np.ones((size, 1)), rng.integers(0, 2, size).astype(float), 1.0, link=link)
+    floor, (slope, _) = law.curvature_floor(z, reach), law._derivatives(z)
+    for share in np.linspace(-1, 1, 9):
+        s = share * reach
+        gap = law._losses(z + s) - law._losses(z) - slope * s
+        # Rounding of the losses.
+        assert np.all(gap >= floor * s**2 / 2 - 1e-12 * (1 + law._losses(z) + law._losses(z + s) + np.abs(slope * s)))
+
+
+@pytest.mark.parametrize("link", ["logistic", "probit", "cloglog"])
+def test_no_slope_on_the_ball_is_steeper_than_stated(link):
+    z = np.linspace(-2.5, 2.5, 2001)
+    model = LinkRegression(1, link=link, radius=2.5)
+    for label, bound in zip((0.0, 1.0), steepest(link, 2.5), strict=True):
+        law = model.posterior(np.column_stack([np.ones(len(z)), np.full(len(z), label)]).ravel(), 1.0, 1.0)
+        assert np.abs(law.slopes(z)).max() == pytest.approx(bound, rel=1e-9)
+
+
+@pytest.mark.parametrize("link", ["probit", "cloglog"])
+@pytest.mark.parametrize("dimension", [1, 2])
+@pytest.mark.parametrize("ends", [None, (1.0, 2.0)])
+def test_exact_draws_have_the_law_by_quadrature(link, dimension, ends):
+    # With the ends forced most proposals come from the tail shells.
+    rng = np.random.default_rng(3)
+    model, n = LinkRegression(dimension, 0.05, link=link, radius=3.0), 12
+    x = rng.normal(size=(n, dimension))
+    data = np.column_stack([x / np.maximum(1, np.linalg.norm(x, axis=1))[:, None], rng.integers(0, 2, n)])
+    mechanism = LinkDiffused(model, n, 2.0, 0.5)
+    around = logistic_exact.envelope(mechanism.posterior(model.sufficient_statistics(data)), ends=ends)
+    draws, _ = logistic_exact.sample(around, 4000, rng)
+    assert laws.p_value(law_of(mechanism, data).quantiles(draws, rng)) > 1e-4
+
+
+@pytest.mark.parametrize("link", ["probit", "cloglog"])
+def test_the_charge_has_the_balls_own_slopes(link):
+    model = LinkRegression(2, 0.1, link=link, radius=2.0)
+    own = float(posterior_rdp(3.0, 50, 0.1, 0.4, 1.0, sum(steepest(link, 2.0)) / 2))
+    assert LinkDiffused(model, 50, 3.0, 0.4).cost().epsilon == pytest.approx(own, rel=1e-12)
+    # More than with B = 1, as the slopes are steeper than 1.
+    assert own > posterior_rdp(3.0, 50, 0.1, 0.4)
+
+
+def test_bad_input_names_the_setting():
+    with pytest.raises(ValueError, match="link is 'logit'; allowed: logistic, probit, cloglog"):
+        LinkRegression(1, link="logit")
+    with pytest.raises(ValueError, match=r"reach is 0\.0"):
+        LinkRegression(1, radius=0.0)
+    with pytest.raises(ValueError, match="labels other than 0 and 1"):
+        LinkRegression(1).sufficient_statistics(np.array([[0.5, 2.0]]))
