@@ -334,10 +334,11 @@ def test_perturb_on_a_batch_is_a_loop_over_it(mechanism):
     rng = np.random.default_rng(5)
     alone = np.stack([mechanism.perturb(one, rng) for one in statistics])
     assert together.shape == alone.shape
-    assert np.allclose(together, alone, rtol=1e-12)
+    message = "perturb on a batch must draw row after row: all numbers of the first release before those of the second"
+    assert np.allclose(together, alone, rtol=1e-12), message
     nested = mechanism.perturb(np.stack([statistics] * 3), np.random.default_rng(5))
     assert nested.shape == (3, *together.shape)
-    assert len(np.unique(nested.reshape(3, -1), axis=0)) == 3
+    assert len(np.unique(nested.reshape(3, -1), axis=0)) == 3, "releases of equal statistics share their noise"
 
 
 @every_example

@@ -158,6 +158,8 @@ class _Base:
 
     def __init__(self, study: Study, keys: tuple[str, ...]):
         where, schema = study.file, study.schema
+        # First: an axis without a base value is known to the schema, but is no setting.
+        self.axes = _axes(study)
         config = _scaled(study, keys)
         within = config["within"]
         settings = {k: v for k, v in config.items() if k not in {*DESCRIPTION, *GRID, *RUN, *SIZES, *within}}
@@ -173,7 +175,6 @@ class _Base:
         self.within = {k: v if k in keys else _within_values(schema, k, v, where) for k, v in within.items()}
         self.within_json = None if set(keys) & set(within) else canonical(self.within)
         self.sizes = {key: config[key] for key in SIZES}
-        self.axes = _axes(study)
         read = [cell for other in read_by(study) for cell in expand(other)]
         self.reads = joint_digest(read) if read else None
         self.common = _checked_common(config["common"], {*self.axes, *within}, where)

@@ -295,3 +295,9 @@ def test_planning_all_studies_stays_under_two_seconds(checkout):
     before = seconds()
     subprocess.run(command, check=True)
     assert seconds() - before < 2
+
+
+def test_an_axis_without_a_base_value_is_told_what_it_lacks(toy):
+    toy.edit("method: a\n", "")
+    with pytest.raises(SettingError, match="'method' is swept, so it needs a base value among the settings"):
+        toy.cells()
