@@ -140,6 +140,14 @@ def _untempered_prior(table) -> Claim:
         "rank among the draws, exactly uniform under calibration",
         {f"n={row.n:g}, epsilon={row.epsilon:g}": row.p_value >= row.level for row in rows.itertuples()},
         {"smallest KS": rows.ks.min(), **ks_evidence(rows, "OPS with its prior")},
+        whys=[
+            Why(
+                "Draws of so small a budget are hardly more than draws of the prior, and calibrated as these are. At "
+                "the largest n and epsilon they begin to learn, and their tempered likelihood makes them too wide.",
+                (f"n={rows.n.max():g}, epsilon={rows.epsilon.max():g}",),
+                "docs/bernstein2018.md#is-u-uniform-calibration-figures-1a-and-1b",
+            )
+        ],
     )
 
 
