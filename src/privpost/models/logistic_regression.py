@@ -269,7 +269,9 @@ class LogisticPosterior:
             if accepted(mode.mean):
                 return mode
             mode = mode._replace(mean=mode.mean + _solve(mode.factor, self.gradient(mode.mean)))
-        raise RuntimeError(f"no mode is accepted: the gradient's norm is still {np.linalg.norm(self.gradient(mode.mean)):g}")
+        raise RuntimeError(
+            f"no mode is accepted: the gradient's norm is still {np.linalg.norm(self.gradient(mode.mean)):g}"
+        )
 
     def _factor(self, weights: np.ndarray) -> np.ndarray:
         return np.linalg.cholesky(self.precision(weights))
