@@ -22,7 +22,7 @@ from privpost.pipeline.study import Cell
 # Names the process of a sweep to the workers of a launcher, which look every so many seconds whether it lives.
 SWEEP, WATCHED = "PRIVPOST_SWEEP", 0.5
 # Hydra's flags that show something instead of running.
-_SHOWING = {"--cfg", "-c", "--info", "-i", "--hydra-help"}
+_SHOWING = {"--cfg", "-c", "--info", "-i", "--hydra-help", "-sc", "--shell-completion"}
 
 
 def main(argv: list[str]) -> int:
@@ -129,7 +129,10 @@ def _hydra(words: list[str], task: Callable) -> None:
     os.environ["HYDRA_FULL_ERROR"] = "0" if sweep else "1"
     with tempfile.TemporaryDirectory(prefix="privpost-") as scratch:
         # Hydra writes multirun.yaml into the sweep's folder, whatever it is told.
-        sys.argv = ["privpost", *words, f"hydra.sweep.dir={scratch}"]
+        overrides = [word for word in words if "=" in word and not word.startswith("-")]
+        # Hydra's parser takes overrides in one piece only, wherever its own options stand.
+        options = [word for word in words if word not in overrides]
+        sys.argv = ["privpost", *options, *overrides, f"hydra.sweep.dir={scratch}"]
         try:
             hydra.main(version_base="1.3", config_path=str(CONF.resolve()), config_name="config")(task)()
         except SystemExit as end:

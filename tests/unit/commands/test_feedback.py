@@ -119,6 +119,19 @@ def test_the_version_is_the_package_s(capsys):
     assert capsys.readouterr().out == f"privpost {__version__}\n"
 
 
+@pytest.mark.parametrize("argv", [["--cfg", "job", "study=toy/curve"], ["study=toy/curve", "--cfg", "job", "level=3"]])
+def test_hydras_own_options_work_in_any_place(toy, capsys, argv):
+    assert privpost(*argv) == 0
+    said = capsys.readouterr().out
+    assert "title: A toy" in said and ("level: 3" in said) == ("level=3" in argv)
+    assert in_store(toy) == set()
+
+
+def test_hydras_completion_is_there(toy, capsys):
+    assert privpost("-sc", "install=bash") == 0
+    assert "hydra_bash_completion" in capsys.readouterr().out
+
+
 def test_help_has_three_groups_and_needs_no_numpy():
     code = "import sys; from privpost.commands import cli; cli.main(['--help']); sys.exit('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
