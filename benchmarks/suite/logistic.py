@@ -11,13 +11,13 @@ from peers import nuts, polya_gamma_gibbs
 from privpost.datasets import load_design
 from privpost.evaluation.diagnostics import ess_bulk
 from privpost.models.logistic_regression import LogisticPosterior
-from privpost.samplers import elliptical_slice
+from privpost.samplers import elliptical_slice, logistic_exact
 from privpost.samplers import slice as univariate_slice
 
 NAME = "logistic"
 WHAT = "50 independent draws, logistic posterior (n = 7988, d = 784)"
 DRAWS = 50
-BURN_IN = 10  # the study's
+BURN_IN = 10  # of elliptical slice sampling
 PAPER_BURN_IN = 1000
 # Enough for a peer's rate of effective draws; its warm-up is charged as it is, far below the usual 1000.
 PEER_BURN_IN, PEER_DRAWS = {"nuts": 150, "gibbs": 20}, {"nuts": 100, "gibbs": 100}
@@ -39,11 +39,11 @@ def _to_same_size(run) -> tuple[float, float]:
 
 
 def _ours(posterior, rng):
-    return elliptical_slice.sample(posterior, n_chains=DRAWS, n_draws=1, n_burn_in=BURN_IN, rng=rng)
+    return logistic_exact.sample(logistic_exact.envelope(posterior), DRAWS, rng)
 
 
 def run() -> list[dict]:
-    """Measure the study's sampler against three others, all on one thread, the Laplace approximation included."""
+    """Measure the study's exact sampler, its set-up included, against three chains, all on one thread."""
     posterior = _posterior()
     approximation = posterior.laplace()
     mode, deviations = approximation.mean, 1 / np.linalg.norm(approximation.factor, axis=1)
@@ -89,6 +89,6 @@ def run() -> list[dict]:
     calls = info.likelihood_calls.sum() / effective
     note = f"{info.likelihood_calls.mean():.3f} calls per sweep, mean effective sample size {effective:.0f} of "
     note += f"{n_chains * n_draws}; a chain's burn-in adds {BURN_IN} sweeps once"
-    what = "likelihood calls per effectively independent draw (n = 7988, d = 784)"
+    what = "likelihood calls per effectively independent draw of elliptical slice sampling (n = 7988, d = 784)"
     rows.append(row(what, "the limit of one", calls, at_most=1.5, note=note))
     return rows

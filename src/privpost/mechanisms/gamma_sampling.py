@@ -12,14 +12,14 @@ import numpy as np
 
 from privpost.distributions import exact_draws
 from privpost.mechanisms.base import check_coefficient
-from privpost.mechanisms.weighted_posterior import Concentrated, Diffused, Direct, WeightedPosterior
+from privpost.mechanisms.weighted_posterior import Concentrated, ConjugateSampling, Diffused, Direct
 from privpost.models.gamma_exponential import GammaExponential
 from privpost.privacy import certified
 from privpost.privacy.renyi import largest_coefficient
 
 
 @dataclass(frozen=True)
-class GammaSampling(WeightedPosterior):
+class GammaSampling(ConjugateSampling):
     """One exact draw of the rate from Gamma(shape/m + r n, rate/m + r Σx), records in public bounds.
 
     Neighbours' laws have one shape; their divergence grows with |ln(rate_P/rate_Q)|, which is largest where the other
@@ -51,18 +51,6 @@ class GammaSampling(WeightedPosterior):
     def sensitivity(self):
         """Largest change of the natural parameters (shape, rate): r (high − low)."""
         return self.r * (self.bounds[1] - self.bounds[0])
-
-    def query(self, data):
-        """Natural parameters of the distribution that the release is drawn from."""
-        return self.model.natural_parameters(self.posterior(self.model.sufficient_statistics(data)))
-
-    def posterior(self, statistics) -> np.ndarray:
-        """(shape, rate) of the law that the release is drawn from, for statistics (Σx, n) of shape (..., 2)."""
-        return self.model.posterior(self.r * np.asarray(statistics, float), self.model.prior / self.m)
-
-    def perturb(self, statistics, rng):
-        """One draw of the rate per leading index."""
-        return self.model.sample(self.posterior(statistics), rng)
 
     def rdp(self, orders):
         """Supremum of the Rényi divergence over neighbours at each order; inf from the asymptote on."""

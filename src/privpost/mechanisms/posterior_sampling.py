@@ -12,7 +12,7 @@ import numpy as np
 
 from privpost.distributions import exact_draws
 from privpost.mechanisms.base import by_curve, check_choice, check_coefficient
-from privpost.mechanisms.weighted_posterior import Concentrated, Diffused, Direct, WeightedPosterior
+from privpost.mechanisms.weighted_posterior import Concentrated, ConjugateSampling, Diffused, Direct
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy import certified
@@ -53,7 +53,7 @@ def concentrated_coefficient(
 
 
 @dataclass(frozen=True)
-class PosteriorSampling(WeightedPosterior):
+class PosteriorSampling(ConjugateSampling):
     """One exact draw from the posterior with natural parameters η0/m + r Σ(S(x), 1).
 
     For beta-Bernoulli and Dirichlet-categorical models, whose supremum over neighbours is known (theorem 15 of
@@ -85,18 +85,6 @@ class PosteriorSampling(WeightedPosterior):
         statistics = [self.model.sufficient_statistics(record[None]) for record in self.model.records]
         natural = self.model.natural_parameters(self.posterior(np.stack(statistics)))
         return float(np.sqrt(((natural[:, None] - natural[None]) ** 2).sum(axis=-1)).max())
-
-    def query(self, data):
-        """Natural parameters of the distribution that the release is drawn from."""
-        return self.model.natural_parameters(self.posterior(self.model.sufficient_statistics(data)))
-
-    def posterior(self, statistics) -> np.ndarray:
-        """Parameters (..., k) of the distribution that the release is drawn from, for statistics (..., d)."""
-        return self.model.posterior(self.r * np.asarray(statistics, float), self.model.prior / self.m)
-
-    def perturb(self, statistics, rng):
-        """One draw of θ per leading index."""
-        return self.model.sample(self.posterior(statistics), rng)
 
     def rounded(self, statistics, bits: int, randbits: Callable[[int], int] = secrets.randbits) -> list[int]:
         """⌊2^bits θ⌋ of one ideal draw θ, one number for bits and d for categories: post-processing of the mechanism.

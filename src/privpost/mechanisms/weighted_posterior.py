@@ -6,6 +6,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from privpost.mechanisms.base import SamplingMechanism, rdp_budget
 from privpost.privacy.accounting import Cost
 
@@ -35,6 +37,22 @@ class WeightedPosterior(SamplingMechanism):
     def cost(self):
         """(λ, ε)-RDP at the mechanism's order; ε is inf where it has none."""
         return Cost("rdp", float(self.rdp(self.order)), order=self.order)
+
+
+class ConjugateSampling(WeightedPosterior):
+    """A weighted posterior of a conjugate model, which is a member of the prior's family."""
+
+    def query(self, data):
+        """Natural parameters of the distribution that the release is drawn from."""
+        return self.model.natural_parameters(self.posterior(self.model.sufficient_statistics(data)))
+
+    def posterior(self, statistics) -> np.ndarray:
+        """Parameters (..., k) of the distribution that the release is drawn from, for statistics (..., d)."""
+        return self.model.posterior(self.r * np.asarray(statistics, float), self.model.prior / self.m)
+
+    def perturb(self, statistics, rng):
+        """One draw of θ per leading index."""
+        return self.model.sample(self.posterior(statistics), rng)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from privpost.claims.shared import estimate
 from privpost.evaluation.claims import Claim, from_checks
+from privpost.privacy.renyi import beta_divergence
 
 
 def claims(tables) -> list[Claim]:
@@ -78,8 +79,14 @@ def _modes(curve) -> int:
     return int(np.sum((middle > density[:-2]) & (middle > density[2:]) & (middle > 0.05 * middle.max())))
 
 
+# The paper's prior, Beta(6, 12), and its data, 38 ones of 100.
+PRIOR, DATA = np.array([6.0, 12.0]), np.array([38.0, 62.0])
+
+
 def _limits(kl, limits) -> Claim:
     checks, evidence = {}, {}
+    forgotten, point = float(beta_divergence(PRIOR + DATA, PRIOR, 1.0)), float(PRIOR[0] / PRIOR.sum())
+    evidence["KL of the prior from the true posterior"] = forgotten
     for (variant, order, method), curve in limits.groupby(["variant", "order", "method"]):
         name = f"order {order:g}, {variant}"
         rows = kl[(kl.variant == variant) & (kl.order == order) & (kl.method == method)].sort_values("log_epsilon")
@@ -90,6 +97,9 @@ def _limits(kl, limits) -> Claim:
         elif method == "concentrated":
             width = float(curve.theta.max() - curve.theta.min()) / 12
             evidence[f"sd of the output, concentrated, {name}"] = width
+            mean = np.trapezoid(curve.theta * curve.density, curve.theta) / np.trapezoid(curve.density, curve.theta)
+            evidence[f"mean of the output, concentrated, {name}"] = mean
+            checks[f"that point is the prior's mean ({name})"] = abs(mean - point) < 1e-4
             first, second = rows["mean"].iloc[:2]
             growth = float(first / second) if second > 0 else 0.0
             # The KL divergence to a point mass grows like 1/epsilon: a step of h in ln epsilon multiplies it by e^h.
@@ -107,13 +117,14 @@ def _limits(kl, limits) -> Claim:
             # bounded: its growth per step dies out.
             checks[f"diffused forgets the data ({name})"] = abs(low / next_low - math.exp(-step / 2)) < 0.02
             checks[f"diffused stays near the posterior ({name})"] = 1 <= kl_low / kl_next < 1.02
+            checks[f"diffused ends at the prior ({name})"] = abs(kl_low / forgotten - 1) < 0.01
     return from_checks(
         "G5",
         "section 5.1, figure 2",
         "As epsilon tends to 0: diffused degrades to the prior, concentrated to a point mass, the Gaussian is bimodal.",
         "at the smallest epsilon: diffused's coefficient falls like the root of epsilon and its KL grows by less than "
-        "2 % a step; concentrated's sd < 0.01 with KL growing like 1/epsilon; the Gaussian's density has two local "
-        "maxima (of at least 5 % of the highest)",
+        "2 % a step, to within 1 % of the prior's; concentrated's sd < 0.01 about the prior's mean with KL growing "
+        "like 1/epsilon; the Gaussian's density has two local maxima (of at least 5 % of the highest)",
         checks,
         evidence,
         variant="paper, corrected",

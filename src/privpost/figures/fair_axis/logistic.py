@@ -25,7 +25,9 @@ def draw(tables):
             reference = here[here.method == "non_private"]
             axes.axhline(reference["mean"].iloc[0], color=style.look("non_private").color, linestyle=":", linewidth=1)
             for (method, delta), rows in here[here.delta.notna()].groupby(["method", "delta"]):
-                panels.error_bars(axes, rows, method, linestyle=LINES[deltas.index(delta) % len(LINES)])
+                # Charged alike it draws what the diffused posterior does: hollow and large, around that one's markers.
+                around = {"markerfacecolor": "none", "markersize": 7, "zorder": 1} if method == "ops_renyi" else {}
+                panels.error_bars(axes, rows, method, linestyle=LINES[deltas.index(delta) % len(LINES)], **around)
             axes.set(xscale="log", title=TITLES[dataset] if metric == "test_error" else "")
             panels.label_epsilons(axes, table)
         axes_row[0].set_ylabel(label)
@@ -34,6 +36,7 @@ def draw(tables):
     for method in sorted(table.method.unique()):
         look = style.look(method)
         line = {"linestyle": ":"} if method == "non_private" else {"marker": look.marker}
+        line |= {"markerfacecolor": "none", "markersize": 7} if method == "ops_renyi" else {}
         handles.append(multiples.entry(color=look.color, label=look.label, **line))
     for place, delta in enumerate(deltas):
         handles.append(multiples.entry(color="#555555", linestyle=LINES[place % len(LINES)], label=f"δ = {delta:g}"))
