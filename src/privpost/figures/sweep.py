@@ -113,7 +113,7 @@ def draw(table, swept: list[str], known, title: str = ""):
     )
     for panels, (metric, measure) in zip(grid, rows, strict=False):
         for axes, facet in zip(panels, columns, strict=True):
-            chosen = _where(table, {**metric, **facet}).dropna(subset=[measure])
+            chosen = table[_rows(table, {**metric, **facet})].dropna(subset=[measure])
             _curves(axes, chosen, parts, measure, looks)
         panels[0].set_ylabel(_wrapped(" ".join([measure, *map(str, metric.values())]).replace("_", " ")))
         _scale(panels[0], "y", table.loc[_rows(table, metric), measure], 1000)
@@ -149,10 +149,6 @@ def _rows(table, values: dict):
         # Missing values are equal to each other here.
         chosen &= table[key].isna() if pd.isna(value) else table[key] == value
     return chosen
-
-
-def _where(table, values: dict):
-    return table[_rows(table, values)]
 
 
 def _curves(axes, rows, parts: Layout, measure: str, looks: _Looks) -> None:

@@ -53,7 +53,8 @@ def tabulate(study: Study, cells: Sequence[Cell], results: Sequence[store.Result
             place = traceback.extract_tb(error.__traceback__)[-1]
             failed[cell.digest] = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
     pairs = list(found.values())
-    keys = [key for key in _keys(study, cells) if key in set(asked) or _differs(key, cells)]
+    asked, known = set(asked), [*study.schema.fields, *cells[0].sizes]
+    keys = [key for key in known if key in asked or len({canonical(value_of(cell, key)) for cell in cells}) > 1]
     made, settings, counts = {}, {key: {} for key in keys}, {}
     for name in study.tables:
         parts = [(cell, frames[name]) for cell, frames in pairs if not frames[name].empty]
@@ -73,14 +74,6 @@ def value_of(cell: Cell, key: str) -> Any:
     return cell.settings[key] if key in cell.settings else cell.sizes[key]
 
 
-def _keys(study: Study, cells: Sequence[Cell]) -> list[str]:
-    return [*study.schema.fields, *cells[0].sizes] if cells else []
-
-
-def _differs(key: str, cells: Sequence[Cell]) -> bool:
-    return len({canonical(value_of(cell, key)) for cell in cells}) > 1
-
-
 def _word(value: Any) -> Any:
     """Return a setting's value as a table has it: a list is text."""
     return " ".join(map(str, value)) if isinstance(value, list) else value
@@ -93,7 +86,7 @@ def _joined(parts: list[tuple[Cell, Any]], keys: list[str]) -> tuple[Any, dict[s
     columns, added = {}, {}
     for key in keys:
         values = [_word(value_of(cell, key)) for cell, _ in parts]
-        own = [_entries(frame, key) for _, frame in parts]
+        own = [list(frame[key].dropna().unique()) if key in frame else [] for _, frame in parts]
         if all(key not in frame for _, frame in parts):
             columns[key] = key
         elif _tells_apart(values, own):
@@ -113,10 +106,6 @@ def _joined(parts: list[tuple[Cell, Any]], keys: list[str]) -> tuple[Any, dict[s
         frames.append(frame.dropna(axis="columns", how="all"))
     order = list(dict.fromkeys(column for _, frame in zip(parts, frames, strict=True) for column in frame))
     return pd.concat(frames, ignore_index=True)[order], columns
-
-
-def _entries(frame, key: str) -> list:
-    return list(frame[key].dropna().unique()) if key in frame else []
 
 
 def _tells_apart(values: list, own: list[list]) -> bool:
