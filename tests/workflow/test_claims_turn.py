@@ -140,6 +140,7 @@ LIES = (
     _calibrated_with_dependence_only, _twice_the_variates, _idle_ops, _costly_privacy, _every_chain_converged,
     _civilians_in_two_states, _every_bound_holds, _restless_ops, _papers_chains_apart, _infinite_costs,
     _noise_aware_only_uncalibrated, _noise_aware_events_only_uncalibrated,
+    _exact_curves_leave_nothing,
 )  # fmt: skip
 
 
