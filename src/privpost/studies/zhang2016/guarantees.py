@@ -20,7 +20,6 @@ import itertools
 import math
 
 import numpy as np
-from scipy.stats import binom
 
 from privpost.mechanisms.map_estimate import GRID, utility, utility_sensitivity
 from privpost.mechanisms.network_sampling import RecordSampler
@@ -189,6 +188,9 @@ def _lemma_3_rows(config) -> list[dict]:
 
 def _utility_rows(config) -> list[dict]:
     """Exact chances that the mean of N draws of a 0/1 function misses its expectation by more than the bound."""
+    # Slow to import, and not needed where a rebuild is planned.
+    from scipy.stats import binom
+
     found = []
     for number, delta in itertools.product(config.sampler_draws, config.delta):
         squared = math.log(1 / delta) / number
