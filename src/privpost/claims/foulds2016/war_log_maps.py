@@ -37,17 +37,9 @@ def settled(table):
 def map_claim(dataset, maps) -> Claim:
     """F16 (ours): OPS's released sample against Laplace's map."""
     statement = f"{title(dataset)}: the map of OPS's final sample is noisier than the Laplace HMM's."
-    methods = set(maps[maps.variant != "corrected"].method)
-    if methods != {"non_private", "laplace", "ops"}:
-        return Claim(
-            f"F16-{dataset}",
-            "ours",
-            statement,
-            "maps of chains that have converged",
-            "not testable",
-            stand_in=dataset.startswith("iraq"),
-            reason=UNSETTLED,
-        )
+    if set(maps[maps.variant != "corrected"].method) != {"non_private", "laplace", "ops"}:
+        test, stand_in = "maps of chains that have converged", dataset.startswith("iraq")
+        return Claim(f"F16-{dataset}", "ours", statement, test, "not testable", stand_in=stand_in, reason=UNSETTLED)
     laplace = {kind: one(maps, method="laplace", variant="paper", summary=kind) for kind in ("mode", "final")}
     plain = {kind: one(maps, method="non_private", summary=kind) for kind in ("mode", "final")}
     # Another non-private chain as reference moves a map's disagreement by at most the distance between the two chains'

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from privpost.claims.foulds2016.stand_ins import MADE_UP, qualified_by_data, seen_only
 from privpost.claims.shared import above, below, ends, estimate, undecided
 from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.studies.foulds2016.war_logs import title
@@ -16,8 +17,6 @@ THRESHOLD = 5.0
 # The difference that decides, in the columns of the table.
 LEAD = "laplace_minus_ops"
 SPARSE = ("afghanistan",)
-# Made-up data have no events of their own that could be dense or sparse.
-MADE_UP = ("iraq_simulated",)
 
 
 def qualified(claim: Claim, likelihoods) -> Claim:
@@ -54,8 +53,9 @@ def claims(tables) -> list[Claim]:
             if model == "hmm":
                 claim = qualified(claim, own)
                 if dataset in MADE_UP and len(paper):
-                    claim = _made_up(claim)
-            scored.append(claim)
+                    # Made-up data have no events of their own that could be dense or sparse.
+                    claim = seen_only(claim, made_up=True)
+            scored.append(qualified_by_data(claim))
     if "private_gibbs" in set(paid.method):
         scored.append(_paid_claim(paid))
     return sorted(scored, key=lambda claim: (int(claim.id.split("-")[0][1:]), claim.id))
@@ -72,21 +72,6 @@ def _silent(dataset, model: str, stand_in: bool) -> Claim:
         "not testable",
         stand_in=stand_in,
         reason="at no setting have the chains of both methods converged",
-    )
-
-
-def _made_up(claim: Claim) -> Claim:
-    """What was seen, without a verdict on the paper."""
-    return replace(
-        claim,
-        verdict="not testable",
-        reason="the data are drawn from a model with the published marginal facts; what is seen on them says nothing "
-        "of the paper's",
-        checks={},
-        why="",
-        unexplained=(),
-        see="",
-        evidence={**claim.evidence, **{f"seen: {check}": passed for check, passed in claim.checks.items()}},
     )
 
 

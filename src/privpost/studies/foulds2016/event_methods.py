@@ -110,6 +110,7 @@ class Setup:
         tempered_prior: whether OPS tempers the prior.
         epsilon: ε of rows that name none.
         rounds, rounds_burn_in, ladder: the same of the collapsed sampler, and its replicas.
+        ops_rounds: those of OPS where they are fewer, half of them burn-in.
         private_iterations: iterations of a chain that pays for every update.
     """
 
@@ -122,6 +123,7 @@ class Setup:
     rounds: int = 1
     rounds_burn_in: int = 0
     ladder: Ladder | None = None
+    ops_rounds: int | None = None
     private_iterations: int = 2
 
     @classmethod
@@ -141,7 +143,11 @@ class Setup:
         """Iterations of a row's chains, and how many of them are burn-in."""
         if row.method == "private_gibbs":
             return self.private_iterations, 0
-        return (self.rounds, self.rounds_burn_in) if row.sampler == "collapsed" else (self.iterations, self.burn_in)
+        if row.sampler != "collapsed":
+            return self.iterations, self.burn_in
+        if row.method == "ops" and self.ops_rounds:
+            return self.ops_rounds, self.ops_rounds // 2
+        return self.rounds, self.rounds_burn_in
 
     @cached_property
     def prior(self) -> gibbs.Prior:

@@ -15,11 +15,35 @@ from scipy.special import logsumexp, xlogy
 from privpost.datasets import war_logs
 from privpost.distributions.noise import Common
 from privpost.models.event_counts import EventCounts
+from privpost.pipeline.schema import Choice, DatasetName, Integer, Real
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.studies.foulds2016 import event_methods
 from privpost.studies.foulds2016.chain_checks import ARRAYS, Monitor, diagnosed
 from privpost.studies.foulds2016.event_methods import SAMPLED, Row, Setup
 from privpost.studies.foulds2016.war_logs import select_fields
+
+# Settings of all studies of held-out cells, and those of studies that run chains on them.
+SPLIT = {
+    "dataset": DatasetName(),
+    "fields": Choice("all", "no_category"),
+    "replication": Integer(at_least=1),
+    "held_out": Real(above=0, below=1),
+    "n_states": Integer(at_least=2),
+    "transition_concentration": Real(above=0),
+    "epsilon": Real(above=0),
+}
+CHAINS = {
+    "iterations": Integer(at_least=2),
+    "burn_in": Integer(at_least=1),
+    "rounds": Integer(at_least=2),
+    "rounds_burn_in": Integer(at_least=1),
+    "replicas": Integer(at_least=1),
+    "hottest": Real(at_least=1),
+    "diagnostic_chains": Integer(at_least=1),
+    "sampler": Choice("paper", "collapsed"),
+    "model": Choice("naive_bayes", "hmm"),
+    "variant": Choice("paper", "corrected"),
+}
 
 
 def rows(config) -> list[Row]:

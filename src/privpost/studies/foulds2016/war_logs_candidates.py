@@ -15,23 +15,17 @@ from privpost.evaluation.summaries import mean_columns
 from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler
 from privpost.mechanisms.public_candidates import Candidates, PublicCandidates
 from privpost.models.event_counts import EventCounts
-from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
+from privpost.pipeline.schema import Integer, Real, Schema
 from privpost.privacy import count_tables
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Request
-from privpost.studies.foulds2016.held_out import Data, split_cells
+from privpost.studies.foulds2016.held_out import SPLIT, Data, split_cells
 
 SETTINGS = Schema(
-    dataset=DatasetName(),
-    fields=Choice("all", "no_category"),
-    replication=Integer(at_least=1),
-    held_out=Real(above=0, below=1),
-    n_states=Integer(at_least=2),
+    **SPLIT,
     truncation=Real(above=1),
-    transition_concentration=Real(above=0),
     emission_concentration=Real(at_least=1),
     candidates=Integer(at_least=1, at_most=10**6),
-    epsilon=Real(above=0),
 )
 
 

@@ -6,37 +6,22 @@ import numpy as np
 
 from privpost.datasets import war_logs
 from privpost.evaluation.summaries import mean_columns
-from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
+from privpost.pipeline.schema import Choice, Integer, Real, Schema
 from privpost.studies.foulds2016.chain_checks import verdict
 from privpost.studies.foulds2016.event_methods import Row, Setup
-from privpost.studies.foulds2016.held_out import rows, setups, simulate
+from privpost.studies.foulds2016.held_out import CHAINS, SPLIT, rows, setups, simulate
 from privpost.studies.foulds2016.war_logs import uses_private_metadata
 
 __all__ = ["SETTINGS", "guarantee", "rows", "simulate", "summarise", "tabulate"]
 
 SETTINGS = Schema(
-    dataset=DatasetName(),
-    fields=Choice("all", "no_category"),
+    **SPLIT,
+    **CHAINS,
     prior=Choice("tempered", "untempered"),
-    replication=Integer(at_least=1),
-    held_out=Real(above=0, below=1),
-    n_states=Integer(at_least=2),
-    iterations=Integer(at_least=2),
-    burn_in=Integer(at_least=1),
-    transition_concentration=Real(above=0),
     emission_concentration=Real(at_least=1),
-    rounds=Integer(at_least=2),
-    rounds_burn_in=Integer(at_least=1),
-    replicas=Integer(at_least=1),
-    hottest=Real(at_least=1),
     private_iterations=Integer(at_least=1),
-    diagnostic_chains=Integer(at_least=1),
-    sampler=Choice("paper", "collapsed"),
-    model=Choice("naive_bayes", "hmm"),
     method=Choice("non_private", "laplace", "ops", "private_gibbs"),
-    variant=Choice("paper", "corrected"),
     truncation=Real(above=1),
-    epsilon=Real(above=0),
 )
 
 

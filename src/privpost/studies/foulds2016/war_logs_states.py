@@ -13,9 +13,11 @@ from privpost.evaluation.summaries import mean_and_sem, mean_columns
 from privpost.models.event_counts import EventCounts
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema, SettingError
 from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.studies.foulds2016 import event_methods
+from privpost.samplers.hidden_markov_collapsed import Ladder
+from privpost.studies.foulds2016 import chain_times, event_methods
 from privpost.studies.foulds2016.chain_checks import ARRAYS, Monitor, verdict
 from privpost.studies.foulds2016.event_methods import Row, Setup
+from privpost.studies.foulds2016.turning_points import turning_months, turns, without_level
 from privpost.studies.foulds2016.war_logs import uses_private_metadata
 from privpost.studies.foulds2016.war_logs_likelihood import guarantee
 
@@ -32,9 +34,13 @@ SETTINGS = Schema(
     rounds_burn_in=Integer(at_least=1),
     many_rounds=Integer(at_least=2),
     many_rounds_burn_in=Integer(at_least=1),
+    many_ops_rounds=Integer(at_least=2),
+    many_replicas=Integer(at_least=1),
+    many_hottest=Real(at_least=1),
     replicas=Integer(at_least=1),
     hottest=Real(at_least=1),
     diagnostic_chains=Integer(at_least=1),
+    without=Choice("none", "IED cleared"),
     sampler=Choice("paper", "collapsed"),
     method=Choice("non_private", "laplace", "ops"),
     variant=Choice("paper", "corrected"),
@@ -88,7 +94,8 @@ def simulate(config, streams, ledger) -> dict:
     `switches_*`, `disagreement_*` and `misses_*` (rows, repeats) describe the maps (of the most frequent and the final
     states); `used_*` (rows, shares, repeats) is the number of states that hold shares `USED` of the cells, of few and
     of many states; `variates_*` (rows,) the random variates that the parameters took; `few_*` and `many_*` the
-    `chain_checks.ARRAYS` of the first repeat's chains.
+    `chain_checks.ARRAYS` of the first repeat's chains; `turns` (1 or 2, regions) are `turning_months` of the Laplace
+    map of the first repeat, and of one without the level `without`, whose `chain_checks.ARRAYS` are `without_*`.
 
     States are in the order of their mean month in the non-private fit. For OPS the parameters are the released ones;
     else the posterior means given the final states and the (noisy) counts.
@@ -116,7 +123,24 @@ def simulate(config, streams, ledger) -> dict:
         summary = _summarise(config, logs, *own, target, target_map)
         for name, value in summary.items():
             arrays.setdefault(name, []).append(value)
-    return {name: np.array(values) for name, values in arrays.items()}
+    found = {name: np.array(values) for name, values in arrays.items()}
+    shown = [index for index, row in enumerate(listed) if _is_shown(row)]
+    months = [turning_months(logs, few[0][index].mode[0]) for index in shown]
+    if config.without != "none" and shown:
+        reduced = without_level(logs, config.without)
+        row = listed[shown[0]]._replace(model=f"few states without {config.without}")
+        setup = _setup(config, reduced, config.n_states)
+        setup.open(ledger, [row])
+        block = next(iter(streams.blocks()))
+        (fit,) = _fit(config, reduced, setup, [row], streams, block, ledger, without=config.without)
+        months.append(turning_months(reduced, fit.mode[0]))
+        found |= {f"without_{key}": value[None] for key, value in fit.checks.items()}
+    return found | {"turns": np.array(months).reshape(-1, len(logs.regions))}
+
+
+def _is_shown(row: Row) -> bool:
+    """Whether the claims on one map read the row: the paper's Laplace HMM, by chains that reach their law."""
+    return (row.method, row.variant, row.sampler) == ("laplace", "paper", "collapsed")
 
 
 def _setup(config, logs, n_states: int) -> Setup:
@@ -125,15 +149,21 @@ def _setup(config, logs, n_states: int) -> Setup:
     setup = replace(Setup.of(config, model, int(logs.counts[:, : logs.sizes[0]].sum())), epsilon=config.epsilon)
     if n_states != config.many_states:
         return setup
-    return replace(setup, rounds=config.many_rounds, rounds_burn_in=config.many_rounds_burn_in)
+    return replace(
+        setup,
+        rounds=config.many_rounds,
+        rounds_burn_in=config.many_rounds_burn_in,
+        ops_rounds=config.many_ops_rounds,
+        ladder=Ladder(config.many_replicas, config.many_hottest),
+    )
 
 
-def _fit(config, logs, setup, listed, streams, block, ledger) -> list[Fit]:
+def _fit(config, logs, setup, listed, streams, block, ledger, **named) -> list[Fit]:
     """The fits of all rows; the first repeat of all runs `diagnostic_chains` chains, the first of which counts."""
     counts, prior = logs.counts.astype(float), setup.prior
     extra = config.diagnostic_chains - 1 if block.index == 0 else 0
     split, own = np.concatenate([np.arange(block.size), np.zeros(extra, int)]), slice(block.size)
-    observed, named = np.ones((len(split), len(counts)), bool), {"states": prior.n_states}
+    observed, named = np.ones((len(split), len(counts)), bool), {"states": prior.n_states, **named}
     noise, fits = Common(streams("mechanism", block.index, **named)), []
     for row in listed:
         settings = {name: value for name, value in row.key().items() if name != "epsilon"}
@@ -235,30 +265,51 @@ def _misses(maps, truth, n_states) -> np.ndarray:
 
 
 def tabulate(cells):
-    """Return emissions, maps of states, states used, summaries of the maps, and counted operations."""
+    """Return emissions, maps of states, states used, summaries of the maps, turns, and the costs of a chain.
+
+    Emissions are those of the paper's Laplace HMM and the non-private one, maps those of clipped counts; both of chains
+    that reach their law.
+    """
     import pandas as pd
 
-    names = ("war_logs_emissions", "war_logs_assignments", "war_logs_states_used", "war_logs_maps")
-    tables = {name: [] for name in (*names, "war_logs_operations")}
+    names = ("emissions", "assignments", "states_used", "maps", "turns", "operations")
+    tables = {f"war_logs_{name}": [] for name in names}
     for cell in cells:
         config, arrays = cell.config, cell.arrays
         logs = war_logs.load(config.dataset)
         for index, row in enumerate(rows(config)):
             few, many = (_fixed(config, logs, arrays, index, name) for name in ("few", "many"))
-            one = {name: array[index] for name, array in arrays.items()}
-            tables["war_logs_emissions"].append(pd.DataFrame({**few, **_emissions(logs, one["parameters"])}))
-            for kind in ("mode", "final") if row.method == "ops" else ("mode",):
-                line = {"summary": kind, **_assignments(logs, kind, one)}
-                tables["war_logs_assignments"].append(pd.DataFrame({**few, **line, **_unpaid(row, line)}))
+            one = {name: array[index] for name, array in arrays.items() if len(array) > index}
+            if row.sampler == "collapsed" and row.variant != "corrected":
+                short = {name: value for name, value in few.items() if name not in LONG}
+                if row.method != "ops":
+                    tables["war_logs_emissions"].append(pd.DataFrame({**short, **_emissions(logs, one["parameters"])}))
+                for kind in ("mode", "final") if row.method == "ops" else ("mode",):
+                    line = {"summary": kind, **_assignments(logs, kind, one)}
+                    tables["war_logs_assignments"].append(pd.DataFrame({**short, **line, **_unpaid(row, line)}))
+            if _is_shown(row):
+                checked = {}
+                if config.without != "none":
+                    checked = verdict({key: arrays[f"without_{key}"] for key in ARRAYS}, 0, [0])
+                for without, months in zip(("none", config.without), arrays["turns"], strict=False):
+                    said = {**few, **({} if without == "none" else checked), "without": without}
+                    tables["war_logs_turns"] += [{**said, **turn} for turn in turns(logs, months)]
             tables["war_logs_maps"] += [{**few, **summary, **_unpaid(row, summary)} for summary in _maps(row, one)]
             for fixed, name, n_states in ((few, "few", config.n_states), (many, "many", config.many_states)):
                 used = _used(n_states, name, one)
                 tables["war_logs_states_used"] += [{**fixed, **line, **_unpaid(row, line)} for line in used]
                 tables["war_logs_operations"].append({**fixed, **_operations(config, logs, row, n_states, name, one)})
-    return {
-        name: pd.concat(parts, ignore_index=True) if isinstance(parts[0], pd.DataFrame) else pd.DataFrame(parts)
+    made = {
+        name: pd.concat(parts, ignore_index=True)
+        if parts and isinstance(parts[0], pd.DataFrame)
+        else pd.DataFrame(parts)
         for name, parts in tables.items()
     }
+    return {**made, "war_logs_cpu": chain_times.recorded()}
+
+
+# What the tables with a row per cell or level leave out.
+LONG = ("range_log_joint", "best_log_joint", "n_chains")
 
 
 def _fixed(config, logs, arrays, index: int, name: str) -> dict:

@@ -10,33 +10,18 @@ import math
 
 from privpost.datasets import war_logs
 from privpost.evaluation.summaries import mean_columns
-from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
+from privpost.pipeline.schema import Choice, Real, Schema
 from privpost.studies.foulds2016.chain_checks import LIMIT, verdict
-from privpost.studies.foulds2016.held_out import rows, setups, simulate
+from privpost.studies.foulds2016.held_out import CHAINS, SPLIT, rows, setups, simulate
 from privpost.studies.foulds2016.war_logs import title, uses_private_metadata
 
 __all__ = ["SETTINGS", "numbers", "simulate", "tabulate"]
 
 SETTINGS = Schema(
-    dataset=DatasetName(),
-    fields=Choice("all", "no_category"),
-    replication=Integer(at_least=1),
-    held_out=Real(above=0, below=1),
-    n_states=Integer(at_least=2),
-    iterations=Integer(at_least=2),
-    burn_in=Integer(at_least=1),
-    rounds=Integer(at_least=2),
-    rounds_burn_in=Integer(at_least=1),
-    replicas=Integer(at_least=1),
-    hottest=Real(at_least=1),
-    sampler=Choice("paper", "collapsed"),
-    transition_concentration=Real(above=0),
+    **SPLIT,
+    **CHAINS,
     emission_concentration=Real(above=0),
-    diagnostic_chains=Integer(at_least=1),
-    model=Choice("naive_bayes", "hmm"),
     method=Choice("non_private", "laplace", "gibbs"),
-    variant=Choice("paper", "corrected"),
-    epsilon=Real(above=0),
 )
 
 

@@ -1,0 +1,36 @@
+"""What data that stand in for the paper's say of its claims: what was seen on them, and never that one is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from privpost.evaluation.claims import Claim
+
+# Drawn from a model that has the published facts: what it has, these data have.
+MADE_UP = ("iraq_simulated",)
+_REASONS = {
+    True: "the data are drawn from a model with the published marginal facts; what is seen on them says nothing of the "
+    "paper's",
+    False: "the data stand in for the paper's, which could not be had; what fails on them says nothing of those",
+}
+
+
+def seen_only(claim: Claim, made_up: bool) -> Claim:
+    """Return a claim without a verdict on the paper, with its checks as evidence."""
+    return replace(
+        claim,
+        verdict="not testable",
+        reason=_REASONS[made_up],
+        checks={},
+        why="",
+        unexplained=(),
+        see="",
+        evidence={**claim.evidence, **{f"seen: {check}": passed for check, passed in claim.checks.items()}},
+    )
+
+
+def qualified_by_data(claim: Claim) -> Claim:
+    """Return a claim of the paper on a stand-in without its verdict if something fails there; others as they are."""
+    if claim.stand_in and claim.verdict in ("holds in part", "does not hold") and not claim.place.startswith("ours"):
+        return seen_only(claim, made_up=False)
+    return claim
