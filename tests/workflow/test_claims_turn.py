@@ -73,7 +73,7 @@ def _ops_twice_as_long(own):
     table = own["war_logs_cpu"]
     plain = table[table.method == "non_private"].set_index(["dataset", "n_states"]).seconds
     twice = [2 * plain[key] for key in zip(table.dataset, table.n_states, strict=True)]
-    return _with(own, "war_logs_cpu", seconds=twice)
+    return _with(own, "war_logs_cpu", seconds=table.seconds.mask(table.method == "ops", pd.Series(twice, table.index)))
 
 
 def _costly_privacy(own):

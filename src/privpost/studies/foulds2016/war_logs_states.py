@@ -13,7 +13,6 @@ from privpost.evaluation.summaries import mean_and_sem, mean_columns
 from privpost.models.event_counts import EventCounts
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema, SettingError
 from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.samplers.hidden_markov_collapsed import Ladder
 from privpost.studies.foulds2016 import chain_times, event_methods
 from privpost.studies.foulds2016.chain_checks import ARRAYS, Monitor, verdict
 from privpost.studies.foulds2016.event_methods import Row, Setup
@@ -154,7 +153,7 @@ def _setup(config, logs, n_states: int) -> Setup:
         rounds=config.many_rounds,
         rounds_burn_in=config.many_rounds_burn_in,
         ops_rounds=config.many_ops_rounds,
-        ladder=Ladder(config.many_replicas, config.many_hottest),
+        ladder=replace(setup.ladder, replicas=config.many_replicas, hottest=config.many_hottest),
     )
 
 
