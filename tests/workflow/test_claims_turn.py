@@ -48,14 +48,20 @@ def certain(own):
     }
 
 
-def outcomes(module, own):
-    """Return whether each check of each claim passes, by (claim, check); of a claim without checks, its verdict."""
+def outcomes(module, own, seen=False):
+    """Return whether each check of each claim passes, by (claim, check); of a claim without checks, its verdict.
+
+    With `seen` also the checks that a claim without a verdict, on data that stand in for the paper's, has as evidence.
+    """
     found = {}
     for claim in module.claims(own):
         if claim is not None and claim.verdict != "not testable":
             found |= {(claim.id, check): passed for check, passed in claim.checks.items()} or {
                 (claim.id, ""): claim.verdict
             }
+        elif claim is not None and seen:
+            names = (name for name in claim.evidence if name.startswith("seen: "))
+            found |= {(claim.id, name.removeprefix("seen: ")): claim.evidence[name] for name in names}
     return found
 
 
@@ -151,7 +157,7 @@ def unturned(module, own) -> set[tuple[str, str]]:
 
     def turn(falsified_tables):
         try:
-            found = outcomes(module, falsified_tables)
+            found = outcomes(module, falsified_tables, seen=True)
         except REFUSALS:
             return
         left.difference_update({key for key in left if key in found and found[key] != true[key]})

@@ -51,7 +51,6 @@ def claims(tables) -> list[Claim]:
     turns = tables["war_logs_turns"]
     if len(turns) and IRAQ[0] in set(turns.dataset):
         scored.append(_surge_claim(turns[turns.dataset == IRAQ[0]], emissions[emissions.dataset == IRAQ[0]]))
-    scored = [qualified_by_data(claim) for claim in scored]
     return sorted(scored, key=lambda claim: (int(claim.id.split("-")[0][1:]), claim.id))
 
 
@@ -139,7 +138,7 @@ def _used_claims(dataset, used, everything) -> list[Claim]:
             found.append(Claim(**fields, verdict="not testable", reason=UNSETTLED))
             continue
         claim = from_checks(checks=checks, whys=[REGULARISED], **fields)
-        found.append(seen_only(claim, made_up=True) if dataset in MADE_UP else claim)
+        found.append(seen_only(claim, made_up=True) if dataset in MADE_UP else qualified_by_data(claim))
     return found
 
 
@@ -177,7 +176,7 @@ def _reading_claim(dataset, emissions) -> Claim:
         "stand_in": bool(emissions.stand_in.iloc[0]),
     }
     found = from_checks(checks=checks, **claim)
-    return seen_only(found, made_up=True) if dataset in MADE_UP else found
+    return seen_only(found, made_up=True) if dataset in MADE_UP else qualified_by_data(found)
 
 
 def _casualty_claim(emissions) -> Claim:
