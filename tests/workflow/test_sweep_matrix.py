@@ -49,7 +49,10 @@ VALUES = {
     ("zhang2016/linear_regression", "dataset"): ["census_1980"],
     ("zhang2016/adult_network", "dataset"): ["adult"],
     ("geumlek2017/logistic", "n_splits"): [2, 5],
-    **{(f"geumlek2017/{name}", "dataset"): ["abalone", "adult"] for name in ("logistic", "finite_time")},
+    **{
+        (f"geumlek2017/{name}", "dataset"): ["abalone", "adult"]
+        for name in ("logistic", "finite_time", "link_functions")
+    },
     ("fair_axis/logistic", "dataset"): ["abalone", "adult"],
     **{
         (f"foulds2016/war_logs_{name}", "dataset"): WAR_LOGS
