@@ -185,9 +185,11 @@ def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.nd
     """
     records, n = mechanism.model.records, mechanism.n
     in_plane = isinstance(mechanism, LogisticSampling) and mechanism.model.dimension == 2
-    in_plane &= not isinstance(mechanism.model, LinkRegression)
+    # With labels there are many pairs, and each is an integral over the plane.
+    labelled = in_plane and isinstance(mechanism.model, LinkRegression)
+    in_plane &= not labelled
     total = math.comb(len(records) + n - 2, n - 1) * len(records) * (len(records) - 1)
-    many = in_plane or total > LARGEST_ENUMERATION
+    many = in_plane or labelled or total > LARGEST_ENUMERATION
     if in_plane:
         # Opposite ones; the other axis is the same again.
         records = records[[0, 2]]
