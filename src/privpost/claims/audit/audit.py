@@ -98,6 +98,12 @@ def _spends_half(known) -> Claim:
                 AUDIT_DOC,
             ),
             Why(
+                "On a ball the same theorems take the steepest slope of the loss, that at the rim, for every weight; with "
+                f"the numbers of records audited at most {_most(shares, 'Link'):.0%} of these claims is spent.",
+                ("LinkDiffused*", "LinkConcentrated*"),
+                AUDIT_DOC,
+            ),
+            Why(
                 "The exponential mechanism is charged for its numerator and its normaliser separately, though "
                 "neighbours cannot move both by their most; MAP estimates spend at most "
                 f"{_most(shares, 'MapMechanism'):.0%}.",
