@@ -14,8 +14,9 @@ from scipy.special import gammaln
 from privpost.distributions import noise
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
-from privpost.privacy.accounting import Cost, pure_to_rdp, rdp_to_pure_epsilon
+from privpost.privacy.accounting import Cost, pure_to_rdp
 from privpost.privacy.approximate import implied, largest_setting
+from privpost.privacy.checks import check_choice, check_generator
 from privpost.privacy.ledger import Release
 from privpost.privacy.renyi import check_size
 from privpost.samplers import noise_aware_exact
@@ -257,65 +258,6 @@ def batches(replicate: Callable, statistics, rng: np.random.Generator) -> np.nda
     draws = np.empty_like(drawn)
     draws[np.concatenate(places)] = drawn
     return draws.reshape(*statistics.shape[:-1], *draws.shape[1:])
-
-
-def pure_epsilon(budget: Cost, method: str) -> float:
-    """The ε that a pure mechanism may have within a budget of any notion.
-
-    Raises:
-        ValueError: a budget of ε = 0 or inf, at which no pure mechanism can be configured.
-    """
-    check_budget(budget)
-    epsilon = budget.epsilon
-    if budget.notion == "rdp":
-        epsilon = float(rdp_to_pure_epsilon(budget.epsilon, budget.order))
-    if not 0 < epsilon < np.inf:
-        raise ValueError(f"budget is {budget}; {method} needs an epsilon > 0 and finite")
-    return epsilon
-
-
-def rdp_budget(budget: Cost, method: str) -> tuple[float, float]:
-    """(ε, order) of a Rényi DP budget.
-
-    Raises:
-        ValueError: a budget of another notion, or of ε = 0 or inf.
-    """
-    check_budget(budget)
-    if budget.notion != "rdp":
-        raise ValueError(f"budget is {budget}; {method} has a Rényi guarantee only, so its notion must be 'rdp'")
-    if not 0 < budget.epsilon < np.inf:
-        raise ValueError(f"budget is {budget}; {method} needs an epsilon > 0 and finite")
-    return budget.epsilon, budget.order
-
-
-def check_budget(budget) -> None:
-    """Raises a ValueError unless a budget is a `Cost`."""
-    if not isinstance(budget, Cost):
-        raise ValueError(f'budget is {budget!r}; it must be a Cost, for instance Cost("pure", 1.0)')
-
-
-def check_generator(rng) -> None:
-    """Raises a ValueError unless a source of randomness is a numpy Generator."""
-    if not isinstance(rng, np.random.Generator):
-        raise ValueError(f"rng is {rng!r}; it must be a numpy Generator, for instance numpy.random.default_rng(1)")
-
-
-def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    """Raises a ValueError unless the setting has one of the allowed values."""
-    if value not in allowed:
-        raise ValueError(f"{name} is {value!r}; allowed: {', '.join(allowed)}")
-
-
-def check_coefficient(value: float) -> None:
-    """Raises a ValueError unless a prior's or a likelihood's coefficient lies in (0, 1]."""
-    if not 0 < value <= 1:
-        raise ValueError(f"coefficient is {value!r}; it must lie in (0, 1]")
-
-
-def check_positive(name: str, value: float) -> None:
-    """Raises a ValueError unless the setting is positive and finite."""
-    if not 0 < value < np.inf:
-        raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,12 @@ from typing import ClassVar
 import numpy as np
 
 from privpost.distributions import truncated_beta
-from privpost.mechanisms.base import SamplingMechanism, batches, check_positive, pure_epsilon
+from privpost.mechanisms.base import SamplingMechanism, batches
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.event_counts import EventCounts
 from privpost.privacy import count_tables
 from privpost.privacy.accounting import Cost
+from privpost.privacy.checks import check_positive, pure_epsilon
 from privpost.privacy.ledger import Release
 from privpost.samplers import hidden_markov_collapsed as collapsed
 from privpost.samplers import hidden_markov_gibbs as gibbs

@@ -11,10 +11,11 @@ from typing import ClassVar
 import numpy as np
 
 from privpost.distributions import exact_draws, truncated_beta
-from privpost.mechanisms.base import SamplingMechanism, by_curve, check_positive, pure_epsilon
+from privpost.mechanisms.base import SamplingMechanism, by_curve
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import bits_curve
+from privpost.privacy.checks import check_positive, pure_epsilon
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from privpost.distributions import noise
-from privpost.mechanisms.base import Mechanism, check_choice, check_positive, pure_epsilon
+from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.network_laplace import check_network
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.models.fourier_basis import LARGEST_TRANSFORM, closure, largest_flips, signed_sums, transforms
 from privpost.privacy.accounting import Cost
+from privpost.privacy.checks import check_choice, check_positive, pure_epsilon
 
 VARIANTS = ("paper", "corrected")
 

@@ -11,10 +11,10 @@ from typing import ClassVar
 import numpy as np
 
 from privpost.distributions import exact_draws
-from privpost.mechanisms.base import check_coefficient
 from privpost.mechanisms.weighted_posterior import Concentrated, ConjugateSampling, Diffused, Direct
 from privpost.models.gamma_exponential import GammaExponential
 from privpost.privacy import certified
+from privpost.privacy.checks import check_coefficient
 from privpost.privacy.renyi import largest_coefficient
 
 

@@ -8,11 +8,12 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtr
 
-from privpost.mechanisms.base import AdditiveNoiseMechanism, check_choice, check_positive, rdp_budget
+from privpost.mechanisms.base import AdditiveNoiseMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import gaussian_curve, gaussian_from_approximate
+from privpost.privacy.checks import check_choice, check_positive, rdp_budget
 
 # What the charge λΔ²/σ² is multiplied by: Geumlek et al. (2017) charge twice the exact divergence.
 CHARGE = {"paper": 1.0, "corrected": 0.5}

@@ -8,11 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from privpost.mechanisms.base import AdditiveNoiseMechanism, check_positive, pure_epsilon
+from privpost.mechanisms.base import AdditiveNoiseMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy.accounting import Cost, at_most
 from privpost.privacy.approximate import laplace_from_approximate
+from privpost.privacy.checks import check_positive, pure_epsilon
 
 
 @dataclass(frozen=True)

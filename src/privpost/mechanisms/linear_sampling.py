@@ -9,9 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from privpost.distributions import gaussian_in_ball
-from privpost.mechanisms.base import SamplingMechanism, batches, check_positive, pure_epsilon
+from privpost.mechanisms.base import SamplingMechanism, batches
 from privpost.models.linear_regression import LinearRegression
 from privpost.privacy.accounting import Cost
+from privpost.privacy.checks import check_positive, pure_epsilon
 from privpost.privacy.ledger import Release
 
 

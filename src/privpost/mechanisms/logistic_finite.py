@@ -9,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from privpost.mechanisms.base import check_positive
 from privpost.mechanisms.logistic_sampling import Drawn, RenyiLogistic
 from privpost.mechanisms.weighted_posterior import Diffused
 from privpost.models.binary_regression import BinaryRegression
 from privpost.privacy.approximate import gaussian_curve, largest_within
+from privpost.privacy.checks import check_positive
 from privpost.privacy.glm import langevin_mu
 from privpost.privacy.ledger import Release
 

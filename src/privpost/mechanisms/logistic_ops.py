@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from privpost.mechanisms.base import check_choice, check_positive, pure_epsilon
 from privpost.mechanisms.logistic_sampling import LogisticDiffused, LogisticSampling
 from privpost.models.binary_regression import BinaryRegression
 from privpost.privacy.accounting import Cost, at_most
 from privpost.privacy.approximate import pure_curve, pure_from_approximate
+from privpost.privacy.checks import check_choice, check_positive, pure_epsilon
 from privpost.privacy.glm import OPS_FACTOR, diffused_power, ops_power, ops_pure_epsilon, ops_rdp
 
 

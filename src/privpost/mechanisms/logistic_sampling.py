@@ -8,12 +8,13 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from privpost.mechanisms.base import SamplingMechanism, batches, check_coefficient
+from privpost.mechanisms.base import SamplingMechanism, batches
 from privpost.mechanisms.weighted_posterior import Concentrated, Diffused, Direct, WeightedPosterior
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import GaussianApproximation, LogisticPosterior
 from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import gaussian_curve, gaussian_from_approximate
+from privpost.privacy.checks import check_coefficient
 from privpost.privacy.glm import concentrated_precision, diffused_power, posterior_rdp
 from privpost.privacy.ledger import Release
 from privpost.samplers import logistic_exact

@@ -9,10 +9,11 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import betaln
 
-from privpost.mechanisms.base import SamplingMechanism, check_choice, check_positive, pure_epsilon
+from privpost.mechanisms.base import SamplingMechanism
 from privpost.mechanisms.network_laplace import check_network
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.privacy.accounting import Cost
+from privpost.privacy.checks import check_choice, check_positive, pure_epsilon
 
 UTILITIES = ("density", "mass")
 # ours: 101 points from .005 to .995, on which every Beta density with counts is finite.

@@ -9,10 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from privpost.distributions import truncated_beta
-from privpost.mechanisms.base import SamplingMechanism, check_positive, pure_epsilon
+from privpost.mechanisms.base import SamplingMechanism
 from privpost.mechanisms.network_laplace import check_network
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.privacy.accounting import Cost
+from privpost.privacy.checks import check_positive, pure_epsilon
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,13 @@ from typing import ClassVar
 import numpy as np
 
 from privpost.distributions import exact_draws
-from privpost.mechanisms.base import by_curve, check_choice, check_coefficient
+from privpost.mechanisms.base import by_curve
 from privpost.mechanisms.weighted_posterior import Concentrated, ConjugateSampling, Diffused, Direct
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy import certified
 from privpost.privacy.approximate import bits_curve
+from privpost.privacy.checks import check_choice, check_coefficient
 from privpost.privacy.renyi import SUPREMA, dirichlet_categorical_supremum, largest_coefficient
 
 

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from privpost.mechanisms.base import check_positive
 from privpost.mechanisms.event_counts import HiddenMarkovSampler
 from privpost.models.event_counts import EventCounts
 from privpost.privacy import gibbs
 from privpost.privacy.accounting import Cost
+from privpost.privacy.checks import check_positive
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from privpost.distributions import truncated_dirichlet
-from privpost.mechanisms.base import SamplingMechanism, batches, check_positive, pure_epsilon
+from privpost.mechanisms.base import SamplingMechanism, batches
 from privpost.mechanisms.event_counts import HiddenMarkovSampler, check_events
 from privpost.models.event_counts import EventCounts
 from privpost.privacy.accounting import Cost
+from privpost.privacy.checks import check_positive, pure_epsilon
 from privpost.privacy.ledger import Release, Request
 
 # Candidates that are drawn, and evaluated, at once.

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from privpost.mechanisms.base import SamplingMechanism, rdp_budget
+from privpost.mechanisms.base import SamplingMechanism
 from privpost.privacy.accounting import Cost
+from privpost.privacy.checks import rdp_budget
 
 
 @dataclass(frozen=True)

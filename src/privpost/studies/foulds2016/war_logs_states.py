@@ -148,13 +148,9 @@ def _setup(config, logs, n_states: int) -> Setup:
     setup = replace(Setup.of(config, model, int(logs.counts[:, : logs.sizes[0]].sum())), epsilon=config.epsilon)
     if n_states != config.many_states:
         return setup
-    return replace(
-        setup,
-        rounds=config.many_rounds,
-        rounds_burn_in=config.many_rounds_burn_in,
-        ops_rounds=config.many_ops_rounds,
-        ladder=replace(setup.ladder, replicas=config.many_replicas, hottest=config.many_hottest),
-    )
+    ladder = replace(setup.ladder, replicas=config.many_replicas, hottest=config.many_hottest)
+    budget = {"rounds": config.many_rounds, "rounds_burn_in": config.many_rounds_burn_in}
+    return replace(setup, **budget, ops_rounds=config.many_ops_rounds, ladder=ladder)
 
 
 def _fit(config, logs, setup, listed, streams, block, ledger, **named) -> list[Fit]:
@@ -343,8 +339,7 @@ def _unpaid(row: Row, summary: dict) -> dict:
 
 def _emissions(logs, parameters) -> dict:
     n_states = len(parameters)
-    fields = [field for field, levels in logs.levels.items() for _ in levels]
-    levels = [level for levels in logs.levels.values() for level in levels]
+    fields, levels = zip(*((field, level) for field, own in logs.levels.items() for level in own), strict=True)
     return {
         "state": np.repeat(np.arange(1, n_states + 1), len(levels)),
         "field": fields * n_states,
