@@ -77,7 +77,7 @@ WITHOUT_ERROR |= {
     "G13",
 }
 # Tests of uniformity, whose p-values and limits are the evidence; draws that are the same; exact sums.
-WITHOUT_ERROR |= {"B1", "B8", "B10", "B13", "B15", "G10", "G16"}
+WITHOUT_ERROR |= {"B1", "B8", "B10", "B13", "B15", "G10", "G16", "G17", "G18", "G19"}
 
 
 def test_simulated_evidence_says_how_uncertain_it_is(fresh):
