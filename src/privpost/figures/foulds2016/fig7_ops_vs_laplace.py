@@ -25,6 +25,10 @@ def draw(tables):
             title = f"{logs.TITLES[name]}, OPS, M = {truncation:g}:\n{words}"
             logs.draw_map(axes, rows, int(own.state.max()), title)
     multiples.label_outer(panels, "Month")
+    for line in panels:
+        # Regions are named at the first map, which may stand right of chains that have not converged.
+        for axes in [axes for axes in line if axes.images][:1]:
+            axes.tick_params(labelleft=True)
     released = logs.select(own, summary="final")
     note = f"ε = {own.epsilon.iloc[0]:g} (pure DP) pays for the final sample {logs.worst_case(released)} "
     logs.caption_maps(figure, own, f"{note}({logs.rhats(own)}).")
