@@ -162,7 +162,7 @@ class Plan:
         stamp = Path(_content_stamp(STATE / study.table_root / f"{study.name}.grid", manifest.describe(study, cells)))
         if manifest.shows(study, cells) and not manifest.altered(study):
             os.utime(stamp, (0, 0))
-        elif stamp.stat().st_mtime == 0:
+        elif any(file.is_file() and file.stat().st_mtime_ns >= stamp.stat().st_mtime_ns for file in table_files(study)):
             os.utime(stamp)
         return str(stamp)
 
