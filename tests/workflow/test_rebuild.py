@@ -49,7 +49,7 @@ CASES = {
     "cell deleted": (lambda c: first_cell(c).unlink(), {**ALL, "cell": 1}),
     "table deleted": (lambda c: (c / f"build/smoke/{QUICK}.csv").unlink(), {"tabulate": 1, "draw": 1}),
     "grid file deleted": (lambda c: (c / f"build/smoke/{QUICK}.grid.json").unlink(), {"tabulate": 1, "draw": 1}),
-    "table altered": (lambda c: (c / f"build/smoke/{QUICK}.csv").write_text("a\n"), {"tabulate": 1}),
+    "table altered": (lambda c: (c / f"build/smoke/{QUICK}.csv").write_text("a\n"), {"tabulate": 1, "draw": 1}),
     "figure deleted": (lambda c: (c / FIGURE).unlink(), {"draw": 1}),
     "figure module edited": (
         lambda c: c.edit(DRAWING, "TOP = 2.0", "TOP = 2.5"),
