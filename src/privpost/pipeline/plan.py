@@ -158,7 +158,7 @@ class Plan:
 
         On a clone, shipped tables therefore stand without a single cell.
         """
-        cells, altered = self.cells_of(study), manifest.altered(study)
+        cells, altered = self.cells_of(study), manifest.altered(study) if study.grid_path().is_file() else []
         # Snakemake looks at the content too: a newer stamp of the same content makes nothing anew.
         content = "\n".join([manifest.describe(study, cells), *altered])
         stamp = Path(_content_stamp(STATE / study.table_root / f"{study.name}.grid", content))
