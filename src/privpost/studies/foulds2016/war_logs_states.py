@@ -294,12 +294,12 @@ def tabulate(cells):
                 used = _used(n_states, name, one)
                 tables["war_logs_states_used"] += [{**fixed, **line, **_unpaid(row, line)} for line in used]
                 tables["war_logs_operations"].append({**fixed, **_operations(config, logs, row, n_states, name, one)})
-    made = {
-        name: pd.concat(parts, ignore_index=True)
-        if parts and isinstance(parts[0], pd.DataFrame)
-        else pd.DataFrame(parts)
-        for name, parts in tables.items()
-    }
+    made = {}
+    for name, parts in tables.items():
+        frames = parts and isinstance(parts[0], pd.DataFrame)
+        made[name] = pd.concat(parts, ignore_index=True) if frames else pd.DataFrame(parts)
+    for name in ("war_logs_emissions", "war_logs_turns"):
+        made[name] = made[name].drop(columns="truncation", errors="ignore")
     return {**made, "war_logs_cpu": chain_times.recorded()}
 
 
