@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from privpost import studies
 from privpost.mechanisms.network_sampling import RecordSampler
 from privpost.mechanisms.posterior_sampling import DiffusedPosterior
 from privpost.pipeline import grid
-from privpost.pipeline.schema import SettingError
+from privpost.pipeline.schema import DatasetName, SettingError
 from privpost.pipeline.streams import Streams
 from privpost.privacy import ledger as gate
 from privpost.privacy.ledger import BudgetExceeded, Ledger
@@ -31,7 +32,10 @@ def simulations() -> dict[str, bool]:
     found = {}
     for path in sorted(STUDIES.glob("*/*.py")):
         source, name = path.read_text(encoding="utf-8"), path.relative_to(STUDIES).with_suffix("").as_posix()
-        if "DatasetName" in source or not (CONF / f"{name}.yaml").is_file():
+        if not (CONF / f"{name}.yaml").is_file():
+            continue
+        settings = importlib.import_module(f"privpost.studies.{name.replace('/', '.')}").SETTINGS
+        if any(isinstance(field, DatasetName) for field in settings.fields.values()):
             continue
         for node in ast.parse(source).body:
             if isinstance(node, ast.FunctionDef) and node.name == "simulate":

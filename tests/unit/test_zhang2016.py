@@ -125,7 +125,8 @@ def test_accuracy_is_that_of_the_joint_probabilities():
 
 
 def test_golden_naive_bayes_at_smoke_scale():
-    (result,) = smoke("naive_bayes")
+    result, one = smoke("naive_bayes")
+    assert (result.config.data, one.config.data) == ("many", "one")
     made = naive_bayes.tabulate([result])["naive_bayes"]
     columns = ["method", "variant", "runs", "epsilon"]
     golden = pd.read_csv(GOLDEN)
