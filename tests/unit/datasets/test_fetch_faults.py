@@ -216,7 +216,9 @@ def test_a_folder_in_place_of_a_mirrored_file_is_reported(raw: Path, mirror: Pat
 
 
 CHILD = """
-import sys
+import signal, sys
+# A shell lets what it starts in the background ignore an interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from privpost.datasets import fetch
 from privpost.datasets.catalogue import Dataset, File
 url, size, sha256 = sys.argv[1], int(sys.argv[2]), sys.argv[3]
