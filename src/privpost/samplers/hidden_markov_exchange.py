@@ -201,6 +201,31 @@ def enter(t, pair, own, cells, totals, gammas, g, places, memory):
 
 
 @inner
+def weigh_anew(t, old, own, cells, entries, totals, gammas, room, memory, stale, rank, found):
+    """`weigh` a cell in the states whose other cells have changed since; `rank` is each state's place there, or −1."""
+    (_, seen, versions, stamps, _, _), number = memory, 0
+    for k in range(len(versions)):
+        rank[k] = -1
+        if stamps[t, k] != versions[k]:
+            stale[number], rank[k] = k, number
+            number += 1
+    weigh(stale, number, old, own, cells, entries, totals, gammas, room, found)
+    for m in range(number):
+        seen[t, stale[m]], stamps[t, stale[m]] = found[m], versions[stale[m]]
+
+
+@inner
+def log_likelihood(masses, gammas, offset, sign, x):
+    """Collapsed log-likelihood from ln Γ(totals + offset) (K, entries) and `log_mass`; `x` is space (entries,)."""
+    found = masses.sum()
+    log_gammas(offset, x)
+    for k in range(len(gammas)):
+        for i in range(len(x)):
+            found += sign[i] * (gammas[k, i] - x[i])
+    return found
+
+
+@inner
 def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, uniforms, memory, work):
     """One pass over all cells of one replica, emissions and transitions integrated out; states (cells,) in place.
 
@@ -222,7 +247,7 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
         The collapsed log-likelihood of the states, and prior_power ln p(z).
     """
     (indptr, index, value), (offset, sign, bounds, lows), (first, last) = cells, entries, layout
-    (known, seen, versions, stamps, masses, points), (totals, gammas, x, g) = memory, work
+    (known, seen, versions, _, masses, points), (totals, gammas, x, g) = memory, work
     n_states, n_entries = totals.shape
     moves, leaving, weights = np.empty((n_states, n_states)), np.empty(n_states), np.empty(n_states)
     logs, found = np.empty(n_states), np.empty(n_states)
@@ -239,17 +264,9 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
             log_masses(totals[k], gammas[k], bounds, lows, masses[k], points[k])
     for t in range(len(states)):
         old, own = states[t], (indptr[t], indptr[t + 1])
-        size, number = own[1] - own[0], 0
         move_site(t, old, states, first, last, moves, leaving, -1.0)
         site_weights(t, states, first, last, moves, leaving, a, weights)
-        for k in range(n_states):
-            rank[k] = -1
-            if stamps[t, k] != versions[k]:
-                stale[number], rank[k] = k, number
-                number += 1
-        weigh(stale, number, old, own, cells, entries, totals, gammas, (x, g), found)
-        for m in range(number):
-            seen[t, stale[m]], stamps[t, stale[m]] = found[m], versions[stale[m]]
+        weigh_anew(t, old, own, cells, entries, totals, gammas, (x, g), memory, stale, rank, found)
         for k in range(n_states):
             logs[k] = power * (seen[t, k] + prior_power * _log(weights[k]))
         new = choose(logs, uniforms[t])
@@ -257,7 +274,7 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
             if rank[old] < 0 or rank[new] < 0:
                 stale[0], stale[1], rank[old], rank[new] = old, new, 0, 1
                 weigh(stale, 2, old, own, cells, entries, totals, gammas, (x, g), found)
-            places = size * rank[old], size * rank[new]
+            places = (own[1] - own[0]) * rank[old], (own[1] - own[0]) * rank[new]
             if truncated and not mass_allows(
                 (old, new), own, cells, entries, totals, gammas, g, places, power, uniforms[len(states) + t], masses,
                 points,
@@ -267,12 +284,7 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
         move_site(t, new, states, first, last, moves, leaving, 1.0)
         if new != old:
             enter(t, (old, new), own, cells, totals, gammas, g, places, memory)
-    likelihood = masses.sum()
-    log_gammas(offset, x[:n_entries])
-    for k in range(n_states):
-        for i in range(n_entries):
-            likelihood += sign[i] * (gammas[k, i] - x[i])
-    return likelihood, prior_power * log_prior(moves, first.sum(), a)
+    return log_likelihood(masses, gammas, offset, sign, x[:n_entries]), prior_power * log_prior(moves, first.sum(), a)
 
 
 @outer()

@@ -98,8 +98,8 @@ def _spends_half(known) -> Claim:
                 AUDIT_DOC,
             ),
             Why(
-                "On a ball the same theorems take the steepest slope of the loss, that at the rim, for every weight; "
-                f"with the numbers of records audited at most {_most(shares, 'Link'):.0%} of these claims is spent.",
+                f"The pairs examined spend at most {_most(shares, 'Link'):.0%} of these claims; whether others, or "
+                "more records, spend more was not examined.",
                 ("LinkDiffused*", "LinkConcentrated*"),
                 AUDIT_DOC,
             ),

@@ -311,10 +311,9 @@ def _exact_curves_pay(table) -> Claim:
         {"median of exact / converted": ratios},
         whys=[
             Why(
-                "A pure guarantee has no use for delta, so that its conversion wastes most; Rényi curves convert at "
-                f"their best order. Exact ones leave a median of {ratios.get('diffused', math.nan):.2f} of diffused's "
-                f"divergence and {ratios.get('concentrated', math.nan):.2f} of concentrated's, but "
-                f"{ratios.get('ops', math.nan):.2f} of OPS's.",
+                f"Exact curves leave a median of {ratios.get('diffused', math.nan):.2f} of diffused's divergence and "
+                f"{ratios.get('concentrated', math.nan):.2f} of concentrated's, but {ratios.get('ops', math.nan):.2f} "
+                "of OPS's; what makes the difference was not examined.",
                 ("diffused", "concentrated"),
                 BITS_DOC,
                 when=ratios.get("ops", 1.0) < min(ratios.get("diffused", 0.0), ratios.get("concentrated", 0.0)),
