@@ -40,7 +40,6 @@ def draw(tables):
     standard deviation over data sets of a mean over 100 splits of one: what a figure from one data set hides.
     """
     import matplotlib.pyplot as plt
-    from matplotlib.transforms import Bbox
 
     table, pairs, spread = tables["naive_bayes"], tables["naive_bayes_pairs"], tables["naive_bayes_spread"]
     figure, panels = plt.subplots(1, 3, figsize=(style.TWO_COLUMNS, 3.3), width_ratios=[1.2, 1, 0.8])
@@ -70,9 +69,4 @@ def draw(tables):
         axes.set_xticks([0.1, 1, 10], labels=["0.1", "1", "10"])
         axes.minorticks_off()
     multiples.legend(figure, axes=left, ncols=4)
-    # The solver of the layout differs in last digits from run to run, and clip paths are named by all digits.
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    for axes in panels:
-        axes.set_position(Bbox(axes.get_position().get_points().round(6)))
     return figure
