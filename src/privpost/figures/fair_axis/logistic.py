@@ -40,5 +40,5 @@ def draw(tables):
         handles.append(multiples.entry(color=look.color, label=look.label, **line))
     for place, delta in enumerate(deltas):
         handles.append(multiples.entry(color="#555555", linestyle=LINES[place % len(LINES)], label=f"δ = {delta:g}"))
-    multiples.legend(figure, handles, ncols=6)
+    multiples.legend(figure, handles, ncols=4)
     return figure
