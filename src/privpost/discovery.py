@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, fields
 from importlib import import_module
 from pkgutil import iter_modules
@@ -61,25 +62,37 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
     found: dict[str, Mechanism] = {}
     for method, classes in sorted(mechanisms().items()):
         for candidate in classes:
-            mechanism = _calibrated(candidate, model, n, budget, settings)
-            if mechanism is not None:
-                found[method] = mechanism
+            with contextlib.suppress(ValueError):
+                found[method] = _calibrated(candidate, model, n, budget, settings)
                 break
     return found
 
 
-def _calibrated(candidate: type[Mechanism], model, n: int, budget: Cost, settings: dict) -> Mechanism | None:
-    if not any(type(example.model) is type(model) for example in candidate.examples()):
-        return None
+def left_out(model, n: int, budgets: Iterable[Cost], **settings) -> dict[str, str]:
+    """Why a mechanism can serve the model within none of some budgets, by class: `serving` without those that can."""
+    found: dict[str, str] = {}
+    for candidate in (kind for classes in mechanisms().values() for kind in classes):
+        reason = ""
+        for budget in budgets:
+            try:
+                _calibrated(candidate, model, n, budget, settings)
+                break
+            except ValueError as error:
+                reason = str(error)
+        else:
+            found[candidate.__name__] = reason
+    return found
+
+
+def _calibrated(candidate: type[Mechanism], model, n: int, budget: Cost, settings: dict) -> Mechanism:
+    """The mechanism within the budget; a ValueError says why there is none."""
+    about = sorted({type(example.model).__name__ for example in candidate.examples()})
+    if type(model).__name__ not in about:
+        raise ValueError(f"serves {', '.join(about)}")
     options = options_of(candidate)
-    if any(default is MISSING and name not in settings for name, default in options.items()):
-        return None
-    chosen = {name: settings[name] for name in options if name in settings}
-    try:
-        return candidate.calibrate(model, n, budget, **chosen)
-    except ValueError:
-        # The interface's refusal of a budget that it cannot guarantee.
-        return None
+    if lacking := [name for name, default in options.items() if default is MISSING and name not in settings]:
+        raise ValueError(f"needs the setting {', '.join(lacking)}")
+    return candidate.calibrate(model, n, budget, **{name: settings[name] for name in options if name in settings})
 
 
 def options_of(candidate: type[Mechanism]) -> dict[str, object]:

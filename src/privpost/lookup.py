@@ -1,4 +1,4 @@
-"""Which module of a package defines a class, found without importing any of them."""
+"""Which module of a package defines a class, found without importing any of them; packages that need not be there."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import re
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 
@@ -18,6 +19,14 @@ def home(name: str, *folders: str | Path) -> str | None:
 def names(*folders: str | Path) -> list[str]:
     """Return the names of the public classes that the modules in some folders define."""
     return sorted(name for name in _homes(_files(*folders)) if not name.startswith("_"))
+
+
+def optional(module: str, needed: str, install: str) -> ModuleType:
+    """Return an optional package; raises ValueError, with how to install it, where it is missing."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ValueError(f"{needed}. Install it: {install}") from error
 
 
 def _files(*folders: str | Path) -> tuple[tuple[Path, int], ...]:

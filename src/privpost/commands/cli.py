@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import os
+import pkgutil
 import sys
 
 from privpost import __version__
@@ -59,6 +59,8 @@ GROUPS = {
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 # Commands about a user's own files: they run where they are called, not at the project's root.
 ANYWHERE = {"release"}
+# Commands about what the project ships, which no installed package has.
+OF_A_CHECKOUT = {"reproduce", "verify", "scorecard", "overview", "readme", "report"}
 
 
 def main(argv: list[str]) -> int:
@@ -80,9 +82,8 @@ def main(argv: list[str]) -> int:
     try:
         if argv[0] in COMMANDS:
             if argv[0] not in ANYWHERE:
-                project.enter()
-            module, _, function = COMMANDS[argv[0]][0].partition(":")
-            return getattr(importlib.import_module(f"privpost.{module}"), function)(argv[1:])
+                project.enter(checkout=argv[0] in OF_A_CHECKOUT)
+            return pkgutil.resolve_name(f"privpost.{COMMANDS[argv[0]][0]}")(argv[1:])
         if argv[0].startswith("-") or "=" in argv[0]:
             from privpost.commands import run
 

@@ -9,6 +9,7 @@ import shutil
 import time
 from pathlib import Path
 
+from privpost.commands import options
 from privpost.datasets import catalogue
 from privpost.pipeline import inventory, locks, progress, runner, times
 from privpost.pipeline.cells import in_store
@@ -31,10 +32,7 @@ def positive(text: str) -> int:
 
 def main(argv: list[str]) -> int:
     """Rebuild all studies, or the named ones; returns Snakemake's exit status."""
-    parser = argparse.ArgumentParser(prog="privpost reproduce", description="Rebuild studies from raw data to figures.")
-    parser.add_argument("study", nargs="*", help="<paper>/<study>; all studies when none is named")
-    parser.add_argument("--scale", default="paper", help="paper (default) or smoke")
-    parser.add_argument("--root", help="where results go, when not the scale's own folder")
+    parser = options.parser("reproduce", "Rebuild studies from raw data to figures.", study="any", root=True)
     parser.add_argument("--cores", type=positive, default=2, help="processes at a time, at least 1")
     parser.add_argument(
         "--profile", default="default", help="folder of profiles/ that says how jobs run: default, or slurm (a cluster)"
@@ -45,40 +43,40 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--behind", action="store_true", help="compute again also what older code or other libraries computed"
     )
-    options = parser.parse_args(argv)
+    given = parser.parse_args(argv)
     known = sorted(path.parent.name for path in PROFILES.glob("*/config.yaml"))
-    if options.profile not in known:
-        parser.error(f"there is no profile {options.profile!r}, but {', '.join(known)}")
-    return rebuild(options)
+    if given.profile not in known:
+        parser.error(f"there is no profile {given.profile!r}, but {', '.join(known)}")
+    return rebuild(given)
 
 
-def rebuild(options: argparse.Namespace, afresh: bool = False) -> int:
-    """Run Snakemake for the options of `main`, with what comes before and after it; returns its exit status.
+def rebuild(given: argparse.Namespace, afresh: bool = False) -> int:
+    """Run Snakemake for what `main` was given, with what comes before and after it; returns its exit status.
 
     With `afresh` the folder of results is deleted first.
     """
-    plan = Plan(options.scale, options.root, options.study or None)
+    plan = Plan(given.scale, given.root, given.study or None)
     with locks.only_rebuild():
         # Not before: another rebuild might be working in that folder.
         if afresh:
             shutil.rmtree(plan.root, ignore_errors=True)
-        _look_through(plan, options.behind)
+        _look_through(plan, given.behind)
         _look_through_data(plan)
-        missing = _announce(plan, options.cores)
+        missing = _announce(plan, given.cores)
         before = _shipped_scorecard()
         started, start = time.time(), time.perf_counter()
-        code, failures = runner.snakemake(_arguments(options))
+        code, failures = runner.snakemake(_arguments(given))
         seconds = time.perf_counter() - start
         complete = _summarise(plan, code, failures, seconds)
         _tell_claims(plan, before)
-        if not options.study:
+        if not given.study:
             _tell_report(plan, code)
-        whole = not options.study and missing == sum(map(len, plan.cells.values()))
+        whole = not given.study and missing == sum(map(len, plan.cells.values()))
         # The time that the README quotes is that of one computer.
-        if whole and options.profile == "default" and complete and code in (0, 1) and plan.root == Path("results"):
-            _record(plan, code, started, seconds, options.cores)
+        if whole and given.profile == "default" and complete and code in (0, 1) and plan.root == Path("results"):
+            _record(plan, code, started, seconds, given.cores)
         _tell_missing(plan)
-    return code or int(options.strict and bool(plan.missing))
+    return code or int(given.strict and bool(plan.missing))
 
 
 def _look_through(plan: Plan, behind: bool) -> None:
@@ -110,13 +108,13 @@ def _look_through_data(plan: Plan) -> None:
             print(f"{str(error).partition(';')[0]}; it is prepared again.")
 
 
-def _arguments(options: argparse.Namespace) -> list[str]:
-    config = [f"scale={options.scale}"]
-    config += [f"root={options.root}"] * (options.root is not None)
-    config += [f"studies={','.join(options.study)}"] * bool(options.study)
+def _arguments(given: argparse.Namespace) -> list[str]:
+    config = [f"scale={given.scale}"]
+    config += [f"root={given.root}"] * (given.root is not None)
+    config += [f"studies={','.join(given.study)}"] * bool(given.study)
     # Of a profile with an executor of its own the cores are those of the jobs that stay here.
-    cores = ["--cores", str(options.cores)] if options.profile == "default" else ["--local-cores", str(options.cores)]
-    return ["--workflow-profile", str(PROFILES / options.profile), *cores, "--config", *config]
+    cores = ["--cores", str(given.cores)] if given.profile == "default" else ["--local-cores", str(given.cores)]
+    return ["--workflow-profile", str(PROFILES / given.profile), *cores, "--config", *config]
 
 
 def _announce(plan: Plan, cores: int) -> int:
@@ -223,10 +221,7 @@ def _tell_claims(plan: Plan, before) -> None:
     except ValueError as error:
         print(f"Claims: not scored, since {error}.")
         return
-    words = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not hold"}
-    counts = scorecard.counts(after).items()
-    said = ", ".join(f"{count} {words.get(verdict, verdict)}" for verdict, count in counts if count)
-    print(f"Claims: {said or 'none scored'}.")
+    print(f"Claims: {scorecard.in_words(scorecard.counts(after))}.")
     if plan.scale != "paper":
         print(f"(Verdicts at scale {plan.scale} say that the code runs, not what the papers' experiments give.)")
     elif before is not None:

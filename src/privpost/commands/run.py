@@ -10,13 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
+from privpost import configurations
 from privpost.pipeline import cells, request
 from privpost.pipeline.plan import PREPARED
 from privpost.pipeline.progress import counted, say
-from privpost.pipeline.project import CONF, plainly
+from privpost.pipeline.project import plainly
 from privpost.pipeline.request import Request
 from privpost.pipeline.schema import SettingError
-from privpost.pipeline.store import Result
 from privpost.pipeline.study import Cell
 
 # Names the process of a sweep to the workers of a launcher, which look every so many seconds whether it lives.
@@ -58,10 +58,9 @@ def _run(asked: Request) -> int:
         # A single run takes Hydra's own settings too (hydra.verbose=true).
         _hydra(asked.runs[0], _job) if asked.launcher else _compute(asked)
         return 0
-    found = [cells.stored(cell) for cell in asked.cells]
-    missing = [cell for cell, result in zip(asked.cells, found, strict=True) if result is None]
-    if len(missing) < len(found):
-        say(f"{len(found) - len(missing)} of {len(found)} cells are in the store already")
+    missing = [cell for cell in asked.cells if not cells.in_store(cell)]
+    if len(missing) < len(asked.cells):
+        say(f"{len(asked.cells) - len(missing)} of {len(asked.cells)} cells are in the store already")
     failed = _prepare(missing)
     missing = [cell for cell in missing if cell.digest not in failed]
     if missing and asked.launcher:
@@ -70,7 +69,7 @@ def _run(asked: Request) -> int:
             _hydra(words, _job)
     elif missing:
         failed |= cells.compute_each(asked.study, missing)
-    return _finish(asked, found, failed)
+    return _finish(asked, failed)
 
 
 def _prepare(missing: list[Cell]) -> dict[str, str]:
@@ -132,9 +131,17 @@ def _hydra(words: list[str], task: Callable) -> None:
         overrides = [word for word in words if "=" in word and not word.startswith("-")]
         # Hydra's parser takes overrides in one piece only, wherever its own options stand.
         options = [word for word in words if word not in overrides]
-        sys.argv = ["privpost", *options, *overrides, f"hydra.sweep.dir={scratch}"]
+        given = {word.lstrip("+").split("=")[0] for word in overrides}
+        if not given.isdisjoint({"hydra.run.dir", "hydra.sweep.dir"}) and "hydra.output_subdir" not in given:
+            # Whoever names Hydra's folder wants its record of the job there; by default there is none.
+            overrides.append("hydra.output_subdir=.hydra")
+        if "hydra.sweep.dir" not in given:
+            overrides.append(f"hydra.sweep.dir={scratch}")
+        sys.argv = ["privpost", *options, *overrides]
         try:
-            hydra.main(version_base="1.3", config_path=str(CONF.resolve()), config_name="config")(task)()
+            hydra.main(version_base="1.3", config_path=str(configurations.folder().resolve()), config_name="config")(
+                task
+            )()
         except SystemExit as end:
             # Hydra has printed a job's error by then; which cells are missing is said at the end. A signal ends all.
             if not sweep or (isinstance(end.code, int) and end.code > 128):
@@ -182,22 +189,21 @@ def _name_missing(missing: list[Cell], total: int, reasons: Mapping[str, str]) -
     print(f"privpost: {len(missing)} of {counted(total, 'cell')} could not be computed", file=sys.stderr)
 
 
-def _finish(asked: Request, found: list[Result | None], failed: dict[str, str]) -> int:
+def _finish(asked: Request, failed: dict[str, str]) -> int:
     """Write the tables and the figure of a sweep's cells, without those that failed; returns the exit status."""
     from privpost.commands import sweeps
 
-    pairs = zip(asked.cells, found, strict=True)
-    results = {cell.digest: cells.stored(cell) if result is None else result for cell, result in pairs}
-    there = [cell for cell in asked.cells if results[cell.digest] is not None]
+    there = [cell for cell in asked.cells if cell.path.exists()]
     written = None
     if there:
         whole = asked.whole and len(there) == len(asked.cells)
-        written = sweeps.write(asked.study, there, [results[cell.digest] for cell in there], asked.settings, whole)
+        # Read one after another: those of a large sweep would not fit into memory together.
+        written = sweeps.write(asked.study, there, map(cells.stored, there), asked.settings, whole)
         failed = failed | written.failed
         say(f"{counted(len(there) - len(written.failed), 'cell')}; the sweep's table and figure:")
         for line in (*(f"  {path}" for path in written.paths), *written.notes):
             say(line)
-    missing = [cell for cell in asked.cells if results[cell.digest] is None or cell.digest in failed]
+    missing = [cell for cell in asked.cells if cell.digest in failed or not cell.path.exists()]
     if missing:
         _name_missing(missing, len(asked.cells), failed)
     return int(bool(missing))

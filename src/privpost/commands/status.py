@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from privpost.atomic import abandoned, abandoned_in
-from privpost.commands import sweeps
+from privpost.commands import options, sweeps
 from privpost.pipeline import grid, inventory
 from privpost.pipeline.progress import counted
 from privpost.pipeline.study import Study
@@ -17,38 +16,36 @@ SHOWN = 4
 
 def status(argv: list[str]) -> int:
     """Print the states of cells, tables and figures."""
-    parser = argparse.ArgumentParser(
-        prog="privpost status",
-        description="Print, per study, how many cells of its grid are current, behind (the code or a library changed "
+    parser = options.parser(
+        "status",
+        "Print, per study, how many cells of its grid are current, behind (the code or a library changed "
         "since; privpost reproduce --behind computes them again) or missing (the next rebuild computes them), and how "
         "many stale results, of settings that no grid names any more, privpost prune can remove.",
+        study="any",
     )
-    parser.add_argument("study", nargs="*", help="<paper>/<study>; all studies when none is named")
-    parser.add_argument("--scale", default="paper", help="paper (default) or smoke")
-    options = parser.parse_args(argv)
-    print(report(grid.load_studies(options.study or None, options.scale)))
+    given = parser.parse_args(argv)
+    print(report(grid.load_studies(given.study or None, given.scale)))
     return 0
 
 
 def prune(argv: list[str]) -> int:
     """Remove stale results from the store."""
-    parser = argparse.ArgumentParser(
-        prog="privpost prune",
-        description="Remove stale results, damaged files that were set aside, and temporary files of killed jobs. "
+    parser = options.parser(
+        "prune",
+        "Remove stale results, damaged files that were set aside, and temporary files of killed jobs. "
         "Results of runs and sweeps from the command line stay, unless --sweeps is given.",
+        study="any",
     )
-    parser.add_argument("study", nargs="*", help="<paper>/<study>; all studies when none is named")
-    parser.add_argument("--scale", default="paper", help="paper (default) or smoke")
     parser.add_argument("--sweeps", action="store_true", help="remove results of ad hoc runs and sweeps too")
     parser.add_argument("-n", "--dry-run", action="store_true", help="only list what would be removed")
-    options = parser.parse_args(argv)
-    paths = removable(grid.load_studies(options.study or None, options.scale), options.sweeps)
+    given = parser.parse_args(argv)
+    paths = removable(grid.load_studies(given.study or None, given.scale), given.sweeps)
     for path in paths:
         print(path)
     megabytes = sum(map(inventory.size, paths)) / 1e6
-    if not options.dry_run:
+    if not given.dry_run:
         inventory.remove(paths)
-    print(f"{len(paths)} files, {megabytes:.1f} MB {'would be' if options.dry_run else 'were'} removed")
+    print(f"{len(paths)} files, {megabytes:.1f} MB {'would be' if given.dry_run else 'were'} removed")
     return 0
 
 
@@ -75,7 +72,8 @@ def report(studies: list[Study]) -> str:
         lines += [f"    {reason}" for reason in reasons[:SHOWN]]
         if len(reasons) > SHOWN:
             lines.append(f"    and {len(reasons) - SHOWN} more")
-    if others := {path for study in studies for path in overview_leftovers(study)}:
+    places = {(study.config["root"], study.figure_root): study for study in studies}
+    if others := {path for study in places.values() for path in overview_leftovers(study)}:
         lines.append(f"leftovers outside the studies' folders: {len(others)} temporary files (privpost prune)")
     return "\n".join(lines)
 

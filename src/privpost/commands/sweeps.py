@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ def name_of(study: Study, settings: list[str]) -> str:
     return text
 
 
-def write(study: Study, cells: list[Cell], results: list[store.Result], words: list[str], whole: bool) -> Written:
+def write(study: Study, cells: list[Cell], results: Iterable[store.Result], words: list[str], whole: bool) -> Written:
     """Write the tables and the figure of a sweep's cells.
 
     The study's whole grid has the study's own tables and figures. In those of any other sweep each point stands by
@@ -44,7 +44,7 @@ def write(study: Study, cells: list[Cell], results: list[store.Result], words: l
     folder = FOLDER / name_of(study, words)
     made = None
     if whole:
-        frames = {name: frame for name, frame in tables.tables_of(study, results).items() if not frame.empty}
+        frames = {name: frame for name, frame in tables.tables_of(study, list(results)).items() if not frame.empty}
     else:
         made = points.tabulate(study, cells, results, map(request.key_of, words))
         frames = made.tables
@@ -52,12 +52,12 @@ def write(study: Study, cells: list[Cell], results: list[store.Result], words: l
     failed = {} if made is None else made.failed
     if not frames:
         return Written([], ["These points give empty tables only."], failed)
-    paths = []
-    for name, frame in frames.items():
-        paths.append(folder / f"{name}.csv")
-        store.write_text(paths[-1], frame.to_csv(index=False, lineterminator="\n"))
-    frames = {name: tables.read_table(path) for name, path in zip(frames, paths, strict=True)}
-    os.environ["SOURCE_DATE_EPOCH"] = "0"
+    # Large tables: each is let go once it is written, and read as a study's own are.
+    files = {name: folder / f"{name}.csv" for name in frames}
+    for name, path in files.items():
+        with store.replacing(path) as temporary:
+            frames.pop(name).to_csv(temporary, index=False, lineterminator="\n")
+    frames, paths = {name: tables.read_table(path) for name, path in files.items()}, [*files.values()]
     with style.context():
         if made is None and study.figures:
             modules = {stem: importlib.import_module(figure_module(study.paper, stem)) for stem in study.figures}

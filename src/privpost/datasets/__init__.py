@@ -25,6 +25,15 @@ class Design(NamedTuple):
     test_features: np.ndarray
     test_labels: np.ndarray
 
+    def resplit(self, rng: np.random.Generator) -> Design:
+        """Return the same examples split at random into as many."""
+        import numpy as np
+
+        features = np.concatenate([self.train_features, self.test_features])
+        labels = np.concatenate([self.train_labels, self.test_labels])
+        train, test = map(np.sort, np.split(rng.permutation(len(labels)), [len(self.train_labels)]))
+        return Design(features[train], labels[train], features[test], labels[test])
+
 
 def load_design(
     name: str,
@@ -33,7 +42,7 @@ def load_design(
     dropped_level: str,
     rng: np.random.Generator,
     prepared: str | os.PathLike[str] = "data/prepared",
-    conf: str | os.PathLike[str] = "conf",
+    conf: str | os.PathLike[str] | None = None,
 ) -> Design:
     """Read a prepared data set and encode and split it for logistic regression.
 
@@ -45,15 +54,17 @@ def load_design(
     # Imported here: the catalogue and the fetching live in this package and must not pay for numpy.
     import numpy as np
 
-    from privpost.datasets import catalogue
+    from privpost.datasets import catalogue, encoding
     from privpost.datasets import prepared as store
 
     dataset = catalogue.load(name, conf)
     loader = dataset.loader()
-    if not hasattr(loader, "design"):
-        raise ValueError(f"dataset = {name!r}: has no classification task (its loader defines no design function)")
-    arrays = store.read(name, dataset, prepared=prepared)
-    features, labels = loader.design(arrays, bounds=bounds, dropped_level=dropped_level, dataset=dataset)
-    train, test = loader.split(arrays, rng, dataset)
-    labels = labels.astype(np.int8)
+    if not hasattr(loader, "task"):
+        raise ValueError(f"dataset = {name!r}: has no classification task (its loader defines no task function)")
+    task = loader.task(store.read(name, dataset, prepared=prepared), dataset)
+    features = encoding.encode(
+        task.numeric, task.categorical, bounds=bounds, dropped_level=dropped_level, dataset=dataset
+    )
+    train, test = encoding.split(task, dataset, rng)
+    labels = task.labels.astype(np.int8)
     return Design(features[train], labels[train], features[test], labels[test])

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from privpost.datasets import encoding, files
+from privpost.datasets import files
 from privpost.datasets.catalogue import Dataset
+from privpost.datasets.encoding import Task
 
 NUMERIC = (
     "length",
@@ -56,17 +57,7 @@ def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
     return {"sex": np.array(sexes, np.int8), **arrays, "rings": np.array(rings, np.int64)}
 
 
-def split(arrays: dict[str, np.ndarray], rng: np.random.Generator, dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the indices of the training and test rows: shapes (2784,) and (1393,)."""
-    return encoding.random_split(len(arrays["rings"]), dataset, rng)
-
-
-def design(
-    arrays: dict[str, np.ndarray], *, bounds: str, dropped_level: str, dataset: Dataset
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return features (4177, 9) and labels (4177,) int8, 1 for less than 10 rings (Geumlek et al. 2017, section 5)."""
-    numeric = {name: arrays[name] for name in NUMERIC}
-    features = encoding.encode(
-        numeric, {"sex": arrays["sex"]}, bounds=bounds, dropped_level=dropped_level, dataset=dataset
-    )
-    return features, (arrays["rings"] < dataset.settings["rings_below"]).astype(np.int8)
+def task(arrays: dict[str, np.ndarray], dataset: Dataset) -> Task:
+    """Return 9 features' columns and the labels, 1 for less than 10 rings (Geumlek et al. 2017, section 5)."""
+    labels = arrays["rings"] < dataset.settings["rings_below"]
+    return Task({name: arrays[name] for name in NUMERIC}, {"sex": arrays["sex"]}, labels)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from privpost.datasets import encoding, files
+from privpost.datasets import files
 from privpost.datasets.catalogue import Dataset
+from privpost.datasets.encoding import Task
 
 COLUMNS = (
     "age",
@@ -87,24 +88,11 @@ def _rows(path: Path, dataset: Dataset, *, header: bool, labels: tuple[str, str]
     return rows
 
 
-def split(arrays: dict[str, np.ndarray], rng: np.random.Generator, dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """Return the official split, drawing nothing from ``rng``: indices of shapes (32561,) and (16281,)."""
-    return np.flatnonzero(~arrays["is_test"]), np.flatnonzero(arrays["is_test"])
-
-
-def design(
-    arrays: dict[str, np.ndarray], *, bounds: str, dropped_level: str, dataset: Dataset
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return features (48842, 100) and labels (48842,) int8, 1 for over 50,000 (Geumlek et al. 2017, section 5).
+def task(arrays: dict[str, np.ndarray], dataset: Dataset) -> Task:
+    """Return the features' columns, the labels, 1 for over 50,000, and the official split (Geumlek et al. 2017).
 
     There are 100 dimensions with one level dropped per column, 108 with none; the declared levels all occur, so that
-    both kinds of bounds give the same number.
+    both kinds of bounds give the same number. The split is of shapes (32561,) and (16281,).
     """
-    features = encoding.encode(
-        {name: arrays[name] for name in NUMERIC},
-        {name: arrays[name] for name in CATEGORICAL},
-        bounds=bounds,
-        dropped_level=dropped_level,
-        dataset=dataset,
-    )
-    return features, arrays["over_50k"].astype(np.int8)
+    numeric, categorical = ({name: arrays[name] for name in names} for names in (NUMERIC, CATEGORICAL))
+    return Task(numeric, categorical, arrays["over_50k"], arrays["is_test"])

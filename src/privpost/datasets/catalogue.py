@@ -17,11 +17,15 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from privpost.datasets.files import checksum
+from privpost import configurations
+from privpost.datasets.files import checksum, parsed
 
 RAW = "data/raw"
 ABSENT = "absent"
 ACCESS = ("public", "bring-your-own", "generated")
+# Kinds of studies: events in cells; features with a class; a number to be predicted; columns that become bits.
+TASKS = ("counts", "classification", "regression", "bits")
+_SERVES = re.compile(r"^serves: *\[(.*)\]", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class Dataset:
     column -> list in ASCII order); ``settings`` is anything else that changes numbers; ``rev`` is raised when the
     loader's meaning changes. A ``generated`` data set has no files: its loader draws it from the settings. ``folder``
     is where a mirror keeps the files (the name unless declared otherwise), so that data sets can share a raw file.
+    ``serves`` says which kinds of studies can read it (`TASKS`).
     """
 
     name: str
@@ -59,6 +64,7 @@ class Dataset:
     public: dict[str, Any]
     settings: dict[str, Any]
     folder: str = ""
+    serves: tuple[str, ...] = ()
 
     @property
     def mirror_folder(self) -> str:
@@ -85,24 +91,31 @@ class Dataset:
             raise ValueError(f"dataset = {self.name!r}: there is no loader module {module}") from error
 
 
-def names(conf: str | os.PathLike[str] = "conf") -> list[str]:
+def names(conf: str | os.PathLike[str] | None = None) -> list[str]:
     """Return the names of all catalogued data sets, sorted; raises ValueError when there is no catalogue."""
-    folder = Path(conf) / "dataset"
+    folder = Path(configurations.folder() if conf is None else conf) / "dataset"
     if not folder.is_dir():
-        raise ValueError(f"conf = {os.fspath(conf)!r}: no folder {folder}; run from the root of the checkout")
+        raise ValueError(f"there is no folder {folder}; run from the root of the checkout")
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
-def load(name: str, conf: str | os.PathLike[str] = "conf") -> Dataset:
+def serves(name: str, task: str) -> bool:
+    """Whether a catalogued data set can be read by a kind of studies; the file is not checked."""
+    text = (configurations.folder() / "dataset" / f"{name}.yaml").read_text(encoding="utf-8")
+    found = _SERVES.search(text)
+    return found is not None and task in found[1].split(", ")
+
+
+def load(name: str, conf: str | os.PathLike[str] | None = None) -> Dataset:
     """Read and check ``<conf>/dataset/<name>.yaml``; raises ValueError naming what is unknown, missing or malformed."""
     known = names(conf)
     if name not in known:
         close = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise ValueError(f"dataset = {name!r}: unknown, known are {', '.join(known)}{hint}")
-    path = Path(conf) / "dataset" / f"{name}.yaml"
+    path = Path(configurations.folder() if conf is None else conf) / "dataset" / f"{name}.yaml"
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        raw = parsed(path)
     except yaml.YAMLError as error:
         raise ValueError(f"{path}: not valid YAML: {error}") from error
     return _checked(raw, path)
@@ -111,7 +124,7 @@ def load(name: str, conf: str | os.PathLike[str] = "conf") -> Dataset:
 def _checked(raw: Any, path: Path) -> Dataset:
     demand = functools.partial(_demand, path)
     demand(isinstance(raw, dict), "(whole file)", raw, "a mapping")
-    raw = {"folder": "", **raw}
+    raw = {"folder": "", "serves": [], **raw}
     _same_keys(raw, [field.name for field in dataclasses.fields(Dataset)], str(path))
     demand(raw["name"] == path.stem, "name", raw["name"], f"{path.stem!r}, as the file is called")
     # The name becomes a module's and a folder's name.
@@ -121,6 +134,8 @@ def _checked(raw: Any, path: Path) -> Dataset:
     demand(raw["access"] in ACCESS, "access", raw["access"], " or ".join(ACCESS))
     plain = isinstance(raw["folder"], str) and re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*|", raw["folder"]) is not None
     demand(plain, "folder", raw["folder"], "a plain folder name")
+    served = isinstance(raw["serves"], list) and all(task in TASKS for task in raw["serves"])
+    demand(served, "serves", raw["serves"], f"a list of {', '.join(TASKS)}")
     demand(isinstance(raw["stand_in"], bool), "stand_in", raw["stand_in"], "true or false")
     demand(type(raw["rev"]) is int and raw["rev"] >= 1, "rev", raw["rev"], "an integer of 1 or more")
     for key in ("public", "settings"):
@@ -131,7 +146,9 @@ def _checked(raw: Any, path: Path) -> Dataset:
     demand(isinstance(raw["files"], list), "files", raw["files"], "a list")
     demand(bool(raw["files"]) or raw["access"] == "generated", "files", raw["files"], "a non-empty list")
     files = _checked_files(raw, path)
-    return Dataset(**{**raw, "files": files, "public": _checked_public(raw["public"], path)})
+    return Dataset(
+        **{**raw, "serves": tuple(raw["serves"]), "files": files, "public": _checked_public(raw["public"], path)}
+    )
 
 
 def _demand(path: Path, condition: bool, key: str, value: Any, allowed: str) -> None:

@@ -7,6 +7,7 @@ example divided by its L2 norm, so that the constant c of their theorems 16 and 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,18 @@ from privpost.datasets.catalogue import Dataset
 
 BOUNDS = ("data", "public")
 DROPPED_LEVELS = ("first", "last", "none")
+
+
+class Task(NamedTuple):
+    """A classification task as a loader has it: columns of features, labels (n,) of 0 and 1, and an official split.
+
+    Shapes of columns are those of `encode`; `is_test` (n,) bool says which rows test, None where a split is drawn.
+    """
+
+    numeric: Mapping[str, np.ndarray]
+    categorical: Mapping[str, np.ndarray]
+    labels: np.ndarray
+    is_test: np.ndarray | None = None
 
 
 def scale(values: np.ndarray, low: np.ndarray | float, high: np.ndarray | float) -> np.ndarray:
@@ -97,12 +110,15 @@ def encode(
     return normalise_rows(scale(features, np.array(low), np.array(high)))
 
 
-def random_split(n_rows: int, dataset: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draw which rows train and which test: ascending indices of shapes (train_rows,) and (test_rows,).
+def split(task: Task, dataset: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return which rows train and which test: ascending indices of shapes (train_rows,) and (test_rows,).
 
-    The sizes are the data set's settings ``train_rows`` and ``test_rows``; raises ValueError when they do not add up to
-    ``n_rows``.
+    An official split draws nothing; else one permutation is drawn, and the sizes are the data set's settings
+    ``train_rows`` and ``test_rows``. Raises ValueError when these do not add up to the number of rows.
     """
+    if task.is_test is not None:
+        return np.flatnonzero(~task.is_test), np.flatnonzero(task.is_test)
+    n_rows = len(task.labels)
     train_rows, test_rows = dataset.settings["train_rows"], dataset.settings["test_rows"]
     if train_rows + test_rows != n_rows:
         raise ValueError(

@@ -12,18 +12,16 @@ from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
-import yaml
-
+from privpost import configurations
 from privpost.atomic import abandoned, replacing
 from privpost.datasets import catalogue
 from privpost.datasets.catalogue import Dataset, File
-from privpost.datasets.files import checksum
+from privpost.datasets.files import checksum, parsed
 from privpost.datasets.sources import Unusable, from_address, gunzip, read
 
 RAW = catalogue.RAW
 MIRRORS = ("data/mirror", "../shared/data")
 MIRRORS_VARIABLE = "PRIVPOST_MIRRORS"
-CONFIGURATION = Path("conf/config.yaml")
 
 
 class FetchError(RuntimeError):
@@ -134,11 +132,12 @@ def _terminating() -> Iterator[None]:
 
 def _configured_mirrors() -> Sequence[str]:
     """Return the key `mirrors` of the project's configuration, or the built-in list where there is none."""
-    if not CONFIGURATION.is_file():
+    configuration = configurations.folder() / "config.yaml"
+    if not configuration.is_file():
         return MIRRORS
-    mirrors = yaml.safe_load(CONFIGURATION.read_text(encoding="utf-8")).get("mirrors", MIRRORS)
+    mirrors = parsed(configuration).get("mirrors", MIRRORS)
     if not isinstance(mirrors, list | tuple) or not all(isinstance(mirror, str) for mirror in mirrors):
-        raise ValueError(f"{CONFIGURATION}: mirrors = {mirrors!r}: must be a list of folders")
+        raise ValueError(f"{configuration}: mirrors = {mirrors!r}: must be a list of folders")
     return mirrors
 
 

@@ -1,4 +1,4 @@
-"""Checksums of files, and tables that are read or refused."""
+"""Checksums of files, and files that are read or refused."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+def parsed(path: Path) -> Any:
+    """Return what a YAML file holds, by libyaml where it is there; raises YAMLError for text that is no YAML."""
+    return yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def checksum(path: Path) -> tuple[int, str]:

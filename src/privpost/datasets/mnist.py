@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from privpost.datasets import encoding
 from privpost.datasets.catalogue import Dataset
+from privpost.datasets.encoding import Task
 
 
 def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
@@ -52,20 +52,9 @@ def _idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
     return np.frombuffer(content, np.uint8, offset=len(header)).reshape(shape)
 
 
-def split(arrays: dict[str, np.ndarray], rng: np.random.Generator, dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the indices of the training and test rows: shapes (7988,) and (3994,)."""
-    return encoding.random_split(len(arrays["digit"]), dataset, rng)
+def task(arrays: dict[str, np.ndarray], dataset: Dataset) -> Task:
+    """Return the 784 pixels and the labels, 1 for the first digit (Geumlek et al. 2017, section 5).
 
-
-def design(
-    arrays: dict[str, np.ndarray], *, bounds: str, dropped_level: str, dataset: Dataset
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return features (11982, 784) and labels (11982,) int8, 1 for the first digit (Geumlek et al. 2017, section 5).
-
-    There is no categorical column, so ``dropped_level`` is only checked. With ``bounds="data"`` the pixels that are
-    background in every image are constant and become 0.
+    With the data's own bounds the pixels that are background in every image are constant and become 0.
     """
-    features = encoding.encode(
-        {"pixel": arrays["pixels"]}, {}, bounds=bounds, dropped_level=dropped_level, dataset=dataset
-    )
-    return features, (arrays["digit"] == dataset.settings["digits"][0]).astype(np.int8)
+    return Task({"pixel": arrays["pixels"]}, {}, arrays["digit"] == dataset.settings["digits"][0])

@@ -42,7 +42,7 @@ class WarLogs(NamedTuple):
 
 
 def load(
-    name: str, prepared: str | os.PathLike[str] = "data/prepared", conf: str | os.PathLike[str] = "conf"
+    name: str, prepared: str | os.PathLike[str] = "data/prepared", conf: str | os.PathLike[str] | None = None
 ) -> WarLogs:
     """Read prepared war logs.
 

@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
+from privpost import lookup
+
 # Public precision of a released draw, in bits after the binary point.
 LARGEST_BITS = 64
 INSTALL = "pip install 'python-flint>=0.8' (or the project's extra: pip install '.[secure]')"
@@ -26,16 +28,8 @@ Distribution = Callable[[Fraction], Any]
 
 @functools.cache
 def flint():
-    """The package python-flint.
-
-    Raises:
-        ValueError: it is not installed; the message says how to install it.
-    """
-    try:
-        import flint as package
-    except ImportError as error:
-        raise ValueError(f"exact draws need the package python-flint. Install it: {INSTALL}") from error
-    return package
+    """The package python-flint; raises ValueError where it is not installed."""
+    return lookup.optional("flint", "exact draws need the package python-flint", INSTALL)
 
 
 def ball(value: Fraction):

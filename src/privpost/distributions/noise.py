@@ -12,6 +12,8 @@ import math
 
 import numpy as np
 
+from privpost import lookup
+
 # Beyond this scale a sum of statistic and noise might not be a whole number that a float holds exactly.
 LARGEST_SCALE = 2.0**40
 INSTALL = "pip install 'opendp>=0.16,<0.17' (or the project's extra: pip install '.[secure]')"
@@ -19,15 +21,8 @@ INSTALL = "pip install 'opendp>=0.16,<0.17' (or the project's extra: pip install
 
 @functools.cache
 def opendp():
-    """The package opendp, with the measurements that are used here enabled.
-
-    Raises:
-        ValueError: it is not installed; the message says how to install it.
-    """
-    try:
-        from opendp import prelude
-    except ImportError as error:
-        raise ValueError(f"noise is 'secure', which needs the package opendp. Install it: {INSTALL}") from error
+    """The package opendp, with the measurements that are used here; raises ValueError where it is not installed."""
+    prelude = lookup.optional("opendp.prelude", "noise is 'secure', which needs the package opendp", INSTALL)
     prelude.enable_features("contrib")
     return prelude
 

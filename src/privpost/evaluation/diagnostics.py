@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy import fft
 from scipy.special import ndtri
 
 MINIMUM_CHAINS = 4
@@ -74,6 +75,15 @@ def ess_tail(draws: np.ndarray) -> np.ndarray:
     return _ess_tail(_split(draws)).reshape(draws.shape[2:])
 
 
+def diagnose(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return `rhat`, `ess_bulk` and `ess_tail` of draws, which share their ranks. Raises as they do."""
+    chains = _split(draws)
+    scores = _normal_scores(chains)
+    hat = np.maximum(_plain_rhat(scores), _plain_rhat(_normal_scores(_folded(chains))))
+    shape = draws.shape[2:]
+    return hat.reshape(shape), _ess(scores).reshape(shape), _ess_tail(chains).reshape(shape)
+
+
 def assess(draws: np.ndarray) -> Assessment:
     """Assess the chains, or say why that cannot be done: fewer than 4 chains, fewer than 200 draws, no variation.
 
@@ -102,10 +112,8 @@ def assess(draws: np.ndarray) -> Assessment:
         reason = "not assessed: a quantity is constant"
     if reason:
         return Assessment(np.nan, np.nan, n_chains, n_draws, reason)
-    chains = _split(draws)
-    scores = _normal_scores(chains)
-    rhat_max = np.max(np.maximum(_plain_rhat(scores), _plain_rhat(_normal_scores(_folded(chains)))))
-    ess_min = np.min(np.minimum(_ess(scores), _ess_tail(chains)))
+    hat, bulk, tail = diagnose(draws)
+    rhat_max, ess_min = np.max(hat), np.min(np.minimum(bulk, tail))
     if not np.isfinite([rhat_max, ess_min]).all():
         return Assessment(np.nan, np.nan, n_chains, n_draws, "not assessed: a quantity is constant in its tail")
     return Assessment(float(rhat_max), float(ess_min), n_chains, n_draws, "")
@@ -130,10 +138,13 @@ def _normal_scores(chains: np.ndarray) -> np.ndarray:
     ordered = np.take_along_axis(pooled, order, axis=1)
     position = np.arange(size)
     change = ordered[:, 1:] != ordered[:, :-1]
-    edge = np.ones((len(pooled), 1), dtype=bool)
-    first = np.maximum.accumulate(np.where(np.hstack([edge, change]), position, 0), axis=1)
-    last = np.where(np.hstack([change, edge]), position, size - 1)
-    last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
+    if change.all():
+        first = last = np.broadcast_to(position, order.shape)
+    else:
+        edge = np.ones((len(pooled), 1), dtype=bool)
+        first = np.maximum.accumulate(np.where(np.hstack([edge, change]), position, 0), axis=1)
+        last = np.where(np.hstack([change, edge]), position, size - 1)
+        last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
     # A rank is (first + last) / 2 + 1, so that there are only 2 size - 1 different ones.
     quantiles = ndtri((np.arange(2 * size - 1) / 2 + 1 - 0.375) / (size + 0.25))
     scores = np.empty_like(pooled)
@@ -174,10 +185,10 @@ def _ess(chains: np.ndarray) -> np.ndarray:
     _, n_chains, n_draws = chains.shape
     size = n_chains * n_draws
     within, pooled = _variances(chains)
-    length = 1 << (2 * n_draws - 1).bit_length()
-    spectrum = np.fft.rfft(chains - chains.mean(axis=2, keepdims=True), length, axis=2)
+    length = fft.next_fast_len(2 * n_draws - 1, real=True)
+    spectrum = fft.rfft(chains - chains.mean(axis=2, keepdims=True), length, axis=2)
     power = (spectrum.real**2 + spectrum.imag**2).mean(axis=1)
-    covariance = np.fft.irfft(power, length, axis=1)[:, :n_draws] / n_draws
+    covariance = fft.irfft(power, length, axis=1)[:, :n_draws] / n_draws
     with np.errstate(divide="ignore", invalid="ignore"):
         correlation = 1 - (within[:, None] - covariance) / pooled[:, None]
     correlation[:, 0] = 1.0

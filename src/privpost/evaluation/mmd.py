@@ -72,10 +72,15 @@ def mmd2_of_embeddings(p, q) -> np.ndarray:
     return ((np.asarray(p) - q) ** 2).sum(axis=0)
 
 
-def diagonal_sum(p, q) -> np.ndarray:
-    """Σ_i k(p_i, q_i) over the first axis: what the sums over all pairs have too much; parts of a sample add."""
-    difference = np.asarray(p, float) - q
-    return np.exp(-0.5 * difference * difference).sum(axis=0)
+class UnitInterval:
+    """The features of draws from [0, 1], shape (12, trials)."""
+
+    features = staticmethod(embedding_sum)
+
+    @staticmethod
+    def squared(features) -> np.ndarray:
+        """Squared length of features, or of a difference of two laws', shape (trials,)."""
+        return np.square(features).sum(axis=0)
 
 
 class Bins(NamedTuple):
@@ -89,60 +94,63 @@ class Bins(NamedTuple):
     step: float
     size: int
 
-    def counts(self, draws) -> np.ndarray:
+    def features(self, draws, weights=1.0) -> np.ndarray:
         """Each draw of shape (m, trials) shared between its two neighbours on the grid; shape (trials, size).
 
-        Counts of parts of a sample add.
+        Sums over parts of a sample add; weighted draws stand for a law by quadrature.
         """
         near, start = self.size // 4, self.size * 3 // 8
         place = draws / self.step
         place = np.where(place < near, place, start + np.fmod(place, self.size - start - 1))
         below = place.astype(np.int64)
         flat = (below + self.size * np.arange(draws.shape[1])).ravel()
-        share, total = (place - below).ravel(), self.size * draws.shape[1]
-        counts = np.bincount(flat, 1 - share, total) + np.bincount(flat + 1, share, total + 1)[:total]
+        share, total = (weights * (place - below)).ravel(), self.size * draws.shape[1]
+        counts = np.bincount(flat, np.broadcast_to(weights, place.shape).ravel() - share, total)
+        counts += np.bincount(flat + 1, share, total + 1)[:total]
         return counts.reshape(-1, self.size)
 
-    def mmd2(self, p, q, diagonal, size: int) -> np.ndarray:
-        """`mmd2_from_sums` of counts (trials, size); sharing moves a squared distance by about step²/6 of itself."""
+    def squared(self, features) -> np.ndarray:
+        """Squared length under the kernel, shape (trials,); sharing moves it by about step²/6 of itself."""
         length = 2 * self.size
         distance = self.step * np.minimum(np.arange(length), length - np.arange(length))
         kernel = np.fft.rfft(np.exp(-0.5 * distance * distance)).real
-        waves = np.abs(np.fft.rfft(p - q, length)) ** 2 * kernel
+        waves = np.abs(np.fft.rfft(features, length)) ** 2 * kernel
         # Parseval's sum over a real transform of even length.
-        squared = (2 * waves.sum(axis=-1) - waves[..., 0] - waves[..., -1]) / length
-        return (squared - 2 * size + 2 * diagonal) / (size * (size - 1))
+        return (2 * waves.sum(axis=-1) - waves[..., 0] - waves[..., -1]) / length
 
 
-def mmd2_from_sums(p_sum, q_sum, diagonal, size: int) -> np.ndarray:
-    """Unbiased estimate of MMD² from two samples' embedding sums; it may be negative.
+def mmd2_of_draws(space: UnitInterval | Bins, total, law, size: int) -> np.ndarray:
+    """Unbiased estimate of MMD² between the law of draws and a known one, shape (trials,); it may be negative.
 
-        MMD² = Σ_{i≠j} (k(p_i, p_j) + k(q_i, q_j) − k(p_i, q_j) − k(p_j, q_i)) / (m(m−1))
-
-    as in Bernstein and Sheldon (2018), section 4. The rounding error is below 1e-12: the estimate is a difference of
-    numbers near 2.
+    The estimate of section 4 of Bernstein and Sheldon (2018) with infinitely many draws of the known law.
 
     Args:
-        p_sum, q_sum: from `embedding_sum`, shape (12, ...).
-        diagonal: Σ_i k(p_i, q_i), shape (...).
-        size: m ≥ 2, the number of draws in either sample.
-
-    Raises:
-        ValueError: fewer than 2 draws.
+        space: the features' space.
+        total: sum of the features of m independent draws.
+        law: the known law's features.
+        size: m ≥ 2.
     """
-    if size < 2:
-        raise ValueError(f"size is {size!r}; the unbiased estimate needs at least 2 draws")
-    # |P|² + |Q|² − 2PQ = |P − Q|², without the cancellation of its parts; k(p, p) = 1.
-    squared = ((p_sum - q_sum) ** 2).sum(axis=0)
-    return (squared - 2 * size + 2 * diagonal) / (size * (size - 1))
+    mean = total / size
+    return space.squared(mean - law) - (1 - space.squared(mean)) / (size - 1)
 
 
 def mmd2(p, q) -> np.ndarray:
     """Unbiased estimate of MMD² between two samples of the same size m, shapes (m, ...); shape (...).
 
+        MMD² = Σ_{i≠j} (k(p_i, p_j) + k(q_i, q_j) − k(p_i, q_j) − k(p_j, q_i)) / (m(m−1))
+
+    as in Bernstein and Sheldon (2018), section 4; it may be negative. The rounding error is below 1e-12: the estimate
+    is a difference of numbers near 2.
+
     Raises:
         ValueError: samples of different sizes, fewer than 2 draws, or values outside [0, 1].
     """
-    if len(p) != len(q):
-        raise ValueError(f"the samples have {len(p)} and {len(q)} draws; they must have the same number")
-    return mmd2_from_sums(embedding_sum(p), embedding_sum(q), diagonal_sum(p, q), len(p))
+    size = len(p)
+    if size != len(q):
+        raise ValueError(f"the samples have {size} and {len(q)} draws; they must have the same number")
+    if size < 2:
+        raise ValueError(f"size is {size!r}; the unbiased estimate needs at least 2 draws")
+    # |P|² + |Q|² − 2PQ = |P − Q|², without the cancellation of its parts; k(p, p) = 1.
+    squared = UnitInterval.squared(embedding_sum(p) - embedding_sum(q))
+    diagonal = np.exp(-0.5 * np.square(np.asarray(p, float) - q)).sum(axis=0)
+    return (squared - 2 * size + 2 * diagonal) / (size * (size - 1))

@@ -21,7 +21,7 @@ def draw(tables):
     import matplotlib.pyplot as plt
 
     table = tables["benchmarks"].dropna(subset="ratio").iloc[::-1].reset_index(drop=True)
-    words = [textwrap.wrap(f"{row.what}: {row.against}", 62) for row in table.itertuples()]
+    words = [textwrap.wrap(f"{row.what}: {row.against}", 46) for row in table.itertuples()]
     figure, axes = plt.subplots(figsize=(style.TWO_COLUMNS, 1.1 + 0.235 * len(table)))
     margins = [_margin(row) for row in table.itertuples()]
     right = max([margin for margin in margins if margin is not None], default=1) * 1.5

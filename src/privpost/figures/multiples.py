@@ -12,6 +12,14 @@ def grid(rows: int, columns: int, height: float, *, width: float = style.TWO_COL
     return plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **keywords)
 
 
+def shades(values, first: float = 0.0, last: float = 0.85) -> dict:
+    """Return a colour for each of some ordered values, from a part of the map viridis."""
+    import matplotlib as mpl
+    import numpy as np
+
+    return dict(zip(values, mpl.colormaps["viridis"](np.linspace(first, last, len(values))), strict=True))
+
+
 def entry(**look):
     """Return an entry of a legend for what no single curve stands for."""
     from matplotlib.lines import Line2D

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -93,6 +94,8 @@ def context() -> Iterator[None]:
     """Draw without a screen and in the project's style, whatever the user's own matplotlibrc says."""
     import matplotlib
 
+    # Fixed dates inside PDF and SVG files: the same tables give the same bytes.
+    os.environ["SOURCE_DATE_EPOCH"] = "0"
     matplotlib.use("Agg")
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "Agg", **RC}):
         yield

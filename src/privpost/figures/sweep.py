@@ -15,11 +15,13 @@ MARKERS = ("o", "s", "^", "D", "v")
 LOOKS = len(LINES) * len(MARKERS)
 # Numbers beyond these many are read off a bar of colours, not off a legend.
 ENTRIES = 8
-# Curves of fewer points show them.
+# Curves of fewer points show them all.
 MARKED = 30
 # From this ratio of its ends on an axis is logarithmic.
 DECADES = 50
 LONGEST = 36
+# Width of a letter of a title, in inches.
+LETTER = 0.068
 # Columns that describe the spread of another one, or count; they are not drawn.
 _NOT_DRAWN = re.compile(r"(.*_)?(sem|sd|error|low|high)|n_.+")
 _SPREAD = re.compile(r"\b(\w+_)?sem\b")
@@ -50,6 +52,8 @@ def layout(table, swept: list[str], known) -> Layout:
     measures = [column for column in numeric if column not in keys and not _NOT_DRAWN.fullmatch(column)]
     measures = [column for column in measures if table[column].nunique() > 1] or measures
     keys = _independent(table, [key for key in keys if table[key].nunique(dropna=False) > 1], swept)
+    keys += (places := _coordinates(table, keys, measures))
+    measures = [column for column in measures if column not in places] or measures
     crowded = "method" in keys and table["method"].nunique() > COLUMNS
     x = "method" if crowded else _horizontal(table, keys, numeric, swept)
     metrics = [key for key in _PANEL_KEYS if key in keys and key != x]
@@ -77,6 +81,20 @@ def _independent(table, keys: list[str], swept: list[str]) -> list[str]:
         if table.groupby(others, dropna=False)[key].nunique(dropna=False).max() <= 1:
             kept = others
     return kept
+
+
+def _coordinates(table, keys: list[str], measures: list[str]) -> list[str]:
+    """Return measures that tell rows with equal keys apart by values that come again, such as the points of a grid."""
+    # Where there are no keys, all rows are alike in this one.
+    table, keys, found = table.assign(**{"": 0}), ["", *keys], []
+    while (alike := table.duplicated([*keys, *found], keep=False)).any():
+        grids = [name for name in measures if name not in found and 1 < table[name].nunique() <= alike.sum() / 2]
+        left = {name: table.duplicated([*keys, *found, name]).sum() for name in grids}
+        best = min(left, key=lambda name: (left[name], table[name].nunique()), default=None)
+        if best is None or left[best] >= table.duplicated([*keys, *found]).sum():
+            break
+        found.append(best)
+    return found
 
 
 def _horizontal(table, keys: list[str], numeric: list[str], swept: list[str]) -> str | None:
@@ -115,11 +133,12 @@ def draw(table, swept: list[str], known, title: str = ""):
         for axes, facet in zip(panels, columns, strict=True):
             chosen = table[_rows(table, {**metric, **facet})].dropna(subset=[measure])
             _curves(axes, chosen, parts, measure, looks)
-        panels[0].set_ylabel(_wrapped(" ".join([measure, *map(str, metric.values())]).replace("_", " ")))
+        words = [measure] if _same(table, parts, measure) else [measure, *map(str, metric.values())]
+        panels[0].set_ylabel(_wrapped(" ".join(words).replace("_", " ")))
         _scale(panels[0], "y", table.loc[_rows(table, metric), measure], 1000)
     for axes, facet in zip(grid[0], columns, strict=True):
         words = [style.look(value).label if key == "method" else _label(key, value) for key, value in facet.items()]
-        axes.set_title(_wrapped(", ".join(words), 30))
+        axes.set_title(_wrapped(", ".join(words), min(30, int(width / len(columns) / LETTER))))
     figure.suptitle(f"{title}; bars: one standard error" if _SPREAD.search(" ".join(table)) else title, fontsize=7)
     if not rows:
         grid[0, 0].text(0.5, 0.5, "no measured number", ha="center", transform=grid[0, 0].transAxes)
@@ -131,8 +150,18 @@ def draw(table, swept: list[str], known, title: str = ""):
 def _panels(table, parts: Layout) -> list[tuple[dict, str]]:
     combinations = _facets(table, parts.metrics)
     found = [(metric, column) for metric in combinations for column in parts.measures]
+    # A measure that is the same for all metrics has one row of panels, after those that are not.
+    same = {column for column in parts.measures if _same(table, parts, column)}
+    found = [(m, c) for m, c in found if c not in same] + [(combinations[0], c) for c in parts.measures if c in same]
     varying = [(m, c) for m, c in found if table.loc[_rows(table, m), c].nunique() > 1]
     return varying or [(m, c) for m, c in found if table.loc[_rows(table, m), c].notna().any()]
+
+
+def _same(table, parts: Layout, column: str) -> bool:
+    others = [key for key in (parts.x, parts.hue, *parts.styles, *parts.facets) if key is not None]
+    if not parts.metrics or not others:
+        return False
+    return bool(table.groupby(others, dropna=False)[column].nunique().max() <= 1)
 
 
 def _facets(table, keys: list[str]) -> list[dict]:
@@ -165,8 +194,12 @@ def _curves(axes, rows, parts: Layout, measure: str, looks: _Looks) -> None:
         line = curve.dropna(subset=[parts.x]).sort_values(parts.x)
         if not parts.numeric or parts.x == "seed":
             look["linestyle"] = ""
+        elif line[parts.x].duplicated().any():
+            # Rows that no key tells apart are no curve.
+            look["linestyle"] = ""
         elif len(line) >= MARKED:
-            look["marker"] = ""
+            # Styles of lines come again; their markers tell them apart.
+            look |= {"markevery": len(line) // 8} if len(looks.combinations) > len(LINES) else {"marker": ""}
         place = line[parts.x] if parts.numeric else looks.places(line[parts.x])
         axes.plot(place, line[measure], markersize=3, **look)
         if (spread := _spread(line, measure)) is not None:
@@ -248,11 +281,14 @@ class _Looks:
             words = [_label(key, value) for key, value in zip(self.parts.styles, values, strict=True)]
             look = {"linestyle": LINES[place % len(LINES)] if self.parts.numeric else ""}
             look |= {"marker": MARKERS[place % len(MARKERS)], "markersize": 3}
-            handles.append(multiples.entry(color="#444444", label=_short(", ".join(words), LONGEST), **look))
+            # Labels differ in their last words, too: they are broken, not cut.
+            fitting = int((figure.get_figwidth() - 0.6) / LETTER)
+            handles.append(multiples.entry(color="#444444", label=_wrapped(", ".join(words), fitting, 9), **look))
         if handles:
-            widest = max(len(handle.get_label()) for handle in handles)
+            labels = [handle.get_label().split("\n") for handle in handles]
+            widest, lines = max(len(line) for label in labels for line in label), max(map(len, labels))
             columns = max(1, min(len(handles), int(figure.get_figwidth() / (0.45 + 0.062 * widest))))
-            figure.set_figheight(figure.get_figheight() + 0.16 * -(-len(handles) // columns))
+            figure.set_figheight(figure.get_figheight() + 0.16 * lines * -(-len(handles) // columns))
             multiples.legend(figure, handles, ncols=columns)
 
 
@@ -260,14 +296,14 @@ def _label(key: str, value) -> str:
     name = key.replace("_", " ")
     if str(value) in ("nan", "None", "<NA>"):
         return f"no {name}"
-    return f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+    return f"{name} {value:g}" if isinstance(value, float) else f"{name} {str(value).removesuffix('.0')}"
 
 
 def _short(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def _wrapped(text: str, length: int = 22) -> str:
+def _wrapped(text: str, length: int = 22, lines: int = 3) -> str:
     import textwrap
 
-    return "\n".join(textwrap.wrap(text, length)[:3])
+    return "\n".join(textwrap.wrap(text, length)[:lines])

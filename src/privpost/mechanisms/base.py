@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -14,9 +14,10 @@ from scipy.special import gammaln
 from privpost.distributions import noise
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
+from privpost.privacy import densities
 from privpost.privacy.accounting import Cost, pure_to_rdp
-from privpost.privacy.approximate import implied, largest_setting
-from privpost.privacy.checks import check_choice, check_generator
+from privpost.privacy.approximate import by_curve, implied
+from privpost.privacy.checks import check_choice, check_given
 from privpost.privacy.ledger import Release
 from privpost.privacy.renyi import check_size
 from privpost.samplers import noise_aware_exact
@@ -32,8 +33,7 @@ class Mechanism(ABC):
     """One configured private release about n records; subclasses are frozen dataclasses.
 
     Attributes:
-        model: the model that the release serves; its `sufficient_statistics` are the mechanism's input. The
-            contract tests need its `records` and `theta_shape` beside them.
+        model: its `sufficient_statistics` are the input; contract tests need its `records` and `theta_shape` too.
         n: public number of records.
 
     Class attributes:
@@ -64,6 +64,8 @@ class Mechanism(ABC):
     calibrated: ClassVar[str | None]
 
     def __post_init__(self):
+        if isinstance(self.model, type) or not hasattr(self.model, "sufficient_statistics"):
+            raise ValueError(f"model is {self.model!r}; it must be a model, for instance BetaBernoulli(1, 1)")
         check_size(self.n)
 
     @classmethod
@@ -111,13 +113,15 @@ class Mechanism(ABC):
         return self.perturb(np.broadcast_to(statistics, (size, *statistics.shape)), rng)
 
     def check_statistics(self, statistics) -> None:
-        """Raises a ValueError unless statistics (..., d), where they count records, are those of n records."""
+        """Raises a ValueError unless statistics (..., d) are numbers and, where they count records, those of n."""
+        if not np.all(np.isfinite(np.asarray(statistics, float))):
+            raise ValueError("statistics have entries that are not finite")
         if type(self.model) in COUNTED:
-            totals = np.sum(np.asarray(statistics, float), axis=-1)
-            wrong = np.abs(totals - self.n) > 1e-6 * self.n
-            if np.any(wrong):
-                found = np.atleast_1d(totals)[np.atleast_1d(wrong)][0]
-                raise ValueError(f"n is {self.n}, but the statistics are those of {found:g} records")
+            # A product: sums over a short last axis are many times slower.
+            totals = np.asarray(statistics, float) @ np.ones(np.shape(statistics)[-1])
+            for found in (totals.min(), totals.max()):
+                if not abs(found - self.n) <= 1e-6 * self.n:
+                    raise ValueError(f"n is {self.n}, but the statistics are those of {found:g} records")
 
     def each(self, size: int) -> Self:
         """The mechanism with its settings repeated for each of `size` trials, where trials may have their own."""
@@ -133,14 +137,17 @@ class Mechanism(ABC):
     @classmethod
     def draw_all(cls, requests) -> list[Release]:
         """The releases of several requests (`ledger.Request`); overridden where samplers run faster together."""
-        return [
-            request.mechanism.draw(request.statistics, request.rng, request.size, **request.settings)
-            for request in requests
-        ]
+        return [each.mechanism.draw(each.statistics, each.rng, each.size, **each.settings) for each in requests]
 
     def posterior_draw(self, release, rng: np.random.Generator) -> np.ndarray:
         """One draw of θ per release, which is post-processing: the release itself where that is a sample."""
         return release if self.releases == "sample" else self.model.sample(self.posterior(release), rng)
+
+    def posterior(self, release):
+        """Parameters of the conjugate law that a release gives θ or, of a sample, that statistics (..., d) give the
+        release; None where the law has none.
+        """
+        return None
 
     def posterior_sample(self, statistics, rng: np.random.Generator) -> np.ndarray:
         """One draw of θ per leading index as the analyst gets it, each from a release of its own."""
@@ -153,12 +160,30 @@ class Mechanism(ABC):
     def rdp(self, orders) -> np.ndarray | None:
         """Rényi DP parameter of one release at each order ≥ 1, inf beyond an asymptote.
 
-        None for a mechanism that has only an (ε, δ) guarantee. Pure mechanisms have that of `pure_to_rdp`.
+        None for a mechanism that has only an (ε, δ) guarantee. Pure mechanisms have that of `pure_to_rdp`, others the
+        exact one by quadrature, if their release is one number of a known `log_density`.
         """
-        return pure_to_rdp(self.cost().epsilon, orders) if self.notion == "pure" else None
+        if self.notion == "pure":
+            return pure_to_rdp(self.cost().epsilon, orders)
+        return densities.rdp(self, orders) if self.notion == "rdp" else None
 
     def privacy_curve(self, epsilon: float) -> float | None:
-        """Smallest δ at which one release is (ε, δ)-DP, over all neighbours, or a bound on it; None where not known."""
+        """Smallest δ at which one release is (ε, δ)-DP, over all neighbours, or a bound on it; None where not known.
+
+        By quadrature, if the release is one number of a known `log_density`.
+        """
+        return densities.curve(self, epsilon)
+
+    def neighbouring_statistics(self) -> np.ndarray | None:
+        """Statistics of neighbours (pairs, 2, d), each pair once, of which one has the worst law; None if not known."""
+        if type(self.model) not in COUNTED or len(self.model.prior) != 2:
+            return None
+        ones = np.arange(self.n + 1.0)
+        counts = np.stack([ones, self.n - ones], axis=-1)
+        return np.stack([counts[1:], counts[:-1]], axis=1)
+
+    def noise_cdf(self, value) -> np.ndarray | None:
+        """Distribution function of the noise on one coordinate; None where it is not known or there is none."""
         return None
 
     def recalibrated(self, budget: Cost) -> Self | None:
@@ -166,7 +191,7 @@ class Mechanism(ABC):
 
         None where the curve is not known, and where nothing that could be calibrated meets the budget.
         """
-        return None
+        return None if self.privacy_curve(budget.epsilon) is None else by_curve(self, budget)
 
     @cached_property
     def stated_cost(self) -> Cost:
@@ -226,8 +251,9 @@ class Mechanism(ABC):
             ValueError: no such posterior is known for the mechanism and its model.
         """
         raise ValueError(
-            f"{type(self).__name__} has no noise-aware posterior for {type(self.model).__name__}; "
-            "noise on counts of one category a record has"
+            f"{type(self).__name__} has no noise-aware posterior for {type(self.model).__name__}; there is one for "
+            "noise of a known density on counts of one category a record has, and for Laplace noise on the counts of "
+            "networks and events and on redacted sums"
         )
 
     @property
@@ -250,6 +276,9 @@ def batches(replicate: Callable, statistics, rng: np.random.Generator) -> np.nda
     """
     statistics = np.asarray(statistics, float)
     rows = statistics.reshape(-1, statistics.shape[-1])
+    if np.all(rows == rows[0]):
+        drawn = replicate(rows[0], len(rows), rng)
+        return drawn.reshape(*statistics.shape[:-1], *drawn.shape[1:])
     alike: dict[bytes, list[int]] = {}
     for place, row in enumerate(rows):
         alike.setdefault(row.tobytes(), []).append(place)
@@ -265,21 +294,6 @@ class SamplingMechanism(Mechanism):
     """One draw of θ is the release, so that every further draw is a release of its own."""
 
     releases: ClassVar[str] = "sample"
-
-
-def by_curve(mechanism: Mechanism, budget: Cost, largest: float) -> Mechanism | None:
-    """The mechanism with its setting as large as its privacy curve and an (ε, δ) budget allow.
-
-    Args:
-        mechanism: privacy falls with its calibrated setting; if it has none, it is the answer or nothing is.
-        budget: of notion "approximate".
-        largest: the setting beyond which there is none, or nothing changes.
-    """
-    if mechanism.calibrated is None:
-        return mechanism if mechanism.cost_in(budget, "exact").within(budget) else None
-    return largest_setting(
-        lambda value: replace(mechanism, **{mechanism.calibrated: value}), budget, "exact", 1e-6, largest, steps=30
-    )
 
 
 @dataclass(frozen=True)
@@ -312,10 +326,6 @@ class AdditiveNoiseMechanism(Mechanism):
     def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         """Independent noise variates of the given shape."""
 
-    @abstractmethod
-    def noise_cdf(self, value) -> np.ndarray:
-        """Distribution function of the noise on one coordinate."""
-
     @property
     def sensitivity(self):
         """Largest change of the released coordinates when one record is substituted, in `norm`."""
@@ -326,6 +336,15 @@ class AdditiveNoiseMechanism(Mechanism):
     def _record_statistics(self):
         records = getattr(self.model, "extreme_records", self.model.records)
         return np.stack([self.model.sufficient_statistics(record[None]) for record in records])
+
+    def neighbouring_statistics(self):
+        """Of two data sets of one record: noise does not depend on the others."""
+        statistics = np.unique(self._record_statistics(), axis=0)
+        return np.stack([statistics[places] for places in np.triu_indices(len(statistics), 1)], axis=1)
+
+    def noise_cdf(self, value):
+        """By quadrature, if one number of a known `log_density` is released; else None."""
+        return densities.cdf(self, value)
 
     def select(self, statistics) -> np.ndarray:
         """The coordinates (..., q) of the statistics (..., d) that are released."""
@@ -366,17 +385,14 @@ class AdditiveNoiseMechanism(Mechanism):
         """
         if type(self.model) not in COUNTED:
             return super().noise_aware_posterior(release, draws, rng)
-        shape = self.select(self.model.prior).shape
-        counts = np.arange(self.n + 1.0)[:, None] * np.eye(len(self.model.prior))[:, None]
-        if np.shape(release) != shape:
-            raise ValueError(f"release has the shape {np.shape(release)}; one release has {shape}")
-        likelihood = self.log_density(release, counts)
-        if likelihood is None:
-            return super().noise_aware_posterior(release, draws, rng)
-        if draws < 1:
-            raise ValueError(f"draws is {draws!r}; it must be an integer >= 1")
-        check_generator(rng)
+        check_given(release, self.select(self.model.prior).shape, draws, rng)
+        counts, likelihood = np.arange(self.n + 1.0), []
         # Noise is independent over counts: with the others at 0 the density is that of one count, up to a constant.
-        factors = gammaln(self.model.prior[:, None] + counts.sum(axis=-1)) - gammaln(counts.sum(axis=-1) + 1)
-        latent = noise_aware_exact.latent_counts(factors + likelihood, draws, rng)
+        for unit in np.eye(len(self.model.prior)):
+            found = self.log_density(release, counts[:, None] * unit)
+            if found is None:
+                return super().noise_aware_posterior(release, draws, rng)
+            likelihood.append(found)
+        factors = gammaln(self.model.prior[:, None] + counts) - gammaln(counts + 1)
+        latent = noise_aware_exact.latent_counts(factors + np.stack(likelihood), draws, rng)
         return self.model.sample(self.model.posterior(latent), rng)

@@ -6,21 +6,23 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from privpost.distributions import truncated_beta
 from privpost.mechanisms.base import SamplingMechanism, batches
 from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.models.base import check_positive
 from privpost.models.event_counts import EventCounts
 from privpost.privacy import count_tables
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import check_positive, pure_epsilon
+from privpost.privacy.checks import check_given, pure_epsilon
 from privpost.privacy.ledger import Release
 from privpost.samplers import hidden_markov_collapsed as collapsed
 from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.samplers.hidden_markov_collapsed import Ladder
+from privpost.samplers import noise_aware_draws, noise_aware_event_draws
+from privpost.samplers.hidden_markov_collapsed import Annealing
 
 
 def check_events(model) -> None:
@@ -34,10 +36,10 @@ def prior_of(model: EventCounts) -> gibbs.Prior:
     return gibbs.Prior(model.n_states, model.sizes, model.transition, model.emission)
 
 
-def chains_of(model: EventCounts, groups: Sequence[gibbs.Group], ladder: Ladder | None = None, burn_in: int = 0):
-    """The sampler of groups of chains on the model: the explicit one, or with a ladder the collapsed one."""
+def chains_of(model: EventCounts, groups: Sequence[gibbs.Group], annealing: Annealing | None = None, burn_in: int = 0):
+    """The sampler of groups of chains on the model: the explicit one, or with an annealing the collapsed one."""
     settings = groups, gibbs.Layout.of(model.regions), prior_of(model)
-    return gibbs.Chains(*settings) if ladder is None else collapsed.Chains(*settings, ladder, burn_in)
+    return gibbs.Chains(*settings) if annealing is None else collapsed.Chains(*settings, annealing, burn_in)
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,15 @@ class EventCountsLaplace(LaplaceMechanism):
         (end,) = gibbs.follow(chains_of(self.model, [group]), [rng], self.iterations, [None])
         return end.state.probabilities.reshape(*counts.shape[:-2], *self.model.theta_shape)
 
+    def noise_aware_posterior(self, release, draws, rng):
+        """Draws (draws, K, levels) of the emissions given one release: the last ones of several chains on true counts.
+
+        States have no names: which is the first differs from chain to chain.
+        """
+        check_given(release, (self.model.statistics_size,), draws, rng)
+        given = self.model.tables(release), prior_of(self.model), self.model.regions, self.n, self.scale
+        return noise_aware_draws.pooled(noise_aware_event_draws.event_counts(*given, draws, rng)[0], draws)
+
     @classmethod
     def examples(cls):
         """One cell, and two months of one region with two fields."""
@@ -94,7 +105,7 @@ class HiddenMarkovSampler(SamplingMechanism):
         truncation: M > 1.
         iterations: Gibbs iterations, the last of which is released, ≥ 1.
         tempered_prior: whether the prior has the temperature too, as in the paper, or is the base measure.
-        ladder: replicas of the collapsed sampler, whose rounds the iterations then are; None for the paper's sampler.
+        annealing: starts of the collapsed sampler, whose rounds the iterations then are; None for the paper's sampler.
         burn_in: iterations before which emissions need not be drawn.
 
     Raises:
@@ -105,7 +116,7 @@ class HiddenMarkovSampler(SamplingMechanism):
     truncation: float = field(default=10.0, kw_only=True)
     iterations: int = field(default=50, kw_only=True)
     tempered_prior: bool = field(default=True, kw_only=True)
-    ladder: Ladder | None = field(default=None, kw_only=True)
+    annealing: Annealing | None = field(default=None, kw_only=True)
     burn_in: int = field(default=0, kw_only=True)
 
     method: ClassVar[str] = "ops"
@@ -126,7 +137,7 @@ class HiddenMarkovSampler(SamplingMechanism):
             raise ValueError(f"burn_in is {self.burn_in!r}; it must be >= 0 and below iterations ({self.iterations})")
 
     @classmethod
-    def calibrate(cls, model, n, budget, **options):
+    def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
         """The lowest temperature ≥ 1 within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
         return cls(model, n, pure_epsilon(budget, cls.method), **options)
 
@@ -176,7 +187,7 @@ class HiddenMarkovSampler(SamplingMechanism):
             else is diagnosis.
         """
         lead = np.shape(statistics)[:-1] if size is None else (size,)
-        sampler = chains_of(self.model, [self._group(statistics, lead, size, observed)], self.ladder, self.burn_in)
+        sampler = chains_of(self.model, [self._group(statistics, lead, size, observed)], self.annealing, self.burn_in)
         (end,) = gibbs.follow(sampler, [rng], self.iterations, [watch])
         found = end.state.probabilities[: math.prod(lead)]
         return Release(found.reshape(*lead, *self.model.theta_shape), end)
@@ -197,7 +208,7 @@ class HiddenMarkovSampler(SamplingMechanism):
         starts: emissions given any states have a density within exp(nΔ/T) of the uniform one, hence 2nΔ/T, and the
         states given those cost 2Δ/T.
         """
-        if self.ladder is None:
+        if self.annealing is None:
             return count_tables.unconverged_cost(self.model.sizes, self.truncation, self.epsilon, self.iterations)
         return (self.n + 1) * self.cost().epsilon
 
@@ -224,5 +235,5 @@ class HiddenMarkovSampler(SamplingMechanism):
         return [
             cls(EventCounts((1,), (2,), 1), 8, 2.0, iterations=2),
             cls(EventCounts((2,), (2,)), 4, 4.0, iterations=12),
-            cls(EventCounts((2,), (2,)), 4, 4.0, iterations=8, ladder=Ladder(2, 3.0)),
+            cls(EventCounts((2,), (2,)), 4, 4.0, iterations=8, annealing=Annealing(3.0)),
         ]

@@ -6,16 +6,17 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from privpost.distributions import exact_draws, truncated_beta
-from privpost.mechanisms.base import SamplingMechanism, by_curve
+from privpost.mechanisms.base import SamplingMechanism
+from privpost.models.base import check_positive, is_number
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy.accounting import Cost
-from privpost.privacy.approximate import bits_curve
-from privpost.privacy.checks import check_positive, pure_epsilon
+from privpost.privacy.approximate import bits_curve, by_curve
+from privpost.privacy.checks import pure_epsilon
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,13 @@ class ExponentialMechanism(SamplingMechanism):
     def __post_init__(self):
         super().__post_init__()
         check_positive("epsilon", self.epsilon)
-        if not 0 < self.a0 < 0.5:
+        if not is_number(self.a0) or not 0 < self.a0 < 0.5:
             raise ValueError(f"a0 is {self.a0!r}; it must lie in (0, 0.5)")
         if not isinstance(self.model, BetaBernoulli):
             raise ValueError(f"model is {self.model!r}; it must be a BetaBernoulli")
 
     @classmethod
-    def calibrate(cls, model, n, budget, *, a0):
+    def calibrate(cls, model, n: int, budget: Cost, *, a0) -> Self:
         """The lowest temperature ≥ 1 within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
         return cls(model, n, pure_epsilon(budget, cls.method), a0=a0)
 

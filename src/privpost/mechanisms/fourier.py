@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from privpost.distributions import noise
 from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.network_laplace import check_network
+from privpost.models.base import check_positive
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.models.fourier_basis import LARGEST_TRANSFORM, closure, largest_flips, signed_sums, transforms
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import check_choice, check_positive, pure_epsilon
+from privpost.privacy.checks import check_choice, pure_epsilon
 
 VARIANTS = ("paper", "corrected")
 
@@ -60,7 +61,7 @@ class FourierMechanism(Mechanism):
         check_choice("variant", self.variant, VARIANTS)
 
     @classmethod
-    def calibrate(cls, model, n, budget, *, t, variant="corrected"):
+    def calibrate(cls, model, n: int, budget: Cost, *, t, variant="corrected") -> Self:
         """Noise for the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
         return cls(model, n, pure_epsilon(budget, cls.method), t=t, variant=variant)
 

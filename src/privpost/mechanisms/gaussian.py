@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import ndtr
 
 from privpost.mechanisms.base import AdditiveNoiseMechanism
+from privpost.models.base import check_positive
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import gaussian_curve, gaussian_from_approximate
-from privpost.privacy.checks import check_choice, check_positive, rdp_budget
+from privpost.privacy.checks import check_choice, rdp_budget
 
 # What the charge λΔ²/σ² is multiplied by: Geumlek et al. (2017) charge twice the exact divergence.
 CHARGE = {"paper": 1.0, "corrected": 0.5}
@@ -53,7 +54,7 @@ class GaussianMechanism(AdditiveNoiseMechanism):
         check_choice("variant", self.variant, tuple(CHARGE))
 
     @classmethod
-    def calibrate(cls, model, n, budget, *, variant="corrected", coordinates="free"):
+    def calibrate(cls, model, n: int, budget: Cost, *, variant="corrected", coordinates="free") -> Self:
         """The smallest σ whose charge is within a Rényi budget."""
         epsilon, order = rdp_budget(budget, cls.method)
         check_choice("variant", variant, tuple(CHARGE))

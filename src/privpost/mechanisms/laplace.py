@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from privpost.mechanisms.base import AdditiveNoiseMechanism
+from privpost.models.base import check_positive
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy.accounting import Cost, at_most
 from privpost.privacy.approximate import laplace_from_approximate
-from privpost.privacy.checks import check_positive, pure_epsilon
+from privpost.privacy.checks import pure_epsilon
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class LaplaceMechanism(AdditiveNoiseMechanism):
         check_positive("epsilon", self.epsilon)
 
     @classmethod
-    def calibrate(cls, model, n, budget, *, coordinates="all"):
+    def calibrate(cls, model, n: int, budget: Cost, *, coordinates="all") -> Self:
         """Noise for the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
         return cls(model, n, pure_epsilon(budget, cls.method), coordinates=coordinates)
 

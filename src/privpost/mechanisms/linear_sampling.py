@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from privpost.distributions import gaussian_in_ball
 from privpost.mechanisms.base import SamplingMechanism, batches
+from privpost.models.base import check_positive
 from privpost.models.linear_regression import LinearRegression
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import check_positive, pure_epsilon
+from privpost.privacy.checks import pure_epsilon
 from privpost.privacy.ledger import Release
 
 
@@ -45,7 +46,7 @@ class LinearSampler(SamplingMechanism):
         _check_model(self.model)
 
     @classmethod
-    def calibrate(cls, model, n, budget):
+    def calibrate(cls, model, n: int, budget: Cost) -> Self:
         """The largest ball within the budget, R = (σ√ε − Y)/X; a Rényi budget is met through `rdp_to_pure_epsilon`.
 
         Raises:
@@ -74,17 +75,21 @@ class LinearSampler(SamplingMechanism):
 
     def perturb(self, statistics, rng):
         """One draw of w (..., d) per leading index."""
-        return batches(self.replicate, statistics, rng)
+        return self.draw(statistics, rng).values
 
     def replicate(self, statistics, size, rng):
         """Independent releases (size, d) about one data set's statistics, as one batch of proposals."""
         return self.draw(statistics, rng, size).values
 
     def draw(self, statistics, rng, size=None):
-        """Releases as `perturb` or, of one data set, `replicate` gives them, these with the proposals' acceptance."""
-        if size is None:
-            return super().draw(statistics, rng)
-        return Release(*gaussian_in_ball.sample(*self.model.posterior(statistics), self.radius, size, rng))
+        """Releases as `perturb` or, of one data set, `replicate` gives them, with the acceptance of their proposals."""
+
+        def several(row, number, rng):
+            drawn, acceptance = gaussian_in_ball.sample(*self.model.posterior(row), self.radius, number, rng)
+            return np.column_stack([drawn, np.full(number, acceptance)])
+
+        both = batches(several, statistics, rng) if size is None else several(statistics, size, rng)
+        return Release(both[..., :-1], both[..., -1])
 
     def cost(self):
         """2L."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from privpost.mechanisms.logistic_sampling import LogisticDiffused, LogisticSampling
+from privpost.models.base import check_positive
 from privpost.models.binary_regression import BinaryRegression
 from privpost.privacy.accounting import Cost, at_most
 from privpost.privacy.approximate import pure_curve, pure_from_approximate
-from privpost.privacy.checks import check_choice, check_positive, pure_epsilon
+from privpost.privacy.checks import check_choice, pure_epsilon
 from privpost.privacy.glm import OPS_FACTOR, diffused_power, ops_power, ops_pure_epsilon, ops_rdp
 
 
@@ -41,7 +42,7 @@ class LogisticOps(LogisticSampling):
         check_choice("charge", self.charge, tuple(OPS_FACTOR))
 
     @classmethod
-    def calibrate(cls, model, n, budget, *, charge="corrected_charge", constant_time=True):
+    def calibrate(cls, model, n: int, budget: Cost, *, charge="corrected_charge", constant_time=True) -> Self:
         """The largest ρ within the budget; a Rényi budget through `rdp_to_pure_epsilon`, or as the paper does."""
         as_pure = Cost("pure", budget.epsilon) if charge == "paper" and budget.notion == "rdp" else budget
         return cls(model, n, pure_epsilon(as_pure, cls.method), charge=charge, constant_time=constant_time)

@@ -21,12 +21,12 @@ from privpost.samplers import logistic_exact
 
 
 class Drawn(NamedTuple):
-    """What a release's sampler tells: the Gaussian at the mode, a start for a similar posterior, and proposals a draw.
+    """What a release's sampler tells: what a similar posterior's set-up may start from, and proposals a draw.
 
     `proposals` are those evaluated up to the accepted one, `expected` their expected number; nan where none are made.
     """
 
-    mode: GaussianApproximation | None
+    start: logistic_exact.Envelope | GaussianApproximation | None
     proposals: float
     expected: float
 
@@ -114,7 +114,7 @@ class LogisticSampling(SamplingMechanism):
             statistics: of one data set where `size` is given, (n d,), else (..., n d).
             rng: source of randomness.
             size: number of releases.
-            start: Gaussian at the mode of a similar posterior, which saves time.
+            start: what `Drawn` has of a similar posterior, which saves time.
             prepared: what `prepare` gave for the same arguments.
 
         Returns:
@@ -124,7 +124,7 @@ class LogisticSampling(SamplingMechanism):
             return Release(self.perturb(statistics, rng))
         around = prepared or self.prepare(statistics, start)
         values, info = logistic_exact.sample(around, size, rng, constant_time=self.constant_time)
-        return Release(values, Drawn(around.mode, *info))
+        return Release(values, Drawn(around, *info))
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import betaln
 
 from privpost.mechanisms.base import SamplingMechanism
 from privpost.mechanisms.network_laplace import check_network
+from privpost.models.base import check_positive
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import check_choice, check_positive, pure_epsilon
+from privpost.privacy.checks import check_choice, pure_epsilon
 
 UTILITIES = ("density", "mass")
 # ours: 101 points from .005 to .995, on which every Beta density with counts is finite.
@@ -114,7 +115,7 @@ class MapMechanism(SamplingMechanism):
         check_choice("utility", self.utility, UTILITIES)
 
     @classmethod
-    def calibrate(cls, model, n, budget, *, utility="mass"):
+    def calibrate(cls, model, n: int, budget: Cost, *, utility="mass") -> Self:
         """The mechanism that spends the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
         return cls(model, n, pure_epsilon(budget, cls.method), utility=utility)
 
@@ -191,11 +192,13 @@ def choose(scores, rng: np.random.Generator, size: int | None = None) -> np.ndar
     Returns:
         Shape ([size,] ...): one draw per leading index, or `size` of them from the same scores.
     """
-    cumulative = np.cumsum(np.exp(scores - scores.max(axis=-1, keepdims=True)), axis=-1)
+    cumulative = scores - scores.max(axis=-1, keepdims=True)
+    np.cumsum(np.exp(cumulative, out=cumulative), axis=-1, out=cumulative)
     leading = cumulative.shape[:-1]
     uniform = rng.random(leading if size is None else (size, *leading)) * cumulative[..., -1]
     if size is None:
-        index = (cumulative <= uniform[..., None]).sum(axis=-1)
+        # At most 101, which a byte holds, and bytes add up soonest.
+        index = (cumulative <= uniform[..., None]).sum(axis=-1, dtype=np.uint8).astype(np.intp)
     else:
         index = np.empty(uniform.shape, np.int64)
         for place in np.ndindex(leading):

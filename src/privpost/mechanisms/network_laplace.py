@@ -9,6 +9,8 @@ import numpy as np
 
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.bayesian_network import BayesianNetwork
+from privpost.privacy.checks import check_given
+from privpost.samplers import noise_aware_draws
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,12 @@ class NetworkLaplace(LaplaceMechanism):
     def project(self, release):
         """The counts truncated to [0, n], shape (..., 2m)."""
         return np.clip(np.asarray(release, float), 0.0, self.n)
+
+    def noise_aware_posterior(self, release, draws, rng):
+        """Draws (draws, m) of θ given one release (2m,): the last ones of several chains on the true counts."""
+        check_given(release, self.model.prior.shape, draws, rng)
+        chains = noise_aware_draws.network(self.model, release, self.n, self.scale, draws, rng)
+        return noise_aware_draws.pooled(chains, draws)
 
     @classmethod
     def examples(cls):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from privpost.distributions import truncated_beta
 from privpost.mechanisms.base import SamplingMechanism
 from privpost.mechanisms.network_laplace import check_network
+from privpost.models.base import check_positive
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import check_positive, pure_epsilon
+from privpost.privacy.checks import pure_epsilon
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class RecordSampler(TrimmedSampler):
     method: ClassVar[str] = "sampler_record"
 
     @classmethod
-    def calibrate(cls, model, n, budget):
+    def calibrate(cls, model, n: int, budget: Cost) -> Self:
         """The widest interval whose cost is within the budget."""
         return cls(model, n, pure_epsilon(budget, cls.method))
 
@@ -115,7 +116,7 @@ class AttributeSampler(TrimmedSampler):
     method: ClassVar[str] = "sampler_attribute"
 
     @classmethod
-    def calibrate(cls, model, n, budget):
+    def calibrate(cls, model, n: int, budget: Cost) -> Self:
         """The widest interval whose cost for a substituted record is within the budget: ε = budget / |I|."""
         check_network(model)
         return cls(model, n, pure_epsilon(budget, cls.method) / len(model.nodes))

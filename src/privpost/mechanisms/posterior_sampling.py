@@ -11,12 +11,11 @@ from typing import ClassVar
 import numpy as np
 
 from privpost.distributions import exact_draws
-from privpost.mechanisms.base import by_curve
 from privpost.mechanisms.weighted_posterior import Concentrated, ConjugateSampling, Diffused, Direct
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy import certified
-from privpost.privacy.approximate import bits_curve
+from privpost.privacy.approximate import bits_curve, by_curve
 from privpost.privacy.checks import check_choice, check_coefficient
 from privpost.privacy.renyi import SUPREMA, dirichlet_categorical_supremum, largest_coefficient
 
@@ -135,21 +134,22 @@ class PosteriorSampling(ConjugateSampling):
         """Log-density of the draw given the statistics."""
         return self.model.log_density(release, self.posterior(statistics))
 
+    @classmethod
+    def examples(cls):
+        """Bits with either supremum, three categories, and bits with a uniform prior."""
+        bits, categories, uniform = BetaBernoulli(6, 12), DirichletCategorical((1, 2, 3)), BetaBernoulli(1, 1)
+        weight = () if cls.calibrated is None else (0.3,)
+        return [
+            cls(bits, 8, 2.0, *weight),
+            cls(bits, 8, 1.5, *weight, supremum="paper"),
+            cls(categories, 4, 1.5, *weight),
+            cls(uniform, 5, 1.5, *weight),
+        ]
+
 
 @dataclass(frozen=True)
 class DirectPosterior(Direct, PosteriorSampling):
     """One draw from the true posterior (algorithm 1): (λ, ε)-RDP only below 1 + the smallest prior parameter."""
-
-    @classmethod
-    def examples(cls):
-        """Bits with either supremum, three categories, and bits with a uniform prior."""
-        bits, categories, uniform = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5)), BetaBernoulli(1, 1)
-        return [
-            cls(bits, 8, 2.0),
-            cls(bits, 8, 1.5, supremum="paper"),
-            cls(categories, 4, 2.0),
-            cls(uniform, 5, 1.5),
-        ]
 
 
 @dataclass(frozen=True)
@@ -165,17 +165,6 @@ class DiffusedPosterior(Diffused, PosteriorSampling):
         """The largest r."""
         return diffused_coefficient(model.prior, n, order, epsilon, supremum)
 
-    @classmethod
-    def examples(cls):
-        """Bits with either supremum, three categories, and bits with a uniform prior."""
-        bits, categories, uniform = BetaBernoulli(6, 12), DirichletCategorical((1, 2, 3)), BetaBernoulli(1, 1)
-        return [
-            cls(bits, 8, 2.0, 0.3),
-            cls(bits, 8, 15.0, 0.3, supremum="paper"),
-            cls(categories, 4, 2.0, 0.5),
-            cls(uniform, 5, 1.5, 0.3),
-        ]
-
 
 @dataclass(frozen=True)
 class ConcentratedPosterior(Concentrated, PosteriorSampling):
@@ -189,17 +178,6 @@ class ConcentratedPosterior(Concentrated, PosteriorSampling):
     def coefficient_within(cls, model, n, order, epsilon, supremum="exact"):
         """The largest m."""
         return concentrated_coefficient(model.prior, n, order, epsilon, supremum)
-
-    @classmethod
-    def examples(cls):
-        """Bits with either supremum, three categories, and bits with a uniform prior."""
-        bits, categories, uniform = BetaBernoulli(6, 12), DirichletCategorical((1, 2, 3)), BetaBernoulli(1, 1)
-        return [
-            cls(bits, 8, 2.0, 0.3),
-            cls(bits, 8, 15.0, 0.3, supremum="paper"),
-            cls(categories, 4, 2.0, 0.5),
-            cls(uniform, 5, 1.5, 0.3),
-        ]
 
 
 def weighted(method: str, model, n: int, coefficient: float) -> PosteriorSampling:

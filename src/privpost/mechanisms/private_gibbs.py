@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from privpost.mechanisms.event_counts import HiddenMarkovSampler
+from privpost.models.base import check_positive
 from privpost.models.event_counts import EventCounts
 from privpost.privacy import gibbs
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import check_positive
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class PrivateGibbs(HiddenMarkovSampler):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.ladder is not None:
-            raise ValueError(f"ladder is {self.ladder!r}; it must be None, as replicas' updates are not paid for")
+        if self.annealing is not None:
+            raise ValueError(f"annealing is {self.annealing!r}; it must be None, as its updates are not paid for")
 
     @property
     def updates(self) -> int:

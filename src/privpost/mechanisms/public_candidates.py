@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from privpost.distributions import truncated_dirichlet
 from privpost.mechanisms.base import SamplingMechanism, batches
 from privpost.mechanisms.event_counts import HiddenMarkovSampler, check_events
+from privpost.models.base import check_positive
 from privpost.models.event_counts import EventCounts
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import check_positive, pure_epsilon
+from privpost.privacy.checks import pure_epsilon
 from privpost.privacy.ledger import Release, Request
+from privpost.samplers import truncated_dirichlet
 
 # Candidates that are drawn, and evaluated, at once.
 _BLOCK = 256
@@ -65,7 +66,7 @@ class PublicCandidates(SamplingMechanism):
         _ = self.sensitivity
 
     @classmethod
-    def calibrate(cls, model, n, budget, **options):
+    def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
         """The lowest temperature ≥ 1 within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
         return cls(model, n, pure_epsilon(budget, cls.method), **options)
 
@@ -118,8 +119,8 @@ class PublicCandidates(SamplingMechanism):
 
         regions = self.model.regions
         first = np.concatenate([[True], regions[1:] != regions[:-1]])
-        emissions = np.log(parameters.emissions).reshape(-1, tables.shape[-1]) @ tables.T
-        emissions = emissions.reshape(*parameters.emissions.shape[:2], -1).transpose(0, 2, 1)
+        logs = np.log(parameters.emissions).transpose(2, 1, 0)
+        emissions = (tables @ logs.reshape(len(logs), -1)).reshape(len(tables), *logs.shape[1:])
         return log_likelihoods(emissions, parameters.transitions, first, observed)
 
     def log_likelihoods(self, tables, observed) -> np.ndarray:

@@ -9,7 +9,9 @@ import numpy as np
 
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.gamma_exponential import GammaExponential
+from privpost.privacy.checks import check_given
 from privpost.privacy.redaction import redacted_sensitivity, redacted_sum
+from privpost.samplers import noise_aware_draws
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,15 @@ class RedactedLaplace(LaplaceMechanism):
         """Parameters of the conjugate update that takes the sum, at least 0, for that of all n records."""
         total = self.project(release)[..., 0]
         return self.model.posterior(np.stack([total, np.full_like(total, self.n)], axis=-1))
+
+    def noise_aware_posterior(self, release, draws, rng):
+        """Draws (draws,) of θ given one release (1,), by the Gibbs sampler of Bernstein and Sheldon (2018).
+
+        The last draws of several chains; the latent sum has a normal law, as there.
+        """
+        check_given(release, (1,), draws, rng)
+        given = float(np.asarray(release)[0]), self.n, self.scale, float(self.model.low), float(self.model.high)
+        return noise_aware_draws.pooled(noise_aware_draws.redacted_sum(self.model.family, *given, draws, rng), draws)
 
     @classmethod
     def examples(cls):

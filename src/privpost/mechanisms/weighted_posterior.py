@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -64,7 +64,7 @@ class Direct(WeightedPosterior):
     calibrated: ClassVar[None] = None
 
     @classmethod
-    def calibrate(cls, model, n, budget, **options):
+    def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
         """The mechanism itself, if its cost is within the budget.
 
         Raises:
@@ -110,7 +110,7 @@ class Calibrated(WeightedPosterior):
         """The coefficient nearest to the true posterior at which a draw is (λ, ε)-RDP."""
 
     @classmethod
-    def calibrate(cls, model, n, budget, **options):
+    def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
         """The draw nearest to the true posterior's within a Rényi budget."""
         epsilon, order = rdp_budget(budget, cls.method)
         cls.check_model(model)

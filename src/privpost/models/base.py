@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from numbers import Real
 from typing import ClassVar, Self
 
 import numpy as np
+
+
+def check_positive(name: str, value) -> None:
+    """Raises a ValueError unless the setting is a number, positive and finite."""
+    if not is_number(value) or not 0 < value < np.inf:
+        raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
+
+
+def is_number(value) -> bool:
+    """Whether a value is one real number; truth values are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 class ConjugateModel(ABC):

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import betaln, xlog1py, xlogy
 
 from privpost.models import graphs
-from privpost.models.base import ConjugateModel
+from privpost.models.base import ConjugateModel, check_positive
 
 # Networks of at most this many nodes list all records.
 LARGEST_ALPHABET = 8
@@ -42,9 +42,7 @@ class BayesianNetwork(ConjugateModel):
     def __post_init__(self):
         object.__setattr__(self, "parents", graphs.checked(self.parents))
         for name in ("alpha", "beta"):
-            value = getattr(self, name)
-            if not 0 < value < np.inf:
-                raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
+            check_positive(name, getattr(self, name))
 
     @classmethod
     def from_digraph(cls, digraph, alpha: float = 1.0, beta: float = 1.0) -> BayesianNetwork:

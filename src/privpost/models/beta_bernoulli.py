@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betainc, betaln, xlog1py, xlogy
 
-from privpost.models.base import BoundedFamily, ConjugateModel
+from privpost.models.base import BoundedFamily, ConjugateModel, check_positive
 
 # Of the covariance of two counts with a fixed sum.
 _SIGNS = np.array([[[1.0], [-1.0]], [[-1.0], [1.0]]])
@@ -24,9 +24,7 @@ class BetaPrior(ConjugateModel):
 
     def __post_init__(self):
         for name in ("alpha", "beta"):
-            value = getattr(self, name)
-            if not 0 < value < np.inf:
-                raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
+            check_positive(name, getattr(self, name))
 
     @property
     def prior(self):

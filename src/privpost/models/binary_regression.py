@@ -7,6 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from privpost.models.base import check_positive
+
 
 @dataclass(frozen=True)
 class BinaryRegression:
@@ -34,9 +36,7 @@ class BinaryRegression:
         if self.dimension < 1:
             raise ValueError(f"dimension is {self.dimension!r}; it must be >= 1")
         for name in ("prior_precision", "feature_bound"):
-            value = getattr(self, name)
-            if not 0 < value < np.inf:
-                raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
+            check_positive(name, getattr(self, name))
 
     @property
     def records(self):
@@ -61,7 +61,7 @@ class BinaryRegression:
             ValueError: a record longer than c.
         """
         data = np.asarray(data, float)
-        if not np.all(np.linalg.norm(data, axis=-1) <= self.feature_bound * (1 + 1e-12)):
+        if not np.all(np.sqrt(np.einsum("...d,...d->...", data, data)) <= self.feature_bound * (1 + 1e-12)):
             raise ValueError(f"data has records longer than feature_bound, {self.feature_bound}")
         return data.reshape(*data.shape[:-2], -1)
 

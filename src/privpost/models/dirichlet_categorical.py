@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-from privpost.models.base import BoundedFamily
+from privpost.models.base import BoundedFamily, is_number
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class DirichletCategorical(BoundedFamily):
     concentration: tuple[float, ...]
 
     def __post_init__(self):
+        if np.ndim(self.concentration) != 1 or not all(map(is_number, self.concentration)):
+            raise ValueError(f"concentration is {self.concentration!r}; it must be numbers, one for each category")
         concentration = tuple(float(value) for value in self.concentration)
         object.__setattr__(self, "concentration", concentration)
         if len(concentration) < 2:

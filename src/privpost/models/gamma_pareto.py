@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from privpost.models.base import check_positive
 from privpost.models.gamma_exponential import GammaExponential
 
 
@@ -29,8 +30,7 @@ class GammaPareto(GammaExponential):
 
     def __post_init__(self):
         super().__post_init__()
-        if not 0 < self.scale < np.inf:
-            raise ValueError(f"scale is {self.scale!r}; it must be > 0 and finite")
+        check_positive("scale", self.scale)
 
     @property
     def record_support(self):

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+from privpost import configurations
+
 Graph = tuple[tuple[str, tuple[str, ...]], ...]
 
-FOLDER = Path("conf/network")
 # A formula lists each node with its parents: [a][b|a][c|a:b].
 _FORMULA = re.compile(r"(\[[^\[\]|:]+(\|[^\[\]|:]+(:[^\[\]|:]+)*)?\])+")
 
@@ -116,7 +117,12 @@ def collider(parents: int) -> Graph:
     return checked([*((cause, []) for cause in causes), ("y", causes)])
 
 
-FAMILIES = {"chain": chain, "banded": banded, "naive_bayes": naive_bayes, "collider": collider}
+FAMILIES: dict[str, Callable[..., Graph]] = {
+    "chain": chain,
+    "banded": banded,
+    "naive_bayes": naive_bayes,
+    "collider": collider,
+}
 
 
 def named(text: str) -> tuple[str, Graph]:
@@ -139,9 +145,10 @@ def named(text: str) -> tuple[str, Graph]:
             raise ValueError(f"graph {text!r}: {family[1]} takes another number of sizes") from error
     if text.endswith((".yaml", ".yml")):
         return Path(text).stem, from_yaml(text)
-    known = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+    folder = configurations.folder() / "network"
+    known = sorted(path.stem for path in folder.glob("*.yaml"))
     if text in known:
-        return text, from_yaml(FOLDER / f"{text}.yaml")
+        return text, from_yaml(folder / f"{text}.yaml")
     raise ValueError(
         f"graph {text!r} is unknown; known are {', '.join(known)}, the families "
         f"{', '.join(f'{name}_<size>' for name in FAMILIES)}, and the path of a YAML file"

@@ -7,6 +7,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from privpost.models.base import check_positive
+
 
 class Moments(NamedTuple):
     """Moments of a part of the rows: their number, XᵀX (d, d), Xᵀy (d,) and yᵀy."""
@@ -66,8 +68,7 @@ class LinearRegression:
         if self.dimension < 1:
             raise ValueError(f"dimension is {self.dimension!r}; it must be >= 1")
         for name in (field.name for field in fields(self)[1:]):
-            if not 0 < getattr(self, name) < np.inf:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be > 0 and finite")
+            check_positive(name, getattr(self, name))
 
     @property
     def records(self):

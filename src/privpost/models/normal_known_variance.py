@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from privpost.models.base import check_positive
 from privpost.models.univariate import SegmentMoments, UnivariateFamily
 
 
@@ -30,9 +31,7 @@ class NormalKnownVariance(UnivariateFamily):
 
     def __post_init__(self):
         for name in ("prior_variance", "record_variance"):
-            value = getattr(self, name)
-            if not 0 < value < np.inf:
-                raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
+            check_positive(name, getattr(self, name))
         if not np.isfinite(self.prior_mean):
             raise ValueError(f"prior_mean is {self.prior_mean!r}; it must be finite")
 

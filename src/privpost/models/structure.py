@@ -37,6 +37,6 @@ def k2(records, nodes: Sequence[str], most_parents: int) -> graphs.Graph:
             if not scores or max(scores.values()) <= best:
                 break
             best = max(scores.values())
-            chosen.append(max(scores, key=scores.get))
+            chosen.append(max(scores, key=scores.__getitem__))
         found.append((node, [nodes[j] for j in sorted(chosen)]))
     return graphs.checked(found)

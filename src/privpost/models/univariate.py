@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.special import gammainc, gammaln, xlogy
 
-from privpost.models.base import ConjugateModel
+from privpost.models.base import ConjugateModel, check_positive
 
 # Relative step of the central differences in the natural parameter: the fourth-order formulas leave a truncation error
 # of about 1e-9 and, in the second derivative, a rounding error of about 1e-10.
@@ -63,7 +63,8 @@ class UnivariateFamily(ConjugateModel):
     @property
     def statistic_support(self) -> tuple[float, float]:
         """Smallest and largest possible t(x)."""
-        return tuple(float(self.statistic(end)) for end in self.record_support)
+        low, high = self.record_support
+        return float(self.statistic(low)), float(self.statistic(high))
 
     def sufficient_statistics(self, data):
         """(Σ t(x), n) of data of shape (..., n); shape (..., 2).
@@ -148,9 +149,7 @@ class GammaPrior(UnivariateFamily):
 
     def __post_init__(self):
         for name in ("shape", "rate"):
-            value = getattr(self, name)
-            if not 0 < value < np.inf:
-                raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
+            check_positive(name, getattr(self, name))
 
     @property
     def support(self):

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from privpost import configurations
 from privpost.pipeline import store
-from privpost.pipeline.project import CONF, NAME, STATE
+from privpost.pipeline.project import NAME, STATE
 from privpost.pipeline.schema import SettingError
 
 
@@ -23,7 +24,7 @@ def study_names() -> list[str]:
 
     Raises SettingError for a file whose name no rule of Snakemake can have.
     """
-    files = sorted((CONF / "study").glob("*/*.yaml"))
+    files = sorted((configurations.folder() / "study").glob("*/*.yaml"))
     for file in files:
         if not (NAME.fullmatch(file.stem) and NAME.fullmatch(file.parent.name)):
             raise SettingError(f"{str(file)!r}: a study and its paper must be called by letters, digits, _, - and .")
@@ -71,7 +72,7 @@ def _compose_with_hydra(names: list[str], scale: str, overrides: list[str]) -> d
     outer = GlobalHydra.instance().hydra
     GlobalHydra.instance().clear()
     try:
-        with initialize_config_dir(version_base="1.3", config_dir=str(CONF.resolve())):
+        with initialize_config_dir(version_base="1.3", config_dir=str(configurations.folder().resolve())):
             for name in names:
                 words = [f"study={name}", f"scale={scale}", *overrides]
                 try:
@@ -80,7 +81,7 @@ def _compose_with_hydra(names: list[str], scale: str, overrides: list[str]) -> d
                     # Hydra's own messages go on for many lines; what is wrong stands in the first ones.
                     reason = " ".join(line.strip() for line in str(error).splitlines()[:4])
                     raise SettingError(
-                        f"{CONF}/study/{name}.yaml cannot be read with {' '.join(words)}: {reason}"
+                        f"{configurations.folder()}/study/{name}.yaml cannot be read with {' '.join(words)}: {reason}"
                     ) from error
     finally:
         GlobalHydra.instance().hydra = outer
@@ -92,9 +93,10 @@ def _conf_digest() -> str:
     digest = hashlib.sha256()
     for package in ("hydra-core", "omegaconf"):
         digest.update(f"{package} {importlib.metadata.version(package)};".encode())
-    for path in sorted(CONF.rglob("*.yaml")):
+    folder = configurations.folder()
+    for path in sorted(folder.rglob("*.yaml")):
         text = path.read_bytes()
-        digest.update(f"{path.relative_to(CONF)} {len(text)};".encode() + text)
+        digest.update(f"{path.relative_to(folder)} {len(text)};".encode() + text)
     return digest.hexdigest()[:20]
 
 

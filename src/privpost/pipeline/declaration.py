@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from privpost.pipeline.project import CONF, NAME
+from privpost import configurations
+from privpost.pipeline.project import NAME
 from privpost.pipeline.schema import Integer, Schema, SettingError
 from privpost.pipeline.study import FORMATS, Study
 
@@ -26,7 +27,7 @@ def as_study(name: str, config: dict) -> Study:
     Raises SettingError for a key that is missing, malformed or in two places, and for a target that is no study module.
     """
     config = copy.deepcopy(config)
-    where = f"{CONF}/study/{name}.yaml"
+    where = f"{configurations.folder()}/study/{name}.yaml"
     for key in ("title", "claim", "target", "rev", "scale", "root", "figure_root"):
         if not config.get(key):
             raise SettingError(f"{where}: the key {key!r} is missing.")

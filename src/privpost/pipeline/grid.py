@@ -15,10 +15,10 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from privpost import configurations
 from privpost.pipeline.axes import axis_values, check_size
 from privpost.pipeline.compose import compose, hydra_value, study_names
 from privpost.pipeline.declaration import SIZES, as_study
-from privpost.pipeline.project import CONF
 from privpost.pipeline.schema import Schema, SettingError, suggest
 from privpost.pipeline.study import Cell, Study, canonical
 
@@ -45,10 +45,13 @@ def load_studies(names: Iterable[str] | None = None, scale: str = "paper", overr
             raise SettingError(
                 f"study is {name!r}, which does not exist.{suggest(name, known)} Known studies: {', '.join(known)}."
             )
-    scales = sorted(p.stem for p in (CONF / "scale").glob("*.yaml"))
+    scales = sorted(p.stem for p in (configurations.folder() / "scale").glob("*.yaml"))
     if scale not in scales:
         raise SettingError(f"scale is {scale!r}, but must be one of {', '.join(scales)}.{suggest(scale, scales)}")
-    return [as_study(name, config) for name, config in compose(names, scale, overrides).items()]
+    studies = {name: as_study(name, config) for name, config in compose(names, scale, overrides).items()}
+    for study in studies.values():
+        study.kept("beside", lambda: studies)
+    return list(studies.values())
 
 
 def expand(study: Study) -> list[Cell]:
@@ -56,6 +59,10 @@ def expand(study: Study) -> list[Cell]:
 
     Raises SettingError for an unknown key or a value that is not allowed, naming the file.
     """
+    return list(study.kept("cells", lambda: _expand(study)))
+
+
+def _expand(study: Study) -> list[Cell]:
     cells = {}
     for cell in make_cells(study, points(study)):
         if cell.dataset not in study.left_out:
@@ -68,10 +75,19 @@ def read_by(study: Study) -> list[Study]:
 
     All are those that read none themselves. Raises SettingError for a name of one that does.
     """
+    return study.kept("read", lambda: _read_by(study))
+
+
+def _read_by(study: Study) -> list[Study]:
     named = _scaled(study, ()).get("reads") or []
     names = [name for name in study_names() if name != study.name] if named == "all" else named
+    # Those that were loaded with it need not be loaded again; only their places may be others.
+    beside = study.kept("beside", dict)
+    others = (
+        [beside[name] for name in names] if set(names) <= set(beside) else load_studies(names, study.config["scale"])
+    )
     found = []
-    for other in load_studies(names, study.config["scale"]) if names else []:
+    for other in others:
         if other.config.get("reads"):
             if named == "all":
                 continue
@@ -79,7 +95,8 @@ def read_by(study: Study) -> list[Study]:
         place = {key: study.config[key] for key in ("root", "figure_root")}
         datasets = {cell.dataset for cell in expand(other)}
         left_out = tuple(name for name in study.left_out if name in datasets)
-        found.append(replace(other, config={**other.config, **place}, left_out=left_out))
+        same = not left_out and {**other.config, **place} == other.config
+        found.append(other if same else replace(other, config={**other.config, **place}, left_out=left_out))
     return found
 
 
@@ -175,6 +192,8 @@ class _Base:
         self.within = {k: v if k in keys else _within_values(schema, k, v, where) for k, v in within.items()}
         self.within_json = None if set(keys) & set(within) else canonical(self.within)
         self.sizes = {key: config[key] for key in SIZES}
+        if not set(keys) & set(SIZES):
+            self.sizes = _checked_sizes(self.sizes, where)
         read = [cell for other in read_by(study) for cell in expand(other)]
         self.reads = joint_digest(read) if read else None
         self.common = _checked_common(config["common"], {*self.axes, *within}, where)
@@ -182,13 +201,13 @@ class _Base:
 
     def cell(self, overrides: Mapping[str, Any]) -> Cell:
         where, schema = self.study.file, self.study.schema
-        settings, sizes, within = dict(self.settings), dict(self.sizes), self.within
+        settings, sizes, within = dict(self.settings), self.sizes, self.within
         for key, value in overrides.items():
             if key in within:
                 values = value if isinstance(value, list | Mapping) else [value]
                 within = {**within, key: _within_values(schema, key, values, where)}
             elif key in sizes:
-                sizes[key] = value
+                sizes = {**sizes, key: value}
             else:
                 settings[key] = schema.value(key, value, where)
         # Hydra cannot replace an axis given as a map by a list, so a pinned axis is a key of its own (++).
@@ -202,7 +221,8 @@ class _Base:
             study=self.study.name,
             settings=settings,
             within=within,
-            sizes=_checked_sizes(sizes, where),
+            # Cells share those that none of them sets.
+            sizes=sizes if sizes is self.sizes else _checked_sizes(sizes, where),
             axes=self.axes,
             common=self.common,
             root=self.study.config["root"],
@@ -264,11 +284,10 @@ def _checked_common(common: Iterable[str], known: set[str], where: str) -> tuple
 
 
 def _identity(dataset: str | None) -> dict | None:
-    return (
-        None
-        if dataset is None
-        else _identity_of(dataset, (CONF / "dataset" / f"{dataset}.yaml").read_text(encoding="utf-8"))
-    )
+    if dataset is None:
+        return None
+    file = configurations.folder() / "dataset" / f"{dataset}.yaml"
+    return _identity_of(dataset, file.read_text(encoding="utf-8"))
 
 
 @functools.cache

@@ -29,8 +29,8 @@ def describe(study: Study, results: Iterable[Result]) -> str:
     differs between the accounts is given as [smallest, largest]. `data` names the real people whom all repeats of an
     account are about, none where each draws data of its own; `published_epsilon` is what it would cost them to publish
     every repeat. A row of `mechanisms` is one with its settings, its cost, the budget and the kind of account it was
-    charged to; of those that differ in numbers only there are the three of smallest, middle and largest cost, and
-    `among` is the number of all that they stand for. No times and no versions: the same results give the same bytes.
+    charged to; those that differ in numbers only are one row, in order of cost, whose `varied` has for each number that
+    differs its values (see `unfolded`). No times and no versions: the same results give the same bytes.
     """
     groups: dict[tuple, list[dict]] = {}
     used: dict[tuple, dict[str, dict]] = {}
@@ -46,7 +46,7 @@ def describe(study: Study, results: Iterable[Result]) -> str:
                 named |= {name: row[name] for name in ("notion", "epsilon", "order", "delta")}
                 used.setdefault((*key, _shape(made)), {})[json.dumps(named, sort_keys=True)] = named
     rows = [_row(key, group) for key, group in sorted(groups.items(), key=lambda item: str(item[0]))]
-    chosen = [row for _, group in sorted(used.items(), key=lambda item: str(item[0])) for row in _extremes(group)]
+    chosen = [_folded(group) for _, group in sorted(used.items(), key=lambda item: str(item[0]))]
     lists = {"accounts": rows, "mechanisms": chosen}
     lines = (
         f'"{name}": [\n' + ",\n".join(json.dumps(row, sort_keys=True) for row in listed) + "\n]"
@@ -55,10 +55,37 @@ def describe(study: Study, results: Iterable[Result]) -> str:
     return f'{{"study": "{study.name}", ' + ", ".join(lines) + "}\n"
 
 
-def _extremes(group: dict[str, dict]) -> list[dict]:
+def _folded(group: dict[str, dict]) -> dict:
+    """Return rows that differ in numbers only as one: the first by cost, and the values of the numbers that differ."""
     ordered = [row for _, row in sorted(group.items(), key=lambda item: (float(item[1]["epsilon"]), item[0]))]
-    places = sorted({0, len(ordered) // 2, len(ordered) - 1})
-    return [{**ordered[place], "among": len(ordered)} for place in places]
+    columns = zip(*(dict(_leaves(row)).items() for row in ordered), strict=True)
+    values = {column[0][0]: [value for _, value in column] for column in columns}
+    return {**ordered[0], "varied": {path: each for path, each in values.items() if any(v != each[0] for v in each)}}
+
+
+def _leaves(value, path: str = "") -> Iterable[tuple[str, Any]]:
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            yield from _leaves(item, f"{path}/{key}")
+    else:
+        yield path, value
+
+
+def unfolded(row: dict) -> list[dict]:
+    """Return the rows that one row of `mechanisms` stands for, in order of cost."""
+    varied = row.get("varied", {})
+    numbers = range(max(map(len, varied.values()), default=1))
+    fixed = {key: value for key, value in row.items() if key != "varied"}
+    return [_exchanged(fixed, {path: values[number] for path, values in varied.items()}) for number in numbers]
+
+
+def _exchanged(value, leaves: dict[str, Any], path: str = ""):
+    if isinstance(value, dict):
+        return {key: _exchanged(item, leaves, f"{path}/{key}") for key, item in value.items()}
+    if isinstance(value, list):
+        return [_exchanged(item, leaves, f"{path}/{key}") for key, item in enumerate(value)]
+    return leaves.get(path, value)
 
 
 def _shape(value) -> str:
@@ -66,7 +93,7 @@ def _shape(value) -> str:
     if isinstance(value, dict):
         return "{" + ",".join(f"{key}:{_shape(item)}" for key, item in sorted(value.items())) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(sorted({_shape(item) for item in value})) + "]"
+        return "[" + ",".join(map(_shape, value)) + "]"
     return value if isinstance(value, str) and value != "inf" else "number"
 
 
@@ -106,9 +133,20 @@ def _digits(number: float) -> float | str:
 
 
 def contents(studies: Iterable[Study]) -> dict[str, dict[str, list]]:
-    """Return the ledgers of some studies, by name, as far as there are any: what a study that reads them is given."""
-    paths = {study.name: path_of(study) for study in studies}
-    return {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items() if path.is_file()}
+    """Return the ledgers of some studies, by name, as far as there are any: what a study that reads them is given.
+
+    Of `mechanisms` that differ in numbers only there are the three of smallest, middle and largest cost, with all of
+    them as `alike`.
+    """
+    found = {study.name: json.loads(path.read_text("utf-8")) for study in studies if (path := path_of(study)).is_file()}
+    for ledger in found.values():
+        every = [unfolded(row) for row in ledger["mechanisms"]]
+        ledger["mechanisms"] = [
+            {**alike[place], "alike": alike}
+            for alike in every
+            for place in sorted({0, len(alike) // 2, len(alike) - 1})
+        ]
+    return found
 
 
 def digests(studies: Iterable[Study]) -> dict[str, str]:

@@ -6,7 +6,8 @@ import os
 import re
 from pathlib import Path
 
-CONF = Path("conf")
+from privpost import configurations
+
 LOGS = Path("logs")
 STATE = Path(".snakemake/privpost")
 # What a study, a table or a figure may be called.
@@ -23,15 +24,18 @@ class CannotWrite(OSError):
         )
 
 
-def find_root(start: Path | None = None) -> Path:
+def find_root(start: Path | None = None, *, checkout: bool = False) -> Path:
     """Return the project's root: the nearest folder at or above `start` that holds conf/config.yaml.
 
-    Raises FileNotFoundError when there is none.
+    Where there is none, an installed package takes `start` itself, with the configurations that it brought. One that
+    brought none raises FileNotFoundError, as any does that needs a checkout.
     """
     start = Path.cwd() if start is None else start
     for folder in (start, *start.parents):
-        if (folder / CONF / "config.yaml").is_file():
+        if (folder / configurations.CHECKOUT / "config.yaml").is_file():
             return folder
+    if configurations.PACKAGED.is_dir() and not checkout:
+        return start
     raise FileNotFoundError(f"no conf/config.yaml at or above {start}: run privpost inside a checkout of the project")
 
 
@@ -45,8 +49,8 @@ def plainly(error: OSError | MemoryError) -> str:
     return f"cannot use {error.filename}: {error.strerror}"
 
 
-def enter() -> Path:
-    """Change to the project's root and return it."""
-    root = find_root()
+def enter(*, checkout: bool = False) -> Path:
+    """Change to the project's root and return it; errors as `find_root`."""
+    root = find_root(checkout=checkout)
     os.chdir(root)
     return root

@@ -9,9 +9,12 @@ reads tables only (claims, figures, the report) is not imported by studies.
 from __future__ import annotations
 
 import ast
+import atexit
+import contextlib
 import functools
 import hashlib
 import importlib.metadata
+import json
 import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,14 +22,18 @@ from typing import Any
 
 import privpost
 from privpost import lookup
+from privpost.pipeline import store
+from privpost.pipeline.project import STATE
 
 PACKAGE = Path(privpost.__file__).parent
 # A cell's numbers depend on these; the rest of the pipeline only moves files.
 LIBRARIES = ("numpy", "scipy")
 # What every cell draws with.
 DRAWING = ("privpost.pipeline.streams", "privpost.privacy.ledger")
+# Digests and imports of the package's files by their content, and how many of them are kept.
+PARSED, MOST_PARSED = STATE / "parsed.json", 2000
 # These move files and find classes: the rest of the pipeline, and the package's own tools.
-MOVING = ("privpost.pipeline", "privpost.lookup", "privpost.atomic")
+MOVING = ("privpost.pipeline", "privpost.lookup", "privpost.atomic", "privpost.configurations")
 
 
 def versions() -> dict[str, str]:
@@ -43,7 +50,39 @@ def _digest_and_imports(path: Path) -> tuple[str, tuple[str, ...]]:
 
 @functools.cache
 def _parsed(path: Path, mtime: int, size: int) -> tuple[str, tuple[str, ...]]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    content = path.read_bytes()
+    # The syntax tree depends on Python, a relative import on the folder.
+    where = f"{platform.python_version()} {path.parent.relative_to(PACKAGE)} "
+    key, kept = hashlib.sha256(where.encode() + content).hexdigest(), _kept()
+    if key not in kept:
+        kept[key] = _parse(path, content)
+    digest, imports = kept[key]
+    return digest, tuple(imports)
+
+
+@functools.cache
+def _kept() -> dict[str, tuple[str, list[str]]]:
+    """Return what former processes parsed, and write down at the end what this one adds: parsing all takes a second."""
+    kept = {}
+    with contextlib.suppress(OSError, ValueError):
+        digest, text = PARSED.read_text(encoding="utf-8").split("\n")
+        if digest == hashlib.sha256(text.encode()).hexdigest():
+            kept = json.loads(text)
+    atexit.register(_keep, kept, len(kept), PARSED.absolute())
+    return kept
+
+
+def _keep(kept: dict, before: int, path: Path) -> None:
+    if len(kept) == before or not path.parent.is_dir():
+        return
+    # States of files that are no more would add up.
+    text = json.dumps(dict(list(kept.items())[-MOST_PARSED:]))
+    with contextlib.suppress(OSError):
+        store.write_text(path, f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
+
+
+def _parse(path: Path, content: bytes) -> tuple[str, tuple[str, ...]]:
+    tree = ast.parse(content)
     imports = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -77,18 +116,18 @@ def _file(module: str) -> Path | None:
     return None if home is None else base.parent / f"{home}.py"
 
 
-def source_files(*modules: str) -> list[Path]:
-    """Return the package's files that the modules import, directly or through others, in alphabetical order."""
-    found: dict[Path, None] = {}
-    waiting = list(modules)
+def _states(*modules: str) -> dict[Path, str]:
+    """Return the digests of the package's files that the modules import, directly or through others."""
+    found: dict[Path, str] = {}
+    waiting, seen = set(modules), set()
     while waiting:
-        module = waiting.pop()
+        seen.add(module := waiting.pop())
         path = _file(module)
         if path is None or path in found or (module.startswith(MOVING) and module not in DRAWING):
             continue
-        found[path] = None
-        waiting += _digest_and_imports(path)[1]
-    return sorted(found)
+        found[path], imports = _digest_and_imports(path)
+        waiting.update(name for name in imports if name not in seen)
+    return found
 
 
 def source(*modules: str, since: float | None = None) -> dict[str, str]:
@@ -99,8 +138,8 @@ def source(*modules: str, since: float | None = None) -> dict[str, str]:
     return {
         path.relative_to(PACKAGE).as_posix(): "edited meanwhile"
         if since is not None and path.stat().st_mtime > since
-        else _digest_and_imports(path)[0][:12]
-        for path in source_files(*modules)
+        else digest[:12]
+        for path, digest in sorted(_states(*modules).items())
     }
 
 

@@ -35,20 +35,9 @@ class Real:
     optional: bool = False
 
     def describe(self) -> str:
-        low = (
-            f"({self.above:g}"
-            if self.above is not None
-            else f"[{self.at_least:g}"
-            if self.at_least is not None
-            else "(-inf"
-        )
-        high = (
-            f"{self.below:g})"
-            if self.below is not None
-            else f"{self.at_most:g}]"
-            if self.at_most is not None
-            else "inf)"
-        )
+        lows, highs = (("(", self.above), ("[", self.at_least)), ((")", self.below), ("]", self.at_most))
+        low = next((f"{mark}{end:g}" for mark, end in lows if end is not None), "(-inf")
+        high = next((f"{end:g}{mark}" for mark, end in highs if end is not None), "inf)")
         return f"a number in {low}, {high}" + (" or null" if self.optional else "")
 
     def normalise(self, value: Any) -> Any:
@@ -163,14 +152,15 @@ class Vector:
 
 @dataclass(frozen=True)
 class DatasetName:
-    """The name of a data set described in conf/dataset."""
+    """The name of a data set described in conf/dataset; of one that serves a kind of studies, where `task` is given."""
 
     optional: bool = False
+    task: str = ""
 
     def _names(self) -> list[str]:
         from privpost.datasets import catalogue
 
-        return catalogue.names()
+        return [name for name in catalogue.names() if not self.task or catalogue.serves(name, self.task)]
 
     def describe(self) -> str:
         return "one of the data sets " + ", ".join(self._names()) + (" or null" if self.optional else "")
@@ -178,9 +168,12 @@ class DatasetName:
     def normalise(self, value: Any) -> Any:
         if value is None and self.optional:
             return None
+        from privpost.datasets import catalogue
+
         if isinstance(value, Mapping):
             value = value.get("name")
-        if value not in self._names():
+        # Of a name that is known, only its own file is read: cells by the hundred name a data set.
+        if value not in catalogue.names() or (self.task and not catalogue.serves(value, self.task)):
             raise ValueError
         return value
 

@@ -6,13 +6,13 @@ import functools
 import hashlib
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from privpost.pipeline.project import CONF
+from privpost import configurations
 from privpost.pipeline.schema import Schema
 
 FORMATS = ("pdf", "png", "svg")
@@ -32,10 +32,17 @@ class Study:
     config: dict[str, Any]
     schema: Schema
     left_out: tuple[str, ...] = ()
+    _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def kept(self, name: str, find: Callable[[], Any]) -> Any:
+        """Return what `find` gives, found once: grids are asked for again and again while a rebuild is planned."""
+        if name not in self._kept:
+            self._kept[name] = find()
+        return self._kept[name]
 
     @property
     def file(self) -> str:
-        return f"{CONF}/study/{self.name}.yaml"
+        return f"{configurations.folder()}/study/{self.name}.yaml"
 
     @property
     def paper(self) -> str:
@@ -91,9 +98,14 @@ class Study:
     def timing_path(self) -> Path:
         return self.table_root / "timing" / f"{self.identifier}.csv"
 
-    def figure_paths(self) -> list[Path]:
+    def figure_paths(self, printed: bool = False) -> list[Path]:
+        """Return the figure files: one a figure, the SVG where there is one; with `printed` every format."""
         folder = self.figure_root / self.paper
-        return [folder / f"{stem}.{ending}" for stem, formats in self.figures.items() for ending in formats]
+        return [
+            folder / f"{stem}.{ending}"
+            for stem, formats in self.figures.items()
+            for ending in (formats if printed or "svg" not in formats else ["svg"])
+        ]
 
     def shipped_figures(self) -> list[Path]:
         """Return the figure files that the repository holds: text, in which a small change is a small difference."""
@@ -148,7 +160,7 @@ class Cell:
 
     @functools.cached_property
     def path(self) -> Path:
-        return Path(self.root) / "cells" / self.study / f"{self.slug}_{self.digest}.npz"
+        return Path(f"{self.root}/cells/{self.study}/{self.slug}_{self.digest}.npz")
 
     @property
     def dataset(self) -> str | None:

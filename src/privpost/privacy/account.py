@@ -102,7 +102,9 @@ class Account:
     def published(self) -> tuple[float, float]:
         """What the releases of all repeats cost together if they are about the same people, of ε and of δ."""
         every = [self.total([length * count for count in value]) for length, value in self.counts.runs()]
-        return tuple(map(sum, zip(*every, strict=True))) or (0.0, 0.0)
+        if not every:
+            return 0.0, 0.0
+        return sum(epsilon for epsilon, _ in every), sum(delta for _, delta in every)
 
     @staticmethod
     def _told(budget: dict, total: tuple[float, float]) -> dict:
@@ -155,7 +157,7 @@ class Account:
     def rows(self, mechanisms: dict) -> list[dict]:
         """What `Ledger.record` has of the account; mechanisms by key, with number and class."""
         budget = cost_fields(self.budget)
-        totals = {
+        totals: dict[str, Any] = {
             name: self._told(budget, total)
             for name, total in (("spent", self.largest()), ("published", self.published()))
         }

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privpost.models.base import is_number
+
 NOTIONS = ("pure", "rdp", "approximate")
 
 # A budget that was split into k equal parts, or met by bisection, must accept its charges in spite of rounding.
@@ -38,15 +40,15 @@ class Cost:
     def __post_init__(self):
         if self.notion not in NOTIONS:
             raise ValueError(f"notion is {self.notion!r}; allowed: {', '.join(NOTIONS)}")
-        if not self.epsilon >= 0:
+        if not is_number(self.epsilon) or not self.epsilon >= 0:
             raise ValueError(f"epsilon is {self.epsilon!r}; it must be >= 0 (inf is allowed)")
         if self.notion == "rdp":
-            if self.order is None or not self.order >= 1:
+            if not is_number(self.order) or not self.order >= 1:
                 raise ValueError(f"order is {self.order!r}; an rdp cost needs an order >= 1")
         elif self.order is not None:
             raise ValueError(f"order is {self.order!r}; only an rdp cost has one, this one is {self.notion}")
         if self.notion == "approximate":
-            if self.delta is None or not 0 <= self.delta <= 1:
+            if not is_number(self.delta) or not 0 <= self.delta <= 1:
                 raise ValueError(f"delta is {self.delta!r}; an approximate cost needs a delta in [0, 1]")
         elif self.delta is not None:
             raise ValueError(f"delta is {self.delta!r}; only an approximate cost has one, this one is {self.notion}")
@@ -92,7 +94,7 @@ def sequential(costs: Sequence[Cost]) -> Cost:
         ValueError: no costs, or costs of different notions or orders.
     """
     first = _one_notion(costs)
-    delta = None if first.delta is None else min(1.0, math.fsum(cost.delta for cost in costs))
+    delta = None if first.delta is None else min(1.0, math.fsum(cost.delta or 0.0 for cost in costs))
     return Cost(first.notion, math.fsum(cost.epsilon for cost in costs), first.order, delta)
 
 
@@ -112,7 +114,7 @@ def parallel(costs: Sequence[Cost], changed_parts: int = 1) -> Cost:
     total = sequential(largest)
     if total.notion == "approximate":
         # ε and δ need not be largest in the same part: bound each by its own largest ones.
-        deltas = sorted((cost.delta for cost in costs), reverse=True)[:changed_parts]
+        deltas = sorted((cost.delta or 0.0 for cost in costs), reverse=True)[:changed_parts]
         total = Cost("approximate", total.epsilon, delta=min(1.0, math.fsum(deltas)))
     return total
 

@@ -5,7 +5,9 @@ A privacy curve is δ(ε) = max over neighbours of the hockey-stick divergence s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -15,6 +17,8 @@ from scipy.special import betainc, expit, log_ndtr, logit
 from privpost.distributions import truncated_beta
 from privpost.privacy.accounting import Cost, to_approximate
 
+# How far from its value a setting is looked for.
+_FARTHEST = 2.0**30
 # Orders at which Rényi curves are converted.
 ORDERS = 1 + np.geomspace(0.02, 1000, 90)
 
@@ -90,14 +94,14 @@ def beta_curve(parameters_p, parameters_q, epsilon: float, low: float = 0.0, hig
     # Reflected where P has the smaller α, so that the event is always {θ ≥ t}.
     flip = p[..., 0] < q[..., 0]
     p, q = (np.where(flip[..., None], side[..., ::-1], side) for side in (p, q))
-    low, high = np.where(flip, 1 - high, low), np.where(flip, 1 - low, high)
+    ends = np.where(flip, 1 - high, low), np.where(flip, 1 - low, high)
     gap = p[..., 0] - q[..., 0]
-    middle = (low + high) / 2
-    at_middle = truncated_beta.log_density(middle, p, low, high) - truncated_beta.log_density(middle, q, low, high)
+    middle = (ends[0] + ends[1]) / 2
+    at_middle = truncated_beta.log_density(middle, p, *ends) - truncated_beta.log_density(middle, q, *ends)
     with np.errstate(divide="ignore", invalid="ignore"):
         start = expit(logit(middle) + (epsilon - at_middle) / gap)
-    start = np.clip(np.where(gap > 0, start, high), low, high)
-    return np.maximum(_above(start, p, low, high) - np.exp(epsilon) * _above(start, q, low, high), 0.0)
+    start = np.clip(np.where(gap > 0, start, ends[1]), *ends)
+    return np.maximum(_above(start, p, *ends) - np.exp(epsilon) * _above(start, q, *ends), 0.0)
 
 
 def _above(start, parameters, low, high):
@@ -141,7 +145,7 @@ def converted_epsilon(rdp: Callable[[np.ndarray], np.ndarray], delta: float) -> 
     return to_approximate(ORDERS, rdp(ORDERS), delta)[0]
 
 
-def implied(cost: Cost, rdp: Callable[[np.ndarray], np.ndarray], budget: Cost) -> Cost:
+def implied(cost: Cost, rdp: Callable, budget: Cost) -> Cost:
     """The (ε, δ) guarantee next to a budget that a pure or Rényi guarantee implies.
 
     Args:
@@ -151,7 +155,7 @@ def implied(cost: Cost, rdp: Callable[[np.ndarray], np.ndarray], budget: Cost) -
             curve at the budget's δ.
     """
     if cost.notion == "rdp":
-        return Cost("approximate", converted_epsilon(rdp, budget.delta), delta=budget.delta)
+        return Cost("approximate", converted_epsilon(rdp, budget.delta or 0.0), delta=budget.delta)
     if cost.epsilon <= budget.epsilon:
         return Cost("approximate", cost.epsilon, delta=0.0)
     delta = pure_curve(cost.epsilon, budget.epsilon)
@@ -174,6 +178,47 @@ def largest_setting(at: Callable[[float], Any], budget: Cost, accounting: str, l
         return cost.epsilon <= budget.epsilon and cost.delta <= budget.delta
 
     return at(largest_within(met, low, high, steps))
+
+
+def by_curve(mechanism: Any, budget: Cost, largest: float | None = None):
+    """The mechanism with its setting as far towards less privacy as its privacy curve and an (ε, δ) budget allow.
+
+    Args:
+        mechanism: if it has no calibrated setting, it is the answer or nothing is.
+        budget: of notion "approximate".
+        largest: the setting beyond which there is none, or nothing changes, where privacy falls with it; when None
+            the setting is doubled or halved from where it stands.
+    """
+    setting = mechanism.calibrated
+    if setting is None:
+        return mechanism if mechanism.cost_in(budget, "exact").within(budget) else None
+
+    def at(value: float):
+        return replace(mechanism, **{setting: value})
+
+    if largest is not None:
+        return largest_setting(at, budget, "exact", 1e-6, largest, steps=30)
+    start = getattr(mechanism, setting)
+
+    @cache
+    def delta(factor: float) -> float:
+        try:
+            return float(at(start * factor).privacy_curve(budget.epsilon))
+        except ValueError:
+            return math.inf
+
+    allowed = budget.delta or 0.0
+    # Away from privacy; a refused value counts as none.
+    sign = 1 if delta(2.0) > delta(0.5) else -1
+    factor = 1.0
+    while delta(factor**sign) > allowed and factor > _FARTHEST**-1:
+        factor /= 2
+    while delta((2 * factor) ** sign) <= allowed and factor < _FARTHEST:
+        factor *= 2
+    if delta(factor**sign) > allowed:
+        return None
+    found = largest_within(lambda value: delta(value**sign) <= allowed, factor, 2 * factor, steps=20)
+    return at(start * found**sign)
 
 
 def largest_renyi_budget(calibrate: Callable, epsilon: float, delta: float, order: float = 2.0):

@@ -108,11 +108,13 @@ def choose_event(first, second, order: float | None, level: float, thresholds: i
     size = len(first)
     low, high = _limits(size, level / 2)
     shares = np.unique(np.concatenate([np.geomspace(20 / size, 0.5, thresholds // 2), np.linspace(0.5, 1, thresholds)]))
+    # Equal cuts are one event.
+    places = np.unique(np.clip(np.floor((1 - shares) * size).astype(int), 0, size - 1))
     best, chosen = -np.inf, Event(0, 1, -np.inf)
-    for column in range(first.shape[1]):
+    for column, ordered in enumerate(zip(np.sort(first.T), np.sort(second.T), strict=True)):
         for sign in (1, -1):
-            u, v = np.sort(sign * first[:, column]), np.sort(sign * second[:, column])
-            cut = np.unique(u[np.clip(np.floor((1 - shares) * size).astype(int), 0, size - 1)])
+            u, v = ordered if sign == 1 else (-values[::-1] for values in ordered)
+            cut = u[places]
             hits = size - np.searchsorted(u, cut), size - np.searchsorted(v, cut)
             bounds = event_divergence(low[hits[0]], high[hits[1]], order)
             place = int(bounds.argmax())

@@ -18,7 +18,7 @@ _PRECISION = 256
 
 def dirichlet_rdp(prior: Sequence[float], n: int, r: float, m: float, order: float) -> float:
     """An upper bound of `renyi.dirichlet_categorical_supremum` with supremum "exact"; inf beyond the asymptote."""
-    weight, order = Fraction(r), Fraction(order)
+    weight, exact = Fraction(r), Fraction(order)
     scaled = {float(value): Fraction(value) / Fraction(m) for value in prior}
     worst = 0.0
     with flint().ctx.workprec(_PRECISION):
@@ -27,10 +27,10 @@ def dirichlet_rdp(prior: Sequence[float], n: int, r: float, m: float, order: flo
             for alpha, count, change in ((gain, p_gain, -1), (lose, p_lose, 1)):
                 p = scaled[alpha] + weight * int(count)
                 q = p + weight * change
-                mixed = order * p + (1 - order) * q
+                mixed = exact * p + (1 - exact) * q
                 if mixed <= 0:
                     return math.inf
-                total += (ball(mixed).lgamma() - ball(order) * ball(p).lgamma()) / ball(order - 1) + ball(q).lgamma()
+                total += (ball(mixed).lgamma() - ball(exact) * ball(p).lgamma()) / ball(exact - 1) + ball(q).lgamma()
             worst = max(worst, above(total))
     return worst
 
@@ -40,14 +40,14 @@ def gamma_rdp(shape: Fraction, rates: tuple[Fraction, Fraction], order: float) -
 
     D_λ = shape / (λ−1) · [λ ln ρ − ln(1 + λ(ρ − 1))],    ρ = rate_P / rate_Q; inf where 1 + λ(ρ − 1) ≤ 0.
     """
-    order, worst = Fraction(order), 0.0
+    exact, worst = Fraction(order), 0.0
     with flint().ctx.workprec(_PRECISION):
         for ratio in (rates[0] / rates[1], rates[1] / rates[0]):
-            mixed = 1 + order * (ratio - 1)
+            mixed = 1 + exact * (ratio - 1)
             if mixed <= 0:
                 return math.inf
-            gap = ball(order) * ball(ratio).log() - ball(mixed).log()
-            worst = max(worst, above(ball(shape / (order - 1)) * gap))
+            gap = ball(exact) * ball(ratio).log() - ball(mixed).log()
+            worst = max(worst, above(ball(shape / (exact - 1)) * gap))
     return worst
 
 
@@ -58,10 +58,10 @@ def approximate_epsilon(rdp: float, order: float, delta: float) -> float:
     """
     if math.isinf(rdp):
         return math.inf
-    order = Fraction(order)
+    exact = Fraction(order)
     with flint().ctx.workprec(_PRECISION):
-        loss = (ball(Fraction(delta)).log() + ball(order).log()) / ball(order - 1)
-        return max(0.0, above(ball(Fraction(rdp)) + ball((order - 1) / order).log() - loss))
+        loss = (ball(Fraction(delta)).log() + ball(exact).log()) / ball(exact - 1)
+        return max(0.0, above(ball(Fraction(rdp)) + ball((exact - 1) / exact).log() - loss))
 
 
 def tempered_epsilon(a0: float, temperature: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from privpost.models.base import is_number
 from privpost.privacy.accounting import Cost, rdp_to_pure_epsilon
 
 
@@ -29,7 +30,7 @@ def rdp_budget(budget: Cost, method: str) -> tuple[float, float]:
         ValueError: a budget of another notion, or of ε = 0 or inf.
     """
     check_budget(budget)
-    if budget.notion != "rdp":
+    if budget.order is None:
         raise ValueError(f"budget is {budget}; {method} has a Rényi guarantee only, so its notion must be 'rdp'")
     if not 0 < budget.epsilon < np.inf:
         raise ValueError(f"budget is {budget}; {method} needs an epsilon > 0 and finite")
@@ -56,11 +57,16 @@ def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
 
 def check_coefficient(value: float) -> None:
     """Raises a ValueError unless a prior's or a likelihood's coefficient lies in (0, 1]."""
-    if not 0 < value <= 1:
+    if not is_number(value) or not 0 < value <= 1:
         raise ValueError(f"coefficient is {value!r}; it must lie in (0, 1]")
 
 
-def check_positive(name: str, value: float) -> None:
-    """Raises a ValueError unless the setting is positive and finite."""
-    if not 0 < value < np.inf:
-        raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
+def check_given(release, shape: tuple[int, ...], draws: int, rng) -> None:
+    """Raises a ValueError unless a release has the shape of one, draws is an integer ≥ 1, and rng is a generator."""
+    if np.shape(release) != shape:
+        raise ValueError(f"release has the shape {np.shape(release)}; one release has {shape}")
+    if not np.all(np.isfinite(np.asarray(release, float))):
+        raise ValueError(f"release is {release!r}; it must be finite")
+    if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 1:
+        raise ValueError(f"draws is {draws!r}; it must be an integer >= 1")
+    check_generator(rng)

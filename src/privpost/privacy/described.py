@@ -12,6 +12,8 @@ import numpy as np
 
 from privpost.privacy.accounting import Cost
 
+PLAIN = {bool, int, float, str, type(None)}
+
 
 def key_of(value):
     """What tells settings from others; of arrays every byte."""
@@ -41,7 +43,7 @@ def cost_fields(cost: Cost) -> dict:
 
 
 @cache
-def _settings(kind: type) -> tuple[str, ...]:
+def _settings(kind: Any) -> tuple[str, ...]:
     return tuple(entry.name for entry in fields(kind) if entry.init)
 
 
@@ -54,12 +56,14 @@ def describe(value, known: dict[int, tuple[Any, dict]] | None = None) -> Any:
         value: what is described.
         known: models by identity, with their descriptions, which are taken from there and entered.
     """
+    if type(value) in PLAIN:
+        return "inf" if value == math.inf else value
     known = {} if known is None else known
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         settings = {}
         for name in _settings(type(value)):
             part = getattr(value, name)
-            if is_dataclass(part):
+            if type(part) not in PLAIN and is_dataclass(part):
                 if id(part) not in known:
                     known[id(part)] = part, describe(part, known)
                 settings[name] = known[id(part)][1]
@@ -70,9 +74,7 @@ def describe(value, known: dict[int, tuple[Any, dict]] | None = None) -> Any:
         return [describe(item, known) for item in value]
     if isinstance(value, np.ndarray):
         return describe(value.ravel()[0])
-    if isinstance(value, np.generic):
-        value = value.item()
-    return "inf" if isinstance(value, float) and math.isinf(value) else value
+    return describe(value.item()) if isinstance(value, np.generic) else value
 
 
 def rebuild(described) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 from privpost.distributions.noise import Common
 from privpost.privacy.account import Account, BudgetExceeded
 from privpost.privacy.accounting import Cost
+from privpost.privacy.checks import check_budget
 from privpost.privacy.described import describe, key_of
 
 __all__ = ["BudgetExceeded", "Ledger", "Release", "Request"]
@@ -55,7 +56,8 @@ class Request(NamedTuple):
 
     def check(self) -> None:
         """Raises a ValueError for what is no source of randomness, and for statistics of other than n records."""
-        if not any(hasattr(self.rng, name) for name in ("random", "laplace", "normal")):
+        known = isinstance(self.rng, np.random.Generator)
+        if not known and not any(hasattr(self.rng, name) for name in ("random", "laplace", "normal")):
             raise ValueError(
                 f"rng is {self.rng!r}; it must be a numpy Generator, for instance numpy.random.default_rng(1)"
             )
@@ -136,6 +138,7 @@ class Ledger:
             raise ValueError(f"account {account!r} is already open with budget {self._accounts[account].budget}")
         if accounting not in ACCOUNTINGS:
             raise ValueError(f"accounting is {accounting!r}; allowed: {', '.join(ACCOUNTINGS)}")
+        check_budget(budget)
         entry = Account(account, budget, accounting, self._trials if repeats is None else repeats)
         for mechanism in mechanisms:
             price = _price(entry, mechanism)
@@ -177,7 +180,7 @@ class Ledger:
         # Before anything is charged: what cannot be drawn is refused here.
         requests = [request.prepared() for request in requests]
         self._reserve(requests, leads)
-        kinds: dict[type, list[int]] = {}
+        kinds: dict[Any, list[int]] = {}
         for place, request in enumerate(requests):
             kinds.setdefault(type(request.mechanism), []).append(place)
         found: dict[int, Release] = {}
@@ -189,11 +192,14 @@ class Ledger:
 
     def _reserve(self, requests: Sequence[Request], leads: Sequence[tuple[int, ...]]) -> None:
         """Charge all requests, or none of them."""
-        before, given = [], set()
+        before, given, states = [], set(), {}
         try:
             for request, lead in zip(requests, leads, strict=True):
                 account, repeats = self._account(request.account), request.repeats or ONE
-                counts, noise = account.counts, _noise(request.rng)
+                # Nothing is drawn before all are charged: a generator's state is looked at once.
+                if id(request.rng) not in states:
+                    states[id(request.rng)] = _noise(request.rng)
+                counts, noise = account.counts, states[id(request.rng)]
                 # An infinite budget promises nothing that noise could give away.
                 guarded = noise is not None and math.isfinite(account.budget.epsilon)
                 if guarded and (account.name, id(request.rng)) not in given:

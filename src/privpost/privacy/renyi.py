@@ -51,7 +51,7 @@ def exponential_family_divergence(
     weight = order[..., None]
     with np.errstate(divide="ignore", invalid="ignore"):
         divergence = (log_partition(weight * p + (1 - weight) * q) - order * c_p) / (order - 1) + c_q
-    if np.any(limit):
+    if gradient is not None and np.any(limit):
         bregman = c_q - c_p - ((q - p) * gradient(p)).sum(axis=-1)
         divergence = np.where(limit, bregman, divergence)
     divergence = np.where(np.isinf(c_q), np.inf, divergence)
@@ -171,7 +171,7 @@ def extreme_pairs(prior: tuple[float, ...], n: int, supremum: str = "exact") -> 
     Returns:
         Prior and count of the first, then of the second category, shape (4, pairs).
     """
-    category, prior = np.arange(len(prior)), np.array(prior)
+    category, pseudocounts = np.arange(len(prior)), np.array(prior)
     common, gain, lose = (axis.ravel() for axis in np.meshgrid(category, category, category, indexing="ij"))
     distinct = gain != lose
     common, gain, lose = common[distinct], gain[distinct], lose[distinct]
@@ -180,7 +180,7 @@ def extreme_pairs(prior: tuple[float, ...], n: int, supremum: str = "exact") -> 
     else:
         p_gain, p_lose = n * (common == gain), n * (common == lose)
     # Many pairs agree in these.
-    return np.unique([prior[gain], p_gain, prior[lose], p_lose], axis=1)
+    return np.unique([pseudocounts[gain], p_gain, pseudocounts[lose], p_lose], axis=1)
 
 
 def beta_bernoulli_supremum(prior, n: int, order, r=1.0, m=1.0, supremum: str = "exact") -> np.ndarray:
@@ -231,7 +231,7 @@ def largest_coefficient(
 
 def check_size(n: int) -> None:
     """Raises a ValueError unless n, the public number of records, is an integer of at least 1."""
-    if not isinstance(n, int | np.integer) or n < 1:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n is {n!r}; it must be an integer >= 1")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import sys
@@ -15,7 +16,7 @@ from privpost.distributions import noise
 from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
 from privpost.pipeline.schema import SettingError
 from privpost.privacy.approximate import gaussian_from_approximate
-from privpost.release import delivery, models, posterior_draw, spending, statement, table
+from privpost.release import delivery, models, posterior_draw, spending, statement, summary, table
 from privpost.release.spec import read
 from privpost.release.specification import Specification
 
@@ -32,10 +33,12 @@ def main(argv: list[str]) -> int:
         print(text)
         return 0
     with delivery.Delivery(options.output, spec) as place:
+        if options.draws:
+            delivery.check_draws(options.draws, spec)
         if options.again:
             content = _again(spec, kind, mechanism, statement_terms, options.again)
             place.prepare(_json(content))
-            return _finish(spec, kind, mechanism, content, place, charged=False)
+            return _finish(spec, kind, mechanism, content, place, options, charged=False)
         data = options.data or spec.data
         if data is None:
             raise SettingError(f"{spec.where}: there are no data; give --data FILE, or data: in the specification.")
@@ -44,7 +47,7 @@ def main(argv: list[str]) -> int:
         entry = spending.charge(spec, change_budget=options.change_budget)
         try:
             content = _released(spec, kind, mechanism, terms, exact, entry)
-            return _finish(spec, kind, mechanism, content, place, charged=True)
+            return _finish(spec, kind, mechanism, content, place, options, charged=True)
         except delivery.Undelivered as error:
             print(f"privpost: {error}. {_spent(spec)}", file=sys.stderr)
             return 1
@@ -64,6 +67,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("specification", type=Path, help="YAML file: what is public, and what the release may cost")
     parser.add_argument("--data", type=Path, help="CSV file with a header; default: the specification's data")
     parser.add_argument("--output", type=Path, help="new JSON file; default: standard output")
+    parser.add_argument(
+        "--draws", type=Path, metavar="FILE", help="new CSV or Parquet file for the posterior's draws, beside the JSON"
+    )
     parser.add_argument(
         "-n", "--dry-run", action="store_true", help="print the privacy terms; read no data and draw no noise"
     )
@@ -95,16 +101,21 @@ def _again(spec, kind, mechanism, terms, path: Path) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key != "posterior"}
 
 
-def _finish(spec, kind, mechanism, content, place: delivery.Delivery, *, charged: bool) -> int:
-    """Store what was released, then draw the posterior, then hand over the statement."""
+def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options, *, charged: bool) -> int:
+    """Store what was released, then draw the posterior, then hand over the statement, and sum it up."""
     if spec.draws and not spec.sampling:
         if charged:
             place.store(_json(content) + "\n")
         release = np.array(content["release"], float)
-        content["posterior"] = _posterior(spec, kind, mechanism, release, np.random.default_rng(spec.seed))
+        rng = np.random.default_rng(spec.seed)
+        content["posterior"] = _posterior(spec, kind, mechanism, release, rng, options.draws)
     place.hand_over(_json(content) + "\n")
     if not content.get("posterior", {}).get("converged", True):
         print("privpost: the posterior's chains have not converged; do not use its draws.", file=sys.stderr)
+    if options.output:
+        # The statement is on the disk: a reader that has gone away makes no failure of it.
+        with contextlib.suppress(BrokenPipeError):
+            print("\n".join(summary.lines(content, options.output)), flush=True)
     return 0
 
 
@@ -202,16 +213,18 @@ def _released(spec, kind, mechanism, terms, exact, entry) -> dict[str, Any]:
     return {**content, "versions": statement.versions(spec)}
 
 
-def _posterior(spec, kind, mechanism, release, rng) -> dict[str, Any]:
+def _posterior(spec, kind, mechanism, release, rng, file: Path | None) -> dict[str, Any]:
     """Draws and how they were made; where extreme settings leave none, a statement of that: the release is made."""
     try:
         with np.errstate(all="ignore"):
             found = kind.posterior(spec, mechanism, release, rng)
         if all(np.isfinite(draws).all() for draws in found.draws.values()):
-            return statement.posterior(found)
+            return statement.posterior(spec, found, file and delivery.write_draws(file, found.draws))
         reason = "draws are not finite"
     except (ValueError, ArithmeticError) as error:
         reason = str(error)
+    except OSError as error:
+        return {"failed": f"{file} cannot be written: {error.strerror}; draw it again with --again, at no cost"}
     except MemoryError:
         return {"failed": "not enough memory for the posterior; draw it again with --again, at no cost"}
     return {"failed": f"no draws from the posterior with this prior: {reason}"}

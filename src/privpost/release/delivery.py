@@ -1,12 +1,17 @@
-"""Where a statement goes: tried before anything is charged, stored before anything else is computed, never lost."""
+"""Where a statement and its draws go: tried before anything is charged, the statement stored before all else."""
 
 from __future__ import annotations
 
 import contextlib
+import csv
+import hashlib
 import os
 import secrets
 import sys
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from privpost.atomic import claim, replacing
 from privpost.pipeline.schema import SettingError
@@ -26,6 +31,50 @@ def encoded(text: str) -> bytes:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise SettingError(f"the statement cannot be written in UTF-8: {error.reason}") from None
+
+
+def check_draws(path: Path, spec: Specification) -> None:
+    """Raise SettingError unless posterior draws can be put into a new file, before anything is charged."""
+    if not spec.draws or spec.sampling:
+        raise SettingError(f"--draws: {spec.where} asks for no posterior draws (posterior: {{draws: 4000}}).")
+    if path.suffix not in (".csv", ".parquet"):
+        raise SettingError(f"--draws: {path} must end in .csv or .parquet.")
+    if path.suffix == ".parquet":
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError:
+            raise SettingError("--draws: Parquet needs the package pyarrow: pip install 'privpost[parquet]'") from None
+    if os.path.lexists(path):
+        raise SettingError(f"--draws: {path} exists; name a new file.")
+    try:
+        if not path.parent.is_dir():
+            raise SettingError(f"--draws: there is no folder {path.parent}")
+        with replacing(path, new=True) as trial:
+            trial.write_bytes(b" " * _ROOM)
+        path.unlink()
+    except OSError as error:
+        raise SettingError(f"--draws: {path} cannot be written: {error.strerror}") from None
+
+
+def write_draws(path: Path, draws: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Write draws as columns of a new CSV or Parquet file; returns what a statement says of it.
+
+    Raises:
+        OSError: it cannot be written, or is there already.
+    """
+    with replacing(path, new=True) as temporary:
+        if path.suffix == ".csv":
+            with temporary.open("w", newline="", encoding="utf-8") as handle:
+                writer = csv.writer(handle, lineterminator="\n")
+                writer.writerow(draws)
+                writer.writerows(zip(*(values.tolist() for values in draws.values()), strict=True))
+        else:
+            import pyarrow
+            from pyarrow import parquet
+
+            parquet.write_table(pyarrow.table(draws), temporary)
+        digest = hashlib.sha256(temporary.read_bytes()).hexdigest()
+    return {"file": path.name, "rows": len(next(iter(draws.values()))), "sha256": digest}
 
 
 class Delivery:

@@ -12,7 +12,7 @@ from privpost.distributions.exact_draws import LARGEST_BITS
 from privpost.pipeline.schema import Choice, Flag, Integer, Real, Schema, SettingError, Text
 from privpost.release import models
 from privpost.release.models.base import Inferred
-from privpost.release.specification import SAMPLING, Specification
+from privpost.release.specification import COLUMN, MISSING, SAMPLING, Specification
 
 # Draws of a posterior that a statement may hold.
 LARGEST_DRAWS = 100_000
@@ -145,19 +145,9 @@ def _read(path: Path) -> Specification:
         )
     _check_delta(mechanism, plain, where)
     _check_draw(mechanism, plain, content, where)
-    noise = plain.get("noise", "secure")
-    if noise == "simulation" and "budget" in content:
-        raise SettingError(f"{where}: noise is 'simulation', which keeps nothing private; leave the budget out.")
-    if noise == "secure" and "seed" in plain:
-        raise SettingError(
-            f"{where}: seed is {plain['seed']}, but secure noise has no seed; noise: simulation has one."
-        )
-    if "sigma" in plain and (noise, mechanism) != ("simulation", "gaussian"):
-        raise SettingError(
-            f"{where}: sigma is {plain['sigma']!r}, but only simulated Gaussian noise has a choice of it."
-        )
+    noise = _checked_noise(mechanism, plain, content, where)
     columns = _block(content, "columns", where)
-    settings = {name: _settings(block, kind.column, f"{where}: columns: {name}") for name, block in columns.items()}
+    settings = {name: _column(block, kind, f"{where}: columns: {name}") for name, block in columns.items()}
     prior = {**kind.prior_defaults, **_settings(content.get("prior", {}), kind.prior, f"{where}: prior")}
     for key in kind.prior.fields:
         if key not in prior:
@@ -181,7 +171,24 @@ def _read(path: Path) -> Specification:
         budget=_budget(content, where),
     )
     kind.check(specification)
+    _check_missing(specification, kind)
     return specification
+
+
+def _checked_noise(mechanism: str, plain, content, where: str) -> str:
+    """Return the kind of noise, which a seed, a chosen scale and a budget have to suit."""
+    noise = plain.get("noise", "secure")
+    if noise == "simulation" and "budget" in content:
+        raise SettingError(f"{where}: noise is 'simulation', which keeps nothing private; leave the budget out.")
+    if noise == "secure" and "seed" in plain:
+        raise SettingError(
+            f"{where}: seed is {plain['seed']}, but secure noise has no seed; noise: simulation has one."
+        )
+    if "sigma" in plain and (noise, mechanism) != ("simulation", "gaussian"):
+        raise SettingError(
+            f"{where}: sigma is {plain['sigma']!r}, but only simulated Gaussian noise has a choice of it."
+        )
+    return noise
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -254,6 +261,32 @@ def _settings(block: Any, schema: Schema, where: str) -> dict[str, Any]:
         if key not in schema:
             raise schema.unknown(key, where)
     return {key: schema.value(key, value, where) for key, value in block.items()}
+
+
+def _column(block: Any, kind: models.Kind, where: str) -> dict[str, Any]:
+    """The settings of a column, with the level of cells without a value among its levels."""
+    settings = _settings(block, Schema(**kind.column.fields, **COLUMN), where)
+    if settings.get("missing") == "level":
+        if "levels" not in settings:
+            raise SettingError(
+                f"{where}: missing is 'level', but the column has no levels; {{impute: VALUE}} has a number."
+            )
+        if MISSING in settings["levels"]:
+            raise SettingError(f"{where}: levels has {MISSING!r}, which missing: level adds; leave one of the two out.")
+        settings["levels"].append(MISSING)
+    return settings
+
+
+def _check_missing(spec: Specification, kind: models.Kind) -> None:
+    for name, settings in spec.columns.items():
+        where, policy = f"{spec.where}: columns: {name}", settings.get("missing")
+        if isinstance(policy, dict) and kind.encode(spec, name, policy["impute"]) is None:
+            raise SettingError(
+                f"{where}: missing: impute is {policy['impute']!r}, but must be {kind.allowed(spec, name)}."
+            )
+        for text in settings.get("missing_texts", ()):
+            if kind.encode(spec, name, text) is not None:
+                raise SettingError(f"{where}: missing_texts has {text!r}, which is a value of the column.")
 
 
 def _draws(content: dict[str, Any], kind: models.Kind, where: str) -> int:

@@ -27,7 +27,7 @@ class Levels:
         for level in value:
             if isinstance(level, bool):
                 raise SettingError(f"YAML reads an unquoted yes, no, true, false, on or off as {level}; quote it")
-            if not isinstance(level, str | int) or level == "":
+            if not isinstance(level, str | int):
                 raise SettingError(f"level {level!r} is neither a text nor a whole number; quote it if it is a text")
         texts = [str(level) for level in value]
         for text, times in collections.Counter(texts).items():
@@ -37,16 +37,42 @@ class Levels:
 
 
 @dataclass(frozen=True)
-class Names:
-    """A list of names of columns."""
+class Texts:
+    """A list of texts."""
 
     def describe(self) -> str:
-        return "a list of names of columns"
+        return "a list of texts"
 
     def normalise(self, value: Any) -> list[str]:
-        if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
+        if not isinstance(value, list) or not all(isinstance(text, str) and text for text in value):
             raise ValueError
         return list(value)
+
+
+# The level that cells without a value are, with `missing: level`.
+MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What a cell without a value is: refused, a level of its own, or a public value."""
+
+    def describe(self) -> str:
+        return "refuse, level or {impute: VALUE}"
+
+    def normalise(self, value: Any) -> str | dict[str, str]:
+        if isinstance(value, dict) and list(value) == ["impute"]:
+            imputed = value["impute"]
+            if isinstance(imputed, bool) or not isinstance(imputed, str | int | float):
+                raise ValueError
+            return {"impute": str(imputed)}
+        if value not in ("refuse", "level"):
+            raise ValueError
+        return value
+
+
+# Settings that a column of every model has.
+COLUMN = {"missing": Missing(), "missing_texts": Texts()}
 
 
 @dataclass(frozen=True)
@@ -106,6 +132,11 @@ class Specification:
         """Name and settings of the column, where there is one."""
         (column,) = self.columns.items()
         return column
+
+    def counts_as(self, column: str) -> str | None:
+        """The value that a column's cells without a value have; None where they are refused."""
+        policy = self.columns[column].get("missing", "refuse")
+        return policy["impute"] if isinstance(policy, dict) else MISSING if policy == "level" else None
 
     @property
     def where(self) -> str:

@@ -151,6 +151,8 @@ def _coordinates(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechan
 def _public(spec: Specification):
     yield "the number of records n"
     yield "names, levels, bounds, resolution and roles of the columns"
+    if any(spec.counts_as(name) is not None for name in spec.columns):
+        yield "what cells without a value count as"
     if spec.prior:
         yield "the prior"
     if spec.sampling:
@@ -169,17 +171,22 @@ def specification(spec: Specification) -> dict[str, Any]:
     }
 
 
-def posterior(found: Posterior) -> dict[str, Any]:
-    """Return draws with their summaries and with how they were made."""
+def posterior(spec: Specification, found: Posterior, file: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return draws, or the file that holds them, with their summaries and with how they were made."""
+    imputed = [
+        f"cells of {name!r} without a value are taken for {settings['missing']['impute']!r}"
+        for name, settings in spec.columns.items()
+        if isinstance(settings.get("missing"), dict)
+    ]
     return {
         "noise_aware": found.noise_aware,
         "method": found.method,
-        "approximations": list(found.approximations),
+        "approximations": [*found.approximations, *imputed],
         "converged": found.rhat is None or found.rhat < RHAT_LIMIT,
         "rhat_max": found.rhat,
         "ess_min": found.ess,
         "summary": {name: _summary(draws) for name, draws in found.draws.items()},
-        "draws": {name: draws.tolist() for name, draws in found.draws.items()},
+        "draws": {name: draws.tolist() for name, draws in found.draws.items()} if file is None else file,
     }
 
 

@@ -60,7 +60,9 @@ def _rows(path: Path, spec: Specification, kind: Kind) -> Iterator[list[int]]:
             header = next(reader, [])
             places = [_place(path, header, name) for name in columns]
             codes: list[dict[str, int]] = [{} for _ in columns]
-            for number, cells in enumerate(reader, start=1):
+            for number, found in enumerate(reader, start=1):
+                # Many programs write the empty cell of a single column as an empty line.
+                cells = found or [""] * (len(header) == 1)
                 if len(cells) != len(header):
                     raise SettingError(
                         f"{path}: row {number} has {len(cells)} cells, but the header has {len(header)}."
@@ -95,9 +97,15 @@ def _place(path: Path, header: list[str], name: str) -> int:
 
 def _code(path: Path, number: int, name: str, text: str, spec: Specification, kind: Kind) -> int:
     where = f"{path}: row {number}, column {name!r}"
-    if not text.strip():
-        raise SettingError(f"{where} is empty, but must hold {kind.allowed(spec, name)}.")
     code = kind.encode(spec, name, text)
+    if code is None and (not text.strip() or text in spec.columns[name].get("missing_texts", ())):
+        counts_as = spec.counts_as(name)
+        if counts_as is None:
+            raise SettingError(
+                f"{where} is empty, but must hold {kind.allowed(spec, name)}; the column's setting missing says what "
+                "else such cells may be."
+            )
+        code = kind.encode(spec, name, counts_as)
     if code is None:
         raise SettingError(f"{where} must hold {kind.allowed(spec, name)}.")
     return code

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 from pathlib import Path
 
 from privpost.pipeline import store, times
@@ -18,7 +17,6 @@ FIGURES = {
     "run_times": ("timing/studies.csv", "measured/run_times"),
     "timeline": (TIMELINE, "measured/timeline"),
 }
-FORMATS = ("pdf", "png", "svg")
 
 
 def score_files(root: Path) -> list[Path]:
@@ -29,12 +27,7 @@ def score_files(root: Path) -> list[Path]:
 
 def figure_files(folder: Path) -> list[Path]:
     """Return the files that `draw` makes."""
-    return [folder / f"{stem}.{ending}" for _, stem in FIGURES.values() for ending in FORMATS]
-
-
-def shipped_figures(folder: Path) -> list[Path]:
-    """Return those that the repository holds: text, and the one picture that README.md shows."""
-    return [path for path in figure_files(folder) if path.suffix == ".svg" or path.name == "scorecard.png"]
+    return [folder / f"{stem}.svg" for _, stem in FIGURES.values()] + [folder / "scorecard.png"]
 
 
 def templates() -> list[Path]:
@@ -81,7 +74,6 @@ def draw(plan: Plan) -> list[Path]:
     This machine's own times are drawn for the report beside the shipped ones.
     """
     root, folder = plan.root, plan.figure_root
-    os.environ["SOURCE_DATE_EPOCH"] = "0"
     import pandas as pd
 
     from privpost.figures import style
@@ -93,11 +85,11 @@ def draw(plan: Plan) -> list[Path]:
         with style.context():
             module = importlib.import_module(f"privpost.figures.{name}")
             figure = module.draw({path.stem: frame})
-            for ending in FORMATS:
-                with store.replacing(stem.with_name(f"{stem.name}.{ending}")) as temporary:
-                    if (name, ending) == ("scorecard", "png"):
-                        style.save_small(figure, temporary, (mark["color"] for mark in module.MARKS.values()))
-                    else:
-                        style.save(figure, temporary, dpi=200)
+            with store.replacing(stem.with_name(f"{stem.name}.svg")) as temporary:
+                style.save(figure, temporary)
+            if name == "scorecard":
+                # The one picture that README.md shows.
+                with store.replacing(stem.with_suffix(".png")) as temporary:
+                    style.save_small(figure, temporary, (mark["color"] for mark in module.MARKS.values()))
             style.close(figure)
     return figure_files(folder)

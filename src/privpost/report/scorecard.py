@@ -245,3 +245,11 @@ def counts(card) -> dict[str, int]:
     """Return how many claims of a scorecard have each verdict."""
     claims = card[card.id != ""]
     return {verdict: int((claims.verdict == verdict).sum()) for verdict in VERDICTS}
+
+
+def in_words(counts: Mapping[str, int]) -> str:
+    """Return how many claims have each verdict as a phrase: 1 holds, 2 do not hold."""
+    many = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not hold"}
+    shown = ((count, verdict if count == 1 else many.get(verdict, verdict)) for verdict, count in counts.items())
+    said = (f"{count} {words}" for count, words in shown if count)
+    return ", ".join(said) or "none scored"

@@ -1,9 +1,9 @@
-"""Collapsed Gibbs sampling with replica exchange of the hidden Markov model of `hidden_markov_gibbs`.
+"""Collapsed Gibbs sampling from annealed starts of the hidden Markov model of `hidden_markov_gibbs`.
 
-Emissions and transitions are integrated out, so that a chain is one of states alone. Beside it run replicas of higher
-temperatures τ, each from random states of its own, whose target is the collapsed joint to the power 1/τ; neighbours on
-this ladder exchange their states. What a chain yields after every round are the states of τ = 1, with emissions drawn
-given them.
+Emissions and transitions are integrated out, so that a chain is one of states alone. Its burn-in is a search for a
+start: from random states of its own some partitions are cooled (the target is the collapsed joint to the power 1/τ, τ
+falling to 1), states are merged and split anew, and partitions are crossed. After that it is a Gibbs sampler at τ = 1;
+what it yields after every round are its states, with emissions drawn given them.
 """
 
 from __future__ import annotations
@@ -19,29 +19,69 @@ from privpost.samplers import hidden_markov_gibbs as gibbs
 
 
 @dataclass(frozen=True)
-class Ladder:
-    """Temperatures of the replicas, 1 = τ_0 < … < τ_{R−1} = hottest in geometric steps.
+class Annealing:
+    """How a chain searches for its start during its burn-in: a population of its own that is crossed.
 
-    A group that is tempered by T already has fewer of the same steps, up to τ = hottest/T or 3, whichever is more.
+    In the first third of the burn-in `members` partitions, or as many as get 12 rounds each, are cooled one after
+    another from random states: τ falls in geometric steps to 1 in two thirds of a member's rounds, from `hottest`, or
+    in a group that is tempered by T already from hottest/T or 3, whichever is more. After that two members at a time
+    are crossed (`crossed`), and the child has `cycle` rounds at τ = 1; it replaces the worst member if it is better.
+    The best one is the start.
+
+    Attributes:
+        hottest: the highest temperature τ.
+        resplits: how often in each round of the burn-in states are merged and split anew (`resplit`).
+        members: largest size of the population.
+        cycle: rounds of a child.
 
     Raises:
-        ValueError: no replica, or a hottest temperature below 1.
+        ValueError: a hottest temperature below 1, a negative number of resplits, no member, or a cycle without a round.
     """
 
-    replicas: int = 16
     hottest: float = 100.0
+    resplits: int = 1
+    members: int = 12
+    cycle: int = 4
 
     def __post_init__(self):
-        if self.replicas < 1:
-            raise ValueError(f"replicas is {self.replicas!r}; it must be >= 1")
         if not self.hottest >= 1:
             raise ValueError(f"hottest is {self.hottest!r}; it must be >= 1")
+        if self.resplits < 0:
+            raise ValueError(f"resplits is {self.resplits!r}; it must be >= 0")
+        for name in ("members", "cycle"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be >= 1")
 
-    def powers(self, temperature: float = 1.0) -> np.ndarray:
-        """1/τ of a group's replicas, shape (replicas,)."""
-        hottest = min(self.hottest, max(3.0, self.hottest / temperature))
-        steps = (self.replicas - 1) * math.log(hottest) / max(math.log(self.hottest), 1e-300)
-        return np.geomspace(1.0, 1 / hottest, 1 + math.ceil(steps - 1e-9))
+    def population(self, burn_in: int) -> int:
+        """How many partitions a burn-in of so many rounds cools; a single one is not crossed."""
+        return max(1, min(self.members, burn_in // 36))
+
+    def powers(self, burn_in: int, temperature: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+        """1/τ of the rounds of a group's burn-in, and which of them end a member or a child, shape (burn_in,) each."""
+        start, number = min(self.hottest, max(3.0, self.hottest / temperature)), self.population(burn_in)
+        powers, ends = np.ones(burn_in), np.zeros(burn_in, bool)
+        cooled = burn_in if number == 1 else burn_in // 3
+        for part in np.array_split(np.arange(cooled), number):
+            cooling = part[: len(part) * 2 // 3]
+            powers[cooling] = 1 / np.geomspace(start, 1, len(cooling))
+            ends[part[-1:]] = True
+        ends[cooled + self.cycle - 1 :: self.cycle] = True
+        ends[-1:] = True
+        return powers, ends
+
+
+def crossed(first, second, n_states: int, rng) -> np.ndarray:
+    """A child of two partitions (cells,): in turn the largest state of each is handed on, less what is taken already.
+
+    As for colourings of graphs (Galinier and Hao 1999); cells that are left get random states.
+    """
+    child, parents = np.full(len(first), -1), (first, second)
+    for k in range(n_states):
+        free, parent = child < 0, parents[k % 2]
+        child[free & (parent == np.bincount(parent[free], minlength=n_states).argmax())] = k
+    free = child < 0
+    child[free] = rng.integers(n_states, size=free.sum())
+    return child
 
 
 class Cells(NamedTuple):
@@ -72,19 +112,21 @@ def _cells(group: gibbs.Group, fields) -> list[Cells]:
 class State(NamedTuple):
     """All chains after a round.
 
-    `states`, for each group (chains, replicas, cells); `energies`, for each group (chains, replicas, 2): the collapsed
-    log-likelihood and log-prior at the group's temperatures; `cold` is the `hidden_markov_gibbs.State` of τ = 1;
-    `memory`, for each group and chain, spares computing again what has not changed.
+    `states`, for each group (chains, cells); `energies`, for each group (chains, 2): the collapsed log-likelihood and
+    log-prior at the group's temperatures after the round's pass; `cold` is the `hidden_markov_gibbs.State`; `memory`,
+    for each group and chain, spares computing again what has not changed; `members`, of each group the search's
+    partitions (chains, members, cells) and their log joints (chains, members).
     """
 
     states: Sequence[np.ndarray]
     energies: Sequence[np.ndarray]
     cold: gibbs.State
     memory: Sequence[Sequence[tuple]]
+    members: Sequence[tuple[np.ndarray, np.ndarray]]
     rounds: int = 0
 
     def part(self, group: int, chains: slice) -> gibbs.State:
-        """The chains of one group at τ = 1, as views."""
+        """The chains of one group, as views."""
         return self.cold.part(group, chains)
 
 
@@ -111,12 +153,12 @@ class Entries(NamedTuple):
         return cls(offset, sign, np.concatenate([[0], np.cumsum(sizes)]), lows)
 
 
-def _memory(n_replicas: int, n_cells: int, n_states: int, n_fields: int) -> tuple:
-    """What `exchange_round` keeps of one chain's replicas from round to round, empty."""
-    weights, masses = (n_replicas, n_cells, n_states), (n_replicas, n_states, n_fields)
+def _memory(n_cells: int, n_states: int, n_fields: int) -> tuple:
+    """What `collapsed_sweep` keeps of one chain from round to round, empty."""
+    weights, masses = (n_cells, n_states), (n_states, n_fields)
     return (
-        np.full(weights[:2], -1), np.zeros(weights), np.zeros(masses[:2], np.int64), np.zeros(weights, np.int64),
-        np.zeros(masses), np.zeros(masses), np.arange(n_replicas),
+        np.full(n_cells, -1), np.zeros(weights), np.zeros(n_states, np.int64), np.zeros(weights, np.int64),
+        np.zeros(masses), np.zeros(masses),
     )  # fmt: skip
 
 
@@ -138,52 +180,76 @@ def log_joint(states, counts, observed, layout: gibbs.Layout, prior: gibbs.Prior
 class Chains:
     """All chains of all groups (`chain.Sampler`), as `hidden_markov_gibbs.Chains`; `rng` is one generator per group.
 
-    A step is a round: a pass in every replica, and exchanges of neighbours, even and odd pairs by turns. After the
-    burn-in an iteration of the explicit sampler follows at τ = 1, which draws the emissions given the states, and then
-    the states: where emissions are truncated that step is exact, and the passes only as good as `log_mass`.
+    A step is a round: a pass over all cells, and during the burn-in resplits. After it an iteration of the explicit
+    sampler follows, which draws the emissions given the states, and then the states: where emissions are truncated that
+    step is exact, and the passes only as good as `log_mass`.
 
     Args:
-        ladder: replicas of every chain.
+        annealing: how the burn-in searches.
         burn_in: rounds without emissions.
     """
 
-    def __init__(self, groups, layout: gibbs.Layout, prior: gibbs.Prior, ladder: Ladder, burn_in: int = 0):
-        from privpost.samplers.hidden_markov_exchange import exchange_round
+    def __init__(self, groups, layout: gibbs.Layout, prior: gibbs.Prior, annealing: Annealing, burn_in: int = 0):
+        from privpost.samplers.hidden_markov_resplit import collapsed_round
 
-        self._round, self._explicit = exchange_round, gibbs.Chains(groups, layout, prior)
+        self._round, self._explicit = collapsed_round, gibbs.Chains(groups, layout, prior)
         self.groups, self.prior, self.slices, self.burn_in = groups, prior, self._explicit.slices, burn_in
-        self._layout = layout
-        self._powers = [ladder.powers(group.temperature) for group in groups]
+        self._layout, self._resplits = layout, annealing.resplits if prior.n_states > 1 else 0
+        self._population = annealing.population(burn_in)
+        self._powers = [annealing.powers(burn_in, group.temperature) for group in groups]
         self._cells = [_cells(group, prior.fields) for group in groups]
         self._entries = [Entries.of(prior, group.prior_temperature, group.lows) for group in groups]
 
     def init(self, rng: Sequence[np.random.Generator]) -> State:
-        """Return states of all replicas that are drawn uniformly, each by itself."""
-        states = tuple(
-            own.integers(self.prior.n_states, size=(len(group.observed), len(powers), len(self._layout.first)))
-            for own, group, powers in zip(rng, self.groups, self._powers, strict=True)
-        )
-        sizes = self.prior.n_states, len(self.prior.sizes)
-        memory = [[_memory(*chain.shape, *sizes) for chain in own] for own in states]
-        return State(states, tuple(np.zeros((*own.shape[:2], 2)) for own in states), self._cold(states), memory)
-
-    def _cold(self, states) -> gibbs.State:
-        return self._explicit.start(np.concatenate([own[:, 0] for own in states]).T)
+        """Return states of all chains that are drawn uniformly, each by itself."""
+        cold = self._explicit.init(rng)
+        states = tuple(np.ascontiguousarray(cold.states[:, chains].T) for chains in self.slices)
+        sizes = len(self._layout.first), self.prior.n_states, len(self.prior.sizes)
+        memory = [[_memory(*sizes) for _ in own] for own in states]
+        energies = tuple(np.full((len(own), 2), -np.inf) for own in states)
+        members = [
+            (np.stack([own] * self._population, axis=1), np.full((len(own), self._population), -np.inf))
+            for own in states
+        ]
+        return State(states, energies, cold, memory, members)
 
     def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
         """One round of every chain; the cost is the variates that the emissions took, shape (groups,)."""
+        cooling = state.rounds < self.burn_in
         for place, (group, states, own) in enumerate(zip(self.groups, state.states, rng, strict=True)):
-            settings = 1 / group.prior_temperature, self.prior.transition, self._powers[place]
-            draws = 1 + states.shape[2] * (1 if group.lows is None else 2)
+            (powers, ends), n_cells = self._powers[place], states.shape[1]
+            power, end = (powers[state.rounds], ends[state.rounds]) if cooling else (1.0, False)
+            settings = 1 / group.prior_temperature, self.prior.transition, power
+            resplits = self._resplits if cooling and not end else 0
             for chain, cells in enumerate(self._cells[place]):
-                self._round(
+                state.energies[place][chain] = self._round(
                     states[chain], self.prior.n_states, tuple(cells), tuple(self._entries[place]), tuple(self._layout),
-                    *settings, own.random((states.shape[1], draws)), state.rounds % 2, state.energies[place][chain],
-                    state.memory[place][chain],
+                    settings, own.random(n_cells * (1 if group.lows is None else 2)),
+                    own.random((resplits, 4 + 4 * n_cells)), state.memory[place][chain],
                 )  # fmt: skip
-        cold, variates = self._cold(state.states), np.zeros(len(self.groups), np.int64)
-        if state.rounds >= self.burn_in:
+            if end:
+                turn, last = int(ends[: state.rounds].sum()), state.rounds + 1 == self.burn_in
+                for chain, joint in enumerate(state.energies[place].sum(axis=1)):
+                    partitions, joints = (part[chain] for part in state.members[place])
+                    self._breed(states[chain], joint, partitions, joints, turn, last, own)
+        cold = self._explicit.start(np.concatenate(state.states).T)
+        variates = np.zeros(len(self.groups), np.int64)
+        if not cooling:
             cold, variates = self._explicit.step(cold, rng)
             for states, chains in zip(state.states, self.slices, strict=True):
-                states[:, 0] = cold.states[:, chains].T
-        return State(state.states, state.energies, cold, state.memory, state.rounds + 1), variates
+                states[:] = cold.states[:, chains].T
+        return state._replace(cold=cold, rounds=state.rounds + 1), variates
+
+    def _breed(self, states, joint, partitions, joints, turn: int, last: bool, rng) -> None:
+        """Keep one chain's states at the end of a cycle, and replace them by those that the next one starts from."""
+        number, n_states = len(joints), self.prior.n_states
+        place = turn if turn < number else int(joints.argmin())
+        # Of partitions that differ by less than a nat one is enough.
+        if turn < number or (joint > joints[place] and np.abs(joints - joint).min() > 1):
+            partitions[place], joints[place] = states, joint
+        if last:
+            states[:] = partitions[joints.argmax()]
+        elif turn + 1 < number:
+            states[:] = rng.integers(n_states, size=len(states))
+        else:
+            states[:] = crossed(*partitions[rng.choice(number, 2, replace=False)], n_states, rng)

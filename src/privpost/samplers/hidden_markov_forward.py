@@ -11,7 +11,7 @@ def log_likelihoods(emissions, transitions, first, observed) -> np.ndarray:
     """Log-likelihood of the observed cells, the states summed over; regions start uniformly.
 
     Args:
-        emissions: log-probability of each cell's events in each state, (parameters, cells, K).
+        emissions: log-probability of each cell's events in each state, (cells, K, parameters).
         transitions: probabilities of moves from row to column, (parameters, K, K).
         first: which cells start a region, (cells,) bool.
         observed: cells whose events count, (sets, cells) bool; the others' states are summed over freely.
@@ -19,46 +19,36 @@ def log_likelihoods(emissions, transitions, first, observed) -> np.ndarray:
     Returns:
         (parameters, sets).
     """
-    return _forward(
-        np.ascontiguousarray(emissions, float),
-        np.ascontiguousarray(transitions, float),
-        np.ascontiguousarray(first, bool),
-        np.ascontiguousarray(observed, bool),
-    )
+    top = emissions.max(axis=1)
+    moves = np.ascontiguousarray(np.transpose(transitions, (1, 2, 0)), float)
+    masks = np.ascontiguousarray(first, bool), np.ascontiguousarray(observed, bool)
+    return _forward(np.exp(emissions - top[:, None]), top, moves, *masks).T
 
 
 @outer()
-def _forward(emissions, transitions, first, observed):
-    parameters, cells, states = emissions.shape
-    found = np.zeros((parameters, len(observed)))
-    alpha, moved, weights = np.empty(states), np.empty(states), np.empty((cells, states))
-    top = np.empty(cells)
-    for j in range(parameters):
+def _forward(weights, top, transitions, first, observed):
+    """Loops over parameters innermost: that is what the compiler makes vectors of."""
+    cells, states, parameters = weights.shape
+    found = np.zeros((len(observed), parameters))
+    alpha, moved, scale = np.empty((states, parameters)), np.empty((states, parameters)), np.empty(parameters)
+    for which in range(len(observed)):
+        total = found[which]
         for cell in range(cells):
-            top[cell] = emissions[j, cell].max()
+            moved[:] = 1.0 / states if first[cell] else 0.0
+            if not first[cell]:
+                for l in range(states):
+                    for k in range(states):
+                        for j in range(parameters):
+                            moved[l, j] += alpha[k, j] * transitions[k, l, j]
+            if observed[which, cell]:
+                moved *= weights[cell]
+                total += top[cell]
+            scale[:] = 0.0
             for k in range(states):
-                weights[cell, k] = np.exp(emissions[j, cell, k] - top[cell])
-        for which in range(len(observed)):
-            total = 0.0
-            for cell in range(cells):
-                if first[cell]:
-                    moved[:] = 1.0 / states
-                else:
-                    moved[:] = 0.0
-                    for k in range(states):
-                        for l in range(states):
-                            moved[l] += alpha[k] * transitions[j, k, l]
-                if observed[which, cell]:
-                    for k in range(states):
-                        moved[k] *= weights[cell, k]
-                    total += top[cell]
-                scale = moved.sum()
-                if scale <= 0.0:
-                    # All states that the past allows have underflown: impossible but for rounding.
-                    total = -np.inf
-                    break
-                total += np.log(scale)
-                for k in range(states):
-                    alpha[k] = moved[k] / scale
-            found[j, which] = total
+                scale += moved[k]
+            total += np.log(scale)
+            for k in range(states):
+                for j in range(parameters):
+                    # All states that the past allows may have underflown: impossible but for rounding.
+                    alpha[k, j] = moved[k, j] / scale[j] if scale[j] > 0.0 else 1.0 / states
     return found

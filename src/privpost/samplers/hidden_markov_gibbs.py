@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privpost.distributions import truncated_dirichlet
-from privpost.samplers import chain
+from privpost.samplers import chain, truncated_dirichlet
 
 
 class Layout(NamedTuple):

@@ -34,15 +34,22 @@ def _log(x):
 # Contiguous arrays only: of others the compiler makes no vectors.
 @outer(types.void(float64[::1], float64[::1]))
 def log_gammas(x, out):
-    """ln Γ of x > 0 (n,), written to `out`, to 1e-13 of max(1, |ln Γ(x)|): Stirling's series at x + 7.
+    """ln Γ of x > 0 (n,), written to `out`, to 1e-13 of max(1, |ln Γ(x)|): Stirling's series, at x + 7 if any is small.
 
     In two loops with one logarithm each: that is what the compiler makes vectors of.
     """
+    small = 0
     for i in range(len(x)):
-        y = x[i]
-        out[i] = _log(y * (y + 1) * (y + 2) * (y + 3) * (y + 4) * (y + 5) * (y + 6))
+        small += x[i] < 10.0
     for i in range(len(x)):
-        z = x[i] + 7.0
+        out[i] = 0.0
+    if small:
+        for i in range(len(x)):
+            y = x[i]
+            out[i] = _log(y * (y + 1) * (y + 2) * (y + 3) * (y + 4) * (y + 5) * (y + 6))
+    shift = 7.0 if small else 0.0
+    for i in range(len(x)):
+        z = x[i] + shift
         r = 1.0 / z
         q = r * r
         series = r * (1 / 12 - q * (1 / 360 - q * (1 / 1260 - q * (1 / 1680 - q * (1 / 1188 - q * (691 / 360360))))))

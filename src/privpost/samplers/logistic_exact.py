@@ -33,8 +33,8 @@ _FEW = 2.0
 _ENDS = np.geomspace(3.0, 60.0, 60)
 # Records that the choice looks at.
 _SOME = 2000
-# Inner shells at most, and the share of proposals that one more must leave.
-_MOST_SHELLS, _WORTH = 3, 0.95
+# Inner shells at most, and the proposals a draw that one more must save.
+_MOST_SHELLS, _WORTH = 4, 0.1
 # Predictors held at once.
 _ELEMENTS = 1 << 21
 EXACT = True
@@ -160,21 +160,23 @@ class Envelope:
 
 def envelope(
     posterior: LogisticPosterior,
-    start: GaussianApproximation | None = None,
+    start: Envelope | None = None,
     ends: tuple[float, ...] | None = None,
 ) -> Envelope:
     """Return the shells of a posterior, their ends chosen for the fewest proposals.
 
     Args:
         posterior: the target.
-        start: that of a similar posterior, as a warm start of the search for the mode.
+        start: that of a similar posterior, as a warm start of the search for the mode; that of the same one is kept.
         ends: κ_1 < κ_2 < ..., to force them; () for the prior's Gaussian alone.
 
     Raises:
         RuntimeError: the mode is not found.
         ValueError: the mode lies outside the posterior's ball.
     """
-    mode = posterior.at_mode(start)
+    if start is not None and ends is None and start.posterior.is_law_of(posterior):
+        return start
+    mode = posterior.at_mode(start and start.mode)
     if posterior.radius is not None and np.linalg.norm(mode.mean) > posterior.radius:
         raise ValueError(f"radius is {posterior.radius}; the posterior's mode has norm {np.linalg.norm(mode.mean)}")
     log_determinant = 2 * np.log(np.diag(mode.factor)).sum()
@@ -225,9 +227,11 @@ def _floors(posterior, mode, scales, end: float) -> np.ndarray:
 
 
 def _ends(posterior, mode, spread, plain: float) -> tuple[float, ...]:
-    """The ends of at most three inner shells with about the fewest expected proposals; any are exact.
+    """The ends of at most four inner shells with about the fewest expected proposals; any are exact.
 
-    A_j is taken for (1 − x/d) P, x = Σ ρ (h_i − c_i) s̄_i² its loss of curvature, and x_iᵀA_j⁻¹x_i for s̄_i² Σhs̄²/Σcs̄².
+    The data's part of the precision is D = I − nβP⁻¹ in units of P. A_j is taken for P but in x/l directions, where it
+    has lost the share l = (1 − Σcs̄²/Σhs̄²) tr D²/tr D; x = Σ ρ (h_i − c_i) s̄_i² is the loss of all. So its determinant
+    is |P| (1 − l)^(x/l), and x_iᵀA_j⁻¹x_i is s̄_i²/(1 − l).
     """
     n, d = posterior.features.shape
     some = np.arange(0, n, 1 + n // _SOME)
@@ -235,18 +239,19 @@ def _ends(posterior, mode, spread, plain: float) -> tuple[float, ...]:
     features, spread, times = chosen.features, spread[some], n / len(some)
     predictors, squares = features @ mode.mean, posterior.power * times * spread**2
     sums = np.array([squares @ chosen.curvature_floor(predictors, end * spread) for end in (0, *_ENDS)])
-    kept = np.maximum(1 - (sums[0] - sums[1:]) / d, 1e-9)
-    inner = np.exp(np.minimum(-0.5 * d * np.log(kept), 600))
+    part = np.eye(d) - posterior.prior_precision * cho_solve((mode.factor, True), np.eye(d), check_finite=False)
+    lost = np.maximum((1 - sums[1:] / sums[0]) * np.sum(part**2) / np.trace(part), 1e-9)
+    inner = np.exp(np.minimum(-0.5 * (sums[0] - sums[1:]) * np.log1p(-lost) / lost, 600))
     free = np.linalg.norm(features, axis=1) / math.sqrt(posterior.prior_precision)
     share = np.divide(spread, free, out=np.full_like(spread, np.inf), where=free > 0)
     outer = np.exp(plain + math.log(2 * times) + logsumexp(log_ndtr(-_ENDS[:, None] * share), axis=1))
     # From one end (row) to a later one (column).
-    between = inner * 2 * n * np.exp(log_ndtr(-_ENDS[:, None] * np.sqrt(sums[1:] / sums[0])))
+    between = inner * 2 * n * np.exp(log_ndtr(-_ENDS[:, None] * np.sqrt(1 - lost)))
     between[np.tril_indices(len(_ENDS))] = np.inf
     best, ends, costs, paths = math.exp(plain), (), inner, [(end,) for end in _ENDS]
     for _ in range(_MOST_SHELLS):
         total = costs + outer
-        if total.min() < _WORTH * best:
+        if total.min() < best - _WORTH:
             best, ends = total.min(), paths[total.argmin()]
         before = (costs[:, None] + between).argmin(axis=0)
         paths = [(*paths[k], end) for k, end in zip(before, _ENDS, strict=True)]

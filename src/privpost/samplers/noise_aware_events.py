@@ -92,8 +92,9 @@ def _shared_out(totals, weights) -> np.ndarray:
 class State(NamedTuple):
     """All chains after a sweep: as `hidden_markov_gibbs.State`, and how they move.
 
-    `log_joint`, of states, counts and release, up to a constant; the numbers of joint moves that were `accepted` and
-    that `changed` a state; all (chains,). `held` (chains,) is the number of events in cells without a release.
+    `log_joint`, of states, counts and release, up to a constant; the share of joint moves that were `accepted`, and the
+    number of those that `changed` a state; all (chains,). `held` (chains,) is the number of events in cells without a
+    release.
     """
 
     states: np.ndarray

@@ -10,6 +10,8 @@ counts summed over by convolution.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy import fft
 from scipy.special import betainc, betaln, gammaln, xlog1py, xlogy
@@ -18,6 +20,12 @@ from scipy.special import betainc, betaln, gammaln, xlog1py, xlogy
 EXACT = True
 # Elements of one work array, some tens of megabytes.
 _ELEMENTS = 2_000_000
+# Values of a count that its tilt is found by.
+_TILTED = 400
+# How far below the likeliest count, in nats, others are left out.
+_DEPTH = 80.0
+# Rounds of rejection before the sums that are left are split one by one.
+_ROUNDS = 30
 
 
 def count_weights(prior, release, n: int, scale: float) -> np.ndarray:
@@ -91,8 +99,8 @@ def posterior_cdf(prior, release, theta, n: int, scales) -> np.ndarray:
     return np.clip(values, 0.0, 1.0)
 
 
-def category_weights(prior, release, n: int, scale: float) -> np.ndarray:
-    """p(s_j | y) for s_j = 0..n, of each of d categories, of whose counts the first q were released.
+def category_weights(prior, release, n: int, scale: float, first: int | None = None) -> np.ndarray:
+    """p(s_j | y) for s_j = 0..n, of the first of d categories, or all; the first q counts were released.
 
     The joint weight of counts that sum to n is Π_j g_j(s_j), g_j(s) = Γ(α_j + s)/s! · e^(−|y_j − s|/b); that of one
     count is g_j(s) times the convolution of all other g at n − s. The convolutions go through Fourier transforms, whose
@@ -103,9 +111,10 @@ def category_weights(prior, release, n: int, scale: float) -> np.ndarray:
         release: y, shape (q, trials).
         n: public number of records.
         scale: scale b of the Laplace noise.
+        first: number of categories; d when None.
 
     Returns:
-        Weights, shape (d, trials, n + 1), summing to 1 over the last axis.
+        Weights, shape (first, trials, n + 1), summing to 1 over the last axis.
     """
     release = np.asarray(release, float)
     alpha, s = np.asarray(prior, float)[:, None, None], np.arange(n + 1.0)
@@ -115,17 +124,22 @@ def category_weights(prior, release, n: int, scale: float) -> np.ndarray:
     # n is far from where the convolution is large, and lost in its rounding, without it.
     log_factor += _tilt(log_factor, s, n)[:, None] * s
     factor = np.exp(log_factor - log_factor.max(axis=2, keepdims=True))
-    length = fft.next_fast_len(len(factor) * n + 1, real=True)
+    length = fft.next_fast_len(max(1, len(factor) - 1) * n + 1, real=True)
     waves = fft.rfft(factor, length)
-    weights = np.empty_like(factor)
-    for j in range(len(factor)):
+    weights = factor[:first].copy()
+    for j in range(len(weights)):
         others = fft.irfft(np.prod(np.delete(waves, j, axis=0), axis=0), length)[:, n::-1]
-        weights[j] = factor[j] * np.maximum(others, 0.0)
+        weights[j] *= np.maximum(others, 0.0)
     return weights / weights.sum(axis=2, keepdims=True)
 
 
 def _tilt(log_factor, s, n: int) -> np.ndarray:
-    """t (trials,) with Σ_j E s_j = n under the factors e^(ts) g_j, by bisection to a thousandth of its range."""
+    """t (trials,) with Σ_j E s_j of about n under the factors e^(ts) g_j, by bisection to a thousandth of its range.
+
+    The sums run over some hundreds of s: any tilt is right, and one near this spares digits.
+    """
+    some = slice(None, None, max(1, n // _TILTED))
+    log_factor, s = log_factor[..., some], s[some]
     low, high = np.full(log_factor.shape[1], -100.0 / n), np.full(log_factor.shape[1], 100.0 / n)
     for _ in range(10):
         middle = (low + high) / 2
@@ -161,6 +175,27 @@ def categories_cdf(prior, release, theta, n: int, scale: float) -> np.ndarray:
     return np.clip(values, 0.0, 1.0)
 
 
+def expectations(prior, release, n: int, scale: float, given_count) -> np.ndarray:
+    """E f(θ_1 | y) of the first probability, by its conditionals Beta(α_1 + s, Σα − α_1 + n − s) given its count s.
+
+    Args: as of `category_weights`, and
+        given_count: E f under Beta(a, b), shape (k, n + 1), as a function of the arrays a and b.
+
+    Returns:
+        Shape (k, trials). Memory is bounded: trials are taken in parts.
+    """
+    s, alpha, beta = np.arange(n + 1.0), float(prior[0]), float(np.sum(prior[1:]))
+    values, parts = np.ascontiguousarray(given_count(alpha + s, beta + n - s).T), []
+    part = max(1, _ELEMENTS // (len(prior) * (n + 1)))
+    for start in range(0, release.shape[1], part):
+        some = release[:, start : start + part]
+        # Of two categories one count is all.
+        binary = len(prior) == 2 and len(release) == 1
+        weights = count_weights(prior, some[0], n, scale) if binary else category_weights(prior, some, n, scale, 1)[0]
+        parts.append((weights @ values).T)
+    return np.concatenate(parts, axis=1)
+
+
 def posterior_density(prior, release, theta, n: int, scale: float) -> np.ndarray:
     """p(θ | y) on a grid of θ.
 
@@ -184,19 +219,24 @@ def posterior_density(prior, release, theta, n: int, scale: float) -> np.ndarray
 
 def drawn_counts(weights, size: int, rng: np.random.Generator) -> np.ndarray:
     """Independent draws (size, trials) of counts with the probabilities `weights`, shape (trials, n + 1)."""
-    trials, columns = weights.shape
-    cumulative, row = np.cumsum(weights, axis=1), np.arange(trials)
+    return _drawn(weights, np.arange(len(weights)), rng.random((size, len(weights))))
+
+
+def _drawn(weights, row, uniform) -> np.ndarray:
+    """Columns where uniform variates fall in the distributions (rows, columns) of their rows."""
+    cumulative, columns = np.cumsum(weights, axis=1), weights.shape[1]
     cumulative /= cumulative[:, -1:]
-    # One search for all trials: each has its own unit interval.
-    found = np.searchsorted((cumulative + row[:, None]).ravel(), rng.random((size, trials)) + row, side="right")
-    return np.minimum(found - columns * row, columns - 1)
+    # One search for all: each row has its own unit interval.
+    flat = (cumulative + np.arange(len(weights))[:, None]).ravel()
+    return np.minimum(np.searchsorted(flat, uniform + row, side="right") - columns * row, columns - 1)
 
 
 def latent_counts(log_factors, size: int, rng: np.random.Generator) -> np.ndarray:
     """Independent draws of counts that sum to n, with probability proportional to Π_j exp(log_factors[j, s_j]).
 
     With ln(Γ(α_j + s)/s!) plus the log-density of the noise on count j as factors they are draws from p(s | y): one
-    count after the other, each given those before, by convolutions of the others' factors.
+    count after the other, each given those before, by convolutions of the others' factors. Of three and more, counts
+    whose chance is below 1e-34 of the likeliest are left out.
 
     Args:
         log_factors: shape (d, n + 1) for s = 0..n, d of at least 2; each up to a constant, −inf where impossible.
@@ -207,30 +247,81 @@ def latent_counts(log_factors, size: int, rng: np.random.Generator) -> np.ndarra
     """
     log_factors = np.asarray(log_factors, float)
     categories, n = len(log_factors), log_factors.shape[1] - 1
-    s = np.arange(n + 1)
+    depth = np.inf
     if categories > 2:
-        # As in `category_weights`: without a tilt the convolutions may be too small for floating point at n.
-        log_factors = log_factors + _tilt(log_factors[:, None], s, n)[0] * s
-    tails = [log_factors[-1]]
-    for factor in log_factors[-2:0:-1]:
-        tails.insert(0, _log_convolution(factor, tails[0]))
-    first = log_factors[0] + tails[0][::-1]
-    counts = np.zeros((size, categories), np.int64)
-    counts[:, 0] = drawn_counts(np.exp(first - first.max())[None], size, rng)[:, 0]
-    part = max(1, _ELEMENTS // (n + 1))
-    for j, start in np.ndindex(categories - 2, -(-size // part)):
-        rows = slice(start * part, (start + 1) * part)
-        rest = (n - counts[rows].sum(axis=1))[:, None] - s
-        log_weights = np.where(rest >= 0, log_factors[j + 1] + tails[j + 1][np.maximum(rest, 0)], -np.inf)
-        weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
-        counts[rows, j + 1] = drawn_counts(weights, 1, rng)[0]
-    counts[:, -1] = n - counts.sum(axis=1)
+        # As in `category_weights`: the factors are largest where they sum to n.
+        log_factors, depth = log_factors + _fine_tilt(log_factors, n) * np.arange(n + 1), _DEPTH
+    own = [_Window.of(0, factor, depth) for factor in log_factors]
+    later = [own[-1]]
+    for window in own[-2:0:-1]:
+        later.insert(0, window.convolved(later[0], n, depth))
+    counts, rest = np.empty((size, categories), np.int64), np.full(size, n)
+    for j, (window, others) in enumerate(zip(own[:-1], later, strict=True)):
+        counts[:, j] = _split(window, others, rest, rng)
+        rest = rest - counts[:, j]
+    counts[:, -1] = rest
     return counts
 
 
-def _log_convolution(first, second) -> np.ndarray:
-    """Logarithm of the convolution of two sequences given by theirs, cut to their length."""
-    high = first.max(), second.max()
-    # Terms are positive, so nothing cancels; what underflows is smaller than 1e-300 of the largest.
-    with np.errstate(divide="ignore"):
-        return np.log(np.convolve(np.exp(first - high[0]), np.exp(second - high[1]))[: len(first)]) + sum(high)
+class _Window(NamedTuple):
+    """Logarithms of a sequence's entries from `start` on; all others count as 0."""
+
+    start: int
+    logs: np.ndarray
+
+    @classmethod
+    def of(cls, start: int, logs, depth: float) -> _Window:
+        """Without the ends that lie more than `depth` below the largest entry."""
+        kept = np.flatnonzero(logs >= logs.max() - depth)
+        return cls(start + int(kept[0]), logs[kept[0] : kept[-1] + 1])
+
+    def convolved(self, other: _Window, n: int, depth: float) -> _Window:
+        """The convolution of both, up to n."""
+        high, start = (self.logs.max(), other.logs.max()), self.start + other.start
+        # Terms are positive, so nothing cancels.
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.convolve(np.exp(self.logs - high[0]), np.exp(other.logs - high[1]))) + sum(high)
+        return _Window.of(start, logs[: n + 1 - start], depth)
+
+    def at(self, places) -> np.ndarray:
+        """Entries at some places, −inf outside."""
+        places = places - self.start
+        inside = (places >= 0) & (places < len(self.logs))
+        return np.where(inside, self.logs[np.where(inside, places, 0)], -np.inf)
+
+
+def _split(window: _Window, others: _Window, rest, rng) -> np.ndarray:
+    """Draws of a count for each sum (size,) of it and the others."""
+    found, open_ = np.full(len(rest), -1), np.arange(len(rest))
+    cumulative, highest = np.cumsum(np.exp(window.logs - window.logs.max())), others.logs.max()
+    for _ in range(_ROUNDS):
+        if len(np.unique(rest[open_])) * len(window.logs) <= _ELEMENTS:
+            break
+        # Proposed by the count's own factor and accepted by the others', before sums are taken.
+        places = np.searchsorted(cumulative, rng.random(len(open_)) * cumulative[-1], side="right")
+        places = window.start + np.minimum(places, len(cumulative) - 1)
+        accepted = others.at(rest[open_] - places) - highest > -rng.standard_exponential(len(open_))
+        found[open_[accepted]] = places[accepted]
+        open_ = open_[~accepted]
+    sums, row = np.unique(rest[open_], return_inverse=True)
+    uniform, part = rng.random(len(open_)), max(1, _ELEMENTS // len(window.logs))
+    for start in range(0, len(sums), part):
+        mine = (row >= start) & (row < start + part)
+        counts = sums[start : start + part, None] - (window.start + np.arange(len(window.logs)))
+        log_weights = window.logs + others.at(counts)
+        weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
+        found[open_[mine]] = window.start + _drawn(weights, row[mine] - start, uniform[mine])
+    return found
+
+
+def _fine_tilt(log_factors, n: int) -> float:
+    """t with Σ_j E s_j = n under the factors (d, n + 1) times e^(ts), by bisection."""
+    s = np.arange(n + 1.0)
+    steep = np.abs(np.diff(log_factors)[np.isfinite(np.diff(log_factors))]).max(initial=1.0)
+    low, high = -2 * steep, 2 * steep
+    for _ in range(40):
+        middle = (low + high) / 2
+        tilted = log_factors + middle * s
+        weights = np.exp(tilted - tilted.max(axis=1, keepdims=True))
+        low, high = (low, middle) if ((weights @ s) / weights.sum(axis=1)).sum() > n else (middle, high)
+    return (low + high) / 2

@@ -14,10 +14,9 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from privpost.models.base import BoundedFamily
 from privpost.models.dirichlet_categorical import DirichletCategorical
-from privpost.models.univariate import SegmentMoments, UnivariateFamily
+from privpost.models.univariate import SegmentMoments
 from privpost.samplers import chain
 
-SEGMENTS = ("independent", "multinomial")
 # Rounds of rejection before a trial's draw is made another way: no trial can hold up the others.
 ROUNDS = 10
 # Sweeps that are handed over at once: some hundred kilobytes for a thousand trials.
@@ -138,11 +137,12 @@ def truncated_normal(mean, sd, low, high, rng: np.random.Generator) -> tuple[np.
         if not len(invalid):
             return draws, rejected
     rejected += len(invalid)
-    draws[invalid] = _truncated_normal_quantile(mean[invalid], sd[invalid], low, high, rng.random(len(invalid)))
+    draws[invalid] = truncated_normal_quantile(mean[invalid], sd[invalid], low, high, rng.random(len(invalid)))
     return draws, rejected
 
 
-def _truncated_normal_quantile(mean, sd, low, high, probability):
+def truncated_normal_quantile(mean, sd, low, high, probability) -> np.ndarray:
+    """Quantiles of N(mean, sd²) restricted to [low, high]; shape (trials,), as all but low and high."""
     alpha, beta = (low - mean) / sd, (high - mean) / sd
     # Reflected into the lower tail, where the logarithm of the distribution function keeps its digits.
     upper = alpha > 0
@@ -270,76 +270,6 @@ def random_sum(n: int, moments: SegmentMoments) -> tuple[np.ndarray, np.ndarray]
     probability, mean, variance = moments
     expected = n * probability
     return expected * mean, expected * (variance + (1 - probability) * mean**2)
-
-
-def redacted_kernel(
-    model: UnivariateFamily, release, n: int, scale, low, high, segments: str = "multinomial"
-) -> Kernel:
-    """Algorithm 2: the sum of the records in [low, high], released with Laplace noise.
-
-    With m_c, V_c the moments of the redacted sum, g = V_c/(V_c + σ²), m_c' = m_c + g(y − m_c), V_c' = gσ²:
-    "independent" draws the full sum from N(m_l + m_c' + m_u, V_l + V_c' + V_u), as the paper does;
-    "multinomial" accounts for Cov(s_r, s_q) = −n q_r q_q μ̂_r μ̂_q between segments, so that with n E x, n Var x
-    the moments of the full sum and C = V_c − m_c(nEx − m_c)/n its covariance with the redacted one, the sum is
-    N(nEx + C(y − m_c)/(V_c + σ²), n Var x − C²/(V_c + σ²)). A sweep draws the redacted sum from N(m_c', V_c') for σ² by
-    `noise_variance`, then the full sum for θ: the paper's cycle, begun where the moments serve both draws.
-
-    Args:
-        model: the family and its prior.
-        release: y, shape (trials,).
-        n: public number of records.
-        scale: Δ/ε, scalar or (trials,), Δ from `redacted_sensitivity`.
-        low, high: the interval, scalars or (trials,).
-        segments: "independent" or "multinomial".
-
-    Raises:
-        ValueError: another value of `segments`.
-    """
-    if segments not in SEGMENTS:
-        raise ValueError(f"segments is {segments!r}; allowed: {', '.join(SEGMENTS)}")
-    smallest, largest = (n * end for end in model.statistic_support)
-    low, high, scale = (np.broadcast_to(np.asarray(value, float), release.shape) for value in (low, high, scale))
-    # (Σx, n) of each trial; one trial's pair lies along the first axis, so that either entry is contiguous.
-    statistics = np.full((2, len(release)), float(n))
-
-    def init(rng):
-        theta = model.sample(np.broadcast_to(model.prior, (*release.shape, len(model.prior))), rng)
-        variance = noise_prior(release.shape, scale, rng)
-        return State(theta, random_sum(n, model.segment_moments(theta, low, high))[0], variance)
-
-    def step(state, rng):
-        theta, noise = state.theta, state.variance
-        mean, variance = random_sum(n, model.segment_moments(theta, low, high))
-        gain = variance / (variance + noise)
-        redacted = mean + gain * (release - mean) + np.sqrt(gain * noise) * rng.standard_normal(release.shape)
-        noise = noise_variance(release - redacted, scale, rng)
-        centre, spread = _full_sum(model, release, n, (low, high), segments, (theta, mean, variance, noise))
-        # Rounding can take the variance below 0 where y fixes the sum.
-        full, rejected = truncated_normal(centre, np.sqrt(np.maximum(spread, 0.0)), smallest, largest, rng)
-        statistics[0] = full
-        return State(model.sample(model.posterior(statistics.T), rng), redacted, noise), rejected
-
-    return Kernel(init, step)
-
-
-def _full_sum(model: UnivariateFamily, release, n: int, interval, segments: str, state) -> tuple:
-    """Mean and variance of the sum of all records given y and (θ, mean and variance of the redacted sum, σ²)."""
-    theta, mean, variance, noise = state
-    total = variance + noise
-    if segments == "multinomial":
-        record_mean, record_variance = model.record_moments(theta)
-        everything = n * record_mean
-        covariance = variance - mean * (everything - mean) / n
-        slope = covariance / total
-        return everything + slope * (release - mean), n * record_variance - slope * covariance
-    gain = variance / total
-    (low, high), ends = interval, np.asarray(model.record_support)
-    lower = random_sum(n, model.segment_moments(theta, ends[:1], low))
-    upper = random_sum(n, model.segment_moments(theta, high, ends[1:]))
-    return (
-        lower[0] + mean + gain * (release - mean) + upper[0],
-        lower[1] + gain * noise + upper[1],
-    )
 
 
 def noise_prior(shape, scale, rng):

@@ -19,7 +19,7 @@ import numpy as np
 from privpost.samplers.compiled import inner
 
 # Weights below these shares of the largest one are left out of a level's law, and of its moments.
-_CUT, _ROUGH = 1e-10, 1e-5
+_CUT, _ROUGH = 1e-7, 1e-4
 _STEPS = 3
 
 
@@ -140,7 +140,7 @@ def _law(i, j, alpha, y, crossing, rest, mean, variance, start, factors, inverse
     if j < 0:
         curve = math.exp(-1 / variance)
         slope = math.exp((2 * (rest - start - mean) - 1) / (2 * variance))
-        back = math.exp(-(2 * (rest - start - mean) + 1) / (2 * variance))
+        back = curve / slope
     low, high, mass, w = start, start, 1.0, 1.0
     weights[start] = 1.0
     while high < rest:
@@ -253,13 +253,75 @@ def _log_density(first, size, alpha, y, n, state_total, scale, tables, counts):
 
 
 @inner
-def _field(first, size, alpha, y, crossing, n, state_total, scale, tables, work, counts, draw, rng):
-    """Draw a field's counts, or read them; the log of their density less that of the proposal, −inf if impossible."""
-    means, variances, weights = work
-    theta, _ = _tilt(first, size, alpha, y, crossing, n, state_total, scale, tables, means, variances)
-    logs = _propose(
-        first, size, alpha, y, crossing, n, theta, scale, tables, means, variances, counts, draw, weights, rng
-    )
-    if logs == -math.inf:
-        return math.nan
-    return _log_density(first, size, alpha, y, n, state_total, scale, tables, counts) - logs
+def _tilts(t, n, state, row, data, sums, tables, work):
+    """Tilts and moments of all fields of a cell for n events in a state, to a `row` of `work`; estimate ln p(n, y)."""
+    y, crossing, scale, sizes, _ = data
+    start, total = np.int64(0), 0.0
+    for d in range(len(sizes)):
+        work[3][row, d], estimate = _tilt(
+            start, sizes[d], sums[0][state], y[t], crossing[t], n, sums[1][state], scale, tables, work[0][row],
+            work[1][row],
+        )  # fmt: skip
+        total += estimate
+        start += sizes[d]
+    return total
+
+
+@inner
+def _estimate(t, n, old, data, sums, tables, power, work, estimates):
+    """Estimate ln p(n, release of cell t | state) of all states; `work` gets θ, moments, and ln weights over τ."""
+    free, state_totals = data[4], sums[1]
+    means, variances, _, thetas, logs, _, site = work
+    empty = -1
+    for k in range(len(estimates)):
+        logs[k] = -math.inf
+        if not (free or k == old):
+            continue
+        if state_totals[k] == 0 and empty >= 0:
+            # All states without events are alike.
+            _copy(means[empty], means[k])
+            _copy(variances[empty], variances[k])
+            _copy(thetas[empty], thetas[k])
+            estimates[k] = estimates[empty]
+        else:
+            estimates[k] = _tilts(t, n, k, k, data, sums, tables, work)
+            if state_totals[k] == 0:
+                empty = k
+        logs[k] = power * (estimates[k] + math.log(site[k]))
+
+
+@inner
+def _draw(t, n, state, row, data, sums, tables, work, counts, draw, rng):
+    """Draw a cell's counts for n events in a state, or read them; log-density less log-probability of the proposal.
+
+    The field's tilts and moments are those in a `row` of `work`. Also returns the derivative of ln p(n | all else), and
+    −1 times the second one, of the saddlepoint's estimate.
+    """
+    y, crossing, scale, sizes, _ = data
+    alpha, of_state, means, variances, thetas = sums[0][state], sums[1][state], work[0][row], work[1][row], work[3][row]
+    total, start, slope, curve = 0.0, np.int64(0), 0.0, 0.0
+    for d in range(len(sizes)):
+        size, theta = sizes[d], thetas[d]
+        logs = _propose(
+            start, size, alpha, y[t], crossing[t], n, theta, scale, tables, means, variances, counts, draw, work[2], rng
+        )  # fmt: skip
+        if logs == -math.inf:
+            return math.nan, slope, curve
+        total += _log_density(start, size, alpha, y[t], n, of_state, scale, tables, counts) - logs
+        # At least the variance of a coin, lest the width vanishes with the events.
+        mean, variance = 0.0, 0.25
+        for i in range(start, start + size):
+            mean += means[i]
+            variance += variances[i]
+        few, many = n + 0.5, n + of_state + tables[3] * size - 0.5
+        slope += math.log(few / many) - theta - (n - mean) / variance
+        curve += max(1 / variance - 1 / few + 1 / many, 0.0)
+        start += size
+    return total, slope, curve
+
+
+@inner
+def _weigh(t, n, state, data, sums, tables, work, counts, draw, rng):
+    """As `_draw`, with tilts and moments for n events, which are written to the first row of `work`."""
+    _tilts(t, n, state, 0, data, sums, tables, work)
+    return _draw(t, n, state, 0, data, sums, tables, work, counts, draw, rng)

@@ -1,7 +1,6 @@
-"""Compiled sweeps of the noise-aware hidden Markov model: a cell's state and counts, transfers, exchanges.
+"""Compiled sweeps of the noise-aware hidden Markov model: states and counts of cells and runs, transfers, exchanges.
 
-Imported where chains are run and nowhere else. The cache on disk goes by this file alone: delete `__pycache__` when a
-file changes that it takes loops from.
+Imported where chains are run and nowhere else.
 """
 
 from __future__ import annotations
@@ -18,64 +17,27 @@ from privpost.samplers.hidden_markov_kernels import (
     move_site,
     site_weights,
 )
-from privpost.samplers.noise_aware_kernels import _add, _copy, _field, _log_density, _propose, _tilt
+from privpost.samplers.noise_aware_kernels import _add, _copy, _draw, _estimate, _weigh
 
-# A sweep's rounds of exchanges, which cost little, and the share of cells to or from which it moves events.
-EXCHANGES, TRANSFERS = 8, 0.4
-
-
-@inner
-def _estimate(t, n, old, data, sums, tables, power, work, estimates):
-    """Estimate ln p(n, release of cell t | state) of all states; `work` gets θ, moments, and ln weights over τ."""
-    y, crossing, scale, sizes, free = data
-    by_state, state_totals = sums[0], sums[1]
-    means, variances, _, thetas, logs, _, site = work
-    empty = -1
-    for k in range(len(estimates)):
-        logs[k] = -math.inf
-        if not (free or k == old):
-            continue
-        if state_totals[k] == 0 and empty >= 0:
-            # All states without events are alike.
-            _copy(means[empty], means[k])
-            _copy(variances[empty], variances[k])
-            _copy(thetas[empty], thetas[k])
-            estimates[k] = estimates[empty]
-            logs[k] = power * (estimates[k] + math.log(site[k]))
-            continue
-        if state_totals[k] == 0:
-            empty = k
-        start = np.int64(0)
-        for d in range(len(sizes)):
-            theta, estimate = _tilt(
-                start,
-                sizes[d],
-                by_state[k],
-                y[t],
-                crossing[t],
-                n,
-                state_totals[k],
-                scale,
-                tables,
-                means[k],
-                variances[k],
-            )
-            thetas[k, d] = theta
-            estimates[k] += estimate
-            start += sizes[d]
-        logs[k] = power * (estimates[k] + math.log(site[k]))
+# A sweep's rounds of exchanges for each unit of the noise's scale, at least and at most; the number of states at which
+# every cell's state is proposed anew in a sweep: of more states, as large a share of the cells; and the runs that are
+# proposed for each cell and unit of the scale, at most for each cell, and their greatest length.
+EXCHANGES, STATES, RUNS = (0.25, 4, 12), 3.0, (0.0025, 0.25, 8)
 
 
 @inner
 def _move_cell(t, data, latent, sums, layout, prior, tables, power, work, rng):
-    """Propose a state and counts for an observed cell; returns whether they were accepted, and the state changed."""
-    y, crossing, scale, sizes, free = data
+    """Propose a state and counts for an observed cell.
+
+    Returns whether they were accepted, whether the state changed, and what `_draw` says of the cell as it is now.
+    """
+    free = data[4]
     states, counts, totals = latent
     by_state, state_totals, moves, leaving = sums
     first, last = layout
     n_states = len(by_state)
     old, n = states[t], totals[t]
-    means, variances, weights, thetas, logs, proposal, site = work
+    logs, proposal, site = work[4], work[5], work[6]
     _add(by_state[old], counts[t], -1)
     state_totals[old] -= n
     move_site(t, old, states, first, last, moves, leaving, -1.0)
@@ -83,27 +45,13 @@ def _move_cell(t, data, latent, sums, layout, prior, tables, power, work, rng):
     estimates = np.zeros(n_states)
     _estimate(t, n, old, data, sums, tables, power, work, estimates)
     new = choose(logs, rng.random()) if free else old
-    gain = estimates[old] - estimates[new]
-    start, possible = np.int64(0), True
-    for d in range(len(sizes)):
-        forward = _propose(
-            start, sizes[d], by_state[new], y[t], crossing[t], n, thetas[new, d], scale, tables, means[new],
-            variances[new], proposal, np.bool_(True), weights, rng,
-        )  # fmt: skip
-        if forward == -math.inf:
-            possible = False
-            break
-        gain += _log_density(start, sizes[d], by_state[new], y[t], n, state_totals[new], scale, tables, proposal)
-        gain -= forward
-        if power == 1.0:
-            back = _propose(
-                start, sizes[d], by_state[old], y[t], crossing[t], n, thetas[old, d], scale, tables, means[old],
-                variances[old], counts[t], np.bool_(False), weights, rng,
-            )  # fmt: skip
-            gain += back
-            gain -= _log_density(start, sizes[d], by_state[old], y[t], n, state_totals[old], scale, tables, counts[t])
-        start += sizes[d]
-    accepted = possible and (power < 1.0 or -rng.standard_exponential() < gain)
+    forward = _draw(t, n, new, new, data, sums, tables, work, proposal, True, rng)
+    back, gain = forward, 0.0
+    if power == 1.0:
+        back = _draw(t, n, old, old, data, sums, tables, work, counts[t], False, rng)
+        gain = estimates[old] - estimates[new] + forward[0] - back[0]
+    # Neither where numbers overflowed, and a weight is not a number.
+    accepted = not math.isnan(forward[0]) and (power < 1.0 or -rng.standard_exponential() < gain)
     if accepted:
         states[t] = new
         _copy(proposal, counts[t])
@@ -111,7 +59,7 @@ def _move_cell(t, data, latent, sums, layout, prior, tables, power, work, rng):
     _add(by_state[new], counts[t], 1)
     state_totals[new] += n
     move_site(t, new, states, first, last, moves, leaving, 1.0)
-    return accepted, new != old
+    return accepted, new != old, forward if accepted else back
 
 
 @inner
@@ -129,83 +77,138 @@ def _move_held_out(t, latent, sums, layout, prior, work, rng):
 
 
 @inner
-def _weigh(t, n, state, data, sums, tables, work, counts, draw, rng):
-    """Draw a cell's counts for n events in a state, or read them; log-density less log-probability of the proposal."""
-    y, crossing, scale, sizes, _ = data
-    inner = (work[0][0], work[1][0], work[2])
-    total, start = 0.0, np.int64(0)
-    for d in range(len(sizes)):
-        total += _field(
-            start,
-            sizes[d],
-            sums[0][state],
-            y[t],
-            crossing[t],
-            n,
-            sums[1][state],
-            scale,
-            tables,
-            inner,
-            counts,
-            draw,
-            rng,
-        )
-        start += sizes[d]
-    return total
+def _place(cells, state, tables, totals, sums, sign):
+    """Add the counts of cells to those of a state, or take them away; `tables` has a row for each."""
+    for place in range(len(cells)):
+        _add(sums[0][state], tables[place], sign)
+        sums[1][state] += sign * totals[cells[place]]
 
 
 @inner
-def _transfer(t, other, step, data, latent, sums, tables, rest, work, rng):
-    """Move events from a cell, or from the held-out ones (`other` < 0), to cell t; both cells' counts are drawn anew.
+def _relabel(t, end, state, states, layout, sums):
+    """Put all cells from t to before `end` into a state."""
+    for j in range(t, end):
+        move_site(j, states[j], states, layout[0], layout[1], sums[2], sums[3], -1.0)
+        states[j] = state
+        move_site(j, state, states, layout[0], layout[1], sums[2], sums[3], 1.0)
 
-    `rest` are the held-out cells and their number of events: all ways to spread events over cells are equally likely.
-    Returns whether it was accepted.
+
+@inner
+def _move_run(t, end, data, observed, latent, sums, layout, prior, tables, work, rng):
+    """Propose one other state, and counts, for all cells from t to before `end`, if they follow each other in one.
+
+    A cell's counts are proposed given those before it, in both directions. Cells that keep each other in a state leave
+    it together, or hardly ever. Returns whether it was accepted.
     """
     states, counts, totals = latent
-    by_state, state_totals, _, _ = sums
-    n_held, held = rest[0], rest[1]
-    if totals[t] + step < 0 or (held if other < 0 else totals[other]) - step < 0:
-        return False
-    cells = (t, other)
-    number = 1 if other < 0 else 2
+    old, n_states = states[t], len(sums[0])
+    new = (old + 1 + int(rng.random() * (n_states - 1))) % n_states
+    for j in range(t + 1, end):
+        if states[j] != old or layout[0][j]:
+            return False
+    cells = t + np.flatnonzero(observed[t:end])
+    before, drawn = counts[cells], np.zeros((len(cells), counts.shape[1]), np.int64)
+    _place(cells, old, before, totals, sums, -1)
+    gain = -log_prior(sums[2], 0, prior)
+    for fresh in (False, True):
+        state, sign, found = (new, 1, drawn) if fresh else (old, -1, before)
+        for place in range(len(cells)):
+            j = cells[place]
+            gain += sign * _weigh(j, totals[j], state, data, sums, tables, work, found[place], fresh, rng)[0]
+            _place(cells[place : place + 1], state, found[place : place + 1], totals, sums, 1)
+        if not fresh:
+            _place(cells, old, before, totals, sums, -1)
+    _relabel(t, end, new, states, layout, sums)
+    gain += log_prior(sums[2], 0, prior)
+    accepted = -rng.standard_exponential() < gain
+    if accepted:
+        for place in range(len(cells)):
+            _copy(drawn[place], counts[cells[place]])
+    else:
+        _relabel(t, end, old, states, layout, sums)
+        _place(cells, new, drawn, totals, sums, -1)
+        _place(cells, old, before, totals, sums, 1)
+    return accepted
+
+
+@inner
+def _log_rounded(step, centre, width):
+    """Log-probability that a logistic variate about the centre rounds to a step."""
+    half = 0.5 / width
+    return math.log(math.sinh(half) / (math.cosh((step - centre) / width) + math.cosh(half)))
+
+
+@inner
+def _transfer(t, other, known, data, latent, sums, tables, rest, work, rng):
+    """Move events from a cell, or from the held-out ones (`other` < 0), to cell t; both cells' counts are drawn anew.
+
+    Their number is drawn about where a Newton step would put it. `rest` are the held-out cells and their number of
+    events: all ways to spread events over cells are equally likely. `known` is what `_draw` says of cell t, or its
+    weight is not a number. Returns whether it was accepted.
+    """
+    (states, counts, totals), (by_state, state_totals, _, _), (n_held, held) = latent, sums, rest
+    cells, signs, number = (t, other), (1, -1), 1 if other < 0 else 2
     drawn = np.zeros((2, counts.shape[1]), np.int64)
     for j in range(number):
         _add(by_state[states[cells[j]]], counts[cells[j]], -1)
         state_totals[states[cells[j]]] -= totals[cells[j]]
-    gain = 0.0
-    if other < 0:
-        gain += math.lgamma(held - step + n_held) - math.lgamma(held - step + 1.0)
-        gain -= math.lgamma(held + n_held) - math.lgamma(held + 1.0)
+    gain, step = 0.0, np.int64(0)
     # The second cell's counts are proposed given the first one's, in both directions.
-    for forward in (True, False):
+    for fresh in (False, True):
+        slope, curve, weight = 0.0, 1 / (4 * data[2]) ** 2, 0.0
+        if other < 0:
+            left = float(held - step)
+            weight += math.lgamma(left + n_held) - math.lgamma(left + 1)
+            slope -= (n_held - 1) / (left + 1)
         for j in range(number):
             cell = cells[j]
-            change = (step if j == 0 else -step) if forward else 0
-            n = totals[cell] + change
-            table = drawn[j] if forward else counts[cell]
-            weight = _weigh(cell, n, states[cell], data, sums, tables, work, table, forward, rng)
-            gain += weight if forward else -weight
+            n, table = totals[cell] + signs[j] * step, drawn[j] if fresh else counts[cell]
+            found, up, bend = known
+            if fresh or number == 2 or math.isnan(found):
+                found, up, bend = _weigh(cell, n, states[cell], data, sums, tables, work, table, fresh, rng)
+            weight, slope, curve = weight + found, slope + signs[j] * up, curve + bend
             if j == 0:
                 _add(by_state[states[cell]], table, 1)
                 state_totals[states[cell]] += n
-        cell = cells[0]
-        _add(by_state[states[cell]], drawn[0] if forward else counts[cell], -1)
-        state_totals[states[cell]] -= totals[cell] + (step if forward else 0)
-        if not gain > -math.inf:
+        _add(by_state[states[t]], drawn[0] if fresh else counts[t], -1)
+        state_totals[states[t]] -= totals[t] + step
+        width = math.sqrt(1 / curve)
+        centre = min(max(slope / curve, -4 * width), 4 * width)
+        # A logistic law has a variance of (π width)²/3.
+        width *= 0.55
+        if fresh:
+            gain += weight + _log_rounded(-step, centre, width)
+            break
+        uniform = rng.random()
+        step = np.int64(math.floor(centre + width * math.log((uniform + 1e-300) / (1 - uniform)) + 0.5))
+        gain -= weight + _log_rounded(step, centre, width)
+        if totals[t] + step < 0 or (held if other < 0 else totals[other]) - step < 0 or not gain < math.inf:
+            gain = -math.inf
             break
     accepted = -rng.standard_exponential() < gain
     if accepted:
         for j in range(number):
             _copy(drawn[j], counts[cells[j]])
-        totals[t] += step
+            totals[cells[j]] += signs[j] * step
         if other < 0:
             rest[1] -= step
-        else:
-            totals[other] -= step
     for j in range(number):
         _add(by_state[states[cells[j]]], counts[cells[j]], 1)
         state_totals[states[cells[j]]] += totals[cells[j]]
     return accepted
+
+
+@inner
+def _thin(n, log_stay, share, rng):
+    """Binomial(n, share) for n > 0, `log_stay` being ln(1 − share); by inversion where few are expected."""
+    if n * share > 10 or log_stay < -1:
+        return rng.binomial(n, share)
+    probability, odds, left, found = math.exp(n * log_stay), share / (1 - share), rng.random(), 0
+    while left > probability and found < n:
+        left -= probability
+        found += 1
+        probability *= odds * (n - found + 1) / found
+    return found
 
 
 @inner
@@ -230,12 +233,13 @@ def _exchange_levels(i, j, cells, n_cells, state, data, counts, by_state, b, mov
     gain = 0.0
     if b != 1:
         gain = (b - 1) * (math.log(wanted) + math.log1p(-wanted) - math.log(share) - math.log1p(-share))
-    limit = -rng.standard_exponential()
+    lost = min(lost, 1 - 1e-16)
+    limit, log_stay = -rng.standard_exponential(), math.log1p(-lost)
     for place in range(n_cells):
         t = cells[place]
         step = 0
         if counts[t, source] > 0:
-            step = rng.binomial(counts[t, source], min(lost, 1.0))
+            step = _thin(counts[t, source], log_stay, lost, rng)
         moved[place] = step
         if step > 0:
             gap, spare = y[t, source] - counts[t, source], y[t, sink] - counts[t, sink]
@@ -320,35 +324,37 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power,
         np.empty((n_states, n_levels)), np.empty((n_states, n_levels)), np.empty(most), np.empty((n_states, n_fields)),
         np.empty(n_states), np.empty(n_levels, np.int64), np.empty(n_states),
     )  # fmt: skip
-    accepted, changed, transferred = 0, 0, 0
+    accepted, changed, transferred, proposed = 0, 0, 0, 0
     for t in range(n_cells):
-        if observed[t]:
-            found, moved = _move_cell(t, data, latent, sums, layout, prior, tables, power, work, rng)
+        known = math.nan, 0.0, 0.0
+        if not observed[t]:
+            if free:
+                _move_held_out(t, latent, sums, layout, prior, work, rng)
+            continue
+        if power < 1.0 or rng.random() * n_states <= STATES:
+            proposed += 1
+            found, moved, known = _move_cell(t, data, latent, sums, layout, prior, tables, power, work, rng)
             accepted += found
             changed += moved
-        elif free:
-            _move_held_out(t, latent, sums, layout, prior, work, rng)
-    for t in seen:
-        if rng.random() >= TRANSFERS:
-            continue
-        step = int(1 + 0.4 * scale * rng.standard_exponential() * math.exp(rng.standard_normal()))
-        if rng.random() < 0.5:
-            step = -step
-        other = -1
-        if len(seen) > 1 and (rest[0] == 0 or rng.random() < 0.25):
-            other = seen[int(rng.random() * len(seen))]
-        if other == t or (other < 0 and rest[0] == 0):
-            continue
-        transferred += _transfer(t, other, step, data, latent, sums, tables, rest, work, rng)
-    for _ in range(EXCHANGES):
+        other = -1 if rest[0] > 0 else seen[int(rng.random() * len(seen))]
+        # One between two cells moves both.
+        if other != t and (other < 0 or rng.random() < 0.5):
+            transferred += _transfer(t, other, known, data, latent, sums, tables, rest, work, rng)
+    if free and power == 1.0 and n_states > 1:
+        for _ in range(math.ceil(n_cells * min(RUNS[0] * scale, RUNS[1]))):
+            t = int(rng.random() * n_cells)
+            end = t + 2 + int(rng.random() * (min(RUNS[2], n_cells) - 1))
+            if end <= n_cells:
+                changed += _move_run(t, end, data, observed, latent, sums, layout, prior, tables, work, rng)
+    for _ in range(min(max(int(EXCHANGES[0] * scale), EXCHANGES[1]), EXCHANGES[2])):
         _exchange(data, latent, by_state, seen, tables[3], rng)
     joint = _log_joint(data, latent, sums, layout, observed, prior, tables, rest)
-    return accepted, changed, transferred, joint
+    return accepted / max(proposed, 1), changed, transferred, joint
 
 
 @outer()
 def sweeps(data, observed, latent, n_states, rest, layout, prior, tables, power, rng, found):
-    """One pass of the joint moves over all cells, of transfers and of exchanges in every chain.
+    """One pass of the joint moves and transfers over all cells, then moves of runs and exchanges, in every chain.
 
     Args:
         data: release y (chains, cells, levels), e^(−(2⌊y⌋ + 1 − 2y)/s) of the same shape, s, the fields' numbers of
@@ -360,8 +366,8 @@ def sweeps(data, observed, latent, n_states, rest, layout, prior, tables, power,
         prior: a.
         tables: ln Γ(j + b), ln j!, 1/j for j = 0, 1, …, and b.
         power: 1/τ of the choice of states. Below 1 all moves are accepted: for the start only.
-        found: (4, chains): overwritten by the joint moves accepted, those that changed a state, the transfers accepted
-            and the collapsed log joint.
+        found: (4, chains): overwritten by the share of joint moves accepted, the number of moves that changed a state,
+            the transfers accepted and the collapsed log joint.
     """
     for c in range(len(observed)):
         own = data[0][c], data[1][c], data[2], data[3], data[4]

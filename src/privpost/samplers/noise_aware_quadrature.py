@@ -6,13 +6,13 @@ release y has a normal-Laplace density, so that p(θ | y) is known up to a one-d
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import erfcx, expit
+from scipy.special import erfcx, expit, logit
 
 from privpost.models.univariate import UnivariateFamily
-from privpost.samplers.noise_aware_exact import drawn_counts
 from privpost.samplers.noise_aware_gibbs import Kernel, State, noise_prior, noise_variance, random_sum
 
 # Cells of the first, common grid, and of each trial's own ones, each within what matters of the one before.
@@ -24,7 +24,7 @@ _TAIL = 1e-10
 # Of the Fourier inversion: nodes for the expectation over a record, and frequencies up to so many turns per scale.
 _RECORD_NODES, _PERIODS = 48, 6
 # Elements of one work array.
-_ELEMENTS = 400_000
+_ELEMENTS = 100_000
 # Below this argument erfcx nears overflow, and the Laplace density of the closer tail takes its place.
 _FAR = -20.0
 
@@ -63,17 +63,33 @@ class Posterior(NamedTuple):
         reached = np.concatenate([np.zeros((len(left), 1)), np.cumsum(self.mass, axis=1)], axis=1)
         return np.stack([np.interp(probabilities, *pair) for pair in zip(reached, ends, strict=True)])
 
-    def sample(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Independent draws, shape (size, trials)."""
-        row, found = np.arange(len(self.theta)), drawn_counts(self.mass, size, rng)
-        return self.theta[row, found] + self.width[row, found] * (rng.random((size, len(row))) - 0.5)
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation, shape (trials,) each."""
+        mean = (self.mass * self.theta).sum(axis=1)
+        return mean, np.sqrt((self.mass * np.square(self.theta - mean[:, None])).sum(axis=1))
+
+
+def conjugate_posterior(model: UnivariateFamily, parameters) -> Posterior:
+    """The prior family's law with parameters (trials, k) in even cells within eight standard deviations."""
+    mean, sd = model.mean(parameters), np.sqrt(model.variance(parameters))
+    ends = np.clip([mean - 8 * sd, mean + 8 * sd], *model.support)
+    edges = np.linspace(*ends, _CELLS[-1] + 1, axis=1)
+    mass = np.diff(model.posterior_cdf(edges, parameters[:, None]), axis=1)
+    return Posterior((edges[:, 1:] + edges[:, :-1]) / 2, np.diff(edges), mass / mass.sum(axis=1, keepdims=True))
+
+
+def coordinates(model: UnivariateFamily) -> tuple[Callable, Callable]:
+    """From a coordinate on the real line to θ and back: θ itself, ln θ or logit θ by the support of θ."""
+    ends = np.isfinite(model.support)
+    if ends.all():
+        return expit, logit
+    return (np.exp, np.log) if ends[0] else (np.array, np.array)
 
 
 def parameter_edges(model: UnivariateFamily, cells: int = _CELLS[0]) -> np.ndarray:
-    """Edges of cells that hold the prior's mass, even in θ, ln θ or logit θ by its support; shape (cells + 1,)."""
-    ends = np.isfinite(model.support)
-    to_theta = expit if ends.all() else np.exp if ends[0] else np.asarray
-    limit = 700.0 if ends.any() else 1e6 * (1 + abs(float(model.mean(model.prior))))
+    """Edges of cells that hold the prior's mass, even in the coordinate of θ; shape (cells + 1,)."""
+    to_theta, _ = coordinates(model)
+    limit = 700.0 if np.isfinite(model.support).any() else 1e6 * (1 + abs(float(model.mean(model.prior))))
     reached = []
     for target in (_TAIL, 1 - _TAIL):
         low, high = -limit, limit
@@ -168,7 +184,7 @@ def redacted_likelihood(model: UnivariateFamily, release, n: int, scale: float, 
     period = n * np.ptp(ends) + 80 * scale + np.ptp(release)
     omega = 2 * np.pi / period * np.arange(int(_PERIODS * period / scale))
     values = np.zeros((len(theta), len(release)))
-    for part in np.array_split(omega, max(1, len(omega) * len(theta) * _RECORD_NODES // (8 * _ELEMENTS))):
+    for part in np.array_split(omega, max(1, len(omega) * len(theta) * _RECORD_NODES // (32 * _ELEMENTS))):
         waves = np.exp(1j * part[:, None, None] * statistic) @ (weight / 2)
         record = 1 + (above - below).T * (waves - 1)
         noisy = record**n / (1 + (scale * part[:, None]) ** 2)

@@ -19,10 +19,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
+from privpost.samplers.compiled import inner, outer
 
 
 class State(NamedTuple):
@@ -104,51 +104,61 @@ class Records:
         return state, None
 
 
-@njit(error_model="numpy")
-def _configuration(records, r, node, graph):
-    """Index of the θ that governs a node of record r."""
+@inner
+def _configuration(record, node, graph):
+    """Index of the θ that governs a node of a record."""
     code = graph.offsets[node]
     for k in range(graph.parent_first[node], graph.parent_first[node + 1]):
-        code += graph.weights[k] * records[r, graph.parents[k]]
+        code += graph.weights[k] * record[graph.parents[k]]
     return code
 
 
-@njit(cache=True, error_model="numpy")
+@outer()
 def flips(records, counts, release, scale, prior, graph, rng):
     """One Metropolis step for each bit of each record, in place; shapes as in `State` and `Records`."""
-    total = prior[0] + prior[1]
+    total, size = prior[0] + prior[1], records.shape[2]
+    # Which θ governs each node of the record at hand.
+    code = np.empty(size, np.int64)
     for c in range(len(records)):
-        here, count, noisy = records[c], counts[c], release[c]
+        count, noisy, precision = counts[c], release[c], 1 / scale[c]
         for r in range(records.shape[1]):
-            for i in range(records.shape[2]):
-                one, j = here[r, i], _configuration(here, r, i, graph)
+            here = records[c, r]
+            for i in range(size):
+                code[i] = _configuration(here, i, graph)
+            for i in range(size):
+                one, j = np.int64(here[i]), code[i]
                 # Column 0 holds ones, column 1 zeros.
-                old, new = 1 - one, one
+                old, new, sign = 1 - one, one, 1 - 2 * one
                 ratio = (prior[new] + count[j, new]) / (prior[old] + count[j, old] - 1)
-                cost = abs(noisy[j, new] - count[j, new] - 1) - abs(noisy[j, new] - count[j, new])
-                cost += abs(noisy[j, old] - count[j, old] + 1) - abs(noisy[j, old] - count[j, old])
-                for k in range(graph.child_first[i], graph.child_first[i + 1]):
+                cost = _moved(noisy, count, j, new, 1) + _moved(noisy, count, j, old, -1)
+                first, last = graph.child_first[i], graph.child_first[i + 1]
+                for k in range(first, last):
                     child = graph.children[k]
-                    a = _configuration(here, r, child, graph)
-                    b = a + (1 - 2 * one) * graph.child_weights[k]
-                    v = 1 - here[r, child]
-                    ratio *= (prior[v] + count[b, v]) * (total + count[a, 0] + count[a, 1] - 1)
-                    ratio /= (prior[v] + count[a, v] - 1) * (total + count[b, 0] + count[b, 1])
-                    cost += abs(noisy[b, v] - count[b, v] - 1) - abs(noisy[b, v] - count[b, v])
-                    cost += abs(noisy[a, v] - count[a, v] + 1) - abs(noisy[a, v] - count[a, v])
-                if rng.random() < ratio * math.exp(-cost / scale[c]):
+                    a, v = code[child], 1 - np.int64(here[child])
+                    b = a + sign * graph.child_weights[k]
+                    above = (prior[v] + count[b, v]) * (total + count[a, 0] + count[a, 1] - 1)
+                    ratio *= above / ((prior[v] + count[a, v] - 1) * (total + count[b, 0] + count[b, 1]))
+                    cost += _moved(noisy, count, b, v, 1) + _moved(noisy, count, a, v, -1)
+                if rng.random() < ratio * math.exp(-cost * precision):
                     count[j, old] -= 1
                     count[j, new] += 1
-                    for k in range(graph.child_first[i], graph.child_first[i + 1]):
+                    for k in range(first, last):
                         child = graph.children[k]
-                        a = _configuration(here, r, child, graph)
-                        v = 1 - here[r, child]
-                        count[a, v] -= 1
-                        count[a + (1 - 2 * one) * graph.child_weights[k], v] += 1
-                    here[r, i] = 1 - one
+                        v = 1 - np.int64(here[child])
+                        count[code[child], v] -= 1
+                        code[child] += sign * graph.child_weights[k]
+                        count[code[child], v] += 1
+                    here[i] = 1 - one
 
 
-@njit(error_model="numpy")
+@inner
+def _moved(noisy, count, j, v, by):
+    """By how much a count's distance from its release grows as it is changed by ±1."""
+    distance = noisy[j, v] - count[j, v]
+    return abs(distance - by) - abs(distance)
+
+
+@inner
 def _proposed(theta, alpha, beta, rng):
     """A new θ, from the prior or near the old one and reflected at 0 and 1; log-ratio of the prior to the proposal."""
     if rng.random() < 0.5:
@@ -160,86 +170,102 @@ def _proposed(theta, alpha, beta, rng):
     return new, log_ratio + ((beta - 1) * (math.log1p(-new) - math.log1p(-theta)) if beta != 1 else 0.0)
 
 
-@njit(cache=True, error_model="numpy")
+@outer()
 def shifts(records, counts, release, scale, prior, graph, rng):
     """One step for each θ and what hangs on it, in place; shapes as in `State` and `Records`."""
     n, size = records.shape[1:]
     theta = np.empty(counts.shape[1])
-    code, order = np.empty(n, np.int64), np.empty(n, np.int64)
-    first = np.empty(np.diff(graph.offsets).max() + 1, np.int64)
-    moved, bits = np.empty(n, np.int64), np.empty((n, size), records.dtype)
+    # The configuration of each record's nodes, and what a shift adds to it.
+    code, added = np.empty((n, size), np.int64), np.zeros(size, np.int64)
+    order, first = np.empty(n, np.int64), np.empty(np.diff(graph.offsets).max() + 1, np.int64)
+    moved, bits, codes = np.empty(n, np.int64), np.empty((n, size), records.dtype), np.empty((n, size), np.int64)
     new = np.empty_like(counts[0])
     for c in range(len(records)):
         here, count = records[c], counts[c]
         for j in range(len(theta)):
             theta[j] = rng.beta(prior[0] + count[j, 0], prior[1] + count[j, 1])
+        for r in range(n):
+            for i in range(size):
+                code[r, i] = _configuration(here[r], i, graph)
         for i in range(size):
             # A shift of a node leaves its own configurations as they are.
-            _sort(here, i, graph, code, order, first)
+            _sort(code, i, graph, order, first)
             for j in range(graph.offsets[i], graph.offsets[i + 1]):
                 begin, end = first[j - graph.offsets[i]], first[j - graph.offsets[i] + 1]
                 theta[j] = rng.beta(prior[0] + count[j, 0], prior[1] + count[j, 1])
                 proposal, log_ratio = _proposed(theta[j], prior[0], prior[1], rng)
                 kept, theta[j] = theta[j], proposal
+                chances = _flipping(0, kept, proposal), _flipping(1, kept, proposal)
                 new[:] = count
-                n_moved = 0
+                n_moved, cost = 0, 0.0
                 for t in range(begin, end):
-                    if rng.random() < _flipping(here[order[t], i], kept, proposal):
-                        moved[n_moved] = order[t]
-                        _cascade(here, order[t], bits, n_moved, i, j, theta, new, graph, rng)
+                    r = order[t]
+                    if rng.random() < chances[here[r, i]]:
+                        moved[n_moved] = r
+                        bits[n_moved], codes[n_moved] = here[r], code[r]
+                        cost += _cascade(bits[n_moved], codes[n_moved], i, theta, release[c], new, added, graph, rng)
                         n_moved += 1
-                distance = 0.0
-                for a in range(len(count) if n_moved else 0):
-                    for v in range(2):
-                        noisy = release[c, a, v]
-                        distance += abs(noisy - count[a, v]) - abs(noisy - new[a, v])
-                if math.log(rng.random()) < log_ratio + distance / scale[c]:
+                if math.log(rng.random()) < log_ratio - cost / scale[c]:
                     count[:] = new
                     for t in range(n_moved):
-                        here[moved[t]] = bits[t]
+                        here[moved[t]], code[moved[t]] = bits[t], codes[t]
                 else:
                     theta[j] = kept
 
 
-@njit(error_model="numpy")
-def _sort(records, node, graph, code, order, first):
+@inner
+def _sort(code, node, graph, order, first):
     """Sort the records by the configuration of a node's parents: `order` of them, and where each one's begin."""
-    size = graph.offsets[node + 1] - graph.offsets[node]
+    size, least = graph.offsets[node + 1] - graph.offsets[node], graph.offsets[node]
     first[: size + 1] = 0
-    for r in range(len(records)):
-        code[r] = _configuration(records, r, node, graph) - graph.offsets[node]
-        first[code[r] + 1] += 1
+    for r in range(len(code)):
+        first[code[r, node] - least + 1] += 1
     for k in range(size):
         first[k + 1] += first[k]
     place = first[:size].copy()
-    for r in range(len(records)):
-        order[place[code[r]]] = r
-        place[code[r]] += 1
+    for r in range(len(code)):
+        k = code[r, node] - least
+        order[place[k]] = r
+        place[k] += 1
 
 
-@njit(error_model="numpy")
+@inner
 def _flipping(bit, old, new):
     """Chance that a bit 1[u < θ] changes as θ changes, the u given the bit being uniform."""
     return max(0.0, (old - new) / old) if bit else max(0.0, (new - old) / (1 - old))
 
 
-@njit(error_model="numpy")
-def _cascade(records, r, bits, t, node, j, theta, count, graph, rng):
-    """Write record r with a node flipped, and with what follows of the others, their u fixed, to row t of `bits`."""
-    for k in range(records.shape[1]):
-        bits[t, k] = records[r, k]
-    one = records[r, node]
-    bits[t, node] = 1 - one
-    count[j, 1 - one] -= 1
-    count[j, one] += 1
+@inner
+def _cascade(bits, code, node, theta, noisy, count, added, graph, rng):
+    """Flip a node of a record, and what follows of the others, their u fixed, in place; return what it costs.
+
+    The cost is by how much the counts' distances from their releases grow; `added` is zero before and after.
+    """
+    cost = _flip(bits, code[node], node, noisy, count, added, graph)
     for k in range(graph.after_first[node], graph.after_first[node + 1]):
         child = graph.after[k]
-        b = _configuration(bits, t, child, graph)
-        a = _configuration(records, r, child, graph)
-        if a != b:
-            v = 1 - records[r, child]
+        if added[child]:
+            a, v = code[child], 1 - np.int64(bits[child])
+            code[child] = a + added[child]
+            added[child] = 0
+            # Out of the old configuration and into the new one; then its bit may change there.
+            cost += _moved(noisy, count, a, v, -1)
             count[a, v] -= 1
-            if rng.random() < _flipping(1 - v, theta[a], theta[b]):
-                bits[t, child] = v
-                v = 1 - v
-            count[b, v] += 1
+            cost += _moved(noisy, count, code[child], v, 1)
+            count[code[child], v] += 1
+            if rng.random() < _flipping(1 - v, theta[a], theta[code[child]]):
+                cost += _flip(bits, code[child], child, noisy, count, added, graph)
+    return cost
+
+
+@inner
+def _flip(bits, j, node, noisy, count, added, graph):
+    """Flip one bit, which θ_j governs, and note it for the configurations of its children; return what it costs."""
+    one = np.int64(bits[node])
+    cost = _moved(noisy, count, j, 1 - one, -1) + _moved(noisy, count, j, one, 1)
+    count[j, 1 - one] -= 1
+    count[j, one] += 1
+    bits[node] = 1 - one
+    for k in range(graph.child_first[node], graph.child_first[node + 1]):
+        added[graph.children[k]] += (1 - 2 * one) * graph.child_weights[k]
+    return cost

@@ -12,8 +12,6 @@ from privpost.studies.foulds2016.war_logs import title
 MAP_MEASURES = {"switches": "changes between months", "disagreement": "cells unlike the non-private map"}
 # Two maps differ by chance as long as they do by no more than this many standard errors.
 LIMIT = 4
-# Where no method's map is unlike the non-private one in more of the cells, their states are clear.
-CLEAR = 0.05
 STATES = "docs/foulds2016_war_logs.md#states-war_logs_states-figures-3-to-5-and-7"
 
 
@@ -86,7 +84,7 @@ def map_claim(dataset, maps) -> Claim:
             evidence=evidence,
             reason=f"a tie: all maps of all methods and repeats are identical{truth}, so that none can be noisier",
         )
-    whys = _map_whys(gaps, distance, laplace["mode"], clear=bool(chosen.disagreement_mean.max() < CLEAR))
+    whys = _map_whys(gaps, distance, laplace["mode"])
     return from_checks(checks=checks, evidence=evidence, whys=whys, **fields)
 
 
@@ -116,23 +114,19 @@ def _truncations(gaps: dict[str, Gap]) -> str:
     return ", ".join(f"M = {truncation:g}" for truncation in sorted({gap.truncation for gap in gaps.values()}))
 
 
-def _map_whys(gaps: dict[str, dict[str, Gap]], distance: float, laplace, clear: bool) -> list[Why]:
-    """Explain comparisons that fail, given by measure and check; `clear` tells whether all maps are nearly the same.
+def _map_whys(gaps: dict[str, dict[str, Gap]], distance: float, laplace) -> list[Why]:
+    """Say of comparisons that fail, given by measure and check, how they fail; no experiment tells why.
 
     What a text says of differences is asked of each one that it explains, by their standard errors.
     """
     changes, unlike = gaps["switches"], gaps["disagreement"]
     alike = {check: gap for check, gap in changes.items() if gap.by_chance}
     smoother = {check: gap for check, gap in changes.items() if gap.opposite}
-    # All comparisons of changes pass, and Laplace's map is farther from the reference than non-private ones are.
-    wrong = not changes and laplace.disagreement_mean > distance + LIMIT * laplace.disagreement_sem
     no_farther = {check: gap for check, gap in unlike.items() if gap.by_chance}
     closer = {check: gap for check, gap in unlike.items() if gap.opposite}
     farther = {check: gap for check, gap in unlike.items() if gap.difference > LIMIT * gap.error}
     turned = {check: gap for check, gap in farther.items() if gap.difference <= 2 * distance}
     short = {check: gap for check, gap in farther.items() if check not in turned}
-    reason = ": with hundreds of events in a cell its state is clear under either release" if clear else ""
-    smooth = ": clipped noise draws sparse regions into one state, which makes Laplace's map smooth and wrong"
     others = f"other non-private chains' maps differ from it in {100 * distance:.2g} %"
     texts = [
         (
@@ -144,18 +138,17 @@ def _map_whys(gaps: dict[str, dict[str, Gap]], distance: float, laplace, clear: 
         (
             alike,
             f"At {_truncations(alike)} no difference in changes between months is beyond {LIMIT} standard errors "
-            f"({_span(alike)}, {laplace.switches_mean:.1%} under Laplace){reason}.",
+            f"({_span(alike)}, {laplace.switches_mean:.1%} under Laplace).",
         ),
         (
             closer,
             f"OPS's map is closer to the non-private one at {_truncations(closer)} ({_span(closer)} of the cells, "
-            f"beyond {LIMIT} standard errors){smooth if wrong else ''}.",
+            f"beyond {LIMIT} standard errors).",
         ),
         (
             no_farther,
             f"At {_truncations(no_farther)} no difference in cells unlike the non-private map is beyond {LIMIT} "
-            f"standard errors ({_span(no_farther)} of the cells)"
-            f"{', though OPS changes more often' + smooth if wrong else ''}.",
+            f"standard errors ({_span(no_farther)} of the cells).",
         ),
         (
             turned,

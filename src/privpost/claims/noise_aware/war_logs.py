@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from privpost.claims.shared import above, below, estimate
-from privpost.evaluation.claims import Claim, Why, from_checks
+from privpost.evaluation.claims import Claim, from_checks
 from privpost.studies.foulds2016.chain_checks import LIMIT
 from privpost.studies.foulds2016.war_logs import title
 from privpost.studies.noise_aware.war_logs import OTHERS
@@ -15,10 +15,7 @@ from privpost.studies.noise_aware.war_logs import OTHERS
 THRESHOLD = 5.0
 # Confidence of that loss, joint over the ε of a comparison.
 CONFIDENCE = 0.95
-# What is next to no difference, in nats per event.
-LITTLE = 0.05
 NAMES = {"naive_bayes": "naive Bayes", "hmm": "HMM"}
-OUTCOMES = "docs/noise_aware_war_logs.md#on-war-logs-noise_awarewar_logs"
 
 
 def claims(tables) -> list[Claim]:
@@ -68,9 +65,14 @@ def _claim(dataset, model, n_states, rows_of_model, chains) -> Claim:
     if not (kept.epsilon == smallest).any():
         reason = "at the smallest epsilon the chains of both methods have not converged"
         return Claim(**fields, verdict="not testable", reason=reason)
-    whys = _whys(kept[kept.epsilon == smallest], kept)
-    claim = from_checks(**fields, checks=checks, whys=whys)
-    return replace(claim, reason=f"{claim.reason}. {condition}") if claim.reason else claim
+    claim = from_checks(**fields, checks=checks)
+    naive = chains[(chains.method == "laplace") & (chains.epsilon == smallest)]
+    measured = (
+        f"Measured at epsilon = {smallest:g}: gains of {_span(kept[kept.epsilon == smallest].gain_mean)} nats per "
+        f"event, where the noise costs the noise-naive model {_span(naive.per_event_loss_mean)}; largest loss at any "
+        f"epsilon {max(0.0, -kept.gain_mean.min()):.1g}"
+    )
+    return replace(claim, reason=f"{claim.reason}. {measured}. {condition}") if claim.reason else claim
 
 
 def loss_bound(part) -> float:
@@ -92,42 +94,6 @@ def _behind(other, score) -> str:
     return f"behind {other} counts at no epsilon ({score} score)"
 
 
-def _whys(first, rows_of_model) -> list[Why]:
-    """Explain failures: little to gain or to lose, or a gain within its error; a larger loss stays unexplained."""
-    not_ahead = first[first.gain_mean <= THRESHOLD * first.gain_sem]
-    losing = rows_of_model[below(rows_of_model, "gain", THRESHOLD)]
-    tied = not_ahead[not_ahead[["gain_mean", "gain_sem"]].abs().max(axis=1) < LITTLE]
-    unclear = not_ahead.drop(tied.index.union(losing.index, sort=False), errors="ignore")
-    slight = losing[losing.gain_mean > -LITTLE]
-    other = losing.drop(slight.index)
-    open_checks = {_behind(OTHERS[row.variant], row.score) for row in other.itertuples()}
-
-    def ahead_of(part) -> tuple[str, ...]:
-        return tuple(_ahead(OTHERS[row.variant], row.score) for row in part.itertuples())
-
-    small = dict.fromkeys(_behind(OTHERS[row.variant], row.score) for row in slight.itertuples())
-    return [
-        Why(
-            f"There is next to nothing to gain: both differ by less than {LITTLE:g} nats per event.",
-            ahead_of(tied),
-            OUTCOMES,
-        ),
-        Why(
-            f"The gain ({_span(unclear.gain_mean)} nats per event) differs too much between "
-            f"{int(first.n_splits.iloc[0])} splits, whose releases and chains are independent, to be told from chance.",
-            ahead_of(unclear),
-            OUTCOMES,
-        ),
-        Why(
-            f"It is behind, beyond chance but by little: up to about {-slight.gain_mean.min():.1g} nats per event, at "
-            f"epsilon = {', '.join(f'{epsilon:g}' for epsilon in sorted(slight.epsilon.unique()))}. What causes so "
-            "small a loss was not looked into.",
-            tuple(name for name in small if name not in open_checks),
-            OUTCOMES,
-        ),
-    ]
-
-
 def _span(values) -> str:
     """Return the smallest and the largest of some values in words."""
-    return f"{values.min():+.2f} to {values.max():+.2f}" if len(values) else ""
+    return f"{values.min():+.3f} to {values.max():+.3f}"

@@ -6,55 +6,75 @@ import re
 
 from privpost.figures import multiples
 
-NOTIONS = {"pure": "pure ε-DP", "rdp": "Rényi DP at its order", "zcdp": "zCDP", "approximate": "(ε, δ)-DP"}
+NOTIONS = {"pure": "pure ε-DP", "rdp": "Rényi DP", "zcdp": "zCDP", "approximate": "(ε, δ)-DP"}
 # Words that keep their capital.
-NAMES = ("Gibbs", "Laplace", "Markov")
-MARKERS = ("o", "s", "^", "D", "v")
-COLORS = ("#0072B2", "#D55E00", "#117733", "#AA4499", "#E69F00")
+NAMES = ("Gibbs", "Laplace", "Markov", "Langevin", "Fourier")
+# What is shown: the column over the claim, colour, marker, label.
+KINDS = (
+    ("exact", "#0072B2", "o", "exact worst case"),
+    ("lower_bound", "#D55E00", "<", "lower bound from draws"),
+)
 
 
 def _name(mechanism: str) -> str:
     """Return the name of a class as words: `NetworkLaplace` is network Laplace."""
     first, *words = re.findall(r"[A-Z][a-z]*", mechanism.removesuffix("Mechanism"))
     words = [first, *(word if word in NAMES else word.lower() for word in words)]
-    return re.sub(r"\b(map|ops)\b", lambda word: word[0].upper(), " ".join(words), flags=re.IGNORECASE)
+    name = re.sub(r"\b(map|ops)\b", lambda word: word[0].upper(), " ".join(words), flags=re.IGNORECASE)
+    return name.replace("renyi", "(Rényi)")
+
+
+def _span(values) -> str:
+    """Return a range of numbers in a few letters."""
+    low, high = (f"{float(f'{value:.2g}'):g}" for value in (values.min(), values.max()))
+    return low if low == high else f"{low}–{high}"
 
 
 def draw(tables):
-    """Return the figure: one row per mechanism, the share of the claimed ε that its audited instances spend.
+    """Return the figure: one row per mechanism, what it claims and what of it the audit found spent, over all settings.
 
-    Left: the exact worst-case divergence over all neighbours, where the law of the release is known; a bar from the
-    smallest to the largest of a mechanism's instances. Right: the statistical lower bounds from draws; they all hold
-    together with 95 % confidence. Nothing may lie right of 1; a bound below 0.5 says little. One marker per ε that the
-    instances were calibrated to, each in the notion of its mechanism.
+    A point is the largest share of the claimed ε that some audited setting spends, of the package's examples and of
+    what the studies ran; its line reaches down to the smallest. The columns on the right name the range of claims and,
+    of the setting with the largest share, the ε that was found of the one claimed, and that share. Nothing may lie
+    right of 1. How near the bound from draws comes depends on their number: a small one shows nothing wrong.
     """
     table = tables["audit"]
-    table = table[table.source == "examples"]
-    shares = {"exact": table.exact / table.claimed_epsilon, "lower_bound": table.lower_bound / table.claimed_epsilon}
-    table = table.assign(**{f"{name}_share": share for name, share in shares.items()})
+    table = table[table.claimed_epsilon.gt(0) & (table.exact.notna() | table.lower_bound.notna())]
+    found = table[["exact", "lower_bound"]].max(axis=1)
+    table = table.assign(found=found, share=found / table.claimed_epsilon)
     # Grouped by notion, the tightest on top.
-    order = table.groupby(["notion", "mechanism"]).exact_share.max().reset_index()
-    order = order.sort_values(["notion", "exact_share"], ascending=[False, True])
+    order = table.groupby(["notion", "mechanism"]).share.max().reset_index()
+    order = order.sort_values(["notion", "share", "mechanism"], ascending=[False, True, False])
     places = {mechanism: place for place, mechanism in enumerate(order.mechanism)}
-    figure, (panels,) = multiples.grid(1, 2, 0.19 * len(places) + 1.1, sharey=True, sharex=True)
-    targets = sorted(table.target_epsilon.unique())
-    titles = {"exact": "Exact worst case", "lower_bound": "Lower bound from draws"}
-    for axes, (column, title) in zip(panels, titles.items(), strict=True):
-        axes.axvline(1.0, color="#555555", linewidth=0.8)
-        for k, target in enumerate(targets):
-            rows = table[table.target_epsilon == target].groupby("mechanism")[f"{column}_share"].agg(["min", "max"])
-            rows = rows.dropna()
-            y = [places[mechanism] + 0.25 * (1 - k) for mechanism in rows.index]
-            look = COLORS[k % len(COLORS)]
-            axes.hlines(y, rows["min"], rows["max"], color=look, linewidth=1)
-            label = f"calibrated to ε = {target:g}"
-            axes.plot(rows["max"], y, MARKERS[k % len(MARKERS)], color=look, markersize=3, label=label)
-        axes.set(xlim=(-0.03, 1.08), ylim=(-0.7, len(places) - 0.3), xlabel="Share of the claimed ε", title=title)
+    figure, ((axes,),) = multiples.grid(1, 1, 0.19 * len(places) + 1.3)
+    axes.axvline(1.0, color="#555555", linewidth=0.8)
+    for (column, color, marker, label), shift in zip(KINDS, (0.14, -0.14), strict=True):
+        shares = (table[column] / table.claimed_epsilon).groupby(table.mechanism).agg(["min", "max"]).dropna()
+        y = [places[mechanism] + shift for mechanism in shares.index]
+        axes.hlines(y, shares["min"], shares["max"], color=color, linewidth=1)
+        axes.plot(
+            shares["max"],
+            y,
+            marker,
+            color=color,
+            markersize=3.5,
+            label=f"{label}, largest share (line: down to the smallest)",
+        )
+    heads = (1.16, "claimed ε"), (1.37, "most audited"), (1.56, "share")
+    for x, head in heads:
+        axes.text(x, len(places) - 0.2, head, fontsize=6.5, ha="center", va="bottom")
+    for mechanism, rows in table.groupby("mechanism"):
+        worst = rows.loc[rows.share.idxmax()]
+        values = _span(rows.claimed_epsilon), f"{worst.found:.3g} of {worst.claimed_epsilon:.3g}", f"{worst.share:.2f}"
+        for (x, _), text in zip(heads, values, strict=True):
+            axes.text(x, places[mechanism], text, fontsize=6.5, ha="center", va="center")
     for notion, rows in order.groupby("notion", sort=False):
         edge = places[rows.mechanism.iloc[-1]] + 0.5
-        panels[0].annotate(NOTIONS.get(notion, notion), (0, edge - 0.15), fontsize=6.5, va="top")
-        for axes in panels:
-            axes.axhline(edge, color="#bbbbbb", linewidth=0.6)
-    panels[0].set_yticks(range(len(places)), [_name(mechanism) for mechanism in places], fontsize=6.5)
-    multiples.legend(figure, axes=panels[0], ncols=3)
+        axes.annotate(NOTIONS.get(notion, notion), (0.01, edge - 0.12), fontsize=6.5, va="top", style="italic")
+        axes.axhline(edge, color="#bbbbbb", linewidth=0.6)
+    axes.set(xlim=(0, 1.62), ylim=(-0.7, len(places) - 0.3), xlabel="Share of the claimed ε, each in its own notion")
+    axes.xaxis.set_label_coords(0.31, -0.06)
+    axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
+    axes.set_yticks(range(len(places)), [_name(mechanism) for mechanism in places], fontsize=6.5)
+    multiples.legend(figure, axes=axes, ncols=2)
     return figure

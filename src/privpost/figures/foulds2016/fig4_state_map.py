@@ -21,7 +21,9 @@ def draw(tables):
             rows = logs.select(own, method=method, variant=variant)
             logs.draw_map(axes, rows, int(own.state.max()), f"{logs.TITLES[name]}: {label}")
     epsilon = logs.select(table, method="laplace").epsilon.iloc[0]
-    shown = table[table.method.isin(["laplace", "non_private"]) & (table.variant != "corrected")]
-    note = f"Laplace HMM: ε = {epsilon:g} in all (pure DP, unconditional), clipped counts; {logs.rhats(shown)}."
+    drawn = (
+        table.converged.astype(bool) & table.method.isin(["laplace", "non_private"]) & (table.variant != "corrected")
+    )
+    note = f"Laplace HMM: ε = {epsilon:g} in all (pure DP, unconditional), clipped counts; {logs.rhats(table[drawn])}."
     logs.caption_maps(figure, table, note)
     return figure

@@ -32,9 +32,11 @@ def draw(tables):
         line[0].set_ylabel("Share of regions", fontsize=7)
     multiples.label_outer(panels, "Month")
     epsilon = logs.select(table, method="laplace").epsilon.iloc[0]
-    shown = table[table.method.isin(["laplace", "non_private"]) & (table.variant != "corrected")]
+    drawn = (
+        table.converged.astype(bool) & table.method.isin(["laplace", "non_private"]) & (table.variant != "corrected")
+    )
     figure.suptitle(
-        f"Laplace HMM: ε = {epsilon:g} in all (pure DP, unconditional), clipped counts; {logs.rhats(shown)}.\n"
+        f"Laplace HMM: ε = {epsilon:g} in all (pure DP, unconditional), clipped counts; {logs.rhats(table[drawn])}.\n"
         f"{logs.selection_note(table)}",
         fontsize=7,
     )

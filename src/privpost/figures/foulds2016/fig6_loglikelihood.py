@@ -37,7 +37,9 @@ def draw(tables):
                 axes.set_ylabel(f"{label}: log-likelihood\nper event [nats]")
         column[0].set_title(logs.TITLES[name].replace(" (", "\n("))
         column[1].set_xlabel("Budget ε (pure DP)")
-    multiples.legend(figure, axes=panels[1, 0], ncols=3 if len(names) > 1 else 2)
+    # Data sets differ in the truncations that they have.
+    fullest = max(panels[1], key=lambda axes: len(axes.get_legend_handles_labels()[0]))
+    multiples.legend(figure, axes=fullest, ncols=3 if len(names) > 1 else 2)
     hidden = logs.select(table, model="hmm")
     chosen = "All other releases hold it unconditionally."
     if table.uses_private_metadata.any():

@@ -20,7 +20,6 @@ def draw(tables):
     Bars: one standard error of the paired difference over splits; crosses: chains that have not converged.
     """
     table = tables["war_logs_ablation_differences"]
-    table = table[table.n_states == table.n_states.max()]
     names = logs.datasets(table)
     figure, panels = multiples.grid(2, len(names), 4.6, width=style.TWO_COLUMNS if len(names) > 1 else 4.4, sharey=True)
     for column, name in zip(panels.T, names, strict=True):

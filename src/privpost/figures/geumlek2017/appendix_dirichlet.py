@@ -2,58 +2,79 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from privpost.figures import multiples, style
-from privpost.figures.geumlek2017.fig1_rdp_curves import DASHES, TOP
+from privpost.figures.geumlek2017.fig1_rdp_curves import DASHES, TOP, coefficients
 
+METHODS = "diffused", "concentrated"
+RATIO = "Diffused: published bound\nover exact supremum"
 LINES = {"symmetric": "-", "asymmetric": "--"}
 
 
-def draw(tables):
-    """Return the figure: columns are numbers of categories, rows mechanisms, one colour per coefficient.
+LIMIT = 10.0  # of the bound over the supremum
 
-    Exact suprema only; solid for the symmetric prior, dashed for the asymmetric one, asymptotes as thin lines.
+
+def _curve(rows, top: float, last: float):
+    """Points (k,), (k,) of a curve through a table's rows, up to its asymptote unless that is beyond the order `last`.
+
+    Towards it ε grows like −ln of the distance: in u = −ln(1 − (λ − 1)/(λ* − 1)) it is smooth, and in the end a line.
     """
-    import matplotlib.pyplot as plt
+    from scipy.interpolate import PchipInterpolator
 
+    reach = rows.asymptote.iloc[0] - 1
+    rows = rows[np.isfinite(rows.epsilon) & (rows.order - 1 < reach * (1 - 1e-9))].sort_values("order")
+    if len(rows) < 2:
+        return rows.order, rows.epsilon
+    u = -np.log1p(-(rows.order.to_numpy() - 1) / reach)
+    fine = np.linspace(u[0], u[-1], 400)
+    epsilon = PchipInterpolator(u, rows.epsilon)(fine)
+    if (slope := (epsilon[-1] - epsilon[-2]) / (fine[-1] - fine[-2])) > 0 and epsilon[-1] < top and reach + 1 <= last:
+        beyond = np.linspace(0, (top - epsilon[-1]) / slope, 50)
+        fine, epsilon = np.append(fine, fine[-1] + beyond), np.append(epsilon, epsilon[-1] + slope * beyond)
+    return 1 - reach * np.expm1(-fine), epsilon
+
+
+def draw(tables):
+    """Return the figure: columns are numbers of categories, one colour per coefficient.
+
+    Two rows of exact suprema, solid for the symmetric prior and dashed for the asymmetric one, with the asymptotes as
+    thin lines; below them how much more a published bound charges for the diffused mechanism.
+    """
     table = tables["dirichlet"]
     table = table[table.supremum == "exact"]
     sizes = sorted(table.categories.unique())
-    coefficients = sorted(table.coefficient.unique())
-    shades = plt.get_cmap("viridis")(np.linspace(0, 0.85, len(coefficients)))
-    figure, panels = multiples.grid(2, len(sizes), 4.2, sharex=True, sharey=True)
-    for row, method in zip(panels, ("diffused", "concentrated"), strict=True):
-        for axes, size in zip(row, sizes, strict=True):
-            for coefficient, shade in zip(coefficients, shades, strict=True):
-                for prior, line in LINES.items():
-                    rows = table[
-                        (table.method == method)
-                        & (table.categories == size)
-                        & (table.coefficient == coefficient)
-                        & (table.prior == prior)
-                    ]
-                    asymptote = rows.asymptote.iloc[0]
-                    curve = rows[np.isfinite(rows.epsilon)]
-                    # The curve is infinite at its asymptote: it is drawn up to there.
-                    end = ([asymptote], [2 * TOP]) if asymptote <= table.order.max() else ([], [])
-                    axes.plot(np.append(curve.order, end[0]), np.append(curve.epsilon, end[1]), line, color=shade)
-                    if prior == "symmetric" and asymptote <= table.order.max():
-                        axes.axvline(asymptote, color=shade, linewidth=0.5, linestyle=DASHES)
-            axes.set(xlim=(0, table.order.max()), ylim=(0, TOP))
-            axes.set_xticks(range(0, 21, 5))
-        row[0].set_ylabel(f"{style.look(method).label}: ε, (λ, ε)-RDP")
+    shades = multiples.shades(sorted(table.coefficient.unique()))
+    figure, panels = multiples.grid(3, len(sizes), 6.0, sharex=True, sharey="row")
+    for (k, method), (place, size) in itertools.product(enumerate(METHODS), enumerate(sizes)):
+        axes = panels[k, place]
+        for (coefficient, shade), (prior, line) in itertools.product(shades.items(), LINES.items()):
+            rows = table[(table.method == METHODS[k]) & (table.categories == size)]
+            rows = rows[(rows.coefficient == coefficient) & (rows.prior == prior)]
+            if method == "diffused":
+                kept = rows.dropna(subset="bound_ratio")
+                panels[2, place].plot(kept.order, kept.bound_ratio, line, color=shade)
+            axes.plot(*_curve(rows, 1.5 * TOP, table.order.max()), line, color=shade)
+            if (asymptote := rows.asymptote.iloc[0]) <= table.order.max():
+                axes.axvline(asymptote, color=shade, linewidth=0.5, linestyle=DASHES if prior == "symmetric" else ":")
+        axes.set(xlim=(0, table.order.max()), ylim=(0, TOP))
+        axes.set_xticks(range(0, 21, 5))
+    labels = [*(f"{style.look(name).label}: ε, (λ, ε)-RDP" for name in METHODS), RATIO]
+    for row, label in zip(panels, labels, strict=True):
+        row[0].set_ylabel(label)
+    panels[2, 0].set(ylim=(1, LIMIT), yscale="log", yticks=(1, 2, 5, 10), yticklabels=("1", "2", "5", "10"))
     for axes, size in zip(panels[0], sizes, strict=True):
         axes.set_title(f"{size} categories")
-    for axes in panels[1]:
+    for axes in panels[-1]:
         axes.set_xlabel("Order λ of the Rényi divergence")
-    handles = [
-        multiples.entry(color=shade, label="1 (direct posterior)" if coefficient == 1 else f"{coefficient:g}")
-        for coefficient, shade in zip(coefficients, shades, strict=True)
-    ]
-    handles += [
+    handles = coefficients(shades) + [
         multiples.entry(color="#444444", linestyle=line, label=f"{prior} prior") for prior, line in LINES.items()
     ]
-    handles.append(multiples.entry(color="#444444", linewidth=0.5, linestyle=DASHES, label="asymptote (symmetric)"))
+    handles += [
+        multiples.entry(color="#444444", linewidth=0.5, linestyle=line, label=f"asymptote ({prior})")
+        for prior, line in (("symmetric", DASHES), ("asymmetric", ":"))
+    ]
     multiples.legend(figure, handles, ncols=5, title="coefficient r or m", title_fontsize=7)
     return figure

@@ -16,16 +16,13 @@ def draw(tables):
     Solid lines are the exact supremum over neighbouring data sets, dotted ones the paper's four pairs, which charge
     more at low orders (insets).
     """
-    import matplotlib.pyplot as plt
-
     table = tables["rdp_curves"]
-    figure, panels = plt.subplots(1, 2, figsize=(style.TWO_COLUMNS, 2.8), sharey=True)
-    coefficients = sorted(table.coefficient[table.method != "direct"].unique())
-    shades = plt.get_cmap("viridis")(np.linspace(0, 0.85, len(coefficients)))
-    for axes, method, symbol in zip(panels, ("diffused", "concentrated"), "rm", strict=True):
+    figure, panels = multiples.grid(1, 2, 2.8, sharey=True)
+    shades = multiples.shades(sorted(table.coefficient[table.method != "direct"].unique()))
+    for axes, method, symbol in zip(panels[0], ("diffused", "concentrated"), "rm", strict=True):
         inset = axes.inset_axes((0.69, 0.6, 0.29, 0.34))
-        inset.set_title(f"{symbol} = {max(coefficients):g}, low orders", fontsize=6, pad=2)
-        for coefficient, shade in zip(coefficients, shades, strict=True):
+        inset.set_title(f"{symbol} = {max(shades):g}, low orders", fontsize=6, pad=2)
+        for coefficient, shade in shades.items():
             rows = table[(table.method == method) & (table.coefficient == coefficient)]
             for supremum, line in (("exact", "-"), ("paper", ":")):
                 curve = rows[(rows.supremum == supremum) & np.isfinite(rows.epsilon)]
@@ -34,7 +31,7 @@ def draw(tables):
                 end = ([asymptote], [2 * TOP]) if asymptote <= table.order.max() else ([], [])
                 order, epsilon = np.append(curve.order, end[0]), np.append(curve.epsilon, end[1])
                 axes.plot(order, epsilon, line, color=shade)
-                if coefficient == max(coefficients):
+                if coefficient == max(shades):
                     inset.plot(order, epsilon, line, color=shade)
             if asymptote <= table.order.max():
                 axes.axvline(asymptote, color=shade, linewidth=0.6, linestyle=DASHES)
@@ -43,15 +40,19 @@ def draw(tables):
         axes.set(xlim=(0, table.order.max()), ylim=(0, TOP), xlabel="Order λ of the Rényi divergence")
         axes.set_title(f"{style.look(method).label} posterior, coefficient {symbol}")
         axes.set_xticks(range(0, 21, 5))
-    panels[0].set_ylabel("Privacy cost ε, (λ, ε)-RDP")
-    handles = [
-        multiples.entry(color=shade, label="1 (direct posterior)" if coefficient == 1 else f"{coefficient:g}")
-        for coefficient, shade in zip(coefficients, shades, strict=True)
-    ]
+    panels[0, 0].set_ylabel("Privacy cost ε, (λ, ε)-RDP")
     kinds = [
         multiples.entry(color="#444444", label="exact supremum"),
         multiples.entry(color="#444444", linestyle=":", label="the paper's four pairs"),
         multiples.entry(color="#444444", linewidth=0.6, linestyle=DASHES, label="asymptote"),
     ]
-    figure.legend(handles=[*handles, *kinds], loc="outside right center", title="r or m", title_fontsize=7)
+    figure.legend(handles=[*coefficients(shades), *kinds], loc="outside right center", title="r or m", title_fontsize=7)
     return figure
+
+
+def coefficients(shades) -> list:
+    """Return the entries of a legend for the coefficients' colours."""
+    return [
+        multiples.entry(color=shade, label="1 (direct posterior)" if coefficient == 1 else f"{coefficient:g}")
+        for coefficient, shade in shades.items()
+    ]

@@ -39,6 +39,10 @@ def grid(table, metric: str, variant: str):
     draws = f"Bands: ± one standard error over {table.n_repeats.min()} releases on one split"
     note = f"{draws}; {SCALING[variant]}"
     datasets = [name for name in TITLES if name in set(table.dataset)]
+    stepped = set(table.dataset[(table.method == "langevin") & (table.variant == variant)])
+    if stepped and len(stepped) < len(datasets):
+        names = ", ".join(TITLES[name] for name in datasets if name in stepped)
+        note += f"\nLangevin steps on {names} only, elsewhere they take minutes: see figure finite_time"
     orders = sorted(table.order.dropna().unique())
     figure, panels = multiples.grid(len(orders), len(datasets), 0.9 + 1.55 * len(orders), sharex=True, sharey="col")
     for i, order in enumerate(orders):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privpost.figures import multiples, style
+from privpost.figures import multiples
 
 
 def draw(tables):
@@ -12,14 +12,11 @@ def draw(tables):
 
     Dashed lines are the ideal draw's cost, where that is finite.
     """
-    import matplotlib.pyplot as plt
-
     table = tables["rounding"]
-    figure, panels = plt.subplots(1, 3, figsize=(style.TWO_COLUMNS, 2.6), layout="constrained")
+    figure, grid = multiples.grid(1, 3, 2.6)
+    panels = grid[0]
     direct = table[table.method == "direct"]
-    orders = sorted(direct.order.unique())
-    shades = plt.get_cmap("viridis")(np.linspace(0, 0.85, len(orders)))
-    for order, shade in zip(orders, shades, strict=True):
+    for order, shade in multiples.shades(sorted(direct.order.unique())).items():
         rows = direct[direct.order == order].sort_values("bits")
         label = "∞ (ε-DP)" if np.isinf(order) else f"{order:g}"
         panels[0].plot(rows.bits, rows.epsilon, "o-", color=shade, label=label, markersize=2.5)
@@ -28,11 +25,10 @@ def draw(tables):
     panels[0].set(yscale="log", ylim=(2e-3, 30), ylabel="Privacy cost ε, (λ, ε)-RDP", title="Direct posterior")
     panels[0].legend(title="order λ", fontsize=6, title_fontsize=6, ncol=2, loc="lower right")
     pure = table[np.isinf(table.order)]
-    coefficients = sorted(pure.coefficient.unique())
-    shades = plt.get_cmap("viridis")(np.linspace(0, 0.85, len(coefficients)))
+    shades = multiples.shades(sorted(pure.coefficient.unique()))
     for (method, coefficient), rows in pure.sort_values("bits").groupby(["method", "coefficient"]):
         line = {
-            "color": shades[coefficients.index(coefficient)],
+            "color": shades[coefficient],
             "linestyle": {"diffused": "-", "concentrated": ":", "direct": "-"}[method],
             "marker": {"diffused": "o", "concentrated": "s", "direct": "o"}[method],
             "markersize": 2.5,
@@ -43,7 +39,7 @@ def draw(tables):
     panels[2].set(yscale="log", ylabel="Added RMS error, %", title="Price of rounding")
     handles = [
         multiples.entry(color=shade, label="1 (direct)" if coefficient == 1 else f"{coefficient:g}")
-        for coefficient, shade in zip(coefficients, shades, strict=True)
+        for coefficient, shade in shades.items()
     ]
     kinds = [
         multiples.entry(color="#444444", marker="o", markersize=2.5, label="diffused, r"),

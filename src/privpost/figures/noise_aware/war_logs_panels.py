@@ -6,6 +6,7 @@ import math
 
 from privpost.figures import multiples, style
 from privpost.figures.foulds2016 import war_log_style as logs
+from privpost.studies.foulds2016.chain_checks import LIMIT
 
 COLUMNS = 3
 
@@ -44,9 +45,10 @@ def panels(table):
 
 def note(table) -> str:
     """Return what a reader must know of data and chains, as lines for a title."""
-    chains = table[table.model == "hmm"].rhat_max.dropna()
-    largest = f"{chains.max():.1f}" if len(chains) else "not assessed"
-    text = f"Laplace noise, substitution of one event, ε unconditional; HMM chains' largest R-hat {largest}."
+    chains = table[(table.model == "hmm") & (table.score == "joint")]
+    apart = len(chains) - int(chains.converged.astype(bool).sum())
+    text = "Laplace noise, substitution of one event, ε unconditional; "
+    text += f"HMM chains have not converged at {apart} of {len(chains)} settings (R-hat ≥ {LIMIT:g}, or far off)."
     if table.uses_private_metadata.any():
         text += (
             "\nReal data: empty cells left out, and the busiest governorates of SIGACT chosen, by looking at the data; "

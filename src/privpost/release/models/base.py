@@ -165,3 +165,11 @@ def whole(value: float) -> int:
 
 def by_name(names, draws) -> dict[str, np.ndarray]:
     return dict(zip(names, np.moveaxis(draws, -1, 0), strict=True))
+
+
+def exact_posterior(names, mechanism, release, draws: int, rng) -> Posterior:
+    """Independent draws of the named probabilities given noisy counts of records of one category each."""
+    found = mechanism.noise_aware_posterior(release, draws, rng).reshape(draws, -1)
+    return Posterior(
+        by_name(names, found), True, "independent draws from the exact posterior, summed over all true counts", ()
+    )

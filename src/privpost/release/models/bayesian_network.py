@@ -5,27 +5,25 @@ from __future__ import annotations
 import itertools
 from typing import Any, ClassVar
 
-import numpy as np
-
 from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline.schema import Real, Schema, SettingError, suggest
 from privpost.release.models import chains
 from privpost.release.models.base import NAIVE, Inferred, Posterior, by_name, check_two_levels, whole
-from privpost.release.specification import Levels, Names
-from privpost.samplers import chain, noise_aware_table
+from privpost.release.specification import Levels, Texts
+from privpost.samplers import noise_aware_draws
 
 # Parents of a column.
 LARGEST_FAMILY = 12
-# Networks of more nodes or records have too large a latent table.
-LARGEST_NETWORK, LARGEST_TABLE = 5, 100_000
+# Networks of more nodes or records take too long.
+LARGEST_NETWORK, MOST_RECORDS = 5, 100_000
 
 
 class Network(Inferred):
     """Columns of two levels in a directed acyclic graph, counted per configuration of the parents."""
 
     name = "bayesian_network"
-    column = Schema(levels=Levels(), parents=Names())
+    column = Schema(levels=Levels(), parents=Texts())
     prior = Schema(alpha=Real(above=0), beta=Real(above=0))
     prior_defaults: ClassVar[dict[str, Any]] = {"alpha": 1.0, "beta": 1.0}
     columns = None
@@ -82,11 +80,9 @@ class Network(Inferred):
             f"P({node} = {spec.columns[node]['levels'][1]}{' | ' * bool(given)}{given})"
             for node, given in self._cells(spec)
         ]
-        if len(model.nodes) > LARGEST_NETWORK or spec.n > LARGEST_TABLE:
+        if len(model.nodes) > LARGEST_NETWORK or spec.n > MOST_RECORDS:
             draws = model.sample(mechanism.posterior(release), rng, spec.draws)
             method = "conjugate update with the noisy counts, clipped to [0, n]"
             return Posterior(by_name(names, draws), False, method, NAIVE)
-        tables = noise_aware_table.Tables(model, np.tile(release, (chains.CHAINS, 1)), spec.n, mechanism.scale)
-        draws = {"draws": chains.sweeps(spec.draws), "burn_in": chains.COUNT_BURN_IN, "thin": chains.COUNT_THIN}
-        kept = [state.counts.T.copy() for state, _ in chain.run(tables, rng, **draws)]
-        return chains.latent_posterior(names, model.sample(model.posterior(np.stack(kept)), rng), spec.draws)
+        draws = noise_aware_draws.network(model, release, spec.n, mechanism.scale, spec.draws, rng)
+        return chains.latent_posterior(names, draws, spec.draws)

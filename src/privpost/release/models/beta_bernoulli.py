@@ -8,7 +8,7 @@ from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.posterior_sampling import weighted
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Real, Schema
-from privpost.release.models.base import Inferred, Posterior, Sampled, check_two_levels, whole
+from privpost.release.models.base import Inferred, Sampled, check_two_levels, exact_posterior, whole
 from privpost.release.specification import SAMPLING
 
 
@@ -45,10 +45,4 @@ class Bits(Inferred, Sampled):
         return {"counts": {column: {settings["levels"][1]: whole(release[0])}}}
 
     def posterior(self, spec, mechanism, release, rng):
-        draws = mechanism.noise_aware_posterior(release, spec.draws, rng)
-        return Posterior(
-            dict(zip(self.parameters(spec), [draws], strict=True)),
-            True,
-            "independent draws from the exact posterior, summed over all true counts",
-            (),
-        )
+        return exact_posterior(self.parameters(spec), mechanism, release, spec.draws, rng)

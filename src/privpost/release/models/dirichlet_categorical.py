@@ -8,7 +8,12 @@ from privpost.mechanisms.posterior_sampling import weighted
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.pipeline.schema import Real, Schema
 from privpost.release.models import chains
-from privpost.release.models.base import NAIVE, Inferred, Posterior, Sampled, by_name, whole
+from privpost.release.models.base import NAIVE, Inferred, Posterior, Sampled, by_name, exact_posterior, whole
+from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.samplers import noise_aware_event_draws
+
+# Records times categories that the sum over all true counts is taken of; chains serve more.
+LARGEST_EXACT = 2_000_000
 
 
 class Categories(Inferred, Sampled):
@@ -41,10 +46,14 @@ class Categories(Inferred, Sampled):
 
     def posterior(self, spec, mechanism, release, rng):
         names = self.parameters(spec)
+        if spec.n * len(names) <= LARGEST_EXACT:
+            return exact_posterior(names, mechanism, release, spec.draws, rng)
         if spec.mechanism == "gaussian":
             draws = mechanism.model.sample(mechanism.posterior(release), rng, spec.draws)
-            return Posterior(
-                by_name(names, draws), False, "conjugate update with the noisy counts, clipped at 0", NAIVE
-            )
-        probabilities, _ = chains.latent_counts(release[None], (len(names),), spec, mechanism.scale, rng)
+            method = "conjugate update with the noisy counts, clipped at 0"
+            return Posterior(by_name(names, draws), False, method, NAIVE)
+        prior = gibbs.Prior(1, (len(names),), emission=spec.prior["concentration"])
+        probabilities, _ = noise_aware_event_draws.event_counts(
+            release[None], prior, [0], spec.n, mechanism.scale, spec.draws, rng, fixed=True
+        )
         return chains.latent_posterior(names, probabilities[:, :, 0], spec.draws)

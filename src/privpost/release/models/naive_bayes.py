@@ -12,7 +12,8 @@ from privpost.pipeline.schema import Choice, Real, Schema, SettingError
 from privpost.release.models import chains
 from privpost.release.models.base import Inferred, whole
 from privpost.release.specification import Levels
-from privpost.samplers import noise_aware_events
+from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.samplers import noise_aware_event_draws, noise_aware_events
 
 
 class NaiveBayes(Inferred):
@@ -62,7 +63,11 @@ class NaiveBayes(Inferred):
         label, *attributes = self.order(spec)
         classes = spec.columns[label]["levels"]
         rows = release.reshape(len(classes), -1)
-        probabilities, totals = chains.latent_counts(rows, mechanism.model.sizes, spec, mechanism.scale, rng)
+        # Each class has probabilities of its own.
+        prior = gibbs.Prior(len(rows), mechanism.model.sizes, emission=spec.prior["concentration"])
+        probabilities, totals = noise_aware_event_draws.event_counts(
+            rows, prior, np.arange(len(rows)), spec.n, mechanism.scale, spec.draws, rng, fixed=True
+        )
         # All ways to spread the records over the classes are equally likely: a flat prior on the classes' shares.
         shares = noise_aware_events.log_dirichlet(1.0 + totals, [slice(None)], rng)
         names = [f"P({label} = {level})" for level in classes]

@@ -13,7 +13,7 @@ from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
 from privpost.pipeline.schema import Choice, Real, Schema, SettingError
 from privpost.release.models import chains
 from privpost.release.models.base import Inferred, Kind
-from privpost.samplers import noise_aware_gibbs
+from privpost.samplers import noise_aware_draws
 
 # Sums stay whole numbers that floats hold exactly.
 LARGEST_TOTAL = 2**50
@@ -133,14 +133,9 @@ class NumericFamily(Numeric, Inferred):
     def posterior(self, spec, mechanism, release, rng):
         family = self.family(spec)
         low, high = map(float, self._bounds(spec)[:2]) if self.redacts(spec) else family.record_support
-        kernel = noise_aware_gibbs.redacted_kernel(
-            family,
-            np.full(chains.CHAINS, self._sum(spec, release)),
-            spec.n,
-            mechanism.scale * self.unit(spec),
-            low,
-            high,
+        scale = mechanism.scale * self.unit(spec)
+        theta = noise_aware_draws.redacted_sum(
+            family, self._sum(spec, release), spec.n, scale, low, high, spec.draws, rng
         )
-        theta = chains.gibbs_chains(kernel, spec.draws, rng)
         approximations = self.rounding(self.unit(spec), theta.ravel()), *(() if self.redacts(spec) else (_UNCUT,))
         return chains.gibbs_posterior([self.parameter], theta[..., None], spec.draws, approximations)

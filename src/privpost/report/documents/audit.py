@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline import tables
 from privpost.pipeline.plan import Plan
+from privpost.pipeline.study import Study
 from privpost.report.documents import release
 from privpost.report.quotes import markdown, number
+from privpost.studies.fair_axis import calibration
 
 # Shares from here on count as the whole claim.
 WHOLE = 0.999
@@ -16,10 +19,30 @@ WHOLE = 0.999
 def values(plan: Plan) -> Mapping[str, str]:
     """Return the tables by their placeholders."""
     audit = tables.read_tables(plan.studies["audit/audit"])["audit"]
+    study = plan.studies[release.BITS]
+    bits = tables.read_tables(study)
     return {
         "audit/shares": shares(audit),
-        "audit/bits": release.bits_table(tables.read_tables(plan.studies[release.BITS])),
+        "audit/bits": release.bits_table(bits),
+        "audit/left_out": left_out(study, bits["beta_bernoulli"]),
     }
+
+
+def left_out(study: Study, table) -> str:
+    """Return which mechanisms are left out of the comparison for bits, or of a part of it, and why."""
+    config = study.config
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for name, why in calibration.left_out(BetaBernoulli(config["alpha"], config["beta"]), a0=config["a0"]).items():
+        reasons.setdefault(("all", why), []).append(name)
+    private = table[table.accounting.notna()]
+    for what, rows, why in (
+        ("KL", private[private.metric == "kl"], "neither its posterior nor its density is known"),
+        ("exact accounting", private[private.accounting == "exact"], "it has no privacy curve"),
+    ):
+        if lacking := sorted({*private.method} - {*rows.method}):
+            reasons[what, why] = lacking
+    lines = [(what, ", ".join(f"`{name}`" for name in names), why) for (what, why), names in reasons.items()]
+    return markdown(("left out of", "mechanisms", "because"), lines)
 
 
 def shares(audit) -> str:

@@ -11,6 +11,7 @@ from privpost.report.quotes import markdown
 
 # Made by benchmarks/scale.py, and measured: no part of a rebuild.
 SCALE = Path("results/scale.csv")
+TEN_MILLION = 1e7
 
 
 def values(plan: Plan) -> Mapping[str, object]:
@@ -44,6 +45,10 @@ def of_scale(scale) -> dict[str, object]:
         "cluster/shard_ms": float(1000 * shard.cpu_seconds / shard.cells),
         "cluster/single_ms": float(1000 * single.cpu_seconds),
         "cluster/gather_ms": float(1000 * gather.cpu_seconds / gather.cells),
+        "cluster/ten_million/plan_gib": TEN_MILLION * growth(rows("plan a sweep"), "peak_mib") / 1024,
+        "cluster/ten_million/dag_gib": TEN_MILLION * growth(dag, "peak_mib") / 1024,
+        "cluster/ten_million/shard_hours": float(TEN_MILLION * shard.cpu_seconds / shard.cells / 3600),
+        "cluster/ten_million/gather_hours": float(TEN_MILLION * gather.cpu_seconds / gather.cells / 3600),
         "cluster/dag_ms": 1000 * growth(dag, "cpu_seconds"),
         "cluster/dag_kib": 1024 * growth(dag, "peak_mib"),
         "cluster/batched_ms": float(1000 * batched.cpu_seconds / batched.cells),

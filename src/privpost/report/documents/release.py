@@ -13,7 +13,7 @@ from privpost.figures import style
 from privpost.pipeline import tables
 from privpost.pipeline.plan import Plan
 from privpost.release import command, models, spec
-from privpost.release.models import bayesian_network, gamma_exponential
+from privpost.release.models import bayesian_network, dirichlet_categorical, gamma_exponential
 from privpost.report.quotes import markdown
 
 # Noise that opendp draws, so that `privpost release` can use it on real data.
@@ -33,6 +33,7 @@ def values(plan: Plan) -> Mapping[str, str]:
         "release/terms": example_terms(),
         "release/sigma": sigma_ratios(),
         "release/largest_network": str(bayesian_network.LARGEST_NETWORK),
+        "release/largest_exact": f"{dirichlet_categorical.LARGEST_EXACT:,}",
         "release/largest_epsilon": f"{spec.LARGEST_EPSILON:g}",
         "release/largest_bias": f"{gamma_exponential.LARGEST_BIAS:g}",
         "release/repeats": str(bits["beta_bernoulli_pairs"].n_repeats.min()),

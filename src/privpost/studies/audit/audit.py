@@ -11,6 +11,7 @@ from privpost.mechanisms.base import Mechanism
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
 from privpost.privacy.accounting import RELATIVE_TOLERANCE, Cost
 from privpost.privacy.audit import Counts, choose_event, lower_bound
+from privpost.privacy.described import key_of
 from privpost.privacy.ledger import Ledger
 from privpost.studies.audit import instances as audited
 from privpost.studies.audit import laws
@@ -74,10 +75,11 @@ def examine(
     if law_of(mechanism, pairs[0][0]) is None:
         pair, exact = _worst_by_pilot(mechanism, order, pilot, rng, level, gate), math.nan
     else:
-        # Each data set stands in many pairs.
-        known = {data.tobytes(): law_of(mechanism, data) for pair in pairs for data in pair}
+        # Each data set stands in many pairs, and some pairs are as bad as each other but for rounding.
+        sides = {data.tobytes(): data for pair in pairs for data in pair}
+        known = {key: law_of(mechanism, data) for key, data in sides.items()}
         divergences = [known[p.tobytes()].divergence(known[q.tobytes()], order) for p, q in pairs]
-        pair, exact = pairs[int(np.argmax(divergences))], float(np.max(divergences))
+        pair, exact = pairs[int(np.argmax(np.round(divergences, 9)))], float(np.max(divergences))
     size = min(size, LARGEST_WORK // mechanism.model.sufficient_statistics(pair[0]).size)
     if size < FEWEST:
         return Finding(exact, math.nan, Counts(0, 0, 0), pair)
@@ -168,6 +170,8 @@ def simulate(config, streams, ledger) -> dict:
         listed = audited.examples(config.epsilon, config.large_n, records)
     else:
         listed, releases = audited.recorded(records), config.recorded_releases
+    # Settings that differ in what the reduced ones leave out are examined once.
+    known: dict[object, Finding] = {}
     for instance in listed:
         cost = instance.mechanism.cost()
         if type(instance.mechanism).__name__ not in config.mechanisms:
@@ -178,8 +182,12 @@ def simulate(config, streams, ledger) -> dict:
         if bounded and instance.share_of_target <= 1 + RELATIVE_TOLERANCE:
             mechanism = audited.reduced(instance.mechanism)
             size = releases if mechanism.exact else int(config.chain_share * releases)
-            gate = Gate(ledger, instance.name, mechanism, *instance.targets[0])
-            found = examine(mechanism, size, config.pilot, streams("mechanism", 0, instance=instance.name), gate=gate)
+            key = key_of(mechanism)
+            found = known.get(key)
+            if found is None:
+                gate = Gate(ledger, instance.name, mechanism, *instance.targets[0])
+                rng = streams("mechanism", 0, instance=instance.name)
+                known[key] = found = examine(mechanism, size, config.pilot, rng, gate=gate)
         rows.append(_row(instance, cost, found))
     return {key: np.array([row[key] for row in rows]) for key in rows[0]} if rows else {"name": np.array([], str)}
 

@@ -11,6 +11,7 @@ from scipy.special import betaln, log_ndtr, xlog1py, xlogy
 from privpost.mechanisms.event_counts import HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.fourier import FourierMechanism
+from privpost.mechanisms.gamma_sampling import ConcentratedGamma, DiffusedGamma, GammaSampling
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.linear_sampling import LinearSampler
@@ -49,6 +50,14 @@ def _posterior(mechanism, data):
     r = mechanism.coefficient if isinstance(mechanism, DiffusedPosterior) else 1.0
     m = mechanism.coefficient if isinstance(mechanism, ConcentratedPosterior) else 1.0
     return laws.Dirichlet(np.asarray(mechanism.model.prior) / m + r * mechanism.model.sufficient_statistics(data))
+
+
+def _gamma(mechanism, data):
+    """Gamma(α/m + rn, β/m + rΣx)."""
+    r = mechanism.coefficient if isinstance(mechanism, DiffusedGamma) else 1.0
+    m = mechanism.coefficient if isinstance(mechanism, ConcentratedGamma) else 1.0
+    alpha, beta = np.asarray(mechanism.model.prior) / m
+    return laws.Gamma(float(alpha + r * len(data)), float(beta + r * np.sum(data)))
 
 
 def _exponential(mechanism, data):
@@ -94,7 +103,7 @@ def _linear(mechanism, data):
         return None
 
     def log_weight(w):
-        return -model.prior_precision * (w**2).sum(axis=-1) / 2 + model.log_likelihood(w, statistics)
+        return -model.prior_precision * laws.squared(w) / 2 + model.log_likelihood(w, statistics)
 
     return (
         laws.Weights(log_weight, model.dimension, mechanism.radius, mechanism.radius) if model.dimension < 3 else None
@@ -104,19 +113,26 @@ def _linear(mechanism, data):
 def _logistic(mechanism, data):
     if mechanism.model.dimension > 2:
         return None
+    return logistic_law(mechanism, *_distinct(data))
+
+
+def _distinct(data):
+    """The different records of a data set (n, d), and how often each occurs."""
     # All records but the last one are often equal; to sort them all would take most of the time.
     if np.all(data[1:-1] == data[0]):
-        return logistic_law(mechanism, data[[0, -1]], np.array([len(data) - 1, 1]))
-    return logistic_law(mechanism, *np.unique(data, axis=0, return_counts=True))
+        return data[[0, -1]], np.array([len(data) - 1, 1])
+    return np.unique(data, axis=0, return_counts=True)
 
 
 def _mode_with_noise(mechanism, data):
     """N(mode, (nβ)⁻¹ I), the mode that of the posterior with the likelihood to the power ρ, by Newton's method."""
     precision, w = mechanism.n * mechanism.model.prior_precision, np.zeros(mechanism.model.dimension)
+    records, numbers = _distinct(data)
     for _ in range(50):
-        p = 1 / (1 + np.exp(data @ w))
-        hessian = precision * np.eye(len(w)) + mechanism.coefficient * (data.T * (p * (1 - p))) @ data
-        w = w + np.linalg.solve(hessian, mechanism.coefficient * p @ data - precision * w)
+        p = 1 / (1 + np.exp(records @ w))
+        pull, curvature = mechanism.coefficient * numbers * p, mechanism.coefficient * numbers * p * (1 - p)
+        hessian = precision * np.eye(len(w)) + (records.T * curvature) @ records
+        w = w + np.linalg.solve(hessian, pull @ records - precision * w)
     return laws.Noise("normal", precision**-0.5, w)
 
 
@@ -136,7 +152,7 @@ def logistic_law(mechanism, records, numbers) -> laws.Weights:
     precision = mechanism.n * beta
 
     def log_weight(w):
-        return -precision * (w**2).sum(axis=-1) / 2 - power * np.logaddexp(0, -w @ records.T) @ numbers
+        return -precision * laws.squared(w) / 2 - power * np.logaddexp(0, -w @ records.T) @ numbers
 
     # The mode is at most ρc/β away from 0, and 12 of the prior's standard deviations hold the rest.
     reach = power * bound / beta + 12 / math.sqrt(precision)
@@ -182,7 +198,7 @@ def _link(mechanism, data):
     model = mechanism.model
     if model.dimension > 2:
         return None
-    records, numbers = np.unique(data, axis=0, return_counts=True)
+    records, numbers = _distinct(data)
     x, y = records[:, :-1], records[:, -1]
     concentrated = isinstance(mechanism, LinkConcentrated)
     power, beta = (1.0, mechanism.coefficient) if concentrated else (mechanism.coefficient, model.prior_precision)
@@ -194,7 +210,7 @@ def _link(mechanism, data):
         else:
             signed = np.where(y == 1, z, -z)
             loss = -log_ndtr(signed) if model.link == "probit" else np.logaddexp(0, -signed)
-        return -mechanism.n * beta * (w**2).sum(axis=-1) / 2 - power * loss @ numbers
+        return -mechanism.n * beta * laws.squared(w) / 2 - power * loss @ numbers
 
     return laws.Weights(log_weight, model.dimension, model.radius, model.radius)
 
@@ -206,6 +222,7 @@ LAWS = {
     LaplaceMechanism: _laplace,
     FourierMechanism: _laplace,
     PosteriorSampling: _posterior,
+    GammaSampling: _gamma,
     ExponentialMechanism: _exponential,
     TrimmedSampler: _trimmed,
     MapMechanism: _map,

@@ -48,32 +48,36 @@ TWO_STATES = 6, 12
 # Levels of a field whose convolutions are quick and exact enough.
 LEVELS = 5
 # Records that are enough for Langevin steps, with the prior precision and the step size of all of them.
-FEW_STEPPED = 10
+FEW_STEPPED = 4
 # Of a pair of records at ±(cos θ, ·) with the others pushing both likelihoods down: see `_pushed_pairs`.
 ANGLES = np.linspace(0.2, 0.8, 7)
+# Length of those others that push farthest, over √(β/ρ): at x = tM, the largest x/(1 + exp(x)) (study `theorem16`).
+FARTHEST = 2.4228
 
 
 @dataclass(frozen=True)
 class Instance:
-    """One audited mechanism: its target budgets with their accounting, and the studies that use it or its class."""
+    """One audited mechanism: its target budgets with their accounting, and the studies that use it or its class.
+
+    `alike` is the largest cost / target of the settings that it stands for, which differ from its own in numbers only.
+    """
 
     name: str
     mechanism: Mechanism
     targets: tuple[tuple[Cost, str], ...]
     studies: tuple[str, ...]
+    alike: float = 0.0
 
     @property
     def share_of_target(self) -> float:
         """The largest cost / target, of ε or, by exact accounting, of δ."""
-        return max(map(self._share, self.targets))
+        return max(self.alike, *(share_of(self.mechanism, *target) for target in self.targets))
 
-    def _share(self, target: tuple[Cost, str]) -> float:
-        budget, accounting = target
-        cost = self.mechanism.cost_in(budget, accounting)
-        shares = [cost.epsilon / budget.epsilon]
-        if budget.delta:
-            shares.append((cost.delta or 0.0) / budget.delta)
-        return max(shares)
+
+def share_of(mechanism: Mechanism, budget: Cost, accounting: str) -> float:
+    """Cost / target, of ε or, by exact accounting, of δ where that is more."""
+    cost = mechanism.cost_in(budget, accounting)
+    return max(cost.epsilon / budget.epsilon, (cost.delta or 0.0) / budget.delta if budget.delta else 0.0)
 
 
 def names() -> set[str]:
@@ -114,29 +118,40 @@ def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> li
 
 
 def recorded(records: dict[str, list[dict]]) -> list[Instance]:
-    """The settings of the `mechanisms` of shipped ledgers by study, each once; a ledger has three of those that differ
-    in numbers only: of smallest, middle and largest cost.
+    """The settings of the `mechanisms` of shipped ledgers by study, each once; three stand for those that differ in
+    numbers only (of smallest, middle and largest cost), whose costs are all compared with their targets.
 
     Settings of accounts with an infinite budget (references that are not private) are left out.
     """
-    found: dict[str, tuple[dict, dict, set]] = {}
+    found: dict[str, tuple[dict, dict, set, list]] = {}
+    shares: dict[int, float] = {}
     for study, rows in sorted(records.items()):
         for row in rows:
             budget = rebuild_cost(row["budget"])
             if math.isfinite(budget.epsilon):
                 key = json.dumps(row["mechanism"], sort_keys=True)
-                _, targets, studies = found.setdefault(key, (row["mechanism"], {}, set()))
+                _, targets, studies, alike = found.setdefault(key, (row["mechanism"], {}, set(), []))
                 targets[budget, row["accounting"]] = None
                 studies.add(study)
-    made = [(rebuild(described), tuple(targets), studies) for described, targets, studies in found.values()]
+                every = row.get("alike", [])
+                if id(every) not in shares:
+                    shares[id(every)] = max(map(_share_recorded, every), default=0.0)
+                alike.append(shares[id(every)])
     numbers: dict[str, int] = {}
     instances = []
-    for mechanism, targets, studies in made:
+    for described, targets, studies, alike in found.values():
+        mechanism = rebuild(described)
         kind = type(mechanism).__name__
         number = numbers[kind] = numbers.get(kind, -1) + 1
         name = f"{kind} recorded {number}, n = {mechanism.n}"
-        instances.append(Instance(name, mechanism, targets, tuple(sorted(studies))))
+        instances.append(Instance(name, mechanism, tuple(targets), tuple(sorted(studies)), max(alike)))
     return instances
+
+
+def _share_recorded(row: dict) -> float:
+    """Cost / target of a recorded setting, worked out anew from the settings."""
+    budget = rebuild_cost(row["budget"])
+    return share_of(rebuild(row["mechanism"]), budget, row["accounting"]) if math.isfinite(budget.epsilon) else 0.0
 
 
 def rebuild_cost(fields: dict) -> Cost:
@@ -197,19 +212,23 @@ def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.nd
         records = records[np.linspace(0, len(records) - 1, EXTREMES).astype(int)]
     numbers = range(len(records))
     if vertices or many:
-        common = [(k,) * (n - 1) for k in numbers]
+        common = [np.full(n - 1, k) for k in numbers]
     else:
         common = itertools.combinations_with_replacement(numbers, n - 1)
     changes = list(itertools.permutations(numbers, 2))
-    pairs = [tuple(records[[*rest, changed]] for changed in change) for rest in common for change in changes]
+    # Each data set stands in many pairs.
+    sets = [{changed: records[np.append(rest, changed).astype(int)] for changed in numbers} for rest in common]
+    pairs = [tuple(made[changed] for changed in change) for made in sets for change in changes]
     if in_plane:
-        pairs += _pushed_pairs(mechanism.model.feature_bound, n)
+        bound = mechanism.model.feature_bound
+        lengths = {bound, min(bound, FARTHEST * math.sqrt(mechanism.precision / mechanism.power))}
+        pairs += [pair for length in sorted(lengths) for pair in _pushed_pairs(bound, length, n)]
     return pairs
 
 
-def _pushed_pairs(bound: float, n: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Records c(± cos θ, sin θ), the others all c(0, −1): both likelihoods are low, their gradients so long."""
-    rest = np.repeat([[0.0, -bound]], n - 1, axis=0)
+def _pushed_pairs(bound: float, length: float, n: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Records c(± cos θ, sin θ), the others all (0, −t): both likelihoods are low, their gradients so long."""
+    rest = np.repeat([[0.0, -length]], n - 1, axis=0)
     sides = [[np.append(rest, [[s * bound * np.cos(a), bound * np.sin(a)]], axis=0) for s in (1, -1)] for a in ANGLES]
     return [tuple(pair) for pair in sides]
 

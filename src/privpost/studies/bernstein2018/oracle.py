@@ -10,6 +10,8 @@ Fourier inversion gives.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from scipy.special import betaln, xlog1py, xlogy
 
@@ -41,8 +43,12 @@ SETTINGS = Schema(
 _TAIL = 1e-10
 
 
+# Nodes of a rule are roots that cost as much to find as all else of a release.
+_gauss_legendre = functools.cache(np.polynomial.legendre.leggauss)
+
+
 def _legendre(low, high, nodes):
-    node, weight = np.polynomial.legendre.leggauss(nodes)
+    node, weight = _gauss_legendre(nodes)
     return low + (high - low) * (node + 1) / 2, weight * (high - low) / 2
 
 

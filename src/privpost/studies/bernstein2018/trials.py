@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import betainc
 
 from privpost import discovery
+from privpost.evaluation.mmd import Bins, UnitInterval, beta_embedding
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
 from privpost.models.univariate import UnivariateFamily
 from privpost.pipeline.schema import Choice, Integer, Real, Text, Vector
 from privpost.privacy.accounting import Cost
 from privpost.samplers import noise_aware_exact, noise_aware_quadrature
-from privpost.samplers.noise_aware_gibbs import Kernel, bounded_kernel, redacted_kernel
+from privpost.samplers.noise_aware_gibbs import Kernel, bounded_kernel
 
 # Models with bounded statistics, and which of them are released: all, or those that n does not give away.
 COUNT_MODELS = {
@@ -83,14 +84,12 @@ class Release(NamedTuple):
     scale: np.ndarray | float
 
 
-# Makes `size` independent draws for each trial, shape (size, trials), from (size, rng).
-Draws = Callable[[int, np.random.Generator], np.ndarray]
-
-
 class Experiment(ABC):
     """A model with its prior, its release and its posteriors."""
 
     parameters: tuple[str, ...]
+    # Of the features whose distance is the MMD of the first parameter's laws.
+    space: UnitInterval | Bins
     uses_private_metadata = False
     # Whether `kernel` has a collapsed form, which integrates the latent sum out of the update of θ.
     collapses = False
@@ -121,12 +120,16 @@ class Experiment(ABC):
         """P(Θ ≤ θ | y) at the true θ, without a chain, of several releases; shape (parameters, releases, trials)."""
 
     @abstractmethod
-    def exact_draws(self, data: Data, release: Release, n: int) -> Draws:
-        """Independent draws of the first parameter given y, without a chain."""
+    def exact_moments(self, data: Data, release: Release, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of the first parameter given y, without a chain, shape (trials,) each."""
 
     @abstractmethod
-    def draws(self, statistics) -> Draws:
-        """Independent draws of the first parameter from the conjugate posterior of statistics (d, trials)."""
+    def exact_features(self, data: Data, release: Release, n: int) -> np.ndarray:
+        """Features of the first parameter's law given y, without a chain, in `space`."""
+
+    @abstractmethod
+    def features(self, statistics) -> np.ndarray:
+        """Features of the first parameter's conjugate posterior of statistics (d, trials), in `space`."""
 
     @abstractmethod
     def naive(self, data: Data, release: Release, n: int) -> tuple[np.ndarray, float]:
@@ -143,6 +146,8 @@ class Experiment(ABC):
 
 class Counts(Experiment):
     """Bits, rows of them, or categories: counts are bounded, and released as they are (algorithm 1)."""
+
+    space = UnitInterval()
 
     def __init__(self, model, coordinates: str):
         self.model = model
@@ -180,24 +185,23 @@ class Counts(Experiment):
         ]
         return np.stack(found, axis=1)
 
-    def exact_draws(self, data, release, n):
-        prior = self.model.prior
-        if self.binary:
-            values, scale = self.size * release.values[0], self.size * release.scale
-            weights = noise_aware_exact.count_weights(prior, values, int(n * self.size), scale)
-        else:
-            weights = noise_aware_exact.category_weights(prior, release.values, n, release.scale)[0]
-        alpha, beta = prior[0], prior[1:].sum()
+    def _expectations(self, release, n, given_count):
+        scaled = self.size * release.values, int(n * self.size), self.size * release.scale
+        return noise_aware_exact.expectations(self.model.prior, *scaled, given_count)
 
-        def draw(size, rng):
-            count = noise_aware_exact.drawn_counts(weights, size, rng)
-            return rng.beta(alpha + count, beta + n * self.size - count)
+    def exact_moments(self, data, release, n):
+        def powers(a, b):
+            mean = a / (a + b)
+            return np.stack([mean, mean * (a + 1) / (a + b + 1)])
 
-        return draw
+        mean, square = self._expectations(release, n, powers)
+        return mean, np.sqrt(square - mean**2)
 
-    def draws(self, statistics):
-        first = self.marginals(statistics)[:, 0]
-        return lambda size, rng: rng.beta(*first, size=(size, first.shape[-1]))
+    def exact_features(self, data, release, n):
+        return self._expectations(release, n, beta_embedding)
+
+    def features(self, statistics):
+        return beta_embedding(*self.marginals(statistics)[:, 0])
 
     def marginals(self, statistics) -> np.ndarray:
         """(α, β) of each parameter's beta posterior, shape (2, parameters, trials)."""
@@ -217,6 +221,8 @@ class RedactedSums(Experiment):
     """
 
     parameters = ("theta",)
+    # Of rates: sharing changes an MMD² by less than 1e-3 of itself.
+    space = Bins(0.04, 2048)
     collapses = True
 
     def __init__(self, model: UnivariateFamily, variant: str):
@@ -250,11 +256,12 @@ class RedactedSums(Experiment):
 
     def kernel(self, data, release, n, collapsed: bool = False):
         arguments = self.model, release.values[0], n, release.scale, data.low, data.high
-        return (
-            noise_aware_quadrature.collapsed_kernel(*arguments)
-            if collapsed
-            else redacted_kernel(*arguments, self.segments)
-        )
+        if collapsed:
+            return noise_aware_quadrature.collapsed_kernel(*arguments)
+        # Compiled code is loaded where chains are run.
+        from privpost.samplers.noise_aware_redacted import redacted_kernel
+
+        return redacted_kernel(*arguments, self.segments)
 
     def _posterior(self, data, release, n):
         return noise_aware_quadrature.redacted_posterior(
@@ -264,12 +271,19 @@ class RedactedSums(Experiment):
     def exact_quantiles(self, data, releases, n):
         return np.stack([self._posterior(data, release, n).cdf(data.theta[0]) for release in releases])[None]
 
-    def exact_draws(self, data, release, n):
-        return self._posterior(data, release, n).sample
+    def exact_moments(self, data, release, n):
+        return self._posterior(data, release, n).moments()
 
-    def draws(self, statistics):
-        parameters = self.model.posterior(statistics.T)
-        return lambda size, rng: self.model.sample(parameters, rng, size=size)
+    def exact_features(self, data, release, n):
+        return self._features(self._posterior(data, release, n))
+
+    def features(self, statistics):
+        return self._features(
+            noise_aware_quadrature.conjugate_posterior(self.model, self.model.posterior(statistics.T))
+        )
+
+    def _features(self, law):
+        return self.space.features(law.theta.T, law.mass.T)
 
     def naive(self, data, release, n):
         """The sum of *all* records with the noise of the release: the paper lets the naive method cheat.

@@ -17,25 +17,27 @@ from privpost.studies.bernstein2018.calibration import gibbs_quantiles
 from privpost.studies.bernstein2018.trials import CHAINS, VARIANTS, blocks, experiment
 
 SETTINGS = Schema(**CHAINS, chain_trials=Integer(at_least=1))
-# The variants with which the posterior by quadrature is given: it depends on the bounds alone.
-EXACT = ("paper", "corrected")
+# The variants with which the posterior by quadrature is given, and whether for all trials or those with a chain: it
+# depends on the bounds alone, and what the paper's bounds miss is large.
+EXACT = {"paper": False, "corrected": True}
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `gibbs` (epsilon, trials with a chain), `exact` (epsilon, trials), `reference` (trials), `rejected`.
+    """Return `gibbs` (epsilon, trials with a chain), `exact` and `reference` (trials, all or as many), `rejected`.
 
     `reference` are the quantiles in the non-private posterior, `rejected` (epsilon,) the sampler's rejected share;
     `exact` is empty for a variant that has none.
     """
     trial, n = experiment(config.model, config.prior, config.variant), config.n
-    chained = [block.index for block in blocks(streams, config.chain_trials)]
-    size = (len(config.epsilon), len(chained) * config.block)
+    chained = list(blocks(streams, config.chain_trials))
+    size = (len(config.epsilon), chained[-1].trials.stop)
     gibbs, rejected, reference = np.empty(size), np.zeros(len(config.epsilon)), np.empty(config.trials)
-    exact = np.empty((len(config.epsilon), config.trials if config.variant in EXACT else 0))
+    stop = config.trials if EXACT.get(config.variant) else size[1]
+    exact = np.empty((len(config.epsilon), stop if config.variant in EXACT else 0))
     for epsilon in config.epsilon:
         trial.open(ledger, f"epsilon={epsilon:g}", n, epsilon)
     for block in streams.blocks():
-        if block.index not in chained and not exact.size:
+        if block.trials.stop > stop:
             break
         data = trial.data(n, block.size, streams("data", block.index))
         reference[block.trials] = trial.quantiles(data, data.statistics)[0]
@@ -44,12 +46,11 @@ def simulate(config, streams, ledger) -> dict:
             release = trial.release(ledger, f"epsilon={epsilon:g}", data, n, epsilon, rng, block.trials)
             if exact.size:
                 exact[j, block.trials] = trial.exact_quantiles(data, [release], n)[0, 0]
-            if block.index in chained:
+            if block in chained:
                 rng = streams("sampler", block.index, epsilon=epsilon)
                 values, share = gibbs_quantiles(trial, data, release, n, config.burn_in, config.draws, rng)
                 gibbs[j, block.trials] = values[0]
                 rejected[j] += share / len(chained)
-    stop = config.trials if exact.size else size[1]
     return {"gibbs": gibbs, "exact": exact, "reference": reference[:stop], "rejected": rejected}
 
 

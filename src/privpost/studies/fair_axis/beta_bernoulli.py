@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import betainc, betaln, digamma
 
 from privpost.evaluation.summaries import mean_and_sem, mean_columns
-from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
+from privpost.mechanisms.base import Mechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Integer, Real, Schema
 from privpost.privacy.accounting import Cost
@@ -93,22 +93,25 @@ class Divergence:
         """KL for each of the successes (k,); nan where the law is not known."""
         statistics = np.stack([successes, self.n - successes], axis=-1)
         true = self._law(self.model.posterior(statistics))
-        if isinstance(mechanism, AdditiveNoiseMechanism):
-            law = np.exp(true) + self._beyond(mechanism, successes) @ self._slope
-            law = np.log(np.maximum(law, TINY))
-        elif hasattr(mechanism, "posterior"):
-            law = self._law(mechanism.posterior(statistics))
+        if mechanism.releases == "statistics":
+            beyond = self._beyond(mechanism, successes)
+            law = None if beyond is None else np.log(np.maximum(np.exp(true) + beyond @ self._slope, TINY))
+        elif (parameters := mechanism.posterior(statistics)) is not None:
+            law = self._law(parameters)
         else:
+            law = mechanism.log_density(self.nodes, statistics[:, None])
+        if law is None:
             return np.full(len(successes), np.nan)
         logs = [log - np.logaddexp.reduce(log + self.log_weights, axis=1, keepdims=True) for log in (true, law)]
         weight = np.exp(logs[0] + self.log_weights)
         return np.where(weight > 0, weight * (logs[0] - np.maximum(logs[1], -1e4)), 0.0).sum(axis=1)
 
-    def _beyond(self, mechanism, successes) -> np.ndarray:
+    def _beyond(self, mechanism, successes) -> np.ndarray | None:
         """Probability (k, nodes) that the noisy count is beyond a node, away from each of the successes; below, its
-        negative."""
+        negative. None where the noise's distribution function is not known."""
         away = self.counts - np.asarray(successes, float)[:, None]
-        return np.where(away > 0, 1.0, 0.0) - mechanism.noise_cdf(away)
+        below = mechanism.noise_cdf(away)
+        return None if below is None else np.where(away > 0, 1.0, 0.0) - below
 
 
 def score(mechanism: Mechanism | None, release, model: BetaBernoulli, theta, successes, n, divergence, rng) -> Scores:
@@ -123,7 +126,7 @@ def score(mechanism: Mechanism | None, release, model: BetaBernoulli, theta, suc
         law = model.posterior(statistics) if mechanism is None else mechanism.posterior(release)
         draw, mean = model.sample(law, rng), np.abs(model.mean(law) - theta)
     else:
-        draw, law = release, mechanism.posterior(statistics) if hasattr(mechanism, "posterior") else None
+        draw, law = release, mechanism.posterior(statistics)
     if law is not None:
         low, high = (betainc(law[:, 0], law[:, 1], end) for end in getattr(mechanism, "ends", model.support))
         quantile = np.clip((betainc(law[:, 0], law[:, 1], theta) - low) / (high - low), 0.0, 1.0)

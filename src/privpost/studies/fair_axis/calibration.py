@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from privpost import discovery
 from privpost.discovery import serving
 from privpost.mechanisms.base import Mechanism
 from privpost.privacy.accounting import Cost
@@ -11,12 +12,19 @@ from privpost.privacy.approximate import largest_renyi_budget, pure_from_approxi
 
 # Order at which Rényi mechanisms are calibrated; their whole curve is converted, so that any finite one would do.
 ORDER = 2.0
+# What a mechanism has to meet one of to take part.
+BUDGETS = Cost("pure", 1.0), Cost("rdp", 1e6, order=ORDER)
 
 
+@cache
 def methods(model, **settings) -> set[str]:
     """Ids of all mechanisms that can serve a model, under pure or Rényi DP."""
-    budgets = Cost("pure", 1.0), Cost("rdp", 1e6, order=ORDER)
-    return set().union(*(serving(model, 10, budget, **settings) for budget in budgets))
+    return set().union(*(serving(model, 10, budget, **settings) for budget in BUDGETS))
+
+
+def left_out(model, **settings) -> dict[str, str]:
+    """Why each of the other mechanisms cannot, by class."""
+    return discovery.left_out(model, 10, BUDGETS, **settings)
 
 
 @cache

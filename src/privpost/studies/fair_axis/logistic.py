@@ -19,7 +19,7 @@ from privpost.studies.discovered import Discovered
 from privpost.studies.fair_axis import calibration
 
 SETTINGS = Schema(
-    dataset=DatasetName(),
+    dataset=DatasetName(task="classification"),
     methods=Discovered(lambda: calibration.methods(BinaryRegression(1))),
     beta0=Real(above=0),
     dropped_level=Choice("first", "last", "none"),
@@ -81,7 +81,7 @@ def simulate(config, streams, ledger) -> dict:
                 repeats=block.trials,
                 start=starts.get(row.method),
             )
-            starts[row.method] = drawn.mode
+            starts[row.method] = drawn.start
             metrics[i, :, block.trials] = np.stack(predictive_metrics(draws, design.test_features, design.test_labels))
             proposals[i] += drawn.proposals * block.size / config.trials
             expected[i] = drawn.expected

@@ -9,7 +9,8 @@ from scipy.special import betaln, logit
 
 from privpost.distributions import truncated_beta
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline.schema import Integer, Real, Schema
+from privpost.pipeline.schema import Integer, Real, Schema, Vector
+from privpost.studies.foulds2016 import stopped_chains
 
 SETTINGS = Schema(
     alpha=Real(above=0),
@@ -17,6 +18,10 @@ SETTINGS = Schema(
     grid=Integer(at_least=2),
     largest_n=Integer(at_least=2),
     a0=Real(above=0, below=0.5),
+    records=Integer(at_least=1),
+    states=Integer(at_least=2),
+    epsilons=Vector(Real(above=0)),
+    steps=Vector(Integer(at_least=1)),
 )
 
 
@@ -74,7 +79,7 @@ def local_epsilon(model: BetaBernoulli, statistics, a0, grid: int) -> LocalEpsil
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return arrays over (a0, n) along the greedy path: `epsilon`, `likelihood`, `partition`, and `added`.
+    """Return arrays over (a0, n) along the greedy path: `epsilon`, `likelihood`, `partition`, `added`; and `stopped`.
 
     Nothing is released: these are losses of one draw of the untempered posterior, which costs at most 2Δ.
     `added` is whether the n-th record is a success. The adversary adds the outcome after which the local ε is higher,
@@ -94,11 +99,12 @@ def simulate(config, streams, ledger) -> dict:
         )
         added[:, step] = failure == 0
         statistics += outcomes[failure]
-    return {"epsilon": epsilon, "likelihood": likelihood, "partition": partition, "added": added}
+    paths = {"epsilon": epsilon, "likelihood": likelihood, "partition": partition, "added": added}
+    return {**paths, "stopped": stopped_chains.simulate(config)}
 
 
 def tabulate(cells):
-    """Return one row per a0 and n: the local ε after the n-th record was added, and its two terms."""
+    """Return one row per a0 and n: the local ε after the n-th record was added, and its two terms; and the chains'."""
     import pandas as pd
 
     tables = []
@@ -118,4 +124,6 @@ def tabulate(cells):
                     }
                 )
             )
-    return pd.concat(tables, ignore_index=True)
+    chains = [stopped_chains.tabulate(cell.config, cell.arrays["stopped"]) for cell in cells]
+    found = {"adversary": tables, "stopped_chains": chains}
+    return {name: pd.concat(parts, ignore_index=True) for name, parts in found.items()}

@@ -44,7 +44,7 @@ class Monitor:
         if hasattr(state, "log_joint"):
             # Counts are latent: the release is part of it.
             joint = state.log_joint[self._chains]
-            self._accepted.append((state.accepted[self._chains] / self._observed.sum(axis=1)).mean())
+            self._accepted.append(state.accepted[self._chains].mean())
         self._moved |= False if self._states is None else self._states != states.T
         self._states = states.T.copy()
         shares = np.stack([(states == k).mean(axis=0) for k in range(prior.n_states)])
@@ -69,7 +69,8 @@ def diagnosed(traces) -> tuple[float, float]:
     if len(traces[0]) < 4:
         return math.nan, math.nan
     values, effective = [], []
-    for trace in traces:
+    # R-hat goes by ranks: the same states under other labels must not differ by rounding.
+    for trace in (np.round(trace, 6) for trace in traces):
         if (np.ptp(trace, axis=0) < 1e-9 * (1 + np.abs(trace).max())).all():
             values.append(1.0 if np.ptp(trace) < 1e-9 * (1 + np.abs(trace).max()) else math.inf)
         else:

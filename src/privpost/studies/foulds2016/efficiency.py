@@ -20,6 +20,7 @@ from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Integer, Real, Schema
 from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import Release, Request
 
 STATISTICS = ("sample", "mean")
 
@@ -163,17 +164,17 @@ def _account(method: str, epsilon: float, n: int) -> str:
 def _squared_errors(method, mechanism, config, j: int, k: int, streams, ledger) -> np.ndarray:
     """Return the squared errors of sample and mean, shape (statistics, trials), at one ε and n."""
     model, epsilon, n = BetaBernoulli(config.alpha, config.beta), config.epsilon[j], config.n[k]
-    errors = np.empty((len(STATISTICS), config.trials))
+    errors, requests = np.empty((len(STATISTICS), config.trials)), []
     for block in streams.blocks():
         successes = streams("data", block.index, n=n).binomial(n, config.p, block.size).astype(float)
         statistics = np.stack([successes, n - successes], axis=-1)
-        rng, release = streams("mechanism", block.index, method=method, epsilon=epsilon, n=n), None
-        if mechanism is not None:
-            account = _account(method, epsilon, n)
-            release = ledger.release(account, mechanism, statistics, rng, repeats=block.trials).values
-        found = estimates(mechanism, release, model, statistics, rng)
+        rng = streams("mechanism", block.index, method=method, epsilon=epsilon, n=n)
+        requests.append(Request(_account(method, epsilon, n), mechanism, statistics, rng, repeats=block.trials))
+    releases = [Release(None)] * len(requests) if mechanism is None else ledger.release_all(requests)
+    for asked, made in zip(requests, releases, strict=True):
+        found = estimates(mechanism, made.values, model, asked.statistics, asked.rng)
         for s, statistic in enumerate(STATISTICS):
-            errors[s, block.trials] = (found.get(statistic, np.nan) - config.p) ** 2
+            errors[s, asked.repeats] = (found.get(statistic, np.nan) - config.p) ** 2
     return errors
 
 

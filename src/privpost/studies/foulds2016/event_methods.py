@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Ledger, Release
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers import noise_aware_events
-from privpost.samplers.hidden_markov_collapsed import Ladder
+from privpost.samplers.hidden_markov_collapsed import Annealing
 
 # Methods that release draws of the posterior from the events themselves.
 SAMPLED = ("ops", "private_gibbs")
@@ -28,7 +28,7 @@ SAMPLED = ("ops", "private_gibbs")
 class Row(NamedTuple):
     """One method at one setting: variant is the Laplace mechanism's, truncation that of OPS.
 
-    `sampler` is `paper` (explicit emissions, one random start) or `collapsed` (replica exchange); None of exact draws.
+    `sampler` is `paper` (explicit emissions, one random start) or `collapsed` (annealed starts); None of exact draws.
     """
 
     model: str
@@ -109,8 +109,8 @@ class Setup:
         iterations, burn_in: Gibbs iterations of each chain, and how many of them nothing is kept of.
         tempered_prior: whether OPS tempers the prior.
         epsilon: ε of rows that name none.
-        rounds, rounds_burn_in, ladder: the same of the collapsed sampler, and its replicas.
-        ops_rounds: those of OPS where they are fewer, half of them burn-in.
+        rounds, rounds_burn_in, annealing: the same of the collapsed sampler, and its starts.
+        ops_rounds: those of OPS where they are fewer; a quarter of them is kept.
         private_iterations: iterations of a chain that pays for every update.
     """
 
@@ -122,17 +122,17 @@ class Setup:
     burn_in: int = 0
     rounds: int = 1
     rounds_burn_in: int = 0
-    ladder: Ladder | None = None
+    annealing: Annealing | None = None
     ops_rounds: int | None = None
     private_iterations: int = 2
 
     @classmethod
     def of(cls, config, model: EventCounts, n: int) -> Setup:
         """The settings of a study; those that it does not have are not needed."""
-        names = "iterations", "burn_in", "rounds", "rounds_burn_in", "private_iterations"
+        names = "iterations", "burn_in", "rounds", "rounds_burn_in", "ops_rounds", "private_iterations"
         given = {name: getattr(config, name) for name in names if hasattr(config, name)}
-        if hasattr(config, "replicas"):
-            given["ladder"] = Ladder(config.replicas, config.hottest)
+        if hasattr(config, "resplits"):
+            given["annealing"] = Annealing(config.hottest, config.resplits)
         return cls(model, n, tempered_prior=getattr(config, "prior", "tempered") == "tempered", **given)
 
     def same_law(self, listed: Sequence[Row], row: Row) -> list[int]:
@@ -146,8 +146,21 @@ class Setup:
         if row.sampler != "collapsed":
             return self.iterations, self.burn_in
         if row.method == "ops" and self.ops_rounds:
-            return self.ops_rounds, self.ops_rounds // 2
+            return self.ops_rounds, self.ops_rounds * 3 // 4
         return self.rounds, self.rounds_burn_in
+
+    def search(self, row: Row) -> Annealing | None:
+        """How a row's chains search for a start; None of the paper's sampler.
+
+        The variance of Laplace noise over its mean after clipping grows like 1/ε, and with it the joint's differences.
+        OPS's tempered law is wide, and its best partition need not be where its mass is: its chains are cooled only.
+        """
+        if row.sampler != "collapsed" or self.annealing is None:
+            return None
+        if row.method == "ops":
+            return replace(self.annealing, resplits=0, members=1)
+        noisier = max(1.0, 1 / (row.epsilon or self.epsilon)) if row.method == "laplace" else 1.0
+        return replace(self.annealing, hottest=noisier * self.annealing.hottest)
 
     @cached_property
     def prior(self) -> gibbs.Prior:
@@ -170,8 +183,8 @@ class Setup:
         settings = {"truncation": row.truncation, "iterations": iterations, "tempered_prior": self.tempered_prior}
         if row.method == "private_gibbs":
             return PrivateGibbs(self.model, self.n, epsilon, **settings)
-        ladder = self.ladder if row.sampler == "collapsed" else None
-        return HiddenMarkovSampler(self.model, self.n, epsilon, **settings, burn_in=burn_in, ladder=ladder)
+        annealing = self.search(row)
+        return HiddenMarkovSampler(self.model, self.n, epsilon, **settings, burn_in=burn_in, annealing=annealing)
 
     def open(self, ledger: Ledger, listed: Iterable[Row]) -> None:
         """Open the rows' accounts with the ε of the configuration, before anything is drawn."""
@@ -239,8 +252,7 @@ class Setup:
             if chains.latent is not None:
                 sampler = noise_aware_events.Chains([chains.latent], self.layout, self.prior, burn_in)
             else:
-                ladder = self.ladder if row.sampler == "collapsed" else None
-                sampler = chains_of(self.model, groups, ladder, burn_in)
+                sampler = chains_of(self.model, groups, self.search(row), burn_in)
             (end,) = gibbs.follow(sampler, [chains.rng], iterations, [watch])
             found.append(Release(end.state.probabilities, end))
         return found

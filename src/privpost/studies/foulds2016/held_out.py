@@ -24,7 +24,7 @@ from privpost.studies.foulds2016.war_logs import select_fields
 
 # Settings of all studies of held-out cells, and those of studies that run chains on them.
 SPLIT = {
-    "dataset": DatasetName(),
+    "dataset": DatasetName(task="counts"),
     "fields": Choice("all", "no_category"),
     "replication": Integer(at_least=1),
     "held_out": Real(above=0, below=1),
@@ -37,7 +37,7 @@ CHAINS = {
     "burn_in": Integer(at_least=1),
     "rounds": Integer(at_least=2),
     "rounds_burn_in": Integer(at_least=1),
-    "replicas": Integer(at_least=1),
+    "resplits": Integer(at_least=0),
     "hottest": Real(at_least=1),
     "diagnostic_chains": Integer(at_least=1),
     "sampler": Choice("paper", "collapsed"),

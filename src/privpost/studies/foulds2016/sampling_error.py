@@ -12,6 +12,7 @@ from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
 from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import Request
 
 SETTINGS = Schema(
     alpha=Real(above=0),
@@ -46,16 +47,21 @@ def simulate(config, streams, ledger) -> dict:
         if method != "non_private":
             mechanisms[method, n] = _mechanism(method, config, n)
             ledger.open(f"{method}/n={n}", Cost("pure", config.epsilon), mechanisms[method, n])
-    for (i, method), (j, n), block in itertools.product(enumerate(methods), enumerate(config.n), streams.blocks()):
-        successes = streams("data", block.index, n=n).binomial(n, config.p, block.size).astype(float)
-        statistics = np.stack([successes, n - successes], axis=-1)
-        if method == "non_private":
-            draws = model.sample(model.posterior(statistics), streams("sampler", block.index, n=n))
-        else:
-            mechanism, rng = mechanisms[method, n], streams("mechanism", block.index, method=method, n=n)
-            release = ledger.release(f"{method}/n={n}", mechanism, statistics, rng, repeats=block.trials).values
-            draws = mechanism.posterior_draw(release, rng)
-        errors[i, j, block.trials] = np.abs(draws - config.p)
+    for block in streams.blocks():
+        data = {}
+        for j, n in enumerate(config.n):
+            successes = streams("data", block.index, n=n).binomial(n, config.p, block.size).astype(float)
+            data[n] = np.stack([successes, n - successes], axis=-1)
+            if "non_private" in methods:
+                draws = model.sample(model.posterior(data[n]), streams("sampler", block.index, n=n))
+                errors[methods.index("non_private"), j, block.trials] = np.abs(draws - config.p)
+        requests = []
+        for (method, n), mechanism in mechanisms.items():
+            rng = streams("mechanism", block.index, method=method, n=n)
+            requests.append(Request(f"{method}/n={n}", mechanism, data[n], rng, repeats=block.trials))
+        for (method, n), asked, made in zip(mechanisms, requests, ledger.release_all(requests), strict=True):
+            draws = asked.mechanism.posterior_draw(made.values, asked.rng)
+            errors[methods.index(method), config.n.index(n), block.trials] = np.abs(draws - config.p)
     temperature = [getattr(mechanisms.get((method, config.n[-1])), "temperature", np.nan) for method in methods]
     return {
         "l1": _summary(errors),

@@ -20,6 +20,7 @@ SETTINGS = Schema(
     prior=Choice("tempered", "untempered"),
     emission_concentration=Real(at_least=1),
     private_iterations=Integer(at_least=1),
+    ops_rounds=Integer(at_least=2),
     method=Choice("non_private", "laplace", "ops", "private_gibbs"),
     truncation=Real(above=1),
 )

@@ -21,7 +21,7 @@ from privpost.studies.foulds2016.war_logs import uses_private_metadata
 from privpost.studies.foulds2016.war_logs_likelihood import guarantee
 
 SETTINGS = Schema(
-    dataset=DatasetName(),
+    dataset=DatasetName(task="counts"),
     n_states=Integer(at_least=2),
     many_states=Integer(at_least=2),
     epsilon=Real(above=0),
@@ -34,9 +34,7 @@ SETTINGS = Schema(
     many_rounds=Integer(at_least=2),
     many_rounds_burn_in=Integer(at_least=1),
     many_ops_rounds=Integer(at_least=2),
-    many_replicas=Integer(at_least=1),
-    many_hottest=Real(at_least=1),
-    replicas=Integer(at_least=1),
+    resplits=Integer(at_least=0),
     hottest=Real(at_least=1),
     diagnostic_chains=Integer(at_least=1),
     without=Choice("none", "IED cleared"),
@@ -148,9 +146,8 @@ def _setup(config, logs, n_states: int) -> Setup:
     setup = replace(Setup.of(config, model, int(logs.counts[:, : logs.sizes[0]].sum())), epsilon=config.epsilon)
     if n_states != config.many_states:
         return setup
-    ladder = replace(setup.ladder, replicas=config.many_replicas, hottest=config.many_hottest)
     budget = {"rounds": config.many_rounds, "rounds_burn_in": config.many_rounds_burn_in}
-    return replace(setup, **budget, ops_rounds=config.many_ops_rounds, ladder=ladder)
+    return replace(setup, **budget, ops_rounds=config.many_ops_rounds)
 
 
 def _fit(config, logs, setup, listed, streams, block, ledger, **named) -> list[Fit]:
@@ -188,30 +185,14 @@ def _fit(config, logs, setup, listed, streams, block, ledger, **named) -> list[F
 
 
 class _Frequencies:
-    """Counts how often each cell of each chain is in each state after burn-in: `seen` (K, cells, chains).
-
-    Exchanges of replicas permute labels: those of every iteration are matched with those of the first one that counts.
-    """
+    """Counts how often each cell of each chain is in each state after burn-in: `seen` (K, cells, chains)."""
 
     def __init__(self, shape: tuple[int, int, int], burn_in: int):
-        self._seen, self._burn_in = np.zeros(shape, np.int32), burn_in
-        self._first: np.ndarray | None = None
-        self._places = np.empty((shape[2], shape[0]), np.intp)
-
-    @property
-    def seen(self) -> np.ndarray:
-        """Counts by the labels of the last iteration."""
-        return np.take_along_axis(self._seen, self._places.T[:, None], axis=0)
+        self.seen, self._burn_in, self._labels = np.zeros(shape, np.int32), burn_in, np.arange(shape[0])[:, None, None]
 
     def __call__(self, iteration: int, state: gibbs.State) -> None:
-        if iteration < self._burn_in:
-            return
-        n_states, n_cells, n_chains = self._seen.shape
-        states, cells = state.states[:, :n_chains], np.arange(n_cells)
-        self._first = states.copy() if self._first is None else self._first
-        for chain, place in enumerate(self._places):
-            place[:] = matched(states[:, chain], self._first[:, chain], n_states)
-            self._seen[place[states[:, chain]], cells, chain] += 1
+        if iteration >= self._burn_in:
+            self.seen += state.states[:, : self.seen.shape[2]] == self._labels
 
 
 def matched(states, reference, n_states: int) -> np.ndarray:

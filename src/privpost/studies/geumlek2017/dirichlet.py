@@ -18,6 +18,7 @@ SETTINGS = Schema(
     coefficient=Real(above=0, at_most=1),
     supremum=Choice("paper", "exact"),
     order=Real(above=1),
+    truncation=Real(above=0, below=1),
 )
 
 
@@ -27,14 +28,24 @@ def concentration(prior: str, categories: int, total: float) -> np.ndarray:
     return total * shares / shares.sum()
 
 
-def upper_bound(order, smallest: float, r: float) -> np.ndarray:
-    """Return a closed-form bound on the exact supremum of the diffused mechanism, inf where it says nothing.
+def truncated_bound(order, smallest: float, r: float, truncation) -> np.ndarray:
+    """Return the truncated concentrated DP bound of Dirichlet posterior sampling (Ponnoprat 2022), inf beyond its end.
 
-    0.5 λ Δ₂² ψ₁(α_min − (λ−1) Δ∞), with Δ₂² = 2r², Δ∞ = r: second-order Taylor expansion of the log-partition
-    function, its curvature bounded by the trigamma function at the smallest concentration that is reached.
+    (ρ, ω)-tCDP: D_λ ≤ ρλ for λ ≤ ω = 1 + γ/Δ∞, ρ = ½ Δ₂² ψ₁(α_min − γ) for any γ < α_min, here Δ₂² = 2r² and Δ∞ = r. It
+    is a second-order Taylor expansion of the log-partition function, its curvature bounded by the trigamma function at
+    the smallest concentration that is reached.
+
+    Args:
+        order: λ > 1.
+        smallest: α_min > 0.
+        r: weight of the data.
+        truncation: γ/α_min in (0, 1); or None for the γ that is best at each order, (λ − 1)r.
     """
-    reached = smallest - (np.asarray(order, float) - 1) * r
-    return np.where(reached > 0, order * r**2 * polygamma(1, np.where(reached > 0, reached, 1.0)), np.inf)
+    order = np.asarray(order, float)
+    gamma = (order - 1) * r if truncation is None else np.full_like(order, truncation * smallest)
+    # Orders that end at ω count, but for rounding.
+    covered = (gamma < smallest) & ((order - 1) * r <= gamma * (1 + 1e-12))
+    return np.where(covered, order * r**2 * polygamma(1, np.where(covered, smallest - gamma, 1.0)), np.inf)
 
 
 def simulate(config, streams, ledger) -> dict:
@@ -66,7 +77,8 @@ def simulate(config, streams, ledger) -> dict:
 def tabulate(cells):
     """Return one row per prior, number of categories, method, coefficient, supremum and order.
 
-    `bound` is the closed-form upper bound on the exact supremum of the diffused mechanism, empty for other rows.
+    Beside the exact supremum of the diffused mechanism `truncated_bound` over it, where the bound is finite:
+    `bound_ratio` with the best γ at each order, `tcdp_ratio` with the one γ of the settings.
     """
     import pandas as pd
 
@@ -79,8 +91,13 @@ def tabulate(cells):
         frame["categories"] = config.categories
         smallest = frame.prior.map(dict(zip(config.prior, cell.arrays["smallest"], strict=True)))
         frame["asymptote"] = 1 + smallest / frame.coefficient
-        bound = [upper_bound(o, a, r) for o, a, r in zip(frame.order, smallest, frame.coefficient, strict=True)]
-        frame["bound"] = np.where((frame.method == "diffused") & (frame.supremum == "exact"), np.array(bound), np.nan)
+        bounded = (frame.method == "diffused") & (frame.supremum == "exact")
+        for name, truncation in (("bound", None), ("tcdp", config.truncation)):
+            rows = zip(frame.order, smallest, frame.coefficient, strict=True)
+            bound = np.array([truncated_bound(*row, truncation) for row in rows])
+            # At the asymptote itself rounding decides.
+            known = bounded & np.isfinite(bound) & ((frame.order - frame.asymptote).abs() > 1e-9)
+            frame[f"{name}_ratio"] = np.where(known, bound / frame.epsilon, np.nan)
         frames.append(frame.dropna(subset="epsilon"))
-    columns = ["method", "coefficient", "order", "epsilon", "supremum", "categories", "prior", "asymptote", "bound"]
-    return pd.concat(frames, ignore_index=True)[columns]
+    columns = ["method", "coefficient", "order", "epsilon", "supremum", "categories", "prior", "asymptote"]
+    return pd.concat(frames, ignore_index=True)[[*columns, "bound_ratio", "tcdp_ratio"]]

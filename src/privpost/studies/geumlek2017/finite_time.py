@@ -14,7 +14,7 @@ from privpost.pipeline.schema import Choice, DatasetName, Real, Schema, Vector
 from privpost.privacy.accounting import Cost
 
 SETTINGS = Schema(
-    dataset=DatasetName(),
+    dataset=DatasetName(task="classification"),
     beta0=Real(above=0),
     dropped_level=Choice("first", "last", "none"),
     order=Real(at_least=1),

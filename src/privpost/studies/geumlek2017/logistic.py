@@ -34,7 +34,7 @@ BESIDE = {
 VARIANTS = tuple(BESIDE)
 METHODS = ("concentrated", "diffused", "ops", "output_noise", "langevin", "non_private")
 SETTINGS = Schema(
-    dataset=DatasetName(),
+    dataset=DatasetName(task="classification"),
     beta0=Real(above=0),
     feature_bound=Real(above=0),
     dropped_level=Choice("first", "last", "none"),
@@ -84,12 +84,6 @@ def calibrated(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Logi
     return [(budget, kind.calibrate(model, n, budget, **options)) for budget in budgets]
 
 
-def _design(config, streams, split: int):
-    """Return the encoded data under one random split (an official split is the same for each)."""
-    bounds = "public" if BESIDE[config.variant] == "corrected" else "data"
-    return load_design(config.dataset, bounds=bounds, dropped_level=config.dropped_level, rng=streams("split", split))
-
-
 def simulate(config, streams, ledger) -> dict:
     """Return test error and log-likelihood of every repeat, the coefficients and the proposals per draw.
 
@@ -100,7 +94,8 @@ def simulate(config, streams, ledger) -> dict:
     """
     metrics = np.full((len(config.n_splits), len(config.log_epsilon), len(METRICS), config.trials), np.nan)
     proposals, expected = (np.empty((len(config.n_splits), len(config.log_epsilon))) for _ in range(2))
-    design = _design(config, streams, 0)
+    bounds = "public" if BESIDE[config.variant] == "corrected" else "data"
+    design = load_design(config.dataset, bounds=bounds, dropped_level=config.dropped_level, rng=streams("split"))
     n, dimension = design.train_features.shape
     model = BinaryRegression(dimension, config.beta0, config.feature_bound)
     mechanisms = calibrated(config, model, n)
@@ -112,10 +107,11 @@ def simulate(config, streams, ledger) -> dict:
     for i, n_splits in enumerate(config.n_splits):
         repeats = config.trials // n_splits
         for split in range(n_splits):
-            data = design if split == 0 else _design(config, streams, split)
+            # The first split is the publisher's where there is one.
+            data = design if split == 0 else design.resplit(streams("split", split))
             statistics = model.statistics_of(data.train_features, data.train_labels)
             start, size = None, repeats * config.draws
-            # From the largest epsilon down: each posterior's mode is the next one's start.
+            # From the largest epsilon down: each posterior is the next one's start, and the same one is set up once.
             for j in reversed(range(len(mechanisms))):
                 budget, mechanism = mechanisms[j]
                 point = {"log_epsilon": config.log_epsilon[j]}
@@ -128,7 +124,7 @@ def simulate(config, streams, ledger) -> dict:
                     repeats=slice(split * size, (split + 1) * size),
                     start=start,
                 )
-                start = drawn.mode
+                start = drawn.start
                 values = np.stack(predictive_metrics(draws, data.test_features, data.test_labels))
                 where = slice(split * repeats, (split + 1) * repeats)
                 metrics[i, j, :, where] = values.reshape(len(METRICS), repeats, config.draws).mean(axis=-1)
@@ -228,6 +224,11 @@ def _glm_rows(cells):
                         "order": order,
                         "epsilon": float(epsilon),
                     }
+
+
+def decisive(pairs):
+    """Return the pairs of each cell with the most draws: they see smaller differences, and vary the split too."""
+    return pairs[pairs["draws"] == pairs.groupby(["dataset", "order", "log_epsilon"])["draws"].transform("max")]
 
 
 def _pairs(cells):

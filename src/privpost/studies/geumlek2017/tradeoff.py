@@ -16,8 +16,9 @@ from scipy.special import gammaln, log_ndtr, logsumexp
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline.schema import Choice, Integer, Real, Schema
+from privpost.pipeline.schema import Choice, Integer, Real, Schema, Vector
 from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import Request
 from privpost.privacy.renyi import beta_divergence
 
 SETTINGS = Schema(
@@ -31,17 +32,21 @@ SETTINGS = Schema(
     order=Real(above=1),
     method=Choice("diffused", "concentrated", "gaussian", "non_private"),
     log_epsilon=Real(at_least=-700, at_most=700),
+    reach_alphas=Vector(Real(above=0)),
+    reach_betas=Vector(Real(above=0)),
+    reach_log_epsilons=Vector(Real(at_least=-700, at_most=700)),
 )
 METHODS = {"diffused": DiffusedPosterior, "concentrated": ConcentratedPosterior, "gaussian": GaussianMechanism}
+SAMPLERS = "diffused", "concentrated"
 LIMIT_POINTS = 241
 LIKELIHOODS = ("neg_log_likelihood", "neg_log_likelihood_count")
 # Where a density or a weight is cut off: the normal mass beyond 12 standard deviations is below 1e-32.
 WIDTHS = 12
 
 
-def _calibrated(method: str, config, log_epsilon: float):
+def _calibrated(method: str, config, log_epsilon: float, prior=None):
     """Return the mechanism with the smallest noise (largest coefficient) that (order, epsilon)-RDP allows."""
-    model = BetaBernoulli(config.alpha, config.beta)
+    model = BetaBernoulli(*(prior or (config.alpha, config.beta)))
     budget = Cost("rdp", math.exp(log_epsilon), order=config.order)
     if method == "gaussian":
         return GaussianMechanism.calibrate(model, config.n, budget, variant=config.variant)
@@ -97,7 +102,8 @@ def simulate(config, streams, ledger) -> dict:
     trials of both `LIKELIHOODS`, with `_mean` and `_sd`.
 
     `coefficient` is r, m, or the standard deviation of the Gaussian noise. The row of `non_private` does not depend
-    on epsilon. Also `theta` and `density` (method, points): the output's density at the smallest epsilon.
+    on epsilon. Also `theta` and `density` (method, points): the output's density at the smallest epsilon; and `reached`
+    (priors, 2, budgets): the coefficients of diffused and concentrated under other priors.
     """
     model = BetaBernoulli(config.alpha, config.beta)
     shape = (len(config.method), len(config.log_epsilon))
@@ -117,18 +123,28 @@ def simulate(config, streams, ledger) -> dict:
                 theta[i], density[i] = _limit(method, mechanism, config)
         else:
             kl[i, j], error[i, j] = 0.0, 0.0
-    data = [_data(config, streams, block) for block in streams.blocks()]
-    for (i, method), (j, log_epsilon) in every:
-        for block, (statistics, held_out) in zip(streams.blocks(), data, strict=True):
+    priors = list(zip(config.reach_alphas, config.reach_betas, strict=True))
+    reached = [
+        [
+            [_calibrated(name, config, each, prior).coefficient for each in config.reach_log_epsilons]
+            for name in SAMPLERS
+        ]
+        for prior in priors
+    ]
+    for block in streams.blocks():
+        statistics, held_out = _data(config, streams, block)
+        ways, requests, drawn = gammaln(config.n + 1) - gammaln(held_out + 1).sum(axis=-1), {}, {}
+        for (i, method), (j, log_epsilon) in every:
             rng = streams("mechanism", block.index, method=method, log_epsilon=log_epsilon)
             if method == "non_private":
-                draws = model.sample(model.posterior(statistics), rng)
+                drawn[i, j] = model.sample(model.posterior(statistics), rng)
             else:
-                account, mechanism = f"{method}/log_epsilon={log_epsilon:g}", mechanisms[i, j]
-                release = ledger.release(account, mechanism, statistics, rng, repeats=block.trials).values
-                draws = mechanism.posterior_draw(release, rng)
+                account = f"{method}/log_epsilon={log_epsilon:g}"
+                requests[i, j] = Request(account, mechanisms[i, j], statistics, rng, repeats=block.trials)
+        for place, made in zip(requests, ledger.release_all(list(requests.values())), strict=True):
+            drawn[place] = mechanisms[place].posterior_draw(made.values, requests[place].rng)
+        for (i, j), draws in drawn.items():
             records = -model.log_likelihood(draws, held_out)
-            ways = gammaln(config.n + 1) - gammaln(held_out + 1).sum(axis=-1)
             nll[:, i, j, block.trials] = records, records - ways
     return {
         "kl": kl,
@@ -138,6 +154,7 @@ def simulate(config, streams, ledger) -> dict:
         **{f"{name}_sd": values.std(axis=-1, ddof=1) for name, values in zip(LIKELIHOODS, nll, strict=True)},
         "theta": theta,
         "density": density,
+        "reached": np.array(reached),
     }
 
 
@@ -163,12 +180,20 @@ def _limit(method: str, mechanism, config) -> tuple[np.ndarray, np.ndarray]:
 
 
 def tabulate(cells):
-    """Return the curves (`tradeoff`) and each output's density at the smallest epsilon (`limits`)."""
+    """Return the curves (`tradeoff`), each output's density at the smallest epsilon (`limits`), and the coefficients
+    that reach some budgets under several priors (`reach`)."""
     import pandas as pd
 
-    curves, limits = [], []
+    curves, limits, reach = [], [], []
     for cell in cells:
         config, arrays = cell.config, cell.arrays
+        priors = zip(config.reach_alphas, config.reach_betas, strict=True)
+        for (i, (alpha, beta)), (j, method) in itertools.product(enumerate(priors), enumerate(SAMPLERS)):
+            where = {"variant": config.variant, "order": config.order, "alpha": alpha, "beta": beta, "method": method}
+            reach += [
+                {**where, "log_epsilon": each, "coefficient": arrays["reached"][i, j, k]}
+                for k, each in enumerate(config.reach_log_epsilons)
+            ]
         for i, method in enumerate(config.method):
             fixed = {"variant": config.variant, "method": method, "order": config.order}
             rows = range(len(config.log_epsilon))
@@ -190,4 +215,4 @@ def tabulate(cells):
     columns += ["mean", "sd", "sem", "n_repeats", "error"]
     curves = pd.DataFrame(curves)[columns].drop_duplicates().reset_index(drop=True)
     curves["n_repeats"] = curves["n_repeats"].astype("Int64")
-    return {"tradeoff": curves, "limits": pd.concat(limits, ignore_index=True)}
+    return {"tradeoff": curves, "limits": pd.concat(limits, ignore_index=True), "reach": pd.DataFrame(reach)}

@@ -14,7 +14,6 @@ from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
 from privpost.privacy.accounting import Cost
 from privpost.samplers.chain import run
-from privpost.samplers.noise_aware_records import Records
 from privpost.studies.noise_aware import scores
 from privpost.studies.zhang2016.settings import Network, parse
 
@@ -103,6 +102,9 @@ def _conjugate(model, counts, theta):
 
 def _aware(model, config, mechanisms, releases, theta, rng):
     """Return what `_conjugate` does, averaged over latent counts, and the worst R-hat and effective size per ε."""
+    # Not before: numba, which compiles it, takes a third of a second to load.
+    from privpost.samplers.noise_aware_records import Records
+
     epsilons, trials, counts = releases.shape
     extra = min(config.diagnosed, trials)
     # Three more chains for each of the first trials.

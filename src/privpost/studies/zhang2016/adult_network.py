@@ -16,7 +16,6 @@ from privpost.models.structure import k2
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
 from privpost.samplers import naive_bayes_exact
 from privpost.samplers.chain import run
-from privpost.samplers.noise_aware_records import Records
 from privpost.studies.zhang2016.mechanisms import configured, target
 
 MECHANISMS = ("laplace", "fourier", "sampler_record", "sampler_attribute")
@@ -25,7 +24,7 @@ FROM_LAPLACE = ("laplace", "consistent", "exact", "gibbs")
 # Chains of each release, whose mean is taken and whose agreement is measured.
 CHAINS = 4
 SETTINGS = Schema(
-    dataset=DatasetName(),
+    dataset=DatasetName(task="bits"),
     alpha=Real(above=0),
     beta=Real(above=0),
     t=Real(at_least=0),
@@ -99,8 +98,6 @@ def simulate(config, streams, ledger) -> dict:
     (graph, n, method, epsilon, trial), nan where a method does not apply. `rhat` and `ess` (graph, n, epsilon) are the
     worst over parameters and trials of the chains of `gibbs`, `edges` (graph,) the graphs' formulas.
     """
-    if config.dataset != "adult":
-        raise ValueError(f"dataset is {config.dataset!r}; it must be 'adult', whose columns become bits")
     dataset = catalogue.load(config.dataset)
     arrays = prepared.read(config.dataset, dataset)
     columns = bits(arrays, dataset.public["levels"])
@@ -162,6 +159,9 @@ def _scores(model, private, tests, point, named, config, streams, ledger) -> dic
 def _chained(mechanism, release, config, rng):
     """Return the noise-aware posterior means of the first releases (trials, m), by chains, and the worst R-hat and
     effective sample size."""
+    # Not before: numba, which compiles it, takes a third of a second to load.
+    from privpost.samplers.noise_aware_records import Records
+
     model, release = mechanism.model, release[: config.chain_trials]
     chains = Records(model, np.repeat(release, CHAINS, axis=0), mechanism.n, mechanism.scale)
     total, draws = 0.0, []

@@ -25,6 +25,7 @@ from privpost.mechanisms.map_estimate import GRID, UTILITIES, utility
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.models.fourier_basis import closure
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, Vector
+from privpost.privacy.ledger import Request
 from privpost.studies.zhang2016 import guarantees, table1
 from privpost.studies.zhang2016.guarantees import difference_bound
 from privpost.studies.zhang2016.mechanisms import configured, target
@@ -129,15 +130,13 @@ def _account(mechanism) -> str:
 
 
 def _releases(mechanism, statistics, streams, ledger):
-    """Yield blocks of releases about one data set, repeats of one experiment: the bounds are on a single release."""
-    for block in streams.blocks():
-        rng = streams(mechanism.method, block.index)
-        yield (
-            block,
-            ledger.release(
-                _account(mechanism), mechanism, statistics, rng, size=block.size, repeats=block.trials
-            ).values,
-        )
+    """Return blocks of releases about one data set, repeats of one experiment: the bounds are on a single release."""
+    account, blocks = _account(mechanism), list(streams.blocks())
+    requests = [
+        Request(account, mechanism, statistics, streams(mechanism.method, block.index), block.size, block.trials)
+        for block in blocks
+    ]
+    return [(block, made.values) for block, made in zip(blocks, ledger.release_all(requests), strict=True)]
 
 
 def _columns(table, rows) -> dict[str, np.ndarray]:

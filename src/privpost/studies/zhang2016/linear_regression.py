@@ -16,7 +16,7 @@ from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Request
 
 SETTINGS = Schema(
-    dataset=DatasetName(),
+    dataset=DatasetName(task="regression"),
     train_share=Real(above=0, below=1),
     radius_factor=Real(above=0),
     feature_bound=Real(above=0),
@@ -58,29 +58,29 @@ def simulate(config, streams, ledger) -> dict:
     arrays = {name: np.full((*shape, config.trials), np.nan) for name in names}
     residual = np.empty(config.trials)
     for block in streams.blocks():
-        splits, sampler = streams("data", block.index), streams("sampler", block.index)
-        for trial in range(block.trials.start, block.trials.stop):
-            chosen = splits.choice(len(labels), rows, replace=False, shuffle=False)
-            train = Moments.of(features[chosen], labels[chosen])
+        sampler = streams("sampler", block.index)
+        trains = _splits(features, labels, rows, block.size, streams("data", block.index))
+        statistics = np.stack([train.statistics for train in trains])
+        # A draw per split, whose proposals are counted.
+        requests = [Request(*named, statistics, sampler, repeats=block.trials) for named in mechanisms.values()]
+        releases = dict(zip(mechanisms, ledger.release_all(requests), strict=True))
+        for number, (trial, train) in enumerate(zip(range(config.trials)[block.trials], trains, strict=True)):
             residual[trial] = train.mean_squared_error(np.linalg.solve(train.gram, train.cross))
-            test, statistics = everything.without(train), train.statistics
+            test = everything.without(train)
             normals = sampler.standard_normal((config.acceptance_draws, features.shape[1]))
             # All precisions b I + XᵀX/σ² have the eigenvectors of XᵀX.
             values, vectors = np.linalg.eigh(train.gram)
             for place, (_, mechanism) in mechanisms.items():
                 at, model = (*place, trial), mechanism.model
-                mean, _ = model.posterior(statistics)
+                mean, _ = model.posterior(train.statistics)
                 arrays["non_private"][at] = test.mean_squared_error(mean)
                 arrays["mean_norm"][at] = np.linalg.norm(mean)
                 spread = np.sqrt(model.prior_precision + values / model.noise_variance)
                 untruncated = vectors.T @ mean + normals / spread
                 arrays["acceptance"][at] = np.mean((untruncated**2).sum(axis=1) <= mechanism.radius**2)
-            # A draw per split, whose proposals are counted.
-            this = slice(trial, trial + 1)
-            requests = [Request(*named, statistics, sampler, 1, this) for named in mechanisms.values()]
-            for place, (drawn, accepted) in zip(mechanisms, ledger.release_all(requests), strict=True):
-                arrays["proposal_acceptance"][*place, trial] = accepted
-                arrays["sampler_record"][*place, trial] = test.mean_squared_error(drawn[0])
+                drawn, accepted = releases[place]
+                arrays["proposal_acceptance"][at] = accepted[number]
+                arrays["sampler_record"][at] = test.mean_squared_error(drawn[number])
     mechanisms = [mechanism for _, mechanism in mechanisms.values()]
     return {
         **arrays,
@@ -90,6 +90,12 @@ def simulate(config, streams, ledger) -> dict:
         "clipped_share": np.array(census.clipped_share(columns, dataset)),
         "stand_in": np.array(dataset.stand_in),
     }
+
+
+def _splits(features, labels, rows: int, size: int, rng) -> list[Moments]:
+    """Return the moments of `size` random sets of training rows."""
+    chosen = (rng.choice(len(labels), rows, replace=False, shuffle=False) for _ in range(size))
+    return [Moments.of(features[each], labels[each]) for each in chosen]
 
 
 def tabulate(cells):

@@ -1,4 +1,4 @@
-"""Compiled passes of the collapsed sampler with replica exchange; imported where chains are run and nowhere else."""
+"""Compiled passes of the collapsed sampler over all cells; imported where chains are run and nowhere else."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from privpost.samplers.compiled import inner, outer
+from privpost.samplers.compiled import inner
 from privpost.samplers.hidden_markov_kernels import (
     _HALF_LOG_2PI,
     _log,
@@ -125,7 +125,7 @@ def weigh(chosen, number, old, own, cells, entries, totals, gammas, work, found)
             i = index[begin + j]
             # Never below the offset, whatever rounding does.
             x[m * size + j] = max(totals[k, i] + change * value[begin + j], 0.0) + offset[i]
-    log_gammas(x[: number * size], g[: number * size])
+        log_gammas(x[m * size : (m + 1) * size], g[m * size : (m + 1) * size])
     for m in range(number):
         k = chosen[m]
         even, odd = 0.0, 0.0
@@ -185,19 +185,26 @@ def note_changes(states, known, versions):
 
 
 @inner
-def enter(t, pair, own, cells, totals, gammas, g, places, memory):
+def shift(pair, own, cells, totals, gammas, g, places):
     """Move a cell's entries from a state to another; `g` and `places` as in `mass_allows`."""
-    (_, index, value), (known, _, versions, stamps, _, _), (old, new) = cells, memory, pair
-    known[t] = new
-    for k in pair:
-        # Of the state's other cells the weight of this one still tells.
-        versions[k] += 1
-        stamps[t, k] = versions[k]
+    (_, index, value), (old, new) = cells, pair
     for j in range(own[1] - own[0]):
         i, change = index[own[0] + j], value[own[0] + j]
         totals[old, i] -= change
         totals[new, i] += change
         gammas[old, i], gammas[new, i] = g[places[0] + j], g[places[1] + j]
+
+
+@inner
+def enter(t, pair, own, cells, totals, gammas, g, places, memory):
+    """`shift` a cell, and note it."""
+    known, _, versions, stamps, _, _ = memory
+    known[t] = pair[1]
+    for k in pair:
+        # Of the state's other cells the weight of this one still tells.
+        versions[k] += 1
+        stamps[t, k] = versions[k]
+    shift(pair, own, cells, totals, gammas, g, places)
 
 
 @inner
@@ -227,7 +234,7 @@ def log_likelihood(masses, gammas, offset, sign, x):
 
 @inner
 def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, uniforms, memory, work):
-    """One pass over all cells of one replica, emissions and transitions integrated out; states (cells,) in place.
+    """One pass over all cells of one chain, emissions and transitions integrated out; states (cells,) in place.
 
     With truncated emissions a state is proposed as if they were not, and accepted by the change of `log_mass`. A
     cell's weight in a state is taken from memory as long as the state's other cells are the same.
@@ -238,9 +245,11 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
         entries: `offset`, `sign` (entries,): b and 1 of a level, b times the number of levels and −1 of a field;
             `bounds` (fields + 1,), where each field's levels begin; `lows` (fields,), their smallest probability.
         layout: `first`, `last` (cells,).
-        power: 1/τ of the replica; `prior_power` that of p(z) beside the emissions, before 1/τ.
+        power: 1/τ of the pass; `prior_power` that of p(z) beside the emissions, before 1/τ.
         uniforms: (cells,), or twice as many where emissions are truncated.
-        memory: what is kept of a replica, as in `exchange_round`.
+        memory: the states after the last pass (cells,), −1 before the first; the weights of cells in states (cells, K),
+            the versions of states (K,) and those that the weights are of (cells, K); `log_mass` and its saddlepoints
+            (K, fields).
         work: space for the entries by state and for ln Γ(totals + offset), (K, entries), and x, g of `weigh`.
 
     Returns:
@@ -285,43 +294,3 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
         if new != old:
             enter(t, (old, new), own, cells, totals, gammas, g, places, memory)
     return log_likelihood(masses, gammas, offset, sign, x[:n_entries]), prior_power * log_prior(moves, first.sum(), a)
-
-
-@outer()
-def exchange_round(states, n_states, cells, entries, layout, prior_power, a, powers, uniforms, odd, energies, memory):
-    """A pass in every replica, then exchanges of neighbours; `states` (replicas, cells) in place.
-
-    Args:
-        powers: 1/τ of each replica, the first 1, falling; (replicas,).
-        uniforms: (replicas, 1 + cells), or 1 + twice the cells; the first one of each row for an exchange.
-        odd: 0 or 1, the first replica that may be exchanged with its hotter neighbour.
-        energies: (replicas, 2), overwritten by the collapsed log-likelihood and the log-prior of each replica.
-        memory: of each replica its states after the last pass (cells,), −1 before the first; the weights of cells in
-            states (cells, K), the versions of states (K,) and those that the weights are of (cells, K); `log_mass` and
-            its saddlepoints (K, fields); and the place of each replica in these arrays, (replicas,).
-
-    Returns:
-        The number of exchanges.
-    """
-    known, seen, versions, stamps, masses, points, place = memory
-    n_replicas, n_cells = states.shape
-    size = n_states, len(entries[0])
-    length = max(2, n_states) * size[1]
-    work = np.empty(size), np.empty(size), np.empty(length), np.empty(length)
-    for r in range(n_replicas):
-        p = place[r]
-        own = known[p], seen[p], versions[p], stamps[p], masses[p], points[p]
-        energies[r] = collapsed_sweep(
-            states[r], cells, entries, layout, prior_power, a, powers[r], uniforms[r, 1:], own, work
-        )
-    swapped = 0
-    for r in range(odd, n_replicas - 1, 2):
-        gain = (powers[r] - powers[r + 1]) * (energies[r + 1].sum() - energies[r].sum())
-        if gain >= 0 or uniforms[r, 0] < math.exp(gain):
-            swapped += 1
-            place[r], place[r + 1] = place[r + 1], place[r]
-            for t in range(n_cells):
-                states[r, t], states[r + 1, t] = states[r + 1, t], states[r, t]
-            for part in range(2):
-                energies[r, part], energies[r + 1, part] = energies[r + 1, part], energies[r, part]
-    return swapped

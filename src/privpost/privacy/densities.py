@@ -1,0 +1,281 @@
+"""Privacy of a release of one number from its density alone: divergences between neighbours, by quadrature.
+
+The line, or an interval, is mapped such that densities fall doubly exponentially towards its ends (Takahasi and Mori
+1974), and cut into panels, which are halved until Gauss-Legendre quadrature of each has converged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit, logsumexp
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
+# Panels at first, their halvings at most, and when one has converged: relative to itself, and as a probability.
+PANELS, HALVINGS, RELATIVE, ABSOLUTE = 48, 50, 1e-7, 1e-16
+# How far from one a density may integrate to.
+NORMALISED = 1e-5
+# Neighbouring pairs that share panels.
+BLOCK = 64
+# Bisections of a place where a ratio of densities crosses a level.
+BISECTIONS = 50
+
+
+class Space(NamedTuple):
+    """Where releases lie: points as a function of u in [-end, end], its inverse, and the logarithm of its slope."""
+
+    point: Callable
+    coordinate: Callable
+    log_slope: Callable
+    end: float
+
+    @classmethod
+    def interval(cls, low: float, high: float) -> Space:
+        """[low, high]."""
+
+        def log_slope(u):
+            wide = math.pi * np.abs(np.sinh(u))
+            return math.log((high - low) * math.pi) + np.log(np.cosh(u)) - wide - 2 * np.log1p(np.exp(-wide))
+
+        return cls(
+            lambda u: low + (high - low) * expit(math.pi * np.sinh(u)),
+            lambda x: np.arcsinh(logit((x - low) / (high - low)) / math.pi),
+            log_slope,
+            3.1,
+        )
+
+    @classmethod
+    def line(cls, centre: float, width: float) -> Space:
+        """All numbers, the more densely the nearer to the centre, on a scale of `width`."""
+        half = math.pi / 2
+        return cls(
+            lambda u: centre + width * np.sinh(half * np.sinh(u)),
+            lambda x: np.arcsinh(np.arcsinh((x - centre) / width) / half),
+            lambda u: math.log(width * half) + np.log(np.cosh(half * np.sinh(u))) + np.log(np.cosh(u)),
+            3.6,
+        )
+
+
+class Neighbours(NamedTuple):
+    """Pairs of neighbours' statistics, and the law of a release of one number given each.
+
+    Attributes:
+        pairs: statistics, shape (pairs, 2, d).
+        log_density: function of points (...) and statistics (..., d).
+        space: where releases lie.
+    """
+
+    pairs: np.ndarray
+    log_density: Callable
+    space: Space
+
+    def blocks(self) -> Iterator[Neighbours]:
+        """Some pairs at a time, whose laws are alike."""
+        for start in range(0, len(self.pairs), BLOCK):
+            yield self._replace(pairs=self.pairs[start : start + BLOCK])
+
+    def logs(self, u, row=None) -> tuple[np.ndarray, np.ndarray]:
+        """Both sides' log-densities of u: (pairs, ...) at u (...), or of the pairs in `row` (k,) at u (k, ...)."""
+        pairs, axes = (self.pairs, np.ndim(u)) if row is None else (self.pairs[row], np.ndim(u) - 1)
+        pairs = pairs.reshape(len(pairs), 2, *(1,) * axes, pairs.shape[-1])
+        points, log_slope = self.space.point(u), self.space.log_slope(u)
+        # Beyond the support ln 0 is what is wanted.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            first, second = (self.log_density(points, pairs[:, side]) + log_slope for side in (0, 1))
+        return first, second
+
+    def integrals(self, of: Callable, edges) -> np.ndarray:
+        """Logarithms of the integrals (pairs, panels) of exp(of(ln p, ln q)) over panels (panels, 2)."""
+        u, log_weights = nodes(edges)
+        return logsumexp(of(*self.logs(u)) + log_weights, axis=-1)
+
+
+def nodes(edges) -> tuple[np.ndarray, np.ndarray]:
+    """u of the nodes of panels (..., 2), shape (..., 10), and the logarithms of their weights."""
+    half = np.diff(edges, axis=-1) / 2
+    with np.errstate(divide="ignore"):
+        return edges.mean(axis=-1, keepdims=True) + half * _NODES, np.log(half) + np.log(_WEIGHTS)
+
+
+def neighbours(mechanism: Any) -> Neighbours | None:
+    """The pairs of a mechanism; None where a release is no single number, or its density or neighbours not known."""
+    pairs = mechanism.neighbouring_statistics()
+    if pairs is None:
+        return None
+    given = pairs[0, 0]
+    if mechanism.releases == "sample":
+        if mechanism.model.theta_shape or mechanism.log_density(0.5, given) is None:
+            return None
+        return Neighbours(pairs, mechanism.log_density, Space.interval(*mechanism.model.support))
+    centre = mechanism.select(given)
+    if centre.shape != (1,) or (peak := mechanism.log_density(centre, given)) is None:
+        return None
+    # The width of a uniform density of this height; a wrong one costs time only.
+    width = math.exp(-float(peak)) if np.isfinite(peak) else 1.0
+    return Neighbours(
+        pairs,
+        lambda points, statistics: mechanism.log_density(np.asarray(points)[..., None], statistics),
+        Space.line(float(centre[0]), width),
+    )
+
+
+def curve(mechanism: Any, epsilon: float) -> float | None:
+    """δ(ε) = max over neighbours of ∫ (p − e^ε q)⁺; None where `neighbours` is.
+
+    Raises:
+        ValueError: a density that does not integrate to one.
+    """
+    found = neighbours(mechanism)
+    return None if found is None else max(_hockey_stick(block, mechanism, epsilon) for block in found.blocks())
+
+
+def rdp(mechanism: Any, orders) -> np.ndarray | None:
+    """Largest Rényi divergences of orders λ ≥ 1 over neighbours; inf where they diverge, None where `neighbours` is.
+
+    Raises: as `curve`.
+    """
+    found = neighbours(mechanism)
+    if found is None:
+        return None
+    flat = np.ravel(np.asarray(orders, float))
+    largest = np.max([_renyi(block, mechanism, flat) for block in found.blocks()], axis=0)
+    return np.maximum(largest, 0.0).reshape(np.shape(orders))
+
+
+def cdf(mechanism: Any, values) -> np.ndarray | None:
+    """Distribution function of additive noise at values of any shape; None where `neighbours` is.
+
+    Raises: as `curve`.
+    """
+    found = neighbours(mechanism)
+    if found is None:
+        return None
+    law = found._replace(pairs=found.pairs[:1])
+    values = np.asarray(values, float) + law.space.point(0.0)
+    u = np.clip(law.space.coordinate(values), -law.space.end, law.space.end)
+    edges = np.unique(np.concatenate([_panels(law, lambda p, q: p).ravel(), u.ravel()]))
+    parts = np.exp(law.integrals(lambda p, q: p, np.stack([edges[:-1], edges[1:]], axis=-1))[0])
+    _check_one(mechanism, parts.sum())
+    return np.append(0.0, np.cumsum(parts))[np.searchsorted(edges, u)]
+
+
+def _panels(pairs: Neighbours, of: Callable) -> np.ndarray:
+    """Panels (panels, 2), sorted, on which `integrals` have converged for all pairs."""
+    edges = np.linspace(-pairs.space.end, pairs.space.end, PANELS + 1)
+    wide, kept = np.stack([edges[:-1], edges[1:]], axis=-1), []
+    whole = pairs.integrals(of, wide)
+    for _ in range(HALVINGS):
+        middle = wide.mean(axis=-1)
+        halves = np.stack([wide[:, 0], middle, middle, wide[:, 1]], axis=-1).reshape(-1, 2)
+        parts = pairs.integrals(of, halves)
+        added = np.logaddexp(parts[:, ::2], parts[:, 1::2])
+        largest = np.maximum(added, whole)
+        with np.errstate(invalid="ignore"):
+            close = np.abs(added - whole) < RELATIVE
+        done = (close | (largest < math.log(ABSOLUTE))).all(axis=0)
+        kept.append(halves.reshape(-1, 4)[done].reshape(-1, 2))
+        wide = halves.reshape(-1, 4)[~done].reshape(-1, 2)
+        if not len(wide):
+            break
+        whole = parts.reshape(len(parts), -1, 2)[:, ~done].reshape(len(parts), -1)
+    found = np.concatenate([*kept, wide])
+    return found[np.argsort(found[:, 0])]
+
+
+def _hockey_stick(pairs: Neighbours, mechanism, epsilon: float) -> float:
+    edges = _panels(pairs, np.logaddexp)
+    u, log_weights = nodes(edges)
+    places = np.concatenate([edges[:, :1], u, edges[:, 1:]], axis=-1)
+    logs = pairs.logs(places)
+    for side in logs:
+        _check_one(mechanism, np.exp(side[..., 1:-1] + log_weights).sum(axis=(-1, -2)))
+    both = (pairs, logs), (pairs._replace(pairs=pairs.pairs[:, ::-1]), logs[::-1])
+    return max(_one_way(*way, edges, places, log_weights, epsilon) for way in both)
+
+
+def _one_way(pairs: Neighbours, logs, edges, places, log_weights, epsilon: float) -> float:
+    """The largest ∫ (p − e^ε q)⁺, from log-densities at the ends and nodes of panels."""
+    p, q = logs
+    values, above = _excess(p[..., 1:-1], q[..., 1:-1], epsilon, log_weights), _loss(p, q) > epsilon
+    # A panel in which the ratio crosses e^ε is cut there, at each of its crossings between two nodes.
+    row, panel, place = np.nonzero(above[..., 1:] != above[..., :-1])
+    crossing = _crossings(pairs, row, places[panel, place], places[panel, place + 1], epsilon)
+    cut = np.unique(np.stack([row, panel]), axis=1)
+    values[tuple(cut)] = 0.0
+    owner = np.append(cut, [row, panel], axis=1)
+    ends = [_sorted(np.append(edges[cut[1], side], crossing), owner) for side in (0, 1)]
+    rows, (u, weights) = np.sort(owner[0]), nodes(np.stack(ends, axis=-1))
+    total = values.sum(axis=-1)
+    np.add.at(total, rows, _excess(*pairs.logs(u, rows), epsilon, weights))
+    return float(total.max())
+
+
+def _sorted(u, owner) -> np.ndarray:
+    """Values sorted by pair, panel and size."""
+    return u[np.lexsort((u, owner[1], owner[0]))]
+
+
+def _crossings(pairs: Neighbours, row, low, high, epsilon: float) -> np.ndarray:
+    """u in [low, high] (k,) where the privacy loss of the pairs in `row` crosses ε, by bisection."""
+    if not len(row):
+        return np.empty(0)
+    start = _loss(*pairs.logs(low, row)) > epsilon
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        same = (_loss(*pairs.logs(middle, row)) > epsilon) == start
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    return (low + high) / 2
+
+
+def _loss(p, q) -> np.ndarray:
+    """ln(p/q), −inf where p is 0."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isneginf(p), -np.inf, p - q)
+
+
+def _excess(p, q, epsilon: float, log_weights) -> np.ndarray:
+    """∫ (p − e^ε q)⁺ over panels, from nodes along the last axis."""
+    share = -np.expm1(np.minimum(epsilon - _loss(p, q), 0.0))
+    return np.where(share > 0, np.exp(p + log_weights) * share, 0.0).sum(axis=-1)
+
+
+def _renyi(pairs: Neighbours, mechanism, orders) -> np.ndarray:
+    """Divergences (orders,), the larger of both ways; on panels that serve the largest order and the densities."""
+
+    def integrand(p, q, order):
+        with np.errstate(invalid="ignore"):
+            return np.where(np.isneginf(p), -np.inf, order * p + (1 - order) * q)
+
+    def hardest(p, q):
+        ways = integrand(p, q, orders.max()), integrand(q, p, orders.max())
+        return np.logaddexp(np.logaddexp(p, q), np.logaddexp(*ways))
+
+    edges = _panels(pairs, hardest)
+    u, log_weights = nodes(edges)
+    logs, found = pairs.logs(u), np.empty((2, len(orders)))
+    for (p, q), of_way in zip((logs, logs[::-1]), found, strict=True):
+        _check_one(mechanism, np.exp(p + log_weights).sum(axis=(-1, -2)))
+        for place, order in enumerate(orders):
+            if order == 1:
+                with np.errstate(invalid="ignore"):
+                    terms = np.where(np.isneginf(p), 0.0, np.exp(p + log_weights) * (p - q))
+                of_way[place] = terms.sum(axis=(-1, -2)).max()
+                continue
+            parts = logsumexp(integrand(p, q, order) + log_weights, axis=-1)
+            # An integrand that does not fall towards an end has no integral.
+            at_end = np.maximum(parts[:, 0], parts[:, -1]) - parts.max(axis=1)
+            diverges = np.any(at_end > math.log(1e-6))
+            of_way[place] = math.inf if diverges else logsumexp(parts, axis=-1).max() / (order - 1)
+    return found.max(axis=0)
+
+
+def _check_one(mechanism, total) -> None:
+    wrong = np.abs(total - 1) > NORMALISED
+    if np.any(wrong):
+        found = np.atleast_1d(total)[np.atleast_1d(wrong)][0]
+        raise ValueError(
+            f"log_density of {type(mechanism).__name__} integrates to {found:.6g} over all releases; it must be 1"
+        )

@@ -1,0 +1,64 @@
+"""What the terminal shows once a release is in its file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+# Numbers that are shown; the file has all.
+SHOWN = 12
+
+
+def lines(content: dict[str, Any], path: Path) -> Iterator[str]:
+    """Yield a statement's summary: file, ε of the release and left of the budget, estimates, R-hat.
+
+    Args:
+        content: the statement, as in the file.
+        path: the file.
+    """
+    privacy = content["privacy"]
+    yield f"{path}: {privacy['notion']}" + ("" if privacy["private"] else ", NOT A PRIVATE RELEASE")
+    delta = f", delta {privacy['delta']:g}" if privacy["delta"] else ""
+    yield f"  this release    epsilon {privacy['epsilon']:g}{delta}"
+    if entry := content.get("ledger"):
+        budget, spent = entry["budget"], entry["spent"]
+        left = {key: max(0.0, budget[key] - spent[key]) for key in budget}
+        delta = f", delta {left['delta']:.6g} of {budget['delta']:g}" if budget["delta"] else ""
+        yield f"  left            epsilon {left['epsilon']:.6g} of {budget['epsilon']:g}{delta}"
+    posterior = content.get("posterior", {})
+    if "failed" in posterior:
+        yield f"  posterior       {posterior['failed']}"
+    if summary := posterior.get("summary"):
+        estimates = {
+            name: f"{found['0.5']:.4g}  [{found['0.025']:.4g}, {found['0.975']:.4g}]" for name, found in summary.items()
+        }
+        yield from _table("posterior median, 95 % interval", estimates)
+    elif draw := content.get("draw"):
+        yield from _table("one posterior draw", {name: f"{found['midpoint']:.6g}" for name, found in draw.items()})
+    else:
+        yield from _table("noisy statistics", dict(_numbers(content["statistics"])))
+    if posterior.get("rhat_max") is not None:
+        mixed = "converged" if posterior["converged"] else "NOT CONVERGED: do not use the draws"
+        size = f"effective sample size {posterior['ess_min']:.0f}"
+        yield f"  R-hat           {posterior['rhat_max']:.4g}, {size}: {mixed}"
+    if "file" in (draws := posterior.get("draws", {})) and isinstance(draws["file"], str):
+        yield f"  draws           {draws['file']}, {draws['rows']} rows"
+
+
+def _table(title: str, values: dict[str, str]) -> Iterator[str]:
+    yield f"  {title}:"
+    width = max(map(len, [*values][:SHOWN]))
+    for name in [*values][:SHOWN]:
+        yield f"    {name:<{width}}  {values[name]}"
+    if len(values) > SHOWN:
+        yield f"    and {len(values) - SHOWN} more in the file"
+
+
+def _numbers(tree: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """Yield the numbers in nested maps, each with its keys."""
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from _numbers(value, (*path, str(key)))
+        elif not isinstance(value, str):
+            yield ", ".join((*path[1:], str(key))), f"{value:.6g}"

@@ -1,0 +1,93 @@
+"""Compiled draws of `truncated_dirichlet`; imported where it draws and nowhere else."""
+
+from __future__ import annotations
+
+import math
+
+from privpost.samplers.compiled import inner, outer
+from privpost.samplers.hidden_markov_passes import beyond
+
+
+@inner
+def _rate(alpha, low):
+    """The rate c at which the means (α + h)/c of the truncated gammas sum to about 1; h as in `beyond`, t = c low."""
+    total = alpha.sum()
+    rate = total / (1 - 0.5 * len(alpha) * low)
+    for _ in range(3):
+        t = rate * low
+        if t <= 0:
+            return total
+        hazard, log_t, log_share = 0.0, math.log(t), math.log(t / (1 + t))
+        for shape in alpha:
+            if shape == 1:
+                hazard += t
+            elif t < 2:
+                # Exact at shapes 1 and 2, and much cheaper; any rate gives exact draws.
+                hazard += t * math.exp((shape - 1) * log_share)
+            else:
+                hazard += beyond(shape, t, shape * log_t - t - math.lgamma(shape))[1]
+        rate = total + hazard
+    return rate
+
+
+@inner
+def _gamma_beyond(shape, t, rng):
+    """A Gamma(α, 1) variate beyond t ≥ 0, exact by rejection, and the number of variates it took."""
+    if shape == 1:
+        return t + rng.standard_exponential(), 1
+    taken = 0
+    while t <= shape:
+        taken += 1
+        draw = rng.standard_gamma(shape)
+        if draw >= t:
+            return draw, taken
+    while True:
+        # The exponential that is tangent to the density's logarithm at t.
+        taken += 2
+        excess = rng.standard_exponential() / (t - shape + 1)
+        if -rng.standard_exponential() <= (shape - 1) * (math.log1p(excess) - excess):
+            return t * (1 + excess), taken
+
+
+@outer()
+def draw_rows(alpha, low, rng, draws):
+    """Exact draws of Dirichlet(α) given x_i ≥ low, α (rows, K) and low (rows,), written to `draws`.
+
+    Returns:
+        The number of variates they took.
+    """
+    n_rows, n_levels = alpha.shape
+    variates = 0
+    for row in range(n_rows):
+        own, out, least = alpha[row], draws[row], low[row]
+        largest = int(own.argmax())
+        if own[largest] == 1:
+            total = 0.0
+            for i in range(n_levels):
+                out[i] = rng.standard_exponential()
+                total += out[i]
+            for i in range(n_levels):
+                out[i] = least + (1 - n_levels * least) * out[i] / total
+            variates += n_levels
+            continue
+        rate, power = _rate(own, least), own[largest] - 1
+        # ln f at its maximum; power > 0, and so is the mode.
+        mode = min(max(power / rate, least), 1 - (n_levels - 1) * least)
+        peak, most = power * math.log(mode) - rate * mode, 1 - least
+        while True:
+            taken = 0.0
+            for i in range(n_levels):
+                if i != largest:
+                    draw, number = _gamma_beyond(own[i], rate * least, rng)
+                    variates += number
+                    out[i] = draw / rate
+                    taken += out[i]
+                    # What follows cannot mend it.
+                    if taken > most:
+                        break
+            variates += 1
+            rest = 1 - taken
+            if rest >= least and -rng.standard_exponential() <= power * math.log(rest) - rate * rest - peak:
+                out[largest] = rest
+                break
+    return variates
