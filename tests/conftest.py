@@ -119,8 +119,8 @@ def pytest_sessionfinish(session, exitstatus):
     os.environ[times.RECORD] = "1"
 
     seconds = time.perf_counter() - session.config.stash[START]
-    # A parallel run has as many processes as workers; without the plugin there is one.
-    cores = getattr(options, "numprocesses", None) or 1
+    # A parallel run has more processes than cores, since some tests wait; without the plugin there is one.
+    cores = min(getattr(options, "numprocesses", None) or 1, os.cpu_count())
     record.record(Plan(), "test", seconds=round(seconds), cores=cores)
 
 

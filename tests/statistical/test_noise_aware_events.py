@@ -1,7 +1,7 @@
 """Noise-aware steps for event counts against enumeration of all latent counts, and what no step may change.
 
 Every test has a fixed seed. The last states of independent chains are plain multinomial samples; each chi-square test
-fails by chance with probability 1e-4, and there are 9 of them: joint false-alarm rate below 0.1 %.
+fails by chance with probability 1e-4, and there are 10 of them: joint false-alarm rate below 0.1 %.
 """
 
 from __future__ import annotations
@@ -141,6 +141,46 @@ def test_cells_of_a_hidden_markov_model_follow_the_exact_law(n_held) -> None:
     assert_multinomial(np.bincount(first[:, 0], minlength=EVENTS + 1), counts)
     # 4.5 standard errors: 7e-6.
     assert abs(same / n_chains - together) < 4.5 * math.sqrt(together * (1 - together) / n_chains)
+
+
+# Three months of a region, one field, six events: a run of two states' cells is longer or shorter than the others.
+MONTHS, FEW = np.array([[2.6, -0.4], [1.7, 0.6], [-0.2, 2.1]]), 6
+
+
+def exact_states(transition: float) -> np.ndarray:
+    """p(z_2 = z_1 or not, z_3 = z_2 or not), shape (4,), by enumeration of all counts and states; K = 2."""
+    cells = np.array([(i, j) for i in range(FEW + 1) for j in range(FEW + 1 - i)])
+    found = np.zeros(4)
+    for counts in itertools.product(cells, repeat=3):
+        table = np.array(counts)
+        if table.sum() != FEW:
+            continue
+        totals = table.sum(axis=1)
+        own = (gammaln(totals + 1) - gammaln(table + 1).sum(axis=1)).sum() - np.abs(MONTHS - table).sum() / SCALE
+        for states in itertools.product((0, 1), repeat=3):
+            of_state = np.array([table[np.equal(states, k)].sum(axis=0) for k in (0, 1)])
+            moves = np.zeros((2, 2))
+            for a, b in itertools.pairwise(states):
+                moves[a, b] += 1
+            logs = own + (gammaln(of_state + 1).sum(axis=1) - gammaln(of_state.sum(axis=1) + 2)).sum()
+            logs += (
+                gammaln(2 * transition)
+                - gammaln(2 * transition + moves.sum(axis=1))
+                + (gammaln(transition + moves) - gammaln(transition)).sum(axis=1)
+            ).sum()
+            found[2 * (states[1] != states[0]) + (states[2] != states[1])] += np.exp(logs)
+    return found / found.sum()
+
+
+def test_states_that_runs_of_cells_change_together_follow_the_exact_law() -> None:
+    n_chains, prior = 3_000, gibbs.Prior(2, (2,), transition=0.3)
+    noisy = np.broadcast_to(MONTHS, (n_chains, *MONTHS.shape))
+    latent = events.LatentCounts(noisy, np.ones((n_chains, 3), bool), prior, SCALE, FEW)
+    chains = events.Chains([latent], gibbs.Layout.of([0, 0, 0]), prior, 60)
+    ((state, _),) = run(chains, [np.random.default_rng(33)], draws=1, burn_in=60)
+    first, second, third = state.states
+    pattern = 2 * (second != first) + (third != second)
+    assert_multinomial(np.bincount(pattern, minlength=4), exact_states(0.3))
 
 
 def test_updates_keep_counts_consistent_and_never_read_held_out_releases() -> None:

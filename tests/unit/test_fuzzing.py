@@ -219,7 +219,7 @@ def test_a_study_file_is_a_valid_grid_or_refused_by_name(toy, changes, scale):
     assert cells
     assert len({cell.digest for cell in cells}) == len({cell.path for cell in cells}) == len(cells)
     assert all(cell.command() for cell in cells)
-    assert all(path.suffix[1:] in FORMATS for path in study.figure_paths())
+    assert all(path.suffix[1:] in FORMATS for path in study.figure_paths(printed=True))
     assert manifest.describe(study, cells)
 
 

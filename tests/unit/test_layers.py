@@ -26,7 +26,7 @@ LAYERS = (
     ("archive", "atomic"),
     ("__init__",),
     # Where classes are defined: what the package itself asks when it is asked for one.
-    ("lookup",),
+    ("lookup", "configurations"),
 )
 
 
@@ -125,3 +125,8 @@ def test_a_circle_within_a_room_is_found(tmp_path):
     (tmp_path / "lookup.py").write_text("from privpost import atomic\n")
     with pytest.raises(CycleError):
         TopologicalSorter(imports(tmp_path)).prepare()
+
+
+def test_tests_stand_in_the_rooms_of_what_they_test():
+    folders = {path.name for path in Path(__file__).parent.iterdir() if any(path.glob("test_*.py"))}
+    assert folders <= {path.name for path in PACKAGE.iterdir() if path.is_dir()}

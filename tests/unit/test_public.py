@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import itertools
 import subprocess
 import sys
@@ -25,6 +27,18 @@ def test_every_mechanism_and_model_is_a_name_of_the_package():
         assert kind.__name__ in dir(privpost)
     with pytest.raises(AttributeError, match="no attribute 'LaplaceMechanisms'"):
         _ = privpost.LaplaceMechanisms
+
+
+@pytest.mark.parametrize("package", ["privpost", "privpost.mechanisms", "privpost.models"])
+def test_type_checkers_know_the_names_that_are_found_at_run_time(package):
+    module = importlib.import_module(package)
+    stub = ast.parse(Path(module.__file__).with_suffix(".pyi").read_text())
+    found = (node for node in stub.body if isinstance(node, ast.ImportFrom))
+    known = {alias.asname: f"{node.module}.{alias.name}" for node in found for alias in node.names}
+    assert set(known) == {name for name in dir(module) if name[0].isupper()}
+    for name, home in known.items():
+        defined, _, original = home.rpartition(".")
+        assert getattr(importlib.import_module(defined), original) is getattr(module, name)
 
 
 def test_importing_the_package_imports_nothing_heavy():
@@ -118,3 +132,37 @@ def test_what_has_no_noise_aware_posterior_says_so():
     ):
         with pytest.raises(ValueError, match=message):
             laplace.noise_aware_posterior(np.array(release), draws, rng)
+
+
+BITS, RNG = privpost.BetaBernoulli(1, 1), np.random.default_rng(1)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: privpost.Cost("pure", "1"), r"^epsilon is '1'; it must be >= 0"),
+        (lambda: privpost.Cost("rdp", 1.0, order="2"), r"^order is '2'; an rdp cost needs an order >= 1$"),
+        (lambda: privpost.BetaBernoulli("1", 1), r"^alpha is '1'; it must be > 0 and finite$"),
+        (lambda: privpost.DirichletCategorical(3), r"^concentration is 3; it must be numbers, one for each category$"),
+        (lambda: privpost.DirichletCategorical("abc"), r"^concentration is 'abc'; it must be numbers"),
+        (lambda: privpost.LaplaceMechanism(BITS, 10, None), r"^epsilon is None; it must be > 0 and finite$"),
+        (lambda: privpost.LaplaceMechanism(BITS, True, 1.0), r"^n is True; it must be an integer >= 1$"),
+        (lambda: privpost.LaplaceMechanism("bits", 10, 1.0), r"^model is 'bits'; it must be a model, for instance"),
+        (
+            lambda: privpost.LaplaceMechanism(privpost.BetaBernoulli, 10, 1.0),
+            r"^model is <class .*; it must be a model",
+        ),
+        (
+            lambda: privpost.LaplaceMechanism(BITS, 10, 1.0).noise_aware_posterior([np.nan, 3.0], 5, RNG),
+            r"^release is \[nan, 3.0\]; it must be finite$",
+        ),
+        (lambda: privpost.Ledger().open("survey", 1.0), r"^budget is 1.0; it must be a Cost"),
+        (
+            lambda: privpost.LaplaceMechanism(BITS, 10, 1.0).check_statistics([np.nan, 3.0]),
+            r"^statistics have entries that are not finite$",
+        ),
+    ],
+)
+def test_wrong_types_get_one_line(ask, message):
+    with pytest.raises(ValueError, match=message):
+        ask()

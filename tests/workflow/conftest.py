@@ -76,8 +76,8 @@ class Clone:
         assert process.returncode == status, output
         return output
 
-    def snakemake(self, *arguments: str, studies: str = QUICK, scale: str = "smoke", **options) -> str:
-        config = [f"scale={scale}", f"studies={studies}"]
+    def snakemake(self, *arguments: str, studies: str = QUICK, scale: str = "smoke", config=(), **options) -> str:
+        config = [f"scale={scale}", f"studies={studies}", *config]
         return self.run("snakemake", "--cores", "2", *arguments, "--config", *config, **options)
 
     def planned(self, studies: str = QUICK, scale: str = "smoke") -> dict[str, int]:
@@ -253,6 +253,32 @@ def _smoke(once, pristine) -> Clone:
 def smoke(_smoke, tmp_path) -> Clone:
     """A clone with the quick study built at smoke scale."""
     return _smoke.copy(tmp_path / CLONE)
+
+
+def _take_over(clone) -> None:
+    """Give a clone what a smoke rebuild of the checkout has left, such as the one that precedes the tests in CI."""
+    for folder in ("build/smoke", "data/raw", "data/prepared", ".snakemake"):
+        if (ROOT / folder).is_dir():
+            shutil.copytree(ROOT / folder, clone / folder, ignore=shutil.ignore_patterns("locks"), dirs_exist_ok=True)
+
+
+@pytest.fixture(scope="session")
+def everything(once, pristine):
+    """A clone in which every study has been rebuilt at smoke scale, and what the rebuild said.
+
+    Cells that other code, settings or libraries gave are computed again (`--behind`), so that what is taken over from
+    the checkout is what the rebuild would have given.
+    """
+
+    def rebuild(place):
+        clone = pristine.copy(place)
+        _take_over(clone)
+        process = clone.start("privpost", "reproduce", "--scale", "smoke", "--behind")
+        output, _ = process.communicate(timeout=900)
+        (clone / "build/said").write_text(output)
+
+    clone = once("everything", rebuild)
+    return clone, (clone / "build/said").read_text()
 
 
 @pytest.fixture(scope="session")

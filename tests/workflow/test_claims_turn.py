@@ -75,11 +75,18 @@ def _calibrated_with_dependence_only(own):
     return _with(own, "truncation", p_value=p_value)
 
 
-def _ops_twice_as_long(own):
+def _every_mechanism_twice_as_long(own):
     table = own["war_logs_cpu"]
     plain = table[table.method == "non_private"].set_index(["dataset", "n_states"]).seconds
     twice = [2 * plain[key] for key in zip(table.dataset, table.n_states, strict=True)]
-    return _with(own, "war_logs_cpu", seconds=table.seconds.mask(table.method == "ops", pd.Series(twice, table.index)))
+    seconds = table.seconds.mask(table.method != "non_private", pd.Series(twice, table.index))
+    return _with(own, "war_logs_cpu", seconds=seconds)
+
+
+def _other_numbers_of_states(own):
+    used = own["war_logs_states_used"].states_used_at_all
+    lied = {"states_used_at_all": np.where(used > 9.5, 2.0, 10.0)}
+    return _with(own, "war_logs_states_used", **lied, states_over_1_percent=2.5, states_over_5_percent=2.5)
 
 
 def _costly_privacy(own):
@@ -87,6 +94,12 @@ def _costly_privacy(own):
     return _with(
         own, "war_logs_operations", multiplications=table.multiplications.mask(table.method != "non_private", 1e12)
     )
+
+
+def _paid_updates_far_ahead(own):
+    table = own["war_logs_likelihood"]
+    ahead = table.per_event_mean.mask(table.method == "private_gibbs", 0.0)
+    return _with(own, "war_logs_likelihood", per_event_mean=ahead)
 
 
 def _every_chain_converged(own):
@@ -136,7 +149,8 @@ def _exact_curves_leave_nothing(own):
 
 
 LIES = (
-    _calibrated_with_dependence_only, _ops_twice_as_long, _costly_privacy, _every_chain_converged,
+    _calibrated_with_dependence_only, _every_mechanism_twice_as_long, _costly_privacy, _every_chain_converged,
+    _other_numbers_of_states, _paid_updates_far_ahead,
     _civilians_in_two_states, _every_bound_holds, _restless_ops, _papers_chains_apart, _infinite_costs,
     _noise_aware_only_uncalibrated, _noise_aware_events_only_uncalibrated,
     _exact_curves_leave_nothing,

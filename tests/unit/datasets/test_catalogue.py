@@ -81,6 +81,7 @@ def test_whole_numbers_and_fractions_give_one_identity(tmp_path: Path) -> None:
         ({**GOOD, "title": ""}, "title = '': must be a non-empty string"),
         ({**GOOD, "access": "open"}, "access = 'open': must be public or bring-your-own or generated"),
         ({**GOOD, "stand_in": "no"}, "stand_in = 'no': must be true or false"),
+        ({**GOOD, "serves": ["count"]}, "serves = .*: must be a list of counts, classification"),
         ({**GOOD, "rev": 0}, "rev = 0: must be an integer of 1 or more"),
         ({**GOOD, "rev": True}, "rev = True: must be an integer"),
         ({**GOOD, "files": []}, r"files = \[\]: must be a non-empty list"),
@@ -153,7 +154,7 @@ def test_an_unknown_name_gets_a_suggestion() -> None:
 
 
 def test_a_missing_catalogue_or_loader_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"no folder .*; run from the root of the checkout"):
+    with pytest.raises(ValueError, match=r"there is no folder .*; run from the root of the checkout"):
         catalogue.load("abalone", tmp_path)
     with pytest.raises(ValueError, match=r"dataset = 'toy': there is no loader module privpost\.datasets\.toy"):
         catalogue.load("toy", catalogue_of(tmp_path, GOOD)).loader()

@@ -202,7 +202,7 @@ def test_release_stays_in_the_ball():
     for radius in (0.2, 5.0):
         drawn = LinearSampler(LinearRegression(3, 1.0, 0.01), 60, radius).draw(statistics, np.random.default_rng(5), 5)
         assert np.linalg.norm(drawn.values, axis=1).max() <= radius
-        assert 0 < drawn.info <= 1
+        assert np.all((drawn.info > 0) & (drawn.info <= 1))
     with pytest.raises(ValueError, match="radius is 0"):
         LinearSampler(LinearRegression(3), 60, 0.0)
 

@@ -76,24 +76,39 @@ def test_encode_refuses_unknown_settings(settings: dict[str, Any], message: str)
         encoding.encode({"x": np.zeros(2)}, {"c": np.zeros(2, int)}, **{**usual, **settings})
 
 
+TWELVE = encoding.Task({}, {}, np.zeros(12))
+
+
 def test_random_splits_are_reproducible_and_treat_all_rows_alike() -> None:
     dataset = sized("abalone", train_rows=8, test_rows=4)
-    first, again = (encoding.random_split(12, dataset, np.random.default_rng(7)) for _ in range(2))
+    first, again = (encoding.split(TWELVE, dataset, np.random.default_rng(7)) for _ in range(2))
     assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
     rng = np.random.default_rng(7)
     repeats = 2000
     counts = np.zeros(12)
     for _ in range(repeats):
-        train, test = encoding.random_split(12, dataset, rng)
+        train, test = encoding.split(TWELVE, dataset, rng)
         assert (len(train), len(test)) == (8, 4)
         counts[train] += 1
     # Each count is binomial with mean 2000 * 2/3; 12 counts beyond 5 standard deviations: false alarm below 1e-5.
     assert np.all(np.abs(counts - repeats * 2 / 3) < 5 * np.sqrt(repeats * 2 / 9))
 
 
+def test_a_new_split_has_the_same_examples_in_as_many() -> None:
+    features, labels = np.arange(24.0).reshape(12, 2), np.arange(12, dtype=np.int8)
+    design = privpost.datasets.Design(features[:8], labels[:8], features[8:], labels[8:])
+    drawn = [design.resplit(np.random.default_rng(seed)) for seed in (1, 1, 2)]
+    for new in drawn:
+        assert sorted([*new.train_labels, *new.test_labels]) == list(range(12)) and len(new.train_labels) == 8
+        np.testing.assert_array_equal(new.train_features, features[new.train_labels])
+        np.testing.assert_array_equal(new.test_features, features[new.test_labels])
+    first, again, other = (tuple(new.test_labels) for new in drawn)
+    assert first == again != other
+
+
 def test_a_split_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="train_rows = 2784 and test_rows = 1393 must add up to 12"):
-        encoding.random_split(12, sized("abalone"), np.random.default_rng(7))
+        encoding.split(TWELVE, sized("abalone"), np.random.default_rng(7))
 
 
 def test_load_design_is_fixed_by_its_generator(original: Callable, tmp_path: Path) -> None:

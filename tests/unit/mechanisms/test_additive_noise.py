@@ -7,7 +7,8 @@ from privpost.mechanisms import (
     GaussianMechanism,
     LaplaceMechanism,
 )
-from privpost.models import BetaBernoulli, DirichletCategorical
+from privpost.mechanisms.redacted_laplace import RedactedSum
+from privpost.models import BetaBernoulli, DirichletCategorical, NormalKnownVariance
 from privpost.privacy.accounting import Cost
 from privpost.privacy.renyi import gaussian_divergence
 
@@ -62,3 +63,18 @@ def test_gaussian_charge(variant, factor):
     assert calibrated.sigma == pytest.approx(np.sqrt(factor * 2 / 0.2), rel=1e-12)
     exact = float(gaussian_divergence(0.0, 3.0, 1.0, 3.0, 15.0))
     assert mechanism.cost().epsilon == pytest.approx(exact * factor / 0.5, rel=1e-12)
+
+
+@pytest.mark.parametrize("r, m", [(1.0, 1.0), (0.3, 1.0), (1.0, 0.2)])
+def test_a_posterior_draw_of_normal_records_is_gaussian_noise_on_their_sum(r, m):
+    model, n, order = NormalKnownVariance(0.5, 2.0, 3.0), 20, 15.0
+    # The largest change: one record moves from one bound to the other.
+    totals = np.array([4.0, 6.0])
+    pair = model.posterior(r * np.stack([totals, [n, n]], axis=-1), model.prior / m)
+    mean, deviation = model.mean(pair), np.sqrt(model.variance(pair))
+    sigma = float(model.record_variance / (r * deviation[0]))
+    noise = GaussianMechanism(RedactedSum(model, -1.0, 1.0), n, sigma, order, coordinates="all")
+    assert noise.cost().epsilon == pytest.approx(float(gaussian_divergence(*np.c_[mean, deviation].ravel(), order)))
+    # The draw is the noisy sum, shifted and scaled by public numbers.
+    scale = (mean[1] - mean[0]) / 2
+    assert scale * noise.sigma == pytest.approx(deviation[0]) == pytest.approx(deviation[1])

@@ -26,6 +26,7 @@ def test_the_forward_algorithm_sums_over_all_paths():
                 weight *= 1 / 3 if first[cell] else moves[j, path[cell - 1], state]
                 weight *= np.exp(emissions[j, cell, state]) if observed[which, cell] else 1.0
             expected[j, which] += weight
+    emissions = emissions.transpose(1, 2, 0)
     assert log_likelihoods(emissions, moves, first, observed) == pytest.approx(np.log(expected), abs=1e-12)
     # 1e5 events a cell underflow nothing.
     large = log_likelihoods(1e5 * emissions, moves, first, observed)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+from privpost import configurations
 from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.map_estimate import GRID, MapMechanism, choose, largest_changes, utility, utility_sensitivity
 from privpost.mechanisms.network_laplace import NetworkLaplace
@@ -70,7 +71,7 @@ def test_values_other_than_bits_are_errors_that_name_the_node():
 
 @pytest.mark.parametrize("name", ["chain", "naive_bayes", "collider", "three_parents", "asia"])
 def test_example_files_formulas_and_digraphs_agree(name):
-    path = graphs.FOLDER / f"{name}.yaml"
+    path = configurations.folder() / "network" / f"{name}.yaml"
     model = BayesianNetwork.from_yaml(path)
     assert graphs.named(name) == (name, model.parents) == graphs.named(str(path))
     assert graphs.from_formula(graphs.formula(model.parents)) == model.parents

@@ -10,9 +10,9 @@ import sys
 
 import pytest
 
+from privpost.configurations import CHECKOUT as CONF
 from privpost.pipeline import compose, grid, manifest, request
 from privpost.pipeline.axes import axis_values
-from privpost.pipeline.project import CONF
 from privpost.pipeline.schema import SettingError
 
 
@@ -223,7 +223,7 @@ def test_hydra_reads_a_value_back_as_it_was_written(value):
 def test_every_cells_command_gives_its_digest_again(checkout, scale):
     """The command of a cell, read as from a shell, has the digest that was planned; Hydra takes its words too.
 
-    At paper scale one cell of each entry of a sweep is enough: the entries decide which keys are overridden.
+    One cell of each entry of a sweep is enough: the entries decide which keys are overridden.
     """
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
@@ -231,8 +231,7 @@ def test_every_cells_command_gives_its_digest_again(checkout, scale):
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF.resolve())):
         for study in grid.load_studies(scale=scale):
             cells = grid.expand(study)
-            if scale == "paper":
-                cells = list({tuple(map(request.key_of, cell.overrides)): cell for cell in cells}.values())
+            cells = list({tuple(map(request.key_of, cell.overrides)): cell for cell in cells}.values())
             for cell in cells:
                 words = cell.command()
                 (again,) = request.understand(words).cells

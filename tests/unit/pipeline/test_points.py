@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -132,4 +135,54 @@ def test_what_does_not_fit_is_said_and_the_legend_is_inside():
         box = legend.get_window_extent()
     assert notes == ["The figure shows 6 of 8 rows of panels; the table has all."]
     assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= figure.bbox.x1
+    style.close(figure)
+
+
+def test_labels_that_are_long_are_told_apart_and_titles_do_not_overlap():
+    methods = ["non_private", "laplace", "fourier", "sampler_record", "sampler_attribute", "map"]
+    kinds = [f"a supremum over the pairs of neighbours that is {word}" for word in ("exact", "printed")]
+    axes = {"epsilon": [1.0, 2.0], "coefficient": [0.2, 0.37], "seed": [1, 2], "supremum": kinds, "method": methods}
+    with style.context():
+        figure, _ = sweep.draw(product(**axes), ["coefficient", "seed"], set(axes))
+        figure.canvas.draw()
+        labels = [text.get_text() for text in figure.legends[0].get_texts()]
+        boxes = [axes.title.get_window_extent() for axes in figure.axes[:6]]
+    assert len(labels) == len(set(labels))
+    assert not any("…" in label for label in labels)
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+    style.close(figure)
+
+
+def test_a_grid_that_is_no_setting_is_the_horizontal_axis():
+    """Densities of θ in steps: over n they would be vertical lines, joined by a zigzag."""
+    table = product(n=[13, 77], theta=[0.0, 0.25, 0.5, 0.75], draw=[0.0, 1.0])
+    with style.context():
+        parts = sweep.layout(table, ["n"], {"n"})
+        figure, _ = sweep.draw(table, ["n"], {"n"})
+        labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert (parts.x, parts.hue, parts.styles, parts.measures) == ("theta", "n", ["draw"], ["mean"])
+    assert all(np.all(np.diff(line.get_xdata()) > 0) for axes in figure.axes for line in axes.get_lines())
+    assert "draw 0" in labels
+    style.close(figure)
+
+
+def test_rows_that_nothing_tells_apart_are_not_joined_and_what_no_metric_changes_is_drawn_once():
+    table = product(n=[13, 77], metric=["kl", "ks"], alpha=[1.0, 2.0])
+    table["setting"] = table.n * table.alpha
+    twice = pd.concat([table, table.assign(mean=table["mean"] + 0.5)])
+    with style.context():
+        figure, _ = sweep.draw(table, ["n", "alpha"], {"n", "alpha"})
+        again, _ = sweep.draw(twice, ["n", "alpha"], {"n", "alpha"})
+    assert [axes.get_ylabel() for axes in figure.axes] == ["mean kl", "mean ks", "setting"]
+    assert all(line.get_linestyle() == "None" for line in again.axes[0].get_lines())
+    for made in (figure, again):
+        style.close(made)
+
+
+def test_long_curves_of_many_keys_have_markers_too():
+    table = product(alpha=list(np.arange(40.0)), n=[1, 3, 10, 100, 1000, 10_000], a0=[0.1, 0.2])
+    with style.context():
+        figure, _ = sweep.draw(table, ["alpha", "a0"], {"alpha", "n", "a0"})
+    found = curves(figure)
+    assert len(found) == len(set(found)) == 12
     style.close(figure)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from privpost.datasets import catalogue
+from privpost.pipeline import grid
 from privpost.pipeline.schema import Choice, DatasetName, Flag, Integer, Real, Schema, SettingError, Text, Vector
 
 
@@ -78,3 +80,22 @@ def test_a_data_set_is_known_by_its_name_or_its_description(checkout):
     assert schema.value("dataset", {"name": "abalone", "rev": 1}, "here") == "abalone"
     with pytest.raises(SettingError, match=r"one of the data sets .*abalone.*Did you mean 'abalone'"):
         schema.value("dataset", "abalon", "here")
+
+
+def test_a_study_takes_the_data_sets_of_its_kind_only(checkout):
+    """Each of the others is refused by its schema, before anything is read; the studies' own grids are of the kind."""
+    described = {name: catalogue.load(name).serves for name in catalogue.names()}
+    assert all(described.values())
+    for task in catalogue.TASKS:
+        schema = Schema(dataset=DatasetName(task=task))
+        for name, serves in described.items():
+            if task in serves:
+                assert schema.value("dataset", name, "here") == name
+            else:
+                with pytest.raises(
+                    SettingError, match=f"^here: dataset is '{name}', but must be one of the data sets "
+                ):
+                    schema.value("dataset", name, "here")
+    fields = [study.schema.fields["dataset"] for study in grid.load_studies() if "dataset" in study.schema]
+    assert len(fields) > 8
+    assert all(field.task in catalogue.TASKS for field in fields)

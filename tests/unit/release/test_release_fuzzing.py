@@ -29,12 +29,14 @@ VALUES = [
     0, 1, 2, -1, 3, 4, 5, 50, 10**7, 2**40, 2**63, 10**40, 0.5, 1e-12, 1e-300, 1e300, float("nan"), float("inf"), True,
     False, None, "", "a", "yes", "no", "smokes", "minutes", "diet", "laplace", "gaussian", "ops", "direct", "secure",
     "simulation", "refuse", "redact", "label", "class", "\x00", "\ud800", "ε", "x" * 300, "1e400", "0x10", "12:30",
-    [], [1], ["a", "b"], ["a", "a"], [[]], {}, {"a": 1}, {"levels": ["a", "b"]},
+    {"impute": "a"}, {"impute": 1}, "level", [], [1], ["a", "b"], ["a", "a"],
+    [[]], {}, {"a": 1}, {"levels": ["a", "b"]},
 ]  # fmt: skip
 KEYS = [
     "model", "n", "epsilon", "allow_large_epsilon", "delta", "allow_large_delta", "mechanism", "bits", "a0", "noise",
     "seed", "sigma", "data", "columns", "prior", "posterior", "budget", "levels", "low", "high", "resolution",
-    "parents", "role", "outside", "draws", "ledger", "alpha", "shape", "", "épsilon", "nobody",
+    "parents", "role", "outside", "missing", "missing_texts", "draws", "ledger", "alpha", "shape",
+    "", "épsilon", "nobody",
 ]  # fmt: skip
 CELLS = ["", " ", "yes", "a", "1e400", "nan", "-0", "٣", "1,5", '"', "\x00", "x" * 9000, "=1+1", "0x1", "\n", "2.25 "]
 # Seconds after which a case hangs: the first may compile the samplers, others take a tenth of one.
@@ -112,7 +114,8 @@ def attempt(folder, number: int) -> int:
         assert folder.files() == {"spec.yaml", "data.csv"}, what
         return status
     # Of dry runs, which go to standard output, nothing is paid.
-    content = json.loads(out or (folder.path / "out.json").read_text())
+    file = folder.path / "out.json"
+    content = json.loads(file.read_text() if file.exists() else out)
     paid = [path for path in folder.path.iterdir() if b'"privpost ledger' in path.read_bytes()]
     if "ledger" in content:
         assert content["ledger"]["release"] == 1, what

@@ -12,8 +12,8 @@ from scipy import stats
 
 from privpost.models import BayesianNetwork
 from privpost.release import command
-from privpost.release.models import bayesian_network, chains
-from privpost.samplers import noise_aware_exact
+from privpost.release.models import bayesian_network
+from privpost.samplers import noise_aware_draws, noise_aware_exact
 
 
 def test_draws_for_bits_are_from_the_exact_posterior(tmp_path):
@@ -61,10 +61,10 @@ def enumerated(weights: dict[tuple, float], value) -> np.ndarray:
 
 
 def drawn_means(tmp_path, monkeypatch, found: dict, release: np.ndarray, names: list[str]) -> np.ndarray:
-    """Means of 2000 draws of the named quantities, which are all."""
-    monkeypatch.setattr(chains, "COUNT_BURN_IN", 100)
-    monkeypatch.setattr(chains, "COUNT_THIN", 3)
-    found, kind = specification(tmp_path, {**found, "posterior": {"draws": 2000}})
+    """Means of 16,000 draws of the named quantities, which are all."""
+    monkeypatch.setattr(noise_aware_draws, "COUNT_BURN_IN", 100)
+    monkeypatch.setattr(noise_aware_draws, "COUNT_THIN", 3)
+    found, kind = specification(tmp_path, {**found, "posterior": {"draws": 16_000}})
     mechanism, _ = command.calibrate(found, kind)
     drawn = kind.posterior(found, mechanism, release, np.random.default_rng(8))
     assert drawn.noise_aware
@@ -72,8 +72,9 @@ def drawn_means(tmp_path, monkeypatch, found: dict, release: np.ndarray, names: 
     return np.array([drawn.draws[name].mean() for name in names])
 
 
-# A probability's standard deviation is below 0.3, so that 0.02 is three standard errors of 2000 independent draws;
-# seeds are fixed. Noise of half the scale, or levels in the wrong order, move some mean by more than 0.05.
+# A probability's deviation is below 0.3 and a chain's 16,000 draws are worth a quarter as many or more: 0.02 is
+# four standard errors, with fixed seeds. Noise of half the scale, or levels in the wrong order, move some mean by more
+# than 0.05.
 TOLERANCE = 0.02
 
 

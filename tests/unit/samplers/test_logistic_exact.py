@@ -212,10 +212,13 @@ def test_what_cannot_be_drawn_is_refused():
 
 
 def test_few_proposals_on_a_hard_posterior():
-    """The prior's Gaussian alone would take 1e4; the expected number is Laplace's, the found one a mean of 400."""
+    """The prior's Gaussian alone would take 1e4; the expected number is Laplace's, the found one a mean of 400.
+
+    A search over ends around those chosen finds nothing below 2.53.
+    """
     posterior = LogisticPosterior(*design(2000, 20, seed=3), prior_precision=1.0)
     around = envelope(posterior)
     _, info = sample(around, 400, np.random.default_rng(9))
     log_plain = np.log(np.diag(around.mode.factor)).sum()
     assert math.exp(log_plain) > 5_000 and len(around.shells) > 1
-    assert info.expected < 4 and abs(info.proposals / info.expected - 1) < 0.25
+    assert info.expected < 2.6 and abs(info.proposals / info.expected - 1) < 0.25

@@ -22,10 +22,10 @@ from privpost.samplers.noise_aware_gibbs import (
     bounded_kernel,
     noise_variance,
     random_sum,
-    redacted_kernel,
     run,
     truncated_normal,
 )
+from privpost.samplers.noise_aware_redacted import SEGMENTS, redacted_kernel
 from privpost.studies.bernstein2018.trials import experiment
 
 # Draws are compared with distribution functions by KS tests at 1e-4; about 30 are made: a false alarm in 300 seeds,
@@ -333,7 +333,7 @@ def test_moments_of_sums_are_those_of_the_data(model):
         assert np.all(error < 6 * np.sqrt(2 / size) * np.outer(sd, sd))
 
 
-@pytest.mark.parametrize("segments", noise_aware_gibbs.SEGMENTS)
+@pytest.mark.parametrize("segments", SEGMENTS)
 def test_full_sum_given_the_release_matches_the_joint_normal(segments):
     # The joint normal law of (full sum, redacted sum, y) by matrices; with independent segments the covariance of the
     # redacted sum with the rest is 0. Observed through θ: its mean given the sum is linear in it for the normal family.

@@ -9,11 +9,17 @@ from scipy.special import betainc, gammaln
 
 from privpost import discovery
 from privpost.evaluation.calibration import ks_limit, ks_statistic, ks_visible
-from privpost.evaluation.mmd import Bins, diagonal_sum
+from privpost.evaluation.mmd import Bins, UnitInterval, beta_embedding, mmd2_of_draws
 from privpost.models import GammaExponential, NormalKnownVariance
 from privpost.models.univariate import UnivariateFamily
 from privpost.samplers import noise_aware_quadrature as quadrature
-from privpost.samplers.noise_aware_exact import categories_cdf, category_weights, drawn_counts
+from privpost.samplers.noise_aware_exact import (
+    categories_cdf,
+    category_weights,
+    count_weights,
+    drawn_counts,
+    expectations,
+)
 from privpost.samplers.noise_aware_gibbs import random_sum, run
 from privpost.studies.bernstein2018.trials import experiment
 
@@ -67,7 +73,7 @@ def test_posterior_of_a_redacted_sum_against_brute_force(model, n, epsilon):
         assert np.allclose(posterior.cdf(at[:, k]), probability, atol=1e-9)
 
 
-def test_bounds_may_differ_between_trials_and_draws_follow_the_distribution_function():
+def test_bounds_may_differ_between_trials_and_moments_are_those_of_the_law():
     model, y, n = GammaExponential(8, 2), np.array([150.0, 240.0, 300.0]), 1000
     low, high, scale = np.array([0.01, 0.02, 0.0]), np.array([0.8, 1.2, 2.0]), np.array([8.0, 12.0, 20.0])
     together = quadrature.redacted_posterior(model, y, n, scale, low, high)
@@ -75,11 +81,13 @@ def test_bounds_may_differ_between_trials_and_draws_follow_the_distribution_func
     for i in range(3):
         alone = quadrature.redacted_posterior(model, y[i : i + 1], n, scale[i], low[i], high[i])
         assert alone.cdf(at[i : i + 1])[0] == pytest.approx(together.cdf(at)[i], abs=1e-9)
-    draws = together.sample(20_000, np.random.default_rng(2))
-    for i, column in enumerate(draws.T):
-        cumulative = np.cumsum(together.mass[i])
-        edges = together.theta[i] + together.width[i] / 2
-        assert ks_statistic(np.interp(column, edges, cumulative)) < ks_limit(20_000, 1e-4)
+    mean, sd = together.moments()
+    middle = together.quantiles([0.5])[:, 0]
+    # The median of any law is within a standard deviation of its mean.
+    assert np.all(np.abs(middle - mean) < sd)
+    conjugate = quadrature.conjugate_posterior(model, np.array([[108.0, 27.0]]))
+    # Even cells of a sixteenth of a standard deviation add 1/12 of that squared to the variance.
+    assert np.allclose(np.ravel(conjugate.moments()), [4.0, 108**0.5 / 27], rtol=2e-4)
 
 
 def test_the_collapsed_sampler_has_the_posterior_by_quadrature():
@@ -168,9 +176,44 @@ def test_mmd_of_rates_by_binning_is_the_double_sum():
     total = (kernel[0] + kernel[1] - kernel[2] - kernel[3]) * (1 - np.eye(size))[..., None]
     expected = total.sum(axis=(0, 1)) / (size * (size - 1))
     bins = Bins(0.04, 2048)
-    halves = [bins.counts(x[:100]) + bins.counts(x[100:]) for x in (p, q)]
+    halves = [bins.features(x[:100]) + bins.features(x[100:]) for x in (p, q)]
+    # Without the pairs i = j, of which the double sum has the kernel's 1 and what p_i and q_i are apart.
+    diagonal = np.exp(-0.5 * np.square(p - q)).sum(axis=0)
+    squared = bins.squared(halves[0] - halves[1]) - 2 * size + 2 * diagonal
     # Sharing between neighbours smooths the kernel by step²/3: 3e-4 of numbers near 1, less in their difference.
-    assert np.allclose(bins.mmd2(*halves, diagonal_sum(p, q), size), expected, atol=4e-4)
+    assert np.allclose(squared / (size * (size - 1)), expected, atol=4e-4)
+
+
+@pytest.mark.parametrize("space", ["unit", "rates"])
+def test_mmd_of_draws_from_a_known_law_is_unbiased(space):
+    # The mean over 3,000 samples of 20 draws, and the distance of the laws in closed form; 5 standard errors.
+    rng, size, trials = np.random.default_rng(4), 20, 3000
+    if space == "unit":
+        bins, draws = UnitInterval(), rng.beta(6, 4, (size, trials))
+        law, own = (beta_embedding(*pair)[:, None] for pair in ((5, 5), (6, 4)))
+    else:
+        bins, model = Bins(0.04, 2048), GammaExponential(8, 2)
+        draws = rng.gamma(30, 1 / 6, (size, trials))
+        laws = [quadrature.conjugate_posterior(model, np.array([pair], float)) for pair in ((28, 7), (30, 6))]
+        law, own = (bins.features(found.theta.T, found.mass.T) for found in laws)
+    values = mmd2_of_draws(bins, bins.features(draws), law, size)
+    assert abs(values.mean() - bins.squared(own - law)[0]) < 5 * values.std() / np.sqrt(trials)
+
+
+def test_expectations_given_noisy_counts_are_those_of_the_categories_and_of_bits():
+    # One released count of two is the binomial's; both are the multinomial's, whose weights are a convolution.
+    y, n = np.array([[12.0, 31.0]]), 40
+
+    def mean(a, b):
+        return (a / (a + b))[None]
+
+    found = expectations((10, 10), y, n, 5.0, mean)[0]
+    weights = count_weights((10, 10), y[0], n, 5.0)
+    assert np.allclose(found, weights @ ((10 + np.arange(n + 1)) / (20 + n)), rtol=1e-12)
+    three = np.array([[12.0, 31.0], [14.0, 2.0], [9.0, 4.0]])
+    weights = category_weights((5, 5, 5), three, n, 5.0)[0]
+    found = expectations((5, 5, 5), three, n, 5.0, mean)[0]
+    assert np.allclose(found, weights @ ((5 + np.arange(n + 1)) / (15 + n)), rtol=1e-12)
 
 
 def test_the_smallest_visible_miscalibration_is_seen():

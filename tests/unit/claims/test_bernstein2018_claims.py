@@ -146,7 +146,7 @@ def test_the_shipped_table_names_the_model_that_fails():
 
 
 def shipped(*names):
-    folder = Path(__file__).resolve().parents[2] / "results/bernstein2018"
+    folder = Path(__file__).resolve().parents[3] / "results/bernstein2018"
     return {name: pd.read_csv(folder / f"{name}.csv") for name in names}
 
 

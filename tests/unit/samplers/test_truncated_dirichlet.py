@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import ks_1samp, ks_2samp
 
-from privpost.distributions import truncated_beta, truncated_dirichlet
+from privpost.distributions import truncated_beta
+from privpost.samplers import truncated_dirichlet
 
 DRAWS = 40_000
 
@@ -83,13 +84,13 @@ def test_rows_and_bounds_may_differ() -> None:
     assert np.allclose(draws.sum(axis=-1), 1, rtol=0, atol=1e-12)
 
 
-def test_counted_variates_are_those_of_the_tries() -> None:
+def test_variates_are_counted() -> None:
     rng = np.random.default_rng(26)
     _, flat = truncated_dirichlet.sample_counted(np.ones((100, 4)), 0.1, rng)
     assert flat == 400
     _, taken = truncated_dirichlet.sample_counted(np.tile([1.2, 3, 2, 1], (1000, 1)), 0.08, rng)
-    assert 4 * 1000 < taken < 4 * 1000 * 20
-    assert taken % 4 == 0
+    # Every accepted proposal takes one variate for each level but the largest, and one to be accepted.
+    assert 4 * 1000 <= taken < 4 * 1000 * 20
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from privpost.claims.audit import audit as audit_claims
-from privpost.distributions import truncated_beta, truncated_dirichlet
+from privpost.distributions import truncated_beta
 from privpost.mechanisms import event_counts, redacted_laplace
 from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
@@ -22,7 +22,7 @@ from privpost.models.event_counts import EventCounts
 from privpost.privacy.audit import Counts, choose_event, event_divergence, lower_bound, probability_limits
 from privpost.privacy.ledger import Release
 from privpost.privacy.renyi import gaussian_divergence
-from privpost.samplers import chain
+from privpost.samplers import chain, truncated_dirichlet
 from privpost.samplers.noise_aware_gibbs import run
 from privpost.studies.audit import audit, instances, laws
 from privpost.studies.audit.expected import law_of, logistic_law
@@ -204,6 +204,11 @@ def test_a_law_passes_its_own_draws_and_no_others(name):
     draws = draws_of(name, 20_000, rng)
     assert len(draws) == 20_000
     assert laws.p_value(LAWS[name].quantiles(draws, rng)) > 1e-4
+    if name in ("betas", "levels", "ball"):
+        # One draw that the law cannot give is enough.
+        outside = draws.copy()
+        outside[7] = {"betas": 0.04, "levels": [0.04, 0.46, 0.5, 0.5, 0.5], "ball": [0.8, 0.7]}[name]
+        assert laws.p_value(LAWS[name].quantiles(outside, rng)) == 0
     # A tenth of the draws are repeated at the middle of all.
     draws[:2000] = np.median(draws, axis=0)
     assert laws.p_value(LAWS[name].quantiles(draws, rng)) < 1e-12
@@ -229,6 +234,9 @@ def test_instances_are_taken_from_the_records_of_studies():
     assert found.share_of_target == 2.0
     assert audit.verdict(1.0, 0.0, 1.0, 0.5, found.share_of_target, LEVEL) == "over target"
     assert instances.recorded({"c/free": free}) == []
+    # One setting stands for those that differ in numbers only: if one of them costs too much, it says so.
+    (found,) = instances.recorded({"e/many": [{**rows[0], "alike": [*rows, *dear, *free]}]})
+    assert found.share_of_target == 2.0
     listed = instances.examples(1.0, 100, {"b/two": rows, "a/one": rows})
     used = {type(instance.mechanism).__name__: instance.studies for instance in listed}
     assert used["LaplaceMechanism"] == ("a/one", "b/two")

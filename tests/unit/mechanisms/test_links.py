@@ -1,8 +1,13 @@
 """Probit and complementary log-log regression: losses, slopes, curvature floors, and exact draws against quadrature."""
 
+import math
+from types import SimpleNamespace
+
 import mpmath
 import numpy as np
 import pytest
+from scipy import optimize
+from scipy.special import expit
 
 from privpost.mechanisms.link_sampling import LinkDiffused
 from privpost.models.link_regression import LinkPosterior, LinkRegression, steepest
@@ -10,6 +15,7 @@ from privpost.privacy.glm import posterior_rdp
 from privpost.samplers import logistic_exact
 from privpost.studies.audit import laws
 from privpost.studies.audit.expected import law_of
+from privpost.studies.geumlek2017 import theorem16
 
 
 def posterior(link, z=0.0, label=1.0, features=None):
@@ -89,3 +95,22 @@ def test_bad_input_names_the_setting():
         LinkRegression(1, radius=0.0)
     with pytest.raises(ValueError, match="labels other than 0 and 1"):
         LinkRegression(1).sufficient_statistics(np.array([[0.5, 2.0]]))
+
+
+def test_the_limit_of_the_share_is_that_of_quadrature_and_no_pair_of_records_beats_it():
+    # Two thirds of a percent: the law at nβ = 1e4 is a Gaussian but for terms of that size over M.
+    beta, n = 1e-3, 1e7
+    share, distance, sine = theorem16.limit_share(beta)
+    length = optimize.brentq(lambda x: math.exp(-x) - x + 1, 0.5, 3) / distance
+    config = SimpleNamespace(link="logistic", angles=[math.asin(sine)], pushing=[length])
+    found, *_ = theorem16.worst_pair(config, n, beta, 2.0, None)
+    assert found / posterior_rdp(2.0, n, beta) == pytest.approx(share, rel=1e-3)
+    # Any two records of the unit disc at the mode (0, -M): the slopes of their losses differ by at most 2 sqrt(share).
+    rng = np.random.default_rng(3)
+    records = rng.normal(size=(2, 200_000, 2))
+    records /= np.maximum(1, np.linalg.norm(records, axis=-1, keepdims=True))
+    slopes = records * expit(records[..., 1:] * distance)
+    assert ((slopes[0] - slopes[1]) ** 2).sum(axis=-1).max() <= 4 * share
+    # No length pushes the mode farther.
+    for other in np.geomspace(1e-4, 1, 50):
+        assert distance + 1e-9 >= optimize.brentq(lambda m, t=other: beta * m - t * expit(-t * m), 0, 1 / beta)

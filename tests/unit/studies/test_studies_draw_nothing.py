@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-STUDIES = Path(__file__).resolve().parents[2] / "src" / "privpost" / "studies"
+STUDIES = Path(__file__).resolve().parents[3] / "src" / "privpost" / "studies"
 PACKAGES = ("privpost.samplers", "privpost.distributions")
 MODULES = (*PACKAGES, "numpy.random", "random", "secrets")
 # Methods of numpy's generators that draw, and those of mechanisms, models and laws.
@@ -39,6 +39,7 @@ REASONS = {
     ("audit/audit.py", "simulate", "ledger ="): "the records of shipped ledgers, read",
     ("audit/expected.py", "logistic_law", ".charge"): SETTING,
     ("audit/expected.py", "_map", "privpost.mechanisms.map_estimate.utility_sensitivity"): "a sensitivity, no draw",
+    ("audit/instances.py", "neighbours", ".power"): SETTING,
     ("audit/laws.py", "OnGrid.quantiles", ".random"): "spreads draws on a grid evenly over each step, to judge them",
     ("bernstein2018/calibration.py", "gibbs_quantiles", "privpost.samplers.noise_aware_gibbs"): AFTER,
     ("bernstein2018/calibration.py", "_account", ".charge"): NAIVE,
@@ -63,18 +64,13 @@ REASONS = {
     ("bernstein2018/trials.py", "Counts.data", ".sample"): DATA,
     ("bernstein2018/trials.py", "Counts.kernel", "privpost.samplers.noise_aware_gibbs"): AFTER,
     ("bernstein2018/trials.py", "RedactedSums.data", ".sample"): DATA,
-    ("bernstein2018/trials.py", "RedactedSums.kernel", "privpost.samplers.noise_aware_gibbs"): AFTER,
+    ("bernstein2018/trials.py", "RedactedSums.kernel", "privpost.samplers.noise_aware_redacted"): AFTER,
     ("bernstein2018/truncation.py", "simulate", ".release"): GATE,
     ("bernstein2018/utility.py", "_estimates", "privpost.samplers.noise_aware_gibbs"): AFTER,
-    ("bernstein2018/utility.py", "_estimates", ".draws"): REFERENCE,
-    ("bernstein2018/trials.py", "Counts.draws", ".beta"): REFERENCE,
-    ("bernstein2018/trials.py", "Counts.exact_draws", "privpost.samplers.noise_aware_exact"): AFTER,
-    ("bernstein2018/trials.py", "Counts.exact_draws.draw", ".beta"): AFTER,
-    ("bernstein2018/trials.py", "Counts.exact_draws.draw", "privpost.samplers.noise_aware_exact"): AFTER,
     ("bernstein2018/trials.py", "Counts.exact_quantiles", "privpost.samplers.noise_aware_exact"): AFTER,
     ("bernstein2018/trials.py", "RedactedSums._posterior", "privpost.samplers.noise_aware_quadrature"): AFTER,
-    ("bernstein2018/trials.py", "RedactedSums.draws", ".sample"): REFERENCE,
-    ("bernstein2018/trials.py", "RedactedSums.exact_draws", ".sample"): AFTER,
+    ("bernstein2018/trials.py", "Counts._expectations", "privpost.samplers.noise_aware_exact"): AFTER,
+    ("bernstein2018/trials.py", "RedactedSums.features", "privpost.samplers.noise_aware_quadrature"): AFTER,
     ("bernstein2018/trials.py", "RedactedSums.kernel", "privpost.samplers.noise_aware_quadrature"): AFTER,
     ("bernstein2018/utility.py", "simulate", ".release"): GATE,
     ("fair_axis/beta_bernoulli.py", "Row.setting", "getattr("): SETTING,
@@ -160,7 +156,7 @@ REASONS = {
         "privpost.mechanisms.map_estimate.utility_sensitivity",
     ): "a sensitivity, no draw",
     ("zhang2016/guarantees.py", "map_loss", "privpost.mechanisms.map_estimate.utility"): "the utility, no draw",
-    ("zhang2016/linear_regression.py", "simulate", ".choice"): "splits of the data for cross-validation",
+    ("zhang2016/linear_regression.py", "_splits", ".choice"): "splits of the data for cross-validation",
     (
         "zhang2016/linear_regression.py",
         "simulate",

@@ -14,6 +14,7 @@ from scipy.stats import chisquare, ks_2samp, kstest
 from test_mechanisms import every_example, neighbouring_statistics
 
 from privpost.distributions import truncated_beta
+from privpost.mechanisms.base import batches
 from privpost.mechanisms.event_counts import HiddenMarkovSampler
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
 from privpost.models.event_counts import EventCounts
@@ -33,6 +34,12 @@ def check_draws_by_row_and_by_number_have_one_law(mechanism):
         assert rows.shape[1:] == known.shape[1:]
         for one, other in zip(rows.reshape(len(rows), -1).T, known.reshape(size, -1).T, strict=True):
             assert ks_2samp(one, other).pvalue > LEVEL, "draws by row and by number differ in law"
+
+
+@pytest.mark.parametrize("rows", [[[3, 1], [0, 2], [3, 1], [5, 5]], [[3, 1]] * 4])
+def test_each_row_gets_the_releases_about_itself(rows):
+    rows = np.reshape(rows, (2, 2, 2)).astype(float)
+    assert np.array_equal(batches(lambda row, number, rng: np.tile(row, (number, 1)), rows, None), rows)
 
 
 @every_example

@@ -13,7 +13,7 @@ from privpost.claims.foulds2016 import adversary as adversary_claims
 from privpost.models import BetaBernoulli
 from privpost.pipeline import grid, tables
 from privpost.privacy.ledger import Ledger
-from privpost.studies.foulds2016 import adversary
+from privpost.studies.foulds2016 import adversary, stopped_chains
 
 UNIFORM = BetaBernoulli(1, 1)
 
@@ -69,6 +69,7 @@ def test_local_epsilon_against_enumeration(a0, model):
 
 def test_adversary_is_greedy_and_breaks_ties_towards_a_success():
     config = SimpleNamespace(alpha=1.0, beta=3.0, grid=21, largest_n=7, a0=[0.3, 0.1])
+    config = SimpleNamespace(**vars(config), records=2, states=3, epsilons=[1.0], steps=[1])
     found = adversary.simulate(config, None, Ledger())
     model = BetaBernoulli(1, 3)
     for i, a0 in enumerate(config.a0):
@@ -109,15 +110,49 @@ def test_local_epsilon_needs_a_record():
         adversary.local_epsilon(UNIFORM, [0, 0], 0.2, 11)
 
 
-def test_adversary_claim_holds_and_can_fail(shipped):
-    table = shipped["adversary"]
-    (claim,) = adversary_claims.claims({"adversary": table})
-    assert (claim.id, claim.verdict) == ("F6", "holds")
+def test_stopped_chains_against_chains_that_are_run():
+    """The law after five steps against half a million Metropolis chains; five standard errors of a share."""
+    rng, n = np.random.default_rng(3), 500_000
+    laws = stopped_chains.posteriors(UNIFORM, 4, 0.2, 5, 2.0)
+    law = laws[1]
+    assert np.log(law[2] / law[0]) == pytest.approx(
+        2.0 / (2 * math.log(4)) * (math.log(0.5 / 0.2) + 3 * math.log(0.5 / 0.8))
+    )
+    for chain in stopped_chains.CHAINS:
+        state = np.full(n, law.argmax())
+        for _ in range(5):
+            jump = rng.integers(0, 5, n) if chain == "independence" else state + rng.choice([-1, 1], n)
+            inside = (jump >= 0) & (jump < 5)
+            jump = np.where(inside, jump, state)
+            state = np.where(rng.random(n) < law[jump] / law[state], jump, state)
+        kernel = stopped_chains.kernels(law, chain)
+        assert np.allclose(law @ kernel, law, atol=1e-12)
+        computed = np.linalg.matrix_power(kernel, 5)[law.argmax()]
+        found = np.bincount(state, minlength=5) / n
+        assert (abs(found - computed) <= 5 * np.sqrt(computed * (1 - computed) / n)).all()
+
+
+def test_the_proposition_needs_its_delta():
+    """After one step from the mode neighbours are told apart; after many the law is the posterior's."""
+    laws = stopped_chains.posteriors(UNIFORM, 2, 0.2, 3, 10.0)
+    _, distance, delta, *_ = stopped_chains.losses(laws, "random walk", "mode", 1)
+    assert delta > 0.1 and distance > 0.1
+    _, distance, delta, *_ = stopped_chains.losses(laws, "random walk", "mode", 1000)
+    assert max(distance, delta) < 1e-12
+
+
+def test_adversary_claims_hold_and_can_fail(shipped):
+    table, chains = shipped["adversary"], shipped["stopped_chains"]
+    own = adversary_claims.claims(shipped)
+    assert [(claim.id, claim.verdict) for claim in own] == [("F6", "holds"), ("F14", "holds"), ("F22", "holds")]
     above = table.copy()
     above.loc[above.n == 50, "local_epsilon"] = 6.0
     stuck = table.copy()
     stuck["local_epsilon"] = np.minimum(stuck.local_epsilon, 2.0)
-    for falsified, word in ((above, "below 2Δ"), (stuck, "the gap vanishes")):
-        (claim,) = adversary_claims.claims({"adversary": falsified})
+    lies = [({"adversary": above}, "below 2Δ"), ({"adversary": stuck}, "the gap vanishes")]
+    lies += [({"stopped_chains": chains.assign(distance=0.1 * chains.distance)}, "delta within")]
+    lies += [({"stopped_chains": chains.assign(cost_bound=chains.exact_cost)}, "cost within the bound")]
+    for place, (lie, word) in zip((0, 0, 1, 2), lies, strict=True):
+        claim = adversary_claims.claims({**shipped, **lie})[place]
         assert claim.verdict != "holds"
         assert word in claim.reason

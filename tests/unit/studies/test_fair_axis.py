@@ -1,6 +1,7 @@
 """Conversions to (ε, δ), the calibrated mechanisms, and the claims of the fair axis."""
 
 from functools import cache
+from types import SimpleNamespace
 
 import mpmath
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import xlogy
 
+from privpost import discovery
 from privpost.claims.fair_axis import beta_bernoulli as beta_bernoulli_claims
 from privpost.claims.fair_axis import logistic as logistic_claims
 from privpost.distributions import truncated_beta
@@ -25,6 +27,7 @@ from privpost.privacy.approximate import (
     largest_within,
     pure_from_approximate,
 )
+from privpost.report.documents import audit
 from privpost.studies.fair_axis import beta_bernoulli, calibration
 
 MODEL, A0 = BetaBernoulli(6, 12), 0.05
@@ -183,7 +186,8 @@ def test_falsified_tables_flip_the_verdicts_for_bits(bits):
     # The alphabetically first method ahead everywhere: one winner only.
     uniform = changed(bits, "beta_bernoulli_pairs", difference_mean=-1.0, difference_sem=1e-3)
     assert verdict(bits, "X1") == "holds"
-    assert verdict(uniform, "X1") == "does not hold"
+    undecided = changed(bits, "beta_bernoulli_pairs", difference_mean=1.0, difference_sem=1e3)
+    assert verdict(undecided, "X1") == "does not hold"
     assert verdict(uniform, "X2") == "holds"
     reverse = changed(bits, "beta_bernoulli_pairs", difference_mean=1.0, difference_sem=1e-3)
     assert verdict(reverse, "X2") == "does not hold"
@@ -245,3 +249,39 @@ def test_falsified_tables_flip_the_verdicts_for_logistic_regression():
         assert verdict({"logistic_pairs": flipped}, id, logistic_claims) == "does not hold"
         blurred = pairs.assign(difference_sem=0.1)
         assert verdict({"logistic_pairs": blurred}, id, logistic_claims) == "does not hold"
+
+
+@pytest.mark.parametrize("method", ["ops", "diffused", "concentrated"])
+def test_a_mechanism_whose_density_alone_is_known_has_the_same_divergence(method):
+    """Both are the same Gauss-Legendre sum, so they differ by rounding; without a density there is none."""
+    budget = Cost("pure", 1.0) if method == "ops" else Cost("rdp", 1e6, order=2.0)
+    known = discovery.serving(MODEL, 10, budget, a0=A0)[method]
+    divergence, successes = beta_bernoulli.Divergence(MODEL, 10, A0), np.arange(11.0)
+
+    def newcomer(log_density):
+        return SimpleNamespace(releases="sample", posterior=lambda statistics: None, log_density=log_density)
+
+    assert divergence(newcomer(known.log_density), successes) == pytest.approx(
+        divergence(known, successes), rel=1e-9, abs=1e-12
+    )
+    assert np.isnan(divergence(newcomer(lambda release, statistics: None), successes)).all()
+
+
+def test_whoever_does_not_take_part_is_named_with_the_reason():
+    reasons = calibration.left_out(MODEL, a0=A0)
+    assert reasons["FourierMechanism"] == "serves BayesianNetwork"
+    assert "ExponentialMechanism" not in reasons
+    assert calibration.left_out(MODEL)["ExponentialMechanism"] == "needs the setting a0"
+    taking_part = {
+        kind.__name__ for method in calibration.methods(MODEL, a0=A0) for kind in discovery.mechanisms()[method]
+    }
+    everyone = {kind.__name__ for kinds in discovery.mechanisms().values() for kind in kinds}
+    assert set(reasons) | taking_part == everyone
+    # In the table: methods without a KL or without exact accounting.
+    rows = [("laplace", "exact", "kl"), ("laplace", "converted", "kl"), ("odd", "converted", "l1_error")]
+    table = pd.DataFrame(rows, columns=["method", "accounting", "metric"])
+    study = SimpleNamespace(config={"alpha": 6, "beta": 12, "a0": A0})
+    text = audit.left_out(study, table)
+    assert "| KL | `odd` | neither its posterior nor its density is known |" in text
+    assert "| exact accounting | `odd` | it has no privacy curve |" in text
+    assert "`FourierMechanism`" in text

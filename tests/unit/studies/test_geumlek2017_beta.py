@@ -10,9 +10,11 @@ from scipy import stats
 from privpost.claims.geumlek2017 import rdp_curves as rdp_curves_claims
 from privpost.claims.geumlek2017 import tradeoff as tradeoff_claims
 from privpost.mechanisms.gaussian import GaussianMechanism
-from privpost.mechanisms.posterior_sampling import DirectPosterior
+from privpost.mechanisms.posterior_sampling import DiffusedPosterior, DirectPosterior
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline import grid, tables
+from privpost.privacy.accounting import Cost
+from privpost.privacy.renyi import beta_divergence
 from privpost.studies.geumlek2017 import tradeoff
 
 
@@ -201,3 +203,20 @@ def test_public_records_in_the_prior_make_a_draw_cheaper_and_more_orders_finite(
     beyond = np.array([7.5, 18.5, 19.5])
     found = DirectPosterior(BetaBernoulli(18, 30), 70, order, supremum="exact").rdp(beyond)
     assert np.isfinite(found).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("n", [100, 10_000])
+def test_a_statistical_query_is_answered_by_a_draw(n):
+    # Values in [0, 1] of n records in place of bits: no pair of neighbours is beyond the supremum over bits.
+    mechanism = DiffusedPosterior.calibrate(BetaBernoulli(6, 12), n, Cost("rdp", 0.1, order=2))
+    rng = np.random.default_rng(3)
+    common, values = (n - 1) * rng.random(2000), rng.random((2, 2000))
+    law, other = (mechanism.posterior(np.stack([common + value, n - common - value], axis=-1)) for value in values)
+    assert beta_divergence(law, other, 2.0).max() <= mechanism.cost().epsilon * (1 + 1e-9)
+    # The answer 0.7: by the prior's pull and the draw's deviation, some 1/n and 1/sqrt(n) of r n records.
+    draws = mechanism.perturb(np.tile([0.7 * n, 0.3 * n], (4000, 1)), rng)
+    weight = mechanism.r * n
+    pull, deviation = 18 * (0.7 - 6 / 18) / (18 + weight), math.sqrt(0.7 * 0.3 / (18 + weight))
+    assert np.mean(draws) == pytest.approx(0.7 - pull, abs=5 * deviation / math.sqrt(4000))
+    assert np.std(draws) == pytest.approx(deviation, rel=0.15)
+    assert np.sqrt(np.mean((draws - 0.7) ** 2)) < (0.2 if n == 100 else 0.01)

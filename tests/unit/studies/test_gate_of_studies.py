@@ -22,7 +22,7 @@ from privpost.privacy import ledger as gate
 from privpost.privacy.ledger import BudgetExceeded, Ledger
 
 STUDIES = Path(studies.__file__).parent
-CONF = Path(__file__).resolve().parents[2] / "conf" / "study"
+CONF = Path(__file__).resolve().parents[3] / "conf" / "study"
 # It examines mechanisms, and opens accounts as its instances come.
 AUDIT = "audit/audit"
 

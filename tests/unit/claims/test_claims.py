@@ -12,7 +12,7 @@ import pytest
 from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.report import templates
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SMALL = Why("Few records.", ("ahead at n = 10*",), "docs/a.md#small")
 LARGE = Why("Stuck chains.", ("ahead at n = 1000", "*R-hat*"), "docs/a.md#large")
 

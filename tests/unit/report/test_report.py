@@ -25,7 +25,7 @@ from privpost.privacy.ledger import Ledger
 from privpost.report import describe, documents, numbers, page, scorecard, templates
 from privpost.report.scorecard import Scored
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 STUDIES = sorted(
     str(path.relative_to(ROOT / "conf/study").with_suffix("")) for path in ROOT.glob("conf/study/*/*.yaml")
 )
@@ -423,10 +423,11 @@ def test_the_shipped_ledger_names_mechanisms_that_can_be_made_again(tmp_path):
     record = {"ledger": ledger.record(), "mechanisms": ledger.mechanisms(), "digest": "1"}
     ledgers.path_of(study).parent.mkdir(parents=True)
     ledgers.path_of(study).write_text(ledgers.describe(study, [SimpleNamespace(record=record)]))
-    rows = ledgers.read(study, "mechanisms")
-    assert [rebuild(row["mechanism"]).coefficient for row in rows] == pytest.approx([1 / 7, 3 / 7, 5 / 7], rel=1e-11)
-    assert [row["among"] for row in rows] == [5, 5, 5]
-    assert all(rebuild(row["mechanism"]).cost().within(Cost(**row["budget"])) for row in rows)
+    (row,) = ledgers.read(study, "mechanisms")
+    assert [rebuild(each["mechanism"]) for each in ledgers.unfolded(row)] == used
+    rows = ledgers.contents([study])[study.name]["mechanisms"]
+    assert [rebuild(row["mechanism"]) for row in rows] == used[::2]
+    assert all(rebuild(each["mechanism"]).cost().within(Cost(**each["budget"])) for each in rows[0]["alike"])
 
 
 # Page
@@ -473,3 +474,9 @@ def test_a_claim_function_that_fails_is_named(monkeypatch):
     monkeypatch.setattr(module, "claims", lambda tables: tables["none"])
     with pytest.raises(ValueError, match=r"geumlek2017/rdp_curves: its claims cannot be scored.*KeyError: 'none'"):
         scorecard.score([study])
+
+
+def test_counts_of_verdicts_are_said_in_words():
+    found = {"holds": 1, "holds in part": 3, "does not hold": 2, "not testable": 0}
+    assert scorecard.in_words(found) == "1 holds, 3 hold in part, 2 do not hold"
+    assert scorecard.in_words({}) == "none scored"

@@ -1,0 +1,95 @@
+"""`noise_aware_posterior` of networks, events and redacted sums, against exact posteriors."""
+
+import numpy as np
+import pytest
+
+import privpost
+from privpost.mechanisms.redacted_laplace import RedactedSum
+from privpost.models import graphs
+from privpost.samplers import naive_bayes_exact, noise_aware_draws, noise_aware_events, noise_aware_exact
+from privpost.samplers.noise_aware_quadrature import redacted_posterior
+
+# Chains of 4000 draws that are worth a quarter as many or more: 0.3/√1000 is a standard error of a probability.
+DRAWS, ERROR = 4000, 4 * 0.3 / 1000**0.5
+
+
+@pytest.fixture(autouse=True)
+def short_chains(monkeypatch):
+    for name, value in (("BURN_IN", 200), ("THIN", 3), ("COUNT_BURN_IN", 100), ("COUNT_THIN", 2)):
+        monkeypatch.setattr(noise_aware_draws, name, value)
+
+
+def test_a_network_agrees_with_the_exact_posterior():
+    model = privpost.BayesianNetwork(graphs.naive_bayes(1), 1, 1)
+    mechanism = privpost.NetworkLaplace(model, 20, 1.5)
+    release = np.array([14.0, 3.0, 9.0, 6.0, 2.0, -1.0])
+    found = mechanism.noise_aware_posterior(release, DRAWS, np.random.default_rng(1))
+    exact = naive_bayes_exact.posterior(model, release, 20, mechanism.scale)
+    means = [exact.class_mean, exact.means[0, 0], exact.means[0, 1]]
+    assert found.mean(axis=0) == pytest.approx([exact.weights @ mean for mean in means], abs=ERROR)
+    # The update that takes noisy counts for the counts is elsewhere.
+    assert np.abs(model.mean(mechanism.posterior(release)) - found.mean(axis=0)).max() > ERROR
+
+
+def test_larger_networks_have_chains_on_the_records(monkeypatch):
+    monkeypatch.setattr(noise_aware_draws, "LARGEST_TABLE", 0)
+    test_a_network_agrees_with_the_exact_posterior()
+
+
+def test_events_of_one_state_agree_with_the_sum_over_all_counts():
+    mechanism = privpost.EventCountsLaplace(privpost.EventCounts((1,), (3,), 1), 12, 1.0)
+    release = np.array([9.0, -3.0, 4.0])
+    found = mechanism.noise_aware_posterior(release, DRAWS, np.random.default_rng(2))
+    law = noise_aware_events.count_probabilities(release[None], 12, mechanism.scale)[0]
+    assert found.shape == (DRAWS, 1, 3)
+    assert found[:, 0, 0].mean() == pytest.approx(law @ (1 + np.arange(13)) / 15, abs=ERROR)
+
+
+def test_a_redacted_sum_agrees_with_quadrature():
+    family = privpost.GammaExponential(2.0, 2.0)
+    mechanism = privpost.RedactedLaplace(RedactedSum(family, 0.0, 4.0), 100, 1.0)
+    found = mechanism.noise_aware_posterior(np.array([80.0]), DRAWS, np.random.default_rng(3))
+    law = redacted_posterior(family, np.array([80.0]), 100, mechanism.scale, 0.0, 4.0)
+    mean, deviation = (float(np.ravel(moment)[0]) for moment in law.moments()[:2])
+    # Four standard errors of a thousand draws; the deviation of both is asserted to be that of the same law.
+    assert found.mean() == pytest.approx(mean, abs=4 * deviation / 1000**0.5)
+    assert found.std() == pytest.approx(deviation, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        privpost.NetworkLaplace(privpost.BayesianNetwork({"a": [], "b": ["a"]}), 3, 1.0),
+        privpost.EventCountsLaplace(privpost.EventCounts((2,), (2, 2)), 3, 1.0),
+        privpost.RedactedLaplace(RedactedSum(privpost.GammaExponential(8, 2), 1.0, 1.5), 4, 1.0),
+    ],
+    ids=lambda mechanism: type(mechanism).__name__,
+)
+def test_draws_are_parameters_and_bad_input_is_one_line(mechanism, monkeypatch):
+    for name in ("BURN_IN", "COUNT_BURN_IN"):
+        monkeypatch.setattr(noise_aware_draws, name, 5)
+    rng = np.random.default_rng(4)
+    release = mechanism.perturb(mechanism.model.sufficient_statistics(mechanism.model.records[:1]), rng)
+    assert mechanism.noise_aware_posterior(release, 7, rng).shape == (7, *mechanism.model.theta_shape)
+    for given, message in (
+        ((release[:-1], 7, rng), "^release has the shape"),
+        ((release, 0.5, rng), "^draws is 0.5; it must be an integer >= 1$"),
+        ((release, 7, 3), "^rng is 3; it must be a numpy Generator"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            mechanism.noise_aware_posterior(*given)
+
+
+def test_sums_that_are_split_by_rejection_have_the_same_law(monkeypatch):
+    """Against the enumeration of three counts: the means of 40,000 draws, each of deviation below 3."""
+    factors = np.log(np.random.default_rng(5).random((3, 11)))
+    tables = np.array([(i, j, 10 - i - j) for i in range(11) for j in range(11 - i)])
+    law = np.exp(sum(factor[column] for factor, column in zip(factors, tables.T, strict=True)))
+    monkeypatch.setattr(noise_aware_exact, "_ELEMENTS", 1)
+    monkeypatch.setattr(noise_aware_exact, "_ROUNDS", 5)
+    counts = noise_aware_exact.latent_counts(factors, 40_000, np.random.default_rng(6))
+    assert counts.mean(axis=0) == pytest.approx(law @ tables / law.sum(), abs=4 * 3 / 200)
+    places = {tuple(table): place for place, table in enumerate(tables)}
+    seen = np.bincount([places[tuple(row)] for row in counts], minlength=len(tables)) / 40_000
+    # Four standard errors of a share.
+    assert np.all(np.abs(seen - law / law.sum()) < 4 * np.sqrt(law / law.sum() / 40_000) + 1e-4)

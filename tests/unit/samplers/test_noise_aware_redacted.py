@@ -1,0 +1,65 @@
+"""Tabulated moments of redacted sums against the family's own, and the compiled sweep against the array one."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privpost.models import GammaExponential, NormalKnownVariance
+from privpost.samplers import noise_aware_redacted
+from privpost.samplers.noise_aware_gibbs import noise_variance, random_sum
+from privpost.samplers.noise_aware_redacted import SEGMENTS, Table, redacted_kernel, sum_moments
+from privpost.studies.bernstein2018.trials import experiment
+
+
+@pytest.mark.parametrize("segments", SEGMENTS)
+@pytest.mark.parametrize(
+    "name, prior", [("exponential", [8, 2]), ("normal", [0, 0.1, 1]), ("poisson", [30, 10]), ("geometric", [10, 20])]
+)
+def test_tabulated_moments_are_the_familys(name, prior, segments):
+    trial, rng, n, size = experiment(name, prior, "corrected"), np.random.default_rng(1), 1000, 100
+    data = trial.data(n, size, rng)
+    arguments = trial.model, n, (data.low, data.high), segments
+    theta, (found, exact) = (
+        trial.model.sample(np.broadcast_to(trial.model.prior, (size, 2)), rng),
+        np.empty((2, 4, size)),
+    )
+    assert Table.of(*arguments).write(theta, found)
+    sum_moments(*arguments, theta, exact)
+    # What the table is accepted for, and as much again for θ between the places that were looked at.
+    assert np.all(np.abs(found - exact) < 2e-6 * (np.abs(exact) + np.median(np.abs(exact), axis=1, keepdims=True)))
+
+
+@pytest.mark.parametrize("name, prior", [("exponential", [8, 2]), ("normal", [0, 0.1, 1])])
+def test_what_lies_outside_the_interval_is_both_outer_segments(name, prior):
+    trial, rng, n, size = experiment(name, prior, "paper"), np.random.default_rng(2), 1000, 100
+    data, found = trial.data(n, size, rng), np.empty((4, size))
+    low, high, theta = data.low, data.high, data.theta[0]
+    assert Table.of(trial.model, n, (low, high), trial.segments) is None
+    sum_moments(trial.model, n, (low, high), trial.segments, theta, found)
+    ends = np.asarray(trial.model.record_support)
+    parts = [random_sum(n, trial.model.segment_moments(theta, *pair)) for pair in ((ends[:1], low), (high, ends[1:]))]
+    # Differences of sums of some 1e3: rounding, of values of 1 or more.
+    assert np.allclose(found[2:], np.sum(parts, axis=0), rtol=1e-9)
+
+
+def test_beyond_the_table_and_under_a_vague_prior_the_family_computes_the_moments():
+    table = Table.of(GammaExponential(8, 2), 50, (np.full(3, 0.1), np.full(3, 1.0)), "multinomial")
+    assert not table.write(np.array([4.0, 5.0, 1e4]), np.empty((4, 3)))
+    assert Table.of(NormalKnownVariance(0, 1e12, 1), 50, (np.full(3, -1.0), np.full(3, 1.0)), "multinomial") is None
+
+
+def test_a_coarse_table_is_refused(monkeypatch):
+    monkeypatch.setattr(noise_aware_redacted, "NODES", 24)
+    assert Table.of(GammaExponential(8, 2), 50, (np.full(3, 0.1), np.full(3, 1.0)), "independent") is None
+
+
+@pytest.mark.parametrize("residual", [0.0, 0.3, 40.0])
+def test_the_compiled_noise_variance_has_the_law_of_the_array_one(residual):
+    # KS tests at 1e-4 of 4,000 draws each.
+    size, rng = 4000, np.random.default_rng(3)
+    kernel = redacted_kernel(GammaExponential(8, 2), np.zeros(size), 50, 2.0, 0.1, 1.0)
+    state = kernel.step(kernel.init(rng), rng)[0]
+    again = noise_variance(-state.statistic, 2.0, rng)
+    assert stats.ks_2samp(state.variance, again).pvalue > 1e-4
+    compiled = [noise_aware_redacted._noise_variance(residual, 2.0, rng) for _ in range(size)]
+    assert stats.ks_2samp(compiled, noise_variance(np.full(size, residual), 2.0, rng)).pvalue > 1e-4

@@ -1,0 +1,60 @@
+"""What the package finds by its place: mechanisms."""
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+from privpost import discovery, mechanisms
+from privpost.mechanisms import (
+    ConcentratedPosterior,
+    DiffusedPosterior,
+    DirectPosterior,
+    ExponentialMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+)
+from privpost.mechanisms.base import Mechanism
+
+CLASSES = [mechanism for same_method in discovery.mechanisms().values() for mechanism in same_method]
+
+
+def test_discovery_finds_the_shipped_mechanisms():
+    found = discovery.mechanisms()
+    assert LaplaceMechanism in found["laplace"]
+    assert GaussianMechanism in found["gaussian"]
+    assert ExponentialMechanism in found["ops"]
+    assert DirectPosterior in found["direct"]
+    assert DiffusedPosterior in found["diffused"]
+    assert ConcentratedPosterior in found["concentrated"]
+    assert not any(inspect.isabstract(mechanism) for mechanism in CLASSES)
+    assert all(issubclass(mechanism, Mechanism) for mechanism in CLASSES)
+    with pytest.raises(AttributeError, match="no attribute 'NoSuchMechanism'"):
+        _ = mechanisms.NoSuchMechanism
+
+
+NEW_MECHANISM = """
+from dataclasses import dataclass
+from privpost.mechanisms.laplace import LaplaceMechanism
+
+@dataclass(frozen=True)
+class NewMechanism(LaplaceMechanism):
+    method = "new"
+"""
+
+
+def test_a_new_file_is_a_new_mechanism(tmp_path, monkeypatch):
+    (tmp_path / "new_mechanism.py").write_text(NEW_MECHANISM)
+    monkeypatch.setattr(mechanisms, "__path__", [*mechanisms.__path__, str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "privpost.mechanisms.new_mechanism", raising=False)
+    assert [mechanism.__name__ for mechanism in discovery.mechanisms()["new"]] == ["NewMechanism"]
+    assert mechanisms.NewMechanism.method == "new"
+    monkeypatch.delitem(sys.modules, "privpost.mechanisms.new_mechanism")
+
+
+def test_importing_one_mechanism_leaves_the_others_alone():
+    code = "import sys; import privpost.mechanisms.exponential; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "privpost.mechanisms.exponential" in loaded
+    assert not {"privpost.mechanisms.gaussian", "scipy.stats", "pandas", "matplotlib"} & set(loaded)
