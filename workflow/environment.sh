@@ -51,8 +51,9 @@ else
     echo building >.venv/privpost-lock
     build_tools >.venv/build-tools.lock
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/build-tools.lock
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-build-isolation -r requirements.lock
+    # Compiled afterwards, on all cores.
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-build-isolation --no-compile -r requirements.lock
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 fi
-.venv/bin/python -m compileall -q src
+PYTHONWARNINGS=ignore .venv/bin/python -m compileall -q -j 0 -x '/tests/' .venv/lib src
 echo "$want" >.venv/privpost-lock

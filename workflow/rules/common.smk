@@ -54,6 +54,8 @@ except SettingError as error:
     raise WorkflowError(str(error)) from None
 # --config batch=25: so many cells a job, for clusters.
 BATCH = config.get("batch", 1)
+# --config printed=1: figures also as PDF and PNG.
+PRINTED = bool(config.get("printed"))
 # Before the rules: an input function's error would come with a traceback.
 for target in sys.argv[1:]:
     if target.startswith(f"{PLAN.root}/cells/") and target not in PLAN.by_path:
@@ -65,19 +67,22 @@ ROOT = next(iter(STUDIES.values())).config["root"]
 WHERE = ["--scale", config.get("scale", "paper")] + (["--root", config["root"]] if "root" in config else [])
 CELLS = list(PLAN.by_path)
 TABLES = [str(path) for study in PLAN.standing for path in table_files(study)]
-FIGURES = [str(path) for study in PLAN.standing for path in study.figure_paths()]
+FIGURES = [str(path) for study in PLAN.standing for path in study.figure_paths(PRINTED)]
 # Those that pages show, and that a clone has.
 SHIPPED = [str(path) for study in PLAN.standing for path in study.shipped_figures()]
 # What can be built of studies some of whose data sets cannot be had.
 PARTIAL = [
-    str(path) for study in PLAN.tabulated if study.left_out for path in [*table_files(study), *study.figure_paths()]
+    str(path)
+    for study in PLAN.tabulated
+    if study.left_out
+    for path in [*table_files(study), *study.figure_paths(PRINTED)]
 ]
 PREPARED = [f"{PREPARED_FOLDER}/{name}.npz" for name in PLAN.datasets]
 # Scorecard, quoted numbers, README and report cover all studies.
 WHOLE = "studies" not in config
 SCORES = [str(path) for path in overview.score_files(PLAN.root)] if WHOLE else []
 OVERVIEW = [str(path) for path in overview.figure_files(PLAN.figure_root)] if WHOLE else []
-SHIPPED += [str(path) for path in overview.shipped_figures(PLAN.figure_root)] if WHOLE else []
+SHIPPED += OVERVIEW
 README = [str(path) for path in documents.files()] if WHOLE and ROOT == "results" else []
 REPORT = [str(overview.report_file(PLAN.root))] if WHOLE else []
 

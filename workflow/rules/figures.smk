@@ -7,7 +7,7 @@ for study in PLAN.drawn:
             tables=[str(study.table_path(table)) for table in study.tables],
             stamp=PLAN.figure_stamp(study),
         output:
-            [update(str(path)) for path in study.figure_paths()],
+            [update(str(path)) for path in study.figure_paths(PRINTED)],
         log:
             f"logs/{study.table_root}/{study.name}/draw.log",
         localrule: True
@@ -15,7 +15,7 @@ for study in PLAN.drawn:
             ENVIRONMENT
         params:
             study=study.name,
-            where=WHERE + ["--partial"] * bool(study.left_out),
+            where=WHERE + ["--partial"] * bool(study.left_out) + ["--svg"] * (not PRINTED),
         message:
             f"Draw the figures of {study.name}"
         shell:

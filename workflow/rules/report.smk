@@ -65,6 +65,7 @@ if README:
             scores=SCORES,
             figures=SHIPPED,
             templates=[str(path) for path in documents.sources().values()],
+            dictionary="docs/templates/dictionary.yaml",
             tables=TABLES,
             stamp=PLAN.report_stamp("readme", *documents.modules()),
         output:

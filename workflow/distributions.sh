@@ -1,0 +1,18 @@
+#!/bin/sh
+# Build the sdist and the wheel into build/dist, check their metadata, and try the wheel as an installed package in an
+# empty folder, where it has to list the studies and run a cell with the configurations that it brought.
+set -eu
+cd "$(dirname "$0")/.."
+python=$PWD/.venv/bin/python
+rm -rf build/dist
+$python -m build --no-isolation --outdir build/dist . >/dev/null
+$python -m twine check --strict build/dist/*
+elsewhere=$(mktemp -d)
+trap 'rm -rf "$elsewhere"' EXIT
+$python -m zipfile -e build/dist/*.whl "$elsewhere/installed"
+mkdir "$elsewhere/empty"
+cd "$elsewhere/empty"
+export PYTHONPATH=$elsewhere/installed
+$python -P -m privpost list | grep -c cell
+$python -P -m privpost study=foulds2016/efficiency scale=smoke
+$python -P -m privpost reproduce 2>&1 | grep "inside a checkout"
