@@ -93,7 +93,7 @@ def complete(table, bars: Sequence[Bar] = BARS):
 
 def reason(bar: Bar) -> str:
     """Return what stands in the place of a bar that was not measured."""
-    return f"not measured: needs {bar.needs}, which is optional" if bar.needs else "not measured"
+    return f"not measured: needs {bar.needs}" if bar.needs else "not measured"
 
 
 def main(names: list[str]) -> int:
@@ -147,7 +147,6 @@ def draw() -> None:
     from privpost.figures import style
     from privpost.pipeline import store
 
-    os.environ["SOURCE_DATE_EPOCH"] = "0"
     for name, (table, stem) in FIGURES.items():
         if not table.is_file():
             continue

@@ -41,11 +41,11 @@ class Clock:
         def timed(*arguments, **options):
             if self._depth:
                 return function(*arguments, **options)
-            self._depth, self._excepted, start = 1, 0.0, time.perf_counter()
+            self._depth, self._excepted, start = 1, 0.0, time.process_time()
             try:
                 return function(*arguments, **options)
             finally:
-                self.calls.append(time.perf_counter() - start - self._excepted)
+                self.calls.append(time.process_time() - start - self._excepted)
                 self._depth = 0
 
         return timed
@@ -56,11 +56,11 @@ class Clock:
         def timed(*arguments, **options):
             if self._depth != 1:
                 return function(*arguments, **options)
-            self._depth, start = 2, time.perf_counter()
+            self._depth, start = 2, time.process_time()
             try:
                 return function(*arguments, **options)
             finally:
-                self._excepted += time.perf_counter() - start
+                self._excepted += time.process_time() - start
                 self._depth = 1
 
         return timed
@@ -74,15 +74,15 @@ def once(study, cell) -> tuple[list[float], float]:
         for name in ("open", "release_all", "release", "charge", "record", "mechanisms", "modules"):
             patches.enter_context(mock.patch.object(Ledger, name, clock.counted(getattr(Ledger, name))))
         for kind in filter(lambda kind: issubclass(kind, Mechanism), kinds):
-            for name in {"draw_all", "cost_in"} & vars(kind).keys():
+            for name in {"draw_all", "cost_in", "prepare"} & vars(kind).keys():
                 own = vars(kind)[name]
                 timed = clock.except_for(getattr(own, "__func__", own))
                 timed = classmethod(timed) if isinstance(own, classmethod) else timed
                 patches.enter_context(mock.patch.object(kind, name, timed))
-        start = time.perf_counter()
+        start = time.process_time()
         study.module().simulate(cell.config, Streams.of(cell), ledger)
         ledger.record(), ledger.mechanisms(), ledger.modules()
-        return clock.calls, time.perf_counter() - start
+        return clock.calls, time.process_time() - start
 
 
 def share(study, cell) -> tuple[float, float, int]:

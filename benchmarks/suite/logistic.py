@@ -65,14 +65,14 @@ def run() -> list[dict]:
     seconds, rate = min(map(_to_same_size, gibbs))
     note = f"{rate:.2f} effective draws per sweep, started at the mode"
     against = "Pólya-gamma Gibbs (polyagamma)"
-    rows.append(row(WHAT, against, seconds / min(ours), at_least=5, theirs=seconds, note=note, **absolute))
+    rows.append(row(WHAT, against, seconds / min(ours), at_least=20, theirs=seconds, note=note, **absolute))
 
     if peer:
         seconds, rate = min(map(_to_same_size, peer))
         note = f"{rate:.2f} effective draws per draw after a warm-up of {PEER_BURN_IN['nuts']} from the mode, single "
         note += "precision, compilation not counted"
         against = "NUTS (NumPyro)"
-        rows.append(row(WHAT, against, seconds / min(ours), at_least=10, theirs=seconds, note=note, **absolute))
+        rows.append(row(WHAT, against, seconds / min(ours), at_least=45, theirs=seconds, note=note, **absolute))
     else:
         print(skipped)
 
