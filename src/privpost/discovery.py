@@ -12,6 +12,7 @@ from pkgutil import iter_modules
 from privpost.mechanisms.base import Mechanism
 from privpost.models.base import ConjugateModel
 from privpost.privacy.accounting import Cost
+from privpost.privacy.checks import check_budget
 
 
 def _classes(package: str, base: type) -> Iterator[type]:
@@ -58,7 +59,11 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
         n: public number of records.
         budget: what one release may cost.
         settings: values of options, such as a0; those that a mechanism does not have are not passed to it.
+
+    Raises:
+        ValueError: a budget that none can meet.
     """
+    check_budget(budget)
     found: dict[str, Mechanism] = {}
     for method, classes in sorted(mechanisms().items()):
         for candidate in classes:

@@ -39,13 +39,18 @@ class GammaSampling(ConjugateSampling):
 
     def __post_init__(self):
         super().__post_init__()
-        if not isinstance(self.model, GammaExponential):
-            raise ValueError(f"model is {self.model!r}; it must be a GammaExponential")
+        self.check_model(self.model)
         low, high = self.bounds
         if not 0 <= low < high < np.inf:
             raise ValueError(f"bounds are {self.bounds!r}; 0 <= low < high < inf must hold")
         check_coefficient(self.r)
         check_coefficient(self.m)
+
+    @staticmethod
+    def check_model(model) -> None:
+        """Raises a ValueError unless the model is a GammaExponential."""
+        if not isinstance(model, GammaExponential):
+            raise ValueError(f"model is {model!r}; it must be a GammaExponential")
 
     @property
     def sensitivity(self):

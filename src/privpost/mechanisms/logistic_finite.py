@@ -12,9 +12,13 @@ from privpost.mechanisms.logistic_sampling import Drawn, RenyiLogistic
 from privpost.mechanisms.weighted_posterior import Diffused
 from privpost.models.base import check_positive
 from privpost.models.binary_regression import BinaryRegression
+from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import gaussian_curve, largest_within
 from privpost.privacy.glm import langevin_mu
 from privpost.privacy.ledger import Release
+
+# The smallest ρ that is tried.
+_LEAST = 1e-12
 
 
 @dataclass(frozen=True)
@@ -42,10 +46,12 @@ class _GaussianLogistic(Diffused, RenyiLogistic):
             ValueError: no ρ of at least 1e-12 is private enough.
         """
 
-        def met(power: float) -> bool:
-            return cls(model, n, order, power, **options).cost().epsilon <= epsilon
+        def cost(power: float) -> Cost:
+            return cls(model, n, order, power, **options).cost()
 
-        return largest_within(met, 1e-12, 1.0, steps=60)
+        if (least := cost(_LEAST)).epsilon > epsilon:
+            raise ValueError(f"budget is {Cost('rdp', epsilon, order=order)}; {cls.method} costs {least} or more")
+        return largest_within(lambda power: cost(power).epsilon <= epsilon, _LEAST, 1.0, steps=60)
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,8 @@ class LogisticSampling(SamplingMechanism):
     @staticmethod
     def check_model(model) -> None:
         """Raises a ValueError unless the model is a BinaryRegression."""
-        if not isinstance(model, BinaryRegression):
+        # Other links' regressions derive from it, and have other slopes.
+        if type(model) is not BinaryRegression:
             raise ValueError(f"model is {model!r}; it must be a BinaryRegression")
 
     @property

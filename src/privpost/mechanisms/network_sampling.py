@@ -42,6 +42,8 @@ class TrimmedSampler(SamplingMechanism):
         check_network(self.model)
         super().__post_init__()
         check_positive("epsilon", self.epsilon)
+        if not self.omega < 0.5:
+            raise ValueError(f"epsilon is {self.epsilon!r}; it must be so large that ω < 1/2 in floating point")
 
     @property
     @abstractmethod

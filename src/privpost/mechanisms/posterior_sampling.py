@@ -74,10 +74,15 @@ class PosteriorSampling(ConjugateSampling):
     def __post_init__(self):
         super().__post_init__()
         check_choice("supremum", self.supremum, SUPREMA)
-        if not isinstance(self.model, BetaBernoulli | DirichletCategorical):
-            raise ValueError(f"model is {self.model!r}; it must be a BetaBernoulli or a DirichletCategorical")
+        self.check_model(self.model)
         check_coefficient(self.r)
         check_coefficient(self.m)
+
+    @staticmethod
+    def check_model(model) -> None:
+        """Raises a ValueError unless the model is a BetaBernoulli or a DirichletCategorical."""
+        if not isinstance(model, BetaBernoulli | DirichletCategorical):
+            raise ValueError(f"model is {model!r}; it must be a BetaBernoulli or a DirichletCategorical")
 
     @property
     def sensitivity(self):

@@ -25,6 +25,10 @@ class WeightedPosterior(SamplingMechanism):
 
     notion: ClassVar[str] = "rdp"
 
+    @staticmethod
+    def check_model(model) -> None:
+        """Raises a ValueError for a model that is not served."""
+
     @property
     @abstractmethod
     def r(self) -> float:
@@ -115,10 +119,6 @@ class Calibrated(WeightedPosterior):
         epsilon, order = rdp_budget(budget, cls.method)
         cls.check_model(model)
         return cls(model, n, order, float(cls.coefficient_within(model, n, order, epsilon, **options)), **options)
-
-    @staticmethod
-    def check_model(model) -> None:
-        """Raises a ValueError for a model that the coefficient cannot be computed for."""
 
 
 @dataclass(frozen=True)

@@ -170,6 +170,9 @@ def largest_setting(at: Callable[[float], Any], budget: Cost, accounting: str, l
         budget: of notion "approximate".
         accounting: "stated" or "exact".
         low, high, steps: as in `largest_within`.
+
+    Raises:
+        ValueError: the setting `low` costs more than the budget.
     """
     at = cache(at)
 
@@ -177,6 +180,8 @@ def largest_setting(at: Callable[[float], Any], budget: Cost, accounting: str, l
         cost = at(setting).cost_in(budget, accounting)
         return cost.epsilon <= budget.epsilon and cost.delta <= budget.delta
 
+    if not met(high) and not met(low):
+        raise ValueError(f"budget is {budget}; {at(low).method} costs {at(low).cost_in(budget, accounting)} or more")
     return at(largest_within(met, low, high, steps))
 
 

@@ -7,6 +7,9 @@ import numpy as np
 from privpost.models.base import is_number
 from privpost.privacy.accounting import Cost, rdp_to_pure_epsilon
 
+# Noise for less has a variance beyond floating point.
+SMALLEST = 1e-100
+
 
 def pure_epsilon(budget: Cost, method: str) -> float:
     """The ε that a pure mechanism may have within a budget of any notion.
@@ -38,9 +41,11 @@ def rdp_budget(budget: Cost, method: str) -> tuple[float, float]:
 
 
 def check_budget(budget) -> None:
-    """Raises a ValueError unless a budget is a `Cost`."""
+    """Raises a ValueError unless a budget is a `Cost` whose ε is 0 or at least `SMALLEST`."""
     if not isinstance(budget, Cost):
         raise ValueError(f'budget is {budget!r}; it must be a Cost, for instance Cost("pure", 1.0)')
+    if 0 < budget.epsilon < SMALLEST:
+        raise ValueError(f"budget is {budget}; its epsilon must be 0 or at least {SMALLEST:g}")
 
 
 def check_generator(rng) -> None:

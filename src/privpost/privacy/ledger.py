@@ -61,7 +61,9 @@ class Request(NamedTuple):
             raise ValueError(
                 f"rng is {self.rng!r}; it must be a numpy Generator, for instance numpy.random.default_rng(1)"
             )
-        if hasattr(self.mechanism, "check_statistics"):
+        # What `prepare` is to look at need not be looked at twice: that takes as long as many a draw.
+        prepares = self.size is not None and hasattr(self.mechanism, "prepare")
+        if hasattr(self.mechanism, "check_statistics") and not prepares:
             self.mechanism.check_statistics(self.statistics)
 
     @property

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Iterable
 from typing import Any
 
+from privpost.pipeline import ledgers
 from privpost.pipeline.plan import Plan
 from privpost.pipeline.tables import read_tables
+from privpost.studies.audit.audit import VARIANTS
 
 STUDY = "audit/audit"
 
@@ -17,29 +21,50 @@ def by_study(plan: Plan) -> dict[str, list[dict[str, Any]]]:
         table = read_tables(plan.studies[STUDY])["audit"]
     except (FileNotFoundError, KeyError):
         return {}
-    return {name: behind(table, name) for name in plan.studies if name != STUDY}
+    recorded = {name: ledgers.read(study, "mechanisms") or [] for name, study in plan.studies.items() if name != STUDY}
+    return {name: behind(table, name, ran(rows)) for name, rows in recorded.items()}
 
 
-def behind(table, study: str) -> list[dict[str, Any]]:
+def ran(rows: Iterable[dict[str, Any]]) -> dict[tuple[str, str], int]:
+    """Return the number of settings in the `mechanisms` of a ledger, by class and variant ("" where it has none).
+
+    Those of accounts with an infinite budget are left out, as they are from the audit.
+    """
+    found: dict[tuple[str, str], set[str]] = {}
+    for row in (each for alike in rows for each in ledgers.unfolded(alike) if each["budget"]["epsilon"] != "inf"):
+        settings = row["mechanism"]["settings"]
+        variant = next((str(settings[name]) for name in VARIANTS if name in settings), "")
+        found.setdefault((row["mechanism"]["class"], variant), set()).add(json.dumps(settings, sort_keys=True))
+    return {key: len(every) for key, every in found.items()}
+
+
+def behind(table, study: str, ran: dict[tuple[str, str], int]) -> list[dict[str, Any]]:
     """Return one row per mechanism and variant that a study ran, from the audit of its recorded settings.
 
-    `settings` are how many of them were audited, `exact` and `bound` the largest shares of the claim that are spent,
-    by exact divergence and by statistical bound, `p` the smallest p-value of draws under their law (None where there is
-    none), `verdict` the worst one.
+    `settings` is how many settings the study `ran` (None without its ledger), `audited` how many of them have rows in
+    the audit, `exact` and `bound` the largest shares of the claim that are spent, by exact divergence and by
+    statistical bound, `p` the smallest p-value of draws under their law (None where there is none), `verdict` those
+    other than "within claim" with their numbers of settings.
     """
     runs_it = table.study.map(lambda names: study in names.split(", "))
     used = table[(table.source == "records") & runs_it]
     return [
         {
-            "mechanism": mechanism if isinstance(variant, float) else f"{mechanism}, {variant}",
-            "settings": len(rows),
+            "mechanism": f"{mechanism}, {variant}" if variant else mechanism,
+            "settings": ran.get((mechanism, variant)),
+            "audited": len(rows),
             "exact": _number((rows.exact / rows.claimed_epsilon).max()),
             "bound": _number((rows.lower_bound / rows.claimed_epsilon).max()),
             "p": _number(rows.drawn_p.min()),
-            "verdict": ", ".join(sorted(set(rows.verdict) - {"within claim"})) or "within claim",
+            "verdict": _others(rows.verdict) or "within claim",
         }
-        for (mechanism, variant), rows in used.groupby(["mechanism", "variant"], dropna=False)
+        for (mechanism, variant), rows in used.fillna({"variant": ""}).groupby(["mechanism", "variant"])
     ]
+
+
+def _others(verdicts) -> str:
+    counts = verdicts[verdicts != "within claim"].value_counts().sort_index()
+    return ", ".join(f"{verdict} ({number})" for verdict, number in counts.items())
 
 
 def _number(value) -> float | None:

@@ -24,6 +24,7 @@ from privpost.privacy.ledger import BudgetExceeded, Ledger
 
 CLASSES = [mechanism for same_method in discovery.mechanisms().values() for mechanism in same_method]
 EXAMPLES = [pytest.param(example, id=repr(example)) for mechanism in CLASSES for example in mechanism.examples()]
+MODELS = {type(example.model): example.model for mechanism in CLASSES for example in mechanism.examples()}
 every_class = pytest.mark.parametrize("mechanism", CLASSES)
 every_example = pytest.mark.parametrize("mechanism", EXAMPLES)
 
@@ -339,6 +340,21 @@ def test_unknown_settings_and_impossible_sizes_are_errors(mechanism):
     for epsilon in (0.0, np.inf):
         with pytest.raises(ValueError, match=r"budget is .*epsilon > 0 and finite"):
             mechanism.calibrate(example.model, example.n, replace(example.cost(), epsilon=epsilon), **example.options)
+    with pytest.raises(ValueError, match=r"budget is .*epsilon must be 0 or at least 1e-100"):
+        mechanism.calibrate(example.model, example.n, replace(example.cost(), epsilon=1e-200), **example.options)
+
+
+@every_class
+def test_a_model_that_is_not_served_is_refused(mechanism):
+    example = mechanism.examples()[0]
+    served = {type(each.model) for each in mechanism.examples()}
+    for kind, model in MODELS.items():
+        # Noise on statistics serves every model whose statistics are bounded.
+        if kind not in served and not (mechanism in (LaplaceMechanism, GaussianMechanism) and model.bounded):
+            with pytest.raises(ValueError, match="model is"):
+                replace(example, model=model)
+            with pytest.raises(ValueError, match="model is"):
+                mechanism.calibrate(model, example.n, example.cost(), **example.options)
 
 
 @every_example

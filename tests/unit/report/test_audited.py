@@ -26,9 +26,22 @@ def test_mechanisms_behind_figures_are_those_that_the_study_recorded():
             **shares,
         }
     )
-    laplace, ops = audited.behind(table, "a/one")
+    laplace, ops = audited.behind(table, "a/one", {("Laplace", ""): 7})
     assert laplace == {
-        "mechanism": "Laplace", "settings": 2, "exact": 0.9, "bound": 0.5, "p": 0.01, "verdict": "violated",
+        "mechanism": "Laplace", "settings": 7, "audited": 2, "exact": 0.9, "bound": 0.5, "p": 0.01,
+        "verdict": "violated (1)",
     }  # fmt: skip
+    assert (ops["settings"], ops["audited"]) == (None, 1)
     assert (ops["mechanism"], ops["exact"], ops["bound"], ops["p"]) == ("Ops, paper", None, 0.3, None)
-    assert audited.behind(table, "a/none") == []
+    assert audited.behind(table, "a/none", {}) == []
+
+
+def test_settings_that_differ_in_numbers_are_counted_each_once():
+    """Two kinds of accounts share one; what has an infinite budget is no private setting."""
+
+    def row(settings, budget=1.0, **varied):
+        return {"mechanism": {"class": "Ops", "settings": settings}, "budget": {"epsilon": budget}, "varied": varied}
+
+    several = row({"n": 4, "epsilon": 1.0}, **{"/mechanism/settings/epsilon": [1.0, 2.0, 3.0]})
+    listed = [several, row({"n": 4, "epsilon": 2.0}), row({"n": 4, "charge": "paper"}), row({"n": 5}, "inf")]
+    assert audited.ran(listed) == {("Ops", ""): 3, ("Ops", "paper"): 1}

@@ -35,6 +35,8 @@ CHUNK = 10_000
 ROUNDING = 1e-7
 # Numbers of statistics that all releases about one data set may take, and the fewest releases that tell anything.
 LARGEST_WORK, FEWEST = 3_000_000, 100
+# Options that choose a variant of a mechanism.
+VARIANTS = ("variant", "supremum", "charge")
 VERDICTS = ("within claim", "violated", "over target", "other law", "not examined")
 
 
@@ -209,7 +211,7 @@ def _row(instance: audited.Instance, cost, found: Finding) -> dict:
         "drawn": found.drawn,
         "counts": found.counts,
         "mcmc": not kind.exact,
-        "variant": next((str(v) for k, v in mechanism.options.items() if k in ("variant", "supremum", "charge")), ""),
+        "variant": next((str(v) for k, v in mechanism.options.items() if k in VARIANTS), ""),
         "settings": repr(mechanism),
     }
 

@@ -18,7 +18,7 @@ from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline.schema import Integer, Real, Schema
+from privpost.pipeline.schema import Integer, Real, Schema, SettingError
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Release, Request
 
@@ -61,13 +61,15 @@ SETTINGS = Schema(
 def mechanisms(config, n: int, epsilon: float) -> dict[str, Mechanism]:
     """Return the mechanisms of the study's methods, each within ε-DP.
 
-    Raises ValueError when one of them does not serve the study's model and budget.
+    Raises SettingError when one of them does not serve the study's model and budget.
     """
     model = BetaBernoulli(config.alpha, config.beta)
     served = serving(model, n, Cost("pure", epsilon), a0=config.a0)
     missing = set(config.methods) - {"non_private", *served}
     if missing:
-        raise ValueError(f"methods has {', '.join(sorted(missing))}; only {', '.join(served)} serve {model} at n = {n}")
+        raise SettingError(
+            f"methods has {', '.join(sorted(missing))}; only {', '.join(served)} serve {model} at n = {n}"
+        )
     return {method: served[method] for method in config.methods if method in served}
 
 

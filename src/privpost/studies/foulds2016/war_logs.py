@@ -7,16 +7,17 @@ import functools
 import numpy as np
 
 from privpost.datasets import catalogue, war_logs
+from privpost.pipeline.schema import SettingError
 
 
 def select_fields(logs: war_logs.WarLogs, fields: str) -> tuple[np.ndarray, tuple[int, ...]]:
     """Return the counts of the chosen fields (cells, levels) and the fields' sizes.
 
-    Raises ValueError when nothing is left.
+    Raises SettingError when nothing is left.
     """
     kept = [field != "category" or fields == "all" for field in logs.levels]
     if not any(kept):
-        raise ValueError(f"fields is {fields!r}, but {logs.name} has no other field")
+        raise SettingError(f"fields is {fields!r}, but {logs.name} has no other field")
     columns = np.repeat(kept, logs.sizes)
     return logs.counts[:, columns].astype(float), tuple(s for s, keep in zip(logs.sizes, kept, strict=True) if keep)
 

@@ -19,7 +19,7 @@ from privpost.mechanisms.logistic_sampling import (
 )
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import predictive_metrics
-from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema, Vector
+from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema, SettingError, Vector
 from privpost.privacy.accounting import Cost
 from privpost.privacy.glm import ops_rdp, posterior_rdp
 
@@ -101,7 +101,7 @@ def simulate(config, streams, ledger) -> dict:
     mechanisms = calibrated(config, model, n)
     for n_splits, (budget, mechanism) in itertools.product(config.n_splits, mechanisms):
         if config.trials % n_splits:
-            raise ValueError(f"n_splits is {n_splits}, but must divide trials, which is {config.trials}")
+            raise SettingError(f"n_splits is {n_splits}, but must divide trials, which is {config.trials}")
         repeats = config.trials * config.draws
         ledger.open(_account(config, n_splits, budget), budget, mechanism, repeats=repeats)
     for i, n_splits in enumerate(config.n_splits):

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import lambertw, log_ndtr
 
 from privpost.models.link_regression import LINKS, steepest
-from privpost.pipeline.schema import Choice, Real, Schema, Vector
+from privpost.pipeline.schema import Choice, Real, Schema, SettingError, Vector
 from privpost.privacy.glm import posterior_rdp
 from privpost.studies.audit.laws import Weights
 
@@ -102,7 +102,7 @@ def simulate(config, streams, ledger) -> dict:
     half a square outweigh the prior.
     """
     if len(config.n) != len(config.betas):
-        raise ValueError(f"betas are {config.betas}; there must be as many as n has, {len(config.n)}")
+        raise SettingError(f"betas are {config.betas}; there must be as many as n has, {len(config.n)}")
     found = np.full((len(config.n), len(config.orders), 2, 3), math.nan)
     for i, j, k in np.ndindex(found.shape[:3]):
         radius = (None, config.radius)[k]
