@@ -103,11 +103,12 @@ def _calibrated(candidate: type[Mechanism], model, n: int, budget: Cost, setting
 def options_of(candidate: type[Mechanism]) -> dict[str, object]:
     """The options of a mechanism's `calibrate` and their defaults, MISSING where one is required.
 
-    They are its keyword-only parameters and, where it takes any keyword, the class's keyword-only fields.
+    They are its keyword-only parameters and, where it takes any keyword, the class's keyword-only fields. A default of
+    None stands for a value that must be given.
     """
     parameters = inspect.signature(candidate.calibrate).parameters.values()
     found = {
-        entry.name: MISSING if entry.default is entry.empty else entry.default
+        entry.name: MISSING if entry.default in (entry.empty, None) else entry.default
         for entry in parameters
         if entry.kind is entry.KEYWORD_ONLY
     }

@@ -134,7 +134,15 @@ def test_what_has_no_noise_aware_posterior_says_so():
             laplace.noise_aware_posterior(np.array(release), draws, rng)
 
 
-BITS, RNG = privpost.BetaBernoulli(1, 1), np.random.default_rng(1)
+BITS, RNG, RENYI = privpost.BetaBernoulli(1, 1), np.random.default_rng(1), privpost.Cost("rdp", 1.0, order=2.0)
+LAPLACE = privpost.LaplaceMechanism(BITS, 10, 0.5)
+
+
+def spend(mechanism, statistics, rng, **given):
+    """Ask a ledger for a release."""
+    ledger = privpost.Ledger()
+    ledger.open("survey", PURE)
+    return ledger.release("survey", mechanism, statistics, rng, **given)
 
 
 @pytest.mark.parametrize(
@@ -157,6 +165,23 @@ BITS, RNG = privpost.BetaBernoulli(1, 1), np.random.default_rng(1)
             r"^release is \[nan, 3.0\]; it must be finite$",
         ),
         (lambda: privpost.Ledger().open("survey", 1.0), r"^budget is 1.0; it must be a Cost"),
+        (lambda: privpost.Ledger().open("survey", PURE, "laplace"), r"^mechanism is 'laplace'; it must be one"),
+        (lambda: spend(LAPLACE, [3, 7], RNG, size="2"), r"^size is '2'; it must be an integer >= 1$"),
+        (lambda: spend(LAPLACE, [3, 7], RNG, repeats=3), r"^repeats are 3; they must be a slice"),
+        (lambda: LAPLACE.perturb([30, 70], RNG), r"^n is 10, but the statistics are those of 100 records$"),
+        (lambda: LAPLACE.perturb([3, 7], 1), r"^rng is 1; it must be a numpy Generator"),
+        (lambda: LAPLACE.perturb([3, 7, 0], RNG), r"^statistics have a last axis of 3; those of one data set have 2$"),
+        (lambda: LAPLACE.perturb("abc", RNG), r"^statistics are 'abc'; they must be numbers"),
+        (lambda: LAPLACE.replicate([3, 7], 0, RNG), r"^size is 0; it must be an integer >= 1$"),
+        (lambda: LAPLACE.posterior([3.0]), r"^statistics have the shape \(1,\); the last axis must be 2$"),
+        (lambda: LAPLACE.cost_in(1.0), r"^budget is 1.0; it must be a Cost"),
+        (lambda: LAPLACE.cost_in(PURE, "exakt"), r"^accounting is 'exakt'; allowed: stated, exact$"),
+        (lambda: LAPLACE.recalibrated(PURE), r"^budget is pure.* its notion must be 'approximate'$"),
+        (lambda: PURE.within(1.0), r"^budget is 1.0; it must be a Cost"),
+        (lambda: privpost.ExponentialMechanism.calibrate(BITS, 10, PURE), r"^a0 is None; it must lie in \(0, 0.5\)$"),
+        (lambda: privpost.DiffusedPosterior(BITS, 10, 0.5, 0.5), r"^order is 0.5; it must be >= 1$"),
+        (lambda: privpost.DiffusedPosterior.calibrate("bits", 10, RENYI), r"^model is 'bits'; it must be a model"),
+        (lambda: privpost.BayesianNetwork("x"), r"^nodes is 'x'; it must be a map of nodes to lists of their parents$"),
         (
             lambda: privpost.LaplaceMechanism(BITS, 10, 1.0).check_statistics([np.nan, 3.0]),
             r"^statistics have entries that are not finite$",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -17,9 +16,17 @@ from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy import densities
 from privpost.privacy.accounting import Cost, pure_to_rdp
 from privpost.privacy.approximate import by_curve, implied
-from privpost.privacy.checks import check_choice, check_given
+from privpost.privacy.checks import (
+    approximate_budget,
+    check_budget,
+    check_choice,
+    check_count,
+    check_given,
+    check_model,
+    check_numbers,
+    check_source,
+)
 from privpost.privacy.ledger import Release
-from privpost.privacy.renyi import check_size
 from privpost.samplers import noise_aware_exact
 
 # Models of one category a record, whose statistics are the counts that a Dirichlet prior is updated by.
@@ -64,9 +71,8 @@ class Mechanism(ABC):
     calibrated: ClassVar[str | None]
 
     def __post_init__(self):
-        if isinstance(self.model, type) or not hasattr(self.model, "sufficient_statistics"):
-            raise ValueError(f"model is {self.model!r}; it must be a model, for instance BetaBernoulli(1, 1)")
-        check_size(self.n)
+        check_model(self.model)
+        check_count("n", self.n)
 
     @classmethod
     @abstractmethod
@@ -100,25 +106,35 @@ class Mechanism(ABC):
         Where statistics are released: the release of `perturb` without its noise.
         """
 
-    @abstractmethod
     def perturb(self, statistics, rng: np.random.Generator) -> np.ndarray:
-        """The release for sufficient statistics (..., d); leading axes are independent releases."""
+        """The release for sufficient statistics (..., d); leading axes are independent releases.
+
+        Raises:
+            ValueError: as `check_statistics`, or rng is no source of randomness.
+        """
+        check_source(rng)
+        self.check_statistics(statistics)
+        return self._perturb(statistics, rng)
+
+    @abstractmethod
+    def _perturb(self, statistics, rng: np.random.Generator) -> np.ndarray:
+        """What `perturb` gives, of statistics that it has checked."""
 
     def replicate(self, statistics, size: int, rng: np.random.Generator) -> np.ndarray:
         """Independent releases about one data set's statistics (d,), along a new first axis: for audits.
 
         Mechanisms whose chains run faster as a batch override it.
         """
+        check_count("size", size)
         statistics = np.asarray(statistics, float)
         return self.perturb(np.broadcast_to(statistics, (size, *statistics.shape)), rng)
 
     def check_statistics(self, statistics) -> None:
         """Raises a ValueError unless statistics (..., d) are numbers and, where they count records, those of n."""
-        if not np.all(np.isfinite(np.asarray(statistics, float))):
-            raise ValueError("statistics have entries that are not finite")
-        if type(self.model) in COUNTED:
+        checked = check_numbers("statistics", statistics, getattr(self.model, "statistics_size", None))
+        if type(self.model) in COUNTED and checked.size:
             # A product: sums over a short last axis are many times slower.
-            totals = np.asarray(statistics, float) @ np.ones(np.shape(statistics)[-1])
+            totals = checked @ np.ones(checked.shape[-1])
             for found in (totals.min(), totals.max()):
                 if not abs(found - self.n) <= 1e-6 * self.n:
                     raise ValueError(f"n is {self.n}, but the statistics are those of {found:g} records")
@@ -141,6 +157,7 @@ class Mechanism(ABC):
 
     def posterior_draw(self, release, rng: np.random.Generator) -> np.ndarray:
         """One draw of θ per release, which is post-processing: the release itself where that is a sample."""
+        check_source(rng)
         return release if self.releases == "sample" else self.model.sample(self.posterior(release), rng)
 
     def posterior(self, release):
@@ -191,7 +208,8 @@ class Mechanism(ABC):
 
         None where the curve is not known, and where nothing that could be calibrated meets the budget.
         """
-        return None if self.privacy_curve(budget.epsilon) is None else by_curve(self, budget)
+        epsilon, _ = approximate_budget(budget)
+        return None if self.privacy_curve(epsilon) is None else by_curve(self, budget)
 
     @cached_property
     def stated_cost(self) -> Cost:
@@ -212,6 +230,8 @@ class Mechanism(ABC):
         Raises:
             ValueError: the guarantee says nothing in that notion, or no privacy curve is known.
         """
+        check_budget(budget)
+        check_choice("accounting", accounting, ("stated", "exact"))
         # Curves are worked out once for calibration and the ledger's many releases.
         key = (budget, accounting)
         if key not in self._costs:
@@ -266,27 +286,6 @@ class Mechanism(ABC):
     @abstractmethod
     def examples(cls) -> list[Self]:
         """Small instances, with all data sets few enough to enumerate, on which the contract tests run."""
-
-
-def batches(replicate: Callable, statistics, rng: np.random.Generator) -> np.ndarray:
-    """Releases for statistics (..., d) of a mechanism whose releases about equal rows are made as one batch.
-
-    Args:
-        replicate: function of one data set's statistics (d,), a number and rng, with releases along a first axis.
-    """
-    statistics = np.asarray(statistics, float)
-    rows = statistics.reshape(-1, statistics.shape[-1])
-    if np.all(rows == rows[0]):
-        drawn = replicate(rows[0], len(rows), rng)
-        return drawn.reshape(*statistics.shape[:-1], *drawn.shape[1:])
-    alike: dict[bytes, list[int]] = {}
-    for place, row in enumerate(rows):
-        alike.setdefault(row.tobytes(), []).append(place)
-    places = list(alike.values())
-    drawn = np.concatenate([replicate(rows[same[0]], len(same), rng) for same in places])
-    draws = np.empty_like(drawn)
-    draws[np.concatenate(places)] = drawn
-    return draws.reshape(*statistics.shape[:-1], *draws.shape[1:])
 
 
 @dataclass(frozen=True)
@@ -355,7 +354,7 @@ class AdditiveNoiseMechanism(Mechanism):
         """The released coordinates of the data's sufficient statistics, before noise."""
         return self.select(self.model.sufficient_statistics(data))
 
-    def perturb(self, statistics, rng):
+    def _perturb(self, statistics, rng):
         """The noisy coordinates, shape (..., q)."""
         exact = self.select(statistics)
         return noise.add(exact, self.noise(exact.shape, rng), rng)

@@ -11,7 +11,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from privpost.distributions import truncated_beta
-from privpost.mechanisms.base import SamplingMechanism, batches
+from privpost.mechanisms.base import SamplingMechanism
+from privpost.mechanisms.batches import batches
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.base import check_positive
 from privpost.models.event_counts import EventCounts
@@ -166,7 +167,7 @@ class HiddenMarkovSampler(SamplingMechanism):
         grid = np.stack([np.concatenate(rows) for rows in itertools.product(*vertices)])
         return np.log(grid) @ counts
 
-    def perturb(self, statistics, rng):
+    def _perturb(self, statistics, rng):
         """Emission probabilities (..., K, levels), one chain per leading index."""
         return batches(self.replicate, statistics, rng)
 

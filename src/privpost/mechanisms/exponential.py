@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class ExponentialMechanism(SamplingMechanism):
             raise ValueError(f"model is {self.model!r}; it must be a BetaBernoulli")
 
     @classmethod
-    def calibrate(cls, model, n: int, budget: Cost, *, a0) -> Self:
+    def calibrate(cls, model, n: int, budget: Cost, *, a0: Any = None) -> Self:
         """The lowest temperature ≥ 1 within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
         return cls(model, n, pure_epsilon(budget, cls.method), a0=a0)
 
@@ -81,7 +81,7 @@ class ExponentialMechanism(SamplingMechanism):
         """Parameters (..., 2) of the tempered beta distribution before truncation."""
         return 1 + (self.model.posterior(statistics) - 1) / self.temperature
 
-    def perturb(self, statistics, rng):
+    def _perturb(self, statistics, rng):
         """One exact draw of θ per leading index."""
         return truncated_beta.sample(self.posterior(statistics), *self.ends, rng)
 

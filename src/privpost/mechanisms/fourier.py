@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from privpost.distributions import noise
 from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.network_laplace import check_network
-from privpost.models.base import check_positive
+from privpost.models.base import check_positive, is_number
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.models.fourier_basis import LARGEST_TRANSFORM, closure, largest_flips, signed_sums, transforms
 from privpost.privacy.accounting import Cost
@@ -56,12 +56,12 @@ class FourierMechanism(Mechanism):
         check_network(self.model)
         super().__post_init__()
         check_positive("epsilon", self.epsilon)
-        if not 0 <= self.t < np.inf:
+        if not is_number(self.t) or not 0 <= self.t < np.inf:
             raise ValueError(f"t is {self.t!r}; it must be >= 0 and finite")
         check_choice("variant", self.variant, VARIANTS)
 
     @classmethod
-    def calibrate(cls, model, n: int, budget: Cost, *, t, variant="corrected") -> Self:
+    def calibrate(cls, model, n: int, budget: Cost, *, t: Any = None, variant="corrected") -> Self:
         """Noise for the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
         return cls(model, n, pure_epsilon(budget, cls.method), t=t, variant=variant)
 
@@ -96,7 +96,7 @@ class FourierMechanism(Mechanism):
         """The signed sums that get noise, straight from the records, shape (..., q)."""
         return signed_sums(data, closure(self.model)[self._noisy]).astype(float)
 
-    def perturb(self, statistics, rng):
+    def _perturb(self, statistics, rng):
         """Noisy signed sums (..., q) for the counts (..., 2m) of a data set; q is |N_I|, corrected one less."""
         sums = self._sums(statistics)[..., self._noisy]
         return noise.add(sums, rng.laplace(0.0, self.scale, sums.shape), rng)

@@ -14,7 +14,7 @@ from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import gaussian_curve, gaussian_from_approximate
-from privpost.privacy.checks import check_choice, rdp_budget
+from privpost.privacy.checks import approximate_budget, check_choice, check_order, rdp_budget
 
 # What the charge λΔ²/σ² is multiplied by: Geumlek et al. (2017) charge twice the exact divergence.
 CHARGE = {"paper": 1.0, "corrected": 0.5}
@@ -51,6 +51,7 @@ class GaussianMechanism(AdditiveNoiseMechanism):
     def __post_init__(self):
         super().__post_init__()
         check_positive("sigma", self.sigma)
+        check_order(self.order)
         check_choice("variant", self.variant, tuple(CHARGE))
 
     @classmethod
@@ -85,7 +86,7 @@ class GaussianMechanism(AdditiveNoiseMechanism):
 
     def recalibrated(self, budget):
         """By `gaussian_from_approximate`."""
-        return replace(self, sigma=self.sensitivity * gaussian_from_approximate(budget.epsilon, budget.delta))
+        return replace(self, sigma=self.sensitivity * gaussian_from_approximate(*approximate_budget(budget)))
 
     def log_density(self, release, statistics):
         """Log-density of the noisy coordinates (..., q) given the statistics (..., d)."""

@@ -14,7 +14,7 @@ from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy.accounting import Cost, at_most
 from privpost.privacy.approximate import laplace_from_approximate
-from privpost.privacy.checks import pure_epsilon
+from privpost.privacy.checks import approximate_budget, pure_epsilon
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,10 @@ class LaplaceMechanism(AdditiveNoiseMechanism):
 
     def recalibrated(self, budget):
         """By the closed form of `laplace_from_approximate`; None for noise on several numbers."""
+        allowed = approximate_budget(budget)
         if self.privacy_curve(budget.epsilon) is None:
             return None
-        epsilon = laplace_from_approximate(budget.epsilon, budget.delta)
+        epsilon = laplace_from_approximate(*allowed)
         # A δ below 1e-7 can be lost to rounding of ε, which the ledger would notice.
         while not at_most(replace(self, epsilon=epsilon).privacy_curve(budget.epsilon), budget.delta):
             epsilon = math.nextafter(epsilon, 0.0)

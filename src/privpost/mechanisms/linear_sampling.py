@@ -9,7 +9,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from privpost.distributions import gaussian_in_ball
-from privpost.mechanisms.base import SamplingMechanism, batches
+from privpost.mechanisms.base import SamplingMechanism
+from privpost.mechanisms.batches import batches
 from privpost.models.base import check_positive
 from privpost.models.linear_regression import LinearRegression
 from privpost.privacy.accounting import Cost
@@ -73,7 +74,7 @@ class LinearSampler(SamplingMechanism):
         points = (steps[:, None, None] * np.eye(self.model.dimension)).reshape(-1, self.model.dimension)
         return self.model.log_likelihood(points, self.model.sufficient_statistics(data))
 
-    def perturb(self, statistics, rng):
+    def _perturb(self, statistics, rng):
         """One draw of w (..., d) per leading index."""
         return self.draw(statistics, rng).values
 

@@ -8,7 +8,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from privpost.mechanisms.base import SamplingMechanism, batches
+from privpost.mechanisms.base import SamplingMechanism
+from privpost.mechanisms.batches import batches
 from privpost.mechanisms.weighted_posterior import Concentrated, Diffused, Direct, WeightedPosterior
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import GaussianApproximation, LogisticPosterior
@@ -90,7 +91,7 @@ class LogisticSampling(SamplingMechanism):
         shape = theta.shape[:-1]
         return self.posterior(statistics).log_density(theta.reshape(-1, theta.shape[-1])).reshape(shape)
 
-    def perturb(self, statistics, rng):
+    def _perturb(self, statistics, rng):
         """One draw of w (..., d) per leading index."""
         return batches(self.replicate, statistics, rng)
 

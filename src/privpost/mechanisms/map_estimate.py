@@ -148,7 +148,7 @@ class MapMechanism(SamplingMechanism):
         """Joint log-score where all θ are equal, shape (101,)."""
         return self.scores(self.model.sufficient_statistics(data)).sum(axis=-2)
 
-    def perturb(self, statistics, rng):
+    def _perturb(self, statistics, rng):
         """One grid value of every θ, shape (..., m)."""
         return choose(self.scores(statistics), rng)
 

@@ -69,7 +69,7 @@ class TrimmedSampler(SamplingMechanism):
     def _untrimmed(self, statistics):
         return self.model.pairs(self.model.posterior(statistics))
 
-    def perturb(self, statistics, rng):
+    def _perturb(self, statistics, rng):
         """One exact draw of θ (..., m) per leading index."""
         return truncated_beta.sample(self._untrimmed(statistics), self.omega, 1 - self.omega, rng)
 

@@ -7,7 +7,8 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from privpost.mechanisms.base import SamplingMechanism, batches
+from privpost.mechanisms.base import SamplingMechanism
+from privpost.mechanisms.batches import batches
 from privpost.mechanisms.event_counts import HiddenMarkovSampler, check_events
 from privpost.models.base import check_positive
 from privpost.models.event_counts import EventCounts
@@ -135,7 +136,7 @@ class PublicCandidates(SamplingMechanism):
         parts = [[part[place % _BLOCK] for part in blocks[place // _BLOCK]] for place in places.tolist()]
         return Candidates(*(np.stack(one)[inverse] for one in zip(*parts, strict=True)))
 
-    def perturb(self, statistics, rng):
+    def _perturb(self, statistics, rng):
         """Emission probabilities (..., K, levels) of the chosen candidates."""
         return batches(self.replicate, statistics, rng)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from privpost.mechanisms.base import SamplingMechanism
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import rdp_budget
+from privpost.privacy.checks import check_model, check_order, rdp_budget
 
 
 @dataclass(frozen=True)
@@ -19,15 +19,23 @@ class WeightedPosterior(SamplingMechanism):
 
     Attributes:
         order: order λ ≥ 1 at which `cost` is stated.
+
+    Raises:
+        ValueError: an order below 1.
     """
 
     order: float
 
     notion: ClassVar[str] = "rdp"
 
+    def __post_init__(self):
+        super().__post_init__()
+        check_order(self.order)
+
     @staticmethod
     def check_model(model) -> None:
         """Raises a ValueError for a model that is not served."""
+        check_model(model)
 
     @property
     @abstractmethod
@@ -55,7 +63,7 @@ class ConjugateSampling(WeightedPosterior):
         """Parameters (..., k) of the distribution that the release is drawn from, for statistics (..., d)."""
         return self.model.posterior(self.r * np.asarray(statistics, float), self.model.prior / self.m)
 
-    def perturb(self, statistics, rng):
+    def _perturb(self, statistics, rng):
         """One draw of θ per leading index."""
         return self.model.sample(self.posterior(statistics), rng)
 

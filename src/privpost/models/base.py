@@ -20,6 +20,14 @@ def is_number(value) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
+def check_length(name: str, values, size: int) -> np.ndarray:
+    """The values (..., size) as an array; raises a ValueError for another length of the last axis."""
+    found = np.asarray(values, float)
+    if found.shape[-1:] != (size,):
+        raise ValueError(f"{name} have the shape {found.shape}; the last axis must be {size}")
+    return found
+
+
 class ConjugateModel(ABC):
     """Exponential-family likelihood with its conjugate prior; subclasses are frozen dataclasses of the prior.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betainc, betaln, xlog1py, xlogy
 
-from privpost.models.base import BoundedFamily, ConjugateModel, check_positive
+from privpost.models.base import BoundedFamily, ConjugateModel, check_length, check_positive
 
 # Of the covariance of two counts with a fixed sum.
 _SIGNS = np.array([[[1.0], [-1.0]], [[-1.0], [1.0]]])
@@ -121,7 +121,7 @@ class BetaBernoulli(BetaPrior, BoundedFamily):
 
     def posterior(self, statistics, prior=None):
         """(α + successes, β + failures), shape (..., 2)."""
-        return (self.prior if prior is None else np.asarray(prior, float)) + np.asarray(statistics, float)
+        return (self.prior if prior is None else np.asarray(prior, float)) + check_length("statistics", statistics, 2)
 
     def sample_data(self, theta, n, rng):
         """Draws n bits per θ, shape (..., n)."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-from privpost.models.base import BoundedFamily, is_number
+from privpost.models.base import BoundedFamily, check_length, is_number
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,8 @@ class DirichletCategorical(BoundedFamily):
 
     def posterior(self, statistics, prior=None):
         """α + counts, shape (..., d)."""
-        return (self.prior if prior is None else np.asarray(prior, float)) + np.asarray(statistics, float)
+        counts = check_length("statistics", statistics, len(self.concentration))
+        return (self.prior if prior is None else np.asarray(prior, float)) + counts
 
     def natural_parameters(self, parameters):
         """η = (α_1, …, α_{d−1}, Σα), shape (..., d)."""

@@ -25,6 +25,8 @@ def checked(nodes: Mapping[str, Iterable[str]] | Iterable[tuple[str, Iterable[st
     Raises ValueError, naming the node, for a node given twice, an unknown or repeated parent, or a cycle; and for a
     graph without nodes.
     """
+    if isinstance(nodes, str) or not isinstance(nodes, Iterable):
+        raise ValueError(f"nodes is {nodes!r}; it must be a map of nodes to lists of their parents")
     pairs = list(nodes.items()) if isinstance(nodes, Mapping) else list(nodes)
     graph = []
     for node, parents in pairs:

@@ -62,6 +62,7 @@ class Cost:
             ValueError: there is no such conversion (Rényi DP of one order implies no pure DP and nothing at
                 another order; (ε, δ)-DP implies neither).
         """
+        check_cost("budget", other)
         if self.notion == other.notion:
             if self.order != other.order:
                 raise ValueError(f"a cost of order {self.order} does not convert to order {other.order}")
@@ -81,6 +82,12 @@ class Cost:
         order = "" if self.order is None else f", order={self.order:g}"
         delta = "" if self.delta is None else f", delta={self.delta:g}"
         return f"{self.notion}(epsilon={self.epsilon:g}{order}{delta})"
+
+
+def check_cost(name: str, value) -> None:
+    """Raises a ValueError unless a value is a `Cost`."""
+    if not isinstance(value, Cost):
+        raise ValueError(f'{name} is {value!r}; it must be a Cost, for instance Cost("pure", 1.0)')
 
 
 def at_most(value: float, limit: float) -> bool:
@@ -122,6 +129,8 @@ def parallel(costs: Sequence[Cost], changed_parts: int = 1) -> Cost:
 def _one_notion(costs: Sequence[Cost]) -> Cost:
     if not costs:
         raise ValueError("costs is empty; composition needs at least one cost")
+    for cost in costs:
+        check_cost("cost", cost)
     kinds = {(cost.notion, cost.order) for cost in costs}
     if len(kinds) > 1:
         raise ValueError(f"costs mix notions or orders: {', '.join(sorted(map(str, costs)))}")

@@ -16,6 +16,7 @@ from scipy.special import betainc, expit, log_ndtr, logit
 
 from privpost.distributions import truncated_beta
 from privpost.privacy.accounting import Cost, to_approximate
+from privpost.privacy.checks import approximate_budget
 
 # How far from its value a setting is looked for.
 _FARTHEST = 2.0**30
@@ -194,6 +195,7 @@ def by_curve(mechanism: Any, budget: Cost, largest: float | None = None):
         largest: the setting beyond which there is none, or nothing changes, where privacy falls with it; when None
             the setting is doubled or halved from where it stands.
     """
+    _, allowed = approximate_budget(budget)
     setting = mechanism.calibrated
     if setting is None:
         return mechanism if mechanism.cost_in(budget, "exact").within(budget) else None
@@ -212,7 +214,6 @@ def by_curve(mechanism: Any, budget: Cost, largest: float | None = None):
         except ValueError:
             return math.inf
 
-    allowed = budget.delta or 0.0
     # Away from privacy; a refused value counts as none.
     sign = 1 if delta(2.0) > delta(0.5) else -1
     factor = 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from privpost.models.base import is_number
-from privpost.privacy.accounting import Cost, rdp_to_pure_epsilon
+from privpost.privacy.accounting import Cost, check_cost, rdp_to_pure_epsilon
 
 # Noise for less has a variance beyond floating point.
 SMALLEST = 1e-100
@@ -40,12 +40,37 @@ def rdp_budget(budget: Cost, method: str) -> tuple[float, float]:
     return budget.epsilon, budget.order
 
 
+def approximate_budget(budget: Cost) -> tuple[float, float]:
+    """(ε, δ) of a budget of approximate DP.
+
+    Raises:
+        ValueError: a budget of another notion.
+    """
+    check_budget(budget)
+    if budget.delta is None:
+        raise ValueError(
+            f"budget is {budget}; a privacy curve needs an (ε, δ) budget, so its notion must be 'approximate'"
+        )
+    return budget.epsilon, budget.delta
+
+
 def check_budget(budget) -> None:
     """Raises a ValueError unless a budget is a `Cost` whose ε is 0 or at least `SMALLEST`."""
-    if not isinstance(budget, Cost):
-        raise ValueError(f'budget is {budget!r}; it must be a Cost, for instance Cost("pure", 1.0)')
+    check_cost("budget", budget)
     if 0 < budget.epsilon < SMALLEST:
         raise ValueError(f"budget is {budget}; its epsilon must be 0 or at least {SMALLEST:g}")
+
+
+def check_model(model) -> None:
+    """Raises a ValueError unless a model has sufficient statistics."""
+    if isinstance(model, type) or not hasattr(model, "sufficient_statistics"):
+        raise ValueError(f"model is {model!r}; it must be a model, for instance BetaBernoulli(1, 1)")
+
+
+def check_source(rng) -> None:
+    """Raises a ValueError unless rng is a numpy Generator or draws as one does, such as `distributions.noise`."""
+    if not isinstance(rng, np.random.Generator) and not any(hasattr(rng, n) for n in ("random", "laplace", "normal")):
+        raise ValueError(f"rng is {rng!r}; it must be a numpy Generator, for instance numpy.random.default_rng(1)")
 
 
 def check_generator(rng) -> None:
@@ -66,12 +91,38 @@ def check_coefficient(value: float) -> None:
         raise ValueError(f"coefficient is {value!r}; it must lie in (0, 1]")
 
 
+def check_count(name: str, value) -> None:
+    """Raises a ValueError unless a number of something is an integer of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} is {value!r}; it must be an integer >= 1")
+
+
+def check_order(order) -> None:
+    """Raises a ValueError unless the order of a Rényi divergence is a number of at least 1."""
+    if not is_number(order) or not order >= 1:
+        raise ValueError(f"order is {order!r}; it must be >= 1")
+
+
+def check_numbers(name: str, values, size: int | None = None) -> np.ndarray:
+    """The values (..., size) as an array; raises a ValueError unless they are finite numbers of that last axis."""
+    try:
+        found = np.asarray(values, float)
+    except (TypeError, ValueError):
+        found = np.empty(())
+    if not found.ndim:
+        raise ValueError(f"{name} are {values!r}; they must be numbers, those of one data set on the last axis")
+    if size not in (None, found.shape[-1]):
+        raise ValueError(f"{name} have a last axis of {found.shape[-1]}; those of one data set have {size}")
+    if not np.all(np.isfinite(found)):
+        raise ValueError(f"{name} have entries that are not finite")
+    return found
+
+
 def check_given(release, shape: tuple[int, ...], draws: int, rng) -> None:
     """Raises a ValueError unless a release has the shape of one, draws is an integer ≥ 1, and rng is a generator."""
     if np.shape(release) != shape:
         raise ValueError(f"release has the shape {np.shape(release)}; one release has {shape}")
     if not np.all(np.isfinite(np.asarray(release, float))):
         raise ValueError(f"release is {release!r}; it must be finite")
-    if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 1:
-        raise ValueError(f"draws is {draws!r}; it must be an integer >= 1")
+    check_count("draws", draws)
     check_generator(rng)

@@ -11,17 +11,19 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit, logsumexp
+from scipy.special import expit, logit
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 # Panels at first, their halvings at most, and when one has converged: relative to itself, and as a probability.
 PANELS, HALVINGS, RELATIVE, ABSOLUTE = 48, 50, 1e-7, 1e-16
+# Panels that are halved at once, at most; and the probability below which one is left out.
+MOST, NOTHING = 1000, 1e-30
 # How far from one a density may integrate to.
 NORMALISED = 1e-5
-# Neighbouring pairs that share panels.
-BLOCK = 64
-# Bisections of a place where a ratio of densities crosses a level.
-BISECTIONS = 50
+# Neighbouring pairs that share panels, and how many of them, evenly spread, these are found for.
+BLOCK, SPREAD = 64, 4
+# Bisections of a place where a ratio of densities crosses a level; there the integrand is 0.
+BISECTIONS = 18
 
 
 class Space(NamedTuple):
@@ -77,6 +79,10 @@ class Neighbours(NamedTuple):
         for start in range(0, len(self.pairs), BLOCK):
             yield self._replace(pairs=self.pairs[start : start + BLOCK])
 
+    def spread(self) -> Neighbours:
+        """A few of the pairs, with the first and the last."""
+        return self._replace(pairs=self.pairs[np.unique(np.linspace(0, len(self.pairs) - 1, SPREAD).astype(int))])
+
     def logs(self, u, row=None) -> tuple[np.ndarray, np.ndarray]:
         """Both sides' log-densities of u: (pairs, ...) at u (...), or of the pairs in `row` (k,) at u (k, ...)."""
         pairs, axes = (self.pairs, np.ndim(u)) if row is None else (self.pairs[row], np.ndim(u) - 1)
@@ -90,7 +96,7 @@ class Neighbours(NamedTuple):
     def integrals(self, of: Callable, edges) -> np.ndarray:
         """Logarithms of the integrals (pairs, panels) of exp(of(ln p, ln q)) over panels (panels, 2)."""
         u, log_weights = nodes(edges)
-        return logsumexp(of(*self.logs(u)) + log_weights, axis=-1)
+        return _log_sum(of(*self.logs(u)) + log_weights)
 
 
 def nodes(edges) -> tuple[np.ndarray, np.ndarray]:
@@ -141,8 +147,12 @@ def rdp(mechanism: Any, orders) -> np.ndarray | None:
     if found is None:
         return None
     flat = np.ravel(np.asarray(orders, float))
-    largest = np.max([_renyi(block, mechanism, flat) for block in found.blocks()], axis=0)
-    return np.maximum(largest, 0.0).reshape(np.shape(orders))
+    largest = np.zeros(len(flat))
+    for block in found.blocks():
+        # What is infinite for one pair stays so.
+        finite = np.isfinite(largest)
+        largest[finite] = np.maximum(largest[finite], _renyi(block, mechanism, flat[finite]))
+    return largest.reshape(np.shape(orders))
 
 
 def cdf(mechanism: Any, values) -> np.ndarray | None:
@@ -162,8 +172,8 @@ def cdf(mechanism: Any, values) -> np.ndarray | None:
     return np.append(0.0, np.cumsum(parts))[np.searchsorted(edges, u)]
 
 
-def _panels(pairs: Neighbours, of: Callable) -> np.ndarray:
-    """Panels (panels, 2), sorted, on which `integrals` have converged for all pairs."""
+def _panels(pairs: Neighbours, of: Callable, relative: float = RELATIVE) -> np.ndarray:
+    """Panels (panels, 2), sorted, on which `integrals` have converged for all pairs; none that holds nothing."""
     edges = np.linspace(-pairs.space.end, pairs.space.end, PANELS + 1)
     wide, kept = np.stack([edges[:-1], edges[1:]], axis=-1), []
     whole = pairs.integrals(of, wide)
@@ -174,24 +184,40 @@ def _panels(pairs: Neighbours, of: Callable) -> np.ndarray:
         added = np.logaddexp(parts[:, ::2], parts[:, 1::2])
         largest = np.maximum(added, whole)
         with np.errstate(invalid="ignore"):
-            close = np.abs(added - whole) < RELATIVE
+            close = np.abs(added - whole) < relative
         done = (close | (largest < math.log(ABSOLUTE))).all(axis=0)
-        kept.append(halves.reshape(-1, 4)[done].reshape(-1, 2))
+        held = (largest > math.log(NOTHING)).any(axis=0)
+        kept.append(halves.reshape(-1, 4)[done & held].reshape(-1, 2))
         wide = halves.reshape(-1, 4)[~done].reshape(-1, 2)
-        if not len(wide):
+        # Where rounding is larger than what is asked for, halving has no end.
+        if not 0 < len(wide) < MOST:
             break
         whole = parts.reshape(len(parts), -1, 2)[:, ~done].reshape(len(parts), -1)
     found = np.concatenate([*kept, wide])
     return found[np.argsort(found[:, 0])]
 
 
+def _laws(pairs: Neighbours, mechanism, of: Callable, relative: float = RELATIVE):
+    """Panels, and both sides' log-densities (pairs, panels, 12) of their ends and nodes.
+
+    The panels are those of a few of the pairs, which are alike; those of all where the others' laws do not integrate
+    to one on them.
+    """
+    for some in (pairs.spread(), pairs):
+        edges = _panels(some, of, relative)
+        u, log_weights = nodes(edges)
+        logs = pairs.logs(np.concatenate([edges[:, :1], u, edges[:, 1:]], axis=-1))
+        totals = np.stack([np.exp(side[..., 1:-1] + log_weights).sum(axis=(-1, -2)) for side in logs])
+        if np.all(np.abs(totals - 1) < NORMALISED):
+            break
+    _check_one(mechanism, totals)
+    return edges, logs
+
+
 def _hockey_stick(pairs: Neighbours, mechanism, epsilon: float) -> float:
-    edges = _panels(pairs, np.logaddexp)
+    edges, logs = _laws(pairs, mechanism, np.logaddexp)
     u, log_weights = nodes(edges)
     places = np.concatenate([edges[:, :1], u, edges[:, 1:]], axis=-1)
-    logs = pairs.logs(places)
-    for side in logs:
-        _check_one(mechanism, np.exp(side[..., 1:-1] + log_weights).sum(axis=(-1, -2)))
     both = (pairs, logs), (pairs._replace(pairs=pairs.pairs[:, ::-1]), logs[::-1])
     return max(_one_way(*way, edges, places, log_weights, epsilon) for way in both)
 
@@ -243,33 +269,62 @@ def _excess(p, q, epsilon: float, log_weights) -> np.ndarray:
 
 
 def _renyi(pairs: Neighbours, mechanism, orders) -> np.ndarray:
-    """Divergences (orders,), the larger of both ways; on panels that serve the largest order and the densities."""
-
-    def integrand(p, q, order):
-        with np.errstate(invalid="ignore"):
-            return np.where(np.isneginf(p), -np.inf, order * p + (1 - order) * q)
+    """Divergences (orders,), the larger of both ways; on panels that serve the largest finite one and the densities."""
+    end = pairs.space.end
+    edges = np.linspace(-end, end, PANELS + 1)
+    wide = np.stack([edges[:-1], edges[1:]], axis=-1)
+    some = pairs.spread()
+    coarse = _both_ways(some, wide)
+    largest = max((order for order in orders if not _diverges(coarse, order)), default=1.0)
 
     def hardest(p, q):
-        ways = integrand(p, q, orders.max()), integrand(q, p, orders.max())
+        ways = _integrand(p, q, largest), _integrand(q, p, largest)
         return np.logaddexp(np.logaddexp(p, q), np.logaddexp(*ways))
 
-    edges = _panels(pairs, hardest)
+    # Rounding grows with the order, and the logarithm of the integral is divided by it.
+    edges, _ = _laws(pairs, mechanism, hardest, RELATIVE * max(1.0, largest - 1))
+    # With the panels at the ends, where an integrand that has no integral does not fall.
+    laws = _both_ways(pairs, np.concatenate([wide[:1], edges, wide[-1:]]))
+    return np.array([_largest(laws, order) if order <= largest else math.inf for order in orders])
+
+
+def _both_ways(pairs: Neighbours, edges) -> list:
+    """Log-densities (pairs, panels, 10) of either side and the other at the nodes of panels, with their weights."""
     u, log_weights = nodes(edges)
-    logs, found = pairs.logs(u), np.empty((2, len(orders)))
-    for (p, q), of_way in zip((logs, logs[::-1]), found, strict=True):
-        _check_one(mechanism, np.exp(p + log_weights).sum(axis=(-1, -2)))
-        for place, order in enumerate(orders):
-            if order == 1:
-                with np.errstate(invalid="ignore"):
-                    terms = np.where(np.isneginf(p), 0.0, np.exp(p + log_weights) * (p - q))
-                of_way[place] = terms.sum(axis=(-1, -2)).max()
-                continue
-            parts = logsumexp(integrand(p, q, order) + log_weights, axis=-1)
-            # An integrand that does not fall towards an end has no integral.
-            at_end = np.maximum(parts[:, 0], parts[:, -1]) - parts.max(axis=1)
-            diverges = np.any(at_end > math.log(1e-6))
-            of_way[place] = math.inf if diverges else logsumexp(parts, axis=-1).max() / (order - 1)
-    return found.max(axis=0)
+    p, q = pairs.logs(u)
+    return [(p, q, log_weights), (q, p, log_weights)]
+
+
+def _largest(laws, order: float) -> float:
+    """The largest divergence of an order; the first and the last panel only show whether there is one."""
+    if order == 1:
+        with np.errstate(invalid="ignore"):
+            terms = [np.where(np.isneginf(p), 0.0, np.exp(p + w) * (p - q))[:, 1:-1] for p, q, w in laws]
+        return max(float(each.sum(axis=(-1, -2)).max()) for each in terms)
+    if _diverges(laws, order):
+        return math.inf
+    parts = [_log_sum(_integrand(p, q, order) + w)[:, 1:-1] for p, q, w in laws]
+    return max(float(_log_sum(each).max()) for each in parts) / (order - 1)
+
+
+def _diverges(laws, order: float) -> bool:
+    """Whether an integrand does not fall towards an end, where it has no integral."""
+    every = [_log_sum(_integrand(p, q, order) + w) for p, q, w in laws]
+    return any(np.any(np.maximum(x[:, 0], x[:, -1]) - x.max(axis=1) > math.log(1e-6)) for x in every)
+
+
+def _integrand(p, q, order: float):
+    """ln(p^λ q^(1−λ)), −inf where p is 0."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isneginf(p), -np.inf, order * p + (1 - order) * q)
+
+
+def _log_sum(terms) -> np.ndarray:
+    """ln Σ exp over the last axis; +inf where a term is."""
+    top = terms.max(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = top[..., 0] + np.log(np.exp(terms - top).sum(axis=-1))
+    return np.where(np.isinf(top[..., 0]), top[..., 0], found)
 
 
 def _check_one(mechanism, total) -> None:

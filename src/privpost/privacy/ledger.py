@@ -14,13 +14,12 @@ import numpy as np
 
 from privpost.distributions.noise import Common
 from privpost.privacy.account import Account, BudgetExceeded
-from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import check_budget
+from privpost.privacy.accounting import Cost, check_cost
+from privpost.privacy.checks import check_budget, check_choice, check_count, check_source
 from privpost.privacy.described import describe, key_of
 
 __all__ = ["BudgetExceeded", "Ledger", "Release", "Request"]
 
-ACCOUNTINGS = ("stated", "exact")
 # The repeat of releases that name none.
 ONE = slice(0, 1)
 
@@ -33,6 +32,14 @@ class Release(NamedTuple):
 
     values: np.ndarray
     info: Any = None
+
+
+def check_mechanism(value) -> None:
+    """Raises a ValueError unless a value is a configured mechanism."""
+    if isinstance(value, type) or not hasattr(value, "cost_in"):
+        raise ValueError(
+            f"mechanism is {value!r}; it must be one, for instance LaplaceMechanism(BetaBernoulli(1, 1), 400, 0.5)"
+        )
 
 
 class Request(NamedTuple):
@@ -56,14 +63,10 @@ class Request(NamedTuple):
 
     def check(self) -> None:
         """Raises a ValueError for what is no source of randomness, and for statistics of other than n records."""
-        known = isinstance(self.rng, np.random.Generator)
-        if not known and not any(hasattr(self.rng, name) for name in ("random", "laplace", "normal")):
-            raise ValueError(
-                f"rng is {self.rng!r}; it must be a numpy Generator, for instance numpy.random.default_rng(1)"
-            )
+        check_source(self.rng)
+        check_mechanism(self.mechanism)
         # What `prepare` is to look at need not be looked at twice: that takes as long as many a draw.
-        prepares = self.size is not None and hasattr(self.mechanism, "prepare")
-        if hasattr(self.mechanism, "check_statistics") and not prepares:
+        if self.size is None or not hasattr(self.mechanism, "prepare"):
             self.mechanism.check_statistics(self.statistics)
 
     @property
@@ -71,14 +74,11 @@ class Request(NamedTuple):
         """The shape of the releases: that of the statistics' leading axes, or the size.
 
         Raises:
-            ValueError: a size for several data sets, statistics of another length than one data set's (which would
-                hide releases), no releases, or repeats that the first axis does not run over.
+            ValueError: a size for several data sets, no releases, or repeats that the first axis does not run over.
         """
-        *lead, given = np.shape(self.statistics)
-        expected = getattr(self.mechanism.model, "statistics_size", None)
-        if expected not in (None, given):
-            raise ValueError(f"statistics have a last axis of {given}; those of one data set have {expected}")
+        lead = list(np.shape(self.statistics)[:-1])
         if self.size is not None:
+            check_count("size", self.size)
             if lead:
                 raise ValueError(
                     f"size is {self.size!r}; it needs the statistics of one data set, not of {tuple(lead)}"
@@ -87,6 +87,8 @@ class Request(NamedTuple):
         if min(lead, default=1) < 1:
             raise ValueError(f"the releases have the shape {tuple(lead)}; there must be at least one")
         if self.repeats is not None:
+            if not isinstance(self.repeats, slice):
+                raise ValueError(f"repeats are {self.repeats!r}; they must be a slice, for instance slice(0, 100)")
             start, number = self.repeats.start, self.repeats.stop - self.repeats.start
             if start < 0 or number < 1:
                 raise ValueError(f"repeats are {self.repeats}; they must be some of 0, 1, 2, ...")
@@ -138,11 +140,11 @@ class Ledger:
         """
         if account in self._accounts:
             raise ValueError(f"account {account!r} is already open with budget {self._accounts[account].budget}")
-        if accounting not in ACCOUNTINGS:
-            raise ValueError(f"accounting is {accounting!r}; allowed: {', '.join(ACCOUNTINGS)}")
+        check_choice("accounting", accounting, ("stated", "exact"))
         check_budget(budget)
         entry = Account(account, budget, accounting, self._trials if repeats is None else repeats)
         for mechanism in mechanisms:
+            check_mechanism(mechanism)
             price = _price(entry, mechanism)
             entry.check(price, [(price.epsilon, price.delta or 0.0)], 1)
         self._accounts[account] = entry
@@ -242,8 +244,8 @@ class Ledger:
             ValueError: no such account, releases < 1, or a cost that does not convert to the account's notion.
         """
         entry = self._account(account)
-        if not isinstance(releases, int | np.integer) or releases < 1:
-            raise ValueError(f"releases is {releases!r}; it must be an integer >= 1")
+        check_cost("cost", cost)
+        check_count("releases", releases)
         try:
             charged = cost.to_notion_of(entry.budget)
         except ValueError as error:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import psi
 
+from privpost.privacy.checks import check_count
+
 SUPREMA = ("exact", "paper")
 
 
@@ -145,7 +147,7 @@ def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum:
     prior = np.asarray(prior, float)
     if prior.ndim != 1 or prior.size < 2 or not np.all(prior > 0):
         raise ValueError(f"prior is {prior!r}; it must be a vector of at least 2 entries > 0")
-    check_size(n)
+    check_count("n", n)
     if supremum not in SUPREMA:
         raise ValueError(f"supremum is {supremum!r}; allowed: {', '.join(SUPREMA)}")
     order, r, m = np.broadcast_arrays(_orders(order), np.asarray(r, float), np.asarray(m, float))
@@ -227,12 +229,6 @@ def largest_coefficient(
     if not np.all(low > 0):
         raise ValueError(f"target is {target!r}; no coefficient in (0, 1] was found to meet it")
     return low
-
-
-def check_size(n: int) -> None:
-    """Raises a ValueError unless n, the public number of records, is an integer of at least 1."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError(f"n is {n!r}; it must be an integer >= 1")
 
 
 def _orders(order) -> np.ndarray:

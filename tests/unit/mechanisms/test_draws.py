@@ -14,7 +14,7 @@ from scipy.stats import chisquare, ks_2samp, kstest
 from test_mechanisms import every_example, neighbouring_statistics
 
 from privpost.distributions import truncated_beta
-from privpost.mechanisms.base import batches
+from privpost.mechanisms.batches import batches
 from privpost.mechanisms.event_counts import HiddenMarkovSampler
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
 from privpost.models.event_counts import EventCounts

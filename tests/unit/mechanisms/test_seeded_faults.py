@@ -114,13 +114,13 @@ def sampler_ignores_the_power(patch):
 
 
 def beta_draw_with_twice_the_coefficient(patch):
-    draw = PosteriorSampling.perturb
-    patch.setattr(DiffusedPosterior, "perturb", lambda self, s, rng: draw(self, 2 * np.asarray(s), rng))
+    draw = PosteriorSampling._perturb
+    patch.setattr(DiffusedPosterior, "_perturb", lambda self, s, rng: draw(self, 2 * np.asarray(s), rng))
 
 
 def prior_without_its_weight(patch):
-    draw = PosteriorSampling.perturb
-    patch.setattr(ConcentratedPosterior, "perturb", lambda self, s, rng: draw(_with_coefficient(self, 1.0), s, rng))
+    draw = PosteriorSampling._perturb
+    patch.setattr(ConcentratedPosterior, "_perturb", lambda self, s, rng: draw(_with_coefficient(self, 1.0), s, rng))
 
 
 def _with_coefficient(mechanism, value):
@@ -163,11 +163,11 @@ def noise_shared(kind):
 def coefficients_share_their_noise(patch):
     """One noise variate for all coefficients, of the scale that the shipped code draws with."""
 
-    def perturb(self, statistics, rng):
+    def _perturb(self, statistics, rng):
         sums = self._sums(statistics)[..., self._noisy]
         return sums + rng.laplace(0.0, self.scale, (*sums.shape[:-1], 1))
 
-    patch.setattr(FourierMechanism, "perturb", perturb)
+    patch.setattr(FourierMechanism, "_perturb", _perturb)
 
 
 def chain_temperature_halved(patch):
@@ -237,7 +237,7 @@ def charge_left_out(patch):
 
 def scores_of_rows_times_twenty(patch):
     """Only where releases are asked for row by row, not by their number."""
-    patch.setattr(MapMechanism, "perturb", lambda self, s, rng: choose(20 * self.scores(s), rng))
+    patch.setattr(MapMechanism, "_perturb", lambda self, s, rng: choose(20 * self.scores(s), rng))
 
 
 def noise_of_arrays_divided(patch):

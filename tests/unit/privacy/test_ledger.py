@@ -33,7 +33,7 @@ class Untouchable(LaplaceMechanism):
 
     method = "untouchable"
 
-    def perturb(self, statistics, rng):
+    def _perturb(self, statistics, rng):
         raise AssertionError("it was run")
 
 

@@ -1,0 +1,28 @@
+"""Releases about several data sets, of mechanisms that make those about one as a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+
+def batches(replicate: Callable, statistics, rng: np.random.Generator) -> np.ndarray:
+    """Releases for statistics (..., d) of a mechanism whose releases about equal rows are made as one batch.
+
+    Args:
+        replicate: function of one data set's statistics (d,), a number and rng, with releases along a first axis.
+    """
+    statistics = np.asarray(statistics, float)
+    rows = statistics.reshape(-1, statistics.shape[-1])
+    if np.all(rows == rows[0]):
+        drawn = replicate(rows[0], len(rows), rng)
+        return drawn.reshape(*statistics.shape[:-1], *drawn.shape[1:])
+    alike: dict[bytes, list[int]] = {}
+    for place, row in enumerate(rows):
+        alike.setdefault(row.tobytes(), []).append(place)
+    places = list(alike.values())
+    drawn = np.concatenate([replicate(rows[same[0]], len(same), rng) for same in places])
+    draws = np.empty_like(drawn)
+    draws[np.concatenate(places)] = drawn
+    return draws.reshape(*statistics.shape[:-1], *draws.shape[1:])
