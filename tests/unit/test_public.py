@@ -180,7 +180,10 @@ def spend(mechanism, statistics, rng, **given):
         (lambda: PURE.within(1.0), r"^budget is 1.0; it must be a Cost"),
         (lambda: privpost.ExponentialMechanism.calibrate(BITS, 10, PURE), r"^a0 is None; it must lie in \(0, 0.5\)$"),
         (lambda: privpost.DiffusedPosterior(BITS, 10, 0.5, 0.5), r"^order is 0.5; it must be >= 1$"),
-        (lambda: privpost.DiffusedPosterior.calibrate("bits", 10, RENYI), r"^model is 'bits'; it must be a model"),
+        (
+            lambda: privpost.DiffusedPosterior.calibrate("bits", 10, RENYI),
+            r"^model is 'bits'; it must be a BetaBernoulli or",
+        ),
         (lambda: privpost.BayesianNetwork("x"), r"^nodes is 'x'; it must be a map of nodes to lists of their parents$"),
         (
             lambda: privpost.LaplaceMechanism(BITS, 10, 1.0).check_statistics([np.nan, 3.0]),
