@@ -326,3 +326,11 @@ def test_what_draws_nothing_itself_is_not_found(source):
 def test_an_exception_holds_for_one_function():
     source = "from privpost.samplers.chain import run\ndef first(): run()\nclass A:\n    def second(self): run()"
     assert found_in(source) == {("first", "privpost.samplers.chain"), ("A.second", "privpost.samplers.chain")}
+
+
+def test_no_account_has_a_mechanisms_own_cost_for_its_budget():
+    sources = [path.read_text(encoding="utf-8") for path in STUDIES.rglob("*.py")]
+    calls = [node for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    budgets = [ast.unparse(call.args[1]) for call in calls if ast.unparse(call.func) == "ledger.open"]
+    assert len(budgets) > 20
+    assert [budget for budget in budgets if ".cost(" in budget or ".stated_cost" in budget] == []

@@ -25,9 +25,8 @@ SETTINGS = Schema(
 METRICS = ("test_error", "test_log_likelihood")
 
 
-def listed(config, model: BinaryRegression, n: int) -> list:
+def listed(config, budget: Cost, model: BinaryRegression, n: int) -> list:
     """The exact draw at the budget, noise on the mode, and Langevin steps of the exact draw's power, shortest first."""
-    budget = Cost("rdp", float(np.exp(config.log_epsilon)), order=config.order)
     exact = LogisticDiffused.calibrate(model, n, budget, constant_time=False)
     steps = [
         LogisticLangevin(model, n, config.order, exact.coefficient, step=config.step, relaxations=relaxations)
@@ -42,11 +41,12 @@ def simulate(config, streams, ledger) -> dict:
     n, dimension = design.train_features.shape
     model = BinaryRegression(dimension, config.beta0)
     statistics = model.statistics_of(design.train_features, design.train_labels)
-    mechanisms = listed(config, model, n)
+    budget = Cost("rdp", float(np.exp(config.log_epsilon)), order=config.order)
+    mechanisms = listed(config, budget, model, n)
     metrics = np.empty((len(mechanisms), len(METRICS), config.trials))
     for i, mechanism in enumerate(mechanisms):
         account = f"{mechanism.method}/{i}"
-        ledger.open(account, mechanism.cost(), mechanism)
+        ledger.open(account, budget, mechanism)
         for block in streams.blocks():
             draws = ledger.release(
                 account,
