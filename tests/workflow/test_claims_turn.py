@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,10 @@ def outcomes(module, own, seen=False):
 
 def _with(own, table, **columns):
     return {**own, table: own[table].assign(**columns)}
+
+
+def _without(own, table, column):
+    return {**own, table: own[table].drop(columns=column)}
 
 
 def _calibrated_with_dependence_only(own):
@@ -183,23 +188,18 @@ def unturned(module, own) -> set[tuple[str, str]]:
             # It is about the tables of another study.
             continue
         turn(lied)
-    read = [
-        (name, column)
-        for name, table in own.items()
-        if not not_read(module, {other: own[other] for other in own if other != name}, true)
-        for column in table
-    ]
-    # Lies about means, then other numbers, turn most checks at once.
-    read.sort(key=lambda place: (not place[1].endswith("mean"), own[place[0]][place[1]].dtype.kind != "f"))
+    # Of each column one lie, then of each that is read all: most checks turn at the first. Means come first.
+    places = [(name, column) for name, table in own.items() for column in table]
+    places.sort(key=lambda place: (not place[1].endswith("mean"), own[place[0]][place[1]].dtype.kind != "f"))
+    for name, column in places:
+        if left and (new := next(falsified(own[name][column]), None)) is not None:
+            turn({**own, name: own[name].assign(**{column: new})})
+    places = [(name, column) for name, column in places if left and not not_read(module, _without(own, name, column), true)]
     for base in (own, certain(own)):
-        for name, column in read:
-            table = base[name]
-            if not left or not_read(module, {**own, name: own[name].drop(columns=column)}, true):
-                continue
-            for new in falsified(table[column]):
-                turn({**base, name: table.assign(**{column: new})})
-                if not left:
-                    break
+        for news in itertools.zip_longest(*(falsified(base[name][column]) for name, column in places)):
+            for (name, column), new in zip(places, news, strict=True):
+                if left and new is not None:
+                    turn({**base, name: base[name].assign(**{column: new})})
     return left
 
 

@@ -365,15 +365,15 @@ def test_a_ledger_refuses_the_second_release(mechanism):
 @every_example
 def test_perturb_on_a_batch_is_a_loop_over_it(mechanism):
     # Different rows: equal ones may run as one batch of chains.
-    statistics = np.unique(neighbouring_statistics(mechanism)[:, 0], axis=0)[:3]
+    statistics = np.unique(neighbouring_statistics(mechanism)[:, 0], axis=0)[:2]
     together = mechanism.perturb(statistics, np.random.default_rng(5))
     rng = np.random.default_rng(5)
     alone = np.stack([mechanism.perturb(one, rng) for one in statistics])
     assert together.shape == alone.shape
     message = "perturb on a batch must draw row after row: all numbers of the first release before those of the second"
     assert np.allclose(together, alone, rtol=1e-12), message
-    nested = mechanism.perturb(np.stack([statistics] * 2), np.random.default_rng(5))
-    assert nested.shape == (2, *together.shape)
+    nested = mechanism.perturb(np.stack([statistics[:1]] * 2), np.random.default_rng(5))
+    assert nested.shape == (2, 1, *together.shape[1:])
     assert len(np.unique(nested.reshape(2, -1), axis=0)) == 2, "releases of equal statistics share their noise"
 
 

@@ -5,6 +5,7 @@ Every check first passes on the code as shipped, so that it is the fault that fa
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 import numpy as np
@@ -67,6 +68,12 @@ def judge(kind, model, n, budget, **options) -> str:
     cost = mechanism.cost()
     bound = lower_bound(found.counts, cost.order, LEVEL)
     return audit.verdict(cost.epsilon, bound, found.exact, found.drawn, instance.share_of_target, LEVEL)
+
+
+@functools.cache
+def judged_as_shipped(kind, model, n, budget, **options) -> str:
+    """The verdict without a fault, once for all faults that are seeded into the same settings."""
+    return judge(kind, model, n, budget, **options)
 
 
 def rdp(epsilon: float, order: float = 2.0) -> Cost:
@@ -383,7 +390,7 @@ CAUGHT = [
 
 @pytest.mark.parametrize("fault, kind, settings, verdict", CAUGHT)
 def test_the_audit_catches_a_seeded_fault(fault, kind, settings, verdict, monkeypatch):
-    assert judge(kind, **settings) == "within claim"
+    assert judged_as_shipped(kind, **settings) == "within claim"
     fault(monkeypatch)
     assert judge(kind, **settings) == verdict
 

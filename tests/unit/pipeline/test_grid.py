@@ -236,7 +236,9 @@ def test_every_cells_command_gives_its_digest_again(checkout, scale):
                 words = cell.command()
                 (again,) = request.understand(words).cells
                 assert again.digest == cell.digest, f"{study.name}: {' '.join(words)}"
-                hydra_compose("config", overrides=words)
+                # The scale is one more word, which Hydra takes or not whatever the study.
+                if scale == "paper" or study.name == "geumlek2017/rdp_curves":
+                    hydra_compose("config", overrides=words)
 
 
 def test_shipped_grid_files_are_those_of_the_shipped_configurations(checkout):
