@@ -194,7 +194,9 @@ def unturned(module, own) -> set[tuple[str, str]]:
     for name, column in places:
         if left and (new := next(falsified(own[name][column]), None)) is not None:
             turn({**own, name: own[name].assign(**{column: new})})
-    places = [(name, column) for name, column in places if left and not not_read(module, _without(own, name, column), true)]
+    places = [
+        (name, column) for name, column in places if left and not not_read(module, _without(own, name, column), true)
+    ]
     for base in (own, certain(own)):
         for news in itertools.zip_longest(*(falsified(base[name][column]) for name, column in places)):
             for (name, column), new in zip(places, news, strict=True):
