@@ -69,6 +69,13 @@ class LogisticSampling(SamplingMechanism):
     def precision(self) -> float:
         """β > 0 of the prior that is sampled with."""
 
+    def check_statistics(self, statistics) -> None:
+        """Raises a ValueError unless statistics (..., n d) are each of n records within the model's bound."""
+        super().check_statistics(statistics)
+        rows = np.asarray(statistics, float)
+        for row in np.unique(rows.reshape(-1, rows.shape[-1]), axis=0) if rows.ndim > 1 else [rows]:
+            self.model.checked(row, self.n)
+
     @property
     def radius(self) -> float | None:
         """Radius of the ball that the prior is truncated to, if any."""

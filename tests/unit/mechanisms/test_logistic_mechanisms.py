@@ -111,17 +111,18 @@ def test_ops_costs_the_smaller_of_two_charges():
         assert powers[0] == max(powers[1:])
 
 
-def refused(statistics, message, error=ValueError):
+def refused(statistics, message, error=ValueError, size=1):
     model, budget = BinaryRegression(2, 0.1), Cost("rdp", 10.0, order=2.0)
     mechanism, ledger = LogisticDirect.calibrate(model, 4, budget), Ledger()
     ledger.open("one", budget, mechanism)
     with pytest.raises(error, match=message):
-        ledger.release("one", mechanism, statistics, np.random.default_rng(1), size=1)
+        ledger.release("one", mechanism, statistics, np.random.default_rng(1), size=size)
     assert ledger.spent("one").epsilon == 0
 
 
 def test_what_cannot_be_drawn_is_refused_before_it_is_charged(monkeypatch):
-    refused(np.full(8, 2.0), "longer than feature_bound, 1.0")
+    for statistics, size in ((np.full(8, 2.0), 1), (np.full(8, 2.0), None), (np.full((2, 8), [[0.5], [2.0]]), None)):
+        refused(statistics, "longer than feature_bound, 1.0", size=size)
     refused(np.zeros(6), r"statistics have shape \(6,\); n is 4, so it must be \(8,\)")
     with monkeypatch.context() as patch:
         # An optimiser that does not climb certifies no mode.
