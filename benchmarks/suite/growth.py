@@ -62,7 +62,7 @@ def _network(mechanism: type, nodes: int, **settings) -> Callable:
     release = mechanism(model, 1000, 1.0, **settings)
 
     def once():
-        posterior = release.posterior(release.perturb(model.sufficient_statistics(data), rng))
+        posterior = release.naive_posterior(release.perturb(model.sufficient_statistics(data), rng))
         return model.sample(posterior, rng)
 
     return once

@@ -86,7 +86,7 @@ def test_counts_have_the_law_that_enumeration_gives(make, coordinates):
     law = np.exp(log_law - log_law.max())
     law /= law.sum()
     rng = np.random.default_rng(3)
-    theta = mechanism.noise_aware_posterior(release, 40_000, rng)
+    theta = mechanism.posterior(release, 40_000, rng)
     # The posterior mean of θ is a mean over tables; its error is at most 0.5/√40000 a coordinate.
     expected = law @ ((tables + model.prior) / (6 + model.prior.sum()))
     assert theta.mean(axis=0) == pytest.approx(expected, abs=4 * 0.3 / 200)
@@ -100,30 +100,30 @@ def test_counts_have_the_law_that_enumeration_gives(make, coordinates):
 
 
 def mechanism_counts(mechanism, release, draws, rng):
-    """Return the counts that `noise_aware_posterior` draws before θ."""
+    """Return the counts that `posterior` draws before θ."""
     found = []
     with pytest.MonkeyPatch.context() as patch:
         drawn = noise_aware_exact.latent_counts
         patch.setattr(noise_aware_exact, "latent_counts", lambda *given: found.append(drawn(*given)) or found[-1])
-        mechanism.noise_aware_posterior(release, draws, rng)
+        mechanism.posterior(release, draws, rng)
     return found[0]
 
 
 def test_the_posterior_of_bits_has_the_exact_distribution_function():
     """Against `posterior_cdf`, a sum without draws: Kolmogorov-Smirnov at 10^-4."""
     mechanism = privpost.LaplaceMechanism(privpost.BetaBernoulli(2, 3), 50, 0.2, coordinates="free")
-    draws = mechanism.noise_aware_posterior(np.array([12.0]), 5000, np.random.default_rng(5))
+    draws = mechanism.posterior(np.array([12.0]), 5000, np.random.default_rng(5))
     release = np.full((1, 5000), 12.0)
     uniform = noise_aware_exact.posterior_cdf((2, 3), release, draws, 50, [mechanism.scale])[0]
     assert stats.kstest(uniform, "uniform").pvalue > 1e-4
     # Noise-aware is wider than the update that takes the noisy count for a count.
-    assert draws.std() > 1.1 * np.sqrt(mechanism.model.variance(mechanism.posterior(np.array([12.0]))))
+    assert draws.std() > 1.1 * np.sqrt(mechanism.model.variance(mechanism.naive_posterior(np.array([12.0]))))
 
 
 def test_what_has_no_noise_aware_posterior_says_so():
     sampler = privpost.DirectPosterior(privpost.BetaBernoulli(1, 1), 10, 2.0)
     with pytest.raises(ValueError, match=r"^DirectPosterior has no noise-aware posterior for BetaBernoulli"):
-        sampler.noise_aware_posterior(0.5, 10, np.random.default_rng(1))
+        sampler.posterior(0.5, 10, np.random.default_rng(1))
     laplace = privpost.LaplaceMechanism(privpost.BetaBernoulli(1, 1), 10, 1.0)
     for release, draws, rng, message in (
         ([3.0], 10, np.random.default_rng(1), r"^release has the shape \(1,\); one release has \(2,\)"),
@@ -131,7 +131,7 @@ def test_what_has_no_noise_aware_posterior_says_so():
         ([3.0, 7.0], 10, 1, "^rng is 1; it must be"),
     ):
         with pytest.raises(ValueError, match=message):
-            laplace.noise_aware_posterior(np.array(release), draws, rng)
+            laplace.posterior(np.array(release), draws, rng)
 
 
 BITS, RNG, RENYI = privpost.BetaBernoulli(1, 1), np.random.default_rng(1), privpost.Cost("rdp", 1.0, order=2.0)
@@ -161,7 +161,7 @@ def spend(mechanism, statistics, rng, **given):
             r"^model is <class .*; it must be a model",
         ),
         (
-            lambda: privpost.LaplaceMechanism(BITS, 10, 1.0).noise_aware_posterior([np.nan, 3.0], 5, RNG),
+            lambda: privpost.LaplaceMechanism(BITS, 10, 1.0).posterior([np.nan, 3.0], 5, RNG),
             r"^release is \[nan, 3.0\]; it must be finite$",
         ),
         (lambda: privpost.Ledger().open("survey", 1.0), r"^budget is 1.0; it must be a Cost"),
@@ -173,7 +173,7 @@ def spend(mechanism, statistics, rng, **given):
         (lambda: LAPLACE.perturb([3, 7, 0], RNG), r"^statistics have a last axis of 3; those of one data set have 2$"),
         (lambda: LAPLACE.perturb("abc", RNG), r"^statistics are 'abc'; they must be numbers"),
         (lambda: LAPLACE.replicate([3, 7], 0, RNG), r"^size is 0; it must be an integer >= 1$"),
-        (lambda: LAPLACE.posterior([3.0]), r"^statistics have the shape \(1,\); the last axis must be 2$"),
+        (lambda: LAPLACE.naive_posterior([3.0]), r"^statistics have the shape \(1,\); the last axis must be 2$"),
         (lambda: LAPLACE.cost_in(1.0), r"^budget is 1.0; it must be a Cost"),
         (lambda: LAPLACE.cost_in(PURE, "exakt"), r"^accounting is 'exakt'; allowed: stated, exact$"),
         (lambda: LAPLACE.recalibrated(PURE), r"^budget is pure.* its notion must be 'approximate'$"),

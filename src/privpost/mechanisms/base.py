@@ -158,12 +158,10 @@ class Mechanism(ABC):
     def posterior_draw(self, release, rng: np.random.Generator) -> np.ndarray:
         """One draw of θ per release, which is post-processing: the release itself where that is a sample."""
         check_source(rng)
-        return release if self.releases == "sample" else self.model.sample(self.posterior(release), rng)
+        return release if self.releases == "sample" else self.model.sample(self.naive_posterior(release), rng)
 
-    def posterior(self, release):
-        """Parameters of the conjugate law that a release gives θ or, of a sample, that statistics (..., d) give the
-        release; None where the law has none.
-        """
+    def naive_posterior(self, release):
+        """Parameters of the conjugate law of θ with a release taken for the data's statistics; None where none is."""
         return None
 
     def posterior_sample(self, statistics, rng: np.random.Generator) -> np.ndarray:
@@ -262,7 +260,7 @@ class Mechanism(ABC):
         """
         return None
 
-    def noise_aware_posterior(self, release, draws: int, rng: np.random.Generator) -> np.ndarray:
+    def posterior(self, release, draws: int, rng: np.random.Generator) -> np.ndarray:
         """Draws of θ, shape (draws, *theta_shape), from its posterior given one release and the noise's law.
 
         Post-processing, which costs nothing.
@@ -293,6 +291,10 @@ class SamplingMechanism(Mechanism):
     """One draw of θ is the release, so that every further draw is a release of its own."""
 
     releases: ClassVar[str] = "sample"
+
+    def release_law(self, statistics):
+        """Parameters of the law that statistics (..., d) give the release; None where it has none."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -372,25 +374,25 @@ class AdditiveNoiseMechanism(Mechanism):
         rest = np.maximum(self.n - counts.sum(axis=-1, keepdims=True), 0.0)
         return np.concatenate([counts, rest], axis=-1)
 
-    def posterior(self, release) -> np.ndarray:
-        """Parameters (..., k) of the privatised posterior: the conjugate update with the projected release."""
+    def naive_posterior(self, release) -> np.ndarray:
+        """Parameters (..., k) of the conjugate update with the projected release, the noise left out of account."""
         return self.model.posterior(self.project(release))
 
-    def noise_aware_posterior(self, release, draws, rng):
+    def posterior(self, release, draws, rng):
         """Independent draws (draws, *theta_shape) given a release (q,): the true counts, then θ given them.
 
         Exact, for counts of one category a record (bits too) and noise with a density: p(θ | y) = Σ_s p(θ | s) p(s | y)
         over all counts s that sum to n, as in Bernstein and Sheldon (2018).
         """
         if type(self.model) not in COUNTED:
-            return super().noise_aware_posterior(release, draws, rng)
+            return super().posterior(release, draws, rng)
         check_given(release, self.select(self.model.prior).shape, draws, rng)
         counts, likelihood = np.arange(self.n + 1.0), []
         # Noise is independent over counts: with the others at 0 the density is that of one count, up to a constant.
         for unit in np.eye(len(self.model.prior)):
             found = self.log_density(release, counts[:, None] * unit)
             if found is None:
-                return super().noise_aware_posterior(release, draws, rng)
+                return super().posterior(release, draws, rng)
             likelihood.append(found)
         factors = gammaln(self.model.prior[:, None] + counts) - gammaln(counts + 1)
         latent = noise_aware_exact.latent_counts(factors + np.stack(likelihood), draws, rng)

@@ -78,7 +78,7 @@ class EventCountsLaplace(LaplaceMechanism):
         (end,) = gibbs.follow(chains_of(self.model, [group]), [rng], self.iterations, [None])
         return end.state.probabilities.reshape(*counts.shape[:-2], *self.model.theta_shape)
 
-    def noise_aware_posterior(self, release, draws, rng):
+    def posterior(self, release, draws, rng):
         """Draws (draws, K, levels) of the emissions given one release: the last ones of several chains on true counts.
 
         States have no names: which is the first differs from chain to chain.

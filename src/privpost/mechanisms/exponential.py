@@ -77,13 +77,13 @@ class ExponentialMechanism(SamplingMechanism):
         """Ends a0 and 1 − a0 of the parameter space."""
         return self.a0, 1 - self.a0
 
-    def posterior(self, statistics) -> np.ndarray:
+    def release_law(self, statistics) -> np.ndarray:
         """Parameters (..., 2) of the tempered beta distribution before truncation."""
         return 1 + (self.model.posterior(statistics) - 1) / self.temperature
 
     def _perturb(self, statistics, rng):
         """One exact draw of θ per leading index."""
-        return truncated_beta.sample(self.posterior(statistics), *self.ends, rng)
+        return truncated_beta.sample(self.release_law(statistics), *self.ends, rng)
 
     def rounded(self, statistics, bits: int, randbits: Callable[[int], int] = secrets.randbits) -> list[int]:
         """⌊2^bits θ⌋ of one ideal draw θ at `temperature`; arguments as in `PosteriorSampling.rounded`."""
@@ -107,7 +107,7 @@ class ExponentialMechanism(SamplingMechanism):
 
     def log_density(self, release, statistics):
         """Log-density of the draw given (successes, failures)."""
-        return truncated_beta.log_density(release, self.posterior(statistics), *self.ends)
+        return truncated_beta.log_density(release, self.release_law(statistics), *self.ends)
 
     @classmethod
     def examples(cls):

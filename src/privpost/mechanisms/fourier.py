@@ -125,8 +125,8 @@ class FourierMechanism(Mechanism):
         """The published counts, negative ones set to 0, shape (..., 2m)."""
         return np.maximum(self.counts(release), 0.0)
 
-    def posterior(self, release) -> np.ndarray:
-        """Parameters (..., 2m) of the privatised posterior."""
+    def naive_posterior(self, release) -> np.ndarray:
+        """Parameters (..., 2m) of the conjugate update with the projected release."""
         return self.model.posterior(self.project(release))
 
     def cost(self):

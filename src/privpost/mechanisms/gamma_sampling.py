@@ -80,7 +80,7 @@ class GammaSampling(ConjugateSampling):
 
     def log_density(self, release, statistics):
         """Log-density of the draw given the statistics."""
-        return self.model.log_density(release, self.posterior(statistics))
+        return self.model.log_density(release, self.release_law(statistics))
 
 
 def _supremum(prior, n: int, bounds, order, r, m) -> np.ndarray:

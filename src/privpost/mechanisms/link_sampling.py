@@ -31,7 +31,7 @@ class _OnBall(RenyiLogistic):
         """R of the model."""
         return self.model.radius
 
-    def posterior(self, statistics):
+    def release_law(self, statistics):
         """The law of a release about one data set's statistics (n (d + 1),)."""
         return self.model.posterior(statistics, self.n * self.precision, self.power)
 
@@ -42,7 +42,7 @@ class _OnBall(RenyiLogistic):
 
     def query(self, data):
         """Gradient of the tempered log-likelihood at w = 0, shape (d,)."""
-        law = self.posterior(self.model.sufficient_statistics(data))
+        law = self.release_law(self.model.sufficient_statistics(data))
         return self.power * law.features.T @ law.slopes(np.zeros(len(law.features)))
 
     def rdp(self, orders):

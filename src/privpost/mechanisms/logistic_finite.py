@@ -96,7 +96,7 @@ class LogisticLangevin(_GaussianLogistic):
         """Releases (size, d) or (..., d), all of one data set's in one batch."""
         if size is None:
             return Release(self.perturb(statistics, rng))
-        posterior = self.posterior(self.model.checked(statistics, self.n))
+        posterior = self.release_law(self.model.checked(statistics, self.n))
         weights, eta = np.zeros((size, self.model.dimension)), self.step_size
         # 1/(1 + exp(z)) = (1 − tanh(z/2))/2, the quicker one.
         half, whole = posterior.features.T / 2, posterior.features.sum(axis=0) / 2
@@ -149,7 +149,7 @@ class LogisticOutputNoise(_GaussianLogistic):
         Raises:
             RuntimeError: the gradient at the point found is longer than τ.
         """
-        posterior = self.posterior(self.model.checked(statistics, self.n))
+        posterior = self.release_law(self.model.checked(statistics, self.n))
         return posterior.accepted_mode(lambda w: np.linalg.norm(posterior.gradient(w)) <= self.tolerance, start)
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None):

@@ -81,8 +81,8 @@ class LogisticSampling(SamplingMechanism):
         """Radius of the ball that the prior is truncated to, if any."""
         return None
 
-    def posterior(self, statistics) -> LogisticPosterior:
-        """The law of a release about one data set's statistics (n d,)."""
+    def release_law(self, statistics) -> LogisticPosterior:
+        """The law of an exact draw for one data set's statistics (n d,); of a chain the law that it approaches."""
         records = np.asarray(statistics, float).reshape(-1, self.model.dimension)
         return LogisticPosterior(
             records,
@@ -96,7 +96,7 @@ class LogisticSampling(SamplingMechanism):
         """Log-density of the release up to a constant, at weights (..., d)."""
         theta = np.asarray(theta, float)
         shape = theta.shape[:-1]
-        return self.posterior(statistics).log_density(theta.reshape(-1, theta.shape[-1])).reshape(shape)
+        return self.release_law(statistics).log_density(theta.reshape(-1, theta.shape[-1])).reshape(shape)
 
     def _perturb(self, statistics, rng):
         """One draw of w (..., d) per leading index."""
@@ -113,7 +113,7 @@ class LogisticSampling(SamplingMechanism):
             ValueError: records longer than the feature bound, or as many as n is not.
             RuntimeError: the mode is not found.
         """
-        posterior = self.posterior(self.model.checked(statistics, self.n))
+        posterior = self.release_law(self.model.checked(statistics, self.n))
         return logistic_exact.envelope(posterior, start)
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None):

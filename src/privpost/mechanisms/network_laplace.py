@@ -38,7 +38,7 @@ class NetworkLaplace(LaplaceMechanism):
         """The counts truncated to [0, n], shape (..., 2m)."""
         return np.clip(np.asarray(release, float), 0.0, self.n)
 
-    def noise_aware_posterior(self, release, draws, rng):
+    def posterior(self, release, draws, rng):
         """Draws (draws, m) of θ given one release (2m,): the last ones of several chains on the true counts."""
         check_given(release, self.model.prior.shape, draws, rng)
         chains = noise_aware_draws.network(self.model, release, self.n, self.scale, draws, rng)

@@ -88,7 +88,7 @@ class PosteriorSampling(ConjugateSampling):
     def sensitivity(self):
         """Largest l2 change of the sampled distribution's natural parameters: r times that of a record."""
         statistics = [self.model.sufficient_statistics(record[None]) for record in self.model.records]
-        natural = self.model.natural_parameters(self.posterior(np.stack(statistics)))
+        natural = self.model.natural_parameters(self.release_law(np.stack(statistics)))
         return float(np.sqrt(((natural[:, None] - natural[None]) ** 2).sum(axis=-1)).max())
 
     def rounded(self, statistics, bits: int, randbits: Callable[[int], int] = secrets.randbits) -> list[int]:
@@ -137,7 +137,7 @@ class PosteriorSampling(ConjugateSampling):
 
     def log_density(self, release, statistics):
         """Log-density of the draw given the statistics."""
-        return self.model.log_density(release, self.posterior(statistics))
+        return self.model.log_density(release, self.release_law(statistics))
 
     @classmethod
     def examples(cls):

@@ -105,12 +105,12 @@ class RedactedLaplace(LaplaceMechanism):
         """Laplace variates of scale Δ/ε, each trial's own in shape (trials, 1)."""
         return rng.laplace(0.0, np.reshape(self.scale, shape) if np.ndim(self.scale) else self.scale, shape)
 
-    def posterior(self, release):
+    def naive_posterior(self, release):
         """Parameters of the conjugate update that takes the sum, at least 0, for that of all n records."""
         total = self.project(release)[..., 0]
         return self.model.posterior(np.stack([total, np.full_like(total, self.n)], axis=-1))
 
-    def noise_aware_posterior(self, release, draws, rng):
+    def posterior(self, release, draws, rng):
         """Draws (draws,) of θ given one release (1,), by the Gibbs sampler of Bernstein and Sheldon (2018).
 
         The last draws of several chains; the latent sum has a normal law, as there.

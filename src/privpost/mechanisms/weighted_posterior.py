@@ -56,15 +56,15 @@ class ConjugateSampling(WeightedPosterior):
 
     def query(self, data):
         """Natural parameters of the distribution that the release is drawn from."""
-        return self.model.natural_parameters(self.posterior(self.model.sufficient_statistics(data)))
+        return self.model.natural_parameters(self.release_law(self.model.sufficient_statistics(data)))
 
-    def posterior(self, statistics) -> np.ndarray:
+    def release_law(self, statistics) -> np.ndarray:
         """Parameters (..., k) of the distribution that the release is drawn from, for statistics (..., d)."""
         return self.model.posterior(self.r * np.asarray(statistics, float), self.model.prior / self.m)
 
     def _perturb(self, statistics, rng):
         """One draw of θ per leading index."""
-        return self.model.sample(self.posterior(statistics), rng)
+        return self.model.sample(self.release_law(statistics), rng)
 
 
 @dataclass(frozen=True)

@@ -116,11 +116,11 @@ def bits_curve(mechanism, epsilon: float) -> float:
     """δ(ε) of a mechanism for bits that draws from a beta law: the maximum over all neighbouring counts, both ways.
 
     Args:
-        mechanism: its `posterior` has the (α, β) of statistics (successes, failures), truncated to its `ends`.
+        mechanism: its `release_law` has the (α, β) of statistics (successes, failures), truncated to its `ends`.
         epsilon: ε ≥ 0.
     """
     successes = np.arange(mechanism.n + 1.0)
-    laws = mechanism.posterior(np.stack([successes, mechanism.n - successes], axis=-1))
+    laws = mechanism.release_law(np.stack([successes, mechanism.n - successes], axis=-1))
     ways = (laws[1:], laws[:-1]), (laws[:-1], laws[1:])
     return float(np.max([beta_curve(*way, epsilon, *mechanism.ends) for way in ways]))
 

@@ -47,7 +47,7 @@ def test_laplace_calibrates_to_a_renyi_budget():
 def test_projection_and_privatised_posterior():
     every = LaplaceMechanism(BetaBernoulli(2, 3), 10, 1.0)
     assert every.project([[-1.5, 14.0], [3.5, 6.0]]).tolist() == [[0, 14], [3.5, 6]]
-    assert every.posterior([-1.5, 14.0]).tolist() == [2, 17]
+    assert every.naive_posterior([-1.5, 14.0]).tolist() == [2, 17]
     count = GaussianMechanism(BetaBernoulli(6, 12), 10, 2.0, 2.0)
     assert count.project([[-1.5], [14.0], [3.5]]).tolist() == [[0, 10], [10, 0], [3.5, 6.5]]
     free = LaplaceMechanism(COUNTS, 10, 1.0, coordinates="free")

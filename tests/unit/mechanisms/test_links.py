@@ -74,7 +74,7 @@ def test_exact_draws_have_the_law_by_quadrature(link, dimension, ends):
     x = rng.normal(size=(n, dimension))
     data = np.column_stack([x / np.maximum(1, np.linalg.norm(x, axis=1))[:, None], rng.integers(0, 2, n)])
     mechanism = LinkDiffused(model, n, 2.0, 0.5)
-    around = logistic_exact.envelope(mechanism.posterior(model.sufficient_statistics(data)), ends=ends)
+    around = logistic_exact.envelope(mechanism.release_law(model.sufficient_statistics(data)), ends=ends)
     draws, _ = logistic_exact.sample(around, 4000, rng)
     assert laws.p_value(law_of(mechanism, data).quantiles(draws, rng)) > 1e-4
 

@@ -208,7 +208,7 @@ def test_noise_on_the_mode_is_certified(monkeypatch):
     mechanism = LogisticOutputNoise(BinaryRegression(2, 0.1), 4, 2.0, 0.5)
     data = np.random.default_rng(5).uniform(-0.5, 0.5, (4, 2))
     mode = mechanism.prepare(data.ravel())
-    gradient = mechanism.posterior(data.ravel()).gradient(mode.mean)
+    gradient = mechanism.release_law(data.ravel()).gradient(mode.mean)
     assert np.linalg.norm(gradient) <= mechanism.tolerance
     draws = mechanism.draw(data.ravel(), np.random.default_rng(6), 20_000).values
     # Scores of two means and two variances: beyond 4.5 once in 35,000 runs.

@@ -1,4 +1,4 @@
-"""`noise_aware_posterior` of networks, events and redacted sums, against exact posteriors."""
+"""`posterior` of networks, events and redacted sums, against exact posteriors."""
 
 import numpy as np
 import pytest
@@ -23,12 +23,12 @@ def test_a_network_agrees_with_the_exact_posterior():
     model = privpost.BayesianNetwork(graphs.naive_bayes(1), 1, 1)
     mechanism = privpost.NetworkLaplace(model, 20, 1.5)
     release = np.array([14.0, 3.0, 9.0, 6.0, 2.0, -1.0])
-    found = mechanism.noise_aware_posterior(release, DRAWS, np.random.default_rng(1))
+    found = mechanism.posterior(release, DRAWS, np.random.default_rng(1))
     exact = naive_bayes_exact.posterior(model, release, 20, mechanism.scale)
     means = [exact.class_mean, exact.means[0, 0], exact.means[0, 1]]
     assert found.mean(axis=0) == pytest.approx([exact.weights @ mean for mean in means], abs=ERROR)
     # The update that takes noisy counts for the counts is elsewhere.
-    assert np.abs(model.mean(mechanism.posterior(release)) - found.mean(axis=0)).max() > ERROR
+    assert np.abs(model.mean(mechanism.naive_posterior(release)) - found.mean(axis=0)).max() > ERROR
 
 
 def test_larger_networks_have_chains_on_the_records(monkeypatch):
@@ -39,7 +39,7 @@ def test_larger_networks_have_chains_on_the_records(monkeypatch):
 def test_events_of_one_state_agree_with_the_sum_over_all_counts():
     mechanism = privpost.EventCountsLaplace(privpost.EventCounts((1,), (3,), 1), 12, 1.0)
     release = np.array([9.0, -3.0, 4.0])
-    found = mechanism.noise_aware_posterior(release, DRAWS, np.random.default_rng(2))
+    found = mechanism.posterior(release, DRAWS, np.random.default_rng(2))
     law = noise_aware_events.count_probabilities(release[None], 12, mechanism.scale)[0]
     assert found.shape == (DRAWS, 1, 3)
     assert found[:, 0, 0].mean() == pytest.approx(law @ (1 + np.arange(13)) / 15, abs=ERROR)
@@ -48,7 +48,7 @@ def test_events_of_one_state_agree_with_the_sum_over_all_counts():
 def test_a_redacted_sum_agrees_with_quadrature():
     family = privpost.GammaExponential(2.0, 2.0)
     mechanism = privpost.RedactedLaplace(RedactedSum(family, 0.0, 4.0), 100, 1.0)
-    found = mechanism.noise_aware_posterior(np.array([80.0]), DRAWS, np.random.default_rng(3))
+    found = mechanism.posterior(np.array([80.0]), DRAWS, np.random.default_rng(3))
     law = redacted_posterior(family, np.array([80.0]), 100, mechanism.scale, 0.0, 4.0)
     mean, deviation = (float(np.ravel(moment)[0]) for moment in law.moments()[:2])
     # Four standard errors of a thousand draws; the deviation of both is asserted to be that of the same law.
@@ -70,14 +70,14 @@ def test_draws_are_parameters_and_bad_input_is_one_line(mechanism, monkeypatch):
         monkeypatch.setattr(noise_aware_draws, name, 5)
     rng = np.random.default_rng(4)
     release = mechanism.perturb(mechanism.model.sufficient_statistics(mechanism.model.records[:1]), rng)
-    assert mechanism.noise_aware_posterior(release, 7, rng).shape == (7, *mechanism.model.theta_shape)
+    assert mechanism.posterior(release, 7, rng).shape == (7, *mechanism.model.theta_shape)
     for given, message in (
         ((release[:-1], 7, rng), "^release has the shape"),
         ((release, 0.5, rng), "^draws is 0.5; it must be an integer >= 1$"),
         ((release, 7, 3), "^rng is 3; it must be a numpy Generator"),
     ):
         with pytest.raises(ValueError, match=message):
-            mechanism.noise_aware_posterior(*given)
+            mechanism.posterior(*given)
 
 
 def test_sums_that_are_split_by_rejection_have_the_same_law(monkeypatch):

@@ -19,9 +19,9 @@ from privpost.privacy.accounting import Cost
 
 def test_posterior_parameters_of_the_three_mechanisms():
     model, statistics = BetaBernoulli(6, 12), np.array([38.0, 62.0])
-    assert DirectPosterior(model, 100, 2.0).posterior(statistics).tolist() == [44, 74]
-    assert np.allclose(DiffusedPosterior(model, 100, 2.0, 0.5).posterior(statistics), [25, 43])
-    assert np.allclose(ConcentratedPosterior(model, 100, 2.0, 0.5).posterior(statistics), [50, 86])
+    assert DirectPosterior(model, 100, 2.0).release_law(statistics).tolist() == [44, 74]
+    assert np.allclose(DiffusedPosterior(model, 100, 2.0, 0.5).release_law(statistics), [25, 43])
+    assert np.allclose(ConcentratedPosterior(model, 100, 2.0, 0.5).release_law(statistics), [50, 86])
 
 
 def test_calibrated_coefficients_at_both_orders():
@@ -79,7 +79,7 @@ def test_temperature_and_tempered_posterior(epsilon, a0, temperature):
     mechanism = ExponentialMechanism(BetaBernoulli(3, 4), 10, epsilon, a0=a0)
     assert mechanism.temperature == pytest.approx(temperature, rel=1e-7)
     expected = [1 + (3 - 1 + 7) / temperature, 1 + (4 - 1 + 3) / temperature]
-    assert np.allclose(mechanism.posterior([7.0, 3.0]), expected, rtol=1e-7)
+    assert np.allclose(mechanism.release_law([7.0, 3.0]), expected, rtol=1e-7)
     assert mechanism.cost().epsilon == pytest.approx(min(epsilon, 2 * np.log(19)), rel=1e-12)
 
 

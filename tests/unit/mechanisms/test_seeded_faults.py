@@ -84,13 +84,13 @@ def power_doubled(kind):
     """Every record counts twice in the law that the chains sample."""
 
     def doubled_power(patch):
-        once = kind.posterior
+        once = kind.release_law
 
         def twice(self, statistics):
             law = once(self, statistics)
             return replace(law, features=np.tile(law.features, (2, 1)), labels=np.tile(law.labels, 2))
 
-        patch.setattr(kind, "posterior", twice)
+        patch.setattr(kind, "release_law", twice)
 
     return doubled_power
 
@@ -279,8 +279,8 @@ def temperature_of_candidates_halved(patch):
 
 
 def gamma_data_count_twice(patch):
-    posterior = GammaSampling.posterior
-    patch.setattr(GammaSampling, "posterior", lambda self, s: posterior(self, 2 * np.asarray(s, float)))
+    posterior = GammaSampling.release_law
+    patch.setattr(GammaSampling, "release_law", lambda self, s: posterior(self, 2 * np.asarray(s, float)))
 
 
 def noise_on_the_mode_halved(patch):

@@ -232,5 +232,5 @@ def test_the_drawn_law_is_that_of_the_mechanism(tmp_path):
     statistics = kind.exact_statistics(found, np.array([16.0]))
     assert statistics == [Fraction(8), Fraction(4)]
     cells = np.array([mechanism.rounded(statistics, 10, RANDOM.getrandbits)[0] for _ in range(DRAWS)])
-    shape, rate = mechanism.posterior([8.0, 4.0])
+    shape, rate = mechanism.release_law([8.0, 4.0])
     assert fits(cells, 10, stats.gamma(shape, scale=1 / rate).cdf)

@@ -76,7 +76,7 @@ def test_ops_density_quantiles_and_mean_in_high_precision(successes, n, epsilon,
 
     mechanism = ExponentialMechanism(UNIFORM, n, epsilon, a0=a0)
     statistics = np.array([successes, n - successes], float)
-    parameters = mechanism.posterior(statistics)
+    parameters = mechanism.release_law(statistics)
     with mpmath.workdps(30):
         distribution, mean, log_integral = mp_quantities(parameters, a0, 1 - a0)
         for u in (1e-6, 0.01, 0.5, 0.99):
@@ -102,7 +102,7 @@ def test_truncated_kl_in_high_precision(successes, n, epsilon):
     a0 = 0.05
     mechanism = ExponentialMechanism(UNIFORM, n, epsilon, a0=a0)
     statistics = np.array([[successes, n - successes]], float)
-    p, q = UNIFORM.posterior(statistics), mechanism.posterior(statistics)
+    p, q = UNIFORM.posterior(statistics), mechanism.release_law(statistics)
     found = posterior_divergence.truncated_kl(p, q, a0, 1 - a0, 120)[0]
     with mpmath.workdps(30):
         a, b = (mpmath.mpf(float(v)) for v in p[0])

@@ -143,7 +143,7 @@ def test_posterior_has_the_calibrated_prior_power_and_ball(loads):
     data = logistic.load_design("abalone", bounds="data", dropped_level="first", rng=np.random.default_rng(1))
     model = BinaryRegression(DIMENSION, 0.02)
     statistics = model.statistics_of(data.train_features, data.train_labels)
-    posterior = LogisticOps(model, TRAIN, 25.0).posterior(statistics)
+    posterior = LogisticOps(model, TRAIN, 25.0).release_law(statistics)
     assert (posterior.prior_precision, posterior.power, posterior.radius) == (TRAIN * 0.02, 0.25, 50.0)
     # The same law as that of the examples and their labels.
     labelled = LogisticPosterior(data.train_features, data.train_labels, prior_precision=TRAIN * 0.02, power=0.25)
@@ -233,7 +233,7 @@ def test_chains_have_the_means_of_exact_draws(loads):
     model, budget, chains, rng = BinaryRegression(DIMENSION), Cost("rdp", 1.0, order=10), 600, np.random.default_rng(9)
     statistics = model.statistics_of(data.train_features, data.train_labels)
     mechanism = LogisticDiffused.calibrate(model, TRAIN, budget)
-    posterior = mechanism.posterior(statistics)
+    posterior = mechanism.release_law(statistics)
     samples = [mechanism.draw(statistics, rng, chains).values]
     samples.append(elliptical_slice.sample(posterior, n_chains=chains, n_draws=1, n_burn_in=10, rng=rng)[0][0])
     start = rng.standard_normal((chains, DIMENSION))

@@ -30,7 +30,7 @@ def test_masses_of_cells_are_those_of_interval_arithmetic():
 def test_divergences_are_those_of_a_loop_over_all_neighbours():
     mechanism = weighted("direct", BetaBernoulli(2, 3), 4, 1.0)
     successes = np.arange(5.0)
-    laws = mechanism.posterior(np.stack([successes, 4 - successes], axis=-1))
+    laws = mechanism.release_law(np.stack([successes, 4 - successes], axis=-1))
     masses = rounding.log_masses(laws, 4)
     p = np.exp(masses)
     pairs = [(p[i], p[j]) for i in range(5) for j in range(5) if abs(i - j) == 1]

@@ -146,7 +146,7 @@ class Sampled(Kind):
         Of shares: that of the most spread one under Dirichlet(prior/m + r · n · the prior's means).
         """
         prior = mechanism.model.prior
-        law = mechanism.posterior(mechanism.n * prior / prior.sum())
+        law = mechanism.release_law(mechanism.n * prior / prior.sum())
         mean = law / law.sum()
         return float(np.sqrt((mean * (1 - mean)).max() / (law.sum() + 1)))
 
@@ -169,7 +169,7 @@ def by_name(names, draws) -> dict[str, np.ndarray]:
 
 def exact_posterior(names, mechanism, release, draws: int, rng) -> Posterior:
     """Independent draws of the named probabilities given noisy counts of records of one category each."""
-    found = mechanism.noise_aware_posterior(release, draws, rng).reshape(draws, -1)
+    found = mechanism.posterior(release, draws, rng).reshape(draws, -1)
     return Posterior(
         by_name(names, found), True, "independent draws from the exact posterior, summed over all true counts", ()
     )

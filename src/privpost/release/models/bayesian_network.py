@@ -81,7 +81,7 @@ class Network(Inferred):
             for node, given in self._cells(spec)
         ]
         if len(model.nodes) > LARGEST_NETWORK or spec.n > MOST_RECORDS:
-            draws = model.sample(mechanism.posterior(release), rng, spec.draws)
+            draws = model.sample(mechanism.naive_posterior(release), rng, spec.draws)
             method = "conjugate update with the noisy counts, clipped to [0, n]"
             return Posterior(by_name(names, draws), False, method, NAIVE)
         draws = noise_aware_draws.network(model, release, spec.n, mechanism.scale, spec.draws, rng)

@@ -49,7 +49,7 @@ class Categories(Inferred, Sampled):
         if spec.n * len(names) <= LARGEST_EXACT:
             return exact_posterior(names, mechanism, release, spec.draws, rng)
         if spec.mechanism == "gaussian":
-            draws = mechanism.model.sample(mechanism.posterior(release), rng, spec.draws)
+            draws = mechanism.model.sample(mechanism.naive_posterior(release), rng, spec.draws)
             method = "conjugate update with the noisy counts, clipped at 0"
             return Posterior(by_name(names, draws), False, method, NAIVE)
         prior = gibbs.Prior(1, (len(names),), emission=spec.prior["concentration"])

@@ -96,7 +96,7 @@ class Divergence:
         if mechanism.releases == "statistics":
             beyond = self._beyond(mechanism, successes)
             law = None if beyond is None else np.log(np.maximum(np.exp(true) + beyond @ self._slope, TINY))
-        elif (parameters := mechanism.posterior(statistics)) is not None:
+        elif (parameters := mechanism.release_law(statistics)) is not None:
             law = self._law(parameters)
         else:
             law = mechanism.log_density(self.nodes, statistics[:, None])
@@ -123,10 +123,10 @@ def score(mechanism: Mechanism | None, release, model: BetaBernoulli, theta, suc
     statistics = np.stack([successes, n - successes], axis=-1)
     mean = quantile = np.full(len(theta), np.nan)
     if mechanism is None or mechanism.releases == "statistics":
-        law = model.posterior(statistics) if mechanism is None else mechanism.posterior(release)
+        law = model.posterior(statistics) if mechanism is None else mechanism.naive_posterior(release)
         draw, mean = model.sample(law, rng), np.abs(model.mean(law) - theta)
     else:
-        draw, law = release, mechanism.posterior(statistics)
+        draw, law = release, mechanism.release_law(statistics)
     if law is not None:
         low, high = (betainc(law[:, 0], law[:, 1], end) for end in getattr(mechanism, "ends", model.support))
         quantile = np.clip((betainc(law[:, 0], law[:, 1], theta) - low) / (high - low), 0.0, 1.0)

@@ -119,11 +119,11 @@ def estimates(mechanism: Mechanism | None, release, model, statistics, rng) -> d
     the data, to show what a mechanism that could release it would gain.
     """
     if mechanism is None or isinstance(mechanism, AdditiveNoiseMechanism):
-        posterior = model.posterior(statistics) if mechanism is None else mechanism.posterior(release)
+        posterior = model.posterior(statistics) if mechanism is None else mechanism.naive_posterior(release)
         return {"sample": model.sample(posterior, rng), "mean": model.mean(posterior)}
     found = {"sample": mechanism.posterior_draw(release, rng)}
     if isinstance(mechanism, ExponentialMechanism):
-        found["mean"] = truncated_beta.mean(mechanism.posterior(statistics), *mechanism.ends)
+        found["mean"] = truncated_beta.mean(mechanism.release_law(statistics), *mechanism.ends)
     return found
 
 

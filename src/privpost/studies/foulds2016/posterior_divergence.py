@@ -105,7 +105,7 @@ def simulate(config, streams, ledger) -> dict:
                 statistics = np.stack([successes, n - successes], axis=-1)
                 rng = streams("mechanism", block.index, method=mechanism.method, epsilon=epsilon, n=n)
                 release = ledger.release(account, mechanism, statistics, rng, repeats=block.trials).values
-                found = beta_divergence(model.posterior(statistics), mechanism.posterior(release), 1)
+                found = beta_divergence(model.posterior(statistics), mechanism.naive_posterior(release), 1)
             else:
                 found = _divergences(mechanism, successes, config.quadrature_nodes)
             values[block.trials] = found
@@ -119,7 +119,7 @@ def _divergences(mechanism: ExponentialMechanism, successes, nodes: int) -> np.n
     counts, which = np.unique(successes, return_inverse=True)
     statistics = np.stack([counts, mechanism.n - counts], axis=-1)
     true = mechanism.model.posterior(statistics)
-    return truncated_kl(true, mechanism.posterior(statistics), *mechanism.ends, nodes)[which]
+    return truncated_kl(true, mechanism.release_law(statistics), *mechanism.ends, nodes)[which]
 
 
 def tabulate(cells):

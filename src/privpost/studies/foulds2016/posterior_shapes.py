@@ -43,7 +43,7 @@ def simulate(config, streams, ledger) -> dict:
     return {
         "theta": theta,
         "true": np.exp(model.log_density(theta, model.posterior(statistics))),
-        "laplace": np.exp(model.log_density(theta, laplace.posterior(releases)[:, None, :])),
+        "laplace": np.exp(model.log_density(theta, laplace.naive_posterior(releases)[:, None, :])),
         "ops_theta": ops_theta,
         "ops": np.exp(ops.log_density(ops_theta, statistics)),
         "temperature": np.array(ops.temperature),

@@ -94,7 +94,7 @@ def simulate(config, streams, ledger) -> dict:
             continue
         mechanism = weighted(method, BetaBernoulli(config.alpha, config.beta), config.n, config.coefficient)
         successes = np.arange(config.n + 1.0)
-        parameters = mechanism.posterior(np.stack([successes, config.n - successes], axis=-1))
+        parameters = mechanism.release_law(np.stack([successes, config.n - successes], axis=-1))
         ideal[i] = [*mechanism.rdp(np.array(config.order)), math.inf]
         masses = log_masses(parameters, bits[-1])
         for have in range(bits[-1], bits[0] - 1, -1):

@@ -93,7 +93,7 @@ def _kl(method: str, mechanism, config) -> tuple[float, float]:
         coarse = gaussian_kl(mechanism, config.successes, config.quadrature_nodes // 2)
         return fine, abs(fine - coarse)
     model, statistics = mechanism.model, np.array([config.successes, config.n - config.successes], dtype=float)
-    output = mechanism.posterior(statistics)
+    output = mechanism.release_law(statistics)
     return float(beta_divergence(model.posterior(statistics), output, 1.0)), 0.0
 
 
@@ -173,7 +173,7 @@ def _limit(method: str, mechanism, config) -> tuple[np.ndarray, np.ndarray]:
         theta = np.concatenate([[theta[0] / 2], theta, [1 - theta[0] / 2]])
         return theta, np.exp(released_log_density(theta, mechanism, config.successes, config.quadrature_nodes))
     model, statistics = mechanism.model, np.array([config.successes, config.n - config.successes], dtype=float)
-    output = mechanism.posterior(statistics)
+    output = mechanism.release_law(statistics)
     mean, sd = float(model.mean(output)), math.sqrt(model.variance(output))
     theta = np.linspace(max(1e-6, mean - 6 * sd), min(1 - 1e-6, mean + 6 * sd), LIMIT_POINTS)
     return theta, np.exp(model.log_density(theta, output))

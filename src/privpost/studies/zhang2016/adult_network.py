@@ -183,7 +183,7 @@ def _parameters(method, mechanism, release, config) -> dict[str, np.ndarray]:
     model, n = mechanism.model, mechanism.n
     if mechanism.releases == "sample":
         return {method: release}
-    found = {method: model.mean(mechanism.posterior(release))}
+    found = {method: model.mean(mechanism.naive_posterior(release))}
     if method == "laplace":
         counts = mechanism.project(consistent_counts(model, release, n))
         found["consistent"] = model.mean(model.posterior(counts))

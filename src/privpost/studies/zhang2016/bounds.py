@@ -177,7 +177,7 @@ def _laplace_rows(mechanism, statistics, releases, config, point):
     truth = model.pairs(model.posterior(statistics))
     for block, release in releases:
         largest[block.trials] = np.abs(release - statistics).max(axis=-1)
-        each = divergences(truth, model.pairs(mechanism.posterior(release)))
+        each = divergences(truth, model.pairs(mechanism.naive_posterior(release)))
         divergence[block.trials] = each.sum(axis=-1)
         sums += [each.sum(axis=0), (each**2).sum(axis=0)]
         if block.index == 0:

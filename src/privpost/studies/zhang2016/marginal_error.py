@@ -76,7 +76,7 @@ def _errors(model, point, named, config, streams, ledger) -> np.ndarray:
         for (i, k), request, release in zip(named, requests, ledger.release_all(requests), strict=True):
             released, mechanism = release.values, request.mechanism
             if mechanism.releases == "statistics":
-                released = model.mean(mechanism.posterior(released))
+                released = model.mean(mechanism.naive_posterior(released))
             errors[i, k, block.trials] = error(model, released, truth)
     return errors
 

@@ -95,7 +95,7 @@ def simulate(config, streams, ledger) -> dict:
                 stealthy[i, j, block.trials] = mechanism.stealthy(release)
                 if every[i][1] == "paper":
                     smallest[j, block.trials] = mechanism.smallest_t(release)
-            theta[i, j] = release if mechanism.releases == "sample" else model.mean(mechanism.posterior(release))
+            theta[i, j] = release if mechanism.releases == "sample" else model.mean(mechanism.naive_posterior(release))
         rates[..., block.trials] = accuracy(theta, tests[..., 1:].astype(np.float32), tests[..., 0] == 1)
     t = np.full(shape, math.nan)
     for place, (_, mechanism) in named.items():
