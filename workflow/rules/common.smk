@@ -56,10 +56,10 @@ except SettingError as error:
 BATCH = config.get("batch", 1)
 # --config printed=1: figures also as PDF and PNG.
 PRINTED = bool(config.get("printed"))
-# Before the rules: an input function's error would come with a traceback.
+# Before the rules: an input function's error would come with a traceback, and Snakemake's own with its line in this file.
 for target in sys.argv[1:]:
     if target.startswith(f"{PLAN.root}/cells/") and target not in PLAN.by_path:
-        raise WorkflowError(
+        sys.exit(
             f"{target} is no cell of the grids in conf/study: privpost study=<paper>/<study> key=value computes any other"
         )
 STUDIES = PLAN.studies

@@ -197,6 +197,7 @@ def _finish(asked: Request, failed: dict[str, str]) -> int:
     written = None
     if there:
         whole = asked.whole and len(there) == len(asked.cells)
+        print("writing the sweep's tables and drawing its figure", file=sys.stderr, flush=True)
         # Read one after another: those of a large sweep would not fit into memory together.
         written = sweeps.write(asked.study, there, map(cells.stored, there), asked.settings, whole)
         failed = failed | written.failed

@@ -62,6 +62,7 @@ def test_an_interrupt_says_in_one_line_what_is_kept(toy, capsys, monkeypatch):
     monkeypatch.setattr(module, "simulate", simulate)
     assert privpost(*SWEEP) == 0
     assert len(in_store(toy)) == 6
+    assert capsys.readouterr().err == "writing the sweep's tables and drawing its figure\n"
 
 
 def test_a_reader_that_stops_early_fails_no_cell_and_the_sweep_ends(toy):
