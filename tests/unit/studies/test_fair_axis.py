@@ -259,7 +259,7 @@ def test_a_mechanism_whose_density_alone_is_known_has_the_same_divergence(method
     divergence, successes = beta_bernoulli.Divergence(MODEL, 10, A0), np.arange(11.0)
 
     def newcomer(log_density):
-        return SimpleNamespace(releases="sample", posterior=lambda statistics: None, log_density=log_density)
+        return SimpleNamespace(releases="sample", release_law=lambda statistics: None, log_density=log_density)
 
     assert divergence(newcomer(known.log_density), successes) == pytest.approx(
         divergence(known, successes), rel=1e-9, abs=1e-12
