@@ -189,7 +189,9 @@ def unturned(module, own) -> set[tuple[str, str]]:
             continue
         turn(lied)
     # Of each column one lie, then of each that is read all: most checks turn at the first. Means come first.
-    places = [(name, column) for name, table in own.items() for column in table]
+    lacking = {name: {other: own[other] for other in own if other != name} for name in own}
+    read = [name for name in own if left and not not_read(module, lacking[name], true)]
+    places = [(name, column) for name in read for column in own[name]]
     places.sort(key=lambda place: (not place[1].endswith("mean"), own[place[0]][place[1]].dtype.kind != "f"))
     for name, column in places:
         if left and (new := next(falsified(own[name][column]), None)) is not None:
