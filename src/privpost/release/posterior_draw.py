@@ -23,6 +23,8 @@ from privpost.release.specification import Specification
 _PRINTED_ORDERS = (2.0, 8.0, 32.0)
 # Rounding may add so many typical standard deviations of the law.
 MOST_ROUNDED = 1e6
+# Distribution functions of laws with larger parameters are not enclosed in reasonable time.
+LARGEST_PARAMETER = 1e16
 LAWS = {
     "ops": "the prior times the likelihood, both to the power 1/T, truncated to [a0, 1 - a0]",
     "direct": "the posterior",
@@ -42,22 +44,28 @@ def calibrate(spec: Specification, kind: Sampled) -> tuple[SamplingMechanism, fl
     """
     try:
         flint()
-        if spec.mechanism == "ops":
-            return _ops(spec, kind)
-        return _weighted(spec, kind)
+        return _ops(spec, kind) if spec.mechanism == "ops" else _weighted(spec, kind)
     except (ValueError, OverflowError) as error:
         raise SettingError(f"{spec.where}: {error}") from None
 
 
 def _ops(spec, kind):
-    epsilon = spec.epsilon
-    while True:
+    # Where T = 1 costs less than ε the bound is within it at once.
+    for epsilon in _lessened(spec.epsilon, 2**-53):
         mechanism = kind.sampler(spec, epsilon)
         proved = certified.tempered_epsilon(mechanism.a0, mechanism.temperature)
         if proved <= spec.epsilon:
             return mechanism, proved
-        # Where T = 1 costs less than ε the bound is within it at once.
-        epsilon = math.nextafter(epsilon, 0.0)
+    raise ValueError(f"epsilon is {spec.epsilon:g}: no temperature is proved to meet it")
+
+
+def _lessened(value: float, step: float):
+    """Yield a value and less and less of it, down to 1e-12 of it: by a relative step that doubles each time, up to ½."""
+    least = 1e-12 * value
+    while value >= least:
+        yield value
+        value = min(math.nextafter(value, 0.0), value * (1 - step))
+        step = min(2 * step, 0.5)
 
 
 def _weighted(spec, kind):
@@ -77,10 +85,11 @@ def _weighted(spec, kind):
         )
     except ValueError:
         raise ValueError(f"epsilon is {spec.epsilon:g}: no coefficient of at least 1e-12 meets it") from None
-    mechanism = make(coefficient)
-    while (proved := _proved(mechanism, spec.delta)[0]) > spec.epsilon:
-        mechanism = make(mechanism.coefficient * (1 - 1e-12))
-    return mechanism, proved
+    for lessened in _lessened(coefficient, 1e-12):
+        mechanism = make(lessened)
+        if (proved := _proved(mechanism, spec.delta)[0]) <= spec.epsilon:
+            return mechanism, proved
+    raise ValueError(f"epsilon is {spec.epsilon:g}: no coefficient is proved to meet it")
 
 
 def _converted(mechanism, delta: float) -> tuple[float, float]:
@@ -130,6 +139,12 @@ def _rounding(spec, kind, mechanism) -> dict[str, float]:
         raise SettingError(
             f"{spec.where}: bits is {spec.bits}, but the law's typical standard deviation is {typical:.3g}: all draws "
             "would be rounded to one number."
+        )
+    largest = max(mechanism.model.prior) / getattr(mechanism, "m", 1.0)
+    if largest > LARGEST_PARAMETER:
+        raise SettingError(
+            f"{spec.where}: prior and budget give a law with a parameter of {largest:.3g}; exact draws are made up to "
+            f"{LARGEST_PARAMETER:g}."
         )
     return {
         "cell_width": 2.0**-spec.bits,

@@ -289,6 +289,14 @@ def test_a_file_that_cannot_be_written_whole_is_not_left(folder, monkeypatch):
         monkeypatch.setattr(os, failing, working)
 
 
+def test_a_prior_beyond_floating_point_gets_a_proved_draw_or_a_refusal(folder):
+    """Where floats say that the largest coefficient costs nothing, the proof lessens it, or gives up."""
+    draw = {"mechanism": "concentrated", "delta": 1e-6, "bits": 8}
+    for prior in ({"shape": 1e16, "rate": 2}, {"shape": 1e200, "rate": 2}, {"shape": 1e200, "rate": 1e16}):
+        folder.specify(without(content("gamma_exponential", prior=prior, **draw), "posterior"))
+        check_outcome(folder)
+
+
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.lists(st.integers(), max_size=3)
 )
