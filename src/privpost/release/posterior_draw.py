@@ -60,7 +60,7 @@ def _ops(spec, kind):
 
 
 def _lessened(value: float, step: float):
-    """Yield a value and less and less of it, down to 1e-12 of it: by a relative step that doubles each time, up to ½."""
+    """Yield a value and ever less of it, down to 1e-12 of it: by a relative step that doubles each time, up to ½."""
     least = 1e-12 * value
     while value >= least:
         yield value
