@@ -183,7 +183,10 @@ def _check(spec: Specification, path: Path, entries: list[Cost]) -> Cost:
     budget = Cost("approximate", epsilon, delta=delta)
     # The gate itself does the sums; a lowered budget may be below what is spent already.
     ledger = Ledger()
-    ledger.open(ACCOUNT, budget)
+    try:
+        ledger.open(ACCOUNT, budget)
+    except ValueError as error:
+        raise SettingError(f"{spec.where}: {error}") from None
     cost = Cost("approximate", spec.epsilon, delta=spec.delta or 0.0)
     spent = ""
     try:

@@ -297,6 +297,13 @@ def test_a_prior_beyond_floating_point_gets_a_proved_draw_or_a_refusal(folder):
         check_outcome(folder)
 
 
+def test_a_budget_that_no_ledger_keeps_is_refused(folder):
+    folder.specify(content("beta_bernoulli", budget={"ledger": "ledger.jsonl", "epsilon": 4e-107, "delta": 1e-4}))
+    status, _, err = folder.run()
+    assert status == 2
+    assert err.count("\n") == 1 and "epsilon must be 0 or at least 1e-100" in err
+
+
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.lists(st.integers(), max_size=3)
 )
