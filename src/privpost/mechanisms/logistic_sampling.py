@@ -82,7 +82,7 @@ class LogisticSampling(SamplingMechanism):
         return None
 
     def release_law(self, statistics) -> LogisticPosterior:
-        """The law of an exact draw for one data set's statistics (n d,); of a chain the law that it approaches."""
+        """Law of an exact draw for one data set's statistics (n d,); chains approach it, noise is added to its mode."""
         records = np.asarray(statistics, float).reshape(-1, self.model.dimension)
         return LogisticPosterior(
             records,
