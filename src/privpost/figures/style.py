@@ -106,13 +106,15 @@ def _lay_out(figure) -> None:
 
     The layout's solver differs in last digits from run to run, and an SVG names its clip paths by all of them.
     """
-    from matplotlib.layout_engine import PlaceHolderLayoutEngine
+    import matplotlib
     from matplotlib.transforms import Bbox
 
-    if isinstance(figure.get_layout_engine(), PlaceHolderLayoutEngine | None):
+    if figure.get_layout_engine() is None:
         return
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    figure.get_layout_engine().execute(figure)
+    # No engine at all: for any engine, even an empty one, Matplotlib draws once more before it writes.
+    with matplotlib.rc_context({"figure.constrained_layout.use": False}):
+        figure.set_layout_engine(None)
     for axes in figure.axes:
         axes.set_position(Bbox(axes.get_position(original=True).get_points().round(6)))
 
