@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from numbers import Real
 from typing import ClassVar, Self
@@ -26,6 +27,14 @@ def check_length(name: str, values, size: int) -> np.ndarray:
     if found.shape[-1:] != (size,):
         raise ValueError(f"{name} have the shape {found.shape}; the last axis must be {size}")
     return found
+
+
+def counts(places: np.ndarray, size: int) -> np.ndarray:
+    """How often each of `size` places occurs along the last axis of whole numbers (..., n); shape (..., size)."""
+    rows = places.reshape(math.prod(places.shape[:-1]), -1)
+    shifted = rows + size * np.arange(len(rows))[:, None]
+    found = np.bincount(shifted.ravel(), minlength=size * len(rows))
+    return found.reshape(*places.shape[:-1], size).astype(float)
 
 
 class ConjugateModel(ABC):
@@ -55,9 +64,14 @@ class ConjugateModel(ABC):
         """Parameters of the prior, shape (k,)."""
 
     @property
-    @abstractmethod
+    def statistics_size(self) -> int:
+        """Number of sufficient statistics of one data set: as many as parameters."""
+        return len(self.prior)
+
+    @property
     def theta_shape(self) -> tuple[int, ...]:
-        """Shape of one parameter value θ."""
+        """Shape of one parameter value θ; a scalar unless a model says otherwise."""
+        return ()
 
     @property
     @abstractmethod
@@ -75,18 +89,29 @@ class ConjugateModel(ABC):
             ValueError: a value that is no record.
         """
 
-    @abstractmethod
     def posterior(self, statistics, prior=None) -> np.ndarray:
-        """Parameters of the posterior given sufficient statistics, shape (..., k).
+        """Parameters of the posterior given sufficient statistics, shape (..., k): the prior's plus `update`.
 
         Args:
             statistics: shape (..., d); need not be integers.
             prior: parameters of another prior than the model's, shape (..., k).
-        """
 
-    @abstractmethod
+        Raises:
+            ValueError: statistics of another length.
+        """
+        prior = self.prior if prior is None else np.asarray(prior, float)
+        return prior + self.update(check_length("statistics", statistics, self.statistics_size))
+
+    def update(self, statistics: np.ndarray) -> np.ndarray:
+        """What sufficient statistics (..., d) add to the parameters (..., k): themselves, unless a model changes it."""
+        return statistics
+
     def natural_parameters(self, parameters) -> np.ndarray:
-        """Natural parameters η of the prior family in its minimal form, shape (..., k), from its parameters."""
+        """Natural parameters η of the prior family in its minimal form, shape (..., k), from its parameters.
+
+        They are these themselves, unless a model replaces it.
+        """
+        return np.asarray(parameters, float)
 
     @abstractmethod
     def log_partition(self, natural) -> np.ndarray:

@@ -7,10 +7,10 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betaln, xlog1py, xlogy
 
 from privpost.models import graphs
-from privpost.models.base import ConjugateModel, check_positive
+from privpost.models.base import counts
+from privpost.models.beta_bernoulli import BetaPrior
 
 # Networks of at most this many nodes list all records.
 LARGEST_ALPHABET = 8
@@ -19,7 +19,7 @@ LARGEST_ENUMERATION = 16
 
 
 @dataclass(frozen=True)
-class BayesianNetwork(ConjugateModel):
+class BayesianNetwork(BetaPrior):
     """(x_i | parents = j) ~ Bernoulli(θ_ij), θ_ij ~ Beta(alpha, beta) independently (Zhang et al. 2016, example 1).
 
     Records are rows of bits, one column per node in the order of `parents`. With m = Σ_i 2^|π_i| parameters θ
@@ -41,8 +41,7 @@ class BayesianNetwork(ConjugateModel):
 
     def __post_init__(self):
         object.__setattr__(self, "parents", graphs.checked(self.parents))
-        for name in ("alpha", "beta"):
-            check_positive(name, getattr(self, name))
+        super().__post_init__()
 
     @classmethod
     def from_digraph(cls, digraph, alpha: float = 1.0, beta: float = 1.0) -> BayesianNetwork:
@@ -87,11 +86,6 @@ class BayesianNetwork(ConjugateModel):
         return np.array(list(itertools.product((0, 1), repeat=size)))
 
     @property
-    def statistics_size(self):
-        """Number of sufficient statistics of one data set."""
-        return 2 * int(self.offsets[-1])
-
-    @property
     def prior(self):
         """(α, β) of every θ, shape (2m,)."""
         return np.tile([float(self.alpha), float(self.beta)], self.offsets[-1])
@@ -100,11 +94,6 @@ class BayesianNetwork(ConjugateModel):
     def theta_shape(self):
         """θ has m entries."""
         return (int(self.offsets[-1]),)
-
-    @property
-    def support(self):
-        """[0, 1]."""
-        return 0.0, 1.0
 
     def configurations(self, data) -> np.ndarray:
         """Index of the θ that governs each node in each record, shape (..., n, |I|).
@@ -134,15 +123,8 @@ class BayesianNetwork(ConjugateModel):
         for i, node in enumerate(self.nodes):
             if not np.all((data[..., i] == 0) | (data[..., i] == 1)):
                 raise ValueError(f"node {node!r}: data has values other than 0 and 1")
-        cells = 2 * int(self.offsets[-1])
-        leading = data.shape[:-2]
-        cell = (2 * index + 1 - data.astype(np.int64)).reshape(int(np.prod(leading)), -1)
-        cell += cells * np.arange(len(cell))[:, None]
-        return np.bincount(cell.ravel(), minlength=cells * len(cell)).reshape(*leading, cells).astype(float)
-
-    def posterior(self, statistics, prior=None):
-        """Prior parameters plus counts, shape (..., 2m)."""
-        return (self.prior if prior is None else np.asarray(prior, float)) + np.asarray(statistics, float)
+        cell = 2 * index + 1 - data.astype(np.int64)
+        return counts(cell.reshape(*data.shape[:-2], -1), self.statistics_size)
 
     @staticmethod
     def pairs(parameters) -> np.ndarray:
@@ -152,22 +134,15 @@ class BayesianNetwork(ConjugateModel):
 
     def natural_parameters(self, parameters):
         """η = (α, α+β) per θ, shape (..., 2m)."""
-        pairs = self.pairs(parameters)
-        return np.stack([pairs[..., 0], pairs.sum(axis=-1)], axis=-1).reshape(np.shape(parameters))
+        return super().natural_parameters(self.pairs(parameters)).reshape(np.shape(parameters))
 
     def log_partition(self, natural):
         """C(η) = Σ ln B(η₁, η₂ − η₁), shape (...)."""
-        pairs = self.pairs(natural)
-        a, b = pairs[..., 0], pairs[..., 1] - pairs[..., 0]
-        valid = (a > 0) & (b > 0)
-        values = betaln(np.where(valid, a, 1.0), np.where(valid, b, 1.0)).sum(axis=-1)
-        return np.where(valid.all(axis=-1), values, np.inf)
+        return super().log_partition(self.pairs(natural)).sum(axis=-1)
 
     def sample(self, parameters, rng, size=None):
         """Draws θ, shape ([size,] ..., m)."""
-        pairs = self.pairs(parameters)
-        shape = None if size is None else (size, *pairs.shape[:-1])
-        return rng.beta(pairs[..., 0], pairs[..., 1], size=shape)
+        return super().sample(self.pairs(parameters), rng, size)
 
     def sample_data(self, theta, n, rng):
         """Draws n records per θ, parents before children; shape (..., n, |I|)."""
@@ -186,28 +161,26 @@ class BayesianNetwork(ConjugateModel):
 
     def mean(self, parameters):
         """α / (α+β), shape (..., m)."""
-        pairs = self.pairs(parameters)
-        return pairs[..., 0] / pairs.sum(axis=-1)
+        return super().mean(self.pairs(parameters))
 
     def variance(self, parameters):
         """αβ / ((α+β)² (α+β+1)), shape (..., m)."""
-        pairs = self.pairs(parameters)
-        total = pairs.sum(axis=-1)
-        return pairs.prod(axis=-1) / (total**2 * (total + 1))
+        return super().variance(self.pairs(parameters))
 
     def log_density(self, theta, parameters):
         """Sum of the Beta(α, β) log-densities at θ (..., m); −inf outside [0, 1]^m."""
-        theta, pairs = np.asarray(theta, float), self.pairs(parameters)
-        a, b = pairs[..., 0], pairs[..., 1]
-        inside = (theta >= 0) & (theta <= 1)
-        safe = np.where(inside, theta, 0.5)
-        values = xlogy(a - 1, safe) + xlog1py(b - 1, -safe) - betaln(a, b)
-        return np.where(inside.all(axis=-1), values.sum(axis=-1), -np.inf)
+        values = super().log_density(theta, self.pairs(parameters))
+        # A pole of one coordinate is nothing where another one has no density.
+        outside = np.isneginf(values).any(axis=-1)
+        return np.where(outside, -np.inf, np.where(outside[..., None], 0.0, values).sum(axis=-1))
 
     def log_likelihood(self, theta, statistics):
         """Σ ones · ln θ + zeros · ln(1−θ), shape (...)."""
-        theta, counts = np.asarray(theta, float), self.pairs(statistics)
-        return (xlogy(counts[..., 0], theta) + xlog1py(counts[..., 1], -theta)).sum(axis=-1)
+        return super().log_likelihood(theta, self.pairs(statistics)).sum(axis=-1)
+
+    def posterior_cdf(self, theta, parameters):
+        """Regularised incomplete beta function of each θ, shape (..., m)."""
+        return super().posterior_cdf(theta, self.pairs(parameters))
 
     def record_probabilities(self, theta) -> np.ndarray:
         """Probability of every record, in the order of their bits read as binary numbers.

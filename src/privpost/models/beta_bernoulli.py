@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betainc, betaln, xlog1py, xlogy
 
-from privpost.models.base import BoundedFamily, ConjugateModel, check_length, check_positive
+from privpost.models.base import BoundedFamily, ConjugateModel, check_positive
 
 # Of the covariance of two counts with a fixed sum.
 _SIGNS = np.array([[[1.0], [-1.0]], [[-1.0], [1.0]]])
@@ -30,11 +30,6 @@ class BetaPrior(ConjugateModel):
     def prior(self):
         """(α, β) of the prior."""
         return np.array([self.alpha, self.beta], float)
-
-    @property
-    def theta_shape(self):
-        """θ is a scalar."""
-        return ()
 
     @property
     def support(self):
@@ -78,6 +73,11 @@ class BetaPrior(ConjugateModel):
         safe = np.where(inside, theta, 0.5)
         return np.where(inside, xlogy(a - 1, safe) + xlog1py(b - 1, -safe) - betaln(a, b), -np.inf)
 
+    def log_likelihood(self, theta, statistics):
+        """successes · ln θ + failures · ln(1−θ), shape (...), of statistics (successes, failures)."""
+        theta, statistics = np.asarray(theta, float), np.asarray(statistics, float)
+        return xlogy(statistics[..., 0], theta) + xlog1py(statistics[..., 1], -theta)
+
     def posterior_cdf(self, theta, parameters):
         """Regularised incomplete beta function."""
         parameters = np.asarray(parameters, float)
@@ -102,11 +102,6 @@ class BetaBernoulli(BetaPrior, BoundedFamily):
         """The alphabet {0, 1}."""
         return np.array([0, 1])
 
-    @property
-    def statistics_size(self):
-        """Number of sufficient statistics of one data set."""
-        return 2
-
     def sufficient_statistics(self, data):
         """(successes, failures) of 0/1 data of shape (..., n); shape (..., 2).
 
@@ -119,19 +114,10 @@ class BetaBernoulli(BetaPrior, BoundedFamily):
         successes = data.sum(axis=-1)
         return np.stack([successes, data.shape[-1] - successes], axis=-1).astype(float)
 
-    def posterior(self, statistics, prior=None):
-        """(α + successes, β + failures), shape (..., 2)."""
-        return (self.prior if prior is None else np.asarray(prior, float)) + check_length("statistics", statistics, 2)
-
     def sample_data(self, theta, n, rng):
         """Draws n bits per θ, shape (..., n)."""
         theta = np.asarray(theta, float)
         return (rng.random((*theta.shape, n)) < theta[..., None]).astype(np.int64)
-
-    def log_likelihood(self, theta, statistics):
-        """successes · ln θ + failures · ln(1−θ), shape (...)."""
-        theta, statistics = np.asarray(theta, float), np.asarray(statistics, float)
-        return xlogy(statistics[..., 0], theta) + xlog1py(statistics[..., 1], -theta)
 
     def sum_moments(self, theta, n, size):
         """(nθ, n(1−θ)) and ± nθ(1−θ)."""

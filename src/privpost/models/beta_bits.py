@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import xlog1py, xlogy
 
 from privpost.models.base import BoundedFamily
 from privpost.models.beta_bernoulli import BetaBernoulli, BetaPrior
@@ -35,11 +34,6 @@ class BetaBits(BetaPrior, BoundedFamily):
         """One row of each number of ones, shape (size + 1, size)."""
         return np.tri(int(self.size) + 1, int(self.size), -1, dtype=np.int64)
 
-    @property
-    def statistics_size(self):
-        """Number of sufficient statistics of one data set."""
-        return 2
-
     def sufficient_statistics(self, data):
         """(Σ x̄, n − Σ x̄) of data of shape (..., n, size); shape (..., 2).
 
@@ -52,9 +46,9 @@ class BetaBits(BetaPrior, BoundedFamily):
         ones = data.sum(axis=(-2, -1)) / self.size
         return np.stack([ones, data.shape[-2] - ones], axis=-1)
 
-    def posterior(self, statistics, prior=None):
-        """(α + ones, β + zeros), shape (..., 2)."""
-        return (self.prior if prior is None else np.asarray(prior, float)) + self.size * np.asarray(statistics, float)
+    def update(self, statistics):
+        """(ones, zeros)."""
+        return self.size * statistics
 
     def sample_data(self, theta, n, rng):
         """Draws n records per θ, shape (..., n, size)."""
@@ -63,8 +57,7 @@ class BetaBits(BetaPrior, BoundedFamily):
 
     def log_likelihood(self, theta, statistics):
         """ones · ln θ + zeros · ln(1−θ), shape (...)."""
-        theta, statistics = np.asarray(theta, float), np.asarray(statistics, float)
-        return self.size * (xlogy(statistics[..., 0], theta) + xlog1py(statistics[..., 1], -theta))
+        return self.size * super().log_likelihood(theta, statistics)
 
     def sum_moments(self, theta, n, size):
         """(nθ, n(1−θ)) and ± nθ(1−θ)/size."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import betaln, xlog1py, xlogy
+from scipy.special import betaln
 
 from privpost.models.beta_bernoulli import BetaPrior
 from privpost.models.univariate import SegmentMoments, UnivariateFamily
@@ -33,10 +33,9 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
         """[0, ∞)."""
         return (0.0, np.inf)
 
-    def posterior(self, statistics, prior=None):
-        """(α + n, β + Σx), shape (..., 2)."""
-        prior = self.prior if prior is None else np.asarray(prior, float)
-        return prior + np.asarray(statistics, float)[..., ::-1]
+    def update(self, statistics):
+        """(n, Σx): successes and failures."""
+        return statistics[..., ::-1]
 
     def sample_data(self, theta, n, rng):
         """Draws n records per θ, shape (..., n)."""
@@ -45,8 +44,7 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
 
     def log_likelihood(self, theta, statistics):
         """n ln θ + Σx ln(1 − θ), shape (...)."""
-        theta, statistics = np.asarray(theta, float), np.asarray(statistics, float)
-        return xlogy(statistics[..., 1], theta) + xlog1py(statistics[..., 0], -theta)
+        return super().log_likelihood(theta, np.asarray(statistics, float)[..., ::-1])
 
     def cdf(self, x, theta):
         """1 − (1 − θ)^(x + 1) at integers, a step function."""

@@ -45,6 +45,11 @@ class BinaryRegression:
         return np.concatenate([axes, -axes])
 
     @property
+    def width(self) -> int:
+        """Numbers in a record."""
+        return self.dimension
+
+    @property
     def prior(self):
         """β, shape (1,)."""
         return np.array([self.prior_precision])
@@ -66,17 +71,15 @@ class BinaryRegression:
         return data.reshape(*data.shape[:-2], -1)
 
     def checked(self, statistics, n: int) -> np.ndarray:
-        """One data set's statistics (n d,), looked at again.
+        """One data set's statistics (n times a record's width,), looked at again.
 
         Raises:
             ValueError: another number of records than n, or a record longer than c.
         """
         statistics = np.asarray(statistics, float)
-        if statistics.shape != (n * self.dimension,):
-            raise ValueError(
-                f"statistics have shape {statistics.shape}; n is {n}, so it must be ({n * self.dimension},)"
-            )
-        return self.sufficient_statistics(statistics.reshape(n, self.dimension))
+        if statistics.shape != (n * self.width,):
+            raise ValueError(f"statistics have shape {statistics.shape}; n is {n}, so it must be ({n * self.width},)")
+        return self.sufficient_statistics(statistics.reshape(n, -1))
 
     def statistics_of(self, features, labels) -> np.ndarray:
         """Statistics (n d,) of examples: features (n, d), labels (n,) in {0, 1}."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-from privpost.models.base import BoundedFamily, check_length, is_number
+from privpost.models.base import BoundedFamily, counts, is_number
 
 
 @dataclass(frozen=True)
@@ -45,11 +44,6 @@ class DirichletCategorical(BoundedFamily):
         return np.unique([0, 1, len(self.concentration) - 1])
 
     @property
-    def statistics_size(self):
-        """Number of sufficient statistics of one data set."""
-        return len(self.concentration)
-
-    @property
     def prior(self):
         """α of the prior, shape (d,)."""
         return np.array(self.concentration)
@@ -73,15 +67,7 @@ class DirichletCategorical(BoundedFamily):
         data = np.asarray(data)
         if not np.all(np.isin(data, self.records)):
             raise ValueError(f"data has records outside 0, ..., {len(self.concentration) - 1}")
-        size, lead = len(self.concentration), data.shape[:-1]
-        rows = data.astype(np.int64).reshape(math.prod(lead), data.shape[-1])
-        places = rows + size * np.arange(len(rows))[:, None]
-        return np.bincount(places.ravel(), minlength=size * len(rows)).reshape(*lead, size).astype(float)
-
-    def posterior(self, statistics, prior=None):
-        """α + counts, shape (..., d)."""
-        counts = check_length("statistics", statistics, len(self.concentration))
-        return (self.prior if prior is None else np.asarray(prior, float)) + counts
+        return counts(data.astype(np.int64), len(self.concentration))
 
     def natural_parameters(self, parameters):
         """η = (α_1, …, α_{d−1}, Σα), shape (..., d)."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+
+from privpost.models.base import counts
 
 
 @dataclass(frozen=True)
@@ -91,11 +92,8 @@ class EventCounts:
         if not np.all((data >= 0) & (data < limits)):
             raise ValueError(f"data has events outside the {limits.tolist()} cells and levels")
         levels = np.concatenate([[0], np.cumsum(self.sizes)])
-        size = int(sum(self.cells) * levels[-1])
-        leading = data.shape[:-2]
-        places = (data[..., :1] * levels[-1] + levels[:-1] + data[..., 1:]).reshape(math.prod(leading), -1)
-        shifted = places + size * np.arange(len(places))[:, None]
-        return np.bincount(shifted.ravel(), minlength=size * len(places)).reshape(*leading, size).astype(float)
+        places = data[..., :1] * levels[-1] + levels[:-1] + data[..., 1:]
+        return counts(places.reshape(*data.shape[:-2], -1), self.statistics_size)
 
     def tables(self, statistics) -> np.ndarray:
         """The statistics as (..., cells, ΣK_d)."""

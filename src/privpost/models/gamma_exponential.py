@@ -27,10 +27,9 @@ class GammaExponential(GammaPrior):
 
     family: ClassVar[str] = "exponential"
 
-    def posterior(self, statistics, prior=None):
-        """(shape + n, rate + Σx), shape (..., 2)."""
-        prior = self.prior if prior is None else np.asarray(prior, float)
-        return prior + np.asarray(statistics, float)[..., ::-1]
+    def update(self, statistics):
+        """(n, Σx)."""
+        return statistics[..., ::-1]
 
     def sample_data(self, theta, n, rng):
         """Draws n records per θ, shape (..., n)."""

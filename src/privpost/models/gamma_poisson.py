@@ -27,10 +27,6 @@ class GammaPoisson(GammaPrior):
     family: ClassVar[str] = "poisson"
     lattice: ClassVar[bool] = True
 
-    def posterior(self, statistics, prior=None):
-        """(shape + Σx, rate + n), shape (..., 2)."""
-        return (self.prior if prior is None else np.asarray(prior, float)) + np.asarray(statistics, float)
-
     def sample_data(self, theta, n, rng):
         """Draws n records per θ, shape (..., n)."""
         theta = np.asarray(theta, float)

@@ -128,6 +128,11 @@ class LinkRegression(BinaryRegression):
         return sum(steepest(self.link, self.feature_bound * self.radius)) / 2
 
     @property
+    def width(self):
+        """Features and label."""
+        return self.dimension + 1
+
+    @property
     def records(self):
         """±c e_i with either label, shape (4d, d + 1)."""
         x = super().records
@@ -145,21 +150,13 @@ class LinkRegression(BinaryRegression):
             raise ValueError("data has labels other than 0 and 1")
         return data.reshape(*data.shape[:-2], -1)
 
-    def checked(self, statistics, n):
-        """One data set's statistics (n (d + 1),), looked at again; errors as those of `BinaryRegression`."""
-        statistics = np.asarray(statistics, float)
-        if statistics.shape != (n * (self.dimension + 1),):
-            size = n * (self.dimension + 1)
-            raise ValueError(f"statistics have shape {statistics.shape}; n is {n}, so it must be ({size},)")
-        return self.sufficient_statistics(statistics.reshape(n, -1))
-
     def statistics_of(self, features, labels):
         """Statistics (n (d + 1),) of examples: features (n, d), labels (n,) in {0, 1}."""
         return self.sufficient_statistics(np.column_stack([features, labels]))
 
     def posterior(self, statistics, precision: float, power: float) -> LogisticPosterior:
         """The law of w given records, its prior's precision and the likelihood's power, on the ball."""
-        rows = np.asarray(statistics, float).reshape(-1, self.dimension + 1)
+        rows = np.asarray(statistics, float).reshape(-1, self.width)
         settings = {"prior_precision": precision, "power": power, "radius": self.radius}
         x, y = np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy()
         if self.link == "logistic":

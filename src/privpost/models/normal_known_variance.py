@@ -50,14 +50,9 @@ class NormalKnownVariance(UnivariateFamily):
         """(mean/variance, 1/variance) of the prior."""
         return np.array([self.prior_mean, 1.0]) / self.prior_variance
 
-    def posterior(self, statistics, prior=None):
-        """(h + Σx/record_variance, p + n/record_variance), shape (..., 2)."""
-        prior = self.prior if prior is None else np.asarray(prior, float)
-        return prior + np.asarray(statistics, float) / self.record_variance
-
-    def natural_parameters(self, parameters):
-        """η = (h, p), shape (..., 2)."""
-        return np.asarray(parameters, float)
+    def update(self, statistics):
+        """(Σx, n) / record_variance."""
+        return statistics / self.record_variance
 
     def log_partition(self, natural):
         """C(η) = h²/(2p) − ½ ln p + ½ ln 2π, shape (...)."""

@@ -51,11 +51,6 @@ class UnivariateFamily(ConjugateModel):
         low, high = self.record_support
         return np.clip(np.array([0, 1, 3]) if self.lattice else np.array([0.0, 0.5, 2.0]) + max(low, 0.0), low, high)
 
-    @property
-    def theta_shape(self):
-        """θ is a scalar."""
-        return ()
-
     def statistic(self, x) -> np.ndarray:
         """t(x), increasing in x: x itself, unless a family replaces it."""
         return np.asarray(x, float)
@@ -165,10 +160,6 @@ class GammaPrior(UnivariateFamily):
     def prior(self):
         """(shape, rate) of the prior."""
         return np.array([self.shape, self.rate], float)
-
-    def natural_parameters(self, parameters):
-        """η = (shape, rate), shape (..., 2)."""
-        return np.asarray(parameters, float)
 
     def log_partition(self, natural):
         """C(η) = ln Γ(shape) − shape ln rate, shape (...)."""
