@@ -69,7 +69,7 @@ def near(field, value) -> list:
     if isinstance(field, schema.Choice):
         return list(field.words)
     if isinstance(field, schema.DatasetName):
-        return field._names()
+        return field.words
     if isinstance(field, schema.Integer):
         return [value + step for step in (1, 2, -1, -2)]
     if isinstance(field, schema.Real):

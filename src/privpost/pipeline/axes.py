@@ -37,7 +37,7 @@ def _spaced(axis: Mapping, where: str) -> list[float]:
     fields = Schema(
         start=Real(), stop=Real(), num=Integer(at_least=2, at_most=LARGEST_GRID), spacing=Choice("linear", "log")
     )
-    checked = {key: fields.value(key, value, where) for key, value in {"spacing": "linear", **axis}.items()}
+    checked = fields.checked({"spacing": "linear", **axis}, where)
     start, stop, log = checked["start"], checked["stop"], checked["spacing"] == "log"
     if log and not (start > 0 and stop > 0):
         raise SettingError(f"{where}: start is {start:g} and stop is {stop:g}, but log spacing needs both above 0.")

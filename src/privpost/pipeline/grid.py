@@ -260,8 +260,7 @@ def _axes(study: Study) -> tuple[str, ...]:
 
 
 def _checked_sizes(sizes: dict, where: str) -> dict:
-    checked = Schema(**SIZES)
-    sizes = {key: checked.value(key, value, where) for key, value in sizes.items()}
+    sizes = Schema(**SIZES).checked(sizes, where)
     trials, block = sizes["trials"], sizes["block"]
     if (trials is None) != (block is None):
         raise SettingError(f"{where}: trials is {trials} and block is {block}; give both or neither.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,157 +25,153 @@ def suggest(word: str, known: Iterable[str]) -> str:
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
-@dataclass(frozen=True)
-class Real:
-    """A finite number within bounds; `optional` also allows null (an axis that does not apply)."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Setting(ABC):
+    """What values a key may have; `optional` also allows null (an axis that does not apply)."""
+
+    optional: bool = False
+
+    @abstractmethod
+    def allowed(self) -> str:
+        """Return what is allowed, in words, but for null."""
+
+    @abstractmethod
+    def checked(self, value: Any) -> Any:
+        """Return a value in its normal form; raises ValueError, TypeError or OverflowError for one that is none."""
+
+    def describe(self) -> str:
+        """Return what is allowed, in words."""
+        return self.allowed() + (" or null" if self.optional else "")
+
+    def normalise(self, value: Any) -> Any:
+        """Return a value in its normal form; errors as `checked`, or a SettingError that says more."""
+        return None if value is None and self.optional else self.checked(value)
+
+
+def _check(fits: bool) -> None:
+    if not fits:
+        raise ValueError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Real(Setting):
+    """A finite number within bounds."""
 
     above: float | None = None
     at_least: float | None = None
     below: float | None = None
     at_most: float | None = None
-    optional: bool = False
 
-    def describe(self) -> str:
+    def allowed(self) -> str:
         lows, highs = (("(", self.above), ("[", self.at_least)), ((")", self.below), ("]", self.at_most))
         low = next((f"{mark}{end:g}" for mark, end in lows if end is not None), "(-inf")
         high = next((f"{end:g}{mark}" for mark, end in highs if end is not None), "inf)")
-        return f"a number in {low}, {high}" + (" or null" if self.optional else "")
+        return f"a number in {low}, {high}"
 
-    def normalise(self, value: Any) -> Any:
-        if value is None and self.optional:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError
+    def checked(self, value: Any) -> float:
+        _check(isinstance(value, int | float) and not isinstance(value, bool))
         number = float(value)
-        if not math.isfinite(number) or not self._within(number):
-            raise ValueError
+        _check(math.isfinite(number))
+        _check(self.above is None or number > self.above)
+        _check(self.at_least is None or number >= self.at_least)
+        _check(self.below is None or number < self.below)
+        _check(self.at_most is None or number <= self.at_most)
         return number
 
-    def _within(self, number: float) -> bool:
-        return (
-            (self.above is None or number > self.above)
-            and (self.at_least is None or number >= self.at_least)
-            and (self.below is None or number < self.below)
-            and (self.at_most is None or number <= self.at_most)
-        )
 
-
-@dataclass(frozen=True)
-class Integer:
+@dataclass(frozen=True, kw_only=True)
+class Integer(Setting):
     """A whole number within bounds; `1000.0` and `1e3` count as whole."""
 
     at_least: int | None = None
     at_most: int | None = None
-    optional: bool = False
 
-    def describe(self) -> str:
+    def allowed(self) -> str:
         low = "" if self.at_least is None else f" of at least {self.at_least}"
         high = "" if self.at_most is None else f"{' and' if low else ''} at most {self.at_most}"
-        return f"a whole number{low}{high}" + (" or null" if self.optional else "")
+        return f"a whole number{low}{high}"
 
-    def normalise(self, value: Any) -> Any:
-        if value is None and self.optional:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
-            raise ValueError
+    def checked(self, value: Any) -> int:
+        _check(isinstance(value, int | float) and not isinstance(value, bool) and value == int(value))
         number = int(value)
-        if (self.at_least is not None and number < self.at_least) or (
-            self.at_most is not None and number > self.at_most
-        ):
-            raise ValueError
+        _check(self.at_least is None or number >= self.at_least)
+        _check(self.at_most is None or number <= self.at_most)
         return number
 
 
-class Choice:
+class Choice(Setting):
     """One of a list of words."""
 
     def __init__(self, *words: str, optional: bool = False):
-        self.words = words
-        self.optional = optional
+        super().__init__(optional=optional)
+        object.__setattr__(self, "words", words)
 
-    def describe(self) -> str:
-        return "one of " + ", ".join(self.words) + (" or null" if self.optional else "")
+    def allowed(self) -> str:
+        return "one of " + ", ".join(self.words)
 
-    def normalise(self, value: Any) -> Any:
-        if value is None and self.optional:
-            return None
-        if value not in self.words:
-            raise ValueError
+    def checked(self, value: Any) -> str:
+        _check(value in self.words)
         return value
 
 
-@dataclass(frozen=True)
-class Flag:
+class Flag(Setting):
     """true or false."""
 
-    def describe(self) -> str:
+    def allowed(self) -> str:
         return "true or false"
 
-    def normalise(self, value: Any) -> bool:
-        if not isinstance(value, bool):
-            raise ValueError
+    def checked(self, value: Any) -> bool:
+        _check(isinstance(value, bool))
         return value
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(Setting):
     """Free text, for instance a file's path."""
 
-    optional: bool = False
+    def allowed(self) -> str:
+        return "text"
 
-    def describe(self) -> str:
-        return "text" + (" or null" if self.optional else "")
-
-    def normalise(self, value: Any) -> Any:
-        if value is None and self.optional:
-            return None
-        if not isinstance(value, str) or not value:
-            raise ValueError
+    def checked(self, value: Any) -> str:
+        _check(isinstance(value, str) and value != "")
         return value
 
 
 @dataclass(frozen=True)
-class Vector:
-    """A list whose items follow one type, of a fixed length when `length` is given."""
+class Vector(Setting):
+    """A list whose items follow one type."""
 
     item: Any
-    length: int | None = None
 
-    def describe(self) -> str:
-        count = "" if self.length is None else f"{self.length} items, "
-        return f"a list of {count}each {self.item.describe()}"
+    def allowed(self) -> str:
+        return f"a list of each {self.item.describe()}"
 
-    def normalise(self, value: Any) -> list:
-        if not isinstance(value, list | tuple) or (self.length is not None and len(value) != self.length):
-            raise ValueError
+    def checked(self, value: Any) -> list:
+        _check(isinstance(value, list | tuple))
         return [self.item.normalise(entry) for entry in value]
 
 
-@dataclass(frozen=True)
-class DatasetName:
+@dataclass(frozen=True, kw_only=True)
+class DatasetName(Setting):
     """The name of a data set described in conf/dataset; of one that serves a kind of studies, where `task` is given."""
 
-    optional: bool = False
     task: str = ""
 
-    def _names(self) -> list[str]:
+    @property
+    def words(self) -> list[str]:
         from privpost.datasets import catalogue
 
         return [name for name in catalogue.names() if not self.task or catalogue.serves(name, self.task)]
 
-    def describe(self) -> str:
-        return "one of the data sets " + ", ".join(self._names()) + (" or null" if self.optional else "")
+    def allowed(self) -> str:
+        return "one of the data sets " + ", ".join(self.words)
 
-    def normalise(self, value: Any) -> Any:
-        if value is None and self.optional:
-            return None
+    def checked(self, value: Any) -> str:
         from privpost.datasets import catalogue
 
         if isinstance(value, Mapping):
             value = value.get("name")
         # Of a name that is known, only its own file is read: cells by the hundred name a data set.
-        if value not in catalogue.names() or (self.task and not catalogue.serves(value, self.task)):
-            raise ValueError
+        _check(value in catalogue.names() and (not self.task or catalogue.serves(value, self.task)))
         return value
 
 
@@ -198,9 +195,28 @@ class Schema:
         except SettingError as error:
             raise SettingError(f"{where}: {key}: {error}") from None
         except (ValueError, TypeError, OverflowError):
-            words = getattr(field, "words", None) or (field._names() if isinstance(field, DatasetName) else ())
-            hint = suggest(value, words) if isinstance(value, str) else ""
+            hint = suggest(value, getattr(field, "words", ())) if isinstance(value, str) else ""
             raise SettingError(f"{where}: {key} is {value!r}, but must be {field.describe()}.{hint}") from None
+
+    def checked(
+        self, block: Any, where: str, required: Iterable[str] = (), others: Iterable[str] = ()
+    ) -> dict[str, Any]:
+        """Return the settings in a map in their normal form.
+
+        Args:
+            block: what was given; the keys in `others` may be there too and are left alone.
+            where: what error messages begin with.
+            required: keys that must be there.
+        """
+        if not isinstance(block, Mapping):
+            raise SettingError(f"{where} is {block!r}, but must be a map with the keys {', '.join(self.fields)}.")
+        for key in block:
+            if key not in self and key not in others:
+                raise self.unknown(key, where, others)
+        for key in required:
+            if key not in block:
+                raise SettingError(f"{where}: {key} is missing. Required: {', '.join(required)}.")
+        return {key: self.value(key, value, where) for key, value in block.items() if key in self}
 
     def unknown(self, key: str, where: str, others: Iterable[str] = ()) -> SettingError:
         """Return the error for a key that the study does not have."""

@@ -124,13 +124,7 @@ def read(path: Path) -> Specification:
 def _read(path: Path) -> Specification:
     where = str(path)
     content = _load(path)
-    for key in content:
-        if key not in SETTINGS and key not in BLOCKS:
-            raise SETTINGS.unknown(key, where, BLOCKS)
-    for key in REQUIRED:
-        if key not in content:
-            raise SettingError(f"{where}: {key} is missing. Required: {', '.join(REQUIRED)}.")
-    plain = {key: SETTINGS.value(key, value, where) for key, value in content.items() if key in SETTINGS}
+    plain = SETTINGS.checked(content, where, REQUIRED, BLOCKS)
     if plain["epsilon"] > LARGEST_EPSILON and not plain.get("allow_large_epsilon", False):
         raise SettingError(
             f"{where}: epsilon is {plain['epsilon']:g}, but must be a number in (0, {LARGEST_EPSILON:g}]: more "
@@ -148,10 +142,8 @@ def _read(path: Path) -> Specification:
     noise = _checked_noise(mechanism, plain, content, where)
     columns = _block(content, "columns", where)
     settings = {name: _column(block, kind, f"{where}: columns: {name}") for name, block in columns.items()}
-    prior = {**kind.prior_defaults, **_settings(content.get("prior", {}), kind.prior, f"{where}: prior")}
-    for key in kind.prior.fields:
-        if key not in prior:
-            raise SettingError(f"{where}: prior: {key} is missing. Required: {', '.join(kind.prior.fields)}.")
+    needed = [key for key in kind.prior.fields if key not in kind.prior_defaults]
+    prior = kind.prior_defaults | kind.prior.checked(content.get("prior", {}), f"{where}: prior", needed)
     specification = Specification(
         path=path,
         model=kind.name,
@@ -168,7 +160,9 @@ def _read(path: Path) -> Specification:
         draws=_draws(content, kind, where),
         bits=plain.get("bits", DEFAULT_BITS),
         a0=plain.get("a0"),
-        budget=_budget(content, where),
+        budget=BUDGET.checked(content["budget"], f"{where}: budget", ["ledger", "epsilon"])
+        if "budget" in content
+        else {},
     )
     kind.check(specification)
     _check_missing(specification, kind)
@@ -254,18 +248,9 @@ def _block(content: dict[str, Any], key: str, where: str) -> dict[str, Any]:
     return block
 
 
-def _settings(block: Any, schema: Schema, where: str) -> dict[str, Any]:
-    if not isinstance(block, dict):
-        raise SettingError(f"{where} is {block!r}, but must be a map with the keys {', '.join(schema.fields)}.")
-    for key in block:
-        if key not in schema:
-            raise schema.unknown(key, where)
-    return {key: schema.value(key, value, where) for key, value in block.items()}
-
-
 def _column(block: Any, kind: models.Kind, where: str) -> dict[str, Any]:
     """The settings of a column, with the level of cells without a value among its levels."""
-    settings = _settings(block, Schema(**kind.column.fields, **COLUMN), where)
+    settings = Schema(**kind.column.fields, **COLUMN).checked(block, where, kind.required)
     if settings.get("missing") == "level":
         if "levels" not in settings:
             raise SettingError(
@@ -294,17 +279,4 @@ def _draws(content: dict[str, Any], kind: models.Kind, where: str) -> int:
         return 0
     if not isinstance(kind, Inferred):
         raise SettingError(f"{where}: posterior: {kind.name} has no posterior; leave it out.")
-    posterior = _settings(content["posterior"], POSTERIOR, f"{where}: posterior")
-    if "draws" not in posterior:
-        raise SettingError(f"{where}: posterior: draws is missing, {POSTERIOR.fields['draws'].describe()}.")
-    return posterior["draws"]
-
-
-def _budget(content: dict[str, Any], where: str) -> dict[str, Any]:
-    if "budget" not in content:
-        return {}
-    budget = _settings(content["budget"], BUDGET, f"{where}: budget")
-    for key in ("ledger", "epsilon"):
-        if key not in budget:
-            raise SettingError(f"{where}: budget: {key} is missing. Required: ledger, epsilon.")
-    return budget
+    return POSTERIOR.checked(content["posterior"], f"{where}: posterior", ["draws"])["draws"]

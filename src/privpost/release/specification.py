@@ -8,20 +8,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from privpost.pipeline.schema import SettingError
+from privpost.pipeline.schema import Setting, SettingError, Text, Vector
 
 # Mechanisms that release one posterior draw.
 SAMPLING = ("ops", "direct", "diffused", "concentrated")
 
 
-@dataclass(frozen=True)
-class Levels:
+class Levels(Setting):
     """The public list of at least two different values of a column, as the CSV spells them."""
 
-    def describe(self) -> str:
+    def allowed(self) -> str:
         return "a list of at least 2 different texts or whole numbers"
 
-    def normalise(self, value: Any) -> list[str]:
+    def checked(self, value: Any) -> list[str]:
         if not isinstance(value, list) or len(value) < 2:
             raise ValueError
         for level in value:
@@ -36,31 +35,17 @@ class Levels:
         return texts
 
 
-@dataclass(frozen=True)
-class Texts:
-    """A list of texts."""
-
-    def describe(self) -> str:
-        return "a list of texts"
-
-    def normalise(self, value: Any) -> list[str]:
-        if not isinstance(value, list) or not all(isinstance(text, str) and text for text in value):
-            raise ValueError
-        return list(value)
-
-
 # The level that cells without a value are, with `missing: level`.
 MISSING = "missing"
 
 
-@dataclass(frozen=True)
-class Missing:
+class Missing(Setting):
     """What a cell without a value is: refused, a level of its own, or a public value."""
 
-    def describe(self) -> str:
+    def allowed(self) -> str:
         return "refuse, level or {impute: VALUE}"
 
-    def normalise(self, value: Any) -> str | dict[str, str]:
+    def checked(self, value: Any) -> str | dict[str, str]:
         if isinstance(value, dict) and list(value) == ["impute"]:
             imputed = value["impute"]
             if isinstance(imputed, bool) or not isinstance(imputed, str | int | float):
@@ -72,7 +57,7 @@ class Missing:
 
 
 # Settings that a column of every model has.
-COLUMN = {"missing": Missing(), "missing_texts": Texts()}
+COLUMN = {"missing": Missing(), "missing_texts": Vector(Text())}
 
 
 @dataclass(frozen=True)

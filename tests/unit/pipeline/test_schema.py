@@ -21,7 +21,7 @@ from privpost.pipeline.schema import Choice, DatasetName, Flag, Integer, Real, S
         (Choice("a", optional=True), None, None),
         (Flag(), True, True),
         (Text(), "x y", "x y"),
-        (Vector(Real(), length=2), (1, 2), [1.0, 2.0]),
+        (Vector(Real()), (1, 2), [1.0, 2.0]),
         (Vector(Vector(Integer())), [[1.0], []], [[1], []]),
     ],
 )
@@ -53,7 +53,7 @@ def test_values_have_one_normal_form(field, value, normal):
         (Choice("a"), ["a"], "one of a"),
         (Flag(), 1, "true or false"),
         (Text(), "", "text"),
-        (Vector(Real(above=0), length=2), [1.0], "a list of 2 items, each a number in (0, inf)"),
+        (Vector(Real(above=0)), 1.0, "a list of each a number in (0, inf)"),
         (Vector(Real(above=0)), [0.0], "a list of each a number in (0, inf)"),
     ],
 )

@@ -64,10 +64,6 @@ class Kind(ABC):
             raise SettingError(
                 f"{spec.where}: columns has {len(spec.columns)} entries, but {self.name} has exactly {self.columns}."
             )
-        for name, settings in spec.columns.items():
-            for key in self.required:
-                if key not in settings:
-                    raise SettingError(f"{spec.where}: columns: {name}: {key} is missing.")
         if spec.draws and spec.n > LARGEST_SUM:
             raise SettingError(f"{spec.where}: n is {spec.n}; posterior draws need n <= {LARGEST_SUM}.")
 

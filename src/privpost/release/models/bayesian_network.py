@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models.bayesian_network import BayesianNetwork
-from privpost.pipeline.schema import Real, Schema, SettingError, suggest
+from privpost.pipeline.schema import Real, Schema, SettingError, Text, Vector, suggest
 from privpost.release.models import chains
 from privpost.release.models.base import NAIVE, Inferred, Posterior, by_name, check_two_levels, whole
-from privpost.release.specification import Levels, Texts
+from privpost.release.specification import Levels
 from privpost.samplers import noise_aware_draws
 
 # Parents of a column.
@@ -23,7 +23,7 @@ class Network(Inferred):
     """Columns of two levels in a directed acyclic graph, counted per configuration of the parents."""
 
     name = "bayesian_network"
-    column = Schema(levels=Levels(), parents=Texts())
+    column = Schema(levels=Levels(), parents=Vector(Text()))
     prior = Schema(alpha=Real(above=0), beta=Real(above=0))
     prior_defaults: ClassVar[dict[str, Any]] = {"alpha": 1.0, "beta": 1.0}
     columns = None
