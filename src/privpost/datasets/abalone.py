@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -29,32 +30,17 @@ def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
     line.
     """
     path = paths["abalone.data"]
-    code = {level: index for index, level in enumerate(dataset.public["levels"]["sex"])}
-    sexes, measurements, rings = [], [], []
-    lines = path.read_text(encoding="ascii", errors="backslashreplace").removesuffix("\n").split("\n")
-    for number, line in enumerate(lines, start=1):
-        where = f"{path} line {number}"
-        fields = line.split(",")
-        if len(fields) != len(NUMERIC) + 2:
-            raise ValueError(f"{where}: {len(fields)} fields, expected {len(NUMERIC) + 2}: {line!r}")
-        if fields[0] not in code:
-            raise ValueError(f"{where}: sex = {fields[0]!r}: must be one of {', '.join(code)}")
-        try:
-            numbers = [files.number(field) for field in fields[1:-1]]
-            count = files.count(fields[-1])
-        except ValueError as error:
-            raise ValueError(f"{where}: not a number ({error}): {line!r}") from error
-        if min(numbers) < 0 or count < 1:
-            raise ValueError(f"{where}: measurements must not be negative, rings at least 1: {line!r}")
-        sexes.append(code[fields[0]])
-        measurements.append(numbers)
-        rings.append(count)
-    expected = dataset.settings["train_rows"] + dataset.settings["test_rows"]
-    if len(lines) != expected:
-        raise ValueError(f"{path}: {len(lines)} rows, expected {expected}")
-    columns = np.array(measurements)
-    arrays = {name: np.ascontiguousarray(columns[:, index]) for index, name in enumerate(NUMERIC)}
-    return {"sex": np.array(sexes, np.int8), **arrays, "rings": np.array(rings, np.int64)}
+    columns = {
+        "sex": files.code(dataset.public["levels"]["sex"]),
+        **dict.fromkeys(NUMERIC, functools.partial(files.number, at_least=0)),
+        "rings": functools.partial(files.count, at_least=1),
+    }
+    table = files.rows(files.lines(path), columns, ",", path)
+    files.check_rows(path, len(table), dataset.settings["train_rows"] + dataset.settings["test_rows"])
+    types = {"sex": np.int8, "rings": np.int64}
+    return {
+        name: values.astype(types.get(name, float)) for name, values in zip(columns, np.array(table).T, strict=True)
+    }
 
 
 def task(arrays: dict[str, np.ndarray], dataset: Dataset) -> Task:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from privpost.datasets import census
+from privpost.datasets import census, files
 from privpost.datasets.catalogue import Dataset
 
 # The other columns are constant, or functions of these, where the income is known.
@@ -34,6 +34,5 @@ def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
     except (lzma.LZMAError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: damaged ({error})") from error
     arrays = census.rows(text.splitlines(), COLUMNS, str(path))
-    if len(arrays["income"]) != dataset.settings["rows"]:
-        raise ValueError(f"{path}: {len(arrays['income'])} rows with an income, expected {dataset.settings['rows']}")
+    files.check_rows(path, len(arrays["income"]), dataset.settings["rows"], "rows with an income")
     return arrays

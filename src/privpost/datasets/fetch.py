@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import signal
 import sys
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from types import FrameType
 
 from privpost import configurations
 from privpost.atomic import abandoned, replacing
@@ -106,28 +104,14 @@ def main(names: list[str]) -> int:
     Returns 0, or 1 when a name is unknown or a file could not be had; the others are fetched all the same.
     """
     status = 0
-    with _terminating():
-        for name in names:
-            try:
-                for path in fetch(catalogue.load(name)):
-                    print(f"{path}  {path.stat().st_size} bytes, sha256 verified", flush=True)
-            except (FetchError, ValueError) as error:
-                print(f"error: {error}", file=sys.stderr, flush=True)
-                status = 1
+    for name in names:
+        try:
+            for path in fetch(catalogue.load(name)):
+                print(f"{path}  {path.stat().st_size} bytes, sha256 verified", flush=True)
+        except (FetchError, ValueError) as error:
+            print(f"error: {error}", file=sys.stderr, flush=True)
+            status = 1
     return status
-
-
-@contextlib.contextmanager
-def _terminating() -> Iterator[None]:
-    # A scheduler ends jobs with SIGTERM; as an exception it lets the temporary files be deleted.
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    previous = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
 
 
 def _configured_mirrors() -> Sequence[str]:

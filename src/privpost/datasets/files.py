@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,17 +48,64 @@ def records(lines: Iterable[str], columns: Iterable[str], where: str) -> Iterato
         raise ValueError(f"{where} line {reader.line_num + 1}: damaged ({error})") from error
 
 
-def count(field: str) -> int:
-    """Return the whole number of at least 0 that a field spells, at most 15 digits; raises ValueError otherwise."""
-    if not (field.isascii() and field.isdigit() and len(field) <= 15):
-        raise ValueError(f"{field!r} is not a whole number of at least 0")
+def lines(path: Path) -> list[str]:
+    """Return the lines of a text file."""
+    return path.read_text(encoding="ascii", errors="backslashreplace").removesuffix("\n").split("\n")
+
+
+def rows(
+    texts: Iterable[str], columns: Mapping[str, Callable[[str], float]], separator: str, where: Path, first: int = 1
+) -> list[list[float]]:
+    """Return lines without a header as rows of numbers: each field as its column's function reads it.
+
+    Raises ValueError naming `where`, the line (the first one is number `first`) and the column that is at fault.
+    """
+    table = []
+    for line, text in enumerate(texts, start=first):
+        fields = text.split(separator)
+        if len(fields) != len(columns):
+            raise ValueError(f"{where} line {line}: {len(fields)} fields, expected {len(columns)}: {text!r}")
+        row = []
+        for (name, read), field in zip(columns.items(), fields, strict=True):
+            try:
+                row.append(read(field))
+            except ValueError as error:
+                raise ValueError(f"{where} line {line}: {name} = {field!r}: {error}") from error
+        table.append(row)
+    return table
+
+
+def check_rows(path: Path, found: int, expected: int, what: str = "rows") -> None:
+    """Raise ValueError unless a file has the expected number of rows."""
+    if found != expected:
+        raise ValueError(f"{path}: {found} {what}, expected {expected}")
+
+
+def code(levels: Iterable[str]) -> Callable[[str], int]:
+    """Return the function from a level to its number; it raises ValueError for another text."""
+    codes = {level: place for place, level in enumerate(levels)}
+
+    def read(field: str) -> int:
+        if field not in codes:
+            raise ValueError(f"must be one of {', '.join(codes)}")
+        return codes[field]
+
+    return read
+
+
+def count(field: str, at_least: int = 0) -> int:
+    """Return the whole number that a field spells, at most 15 digits; raises ValueError for anything else."""
+    if not (field.isascii() and field.isdigit() and len(field) <= 15 and int(field) >= at_least):
+        raise ValueError(f"{field!r} is not a whole number of at least {at_least}")
     return int(field)
 
 
-def number(field: str) -> float:
+def number(field: str, at_least: float = -math.inf) -> float:
     """Return the finite number that a field spells; raises ValueError for anything else."""
     value = float(field)
     # Python also takes 1_000 and digits of other scripts.
     if "_" in field or not field.isascii() or not math.isfinite(value):
         raise ValueError(f"{field!r} is not a finite number")
+    if value < at_least:
+        raise ValueError(f"{field!r} is below {at_least:g}")
     return value

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from privpost.datasets import files
 from privpost.datasets.catalogue import Dataset
 from privpost.datasets.encoding import Task
 
@@ -29,10 +30,7 @@ def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
         raise ValueError(f"{paths['train-labels-idx1-ubyte.gz']}: label {labels.max()}: must be 0 to 9")
     kept = np.isin(labels, digits)
     expected = dataset.settings["train_rows"] + dataset.settings["test_rows"]
-    if kept.sum() != expected:
-        raise ValueError(
-            f"{paths['train-labels-idx1-ubyte.gz']}: {kept.sum()} images of the digits {digits}, expected {expected}"
-        )
+    files.check_rows(paths["train-labels-idx1-ubyte.gz"], kept.sum(), expected, f"images of the digits {digits}")
     return {"pixels": images[kept].reshape(-1, 28 * 28), "digit": labels[kept]}
 
 

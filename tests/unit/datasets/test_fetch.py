@@ -6,7 +6,6 @@ import errno
 import gzip
 import io
 import os
-import signal
 import sys
 import time
 from pathlib import Path
@@ -272,7 +271,6 @@ settings: {{}}
     monkeypatch.setenv("PRIVPOST_MIRRORS", "mirror")
     monkeypatch.setattr(fetching.time, "sleep", lambda seconds: None)
     monkeypatch.chdir(tmp_path)
-    handler = signal.getsignal(signal.SIGTERM)
     assert fetching.main(["present"]) == 0
     assert capsys.readouterr().out == f"data/raw/present/{NAME}  {len(CONTENT)} bytes, sha256 verified\n"
     assert fetching.main(["absent", "absnt", "present"]) == 1
@@ -280,7 +278,6 @@ settings: {{}}
     assert shown.out == f"data/raw/present/{NAME}  {len(CONTENT)} bytes, sha256 verified\n"
     assert f"error: {NAME} (absent) could not be had" in shown.err
     assert "error: dataset = 'absnt': unknown, known are absent, present; did you mean 'absent'?" in shown.err
-    assert signal.getsignal(signal.SIGTERM) is handler
 
 
 def test_only_a_bring_your_own_data_set_that_is_nowhere_cannot_be_had(raw: Path, mirror: Path, tmp_path: Path) -> None:

@@ -217,8 +217,11 @@ def test_a_folder_in_place_of_a_mirrored_file_is_reported(raw: Path, mirror: Pat
 
 CHILD = """
 import signal, sys
+from privpost import __main__
 # A shell lets what it starts in the background ignore an interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# As the command line does.
+signal.signal(signal.SIGTERM, __main__._stop)
 from privpost.datasets import fetch
 from privpost.datasets.catalogue import Dataset, File
 url, size, sha256 = sys.argv[1], int(sys.argv[2]), sys.argv[3]
