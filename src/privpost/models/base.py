@@ -16,6 +16,17 @@ def check_positive(name: str, value) -> None:
         raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
 
 
+def check_range(interval: str, **values) -> None:
+    """Raises a ValueError unless all numbers in the named values lie in an interval such as "[0, 1)" or "(0, inf]"."""
+    low, high = map(float, interval[1:-1].split(","))
+    for name, value in values.items():
+        found = np.asarray(value, float)
+        above = found >= low if interval[0] == "[" else found > low
+        below = found <= high if interval[-1] == "]" else found < high
+        if not np.all(above & below):
+            raise ValueError(f"{name} is {value!r}; it must lie in {interval}")
+
+
 def is_number(value) -> bool:
     """Whether a value is one real number; truth values are none."""
     return isinstance(value, Real) and not isinstance(value, bool)

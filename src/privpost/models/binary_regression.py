@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from privpost.models.base import check_positive
+from privpost.models.base import check_positive, check_range
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,7 @@ class BinaryRegression:
     bounded: ClassVar[bool] = False
 
     def __post_init__(self):
-        if self.dimension < 1:
-            raise ValueError(f"dimension is {self.dimension!r}; it must be >= 1")
+        check_range("[1, inf)", dimension=self.dimension)
         for name in ("prior_precision", "feature_bound"):
             check_positive(name, getattr(self, name))
 

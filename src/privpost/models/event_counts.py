@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from privpost.models.base import counts
+from privpost.models.base import check_range, counts
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,8 @@ class EventCounts:
             raise ValueError(f"cells is {self.cells!r}; each region needs at least 1 cell, and there must be a region")
         if not self.sizes or min(self.sizes) < 2:
             raise ValueError(f"sizes is {self.sizes!r}; each field needs at least 2 levels")
-        if self.n_states < 1:
-            raise ValueError(f"n_states is {self.n_states!r}; it must be >= 1")
-        for name in ("transition", "emission"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be > 0")
+        check_range("[1, inf)", n_states=self.n_states)
+        check_range("(0, inf]", transition=self.transition, emission=self.emission)
 
     @classmethod
     def of(cls, region, sizes, n_states: int, **concentrations) -> EventCounts:

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from privpost.models.base import check_positive
+from privpost.models.base import check_positive, check_range
 
 
 class Moments(NamedTuple):
@@ -65,8 +65,7 @@ class LinearRegression:
     support: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
 
     def __post_init__(self):
-        if self.dimension < 1:
-            raise ValueError(f"dimension is {self.dimension!r}; it must be >= 1")
+        check_range("[1, inf)", dimension=self.dimension)
         for name in (field.name for field in fields(self)[1:]):
             check_positive(name, getattr(self, name))
 

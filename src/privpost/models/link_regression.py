@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_ndtr
 
+from privpost.models.base import check_range
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import LogisticPosterior
 
@@ -95,8 +96,7 @@ def steepest(link: str, reach: float) -> tuple[float, float]:
     """
     if link not in LINKS:
         raise ValueError(f"link is {link!r}; allowed: {', '.join(LINKS)}")
-    if not 0 < reach < np.inf:
-        raise ValueError(f"reach is {reach!r}; it must be > 0 and finite")
+    check_range("(0, inf)", reach=reach)
     if link == "cloglog":
         return float(np.exp(reach)), float(-cloglog_derivatives(np.array(-reach))[0])
     one = 1 / (1 + np.exp(-reach)) if link == "logistic" else float(-probit_derivatives(np.array(-reach))[0])

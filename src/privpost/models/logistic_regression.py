@@ -18,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
+from privpost.models.base import check_range
+
 # Elements per block of element-wise work: two float64 buffers of this size stay in a core's own cache.
 _BLOCK = 1 << 15
 # A factor 1 + exp(-|z|) is at most 2, so 64 of them multiply to at most 2^64 before their logarithm is taken.
@@ -78,12 +80,10 @@ class LogisticPosterior:
             raise ValueError(f"labels must be 0 or 1, got {np.unique(self.labels)[:5]}")
         if not np.isfinite(self.features).all():
             raise ValueError("features must be finite")
-        if not 0 < self.prior_precision < np.inf:
-            raise ValueError(f"prior_precision must be positive and finite, got {self.prior_precision}")
-        if not 0 <= self.power <= 1:
-            raise ValueError(f"power must lie in [0, 1], got {self.power}")
-        if self.radius is not None and not self.radius > 0:
-            raise ValueError(f"radius must be positive, got {self.radius}")
+        check_range("(0, inf)", prior_precision=self.prior_precision)
+        check_range("[0, 1]", power=self.power)
+        if self.radius is not None:
+            check_range("(0, inf]", radius=self.radius)
 
     def is_law_of(self, other: LogisticPosterior) -> bool:
         """Whether another posterior is the same law, settings and data alike."""

@@ -175,6 +175,10 @@ class DatasetName(Setting):
         return value
 
 
+def _at(where: str) -> str:
+    return f"{where}: " if where else ""
+
+
 class Schema:
     """The settings of a study: one type per key.
 
@@ -193,10 +197,10 @@ class Schema:
         try:
             return field.normalise(value)
         except SettingError as error:
-            raise SettingError(f"{where}: {key}: {error}") from None
+            raise SettingError(f"{_at(where)}{key}: {error}") from None
         except (ValueError, TypeError, OverflowError):
             hint = suggest(value, getattr(field, "words", ())) if isinstance(value, str) else ""
-            raise SettingError(f"{where}: {key} is {value!r}, but must be {field.describe()}.{hint}") from None
+            raise SettingError(f"{_at(where)}{key} is {value!r}, but must be {field.describe()}.{hint}") from None
 
     def checked(
         self, block: Any, where: str, required: Iterable[str] = (), others: Iterable[str] = ()
@@ -205,7 +209,7 @@ class Schema:
 
         Args:
             block: what was given; the keys in `others` may be there too and are left alone.
-            where: what error messages begin with.
+            where: what error messages begin with; nothing where whoever asks says it.
             required: keys that must be there.
         """
         if not isinstance(block, Mapping):
@@ -215,10 +219,12 @@ class Schema:
                 raise self.unknown(key, where, others)
         for key in required:
             if key not in block:
-                raise SettingError(f"{where}: {key} is missing. Required: {', '.join(required)}.")
+                raise SettingError(f"{_at(where)}{key} is missing. Required: {', '.join(required)}.")
         return {key: self.value(key, value, where) for key, value in block.items() if key in self}
 
     def unknown(self, key: str, where: str, others: Iterable[str] = ()) -> SettingError:
         """Return the error for a key that the study does not have."""
         known = sorted({*self.fields, *others})
-        return SettingError(f"{where}: there is no setting {key!r}.{suggest(key, known)} Allowed: {', '.join(known)}.")
+        return SettingError(
+            f"{_at(where)}there is no setting {key!r}.{suggest(key, known)} Allowed: {', '.join(known)}."
+        )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privpost.models.base import is_number
+from privpost.models.base import check_range, is_number
 
 NOTIONS = ("pure", "rdp", "approximate")
 
@@ -152,8 +152,9 @@ def pure_to_rdp(epsilon, order) -> np.ndarray:
     Raises:
         ValueError: an ε below 0 or an order below 1.
     """
+    check_range("[0, inf]", epsilon=epsilon)
+    check_range("[1, inf]", order=order)
     epsilon, order = np.broadcast_arrays(np.asarray(epsilon, float), np.asarray(order, float))
-    _check_epsilon_and_order(epsilon, order)
     excess = order - 1
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         # With h = (λ−1)ε the numerator is ln(cosh h + tanh(ε/2) sinh h): no difference of large numbers.
@@ -178,8 +179,9 @@ def rdp_to_pure_epsilon(target, order) -> np.ndarray:
     Raises:
         ValueError: a target below 0 or an order below 1.
     """
+    check_range("[0, inf]", target=target)
+    check_range("[1, inf]", order=order)
     target, order = np.broadcast_arrays(np.asarray(target, float), np.asarray(order, float))
-    _check_epsilon_and_order(target, order, name="target")
     # D_λ(ε) ≤ ε, and D_λ(ε) ≥ D_1(ε) = ε tanh(ε/2) ≥ ε − 0.56: the root lies in [target, target + 0.6].
     low, high = target.copy(), target + 0.6
     for _ in range(200):
@@ -187,13 +189,6 @@ def rdp_to_pure_epsilon(target, order) -> np.ndarray:
         below = pure_to_rdp(middle, order) <= target
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return np.where(target == 0, 0.0, low)
-
-
-def _check_epsilon_and_order(epsilon, order, name="epsilon"):
-    if not np.all(epsilon >= 0):
-        raise ValueError(f"{name} is {epsilon!r}; it must be >= 0")
-    if not np.all(order >= 1):
-        raise ValueError(f"order is {order!r}; it must be >= 1")
 
 
 def to_approximate(orders, epsilons, delta: float) -> tuple[float, float]:
@@ -215,9 +210,9 @@ def to_approximate(orders, epsilons, delta: float) -> tuple[float, float]:
     orders, epsilons = np.asarray(orders, float), np.asarray(epsilons, float)
     if orders.ndim != 1 or orders.shape != epsilons.shape:
         raise ValueError(f"orders and epsilons have shapes {orders.shape} and {epsilons.shape}; both must be (k,)")
-    _check_epsilon_and_order(epsilons, orders, name="epsilons")
-    if not 0 < delta < 1:
-        raise ValueError(f"delta is {delta!r}; it must lie in (0, 1)")
+    check_range("[0, inf]", epsilons=epsilons)
+    check_range("[1, inf]", orders=orders)
+    check_range("(0, 1)", delta=delta)
     finite = np.isfinite(epsilons)
     if not finite.any():
         return math.inf, math.nan

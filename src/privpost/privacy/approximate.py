@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import betainc, expit, log_ndtr, logit
 
 from privpost.distributions import truncated_beta
+from privpost.models.base import check_range
 from privpost.privacy.accounting import Cost, to_approximate
 from privpost.privacy.checks import approximate_budget
 
@@ -33,7 +34,8 @@ def pure_from_approximate(epsilon: float, delta: float) -> float:
     Raises:
         ValueError: an ε that is not positive or a δ outside [0, 1).
     """
-    _check(epsilon, delta)
+    check_range("(0, inf)", epsilon=epsilon)
+    check_range("[0, 1)", delta=delta)
     found = float(np.logaddexp(epsilon, np.log(delta) if delta > 0 else -np.inf) - np.log1p(-delta))
     # A small δ can be lost to rounding of ε0.
     while found > epsilon and pure_curve(found, epsilon) > delta:
@@ -54,7 +56,8 @@ def laplace_from_approximate(epsilon: float, delta: float) -> float:
     Raises:
         ValueError: an ε that is not positive or a δ outside [0, 1).
     """
-    _check(epsilon, delta)
+    check_range("(0, inf)", epsilon=epsilon)
+    check_range("[0, 1)", delta=delta)
     return float(epsilon - 2 * np.log1p(-delta))
 
 
@@ -64,9 +67,8 @@ def gaussian_from_approximate(epsilon: float, delta: float) -> float:
     Raises:
         ValueError: an ε that is not positive or a δ outside (0, 1).
     """
-    _check(epsilon, delta)
-    if delta == 0:
-        raise ValueError("delta is 0; Gaussian noise has no pure guarantee")
+    check_range("(0, inf)", epsilon=epsilon)
+    check_range("(0, 1)", delta=delta)
     from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 
     return float(get_sigma_gaussian(epsilon, delta))
@@ -245,10 +247,3 @@ def largest_renyi_budget(calibrate: Callable, epsilon: float, delta: float, orde
         high=1e6,
         steps=26,
     )
-
-
-def _check(epsilon, delta):
-    if not 0 < epsilon < np.inf:
-        raise ValueError(f"epsilon is {epsilon!r}; it must be > 0 and finite")
-    if not 0 <= delta < 1:
-        raise ValueError(f"delta is {delta!r}; it must lie in [0, 1)")

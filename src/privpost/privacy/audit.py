@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaincinv
 
+from privpost.models.base import check_range
+
 
 class Counts(NamedTuple):
     """How many of `size` releases about either data set fell into the event."""
@@ -33,10 +35,8 @@ def probability_limits(hits, size: int, level: float) -> tuple[np.ndarray, np.nd
         ValueError: hits outside [0, size], or a level outside (0, 1).
     """
     hits = np.asarray(hits, float)
-    if not np.all((hits >= 0) & (hits <= size)):
-        raise ValueError(f"hits must lie in [0, {size}]")
-    if not 0 < level < 1:
-        raise ValueError(f"level is {level!r}; it must lie in (0, 1)")
+    check_range(f"[0, {size}]", hits=hits)
+    check_range("(0, 1)", level=level)
     low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), size - hits + 1, level), 0.0)
     high = np.where(hits < size, betaincinv(hits + 1, np.maximum(size - hits, 1), 1 - level), 1.0)
     return low, high
@@ -62,8 +62,7 @@ def event_divergence(p, q, order: float | None) -> np.ndarray:
     p, q = np.where(inside, p, 0.5), np.where(inside, q, 0.25)
     if order is None:
         return np.where(inside, np.log(p / q), 0.0)
-    if not order > 1:
-        raise ValueError(f"order is {order!r}; it must be > 1")
+    check_range("(1, inf)", order=order)
     with np.errstate(divide="ignore"):
         both = np.logaddexp(
             order * np.log(p) + (1 - order) * np.log(q), order * np.log1p(-p) + (1 - order) * np.log1p(-q)

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from privpost.models.base import check_range
+
 SENSITIVITY = 2.0
 
 
@@ -21,10 +23,8 @@ def noise_scale(epsilon: float, n_fields: int) -> float:
     Raises:
         ValueError: an ε or a number of fields that is not positive.
     """
-    if not 0 < epsilon < math.inf:
-        raise ValueError(f"epsilon is {epsilon!r}; it must be > 0 and finite")
-    if n_fields < 1:
-        raise ValueError(f"n_fields is {n_fields!r}; it must be >= 1")
+    check_range("(0, inf)", epsilon=epsilon)
+    check_range("[1, inf)", n_fields=n_fields)
     return SENSITIVITY * n_fields / epsilon
 
 
@@ -66,8 +66,7 @@ def smallest_probabilities(sizes: Sequence[int], truncation: float) -> list[floa
     Raises:
         ValueError: a truncation of at most 1, which leaves no room.
     """
-    if not truncation > 1:
-        raise ValueError(f"truncation is {truncation!r}; it must be > 1")
+    check_range("(1, inf]", truncation=truncation)
     return [1 / (truncation * size) for size in sizes]
 
 
@@ -79,8 +78,7 @@ def log_likelihood_range(sizes: Sequence[int], truncation: float) -> float:
 
 def temperature(sizes: Sequence[int], truncation: float, epsilon: float) -> float:
     """T = max(1, 2Δ/ε), at which one exact sample of the joint costs at most ε."""
-    if not 0 < epsilon < math.inf:
-        raise ValueError(f"epsilon is {epsilon!r}; it must be > 0 and finite")
+    check_range("(0, inf)", epsilon=epsilon)
     return max(1.0, 2 * log_likelihood_range(sizes, truncation) / epsilon)
 
 

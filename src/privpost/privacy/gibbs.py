@@ -15,7 +15,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import bdtrc
 
+from privpost.models.base import check_range
 from privpost.privacy.accounting import Cost, parallel, sequential
+from privpost.privacy.checks import check_choice, check_count
 
 
 def update_cost(sensitivity: float, temperature: float = 1.0) -> Cost:
@@ -30,9 +32,7 @@ def update_cost(sensitivity: float, temperature: float = 1.0) -> Cost:
     Raises:
         ValueError: a sensitivity or temperature that is not positive and finite.
     """
-    for name, value in (("sensitivity", sensitivity), ("temperature", temperature)):
-        if not 0 < value < math.inf:
-            raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
+    check_range("(0, inf)", sensitivity=sensitivity, temperature=temperature)
     return Cost("pure", 2 * sensitivity / temperature)
 
 
@@ -62,7 +62,7 @@ def chain_cost(scan: Cost, iterations: int) -> Cost:
     Raises:
         ValueError: iterations is not an integer of at least 1.
     """
-    _check_count("iterations", iterations)
+    check_count("iterations", iterations)
     return sequential([scan] * iterations)
 
 
@@ -111,9 +111,8 @@ def random_scan_cost(update: Cost, updated: int, variables: int, steps: int, del
         ValueError: a cost that is not pure, or an argument outside its range.
     """
     share = _share(update, updated, variables)
-    _check_count("steps", steps)
-    if not 0 <= delta < 1:
-        raise ValueError(f"delta is {delta!r}; it must lie in [0, 1)")
+    check_count("steps", steps)
+    check_range("[0, 1)", delta=delta)
     if delta == 0:
         return Cost("pure", steps * update.epsilon)
     counts = np.arange(steps + 1)
@@ -144,10 +143,8 @@ def metropolis_hastings_cost(
         ValueError: an argument outside its range.
     """
     cost = update_cost(sensitivity, temperature)
-    if acceptance not in ("metropolis", "barker"):
-        raise ValueError(f"acceptance is {acceptance!r}; allowed: metropolis, barker")
-    if not 0 <= hold < 1:
-        raise ValueError(f"hold is {hold!r}; it must lie in [0, 1)")
+    check_choice("acceptance", acceptance, ("metropolis", "barker"))
+    check_range("[0, 1)", hold=hold)
     if acceptance == "barker":
         if hold:
             raise ValueError(f"hold is {hold!r}; Barker's acceptance needs none, so it must be 0")
@@ -159,13 +156,8 @@ def metropolis_hastings_cost(
 def _share(update: Cost, sampled: int, total: int) -> float:
     if update.notion != "pure":
         raise ValueError(f"update costs {update}; its notion must be 'pure'")
-    _check_count("total", total)
-    _check_count("sampled", sampled)
+    check_count("total", total)
+    check_count("sampled", sampled)
     if sampled > total:
         raise ValueError(f"sampled is {sampled!r}; it must be at most {total}, the total")
     return sampled / total
-
-
-def _check_count(name: str, value: int) -> None:
-    if not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} is {value!r}; it must be an integer >= 1")

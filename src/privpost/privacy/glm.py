@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from privpost.models.base import check_range
 from privpost.privacy.accounting import pure_to_rdp, rdp_to_pure_epsilon
+from privpost.privacy.checks import check_choice
 
 # Log-likelihood ratio per unit of ρc²/β, within the ball of radius c/β. A record's logistic log-likelihood ranges
 # over an interval of length c²/β there, so that the posterior's log-ratio is at most 2ρc²/β; the paper has twice that.
@@ -31,9 +33,9 @@ def posterior_rdp(order, n, prior_precision, power=1.0, feature_bound=1.0, resid
     Raises:
         ValueError: an argument outside its range.
     """
-    _check_at_least_one(order=order, n=n)
-    _check_positive(prior_precision=prior_precision, feature_bound=feature_bound, residual_bound=residual_bound)
-    _check_power(power)
+    check_range("[1, inf)", order=order, n=n)
+    check_range("(0, inf)", prior_precision=prior_precision, feature_bound=feature_bound, residual_bound=residual_bound)
+    check_range("(0, 1]", power=power)
     order, n, power = np.asarray(order, float), np.asarray(n, float), np.asarray(power, float)
     return 2 * (power * feature_bound * residual_bound) ** 2 * order / (n * np.asarray(prior_precision, float))
 
@@ -51,7 +53,7 @@ def concentrated_precision(order, epsilon, n, prior_precision, feature_bound=1.0
     Raises:
         ValueError: an argument outside its range.
     """
-    _check_positive(epsilon=epsilon, prior_precision=prior_precision)
+    check_range("(0, inf)", epsilon=epsilon, prior_precision=prior_precision)
     at_unit_precision = posterior_rdp(order, n, 1.0, 1.0, feature_bound, residual_bound)
     return np.maximum(at_unit_precision / np.asarray(epsilon, float), prior_precision)
 
@@ -63,7 +65,7 @@ def diffused_power(order, epsilon, n, prior_precision, feature_bound=1.0, residu
 
     Arguments and errors as in `concentrated_precision`, with prior_precision the β of the prior.
     """
-    _check_positive(epsilon=epsilon)
+    check_range("(0, inf)", epsilon=epsilon)
     direct = posterior_rdp(order, n, prior_precision, 1.0, feature_bound, residual_bound)
     return np.minimum(1.0, np.sqrt(np.asarray(epsilon, float) / direct))
 
@@ -83,9 +85,9 @@ def ops_pure_epsilon(power, prior_precision, feature_bound=1.0, variant: str = "
     Raises:
         ValueError: an argument outside its range.
     """
-    _check_variant(variant)
-    _check_positive(prior_precision=prior_precision, feature_bound=feature_bound)
-    _check_power(power)
+    check_choice("variant", variant, tuple(OPS_FACTOR))
+    check_range("(0, inf)", prior_precision=prior_precision, feature_bound=feature_bound)
+    check_range("(0, 1]", power=power)
     loss_range = np.square(feature_bound) / np.asarray(prior_precision, float)
     return OPS_FACTOR[variant] * np.asarray(power, float) * loss_range
 
@@ -97,7 +99,7 @@ def ops_rdp(order, power, prior_precision, feature_bound=1.0, variant: str = "co
 
     Arguments and errors as in `ops_pure_epsilon`, with order λ ≥ 1.
     """
-    _check_at_least_one(order=order)
+    check_range("[1, inf)", order=order)
     epsilon = ops_pure_epsilon(power, prior_precision, feature_bound, variant)
     if variant == "paper":
         return np.broadcast_arrays(epsilon, np.asarray(order, float))[0].copy()
@@ -120,8 +122,8 @@ def ops_power(order, epsilon, prior_precision, feature_bound=1.0, variant: str =
     Raises:
         ValueError: an argument outside its range.
     """
-    _check_at_least_one(order=order)
-    _check_positive(epsilon=epsilon)
+    check_range("[1, inf)", order=order)
+    check_range("(0, inf)", epsilon=epsilon)
     at_full_power = ops_pure_epsilon(1.0, prior_precision, feature_bound, variant)
     order, epsilon = np.broadcast_arrays(np.asarray(order, float), np.asarray(epsilon, float))
     pure = epsilon if variant == "paper" else rdp_to_pure_epsilon(epsilon, order)
@@ -143,8 +145,8 @@ def langevin_mu(steps, step_size, curvature, change) -> np.ndarray:
     Raises:
         ValueError: an argument outside its range.
     """
-    _check_at_least_one(steps=steps)
-    _check_positive(step_size=step_size, curvature=curvature, change=change)
+    check_range("[1, inf)", steps=steps)
+    check_range("(0, inf)", step_size=step_size, curvature=curvature, change=change)
     rate = -np.log1p(-np.asarray(step_size, float) * curvature)
     # (1 + C)/(1 − C) and (1 − C^k)/(1 + C^k) are hyperbolic in ln C.
     return change * np.sqrt(step_size / 2 * np.tanh(rate * steps / 2) / np.tanh(rate / 2))
@@ -166,30 +168,7 @@ def independence_chain_guarantee(epsilon, rejected, height, order=None) -> np.nd
     Raises:
         ValueError: an argument outside its range.
     """
-    if not np.all((np.asarray(rejected) >= 0) & (np.asarray(rejected) < 1)):
-        raise ValueError(f"rejected is {rejected!r}; it must lie in [0, 1)")
-    _check_at_least_one(height=height)
+    check_range("[0, 1)", rejected=rejected)
+    check_range("[1, inf)", height=height)
     power = 1.0 if order is None else order / (order - 1)
     return epsilon + power * np.log1p(np.multiply(rejected, np.subtract(height, 1))) - np.log1p(-np.asarray(rejected))
-
-
-def _check_at_least_one(**arguments):
-    for name, value in arguments.items():
-        if not np.all((np.asarray(value) >= 1) & np.isfinite(value)):
-            raise ValueError(f"{name} is {value!r}; it must be finite and >= 1")
-
-
-def _check_positive(**arguments):
-    for name, value in arguments.items():
-        if not np.all((np.asarray(value) > 0) & np.isfinite(value)):
-            raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
-
-
-def _check_power(power):
-    if not np.all((np.asarray(power) > 0) & (np.asarray(power) <= 1)):
-        raise ValueError(f"power is {power!r}; it must lie in (0, 1]")
-
-
-def _check_variant(variant):
-    if variant not in OPS_FACTOR:
-        raise ValueError(f"variant is {variant!r}; allowed: {', '.join(OPS_FACTOR)}")

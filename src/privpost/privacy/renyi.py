@@ -12,7 +12,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import psi
 
-from privpost.privacy.checks import check_count
+from privpost.models.base import check_range
+from privpost.privacy.checks import check_choice, check_count
 
 SUPREMA = ("exact", "paper")
 
@@ -75,8 +76,7 @@ def dirichlet_divergence(alpha_p, alpha_q, order) -> np.ndarray:
     """
     order = _orders(order)
     p, q = np.broadcast_arrays(np.asarray(alpha_p, float), np.asarray(alpha_q, float))
-    if not np.all(p > 0):
-        raise ValueError("alpha_p must be > 0")
+    check_range("(0, inf)", alpha_p=p)
     coordinates = _log_gamma_divergence(p, q, order[..., None]).sum(axis=-1)
     total = _log_gamma_divergence(p.sum(axis=-1), q.sum(axis=-1), order)
     with np.errstate(invalid="ignore"):
@@ -109,8 +109,7 @@ def gaussian_divergence(mean_p, sd_p, mean_q, sd_q, order) -> np.ndarray:
     """
     order = _orders(order)
     sd_p, sd_q = np.asarray(sd_p, float), np.asarray(sd_q, float)
-    if not (np.all(sd_p > 0) and np.all(sd_q > 0)):
-        raise ValueError("sd_p and sd_q must be > 0")
+    check_range("(0, inf)", sd_p=sd_p, sd_q=sd_q)
     ratio = (sd_p / sd_q) ** 2
     mixed = 1 + (order - 1) * (1 - ratio)
     valid = mixed > 0
@@ -148,12 +147,9 @@ def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum:
     if prior.ndim != 1 or prior.size < 2 or not np.all(prior > 0):
         raise ValueError(f"prior is {prior!r}; it must be a vector of at least 2 entries > 0")
     check_count("n", n)
-    if supremum not in SUPREMA:
-        raise ValueError(f"supremum is {supremum!r}; allowed: {', '.join(SUPREMA)}")
+    check_choice("supremum", supremum, SUPREMA)
     order, r, m = np.broadcast_arrays(_orders(order), np.asarray(r, float), np.asarray(m, float))
-    for name, value in (("r", r), ("m", m)):
-        if not np.all((value > 0) & (value <= 1)):
-            raise ValueError(f"{name} is {value!r}; it must lie in (0, 1]")
+    check_range("(0, 1]", r=r, m=m)
     alpha_gain, p_gain, alpha_lose, p_lose = extreme_pairs(tuple(prior.tolist()), n, supremum)
     r, m, order = r[..., None], m[..., None], order[..., None]
     divergence = sum(
@@ -214,10 +210,8 @@ def largest_coefficient(
         ValueError: a target that is not positive, iterations < 1, or a target that no coefficient visited met.
     """
     target = np.asarray(target, float)
-    if not np.all(target > 0):
-        raise ValueError(f"target is {target!r}; it must be > 0")
-    if iterations < 1:
-        raise ValueError(f"iterations is {iterations!r}; it must be >= 1")
+    check_range("(0, inf]", target=target)
+    check_count("iterations", iterations)
     high = np.ones_like(target)
     low = np.where(epsilon_of_coefficient(high) <= target, 1.0, 0.0)
     for _ in range(iterations):
@@ -232,10 +226,8 @@ def largest_coefficient(
 
 
 def _orders(order) -> np.ndarray:
-    order = np.asarray(order, float)
-    if not np.all((order >= 1) & np.isfinite(order)):
-        raise ValueError(f"order is {order!r}; it must be finite and >= 1")
-    return order
+    check_range("[1, inf)", order=order)
+    return np.asarray(order, float)
 
 
 def _log_gamma_divergence(p, q, order) -> np.ndarray:

@@ -111,43 +111,36 @@ def read(path: Path) -> Specification:
         SettingError: the file cannot be read, or a setting is unknown, missing or outside its range; the message
             names the setting, its value and what is allowed.
     """
-    try:
-        return _read(path)
-    except SettingError as error:
-        text = str(error)
-        if len(text) <= LARGEST_MESSAGE:
-            raise
-        half = LARGEST_MESSAGE // 2
-        raise SettingError(f"{text[:half]} ... {text[-half:]}") from None
-
-
-def _read(path: Path) -> Specification:
-    where = str(path)
     content = _load(path)
-    plain = SETTINGS.checked(content, where, REQUIRED, BLOCKS)
+    try:
+        return _read(path, content)
+    except SettingError as error:
+        text = f"{path}: {error}"
+        half = LARGEST_MESSAGE // 2
+        raise SettingError(text if len(text) <= LARGEST_MESSAGE else f"{text[:half]} ... {text[-half:]}") from None
+
+
+def _read(path: Path, content: dict[str, Any]) -> Specification:
+    plain = SETTINGS.checked(content, "", REQUIRED, BLOCKS)
     if plain["epsilon"] > LARGEST_EPSILON and not plain.get("allow_large_epsilon", False):
         raise SettingError(
-            f"{where}: epsilon is {plain['epsilon']:g}, but must be a number in (0, {LARGEST_EPSILON:g}]: more "
-            "protects hardly anything. allow_large_epsilon: true lifts the limit, and the statement then says that "
-            "nothing is private."
+            f"epsilon is {plain['epsilon']:g}, but must be a number in (0, {LARGEST_EPSILON:g}]: more protects hardly "
+            "anything. allow_large_epsilon: true lifts the limit, and the statement then says that nothing is private."
         )
-    kind = models.named(plain["model"], where)
+    kind = models.named(plain["model"])
     mechanism = plain.get("mechanism", "laplace")
     if mechanism not in kind.mechanisms:
         raise SettingError(
-            f"{where}: mechanism is {mechanism!r}, but {kind.name} is released with: {', '.join(kind.mechanisms)}."
+            f"mechanism is {mechanism!r}, but {kind.name} is released with: {', '.join(kind.mechanisms)}."
         )
-    _check_delta(mechanism, plain, where)
-    _check_draw(mechanism, plain, content, where)
-    noise = _checked_noise(mechanism, plain, content, where)
-    columns = _block(content, "columns", where)
-    settings = {name: _column(block, kind, f"{where}: columns: {name}") for name, block in columns.items()}
+    _check_delta(mechanism, plain)
+    _check_draw(mechanism, plain, content)
+    noise = _checked_noise(mechanism, plain, content)
     needed = [key for key in kind.prior.fields if key not in kind.prior_defaults]
-    prior = kind.prior_defaults | kind.prior.checked(content.get("prior", {}), f"{where}: prior", needed)
     specification = Specification(
         path=path,
         model=kind.name,
-        columns=settings,
+        columns=_columns(content["columns"], kind),
         n=plain["n"],
         epsilon=plain["epsilon"],
         delta=plain.get("delta"),
@@ -156,32 +149,25 @@ def _read(path: Path) -> Specification:
         seed=plain.get("seed"),
         sigma=plain.get("sigma"),
         data=path.parent / plain["data"] if "data" in plain else None,
-        prior=prior,
-        draws=_draws(content, kind, where),
+        prior=kind.prior_defaults | kind.prior.checked(content.get("prior", {}), "prior", needed),
+        draws=_draws(content, kind),
         bits=plain.get("bits", DEFAULT_BITS),
         a0=plain.get("a0"),
-        budget=BUDGET.checked(content["budget"], f"{where}: budget", ["ledger", "epsilon"])
-        if "budget" in content
-        else {},
+        budget=BUDGET.checked(content["budget"], "budget", ["ledger", "epsilon"]) if "budget" in content else {},
     )
     kind.check(specification)
-    _check_missing(specification, kind)
     return specification
 
 
-def _checked_noise(mechanism: str, plain, content, where: str) -> str:
+def _checked_noise(mechanism: str, plain, content) -> str:
     """Return the kind of noise, which a seed, a chosen scale and a budget have to suit."""
     noise = plain.get("noise", "secure")
     if noise == "simulation" and "budget" in content:
-        raise SettingError(f"{where}: noise is 'simulation', which keeps nothing private; leave the budget out.")
+        raise SettingError("noise is 'simulation', which keeps nothing private; leave the budget out.")
     if noise == "secure" and "seed" in plain:
-        raise SettingError(
-            f"{where}: seed is {plain['seed']}, but secure noise has no seed; noise: simulation has one."
-        )
+        raise SettingError(f"seed is {plain['seed']}, but secure noise has no seed; noise: simulation has one.")
     if "sigma" in plain and (noise, mechanism) != ("simulation", "gaussian"):
-        raise SettingError(
-            f"{where}: sigma is {plain['sigma']!r}, but only simulated Gaussian noise has a choice of it."
-        )
+        raise SettingError(f"sigma is {plain['sigma']!r}, but only simulated Gaussian noise has a choice of it.")
     return noise
 
 
@@ -205,47 +191,47 @@ def _load(path: Path) -> dict[str, Any]:
     return content
 
 
-def _check_delta(mechanism: str, plain: dict[str, Any], where: str) -> None:
+def _check_delta(mechanism: str, plain: dict[str, Any]) -> None:
     delta = plain.get("delta")
     pure = {"laplace": "Laplace noise", "ops": "one posterior sample (ops)"}
     if mechanism in pure:
         if delta is not None:
-            raise SettingError(f"{where}: delta is {delta:g}, but {pure[mechanism]} is epsilon-DP; leave delta out.")
+            raise SettingError(f"delta is {delta:g}, but {pure[mechanism]} is epsilon-DP; leave delta out.")
         return
     if delta is None:
         name = "Gaussian noise" if mechanism == "gaussian" else f"a {mechanism} posterior draw"
-        raise SettingError(f"{where}: delta is missing; {name} is (epsilon, delta)-DP with a delta in (0, 1).")
+        raise SettingError(f"delta is missing; {name} is (epsilon, delta)-DP with a delta in (0, 1).")
     largest = largest_delta(plain["n"])
     if delta > largest and not plain.get("allow_large_delta", False):
         raise SettingError(
-            f"{where}: delta is {delta:g}, but must be at most {largest:g}, the smaller of 1e-6 and 1/(10 n): with "
+            f"delta is {delta:g}, but must be at most {largest:g}, the smaller of 1e-6 and 1/(10 n): with "
             "probability delta anything may come out, a whole record included. allow_large_delta: true lifts the "
             "limit, and the statement then says that nothing is private."
         )
 
 
-def _check_draw(mechanism: str, plain: dict[str, Any], content: dict[str, Any], where: str) -> None:
+def _check_draw(mechanism: str, plain: dict[str, Any], content: dict[str, Any]) -> None:
     """Settings of a posterior draw, and those that it has not."""
     if mechanism not in SAMPLING:
         for key in ("bits", "a0"):
             if key in plain:
-                raise SettingError(f"{where}: {key} is {plain[key]:g}, but {mechanism} noise has none; leave it out.")
+                raise SettingError(f"{key} is {plain[key]:g}, but {mechanism} noise has none; leave it out.")
         return
     if "posterior" in content:
-        raise SettingError(f"{where}: posterior: a release by {mechanism} is itself one posterior draw; leave it out.")
+        raise SettingError(f"posterior: a release by {mechanism} is itself one posterior draw; leave it out.")
     if (mechanism == "ops") != ("a0" in plain):
         raise SettingError(
-            f"{where}: a0 is missing, a number in (0, 0.5): ops draws from [a0, 1 - a0]."
+            "a0 is missing, a number in (0, 0.5): ops draws from [a0, 1 - a0]."
             if mechanism == "ops"
-            else f"{where}: a0 is {plain['a0']:g}, but only ops has one; leave it out."
+            else f"a0 is {plain['a0']:g}, but only ops has one; leave it out."
         )
 
 
-def _block(content: dict[str, Any], key: str, where: str) -> dict[str, Any]:
-    block = content[key]
-    if not isinstance(block, dict) or not block or not all(isinstance(name, str) and name for name in block):
-        raise SettingError(f"{where}: {key} is {block!r}, but must be a map from names of columns to their settings.")
-    return block
+def _columns(content: Any, kind: models.Kind) -> dict[str, dict[str, Any]]:
+    """The settings of all columns."""
+    if not isinstance(content, dict) or not content or not all(isinstance(name, str) and name for name in content):
+        raise SettingError(f"columns is {content!r}, but must be a map from names of columns to their settings.")
+    return {name: _column(block, kind, f"columns: {name}") for name, block in content.items()}
 
 
 def _column(block: Any, kind: models.Kind, where: str) -> dict[str, Any]:
@@ -262,21 +248,9 @@ def _column(block: Any, kind: models.Kind, where: str) -> dict[str, Any]:
     return settings
 
 
-def _check_missing(spec: Specification, kind: models.Kind) -> None:
-    for name, settings in spec.columns.items():
-        where, policy = f"{spec.where}: columns: {name}", settings.get("missing")
-        if isinstance(policy, dict) and kind.encode(spec, name, policy["impute"]) is None:
-            raise SettingError(
-                f"{where}: missing: impute is {policy['impute']!r}, but must be {kind.allowed(spec, name)}."
-            )
-        for text in settings.get("missing_texts", ()):
-            if kind.encode(spec, name, text) is not None:
-                raise SettingError(f"{where}: missing_texts has {text!r}, which is a value of the column.")
-
-
-def _draws(content: dict[str, Any], kind: models.Kind, where: str) -> int:
+def _draws(content: dict[str, Any], kind: models.Kind) -> int:
     if "posterior" not in content:
         return 0
     if not isinstance(kind, Inferred):
-        raise SettingError(f"{where}: posterior: {kind.name} has no posterior; leave it out.")
-    return POSTERIOR.checked(content["posterior"], f"{where}: posterior", ["draws"])["draws"]
+        raise SettingError(f"posterior: {kind.name} has no posterior; leave it out.")
+    return POSTERIOR.checked(content["posterior"], "posterior", ["draws"])["draws"]

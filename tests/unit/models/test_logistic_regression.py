@@ -202,11 +202,11 @@ def test_predictive_metrics_do_not_overflow():
         ({"features": np.full((40, 5), np.nan)}, "features must be finite"),
         ({"labels": np.zeros(39)}, r"labels must have shape \(40,\), got \(39,\)"),
         ({"labels": np.full(40, -1.0)}, "labels must be 0 or 1"),
-        ({"prior_precision": 0.0}, "prior_precision must be positive and finite, got 0.0"),
-        ({"prior_precision": math.nan}, "prior_precision must be positive and finite, got nan"),
-        ({"power": -0.1}, r"power must lie in \[0, 1\], got -0.1"),
-        ({"power": 1.1}, r"power must lie in \[0, 1\], got 1.1"),
-        ({"radius": 0.0}, "radius must be positive, got 0.0"),
+        ({"prior_precision": 0.0}, r"prior_precision is 0.0; it must lie in \(0, inf\)"),
+        ({"prior_precision": math.nan}, r"prior_precision is nan; it must lie in \(0, inf\)"),
+        ({"power": -0.1}, r"power is -0.1; it must lie in \[0, 1\]"),
+        ({"power": 1.1}, r"power is 1.1; it must lie in \[0, 1\]"),
+        ({"radius": 0.0}, r"radius is 0.0; it must lie in \(0, inf\]"),
     ],
 )
 def test_settings_out_of_range_are_named(change, message):

@@ -23,8 +23,8 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def named(name: str, where: str) -> Kind:
+def named(name: str) -> Kind:
     """Return a model by its name; raises SettingError with the nearest one."""
     if name not in KINDS:
-        raise SettingError(f"{where}: model is {name!r}, but must be one of {', '.join(KINDS)}.{suggest(name, KINDS)}")
+        raise SettingError(f"model is {name!r}, but must be one of {', '.join(KINDS)}.{suggest(name, KINDS)}")
     return KINDS[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
@@ -44,6 +45,7 @@ class Kind(ABC):
     Class attributes:
         name: as in `model:`.
         columns: how many it has; None for any number.
+        binary: whether levels come in twos.
         column, required: settings of a column, and those that it needs.
         prior: settings of the prior.
         prior_defaults: those that need not be given.
@@ -57,15 +59,44 @@ class Kind(ABC):
     prior_defaults: ClassVar[dict[str, Any]] = {}
     mechanisms: ClassVar[tuple[str, ...]] = ("laplace",)
     columns: ClassVar[int | None] = 1
+    binary: ClassVar[bool] = False
 
     def check(self, spec: Specification) -> None:
         """Raises a SettingError unless the columns are what the model needs."""
         if self.columns is not None and len(spec.columns) != self.columns:
-            raise SettingError(
-                f"{spec.where}: columns has {len(spec.columns)} entries, but {self.name} has exactly {self.columns}."
-            )
+            raise SettingError(f"columns has {len(spec.columns)} entries, but {self.name} has exactly {self.columns}.")
         if spec.draws and spec.n > LARGEST_SUM:
-            raise SettingError(f"{spec.where}: n is {spec.n}; posterior draws need n <= {LARGEST_SUM}.")
+            raise SettingError(f"n is {spec.n}; posterior draws need n <= {LARGEST_SUM}.")
+        for name, settings in spec.columns.items():
+            try:
+                self.check_column(spec, settings)
+                self._check_missing(spec, name, settings)
+            except SettingError as error:
+                raise SettingError(f"columns: {name}: {error}") from None
+
+    def check_column(self, spec: Specification, settings: dict[str, Any]) -> None:
+        """Raises a SettingError unless the settings of a column are what the model needs."""
+        if self.binary and len(levels := settings.get("levels", "ab")) != 2:
+            raise SettingError(f"levels has {len(levels)} entries; {self.name} needs 2.")
+        if "low" in settings and not settings["low"] < settings["high"]:
+            raise SettingError(f"low is {settings['low']:g} and high is {settings['high']:g}; low must be less.")
+
+    def _check_missing(self, spec: Specification, name: str, settings: dict[str, Any]) -> None:
+        policy = settings.get("missing")
+        if isinstance(policy, dict) and self.encode(spec, name, policy["impute"]) is None:
+            raise SettingError(f"missing: impute is {policy['impute']!r}, but must be {self.allowed(spec, name)}.")
+        for text in settings.get("missing_texts", ()):
+            if self.encode(spec, name, text) is not None:
+                raise SettingError(f"missing_texts has {text!r}, which is a value of the column.")
+
+    def check_role(self, spec: Specification, role: str, others: str, most: float = math.inf) -> None:
+        """Raises a SettingError unless one column has a role, and there are 1 to `most` others."""
+        found = [name for name, settings in spec.columns.items() if settings.get("role") == role]
+        if len(found) != 1 or not 1 < len(spec.columns) <= most + 1:
+            raise SettingError(
+                f"columns: {self.name} needs one column with role: {role} and {others}; {len(found)} of "
+                f"{len(spec.columns)} columns have role: {role}."
+            )
 
     @abstractmethod
     def mechanism(self, spec: Specification, setting: float) -> AdditiveNoiseMechanism:
@@ -145,14 +176,6 @@ class Sampled(Kind):
         law = mechanism.release_law(mechanism.n * prior / prior.sum())
         mean = law / law.sum()
         return float(np.sqrt((mean * (1 - mean)).max() / (law.sum() + 1)))
-
-
-def check_two_levels(spec: Specification) -> None:
-    for name, settings in spec.columns.items():
-        if len(settings["levels"]) != 2:
-            raise SettingError(
-                f"{spec.where}: columns: {name}: levels has {len(settings['levels'])} entries; {spec.model} needs 2."
-            )
 
 
 def whole(value: float) -> int:

@@ -9,7 +9,7 @@ from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline.schema import Real, Schema, SettingError, Text, Vector, suggest
 from privpost.release.models import chains
-from privpost.release.models.base import NAIVE, Inferred, Posterior, by_name, check_two_levels, whole
+from privpost.release.models.base import NAIVE, Inferred, Posterior, by_name, whole
 from privpost.release.specification import Levels
 from privpost.samplers import noise_aware_draws
 
@@ -27,26 +27,29 @@ class Network(Inferred):
     prior = Schema(alpha=Real(above=0), beta=Real(above=0))
     prior_defaults: ClassVar[dict[str, Any]] = {"alpha": 1.0, "beta": 1.0}
     columns = None
+    binary = True
 
     def check(self, spec):
         super().check(spec)
-        check_two_levels(spec)
-        for name, settings in spec.columns.items():
-            for parent in settings.get("parents", []):
-                if parent not in spec.columns:
-                    raise SettingError(
-                        f"{spec.where}: columns: {name}: parents: there is no column {parent!r}."
-                        f"{suggest(parent, spec.columns)} Columns: {', '.join(spec.columns)}."
-                    )
-            if len(settings.get("parents", [])) > LARGEST_FAMILY:
-                raise SettingError(
-                    f"{spec.where}: columns: {name}: parents has {len(settings['parents'])} entries; at most "
-                    f"{LARGEST_FAMILY} are supported, as each doubles the number of counts."
-                )
         try:
             self._model(spec)
         except ValueError as error:
-            raise SettingError(f"{spec.where}: columns: {error}") from None
+            raise SettingError(f"columns: {error}") from None
+
+    def check_column(self, spec, settings):
+        super().check_column(spec, settings)
+        parents = settings.get("parents", [])
+        for parent in parents:
+            if parent not in spec.columns:
+                raise SettingError(
+                    f"parents: there is no column {parent!r}.{suggest(parent, spec.columns)} "
+                    f"Columns: {', '.join(spec.columns)}."
+                )
+        if len(parents) > LARGEST_FAMILY:
+            raise SettingError(
+                f"parents has {len(parents)} entries; at most {LARGEST_FAMILY} are supported, as each doubles the "
+                "number of counts."
+            )
 
     def _model(self, spec) -> BayesianNetwork:
         parents = {name: settings.get("parents", []) for name, settings in spec.columns.items()}

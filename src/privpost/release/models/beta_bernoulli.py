@@ -8,7 +8,7 @@ from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.posterior_sampling import weighted
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Real, Schema
-from privpost.release.models.base import Inferred, Sampled, check_two_levels, exact_posterior, whole
+from privpost.release.models.base import Inferred, Sampled, exact_posterior, whole
 from privpost.release.specification import SAMPLING
 
 
@@ -17,12 +17,9 @@ class Bits(Inferred, Sampled):
 
     name = "beta_bernoulli"
     law = "Beta"
+    binary = True
     prior = Schema(alpha=Real(above=0), beta=Real(above=0))
     mechanisms = ("laplace", "gaussian", *SAMPLING)
-
-    def check(self, spec):
-        super().check(spec)
-        check_two_levels(spec)
 
     def mechanism(self, spec, setting):
         model = BetaBernoulli(**spec.prior)

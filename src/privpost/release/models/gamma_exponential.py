@@ -26,13 +26,12 @@ class Exponential(NumericFamily, Sampled):
     parameter = "rate"
     mechanisms = ("laplace", "direct", "diffused", "concentrated")
 
-    def check(self, spec):
-        super().check(spec)
-        name, settings = spec.only
+    def check_column(self, spec, settings):
+        super().check_column(spec, settings)
         if spec.sampling and self.redacts(spec):
-            raise SettingError(f"{spec.where}: columns: {name}: outside is 'redact', but a draw needs outside: refuse.")
+            raise SettingError("outside is 'redact', but a draw needs outside: refuse.")
         if settings["low"] < 0:
-            raise SettingError(f"{spec.where}: columns: {name}: low is {settings['low']:g}, but must be at least 0.")
+            raise SettingError(f"low is {settings['low']:g}, but must be at least 0.")
 
     def family(self, spec):
         return GammaExponential(**spec.prior)

@@ -118,37 +118,29 @@ class Logistic(Kind):
     prior = Schema(precision=Real(above=0))
     mechanisms = ("gaussian",)
     columns = None
+    binary = True
 
     def check(self, spec):
+        self.check_role(spec, "label", f"1 to {LARGEST_COLUMNS - 1} others", LARGEST_COLUMNS - 1)
         super().check(spec)
-        labels = [name for name, settings in spec.columns.items() if settings.get("role") == "label"]
-        if len(labels) != 1 or not 2 <= len(spec.columns) <= LARGEST_COLUMNS:
-            raise SettingError(
-                f"{spec.where}: columns: {self.name} needs one column with role: label and 1 to "
-                f"{LARGEST_COLUMNS - 1} others; {len(labels)} of {len(spec.columns)} columns have role: label."
-            )
-        for name, settings in spec.columns.items():
-            where = f"{spec.where}: columns: {name}"
-            wanted, other = (("levels",), ("low", "high")) if name == labels[0] else (("low", "high"), ("levels",))
-            for key in wanted:
-                if key not in settings:
-                    raise SettingError(f"{where}: {key} is missing.")
-            for key in other:
-                if key in settings:
-                    raise SettingError(f"{where}: {key} is not for a {settings.get('role', 'feature')}; leave it out.")
-            if name == labels[0] and len(settings["levels"]) != 2:
-                raise SettingError(f"{where}: levels has {len(settings['levels'])} entries; a label needs 2.")
-            if name != labels[0] and not settings["low"] < settings["high"]:
-                raise SettingError(
-                    f"{where}: low is {settings['low']:g} and high is {settings['high']:g}; low must be less."
-                )
         if spec.n * len(spec.columns) > 2**28:
-            raise SettingError(f"{spec.where}: n is {spec.n}; n times the columns must be at most 2^28.")
-        if not 1e-9 * spec.n < spec.prior["precision"] < 1e9 * spec.n:
+            raise SettingError(f"n is {spec.n}; n times the columns must be at most 2^28.")
+        least, most = 1e-9 * spec.n, 1e9 * spec.n
+        if not least < (precision := spec.prior["precision"]) < most:
             raise SettingError(
-                f"{spec.where}: prior: precision is {spec.prior['precision']:g}, but must be in ({1e-9 * spec.n:g}, "
-                f"{1e9 * spec.n:g}), n times 1e-9 to 1e9."
+                f"prior: precision is {precision:g}, but must be in ({least:g}, {most:g}), n times 1e-9 to 1e9."
             )
+
+    def check_column(self, spec, settings):
+        role = settings.get("role", "feature")
+        wanted, other = (("levels",), ("low", "high")) if role == "label" else (("low", "high"), ("levels",))
+        for key in wanted:
+            if key not in settings:
+                raise SettingError(f"{key} is missing. Required: {', '.join(wanted)}.")
+        for key in other:
+            if key in settings:
+                raise SettingError(f"{key} is not for a {role}; leave it out.")
+        super().check_column(spec, settings)
 
     def order(self, spec):
         """The label last."""

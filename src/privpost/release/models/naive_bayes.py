@@ -8,7 +8,7 @@ import numpy as np
 
 from privpost.mechanisms.event_counts import EventCountsLaplace
 from privpost.models.event_counts import EventCounts
-from privpost.pipeline.schema import Choice, Real, Schema, SettingError
+from privpost.pipeline.schema import Choice, Real, Schema
 from privpost.release.models import chains
 from privpost.release.models.base import Inferred, whole
 from privpost.release.specification import Levels
@@ -27,12 +27,7 @@ class NaiveBayes(Inferred):
 
     def check(self, spec):
         super().check(spec)
-        classes = [name for name, settings in spec.columns.items() if settings.get("role") == "class"]
-        if len(classes) != 1 or len(spec.columns) < 2:
-            raise SettingError(
-                f"{spec.where}: columns: {self.name} needs one column with role: class and at least one other; "
-                f"{len(classes)} of {len(spec.columns)} columns have role: class."
-            )
+        self.check_role(spec, "class", "at least one other")
 
     def mechanism(self, spec, setting):
         classes, *sizes = (len(spec.columns[name]["levels"]) for name in self.order(spec))

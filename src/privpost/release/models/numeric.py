@@ -32,23 +32,17 @@ class Numeric(Kind):
     column = Schema(low=Real(), high=Real(), resolution=Real(above=0), outside=Choice("refuse", "redact"))
     required = ("low", "high", "resolution")
 
-    def check(self, spec):
-        super().check(spec)
-        name, settings = spec.only
-        where = f"{spec.where}: columns: {name}"
+    def check_column(self, spec, settings):
+        super().check_column(spec, settings)
         low, high, resolution = self._bounds(spec)
-        if not low < high:
-            raise SettingError(
-                f"{where}: low is {settings['low']:g} and high is {settings['high']:g}; low must be less."
-            )
         if spec.n * max(abs(low), abs(high)) / resolution > LARGEST_TOTAL:
             raise SettingError(
-                f"{where}: resolution is {resolution}, too fine: n times the larger bound must be at most 2^50 steps."
+                f"resolution is {resolution}, too fine: n times the larger bound must be at most 2^50 steps."
             )
         for key, bound in (("low", low), ("high", high)):
             if bound % resolution != 0:
                 raise SettingError(
-                    f"{where}: {key} is {settings[key]:g}, but must be a multiple of the resolution, {resolution}."
+                    f"{key} is {settings[key]:g}, but must be a multiple of the resolution, {resolution}."
                 )
 
     @abstractmethod
@@ -112,14 +106,12 @@ class NumericFamily(Numeric, Inferred):
 
     parameter: ClassVar[str]
 
-    def check(self, spec):
-        super().check(spec)
-        name, settings = spec.only
+    def check_column(self, spec, settings):
+        super().check_column(spec, settings)
         if spec.draws and settings["resolution"] > (coarsest := self.coarsest(spec)):
             raise SettingError(
-                f"{spec.where}: columns: {name}: resolution is {settings['resolution']}, too coarse for posterior "
-                f"draws: rounding would bias them. It must be at most {coarsest:.3g} with this prior and n. A finer "
-                "one costs no privacy and no accuracy."
+                f"resolution is {settings['resolution']}, too coarse for posterior draws: rounding would bias them. It "
+                f"must be at most {coarsest:.3g} with this prior and n. A finer one costs no privacy and no accuracy."
             )
 
     @abstractmethod
