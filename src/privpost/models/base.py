@@ -111,7 +111,7 @@ class ConjugateModel(ABC):
             ValueError: statistics of another length.
         """
         prior = self.prior if prior is None else np.asarray(prior, float)
-        return prior + self.update(check_length("statistics", statistics, self.statistics_size))
+        return prior + self.update(check_length("statistics", statistics, prior.shape[-1]))
 
     def update(self, statistics: np.ndarray) -> np.ndarray:
         """What sufficient statistics (..., d) add to the parameters (..., k): themselves, unless a model changes it."""
