@@ -108,8 +108,8 @@ def gaussian_divergence(mean_p, sd_p, mean_q, sd_q, order) -> np.ndarray:
         ValueError: an order below 1 or a standard deviation that is not positive.
     """
     order = _orders(order)
-    sd_p, sd_q = np.asarray(sd_p, float), np.asarray(sd_q, float)
     check_range("(0, inf)", sd_p=sd_p, sd_q=sd_q)
+    sd_p, sd_q = np.asarray(sd_p, float), np.asarray(sd_q, float)
     ratio = (sd_p / sd_q) ** 2
     mixed = 1 + (order - 1) * (1 - ratio)
     valid = mixed > 0
@@ -148,8 +148,8 @@ def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum:
         raise ValueError(f"prior is {prior!r}; it must be a vector of at least 2 entries > 0")
     check_count("n", n)
     check_choice("supremum", supremum, SUPREMA)
-    order, r, m = np.broadcast_arrays(_orders(order), np.asarray(r, float), np.asarray(m, float))
     check_range("(0, 1]", r=r, m=m)
+    order, r, m = np.broadcast_arrays(_orders(order), np.asarray(r, float), np.asarray(m, float))
     alpha_gain, p_gain, alpha_lose, p_lose = extreme_pairs(tuple(prior.tolist()), n, supremum)
     r, m, order = r[..., None], m[..., None], order[..., None]
     divergence = sum(

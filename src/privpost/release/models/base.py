@@ -116,7 +116,7 @@ class Kind(ABC):
 
     def records(self, data: np.ndarray) -> np.ndarray:
         """The model's records from encoded columns (n, columns)."""
-        return data[:, 0]
+        return data[:, 0] if self.columns == 1 else data
 
     def unit(self, spec: Specification) -> float:
         """What a step of 1 in the mechanism's whole numbers stands for."""

@@ -58,9 +58,6 @@ class Network(Inferred):
     def mechanism(self, spec, setting):
         return NetworkLaplace(self._model(spec), spec.n, setting)
 
-    def records(self, data):
-        return data
-
     def _cells(self, spec) -> list[tuple[str, str]]:
         """The node and, as text, the parents' levels of every θ, in the model's order."""
         levels = {name: settings["levels"] for name, settings in spec.columns.items()}

@@ -152,9 +152,6 @@ class Logistic(Kind):
     def counted(self, spec, mechanism):
         return mechanism
 
-    def records(self, data):
-        return data
-
     def summed(self, chunks, mechanism):
         """The weights, from all records at once."""
         return mechanism.fit(np.concatenate(list(chunks)))

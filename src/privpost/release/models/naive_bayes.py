@@ -38,9 +38,6 @@ class NaiveBayes(Inferred):
         """The class first."""
         return sorted(spec.columns, key=lambda name: spec.columns[name].get("role") != "class")
 
-    def records(self, data):
-        return data
-
     def statistics(self, spec, release):
         label, *attributes = self.order(spec)
         tables: dict[str, Any] = {}
