@@ -31,29 +31,15 @@ def _log(x):
     return exponent * 0.6931471805599453 + 2 * s * series
 
 
-# Contiguous arrays only: of others the compiler makes no vectors.
-@outer(types.void(float64[::1], float64[::1]))
-def log_gammas(x, out):
-    """ln Γ of x > 0 (n,), written to `out`, to 1e-13 of max(1, |ln Γ(x)|): Stirling's series, at x + 7 if any is small.
-
-    In two loops with one logarithm each: that is what the compiler makes vectors of.
-    """
-    small = 0
-    for i in range(len(x)):
-        small += x[i] < 10.0
-    for i in range(len(x)):
-        out[i] = 0.0
-    if small:
-        for i in range(len(x)):
-            y = x[i]
-            out[i] = _log(y * (y + 1) * (y + 2) * (y + 3) * (y + 4) * (y + 5) * (y + 6))
-    shift = 7.0 if small else 0.0
-    for i in range(len(x)):
-        z = x[i] + shift
-        r = 1.0 / z
-        q = r * r
-        series = r * (1 / 12 - q * (1 / 360 - q * (1 / 1260 - q * (1 / 1680 - q * (1 / 1188 - q * (691 / 360360))))))
-        out[i] = (z - 0.5) * _log(z) - z + _HALF_LOG_2PI + series - out[i]
+@inner
+def log_gamma(x, table):
+    """ln Γ of x > 0, to 1e-13 of max(1, |ln Γ(x)|), by the rows of `hidden_markov_collapsed.gamma_table`."""
+    # Exponent and first eight bits of the mantissa, less those of the table's beginning.
+    row = (np.float64(x).view(np.int64) >> 44) - 0x3FB00
+    if row < 0 or row >= len(table):
+        return math.lgamma(x)
+    d = x - table[row, 0]
+    return table[row, 1] + d * (table[row, 2] + d * (table[row, 3] + d * (table[row, 4] + d * table[row, 5])))
 
 
 @inner
@@ -126,7 +112,9 @@ def choose(log_weights, uniform):
         largest = max(largest, log_weights[k])
     total = 0.0
     for k in range(len(log_weights)):
-        total += math.exp(log_weights[k] - largest)
+        # Below exp(−40) nothing is added to a total of at least 1.
+        if log_weights[k] > largest - 40:
+            total += math.exp(log_weights[k] - largest)
         log_weights[k] = total
     chosen = 0
     while chosen < len(log_weights) - 1 and log_weights[chosen] < uniform * total:

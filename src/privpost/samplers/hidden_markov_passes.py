@@ -13,7 +13,7 @@ from privpost.samplers.hidden_markov_kernels import (
     add_up,
     choose,
     count_moves,
-    log_gammas,
+    log_gamma,
     log_prior,
     move_site,
     site_weights,
@@ -55,115 +55,170 @@ def beyond(alpha, t, log_density):
 
 
 @inner
-def log_mass(totals, gammas, log_gamma, low, c):
-    """ln P(all x_i ≥ low), x ~ Dirichlet(α), α = 1 + totals, by a saddlepoint, and that point; `c` is a guess, or 0.
-
-    With independent gammas G_i of shapes α_i that exceed c·low, S their sum and A = Σα_i, for any c > 0
-    P = Π P(G_i > c low) f_S(c) / f_Gamma(A)(c); f_S is taken as normal, at the c that is its mean. `gammas` are
-    ln Γ(α_i), `log_gamma` is ln Γ(A).
-    """
-    ones, shapes = 0, 0.0
-    for total in totals:
-        shapes += 1 + total
-        ones += 1 + total <= 1
-    size = len(totals)
-    if c <= 0:
-        c = shapes / (1 - 0.5 * size * low)
-    for _ in range(20):
-        t = c * low
-        log_t = math.log(t)
-        tail, h_sum, slope, variance = -ones * t, ones * t, float(ones), float(ones)
-        for i in range(size):
-            alpha = 1 + totals[i]
-            if alpha > 1:
-                log_tail, h = beyond(alpha, t, alpha * log_t - t - gammas[i])
-                mean = alpha + h
-                tail += log_tail
-                h_sum += h
-                slope += h * (mean - t) / t
-                variance += (alpha + 1) * mean + t * h - mean * mean
-        gap = shapes + h_sum - c
-        step = gap / (1 - low * slope)
-        if gap * gap < 1e-3 * variance:
-            break
-        c += step
-    # The last step to second order, without another pass over the levels.
-    r = step / c
-    tail -= h_sum * r + 0.5 * (slope * t - h_sum) * r * r
-    c += step
-    return tail - 0.5 * math.log(variance) - _HALF_LOG_2PI - ((shapes - 1) * math.log(c) - c - log_gamma), c
+def tail_of(alpha, t, log_t, log_gamma):
+    """`beyond` for α ≥ 1."""
+    return (-t, t) if alpha <= 1 else beyond(alpha, t, alpha * log_t - t - log_gamma)
 
 
 @inner
-def log_masses(totals, gammas, bounds, lows, masses, points):
-    """`log_mass` of each field of one state, written to `masses` (fields,), and the saddlepoints to `points`.
+def spread(alpha, h, t):
+    """Variance of the gamma law beyond t."""
+    return (alpha + 1) * (alpha + h) + t * h - (alpha + h) ** 2
+
+
+@inner
+def mass_at(point, shapes, log_gamma):
+    """ln P of `log_mass` with f_S normal, from what `log_mass` keeps of a point near the mean."""
+    c, tail, h_sum, variance = point
+    gap = shapes + h_sum - c
+    density = -0.5 * (gap * gap / variance + math.log(variance)) - _HALF_LOG_2PI
+    return tail + density - ((shapes - 1) * math.log(c) - c - log_gamma)
+
+
+@inner
+def log_mass(totals, gammas, shapes, log_gamma, low, point, tails):
+    """ln P(all x_i ≥ low), x ~ Dirichlet(α), α = 1 + totals, by a saddlepoint.
+
+    With independent gammas G_i of shapes α_i that exceed c·low, S their sum and A = Σα_i, for any c > 0
+    P = Π P(G_i > c low) f_S(c) / f_Gamma(A)(c); f_S is taken as normal, at a c near its mean. `gammas` are
+    ln Γ(α_i), `shapes` is A, `log_gamma` is ln Γ(A).
+
+    Args:
+        point: c, of which a guess is given, or 0; Σ ln P(G_i > c low), Σ h_i, variance of S, all overwritten.
+        tails: overwritten by ln P(G_i > c low) and h_i (2, levels).
+    """
+    c = point[0] if point[0] > 0 else shapes / (1 - 0.5 * len(totals) * low)
+    for _ in range(20):
+        t = c * low
+        log_t, tail, h_sum, slope, variance = math.log(t), 0.0, 0.0, 0.0, 0.0
+        for i in range(len(totals)):
+            alpha = 1 + totals[i]
+            tails[0, i], h = tail_of(alpha, t, log_t, gammas[i])
+            tails[1, i] = h
+            tail += tails[0, i]
+            h_sum += h
+            slope += h * (alpha + h - t) / t
+            variance += spread(alpha, h, t)
+        point[0], point[1], point[2], point[3] = c, tail, h_sum, variance
+        gap = shapes + h_sum - c
+        if gap * gap < 1e-3 * variance:
+            break
+        c += gap / (1 - low * slope)
+    return mass_at(point, shapes, log_gamma)
+
+
+@inner
+def log_masses(totals, gammas, entries, masses, points, tails):
+    """`log_mass` of each field of one state, written to `masses` (fields,), with `points` (fields, 4) and `tails`.
 
     `totals` and `gammas` are of all levels and then of all fields, as in `collapsed_sweep`.
     """
+    bounds, lows = entries[2], entries[3]
     for d in range(len(lows)):
         if lows[d] > 0:
-            own, log_gamma = slice(bounds[d], bounds[d + 1]), gammas[bounds[-1] + d]
-            masses[d], points[d] = log_mass(totals[own], gammas[own], log_gamma, lows[d], points[d])
+            own, i = slice(bounds[d], bounds[d + 1]), bounds[-1] + d
+            given = totals[i] + entries[0][i], gammas[i], lows[d]
+            masses[d] = log_mass(totals[own], gammas[own], *given, points[d], tails[:, own])
 
 
 @inner
-def weigh(chosen, number, old, own, cells, entries, totals, gammas, work, found):
+def weigh(chosen, number, old, own, cells, entries, totals, gammas, found):
     """Collapsed log-likelihood ratios of some states with a cell's entries and without them, written to `found`.
 
     Args:
         chosen, number: the states, in the first places.
         old: the state that holds the cell.
         own: where the cell's entries begin and end.
-        work: x, g; the latter gets ln Γ(totals + offset) of the cell's entries after the change, state after state.
     """
-    (_, index, value), (offset, sign), (x, g) = cells, entries[:2], work
-    begin, size = own[0], own[1] - own[0]
+    (_, index, value), (offset, sign), table = cells, entries[:2], entries[4]
     for m in range(number):
         k = chosen[m]
-        change = -1.0 if k == old else 1.0
-        for j in range(size):
-            i = index[begin + j]
+        change, total = -1.0 if k == old else 1.0, 0.0
+        for j in range(own[0], own[1]):
+            i = index[j]
             # Never below the offset, whatever rounding does.
-            x[m * size + j] = max(totals[k, i] + change * value[begin + j], 0.0) + offset[i]
-        log_gammas(x[m * size : (m + 1) * size], g[m * size : (m + 1) * size])
-    for m in range(number):
-        k = chosen[m]
-        even, odd = 0.0, 0.0
-        for j in range(0, size - 1, 2):
-            i, other = index[begin + j], index[begin + j + 1]
-            even += sign[i] * (g[m * size + j] - gammas[k, i])
-            odd += sign[other] * (g[m * size + j + 1] - gammas[k, other])
-        if size % 2:
-            i = index[begin + size - 1]
-            even += sign[i] * (g[m * size + size - 1] - gammas[k, i])
-        found[m] = -(even + odd) if k == old else even + odd
+            x = max(totals[k, i] + change * value[j], 0.0) + offset[i]
+            total += sign[i] * (log_gamma(x, table) - gammas[k, i])
+        found[m] = change * total
 
 
 @inner
-def mass_allows(pair, own, cells, entries, totals, gammas, g, places, power, uniform, masses, points):
-    """Whether a move of a cell is accepted by the change of `log_mass`; if so, masses and points are those after it.
+def add_cell(own, cells, entries, change, totals, gammas):
+    """Add a cell's entries to a state's totals (entries,), or with a change of −1 take them away, and its ln Γ anew."""
+    (_, index, value), offset, table = cells, entries[0], entries[4]
+    for j in range(own[0], own[1]):
+        i = index[j]
+        totals[i] = max(totals[i] + change * value[j], 0.0)
+        gammas[i] = log_gamma(totals[i] + offset[i], table)
 
-    `pair` are the state that the cell leaves and the one that it enters, and `g` holds ln Γ of their entries after the
-    move, from `places` on.
+
+@inner
+def fill_gammas(totals, entries, gammas):
+    """ln Γ(totals + offset) of one state, written to `gammas` (entries,)."""
+    for i in range(len(totals)):
+        gammas[i] = log_gamma(totals[i] + entries[0][i], entries[4])
+
+
+@inner
+def change_masses(own, cells, entries, before, totals, gammas, masses, points, tails):
+    """`log_masses` of a state of whose levels only a cell's have changed, by those; `before` are the totals till then.
+
+    The points stay, unless one is more than half a standard deviation from the mean of S.
     """
-    bounds, lows, (_, index, value) = entries[2], entries[3], cells
-    proposed, guesses, table = np.zeros((2, len(lows))), np.empty((2, len(lows))), np.empty((4, totals.shape[1]))
+    index, (offset, _, bounds, lows) = cells[1], entries[:4]
+    d, t, log_t = -1, 0.0, 0.0
+    for j in range(own[0], own[1]):
+        i = index[j]
+        if i >= bounds[-1]:
+            break
+        if d < 0 or i >= bounds[d + 1]:
+            while i >= bounds[d + 1]:
+                d += 1
+            t = points[d, 0] * lows[d]
+            log_t = math.log(t) if t > 0 else 0.0
+        if t > 0:
+            alpha, h = 1 + totals[i], tails[1, i]
+            points[d, 1] -= tails[0, i]
+            points[d, 2] -= h
+            points[d, 3] -= spread(1 + before[i], h, t)
+            tails[0, i], h = tail_of(alpha, t, log_t, gammas[i])
+            tails[1, i] = h
+            points[d, 1] += tails[0, i]
+            points[d, 2] += h
+            points[d, 3] += spread(alpha, h, t)
+    for d in range(len(lows)):
+        if lows[d] > 0:
+            i = bounds[-1] + d
+            shapes = totals[i] + offset[i]
+            mean = shapes + points[d, 2]
+            if (mean - points[d, 0]) ** 2 < 0.25 * points[d, 3]:
+                masses[d] = mass_at(points[d], shapes, gammas[i])
+            else:
+                levels, points[d, 0] = slice(bounds[d], bounds[d + 1]), mean
+                given = totals[levels], gammas[levels], shapes, gammas[i], lows[d], points[d]
+                masses[d] = log_mass(*given, tails[:, levels])
+
+
+@inner
+def mass_allows(pair, own, cells, entries, totals, gammas, power, uniform, truncation):
+    """Whether a move of a cell is accepted by the change of `log_mass`; if so, what is kept of it is that after it.
+
+    `pair` are the state that the cell leaves and the one that it enters.
+    """
+    masses, points, tails = truncation
+    own_masses, own_points = np.zeros((2, masses.shape[1])), np.empty((2, masses.shape[1], 4))
+    own_tails = np.empty((2, 2, tails.shape[2]))
+    table, change = np.empty((2, totals.shape[1])), 0.0
     for row, state in enumerate(pair):
-        guesses[row], table[row], table[2 + row] = points[state], totals[state], gammas[state]
-        for j in range(own[0], own[1]):
-            i, change = index[j], value[j] if row else -value[j]
-            table[row, i] = max(table[row, i] + change, 0.0)
-            table[2 + row, i] = g[places[row] + j - own[0]]
-            if i >= bounds[-1] and guesses[row, i - bounds[-1]] + change > 0:
-                # The saddlepoint moves about as far as the sum of all shapes.
-                guesses[row, i - bounds[-1]] += change
-        log_masses(table[row], table[2 + row], bounds, lows, proposed[row], guesses[row])
-    old, new = pair
-    change = proposed.sum() - masses[old].sum() - masses[new].sum()
+        table[0], table[1], own_points[row], own_tails[row] = totals[state], gammas[state], points[state], tails[state]
+        add_cell(own, cells, entries, 1.0 if row else -1.0, table[0], table[1])
+        given = totals[state], table[0], table[1], own_masses[row], own_points[row], own_tails[row]
+        change_masses(own, cells, entries, *given)
+        change += own_masses[row].sum() - masses[state].sum()
     if change < 0 and uniform >= math.exp(power * change):
         return False
-    masses[old], masses[new] = proposed[0], proposed[1]
-    points[old], points[new] = guesses[0], guesses[1]
+    for row, state in enumerate(pair):
+        masses[state], points[state], tails[state] = own_masses[row], own_points[row], own_tails[row]
     return True
 
 
@@ -185,50 +240,45 @@ def note_changes(states, known, versions):
 
 
 @inner
-def shift(pair, own, cells, totals, gammas, g, places):
-    """Move a cell's entries from a state to another; `g` and `places` as in `mass_allows`."""
-    (_, index, value), (old, new) = cells, pair
-    for j in range(own[1] - own[0]):
-        i, change = index[own[0] + j], value[own[0] + j]
-        totals[old, i] -= change
-        totals[new, i] += change
-        gammas[old, i], gammas[new, i] = g[places[0] + j], g[places[1] + j]
+def shift(pair, own, cells, entries, totals, gammas):
+    """Move a cell's entries from a state to another."""
+    add_cell(own, cells, entries, -1.0, totals[pair[0]], gammas[pair[0]])
+    add_cell(own, cells, entries, 1.0, totals[pair[1]], gammas[pair[1]])
 
 
 @inner
-def enter(t, pair, own, cells, totals, gammas, g, places, memory):
+def enter(t, pair, own, cells, entries, totals, gammas, memory):
     """`shift` a cell, and note it."""
-    known, _, versions, stamps, _, _ = memory
+    known, _, versions, stamps = memory[:4]
     known[t] = pair[1]
     for k in pair:
         # Of the state's other cells the weight of this one still tells.
         versions[k] += 1
         stamps[t, k] = versions[k]
-    shift(pair, own, cells, totals, gammas, g, places)
+    shift(pair, own, cells, entries, totals, gammas)
 
 
 @inner
-def weigh_anew(t, old, own, cells, entries, totals, gammas, room, memory, stale, rank, found):
-    """`weigh` a cell in the states whose other cells have changed since; `rank` is each state's place there, or −1."""
-    (_, seen, versions, stamps, _, _), number = memory, 0
+def weigh_anew(t, old, own, cells, entries, totals, gammas, memory, stale, found):
+    """`weigh` a cell in the states whose other cells have changed since."""
+    (_, seen, versions, stamps), number = memory[:4], 0
     for k in range(len(versions)):
-        rank[k] = -1
         if stamps[t, k] != versions[k]:
-            stale[number], rank[k] = k, number
+            stale[number] = k
             number += 1
-    weigh(stale, number, old, own, cells, entries, totals, gammas, room, found)
+    weigh(stale, number, old, own, cells, entries, totals, gammas, found)
     for m in range(number):
         seen[t, stale[m]], stamps[t, stale[m]] = found[m], versions[stale[m]]
 
 
 @inner
-def log_likelihood(masses, gammas, offset, sign, x):
-    """Collapsed log-likelihood from ln Γ(totals + offset) (K, entries) and `log_mass`; `x` is space (entries,)."""
+def log_likelihood(masses, gammas, entries):
+    """Collapsed log-likelihood from ln Γ(totals + offset) (K, entries) and `log_mass`."""
     found = masses.sum()
-    log_gammas(offset, x)
-    for k in range(len(gammas)):
-        for i in range(len(x)):
-            found += sign[i] * (gammas[k, i] - x[i])
+    for i in range(gammas.shape[1]):
+        empty = log_gamma(entries[0][i], entries[4])
+        for k in range(len(gammas)):
+            found += entries[1][i] * (gammas[k, i] - empty)
     return found
 
 
@@ -243,54 +293,47 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
         cells: `indptr` (cells + 1,), `index`, `value`: the non-zero entries of each cell, its levels' counts over T
             and then each field's count over T.
         entries: `offset`, `sign` (entries,): b and 1 of a level, b times the number of levels and −1 of a field;
-            `bounds` (fields + 1,), where each field's levels begin; `lows` (fields,), their smallest probability.
+            `bounds` (fields + 1,), where each field's levels begin; `lows` (fields,), their smallest probability; the
+            table of `log_gamma`.
         layout: `first`, `last` (cells,).
         power: 1/τ of the pass; `prior_power` that of p(z) beside the emissions, before 1/τ.
         uniforms: (cells,), or twice as many where emissions are truncated.
         memory: the states after the last pass (cells,), −1 before the first; the weights of cells in states (cells, K),
-            the versions of states (K,) and those that the weights are of (cells, K); `log_mass` and its saddlepoints
-            (K, fields).
-        work: space for the entries by state and for ln Γ(totals + offset), (K, entries), and x, g of `weigh`.
+            the versions of states (K,) and those that the weights are of (cells, K); `log_mass` (K, fields), its points
+            (K, fields, 4) and tails (K, 2, levels).
+        work: space for the entries by state and for ln Γ(totals + offset), (K, entries).
 
     Returns:
         The collapsed log-likelihood of the states, and prior_power ln p(z).
     """
-    (indptr, index, value), (offset, sign, bounds, lows), (first, last) = cells, entries, layout
-    (known, seen, versions, _, masses, points), (totals, gammas, x, g) = memory, work
-    n_states, n_entries = totals.shape
+    (indptr, index, value), lows, (first, last), truncation = cells, entries[3], layout, memory[4:]
+    (known, seen, versions), (totals, gammas), n_states = memory[:3], work, len(work[0])
     moves, leaving, weights = np.empty((n_states, n_states)), np.empty(n_states), np.empty(n_states)
     logs, found = np.empty(n_states), np.empty(n_states)
-    stale, rank = np.empty(n_states, np.intp), np.empty(n_states, np.intp)
-    truncated = lows.max() > 0
+    stale, truncated = np.empty(n_states, np.intp), lows.max() > 0
     count_moves(states, last, moves)
     add_up(states, indptr, index, value, totals)
     changed = note_changes(states, known, versions)
     for k in range(n_states):
         leaving[k] = moves[k].sum()
-        x[:n_entries] = totals[k] + offset
-        log_gammas(x[:n_entries], gammas[k])
+        fill_gammas(totals[k], entries, gammas[k])
         if truncated and changed[k]:
-            log_masses(totals[k], gammas[k], bounds, lows, masses[k], points[k])
+            log_masses(totals[k], gammas[k], entries, truncation[0][k], truncation[1][k], truncation[2][k])
     for t in range(len(states)):
         old, own = states[t], (indptr[t], indptr[t + 1])
         move_site(t, old, states, first, last, moves, leaving, -1.0)
         site_weights(t, states, first, last, moves, leaving, a, weights)
-        weigh_anew(t, old, own, cells, entries, totals, gammas, (x, g), memory, stale, rank, found)
+        weigh_anew(t, old, own, cells, entries, totals, gammas, memory, stale, found)
         for k in range(n_states):
             logs[k] = power * (seen[t, k] + prior_power * _log(weights[k]))
         new = choose(logs, uniforms[t])
         if new != old:
-            if rank[old] < 0 or rank[new] < 0:
-                stale[0], stale[1], rank[old], rank[new] = old, new, 0, 1
-                weigh(stale, 2, old, own, cells, entries, totals, gammas, (x, g), found)
-            places = (own[1] - own[0]) * rank[old], (own[1] - own[0]) * rank[new]
-            if truncated and not mass_allows(
-                (old, new), own, cells, entries, totals, gammas, g, places, power, uniforms[len(states) + t], masses,
-                points,
-            ):  # fmt: skip
+            given = own, cells, entries, totals, gammas
+            uniform = uniforms[len(states) + t] if truncated else 0.0
+            if truncated and not mass_allows((old, new), *given, power, uniform, truncation):
                 new = old
         states[t] = new
         move_site(t, new, states, first, last, moves, leaving, 1.0)
         if new != old:
-            enter(t, (old, new), own, cells, totals, gammas, g, places, memory)
-    return log_likelihood(masses, gammas, offset, sign, x[:n_entries]), prior_power * log_prior(moves, first.sum(), a)
+            enter(t, (old, new), own, cells, entries, totals, gammas, memory)
+    return log_likelihood(truncation[0], gammas, entries), prior_power * log_prior(moves, first.sum(), a)

@@ -11,62 +11,57 @@ from privpost.samplers.hidden_markov_kernels import (
     _log,
     choose,
     count_moves,
-    log_gammas,
+    log_gamma,
     log_prior,
     move_site,
     site_weights,
 )
-from privpost.samplers.hidden_markov_passes import collapsed_sweep, log_masses, shift, weigh
+from privpost.samplers.hidden_markov_passes import add_cell, collapsed_sweep, fill_gammas, log_masses, shift, weigh
 
 
 @inner
-def partner(free, entries, power, uniform, tables, room):
+def partner(free, entries, power, uniform, totals, gammas):
     """A state to take over the cells of `free`, by the collapsed log-likelihood of their union to the power 1/τ."""
-    (offset, sign), (totals, gammas), (x, g, _) = entries[:2], tables, room
-    n_states, n_entries = totals.shape
-    gains = np.empty(n_states)
-    for k in range(n_states):
-        x[:n_entries] = totals[free] + totals[k] + offset
-        log_gammas(x[:n_entries], g[:n_entries])
-        gains[k] = -math.inf if k == free else power * (sign * (g[:n_entries] - gammas[k])).sum()
+    (offset, sign), table, gains = entries[:2], entries[4], np.zeros(len(totals))
+    for k in range(len(totals)):
+        for i in range(len(offset)):
+            x = totals[free, i] + totals[k, i] + offset[i]
+            gains[k] += power * sign[i] * (log_gamma(x, table) - gammas[k, i])
+    gains[free] = -math.inf
     return choose(gains, uniform)
 
 
 @inner
-def allot(members, pair, states, cells, entries, power, uniforms, tables, room):
+def allot(members, pair, states, cells, entries, power, uniforms, totals, gammas):
     """Put cells into one of two empty states, one after another, given those before them and by likelihood alone."""
-    (totals, gammas), (x, g, found), index = tables, room, cells[1]
+    found = np.empty(2)
     for place, t in enumerate(members):
         own = cells[0][t], cells[0][t + 1]
-        weigh(pair, 2, -1, own, cells, entries, totals, gammas, (x, g), found)
+        weigh(pair, 2, -1, own, cells, entries, totals, gammas, found)
         m = int(uniforms[place] * (1 + math.exp(min(700.0, power * (found[0] - found[1])))) < 1)
         states[t] = pair[m]
-        for j in range(own[1] - own[0]):
-            totals[pair[m], index[own[0] + j]] += cells[2][own[0] + j]
-            gammas[pair[m], index[own[0] + j]] = g[m * (own[1] - own[0]) + j]
+        add_cell(own, cells, entries, 1.0, totals[pair[m]], gammas[pair[m]])
 
 
 @inner
-def scan(members, pair, states, cells, entries, layout, settings, uniforms, moves, tables, room, weights):
+def scan(members, pair, states, cells, entries, layout, settings, uniforms, moves, totals, gammas, weights):
     """A pass over cells in two states, in which each chooses between the two; all else as in `collapsed_sweep`."""
-    (totals, gammas), (x, g, found), (prior_power, a, power) = tables, room, settings
-    (first, last), (counts, leaving) = layout, moves
+    (prior_power, a, power), (first, last), (counts, leaving), found = settings, layout, moves, np.empty(2)
     for place, t in enumerate(members):
         own, old = (cells[0][t], cells[0][t + 1]), states[t]
         move_site(t, old, states, first, last, counts, leaving, -1.0)
         site_weights(t, states, first, last, counts, leaving, a, weights)
-        weigh(pair, 2, old, own, cells, entries, totals, gammas, (x, g), found)
+        weigh(pair, 2, old, own, cells, entries, totals, gammas, found)
         gain = found[0] - found[1] + prior_power * (_log(weights[pair[0]]) - _log(weights[pair[1]]))
         m = int(uniforms[place] * (1 + math.exp(min(700.0, power * gain))) < 1)
         if pair[m] != old:
-            size = own[1] - own[0]
-            shift((old, pair[m]), own, cells, totals, gammas, g, (size * (1 - m), size * m))
+            shift((old, pair[m]), own, cells, entries, totals, gammas)
             states[t] = pair[m]
         move_site(t, states[t], states, first, last, counts, leaving, 1.0)
 
 
 @inner
-def resplit(rows, states, cells, entries, layout, settings, uniforms, tables, room, masses, points):
+def resplit(rows, states, cells, entries, layout, settings, uniforms, totals, gammas, truncation):
     """Merge a state with another, and split one in two: so a chain leaves modes that no cell by itself would leave.
 
     The cells of the split state are allotted in random order and scanned twice. It is accepted by the change of the
@@ -78,12 +73,10 @@ def resplit(rows, states, cells, entries, layout, settings, uniforms, tables, ro
             which may be the first one.
         settings: prior_power, a, power of `collapsed_sweep`.
         uniforms: (4 cells + 1,).
-        tables: totals and ln Γ(totals + offset) of the states, (K, entries); updated with the states.
-        room: x, g and found of `weigh`.
-        masses, points: `log_mass` of the states' fields and its saddlepoints, (K, fields); updated with the states.
+        totals, gammas: totals and ln Γ(totals + offset) of the states, (K, entries); updated with the states.
+        truncation: `log_mass` of the states' fields, its points and tails; updated with the states.
     """
-    (into, free, split), n_cells, (offset, sign) = rows, len(states), entries[:2]
-    (totals, gammas), x, (prior_power, a, power) = tables, room[0], settings
+    (into, free, split), n_cells, sign, (prior_power, a, power) = rows, len(states), entries[1], settings
     n_states, n_entries = totals.shape
     new, proposed, proposed_gammas = states.copy(), totals.copy(), gammas.copy()
     members, number = np.empty(n_cells, np.intp), 0
@@ -100,33 +93,31 @@ def resplit(rows, states, cells, entries, layout, settings, uniforms, tables, ro
     proposed[into] += proposed[free]
     proposed[free], proposed[split] = 0.0, 0.0
     for k in rows:
-        x[:n_entries] = proposed[k] + offset
-        log_gammas(x[:n_entries], proposed_gammas[k])
+        fill_gammas(proposed[k], entries, proposed_gammas[k])
     pair, own, weights = np.array([split, free]), (proposed, proposed_gammas), np.empty(n_states)
     moves = np.empty((n_states, n_states)), np.empty(n_states)
     count_moves(states, layout[1], moves[0])
     gain = -prior_power * log_prior(moves[0], layout[0].sum(), a)
-    allot(members[:number], pair, new, cells, entries, power, uniforms[n_cells:], own, room)
+    allot(members[:number], pair, new, cells, entries, power, uniforms[n_cells:], *own)
     count_moves(new, layout[1], moves[0])
     for k in range(n_states):
         moves[1][k] = moves[0][k].sum()
     for turn in (2, 3):
         part = uniforms[turn * n_cells :]
-        scan(members[:number], pair, new, cells, entries, layout, settings, part, moves, own, room, weights)
+        scan(members[:number], pair, new, cells, entries, layout, settings, part, moves, *own, weights)
     gain += prior_power * log_prior(moves[0], layout[0].sum(), a)
     for k in range(n_states):
         for i in range(n_entries):
             gain += sign[i] * (proposed_gammas[k, i] - gammas[k, i])
-    proposed_masses, proposed_points = masses.copy(), points.copy()
+    masses, points, tails = truncation[0].copy(), truncation[1].copy(), truncation[2].copy()
     if entries[3].max() > 0:
         for k in rows:
-            proposed_points[k] = 0.0
-            own_masses = proposed_masses[k], proposed_points[k]
-            log_masses(proposed[k], proposed_gammas[k], entries[2], entries[3], own_masses[0], own_masses[1])
-        gain += proposed_masses.sum() - masses.sum()
+            points[k] = 0.0
+            log_masses(proposed[k], proposed_gammas[k], entries, masses[k], points[k], tails[k])
+        gain += masses.sum() - truncation[0].sum()
     if gain >= 0 or uniforms[4 * n_cells] < math.exp(power * gain):
         states[:], totals[:], gammas[:] = new, proposed, proposed_gammas
-        masses[:], points[:] = proposed_masses, proposed_points
+        truncation[0][:], truncation[1][:], truncation[2][:] = masses, points, tails
 
 
 @outer()
@@ -142,17 +133,13 @@ def collapsed_round(states, n_states, cells, entries, layout, settings, uniforms
     Returns:
         The collapsed log-likelihood of the states after the pass, and prior_power ln p(z).
     """
-    size = n_states, len(entries[0])
-    length = max(2, n_states) * size[1]
-    totals, gammas, x, g = np.empty(size), np.empty(size), np.empty(length), np.empty(length)
+    totals, gammas = np.empty((n_states, len(entries[0]))), np.empty((n_states, len(entries[0])))
     prior_power, a, power = settings
-    work = totals, gammas, x, g
+    work = totals, gammas
     energies = collapsed_sweep(states, cells, entries, layout, prior_power, a, power, uniforms, memory, work)
-    found = np.empty(2)
     for drawn in resplits:
         free, split = int(drawn[0] * n_states), int(drawn[2] * (n_states - 1))
-        into = partner(free, entries, power, drawn[1], (totals, gammas), (x, g, found))
+        into = partner(free, entries, power, drawn[1], totals, gammas)
         rows = into, free, split + (split >= free)
-        own = (totals, gammas), (x, g, found), memory[4], memory[5]
-        resplit(rows, states, cells, entries, layout, settings, drawn[3:], *own)
+        resplit(rows, states, cells, entries, layout, settings, drawn[3:], *work, memory[4:])
     return energies
