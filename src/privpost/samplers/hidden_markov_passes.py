@@ -33,7 +33,7 @@ def beyond(alpha, t, log_density):
         term = 1 / alpha
         total = term
         n = alpha
-        while term > 1e-14 * total:
+        while term > 1e-10 * total:
             n += 1
             term *= t / n
             total += term
@@ -49,7 +49,7 @@ def beyond(alpha, t, log_density):
         d = 1 / (n * (alpha - n) * d + b)
         c = b + n * (alpha - n) / c
         fraction *= c * d
-        if abs(c * d - 1) < 1e-14:
+        if abs(c * d - 1) < 1e-10:
             break
     return log_density + math.log(fraction), 1 / fraction
 
@@ -160,10 +160,16 @@ def fill_gammas(totals, entries, gammas):
 
 
 @inner
+def near(gap, shapes, variance):
+    """Whether a normal law is good enough for S so far from its mean: its skewness is about 2/√A."""
+    return gap * gap < variance * min(2.0, 4e-4 * shapes)
+
+
+@inner
 def change_masses(own, cells, entries, before, totals, gammas, masses, points, tails):
     """`log_masses` of a state of whose levels only a cell's have changed, by those; `before` are the totals till then.
 
-    The points stay, unless one is more than half a standard deviation from the mean of S.
+    A point stays as long as it is near the mean of S.
     """
     index, (offset, _, bounds, lows) = cells[1], entries[:4]
     d, t, log_t = -1, 0.0, 0.0
@@ -174,8 +180,13 @@ def change_masses(own, cells, entries, before, totals, gammas, masses, points, t
         if d < 0 or i >= bounds[d + 1]:
             while i >= bounds[d + 1]:
                 d += 1
-            t = points[d, 0] * lows[d]
-            log_t = math.log(t) if t > 0 else 0.0
+            field = bounds[-1] + d
+            shapes, t = totals[field] + offset[field], points[d, 0] * lows[d]
+            if t > 0 and near(shapes + points[d, 2] - points[d, 0], shapes, points[d, 3]):
+                log_t = math.log(t)
+            else:
+                # All levels are computed again below.
+                t, points[d, 3] = 0.0, 0.0
         if t > 0:
             alpha, h = 1 + totals[i], tails[1, i]
             points[d, 1] -= tails[0, i]
@@ -191,7 +202,7 @@ def change_masses(own, cells, entries, before, totals, gammas, masses, points, t
             i = bounds[-1] + d
             shapes = totals[i] + offset[i]
             mean = shapes + points[d, 2]
-            if (mean - points[d, 0]) ** 2 < 0.25 * points[d, 3]:
+            if points[d, 3] > 0 and near(mean - points[d, 0], shapes, points[d, 3]):
                 masses[d] = mass_at(points[d], shapes, gammas[i])
             else:
                 levels, points[d, 0] = slice(bounds[d], bounds[d + 1]), mean
