@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from privpost.evaluation.calibration import ks_limit, ks_visible
+from privpost.evaluation.calibration import LEVEL, ks_limit, ks_visible
 
 
 def estimate(name: str, value, error, of: str = "") -> dict[str, Any]:
@@ -33,6 +33,11 @@ def below(rows, difference: str, limit: float):
 def undecided(rows, difference: str, limit: float):
     """Return where a difference is within `limit` standard errors of 0; see `above`."""
     return abs(getattr(rows, f"{difference}_mean")) <= limit * getattr(rows, f"{difference}_sem")
+
+
+def at_joint_level(rows):
+    """Return rows, one test each, with `level`, that of each test at the joint level of all of them (Bonferroni)."""
+    return rows.assign(level=LEVEL / max(1, len(rows)))
 
 
 def ks_evidence(rows, what: str, where: str = "") -> dict[str, Any]:

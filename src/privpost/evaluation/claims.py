@@ -96,16 +96,19 @@ def from_checks(
     evidence: dict[str, Any],
     *,
     whys: Iterable[Why] = (),
+    untestable: str = "",
     **fields: Any,
 ) -> Claim:
     """Return the claim that holds when all of its checks pass; the ones that fail become its reason.
 
     `checks` maps each check's description to whether it passed. Of `whys` those are kept that explain a failed check.
-    Numbers of numpy and pandas in `evidence` become Python's.
-    Raises ValueError when there is no check.
+    Numbers of numpy and pandas in `evidence` become Python's. Without a check the claim is not testable, for the reason
+    `untestable`; raises ValueError where there is none.
     """
     if not checks:
-        raise ValueError(f"{id}: a claim needs at least one check")
+        if not untestable:
+            raise ValueError(f"{id}: a claim needs at least one check")
+        return Claim(id, place, statement, test, "not testable", _plain(evidence), reason=untestable, **fields)
     checks = {name: bool(passed) for name, passed in checks.items()}
     failed = [name for name, passed in checks.items() if not passed]
     shown = [why for why in whys if any(map(why.covers, failed))]

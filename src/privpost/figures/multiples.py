@@ -45,9 +45,21 @@ def horizontal(axes, value: float, method: str = "non_private", **keywords) -> N
     axes.axhline(value, **{"color": look.color, "linestyle": look.linestyle, "label": look.label, **keywords})
 
 
-def label_outer(panels, x: str = "", y: str = "") -> None:
-    """Label the horizontal axis of the lowest panels and the vertical one of those on the left."""
+def cells(panels, rows, columns):
+    """Yield the axes of each panel with the value that its row and the value that its column stands for."""
+    for line, row in zip(panels, rows, strict=True):
+        for axes, column in zip(line, columns, strict=True):
+            yield axes, row, column
+
+
+def label_outer(panels, x: str = "", y="", titles=()) -> None:
+    """Label the lowest panels' horizontal axis, the vertical one of those on the left, and the topmost ones by a title.
+
+    `y` is one label or one per row, `titles` one per column.
+    """
     for axes in panels[-1] if x else ():
         axes.set_xlabel(x)
-    for axes in panels[:, 0] if y else ():
-        axes.set_ylabel(y)
+    for axes, label in zip(panels[:, 0], [y] * len(panels) if isinstance(y, str) else y, strict=True) if y else ():
+        axes.set_ylabel(label)
+    for axes, title in zip(panels[0], titles, strict=False):
+        axes.set_title(title)

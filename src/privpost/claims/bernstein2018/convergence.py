@@ -14,11 +14,8 @@ def claims(tables) -> list[Claim]:
     checks, evidence, draws = {}, {}, {}
     for (model, variant, epsilon), rows in table[table.sampler == "gibbs"].groupby(["model", "variant", "epsilon"]):
         # The models whose variant is the paper's alone, and redacted sums with the paper's bounds and with public ones.
-        name = (
-            f"{model}, epsilon={epsilon:g}"
-            if variant == "corrected"
-            else f"{model}, bounds of the paper, epsilon={epsilon:g}"
-        )
+        bounds = "" if variant == "corrected" else ", bounds of the paper"
+        name = f"{model}{bounds}, epsilon={epsilon:g}"
         worst, fewest = rows.loc[rows.rhat.idxmax()], rows.loc[rows.ess_bulk.idxmin()]
         # Per release: the median over trials is for all chains, the paper runs one.
         per_chain = float(fewest.ess_bulk / fewest.n_chains)
@@ -27,7 +24,7 @@ def claims(tables) -> list[Claim]:
         evidence[f"largest share of releases with stuck chains, {name} (n={stuck.n:g})"] = stuck.stuck_share
         evidence[f"largest share of releases with a biased chain, {name}"] = rows.biased_share.max()
         evidence[f"fewest effective draws of one chain, {name} (n={fewest.n:g})"] = per_chain
-        checks[name] = bool((rows.rhat_median < MIXED).all()) and per_chain >= ENOUGH
+        checks[name] = (rows.rhat_median < MIXED).all() and per_chain >= ENOUGH
         draws[name] = per_chain
     least, low = min(draws, key=draws.get), f"epsilon={table.epsilon.min():g}"
     return [

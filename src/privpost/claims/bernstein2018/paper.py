@@ -6,6 +6,7 @@ from privpost.claims.bernstein2018.calibration import TEST, calibrated_by_model,
 from privpost.claims.bernstein2018.truncation import public_bounds, stuck_chains
 from privpost.evaluation.calibration import LEVEL
 from privpost.evaluation.claims import Claim, Why, from_checks
+from privpost.evaluation.rows import select
 
 SHOWN = "theta_1"  # the one category that the paper draws
 
@@ -17,19 +18,18 @@ def claims(tables) -> list[Claim]:
 
 def _public_bounds(tables) -> Claim:
     """Both tables count: `calibration` has two families, `truncation` one family with more trials."""
-    table = tables["calibration"][tables["calibration"].variant == "corrected"]
+    table = select(tables["calibration"], variant="corrected")
     checks, evidence = calibrated_by_model(sound(table, "gibbs"), "Gibbs")
     sure, found = calibrated_by_model(sound(table, "exact"), "the posterior without a chain")
     evidence |= found
     gibbs, found = public_bounds(tables["truncation"], "gibbs")
     exact, without = public_bounds(tables["truncation"], "exact")
     evidence |= without | found
-    chains = tables["convergence"]
-    chains = chains[(chains.model == "exponential") & (chains.variant == "corrected") & (chains.sampler == "gibbs")]
+    chains = select(tables["convergence"], model="exponential", variant="corrected", sampler="gibbs")
     stuck = []
     for (n, epsilon), passed in gibbs.items():
         checks[f"exponential, truncation, n={n:g}, epsilon={epsilon:g}"] = passed
-        here = chains[(chains.n == n) & (chains.epsilon == epsilon)]
+        here = select(chains, n=n, epsilon=epsilon)
         # A chain that stays at one of several values of θ shows in R-hat: what fails is then the run, not the law.
         if not passed and len(here):
             stuck.append(here.stuck_share.item())
@@ -50,7 +50,7 @@ def _public_bounds(tables) -> Claim:
                 "calibrated at the same points.",
                 ("*: no test of Gibbs rejects",),
                 "docs/bernstein2018.md#do-7000-sweeps-suffice-convergence",
-                when=bool(sure) and all(sure.values()),
+                when=sure and all(sure.values()),
             ),
         ],
         variant="corrected",
@@ -59,9 +59,9 @@ def _public_bounds(tables) -> Claim:
 
 def _other_categories(table) -> Claim:
     """B11: what the paper shows for the first category of the multinomial holds for all of them."""
-    rows = table[(table.model == "multinomial") & (table.variant == "paper") & (table.parameter != SHOWN)]
-    gibbs, naive = rows[rows.method == "gibbs"], rows[rows.method == "naive"]
-    hardest = naive[(naive.n == naive.n.min()) & (naive.epsilon == naive.epsilon.min())]
+    rows = select(table[table.parameter != SHOWN], model="multinomial", variant="paper")
+    gibbs, naive = (select(rows, method=method) for method in ("gibbs", "naive"))
+    hardest = select(naive, n=naive.n.min(), epsilon=naive.epsilon.min())
     limit = LEVEL / max(1, len(gibbs))
     checks, evidence = {}, {"p value below which a test rejects": limit}
     for parameter, part in gibbs.groupby("parameter"):

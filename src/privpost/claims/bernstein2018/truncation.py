@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from privpost.claims.shared import ks_evidence
+from privpost.claims.shared import at_joint_level, ks_evidence
 from privpost.evaluation.calibration import LEVEL
 from privpost.evaluation.claims import Claim, Why, from_checks
+from privpost.evaluation.rows import select
 
 STUCK_CHAINS = (
     "The redacted sum is not one-to-one in theta, so that a release of many records can support two values, and a "
@@ -17,12 +18,10 @@ def public_bounds(table, method: str) -> tuple[dict[tuple, bool], dict]:
 
     It passes where its p-value is at least 5 % over the number of points (Bonferroni).
     """
-    rows = table[(table.method == method) & (table.variant == "corrected")]
-    rows = rows.assign(level=LEVEL / max(1, len(rows)))
+    rows = at_joint_level(select(table, method=method, variant="corrected"))
     passed = {(row.n, row.epsilon): bool(row.p_value >= row.level) for row in rows.itertuples()}
-    if method == "gibbs":
-        return passed, _evidence(rows, "Gibbs", "dependent")
-    return passed, _evidence(rows, "the posterior without a chain", "any")
+    words = {"gibbs": ("Gibbs", "dependent"), "exact": ("the posterior without a chain", "any")}
+    return passed, _evidence(rows, *words[method])
 
 
 def _evidence(rows, what: str, segments: str) -> dict:
@@ -45,15 +44,16 @@ def stuck_chains(gibbs: dict[tuple, bool], exact: dict[tuple, bool], checks: str
 def claims(tables) -> list[Claim]:
     """Score B10: with public bounds Algorithm 2 needs the covariance between segments, and is calibrated with it."""
     table = tables["truncation"]
-    independent = table[(table.method == "gibbs") & (table.variant == "public_bounds")]
+    independent = select(table, method="gibbs", variant="public_bounds")
     gibbs, evidence = public_bounds(table, "gibbs")
     exact, found = public_bounds(table, "exact")
     level = LEVEL / max(1, len(gibbs))
     evidence = {**found, **evidence, **_evidence(independent.assign(level=level), "Gibbs", "independent")}
-    checks = {}
-    for words, passed in (("dependent segments", gibbs), ("no chain", exact)):
-        for (n, epsilon), passes in passed.items():
-            checks[f"{words} within the Bonferroni limit (n={n:g}, epsilon={epsilon:g})"] = passes
+    checks = {
+        f"{words} within the Bonferroni limit (n={n:g}, epsilon={epsilon:g})": passes
+        for words, passed in (("dependent segments", gibbs), ("no chain", exact))
+        for (n, epsilon), passes in passed.items()
+    }
     checks["independent segments beyond the Bonferroni limit somewhere"] = (independent.p_value < level).any()
     return [
         from_checks(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000")
@@ -26,32 +27,25 @@ def draw(tables):
     left, right = top.subplots(1, 2)
     for (model, variant), color, marker in zip(columns, COLORS, MARKERS, strict=False):
         for epsilon, line in zip(epsilons, LINES, strict=False):
-            rows = table[(table.model == model) & (table.variant == variant) & (table.epsilon == epsilon)]
+            rows = select(table, model=model, variant=variant, epsilon=epsilon).sort_values("n")
             look = {"color": color, "marker": marker, "linestyle": line}
-            gibbs = rows[rows.sampler == "gibbs"].sort_values("n")
+            gibbs = select(rows, sampler="gibbs")
             left.plot(gibbs.n, gibbs.stuck_share, **look, label=f"{named(model, variant)}, ε = {epsilon:g}")
             for sampler, face in (("gibbs", color), ("collapsed", "white")):
-                part = rows[rows.sampler == sampler].sort_values("n")
+                part = select(rows, sampler=sampler)
                 right.plot(part.n, part.ess_per_sweep, **look, markerfacecolor=face)
     left.set(xscale="log", xlabel="records n", ylabel="share of releases, stuck chains")
     right.set(xscale="log", yscale="log", xlabel="records n", ylabel="bulk ESS per sweep (median)")
-    handles, labels = left.get_legend_handles_labels()
-    hollow = {
-        "color": "#444444",
-        "marker": "o",
-        "linestyle": "",
-        "markerfacecolor": "white",
-        "label": "sum integrated out",
-    }
-    top.legend([*handles, multiples.entry(**hollow)], [*labels, hollow["label"]], loc="outside right center")
+    hollow = {"color": "#444444", "marker": "o", "markerfacecolor": "white", "label": "sum integrated out"}
+    hollow = multiples.entry(linestyle="", **hollow)
+    multiples.legend(top, [hollow], axes=left, ncols=1, loc="outside right center")
     panels = bottom.subplots(1, len(columns), squeeze=False)[0]
     for axes, (model, variant) in zip(panels, columns, strict=True):
-        rows = traces[(traces.model == model) & (traces.variant == variant)]
+        rows = select(traces, model=model, variant=variant)
         for (_, chain), color in zip(rows.groupby("chain"), COLORS, strict=False):
             axes.plot(chain.sweep, chain.theta, color=color, linewidth=0.4)
         axes.axvline(rows.burn_in.iloc[0], color="#000000", linewidth=0.8, linestyle="--")
-        axes.set(xlabel="sweep")
-        axes.set_title(named(model, variant).replace(", ", ",\n"))
+        axes.set(xlabel="sweep", title=named(model, variant).replace(", ", ",\n"))
     panels[0].set_ylabel(f"θ; n = {traces.n.iloc[0]:g}, ε = {traces.epsilon.iloc[0]:g}")
     return figure
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 
 # Method and what OPS tempers: the posterior without a chain last, as rings around Gibbs's markers.
@@ -32,7 +33,7 @@ def panels(table) -> list[tuple[str, str]]:
 
 def title(table, model, variant) -> str:
     """Return a panel's title: the model, and for redacted sums where their bounds come from."""
-    rows, name = table[(table.model == model) & (table.variant == variant)], NAMES.get(model, model)
+    rows, name = select(table, model=model, variant=variant), NAMES.get(model, model)
     if variant == "corrected":
         return f"{name},\npublic bounds"
     return f"{name},\nbounds from the true θ" if rows.uses_private_metadata.any() else name
@@ -46,10 +47,7 @@ def first_parameter(table):
 def of_line(rows, key):
     """Return the rows of a method and of what it tempers; without OPS there is no such column."""
     method, tempered = key
-    rows = rows[rows.method == method]
-    if "tempered" not in rows:
-        return rows
-    return rows[rows.tempered.isna() if tempered is None else rows.tempered == tempered]
+    return select(rows, method=method, **({"tempered": tempered} if "tempered" in rows else {}))
 
 
 def line(table, model, variant, key) -> dict:
@@ -60,7 +58,7 @@ def line(table, model, variant, key) -> dict:
     """
     method, tempered = key
     found = style.look(method).line()
-    rows = table[(table.model == model) & (table.variant == variant) & (table.method == method)]
+    rows = select(table, model=model, variant=variant, method=method)
     if method == "naive" and not rows.private.all():
         found |= {"linestyle": ":", "markerfacecolor": "white", "label": "Naive, unredacted sum: not private"}
     if method == "gibbs" and rows.uses_private_metadata.any():
@@ -69,8 +67,8 @@ def line(table, model, variant, key) -> dict:
         found["label"] = "OPS" if tempered == "joint" else "OPS, prior not tempered"
         found |= {} if tempered == "joint" else {"linestyle": ":", "markerfacecolor": "white"}
     if method == "exact":
-        ring = {"linestyle": "", "marker": "o", "markersize": 6.5, "markerfacecolor": "none"}
-        found |= {**ring, "label": "Noise-aware, no chain"}
+        found |= {"linestyle": "", "marker": "o", "markersize": 6.5, "markerfacecolor": "none"}
+        found["label"] = "Noise-aware, no chain"
     return found
 
 
@@ -102,22 +100,16 @@ def ks_panels(table):
     """Return panels of KS statistics against n: one column per model and variant, one row per ε."""
     columns, epsilons = panels(table), sorted(table.epsilon.dropna().unique())
     figure, grid = multiples.grid(len(epsilons), len(columns), 3.7, sharex=True, sharey=True)
-    for column, (model, variant) in enumerate(columns):
-        rows = table[(table.model == model) & (table.variant == variant)]
-        for row, epsilon in enumerate(epsilons):
-            axes = grid[row, column]
-            limit = rows.ks_limit.iloc[0]
-            axes.axhspan(0, limit, color="#dddddd", linewidth=0, zorder=0)
-            here = rows[rows.epsilon.isna() | (rows.epsilon == epsilon)].sort_values("n")
-            for key in LINES:
-                curve = of_line(here, key)
-                if len(curve):
-                    axes.plot(curve.n, curve.ks, **line(rows, model, variant, key))
-            axes.set(xscale="log", ylim=(0, 0.6))
-            axes.annotate(f"ε = {epsilon:g}", (0.95, 0.97), xycoords="axes fraction", ha="right", va="top", fontsize=8)
-        grid[0, column].set_title(title(table, model, variant))
-        grid[-1, column].set_xlabel("records n")
-    for axes in grid[:, 0]:
-        axes.set_ylabel("KS statistic of U")
+    for axes, epsilon, (model, variant) in multiples.cells(grid, epsilons, columns):
+        rows = select(table, model=model, variant=variant)
+        axes.axhspan(0, rows.ks_limit.iloc[0], color="#dddddd", linewidth=0, zorder=0)
+        here = rows[rows.epsilon.isna() | (rows.epsilon == epsilon)].sort_values("n")
+        for key in LINES:
+            curve = of_line(here, key)
+            if len(curve):
+                axes.plot(curve.n, curve.ks, **line(rows, model, variant, key))
+        axes.set(xscale="log", ylim=(0, 0.6))
+        axes.annotate(f"ε = {epsilon:g}", (0.95, 0.97), xycoords="axes fraction", ha="right", va="top", fontsize=8)
+    multiples.label_outer(grid, "records n", "KS statistic of U", [title(table, *column) for column in columns])
     legend(figure, grid.flat, "within the 95 % limit")
     return figure

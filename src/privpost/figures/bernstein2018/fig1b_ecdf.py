@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples
 from privpost.figures.bernstein2018.fig1a_ks import LINES, first_parameter, legend, line, of_line, panels, title
 
@@ -16,7 +17,7 @@ def draw(tables):
     columns = panels(table)
     figure, grid = multiples.grid(1, len(columns), 2.4, sharex=True, sharey=True)
     for axes, (model, variant) in zip(grid[0], columns, strict=True):
-        rows = table[(table.model == model) & (table.variant == variant)]
+        rows = select(table, model=model, variant=variant)
         for number, key in enumerate(LINES):
             found = of_line(rows, key).sort_values("u")
             if len(found):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 
 LINES = ("-", "--", ":", "-.")
@@ -22,18 +25,15 @@ def draw(tables):
     table = tables["utility"]
     models, epsilons = sorted(table.model.unique(), key=ORDER.index), sorted(table.epsilon.unique())
     figure, grid = multiples.grid(2, len(models), 4.0, sharex=True)
-    for column, model in enumerate(models):
-        for axes, scale in zip(grid[:, column], ("linear", "log"), strict=True):
-            for epsilon, line in zip(epsilons, LINES, strict=False):
-                for method in ("naive", "gibbs", "exact"):
-                    rows = table[(table.model == model) & (table.epsilon == epsilon) & (table.method == method)]
-                    _curve(axes, rows.sort_values("n"), method, line, f"{NAMES[method]}, ε = {epsilon:g}")
-            axes.set(xscale="log", yscale=scale)
-        grid[0, column].set_ylim(bottom=0)
-        if model != "exponential":
-            grid[0, column].set_ylim(0, 0.6)
-        grid[0, column].set_title(model if model != "exponential" else "exponential: naive is not private")
-    multiples.label_outer(grid, "records n", "MMD to the true posterior")
+    for axes, scale, model in multiples.cells(grid, ("linear", "log"), models):
+        for (epsilon, line), method in itertools.product(zip(epsilons, LINES, strict=False), NAMES):
+            rows = select(table, model=model, epsilon=epsilon, method=method).sort_values("n")
+            _curve(axes, rows, method, line, f"{NAMES[method]}, ε = {epsilon:g}")
+        axes.set(xscale="log", yscale=scale)
+        if scale == "linear":
+            axes.set_ylim(0, 0.6 if model != "exponential" else None)
+    titles = [model if model != "exponential" else "exponential: naive is not private" for model in models]
+    multiples.label_outer(grid, "records n", "MMD to the true posterior", titles)
     multiples.legend(figure, axes=grid[0, 0], ncols=3, handlelength=3)
     return figure
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
@@ -22,8 +23,7 @@ def draw(tables):
     figure, panels = multiples.grid(1, len(columns), 2.8, sharex=True, sharey=True)
     colors = dict(zip(sorted(table.epsilon.unique()), COLORS, strict=False))
     for axes, (model, prior) in zip(panels[0], columns, strict=True):
-        here = table[(table.model == model) & (table.prior == prior)]
-        for epsilon, rows in here.groupby("epsilon"):
+        for epsilon, rows in select(table, model=model, prior=prior).groupby("epsilon"):
             error, color = 2 * rows.total_variation_sem, colors[epsilon]
             low = np.minimum(error, 0.9 * rows.total_variation)
             axes.errorbar(rows.n, rows.total_variation, yerr=[low, error], color=color, marker="s")
@@ -31,9 +31,8 @@ def draw(tables):
             axes.plot(rows.n, rows.sampling_floor, ":", color=color, linewidth=0.8)
         axes.set(xscale="log", yscale="log", xlabel="records n", title=f"{model},\nprior {prior}")
     panels[0, 0].set_ylabel("total variation to\nthe exact posterior")
-    lines = [multiples.entry(color=color, marker="s", label=f"ε = {epsilon:g}") for epsilon, color in colors.items()]
+    handles = [multiples.entry(color=color, marker="s", label=f"ε = {epsilon:g}") for epsilon, color in colors.items()]
     draws = {"marker": "o", "linestyle": "", "markerfacecolor": "none", "label": "Gibbs draws, binned"}
     noise = {"linestyle": ":", "linewidth": 0.8, "label": "their Monte Carlo noise"}
-    handles = [*lines, *(multiples.entry(color="#444444", **look) for look in (draws, noise))]
-    multiples.legend(figure, handles)
+    multiples.legend(figure, [*handles, *(multiples.entry(color="#444444", **look) for look in (draws, noise))])
     return figure

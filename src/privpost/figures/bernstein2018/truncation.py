@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 
 LOOKS = {
@@ -23,17 +24,19 @@ def draw(tables):
     metadata.
     """
     table = tables["truncation"].sort_values("n")
-    reference = table[(table.method == "non_private") & (table.variant == "corrected")]
+    reference = select(table, method="non_private", variant="corrected")
     epsilons = sorted(table.epsilon.dropna().unique())
     figure, grid = multiples.grid(1, len(epsilons), 3.0, width=style.TWO_COLUMNS * 0.8, sharex=True, sharey=True)
     for axes, epsilon in zip(grid[0], epsilons, strict=True):
-        here = table[table.epsilon == epsilon]
-        for key, (color, marker, line, label) in LOOKS.items():
-            rows = here[(here.bounds == key[0]) & (here.segments == key[1])]
-            gibbs, exact = rows[rows.method == "gibbs"], rows[rows.method == "exact"]
+        for (bounds, segments), (color, marker, line, label) in LOOKS.items():
+            rows = select(table, epsilon=epsilon, bounds=bounds, segments=segments)
             look = {"color": color, "marker": marker, "linestyle": line, "label": label}
-            _within(axes, gibbs, look)
-            _within(axes, exact, {"color": color, "marker": "x", "markersize": 6, "linestyle": "", "zorder": 3})
+            _within(axes, select(rows, method="gibbs"), look)
+            _within(
+                axes,
+                select(rows, method="exact"),
+                {"color": color, "marker": "x", "markersize": 6, "linestyle": "", "zorder": 3},
+            )
         _within(axes, reference, style.look("non_private").line())
         axes.set(xscale="log", xlabel="records n", title=f"ε = {epsilon:g}")
     grid[0, 0].set_ylim(bottom=0)

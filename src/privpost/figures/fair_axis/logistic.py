@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import one, select
 from privpost.figures import multiples, style
 from privpost.figures.fair_axis import panels
 from privpost.figures.geumlek2017.panels import TITLES
@@ -19,19 +20,16 @@ def draw(tables):
     datasets = list(dict.fromkeys(table.dataset))
     figure, grid = multiples.grid(len(LABELS), len(datasets), 4.6, sharex=True)
     deltas = sorted(table.delta.dropna().unique())
-    for axes_row, (metric, label) in zip(grid, LABELS.items(), strict=True):
-        for axes, dataset in zip(axes_row, datasets, strict=True):
-            here = table[(table.dataset == dataset) & (table.metric == metric)]
-            reference = here[here.method == "non_private"]
-            axes.axhline(reference["mean"].iloc[0], color=style.look("non_private").color, linestyle=":", linewidth=1)
-            for (method, delta), rows in here[here.delta.notna()].groupby(["method", "delta"]):
-                # Charged alike it draws what the diffused posterior does: hollow and large, around that one's markers.
-                around = {"markerfacecolor": "none", "markersize": 7, "zorder": 1} if method == "ops_renyi" else {}
-                panels.error_bars(axes, rows, method, linestyle=LINES[deltas.index(delta) % len(LINES)], **around)
-            axes.set(xscale="log", title=TITLES[dataset] if metric == "test_error" else "")
-            panels.label_epsilons(axes, table)
-        axes_row[0].set_ylabel(label)
-    multiples.label_outer(grid, "ε of (ε, δ)-DP")
+    for axes, metric, dataset in multiples.cells(grid, LABELS, datasets):
+        here = select(table, dataset=dataset, metric=metric)
+        multiples.horizontal(axes, one(here, method="non_private")["mean"], linestyle=":", linewidth=1)
+        for (method, delta), rows in here[here.delta.notna()].groupby(["method", "delta"]):
+            # Charged alike it draws what the diffused posterior does: hollow and large, around that one's markers.
+            around = {"markerfacecolor": "none", "markersize": 7, "zorder": 1} if method == "ops_renyi" else {}
+            panels.error_bars(axes, rows, method, linestyle=LINES[deltas.index(delta) % len(LINES)], **around)
+        axes.set_xscale("log")
+        panels.label_epsilons(axes, table)
+    multiples.label_outer(grid, "ε of (ε, δ)-DP", LABELS.values(), [TITLES[dataset] for dataset in datasets])
     handles = []
     for method in sorted(table.method.unique()):
         look = style.look(method)

@@ -30,19 +30,18 @@ def draw(tables):
     table = table[table.released | (table.method == "non_private")]
     ps, epsilons = sorted(table.p.unique()), sorted(table.epsilon.dropna().unique())
     figure, panels = multiples.grid(len(epsilons), len(ps), 2.1 * len(epsilons) + 0.9, sharex=True, sharey=True)
-    for axes_row, epsilon in zip(panels, epsilons, strict=True):
-        for axes, p in zip(axes_row, ps, strict=True):
-            here = table[(table.p == p) & ((table.epsilon == epsilon) | table.epsilon.isna())]
-            limits = here[["are_limit"]].dropna().drop_duplicates().are_limit
-            for limit in limits:
-                axes.axhline(limit, color="#aaaaaa", linewidth=0.8, zorder=0)
-            axes.set_yticks([1, 2, 10, 100], labels=["1", "2", "10", "100"])
-            if limits.max() > 2:
-                text = f"1 + T = {limits.max():.1f}"
-                axes.text(table.n.max(), limits.max() * 1.15, text, fontsize=6, color="#555555", ha="right")
-            for (method, statistic), rows in here.groupby(["method", "statistic"]):
-                _curve(axes, rows.sort_values("n"), method, statistic)
-            axes.set_title(f"p = {p:g}, ε = {epsilon:g} (pure DP)")
+    for axes, epsilon, p in multiples.cells(panels, epsilons, ps):
+        here = table[(table.p == p) & ((table.epsilon == epsilon) | table.epsilon.isna())]
+        limits = here.are_limit.dropna().drop_duplicates()
+        for limit in limits:
+            axes.axhline(limit, color="#aaaaaa", linewidth=0.8, zorder=0)
+        axes.set_yticks([1, 2, 10, 100], labels=["1", "2", "10", "100"])
+        if limits.max() > 2:
+            text = f"1 + T = {limits.max():.1f}"
+            axes.text(table.n.max(), limits.max() * 1.15, text, fontsize=6, color="#555555", ha="right")
+        for (method, statistic), rows in here.groupby(["method", "statistic"]):
+            _curve(axes, rows.sort_values("n"), method, statistic)
+        axes.set_title(f"p = {p:g}, ε = {epsilon:g} (pure DP)")
     panels[0, 0].set(xscale="log", yscale="log", ylim=(0.6 * table["are"].min(), 2 * table["are"].max()))
     multiples.label_outer(panels, "number of records n", "n E[(θ̂ − p)²] I(p)")
     for axes in panels.ravel():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 from privpost.figures.foulds2016 import war_log_style as logs
 
@@ -16,15 +17,13 @@ def draw(tables, names):
     Fields with many levels show the most probable ones of the Laplace HMM and the sum of the others. The three fields
     of casualties share a panel. Probabilities of one release; their error is the noise that the ticks make visible.
     """
-    import matplotlib.pyplot as plt
-
     table = logs.reached(tables["war_logs_emissions"])
     table = table[table.converged.astype(bool)]
-    table = table[table.dataset.isin(logs.select(table, method="laplace", variant="paper").dataset)]
+    table = table[table.dataset.isin(select(table, method="laplace", variant="paper").dataset)]
     names = logs.datasets(table, names)
     panels = [(name, panel) for name in names for panel in _panels(table, name)]
     if not panels:
-        figure, axes = plt.subplots(figsize=(style.ONE_COLUMN, 1))
+        figure, ((axes,),) = multiples.grid(1, 1, 1, width=style.ONE_COLUMN)
         axes.text(0.5, 0.5, "No data set is there whose chains have converged.", ha="center", va="center")
         axes.set_axis_off()
         return figure
@@ -32,15 +31,15 @@ def draw(tables, names):
     n_rows = -(-len(panels) // per_row)
     figure, grid = multiples.grid(n_rows, per_row, 0.4 + 2.6 * n_rows)
     for axes, (name, (field, label)) in zip(grid.ravel(), panels, strict=False):
-        rows = logs.select(table, dataset=name)
+        rows = select(table, dataset=name)
         _bars(axes, _levels(rows, field), f"{logs.TITLES[name]}\n{label}")
     for axes in grid.ravel()[len(panels) :]:
         axes.set_axis_off()
     multiples.label_outer(grid, "Probability")
 
     tick = multiples.entry(color="black", marker="|", linestyle="", markersize=8, label="non-private HMM")
-    logs.state_legend(figure, int(logs.select(table, dataset=names[0]).state.max()), [tick])
-    laplace = logs.select(table, method="laplace", variant="paper")
+    logs.state_legend(figure, int(select(table, dataset=names[0]).state.max()), [tick])
+    laplace = select(table, method="laplace", variant="paper")
     figure.suptitle(
         f"Laplace HMM, ε = {laplace.epsilon.iloc[0]:g} in all (pure DP, unconditional); clipped counts (paper).\n"
         + logs.selection_note(table[table.dataset.isin(names)])
@@ -51,7 +50,7 @@ def draw(tables, names):
 
 
 def _panels(table, name) -> list[tuple[str, str]]:
-    fields = set(logs.select(table, dataset=name).field)
+    fields = set(select(table, dataset=name).field)
     single = [(field, label) for field, label in FIELDS.items() if field in fields]
     return single + [("casualties", "events with casualties")] * ("civilian" in fields)
 
@@ -60,28 +59,23 @@ def _levels(rows, field):
     """Return {method: table of probabilities, levels × states}, most probable levels last (bars grow upwards)."""
     import pandas as pd
 
+    casualties = field == "casualties"
+    rows = rows[rows.field.isin(CASUALTIES) & (rows.level == field) if casualties else rows.field == field]
     chosen = {}
     for method, variant in (("laplace", "paper"), ("non_private", None)):
-        part = logs.select(rows, method=method, variant=variant)
-        if field == "casualties":
-            part = part[part.field.isin(CASUALTIES) & (part.level == "casualties")]
-            wide = part.pivot(index="field", columns="state", values="probability")
-            if wide.empty:
-                continue
-            chosen[method] = wide.loc[list(CASUALTIES)[::-1]].rename(index=CASUALTIES)
-        else:
-            wide = part[part.field == field].pivot(index="level", columns="state", values="probability")
-            if len(wide):
-                chosen[method] = wide
-    if field != "casualties":
-        order = chosen["laplace"].max(axis=1).sort_values(ascending=False).index
-        shown = list(order[:MOST_LEVELS])
-        for method, wide in chosen.items():
-            part = wide.loc[shown[::-1]]
-            if len(order) > len(shown):
-                others = wide.drop(index=shown).sum().to_frame(f"{len(order) - len(shown)} other levels").T
-                part = pd.concat([others, part])
-            chosen[method] = part
+        part = select(rows, method=method, variant=variant)
+        wide = part.pivot(index="field" if casualties else "level", columns="state", values="probability")
+        if len(wide):
+            chosen[method] = wide
+    if casualties:
+        return {method: wide.loc[list(CASUALTIES)[::-1]].rename(index=CASUALTIES) for method, wide in chosen.items()}
+    order = chosen["laplace"].max(axis=1).sort_values(ascending=False).index
+    shown = list(order[:MOST_LEVELS])
+    for method, wide in chosen.items():
+        chosen[method] = wide.loc[shown[::-1]]
+        if len(order) > len(shown):
+            others = wide.drop(index=shown).sum().to_frame(f"{len(order) - len(shown)} other levels").T
+            chosen[method] = pd.concat([others, chosen[method]])
     return chosen
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 
 def draw(tables):
@@ -11,10 +11,8 @@ def draw(tables):
     The Laplace curves are their own uncertainty: each is one possible release. Curves of releases that were clipped
     to (0, 0) are flat.
     """
-    import matplotlib.pyplot as plt
-
     table = tables["posterior_shapes"]
-    figure, axes = plt.subplots(figsize=(style.ONE_COLUMN, 2.6))
+    figure, ((axes,),) = multiples.grid(1, 1, 2.6, width=style.ONE_COLUMN)
     releases = table[table.method == "laplace"]
     look = style.look("laplace")
     label = f"{look.label} ({releases.draw.nunique()} releases)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 METHODS = ("non_private", "laplace", "ops")
 
@@ -15,15 +15,11 @@ def draw(tables):
     Bands are two standard errors either side, mostly thinner than the lines; dotted: the asymptotes
     sqrt(2 ARE p(1−p) / (π n)) with ARE 2 for the true posterior and 1+T for OPS, and their ratio sqrt((1+T)/2).
     """
-    import matplotlib.pyplot as plt
-
     table = tables["sampling_error"]
     p, temperature = table.p.iloc[0], table.temperature.max()
     truth = table[table.method == "non_private"].set_index("n").sort_index()
     n = truth.index.to_numpy(float)
-    figure, (top, bottom) = plt.subplots(
-        2, 1, figsize=(style.ONE_COLUMN, 4.2), sharex=True, gridspec_kw={"height_ratios": (3, 2)}
-    )
+    figure, ((top,), (bottom,)) = multiples.grid(2, 1, 4.2, width=style.ONE_COLUMN, sharex=True, height_ratios=(3, 2))
     for efficiency in (2, 1 + temperature):
         top.plot(n, np.sqrt(2 * efficiency * p * (1 - p) / (np.pi * n)), ":", color="#888888", linewidth=0.8)
     for efficiency, text in ((2, "1"), (1 + temperature, r"$\sqrt{(1+T)/2}$")):
@@ -40,9 +36,7 @@ def draw(tables):
     row = table[table.method == "ops"].iloc[0]
     top.set_title(f"p = {p:g}, ε = {row.epsilon:g} (pure DP), a₀ = {row.a0:g}, T = {temperature:.1f}")
     handles, labels = top.get_legend_handles_labels()
-    handles.append(top.lines[0])
-    labels.append("asymptote")
-    top.legend(handles, labels, loc="lower left")
+    top.legend([*handles, top.lines[0]], [*labels, "asymptote"], loc="lower left")
     bottom.set(yscale="log", xlabel="number of records n", ylabel="ratio to true posterior")
     bottom.set_yticks([1, 2, 5, 10], labels=["1", "2", "5", "10"])
     bottom.minorticks_off()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures.foulds2016 import war_log_style as logs
 
 COLUMNS = (("laplace", "paper", "Laplace HMM"), ("non_private", None, "non-private HMM"))
@@ -13,17 +14,14 @@ def draw(tables):
     States have the same colour where their emissions match best. One release each; `war_logs_maps.csv` has the means
     over independent releases and their errors.
     """
-    table = logs.select(logs.reached(tables["war_logs_assignments"]), summary="mode")
+    table = select(logs.reached(tables["war_logs_assignments"]), summary="mode")
     figure, panels = logs.map_rows(table, len(COLUMNS), 0.5)
     for name, line in panels.items():
-        own = logs.select(table, dataset=name)
+        own = select(table, dataset=name)
         for axes, (method, variant, label) in zip(line, COLUMNS, strict=True):
-            rows = logs.select(own, method=method, variant=variant)
+            rows = select(own, method=method, variant=variant)
             logs.draw_map(axes, rows, int(own.state.max()), f"{logs.TITLES[name]}: {label}")
-    epsilon = logs.select(table, method="laplace").epsilon.iloc[0]
-    drawn = (
-        table.converged.astype(bool) & table.method.isin(["laplace", "non_private"]) & (table.variant != "corrected")
-    )
-    note = f"Laplace HMM: ε = {epsilon:g} in all (pure DP, unconditional), clipped counts; {logs.rhats(table[drawn])}."
+    epsilon = select(table, method="laplace").epsilon.iloc[0]
+    note = f"Laplace HMM: ε = {epsilon:g} in all (pure DP, unconditional), clipped counts; {logs.drawn_rhats(table)}."
     logs.caption_maps(figure, table, note)
     return figure

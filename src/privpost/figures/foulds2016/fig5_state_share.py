@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples
 from privpost.figures.foulds2016 import war_log_style as logs
 
@@ -13,12 +14,12 @@ def draw(tables):
 
     Shares are of the regions that have events in that month. One release; the distance of the lines shows its noise.
     """
-    table = logs.select(logs.reached(tables["war_logs_assignments"]), summary="mode")
+    table = select(logs.reached(tables["war_logs_assignments"]), summary="mode")
     names = logs.datasets(table)
     n_columns = int(table.state.max())
     figure, panels = multiples.grid(len(names), n_columns, 0.9 + 1.15 * len(names), sharey=True)
     for line, name in zip(panels, names, strict=True):
-        own = logs.select(table, dataset=name)
+        own = select(table, dataset=name)
         months, n_states = logs.month_range(own.month), int(own.state.max())
         for place, axes in enumerate(line):
             if place >= n_states:
@@ -31,24 +32,17 @@ def draw(tables):
             axes.tick_params(axis="x", labelsize=6)
         line[0].set_ylabel("Share of regions", fontsize=7)
     multiples.label_outer(panels, "Month")
-    epsilon = logs.select(table, method="laplace").epsilon.iloc[0]
-    drawn = (
-        table.converged.astype(bool) & table.method.isin(["laplace", "non_private"]) & (table.variant != "corrected")
-    )
-    figure.suptitle(
-        f"Laplace HMM: ε = {epsilon:g} in all (pure DP, unconditional), clipped counts; {logs.rhats(table[drawn])}.\n"
-        f"{logs.selection_note(table)}",
-        fontsize=7,
-    )
+    epsilon = select(table, method="laplace").epsilon.iloc[0]
+    note = f"Laplace HMM: ε = {epsilon:g} in all (pure DP, unconditional), clipped counts; {logs.drawn_rhats(table)}."
     line = multiples.entry(color="black", linewidth=0.8, label="non-private HMM")
-    logs.state_legend(figure, n_columns, [line])
+    logs.caption_maps(figure, table, note, [line])
     return figure
 
 
 def _panel(axes, own, place: int, n_states: int, months) -> None:
     shares = {}
     for method, variant in (("laplace", "paper"), ("non_private", None)):
-        rows = logs.select(own, method=method, variant=variant)
+        rows = select(own, method=method, variant=variant)
         if len(rows) and rows.converged.astype(bool).all():
             shares[method] = _shares(rows, months, n_states)[:, place]
     if not shares:

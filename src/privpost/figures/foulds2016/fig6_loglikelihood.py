@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 from privpost.figures.foulds2016 import war_log_style as logs
 
@@ -25,22 +26,19 @@ def draw(tables):
 
     table = logs.reached(tables["war_logs_likelihood"])
     # A chain that pays for its updates has no sampler but the paper's.
-    paid = logs.select(tables["war_logs_likelihood"], method="private_gibbs")
+    paid = select(tables["war_logs_likelihood"], method="private_gibbs")
     names = logs.datasets(table)
     width = style.TWO_COLUMNS if len(names) > 1 else style.ONE_COLUMN * 1.5
     figure, panels = multiples.grid(2, len(names), 4.6, width=width, sharex=True)
-    for column, name in zip(panels.T, names, strict=True):
-        for axes, (model, label) in zip(column, MODELS.items(), strict=True):
-            rows = logs.select(pd.concat([table, paid]), dataset=name, model=model)
-            _panel(axes, rows)
-            if axes in panels[:, 0]:
-                axes.set_ylabel(f"{label}: log-likelihood\nper event [nats]")
-        column[0].set_title(logs.TITLES[name].replace(" (", "\n("))
-        column[1].set_xlabel("Budget ε (pure DP)")
+    for axes, model, name in multiples.cells(panels, MODELS, names):
+        _panel(axes, select(pd.concat([table, paid]), dataset=name, model=model))
+    labels = [f"{label}: log-likelihood\nper event [nats]" for label in MODELS.values()]
+    titles = [logs.TITLES[name].replace(" (", "\n(") for name in names]
+    multiples.label_outer(panels, "Budget ε (pure DP)", labels, titles)
     # Data sets differ in the truncations that they have.
     fullest = max(panels[1], key=lambda axes: len(axes.get_legend_handles_labels()[0]))
     multiples.legend(figure, axes=fullest, ncols=3 if len(names) > 1 else 2)
-    hidden = logs.select(table, model="hmm")
+    hidden = select(table, model="hmm")
     chosen = "All other releases hold it unconditionally."
     if table.uses_private_metadata.any():
         chosen += (
@@ -58,13 +56,13 @@ def draw(tables):
 def _panel(axes, rows) -> None:
     for method, values, line, label in CURVES:
         look = {**style.look(method).line(), "linestyle": line, "label": label}
-        curve = logs.select(rows, method=method, **values).sort_values("epsilon")
+        curve = select(rows, method=method, **values).sort_values("epsilon")
         if not len(curve):
             continue
         multiples.bars(axes, curve.epsilon, curve.per_event_mean, curve.per_event_loss_sem, filled=line == "-", **look)
         open_ones = curve[~curve.converged.astype(bool)]
         axes.plot(open_ones.epsilon, open_ones.per_event_mean, "x", color="black", markersize=5, zorder=5)
-    plain = logs.select(rows, method="non_private").iloc[0]
+    plain = select(rows, method="non_private").iloc[0]
     multiples.horizontal(axes, plain.per_event_mean, label="Non-private")
     axes.set_xscale("log")
     axes.set_xticks([0.1, 1, 10], labels=["0.1", "1", "10"])

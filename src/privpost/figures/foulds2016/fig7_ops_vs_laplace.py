@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples
 from privpost.figures.foulds2016 import war_log_style as logs
 
@@ -14,22 +15,21 @@ def draw(tables):
     The files of the first data set where Afghanistan's are missing. One release; `war_logs_maps.csv` has the means over
     independent releases and their errors.
     """
-    table = logs.select(logs.reached(tables["war_logs_assignments"]), method="ops")
+    table = select(logs.reached(tables["war_logs_assignments"]), method="ops")
     name = logs.datasets(table)[0]
-    own = logs.select(table, dataset=name)
+    own = select(table, dataset=name)
     truncations, n_regions = sorted(own.truncation.unique()), own.region.nunique()
     figure, panels = multiples.grid(len(KINDS), len(truncations), 1.0 + 2 * (0.35 + 0.2 * n_regions), sharey=True)
-    for line, (kind, words) in zip(panels, KINDS, strict=True):
-        for axes, truncation in zip(line, truncations, strict=True):
-            rows = logs.select(own, truncation=truncation, summary=kind)
-            title = f"{logs.TITLES[name]}, OPS, M = {truncation:g}:\n{words}"
-            logs.draw_map(axes, rows, int(own.state.max()), title)
+    for axes, (kind, words), truncation in multiples.cells(panels, KINDS, truncations):
+        rows = select(own, truncation=truncation, summary=kind)
+        title = f"{logs.TITLES[name]}, OPS, M = {truncation:g}:\n{words}"
+        logs.draw_map(axes, rows, int(own.state.max()), title)
     multiples.label_outer(panels, "Month")
     for line in panels:
         # Regions are named at the first map, which may stand right of chains that have not converged.
         for axes in [axes for axes in line if axes.images][:1]:
             axes.tick_params(labelleft=True)
-    released = logs.select(own, summary="final")
+    released = select(own, summary="final")
     note = f"ε = {own.epsilon.iloc[0]:g} (pure DP) pays for the final sample {logs.worst_case(released)} "
     logs.caption_maps(figure, own, f"{note}({logs.rhats(own)}).")
     return figure

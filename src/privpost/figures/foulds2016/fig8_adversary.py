@@ -18,9 +18,8 @@ def _terms(axes, path, a0):
     sensitivity = np.log((1 - a0) / a0)
     for factor, name in ((1, "Δ"), (2, "2Δ")):
         axes.axhline(factor * sensitivity, color="#555555", linestyle=":", linewidth=0.9)
-        text = f"{name} = {factor * sensitivity:.3f}"
-        position = (path.n.max(), factor * sensitivity * 1.01)
-        axes.text(*position, text, fontsize=7, color="#555555", va="bottom", ha="right")
+        look = {"fontsize": 7, "color": "#555555", "va": "bottom", "ha": "right"}
+        axes.text(path.n.max(), factor * sensitivity * 1.01, f"{name} = {factor * sensitivity:.3f}", **look)
     for column, label, line, color in TERMS:
         axes.plot(path.n, path[column], line, color=color, label=label)
     axes.set(xscale="log", ylabel="privacy loss, pure ε  [nats]", ylim=(0, 2.25 * sensitivity))
@@ -36,9 +35,8 @@ def draw(tables):
     truncations = sorted(table.a0.unique(), reverse=True)
     rows = (len(truncations) + 2) // 2
     figure, panels = multiples.grid(rows, 2, 2.2 * rows, sharex=True)
-    panels = list(panels.ravel())
-    *used, last = panels[: len(truncations) + 1]
-    for axes in panels[len(truncations) + 1 :]:
+    *used, last = panels.flat[: len(truncations) + 1]
+    for axes in panels.flat[len(truncations) + 1 :]:
         axes.set_visible(False)
     for index, (axes, a0) in enumerate(zip(used, truncations, strict=True)):
         path = table[table.a0 == a0].sort_values("n")
@@ -51,6 +49,5 @@ def draw(tables):
     last.plot([], [], ":", color="#222222", linewidth=1, label="1/(n a₀)")
     last.set(yscale="log", ylabel="2Δ − local ε  [nats]", title="Distance from the worst case")
     last.legend(loc="lower left")
-    for axes in panels[-2:]:
-        axes.set_xlabel("number of records n")
+    multiples.label_outer(panels, "number of records n")
     return figure

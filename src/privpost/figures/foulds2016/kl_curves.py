@@ -21,10 +21,9 @@ def draw(tables):
             curve = rows.sort_values("n")
             theory = curve[curve.kl_theory < 10]
             axes.plot(theory.n, theory.kl_theory, color="#bbbbbb", linewidth=2.5, zorder=0, solid_capstyle="butt")
-            line = LINES[epsilons.index(epsilon) % len(LINES)]
-            label = f"{style.look(method).label}, ε = {epsilon:g}"
-            keywords = {"method": method, "linestyle": line, "label": label}
-            style.error_band(axes, curve.n, curve.kl_mean, 2 * curve.kl_sem, **keywords)
+            look = {"method": method, "linestyle": LINES[epsilons.index(epsilon) % len(LINES)]}
+            look["label"] = f"{style.look(method).label}, ε = {epsilon:g}"
+            style.error_band(axes, curve.n, curve.kl_mean, 2 * curve.kl_sem, **look)
         axes.set(xscale="log", yscale="log", xlabel="number of records n", title=f"p = {p:g}")
     panels[0, 0].set_ylabel("E KL(true ‖ private posterior)  [nats]")
     theory = multiples.entry(color="#bbbbbb", linewidth=2.5, label="theory for large n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples
 
 TITLES = {
@@ -20,13 +21,6 @@ def datasets(table, chosen=tuple(TITLES)) -> list[str]:
     """Return the data sets of a table in the order of figures."""
     present = set(table.dataset)
     return [name for name in chosen if name in present]
-
-
-def select(table, **values):
-    """Return the rows with the given values; None stands for an empty cell."""
-    for name, value in values.items():
-        table = table[table[name].isna()] if value is None else table[table[name] == value]
-    return table
 
 
 def reached(table):
@@ -47,9 +41,7 @@ def state_grid(rows) -> tuple[np.ndarray, list[str], list[str]]:
     """Return states as (regions, months), nan where a cell is missing, with the names of regions and months."""
     regions, months = sorted(rows.region.unique()), month_range(rows.month)
     grid = np.full((len(regions), len(months)), np.nan)
-    row = rows.region.map({name: index for index, name in enumerate(regions)})
-    column = rows.month.map({name: index for index, name in enumerate(months)})
-    grid[row, column] = rows.state
+    grid[rows.region.map(regions.index), rows.month.map(months.index)] = rows.state
     return grid, regions, months
 
 
@@ -67,14 +59,8 @@ def draw_map(axes, rows, n_states: int, title: str) -> None:
         draw_nothing(axes, title)
         return
     grid, regions, months = state_grid(rows)
-    axes.imshow(
-        np.ma.masked_invalid(grid),
-        cmap=ListedColormap(STATE_COLORS[:n_states]),
-        vmin=0.5,
-        vmax=n_states + 0.5,
-        aspect="auto",
-        interpolation="nearest",
-    )
+    colors = {"cmap": ListedColormap(STATE_COLORS[:n_states]), "vmin": 0.5, "vmax": n_states + 0.5}
+    axes.imshow(np.ma.masked_invalid(grid), aspect="auto", interpolation="nearest", **colors)
     axes.set_yticks(range(len(regions)), labels=[name.replace("RC ", "").title() for name in regions])
     year_ticks(axes, months)
     axes.set_title(title)
@@ -94,10 +80,10 @@ def map_rows(table, columns: int, title_height: float):
     return figure, dict(zip(names, panels, strict=True))
 
 
-def caption_maps(figure, table, note: str) -> None:
-    """Add a note above the maps, with what was chosen by looking at the records, and the states' legend below."""
+def caption_maps(figure, table, note: str, extra=()) -> None:
+    """Add a note above the panels, with what was chosen by looking at the records, and the states' legend below."""
     figure.suptitle(f"{note}\n{selection_note(table)}", fontsize=7)
-    state_legend(figure, int(table.state.max()))
+    state_legend(figure, int(table.state.max()), extra)
 
 
 def year_ticks(axes, months) -> None:
@@ -110,19 +96,15 @@ def state_legend(figure, n_states: int, extra=()) -> None:
     """Add a legend of the states' colours below the figure."""
     from matplotlib.patches import Patch
 
-    handles = [Patch(color=STATE_COLORS[k], label=f"State {k + 1}") for k in range(n_states)]
-    handles += extra
-    multiples.legend(figure, handles)
+    states = [Patch(color=STATE_COLORS[k], label=f"State {k + 1}") for k in range(n_states)]
+    multiples.legend(figure, [*states, *extra])
 
 
 def selection_note(table) -> str:
     """Return what was chosen by looking at the records, as a line for a caption."""
-    if not table.uses_private_metadata.any():
-        return "States are ordered and labelled by the non-private fit."
-    return (
-        "Real data: empty cells left out and regions chosen by looking at the data, levels spelt as released.\n"
-        "States are ordered and labelled by the non-private fit."
-    )
+    chosen = "Real data: empty cells left out and regions chosen by looking at the data, levels spelt as released.\n"
+    order = "States are ordered and labelled by the non-private fit."
+    return f"{chosen}{order}" if table.uses_private_metadata.any() else order
 
 
 def worst_case(rows) -> str:
@@ -130,6 +112,12 @@ def worst_case(rows) -> str:
     low, high = rows.worst_case_epsilon.min(), rows.worst_case_epsilon.max()
     span = f"{low:,.0f}" if round(low) == round(high) else f"{low:,.0f} to {high:,.0f}"
     return f"only if its chain has converged; else {span}"
+
+
+def drawn_rhats(table) -> str:
+    """Return the largest R-hat of both methods that are drawn side by side, of chains that have converged."""
+    drawn = table.converged.astype(bool) & table.method.isin(["laplace", "non_private"])
+    return rhats(table[drawn & (table.variant != "corrected")])
 
 
 def rhats(rows) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 from privpost.figures.foulds2016 import war_log_style as logs
 
@@ -24,7 +25,7 @@ def draw(tables):
     figure, panels = multiples.grid(2, len(names), 4.6, width=style.TWO_COLUMNS if len(names) > 1 else 4.4, sharey=True)
     for column, name in zip(panels.T, names, strict=True):
         for fields, replication, variant, color, marker, label in CURVES:
-            rows = logs.select(table, dataset=name, fields=fields, replication=replication, variant=variant)
+            rows = select(table, dataset=name, fields=fields, replication=replication, variant=variant)
             rows = rows.sort_values("epsilon")
             line = ":" if variant == "corrected" else "-"
             look = {"color": color, "marker": marker, "linestyle": line, "label": label}
@@ -32,12 +33,12 @@ def draw(tables):
                 multiples.bars(axes, x, rows.laplace_minus_ops_mean, rows.laplace_minus_ops_sem, **look)
                 open_ones = ~rows.converged.astype(bool)
                 axes.plot(x[open_ones], rows.laplace_minus_ops_mean[open_ones], "x", color="black", zorder=5)
-        column[0].set_title(logs.TITLES[name])
         column[0].set_xlabel("Privacy budget ε (pure DP)")
         column[1].set_xlabel("ε × events of a mean cell")
         for axes in column:
             axes.set_xscale("log")
             axes.axhline(0, color="#444444", linewidth=0.8)
-    multiples.label_outer(panels, y="Laplace less OPS,\nlog-likelihood per event [nats]")
+    titles = [logs.TITLES[name] for name in names]
+    multiples.label_outer(panels, "", "Laplace less OPS,\nlog-likelihood per event [nats]", titles)
     multiples.legend(figure, axes=panels[0, 0], ncols=None if len(names) > 1 else 2)
     return figure

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples
-from privpost.figures.foulds2016 import war_log_style as logs
 from privpost.figures.noise_aware import war_logs_panels
 
 CURVES = (
@@ -23,13 +23,13 @@ def draw(tables):
     listed = sorted(set(zip(table.model, table.n, strict=True)), key=lambda key: (key[0] == "hmm", key[1]))
     figure, panels = multiples.grid(2, len(listed), 3.9, sharex=True, sharey="row")
     for (above, below), (model, n) in zip(panels.T, listed, strict=True):
-        rows = logs.select(table, model=model, n=n)
-        plain = logs.select(rows, method="non_private").iloc[0]
+        rows = select(table, model=model, n=n)
+        plain = select(rows, method="non_private").iloc[0]
         above.axhspan(0, plain.ks_limit, color="#dddddd", label="95 % limit")
         multiples.horizontal(above, plain.ks, label="Non-private")
         multiples.horizontal(below, plain.kl_mean)
         for method, variant, line, label in CURVES:
-            curve = logs.select(rows, method=method, variant=variant).sort_values("epsilon")
+            curve = select(rows, method=method, variant=variant).sort_values("epsilon")
             look = {**war_logs_panels.look(method), "linestyle": line, "filled": line == "-"}
             multiples.bars(above, curve.epsilon, curve.ks, None, label=label, **look)
             if method != "exact":

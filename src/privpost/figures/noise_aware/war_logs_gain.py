@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
-from privpost.figures.foulds2016 import war_log_style as logs
 from privpost.figures.noise_aware import war_logs_panels
 
 CURVES = (
@@ -25,10 +25,10 @@ def draw(tables):
     table = tables["war_logs_pairs"]
     figure, listed, grid = war_logs_panels.panels(table)
     for axes, dataset, model, n_states in listed:
-        rows = logs.select(table, dataset=dataset, model=model, n_states=n_states)
+        rows = select(table, dataset=dataset, model=model, n_states=n_states)
         axes.axhline(0, color="black", linewidth=0.8)
         for variant, score, marker, line, label in CURVES:
-            curve = logs.select(rows, variant=variant, score=score).sort_values("epsilon")
+            curve = select(rows, variant=variant, score=score).sort_values("epsilon")
             look = {"color": COLORS[variant], "marker": marker, "linestyle": line, "label": label}
             multiples.bars(axes, curve.epsilon, curve.gain_mean, curve.gain_sem, filled=line == "-", **look)
     multiples.label_outer(grid, y="Gain of noise-aware\nper event [nats]")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples
-from privpost.figures.foulds2016 import war_log_style as logs
 from privpost.figures.noise_aware import war_logs_panels
 
 CURVES = (
@@ -24,12 +24,12 @@ def draw(tables):
     table = table[table.score == "joint"]
     figure, listed, grid = war_logs_panels.panels(table)
     for axes, dataset, model, n_states in listed:
-        rows = logs.select(table, dataset=dataset, model=model, n_states=n_states)
+        rows = select(table, dataset=dataset, model=model, n_states=n_states)
         for method, variant, line, label in CURVES:
-            curve = logs.select(rows, method=method, variant=variant).sort_values("epsilon")
+            curve = select(rows, method=method, variant=variant).sort_values("epsilon")
             look = {**war_logs_panels.look(method), "linestyle": line, "filled": line == "-", "label": label}
             multiples.bars(axes, curve.epsilon, curve.per_event_mean, curve.per_event_loss_sem, **look)
-        plain = logs.select(rows, method="non_private").iloc[0]
+        plain = select(rows, method="non_private").iloc[0]
         multiples.horizontal(axes, plain.per_event_mean, label="Non-private")
         # Where all methods are alike, their noise would fill the panel.
         low, high = axes.get_ylim()
