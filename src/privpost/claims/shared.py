@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from privpost.evaluation.calibration import LEVEL, ks_limit, ks_visible
@@ -10,6 +11,12 @@ from privpost.evaluation.calibration import LEVEL, ks_limit, ks_visible
 def estimate(name: str, value, error, of: str = "") -> dict[str, Any]:
     """Return evidence of an estimate and its standard error, which is named after `of` or the estimate's whole name."""
     return {name: value, f"its standard error, {of or name}": error}
+
+
+def unpaired(row, other, name: str) -> tuple[float, float]:
+    """Return a row's mean of a column pair `<name>_mean`, `<name>_sem` less another's, and its standard error."""
+    mean, sem = (f"{name}_{what}" for what in ("mean", "sem"))
+    return float(row[mean] - other[mean]), math.hypot(row[sem], other[sem])
 
 
 def ends(values) -> list:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
-from privpost.claims.shared import estimate
+from privpost.claims.shared import estimate, unpaired
 from privpost.evaluation.claims import Claim, Why, from_checks
+from privpost.evaluation.rows import one
 from privpost.studies.foulds2016.war_logs import title
 
 MAP_MEASURES = {"switches": "changes between months", "disagreement": "cells unlike the non-private map"}
 # Two maps differ by chance as long as they do by no more than this many standard errors.
 LIMIT = 4
 STATES = "docs/foulds2016_war_logs.md#states-war_logs_states-figures-3-to-5-and-7"
-
-
-def one(rows_of_table, **values):
-    """Return the only row with the given values."""
-    for name, value in values.items():
-        rows_of_table = rows_of_table[rows_of_table[name] == value]
-    if len(rows_of_table) != 1:
-        raise ValueError(f"{len(rows_of_table)} rows with {values}, expected one")
-    return rows_of_table.iloc[0]
 
 
 UNSETTLED = "the chains that it needs have not converged"
@@ -50,8 +41,7 @@ def map_claim(dataset, maps) -> Claim:
         ops = one(maps, method="ops", truncation=truncation, summary="final")
         for kind, shown in (("mode", "most frequent states"), ("final", "final sample")):
             for name, words in MAP_MEASURES.items():
-                difference = float(ops[f"{name}_mean"] - laplace[kind][f"{name}_mean"])
-                error = math.hypot(ops[f"{name}_sem"], laplace[kind][f"{name}_sem"])
+                difference, error = unpaired(ops, laplace[kind], name)
                 case = f"{words}, Laplace's {shown}, M = {truncation:g}"
                 evidence |= estimate(f"OPS minus Laplace, {case}", difference, error, of=case)
                 check = f"more {words} under OPS than in Laplace's {shown} (M = {truncation:g})"
@@ -171,23 +161,20 @@ def one_sample_claim(maps) -> Claim:
     checks, evidence = {}, {}
     for truncation in sorted(ops.truncation.unique()):
         final, mode = (one(ops, truncation=truncation, summary=kind) for kind in ("final", "mode"))
-        difference = float(final.switches_mean - mode.switches_mean)
-        error = math.hypot(final.switches_sem, mode.switches_sem)
+        difference, error = unpaired(final, mode, "switches")
         case = f"OPS's final sample minus its most frequent states, M = {truncation:g}"
         evidence |= estimate(f"changes between months, {case}", difference, error, of=case)
-        checks[f"OPS's final sample is noisier than its most frequent states (M = {truncation:g})"] = (
-            difference > LIMIT * error
-        )
-    fields = {
-        "id": "F13-afghanistan",
-        "place": "section 5, figure 7",
-        "statement": "Afghanistan: the states of OPS's final sample are noisy against an estimate from all of its "
-        "samples after burn-in.",
-        "test": "share of neighbouring months of a region whose states differ: larger in OPS's final sample than in "
-        f"its most frequent states by {LIMIT} standard errors over independent releases, for each truncation whose "
-        "chains have converged (the most frequent states may not be released)",
-        "evidence": evidence,
-    }
-    if not checks:
-        return Claim(**fields, verdict="not testable", reason=UNSETTLED)
-    return from_checks(checks=checks, **fields)
+        check = f"OPS's final sample is noisier than its most frequent states (M = {truncation:g})"
+        checks[check] = difference > LIMIT * error
+    return from_checks(
+        "F13-afghanistan",
+        "section 5, figure 7",
+        "Afghanistan: the states of OPS's final sample are noisy against an estimate from all of its samples after "
+        "burn-in.",
+        "share of neighbouring months of a region whose states differ: larger in OPS's final sample than in its most "
+        f"frequent states by {LIMIT} standard errors over independent releases, for each truncation whose chains have "
+        "converged (the most frequent states may not be released)",
+        checks,
+        evidence,
+        untestable=UNSETTLED,
+    )

@@ -9,17 +9,14 @@ import numpy as np
 from privpost.claims.foulds2016.war_logs_likelihood import qualified
 from privpost.claims.shared import estimate
 from privpost.evaluation.claims import Claim, from_checks
+from privpost.evaluation.rows import select
 
 
 def _curve(table, dataset, method, variant=None, **changes):
     """Return the likelihood per event by ε, and its standard error, of a method under some changes."""
     changes = {"fields": "all", "prior": "tempered", "replication": 1, **changes}
-    rows = table[(table.dataset == dataset) & (table.method == method)]
-    for name, value in changes.items():
-        rows = rows[rows[name] == value]
-    if variant is not None:
-        rows = rows[rows.variant == variant]
-    return rows.set_index("epsilon").sort_index()
+    of_variant = {} if variant is None else {"variant": variant}
+    return select(table, dataset=dataset, method=method, **changes, **of_variant).set_index("epsilon").sort_index()
 
 
 # What is changed: variant of the Laplace mechanism, and columns of the table.
@@ -47,13 +44,11 @@ def claims(tables) -> list[Claim]:
         if share < 1:
             continue
         for score in (_prior, _leads):
-            found = score(table, dataset)
-            checks |= found[0]
-            evidence |= found[1]
+            own, found = score(table, dataset)
+            checks, evidence = checks | own, evidence | found
     if not checks:
-        return [
-            Claim("F8-why", "ours", STATEMENT, "none", "not testable", evidence, reason="not all chains have converged")
-        ]
+        reason = "not all chains have converged"
+        return [Claim("F8-why", "ours", STATEMENT, "none", "not testable", evidence, reason=reason)]
     claim = from_checks(
         "F8-why",
         "ours",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.claims.shared import unpaired
 from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.evaluation.multiplicity import FALSE_ALARM, critical_value
 
@@ -19,14 +20,10 @@ def claims(tables) -> list[Claim]:
     for key, rows in chosen.sort_values("candidates").groupby(keys):
         name = f"{key[0]}, K = {key[1]}, epsilon {key[2]:g}"
         fewest, most, other = rows.iloc[0], rows.iloc[-1], laplace.loc[key]
-        error = float((most.loss_sem**2 + other.loss_sem**2) ** 0.5)
-        gap = float(most.loss_mean - other.loss_mean)
-        gaps.append((gap, error))
-        growth = float(fewest.loss_mean - most.loss_mean)
-        grown = float((most.loss_sem**2 + fewest.loss_sem**2) ** 0.5)
-        for check, lead, sem in (
-            (f"Laplace ahead of {most.candidates:g} candidates ({name})", gap, error),
-            (f"more candidates lose less ({name})", growth, grown),
+        gaps.append(unpaired(most, other, "loss"))
+        for check, (lead, sem) in (
+            (f"Laplace ahead of {most.candidates:g} candidates ({name})", gaps[-1]),
+            (f"more candidates lose less ({name})", unpaired(fewest, most, "loss")),
         ):
             checks[check] = lead > z * sem
             text = f"At {name} the lead is {lead:+.2g} ± {sem:.1g} nats per event over {most.n_splits} splits."

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
-from privpost.claims.foulds2016.stand_ins import MADE_UP, qualified_by_data, seen_only
-from privpost.claims.foulds2016.war_log_maps import STATES, UNSETTLED, map_claim, one, one_sample_claim, settled
+from privpost.claims.foulds2016.stand_ins import MADE_UP, qualified_by_data
+from privpost.claims.foulds2016.war_log_maps import STATES, UNSETTLED, map_claim, one_sample_claim, settled
 from privpost.claims.shared import ends, estimate
 from privpost.evaluation.claims import Claim, Why, from_checks
+from privpost.evaluation.rows import one, select
 from privpost.studies.foulds2016.war_logs import title
 
 # Counted operations of a chain.
@@ -65,40 +66,34 @@ def missed_claim(used) -> Claim:
         if set(pair) != {"paper", "collapsed"}:
             continue
         for name, row in pair.items():
-            evidence[f"range of the log joint over chains [nats] and R-hat, {name}, {case}"] = [
-                row.range_log_joint,
-                row.rhat_max,
-            ]
+            found = [row.range_log_joint, row.rhat_max]
+            evidence[f"range of the log joint over chains [nats] and R-hat, {name}, {case}"] = found
         # On made-up data the states are far apart, and 200 iterations find them from any start.
         if pair["collapsed"].converged and dataset not in MADE_UP:
-            checks[f"the paper's chains have not converged where collapsed ones have ({case})"] = not pair[
-                "paper"
-            ].converged
-    fields = {
-        "id": "F18",
-        "place": "ours",
-        "statement": "Real data: the paper's sampler (explicit emissions, a random start, 200 iterations) misses the "
-        "law that a collapsed sampler that searches for its starts reaches.",
-        "test": "eight chains on the same counts, each from its own random start: R-hat of log joint, log-likelihood "
-        "and occupancy below 1.1, and every chain's mean within five of its standard deviations, or 1 nat, of the best "
-        "log joint that any chain of either sampler saw",
-        "variant": "paper, corrected",
-        "stand_in": bool(used.stand_in.any()),
-    }
-    if not checks:
-        return Claim(**fields, verdict="not testable", evidence=evidence, reason="no collapsed chain has converged")
-    why = Why("Two states the paper's chains find from any start.", ("*, 2 states, *",), OUTCOMES)
-    return from_checks(checks=checks, evidence=evidence, whys=[why], **fields)
+            check = f"the paper's chains have not converged where collapsed ones have ({case})"
+            checks[check] = not pair["paper"].converged
+    return from_checks(
+        "F18",
+        "ours",
+        "Real data: the paper's sampler (explicit emissions, a random start, 200 iterations) misses the law that a "
+        "collapsed sampler that searches for its starts reaches.",
+        "eight chains on the same counts, each from its own random start: R-hat of log joint, log-likelihood and "
+        "occupancy below 1.1, and every chain's mean within five of its standard deviations, or 1 nat, of the best log "
+        "joint that any chain of either sampler saw",
+        checks,
+        evidence,
+        whys=[Why("Two states the paper's chains find from any start.", ("*, 2 states, *",), OUTCOMES)],
+        variant="paper, corrected",
+        stand_in=bool(used.stand_in.any()),
+        untestable="no collapsed chain has converged",
+    )
 
 
 def _used_claims(dataset, used, everything) -> list[Claim]:
     """F10: its private half by itself, and what a non-private chain of many states fits."""
     many = int(everything.n_states.max())
-    chosen = used[(used.n_states == many) & (used["summary"] == "mode")]
-    private, plain = (
-        chosen[(chosen.method == "laplace") & (chosen.variant == "paper")],
-        chosen[chosen.method == "non_private"],
-    )
+    chosen = select(used, n_states=many, summary="mode")
+    private, plain = select(chosen, method="laplace", variant="paper"), select(chosen, method="non_private")
     stand_in = bool(everything.stand_in.any())
     low, high = 2, 3
     evidence = {"states of the model": many}
@@ -112,9 +107,8 @@ def _used_claims(dataset, used, everything) -> list[Claim]:
         for share, error in (("1 %", row.over_1_percent_sem), ("5 %", row.sem)):
             margin = 0.0 if math.isnan(error) else 2 * float(error)
             found = getattr(row, SHARES[share])
-            private_checks[f"the Laplace HMM uses {low} to {high} states ({share} of the cells)"] = (
-                low - margin <= found <= high + margin
-            )
+            check = f"the Laplace HMM uses {low} to {high} states ({share} of the cells)"
+            private_checks[check] = low - margin <= found <= high + margin
     for row in plain.itertuples():
         plain_checks["the non-private HMM uses all of its states"] = row.states_used_at_all > many - 0.5
     texts = {
@@ -132,13 +126,9 @@ def _used_claims(dataset, used, everything) -> list[Claim]:
     }
     found = []
     for name, (statement, test, checks) in texts.items():
-        fields = {"id": name, "place": "section 5", "statement": f"{title(dataset)}: {statement}", "test": test}
-        fields |= {"evidence": evidence, "stand_in": stand_in}
-        if not checks:
-            found.append(Claim(**fields, verdict="not testable", reason=UNSETTLED))
-            continue
-        claim = from_checks(checks=checks, whys=[REGULARISED], **fields)
-        found.append(seen_only(claim, made_up=True) if dataset in MADE_UP else qualified_by_data(claim))
+        fields = {"whys": [REGULARISED], "stand_in": stand_in, "untestable": UNSETTLED}
+        claim = from_checks(name, "section 5", f"{title(dataset)}: {statement}", test, checks, evidence, **fields)
+        found.append(qualified_by_data(claim, dataset) if checks else claim)
     return found
 
 
@@ -156,46 +146,34 @@ def _reading_claim(dataset, emissions) -> Claim:
         "friendly action, cache found, enemy casualties": ("friendly action", "cache", "enemy"),
         "explosive hazard, IED explosion, civilian casualties": ("explosive hazard", "ied", "civilian"),
     }
-    checks = {}
-    for words, parts in readings.items():
-        checks[f"a state's most frequent levels are {words}"] = any(
-            all(
-                part in str(level.get((state, field), "")).lower()
-                for part, field in zip(parts, ("type", "category", "casualties"), strict=True)
-            )
-            for state in states
-        )
-    claim = {
-        "id": f"F19-{dataset}",
-        "place": "section 5, figure 3",
-        "statement": f"{title(dataset)}: one state has friendly action, caches found and enemy casualties as its most "
-        "frequent levels, the other explosive hazards, IED explosions and civilian casualties.",
-        "test": "posterior means of the Laplace HMM's emissions: the most probable type and category of each state, "
-        "and the most probable of the three kinds of casualties",
-        "evidence": {f"state {state}, {field}": found for (state, field), found in sorted(level.items())},
-        "stand_in": bool(emissions.stand_in.iloc[0]),
+
+    def fits(state, parts) -> bool:
+        found = (str(level.get((state, field), "")).lower() for field in ("type", "category", "casualties"))
+        return all(part in text for part, text in zip(parts, found, strict=True))
+
+    checks = {
+        f"a state's most frequent levels are {words}": any(fits(state, parts) for state in states)
+        for words, parts in readings.items()
     }
-    found = from_checks(checks=checks, **claim)
-    return seen_only(found, made_up=True) if dataset in MADE_UP else qualified_by_data(found)
+    claim = from_checks(
+        f"F19-{dataset}",
+        "section 5, figure 3",
+        f"{title(dataset)}: one state has friendly action, caches found and enemy casualties as its most frequent "
+        "levels, the other explosive hazards, IED explosions and civilian casualties.",
+        "posterior means of the Laplace HMM's emissions: the most probable type and category of each state, and the "
+        "most probable of the three kinds of casualties",
+        checks,
+        {f"state {state}, {field}": found for (state, field), found in sorted(level.items())},
+        stand_in=bool(emissions.stand_in.iloc[0]),
+    )
+    return qualified_by_data(claim, dataset)
 
 
 def _casualty_claim(emissions) -> Claim:
-    fields = {
-        "id": f"F12-{AFGHANISTAN}",
-        "place": "section 5 and supplement",
-        "statement": "Afghanistan: enemy casualty rates are below friendly or host ones in all states, below "
-        "civilian ones in two.",
-        "test": "posterior means of the Laplace HMM's emissions, comparison of numbers; one release, so that the noise "
-        "of another is not in the verdict",
-    }
-    if emissions.empty:
-        return Claim(**fields, verdict="not testable", reason=UNSETTLED)
     part = emissions[emissions.level == "casualties"]
     rates = part.pivot(index="state", columns="field", values="probability")
-    evidence = {
-        f"rate of {field} casualties by state": [round(float(x), 4) for x in rates[field]]
-        for field in ("enemy", "civilian", "friendly_or_host")
-    }
+    rates = rates.reindex(columns=["enemy", "civilian", "friendly_or_host"])
+    evidence = {f"rate of {field} casualties by state": [round(float(x), 4) for x in rates[field]] for field in rates}
     below = int((rates.enemy < rates.civilian).sum())
     checks = {
         "enemy rates below friendly or host rates in all states": (rates.enemy < rates.friendly_or_host).all(),
@@ -209,7 +187,17 @@ def _casualty_claim(emissions) -> Claim:
         OUTCOMES,
         when=below < 2,
     )
-    return from_checks(checks=checks, evidence=evidence, whys=[why], **fields)
+    return from_checks(
+        f"F12-{AFGHANISTAN}",
+        "section 5 and supplement",
+        "Afghanistan: enemy casualty rates are below friendly or host ones in all states, below civilian ones in two.",
+        "posterior means of the Laplace HMM's emissions, comparison of numbers; one release, so that the noise of "
+        "another is not in the verdict",
+        checks if len(rates) else {},
+        evidence if len(rates) else {},
+        whys=[why],
+        untestable=UNSETTLED,
+    )
 
 
 def _complexity_claim(operations) -> Claim:
@@ -222,9 +210,8 @@ def _complexity_claim(operations) -> Claim:
         ratio = rows_of_method.set_index(["dataset", "n_states"]).total / plain
         evidence[f"operations over those without privacy, smallest and largest, {method}"] = ends(ratio)
         for name, of_data in ratio.groupby("dataset"):
-            checks[f"{method}: less than twice the operations, at every number of states ({name})"] = (
-                of_data < 2
-            ).all()
+            check = f"{method}: less than twice the operations, at every number of states ({name})"
+            checks[check] = (of_data < 2).all()
     return from_checks(
         "F15",
         "section 5",
@@ -270,14 +257,6 @@ def _surge_claim(turns, rates) -> Claim:
 
 def run_time_claim(cpu, operations) -> Claim:
     """F11: measured CPU time of one chain decides; counted operations stand beside it."""
-    fields = {
-        "id": "F11",
-        "place": "section 5",
-        "statement": "The Laplace mechanism's overhead is small; OPS about doubles the run time.",
-        "test": "CPU time of one release and one chain of the paper's sampler on Afghanistan, the quickest of several "
-        "runs: Laplace over non-private below 1.1, OPS over non-private between 1.5 and 3; operations (products, "
-        "random variates, exponentials and logarithms) are counted beside it",
-    }
     checks, evidence, ratios = {}, {}, []
     for (dataset, n_states), part in cpu[cpu.dataset == AFGHANISTAN].groupby(["dataset", "n_states"]):
         name = f"{title(dataset)}, {n_states:g} states"
@@ -298,17 +277,26 @@ def run_time_claim(cpu, operations) -> Claim:
         plain = float(totals[part.method == "non_private"].iloc[0])
         for method in ("laplace", "ops"):
             found = totals[part.method == method] / plain
-            evidence[f"counted operations over those without privacy, {method}, {dataset}, {n_states} states"] = ends(
-                found
-            )
-    if not checks:
-        return Claim(**fields, verdict="not testable", evidence=evidence, reason="no time was measured on Afghanistan")
+            name = f"counted operations over those without privacy, {method}, {dataset}, {n_states} states"
+            evidence[name] = ends(found)
+    least, most = min(ratios, default=0), max(ratios, default=0)
     why = Why(
-        f"Our OPS takes {min(ratios):.1f} to {max(ratios):.1f} times as long: truncated emissions are drawn exactly, "
-        "by rejection, which takes several proposals of all levels, beside a compiled sweep over states. How much OPS "
-        "adds is a matter of implementation.",
+        f"Our OPS takes {least:.1f} to {most:.1f} times as long: truncated emissions are drawn exactly, by rejection, "
+        "which takes several proposals of all levels, beside a compiled sweep over states. How much OPS adds is a "
+        "matter of implementation.",
         ("OPS takes 1.5 to 3 times the time*",),
         OUTCOMES,
-        when=max(ratios) > 3,
+        when=most > 3,
     )
-    return from_checks(checks=checks, evidence=evidence, whys=[why], **fields)
+    return from_checks(
+        "F11",
+        "section 5",
+        "The Laplace mechanism's overhead is small; OPS about doubles the run time.",
+        "CPU time of one release and one chain of the paper's sampler on Afghanistan, the quickest of several runs: "
+        "Laplace over non-private below 1.1, OPS over non-private between 1.5 and 3; operations (products, random "
+        "variates, exponentials and logarithms) are counted beside it",
+        checks,
+        evidence,
+        whys=[why],
+        untestable="no time was measured on Afghanistan",
+    )

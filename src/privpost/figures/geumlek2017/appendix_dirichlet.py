@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 from privpost.figures.geumlek2017.fig1_rdp_curves import DASHES, TOP, coefficients
 
@@ -48,11 +49,9 @@ def draw(tables):
     sizes = sorted(table.categories.unique())
     shades = multiples.shades(sorted(table.coefficient.unique()))
     figure, panels = multiples.grid(3, len(sizes), 6.0, sharex=True, sharey="row")
-    for (k, method), (place, size) in itertools.product(enumerate(METHODS), enumerate(sizes)):
-        axes = panels[k, place]
+    for axes, method, place in multiples.cells(panels[:2], METHODS, range(len(sizes))):
         for (coefficient, shade), (prior, line) in itertools.product(shades.items(), LINES.items()):
-            rows = table[(table.method == METHODS[k]) & (table.categories == size)]
-            rows = rows[(rows.coefficient == coefficient) & (rows.prior == prior)]
+            rows = select(table, method=method, categories=sizes[place], coefficient=coefficient, prior=prior)
             if method == "diffused":
                 kept = rows.dropna(subset="bound_ratio")
                 panels[2, place].plot(kept.order, kept.bound_ratio, line, color=shade)
@@ -62,19 +61,11 @@ def draw(tables):
         axes.set(xlim=(0, table.order.max()), ylim=(0, TOP))
         axes.set_xticks(range(0, 21, 5))
     labels = [*(f"{style.look(name).label}: ε, (λ, ε)-RDP" for name in METHODS), RATIO]
-    for row, label in zip(panels, labels, strict=True):
-        row[0].set_ylabel(label)
+    multiples.label_outer(panels, "Order λ of the Rényi divergence", labels, [f"{size} categories" for size in sizes])
     panels[2, 0].set(ylim=(1, LIMIT), yscale="log", yticks=(1, 2, 5, 10), yticklabels=("1", "2", "5", "10"))
-    for axes, size in zip(panels[0], sizes, strict=True):
-        axes.set_title(f"{size} categories")
-    for axes in panels[-1]:
-        axes.set_xlabel("Order λ of the Rényi divergence")
-    handles = coefficients(shades) + [
-        multiples.entry(color="#444444", linestyle=line, label=f"{prior} prior") for prior, line in LINES.items()
-    ]
-    handles += [
-        multiples.entry(color="#444444", linewidth=0.5, linestyle=line, label=f"asymptote ({prior})")
-        for prior, line in (("symmetric", DASHES), ("asymmetric", ":"))
-    ]
+    lines = [{"linestyle": line, "label": f"{prior} prior"} for prior, line in LINES.items()]
+    for prior, line in (("symmetric", DASHES), ("asymmetric", ":")):
+        lines.append({"linewidth": 0.5, "linestyle": line, "label": f"asymptote ({prior})"})
+    handles = [*coefficients(shades), *(multiples.entry(color="#444444", **line) for line in lines)]
     multiples.legend(figure, handles, ncols=5, title="coefficient r or m", title_fontsize=7)
     return figure

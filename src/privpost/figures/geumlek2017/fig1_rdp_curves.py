@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 
 TOP = 2.0  # the paper's axis ends there
@@ -23,9 +24,9 @@ def draw(tables):
         inset = axes.inset_axes((0.69, 0.6, 0.29, 0.34))
         inset.set_title(f"{symbol} = {max(shades):g}, low orders", fontsize=6, pad=2)
         for coefficient, shade in shades.items():
-            rows = table[(table.method == method) & (table.coefficient == coefficient)]
             for supremum, line in (("exact", "-"), ("paper", ":")):
-                curve = rows[(rows.supremum == supremum) & np.isfinite(rows.epsilon)]
+                curve = select(table, method=method, coefficient=coefficient, supremum=supremum)
+                curve = curve[np.isfinite(curve.epsilon)]
                 asymptote = curve.asymptote.iloc[0]
                 # The curve is infinite at its asymptote: it is drawn up to there.
                 end = ([asymptote], [2 * TOP]) if asymptote <= table.order.max() else ([], [])

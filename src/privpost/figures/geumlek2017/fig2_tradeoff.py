@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 
 LABELS = {"diffused": "Diffused (Alg. 2)", "concentrated": "Concentrated (Alg. 3)", "gaussian": "Gaussian mechanism"}
@@ -22,22 +25,17 @@ def draw(tables):
     table = tables["tradeoff"]
     orders = sorted(table.order.dropna().unique())
     figure, panels = multiples.grid(2, len(orders), 4.4, sharex=True, sharey="row")
-    for row, (metric, label, limits) in zip(panels, ROWS, strict=True):
-        rows = table[table.metric == metric]
-        for axes, order in zip(row, orders, strict=True):
-            for method, name in LABELS.items():
-                for variant, (line, _) in LINES.items():
-                    curve = rows[(rows.method == method) & (rows.order == order) & (rows.variant == variant)]
-                    curve = curve.sort_values("log_epsilon")
-                    sd = curve.sd.fillna(0) if variant == "corrected" else 0
-                    look = {"linestyle": line, "marker": "", "label": name if variant == "corrected" else None}
-                    style.error_band(axes, curve.log_epsilon, curve["mean"], sd, method=method, **look)
-            multiples.horizontal(axes, rows[rows.method == "non_private"]["mean"].iloc[0])
-            axes.set(xlim=(-15, 0), ylim=limits)
-        row[0].set_ylabel(label)
-    for axes, order in zip(panels[0], orders, strict=True):
-        axes.set_title(f"Order λ = {order:g}")
-    multiples.label_outer(panels, "Privacy cost ln ε, (λ, ε)-RDP")
+    for axes, (metric, _, limits), order in multiples.cells(panels, ROWS, orders):
+        rows = select(table, metric=metric).sort_values("log_epsilon")
+        for (method, name), (variant, (line, _)) in itertools.product(LABELS.items(), LINES.items()):
+            curve = select(rows, method=method, order=order, variant=variant)
+            sd = curve.sd.fillna(0) if variant == "corrected" else 0
+            look = {"linestyle": line, "marker": "", "label": name if variant == "corrected" else None}
+            style.error_band(axes, curve.log_epsilon, curve["mean"], sd, method=method, **look)
+        multiples.horizontal(axes, select(rows, method="non_private")["mean"].iloc[0])
+        axes.set(xlim=(-15, 0), ylim=limits)
+    labels, titles = [label for _, label, _ in ROWS], [f"Order λ = {order:g}" for order in orders]
+    multiples.label_outer(panels, "Privacy cost ln ε, (λ, ε)-RDP", labels, titles)
     lines = [multiples.entry(color="#444444", linestyle=line, label=label) for line, label in LINES.values()]
     multiples.legend(figure, lines, axes=panels[1, 0], ncols=3)
     return figure

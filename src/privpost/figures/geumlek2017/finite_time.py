@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 from privpost.figures.geumlek2017.panels import TITLES
 
@@ -14,22 +15,17 @@ def draw(tables):
     width = style.TWO_COLUMNS if len(cells) > 1 else style.ONE_COLUMN
     figure, panels = multiples.grid(2, len(cells), 4.2, width=width, sharey="col")
     for column, ((dataset, log_epsilon), rows) in zip(panels.T, cells, strict=True):
-        steps = rows[rows.method == "langevin"].sort_values("steps")
+        steps = select(rows, method="langevin").sort_values("steps")
         for axes, x in zip(column, ("steps", "share_of_budget"), strict=True):
-            look = style.look("langevin").line()
-            axes.errorbar(steps[x], steps["mean"], 2 * steps["sem"], **look)
+            axes.errorbar(steps[x], steps["mean"], 2 * steps["sem"], **style.look("langevin").line())
             for method in ("diffused", "output_noise"):
-                row = rows[rows.method == method].iloc[0]
-                line = style.look(method)
-                axes.axhline(row["mean"], color=line.color, linestyle=line.linestyle, label=line.label)
+                row = select(rows, method=method).iloc[0]
+                multiples.horizontal(axes, row["mean"], method)
                 low, high = row["mean"] - 2 * row["sem"], row["mean"] + 2 * row["sem"]
-                axes.axhspan(low, high, color=line.color, alpha=0.2, linewidth=0)
-        column[0].set(
-            xscale="log", xlabel="Steps", title=f"{TITLES[dataset]}\nln ε = {log_epsilon:g}".replace("-", "−")
-        )
-        column[1].set_xlabel("Share of budget")
-    for axes in panels[:, 0]:
-        axes.set_ylabel("Test error")
+                axes.axhspan(low, high, color=style.look(method).color, alpha=0.2, linewidth=0)
+        title = f"{TITLES[dataset]}\nln ε = {log_epsilon:g}".replace("-", "−")
+        column[0].set(xscale="log", xlabel="Steps", title=title)
+    multiples.label_outer(panels, "Share of budget", "Test error")
     order = table.order.iloc[0]
     note = f"Bars and bands: ± two standard errors of the draws, one split; budget: (λ = {order:g}, ε)-RDP"
     multiples.legend(figure, axes=panels[0, 0], ncols=3, title=note, title_fontsize=7)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 from privpost.figures.geumlek2017.panels import TITLES
 
@@ -17,19 +18,15 @@ def draw(tables):
     datasets = [name for name in TITLES if name in set(table.dataset)]
     methods = [name for name in ("diffused", "concentrated") if name in set(table.method)]
     width = style.TWO_COLUMNS if len(datasets) > 1 else style.ONE_COLUMN
-    figure, panels = multiples.grid(
-        len(methods), len(datasets), 0.9 + 1.8 * len(methods), width=width, sharex=True, sharey="col"
-    )
-    for i, method in enumerate(methods):
-        for j, dataset in enumerate(datasets):
-            here = table[(table.method == method) & (table.dataset == dataset)]
-            for link, rows in here.sort_values("log_epsilon").groupby("link"):
-                label = f"{LABELS[link]}, B = {rows.slope_bound.iloc[0]:.3g}"
-                look = {"color": COLORS[link], "label": label}
-                panels[i, j].plot(rows.log_epsilon, rows["mean"], marker=MARKERS[link], markersize=3, **look)
-                low, high = rows["mean"] - rows["sem"], rows["mean"] + rows["sem"]
-                panels[i, j].fill_between(rows.log_epsilon, low, high, color=COLORS[link], alpha=0.2, linewidth=0)
-            panels[i, j].set_title(f"{TITLES[dataset]}, {method}")
+    size = len(methods), len(datasets), 0.9 + 1.8 * len(methods)
+    figure, panels = multiples.grid(*size, width=width, sharex=True, sharey="col")
+    for axes, method, dataset in multiples.cells(panels, methods, datasets):
+        here = select(table, method=method, dataset=dataset).sort_values("log_epsilon")
+        for link, rows in here.groupby("link"):
+            look = {"color": COLORS[link], "marker": MARKERS[link], "linestyle": "-", "markersize": 3}
+            look["label"] = f"{LABELS[link]}, B = {rows.slope_bound.iloc[0]:.3g}"
+            style.error_band(axes, rows.log_epsilon, rows["mean"], rows["sem"], method=link, **look)
+        axes.set_title(f"{TITLES[dataset]}, {method}")
     order = table.order.iloc[0]
     multiples.label_outer(panels, f"Privacy cost ln ε, (λ = {order:g}, ε)-RDP", "Test error")
     note = f"Bands: ± one standard error over {table.n_repeats.min()} draws on one split; B bounds the loss's slope"

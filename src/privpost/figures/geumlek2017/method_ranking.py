@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 from privpost.figures.geumlek2017.panels import TITLES
 from privpost.studies.geumlek2017.logistic import decisive
@@ -13,9 +14,8 @@ def draw(tables):
     Above 0 diffused is ahead. Bars are two standard errors of the mean difference: over draws on one split, or,
     where there are more draws and markers are filled, over splits.
     """
-    pairs = tables["logistic_pairs"]
-    rows = pairs[(pairs.variant == "paper") & (pairs["first"] == "concentrated") & (pairs["second"] == "diffused")]
-    rows = decisive(rows[rows.metric == "test_error"])
+    contest = {"variant": "paper", "first": "concentrated", "second": "diffused", "metric": "test_error"}
+    rows = decisive(select(tables["logistic_pairs"], **contest))
     datasets = [name for name in TITLES if name in set(rows.dataset)]
     orders = sorted(rows.order.unique())
     width = style.TWO_COLUMNS if len(datasets) > 1 else style.ONE_COLUMN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 
 TITLES = {"abalone": "Abalone", "adult": "Adult", "mnist": "MNIST, 3 against 8"}
@@ -45,27 +46,22 @@ def grid(table, metric: str, variant: str):
         note += f"\nLangevin steps on {names} only, elsewhere they take minutes: see figure finite_time"
     orders = sorted(table.order.dropna().unique())
     figure, panels = multiples.grid(len(orders), len(datasets), 0.9 + 1.55 * len(orders), sharex=True, sharey="col")
-    for i, order in enumerate(orders):
-        for j, dataset in enumerate(datasets):
-            axes = panels[i, j]
-            rows = table[(table.dataset == dataset) & (table.variant == variant)]
-            here = rows[rows.order == order]
-            for method in ("concentrated", "diffused", "output_noise", "langevin"):
-                if (here.method == method).any():
-                    curve(axes, here[here.method == method], method)
-            curve(axes, here[here.method == "ops"], "ops", label=OPS[variant])
-            for charge, look, label, line in CHARGES[variant]:
-                ops = table[(table.dataset == dataset) & (table.variant == charge) & (table.method == "ops")]
-                ops = ops[ops.order == order]
-                if len(ops):
-                    curve(axes, ops, look, linestyle=line, marker="", label=label)
-            truth = rows[rows.method == "non_private"]
-            if len(truth):
-                multiples.horizontal(axes, truth["mean"].item())
-        panels[i, 0].set_ylabel(f"λ = {order:g}")
-    for axes, dataset in zip(panels[0], datasets, strict=True):
-        axes.set_title(TITLES[dataset])
-    multiples.label_outer(panels, "Privacy cost ln ε, (λ, ε)-RDP")
+    for axes, order, dataset in multiples.cells(panels, orders, datasets):
+        rows = select(table, dataset=dataset, variant=variant)
+        here = select(rows, order=order)
+        for method in ("concentrated", "diffused", "output_noise", "langevin"):
+            if (here.method == method).any():
+                curve(axes, select(here, method=method), method)
+        curve(axes, select(here, method="ops"), "ops", label=OPS[variant])
+        for charge, look, label, line in CHARGES[variant]:
+            ops = select(table, dataset=dataset, variant=charge, method="ops", order=order)
+            if len(ops):
+                curve(axes, ops, look, linestyle=line, marker="", label=label)
+        truth = select(rows, method="non_private")
+        if len(truth):
+            multiples.horizontal(axes, truth["mean"].item())
+    labels, titles = [f"λ = {order:g}" for order in orders], [TITLES[dataset] for dataset in datasets]
+    multiples.label_outer(panels, "Privacy cost ln ε, (λ, ε)-RDP", labels, titles)
     figure.supylabel(AXES[metric], fontsize=8)
     multiples.legend(figure, axes=panels[0, 0], ncols=3, title=note, title_fontsize=7)
     return figure

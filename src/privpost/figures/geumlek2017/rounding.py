@@ -27,12 +27,8 @@ def draw(tables):
     pure = table[np.isinf(table.order)]
     shades = multiples.shades(sorted(pure.coefficient.unique()))
     for (method, coefficient), rows in pure.sort_values("bits").groupby(["method", "coefficient"]):
-        line = {
-            "color": shades[coefficient],
-            "linestyle": {"diffused": "-", "concentrated": ":", "direct": "-"}[method],
-            "marker": {"diffused": "o", "concentrated": "s", "direct": "o"}[method],
-            "markersize": 2.5,
-        }
+        line = {"linestyle": ":", "marker": "s"} if method == "concentrated" else {"linestyle": "-", "marker": "o"}
+        line |= {"color": shades[coefficient], "markersize": 2.5}
         panels[1].plot(rows.bits, rows.epsilon, **line)
         panels[2].plot(rows.bits, 100 * (rows.error_ratio - 1), **line)
     panels[1].set(yscale="log", ylim=(5e-3, 30), ylabel="Privacy cost ε, ε-DP", title="All posteriors")

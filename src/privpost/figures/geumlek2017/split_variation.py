@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 from privpost.figures.geumlek2017.panels import curve
+
+METHODS = ("concentrated", "diffused", "ops")
 
 
 def draw(tables):
@@ -18,21 +21,16 @@ def draw(tables):
     figure, panels = multiples.grid(1, len(orders), 2.4, width=width, sharey=True)
     most = int(table.n_splits.max())
     for axes, order in zip(panels[0], orders, strict=True):
-        for method in ("concentrated", "diffused", "ops"):
+        for method in METHODS:
             for n_splits, line in ((1, "-"), (most, "--")):
-                rows = table[(table.method == method) & (table.order == order) & (table.n_splits == n_splits)]
+                rows = select(table, method=method, order=order, n_splits=n_splits)
                 curve(axes, rows, method, linestyle=line, marker="")
         axes.set(title=f"Abalone, λ = {order:g}", xlabel="Privacy cost ln ε, (λ, ε)-RDP")
     panels[0, 0].set_ylabel("Test error")
-    handles = [
-        multiples.entry(color=style.look(method).color, label=style.look(method).label)
-        for method in ("concentrated", "diffused", "ops")
-    ]
-    handles += [
-        multiples.entry(color="#444444", label="one split"),
-        multiples.entry(color="#444444", linestyle="--", label=f"{most} splits"),
-    ]
-    note = "Bands: ± one standard error over 50 draws (one split), over 50 splits with one draw each (dashed)"
-    note = note.replace("50", str(most))
+    looks = (style.look(method) for method in METHODS)
+    handles = [multiples.entry(color=look.color, label=look.label) for look in looks]
+    handles.append(multiples.entry(color="#444444", label="one split"))
+    handles.append(multiples.entry(color="#444444", linestyle="--", label=f"{most} splits"))
+    note = f"Bands: ± one standard error over {most} draws (one split), over {most} splits with one draw each (dashed)"
     multiples.legend(figure, handles, title=note, title_fontsize=7)
     return figure

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
-
-LABELS = {"diffused": "Diffused (Alg. 2)", "concentrated": "Concentrated (Alg. 3)", "gaussian": "Gaussian mechanism"}
+from privpost.figures.geumlek2017.fig2_tradeoff import LABELS
 
 
 def _kl_panel(axes, table, order):
     for method, label in LABELS.items():
         look = style.look(method)
-        rows = table[(table.metric == "kl") & (table.method == method) & (table.order == order)]
         for variant, line, name in (("corrected", "-", label), ("paper", ":", None)):
-            curve = rows[rows.variant == variant]
+            curve = select(table, metric="kl", method=method, order=order, variant=variant)
             axes.plot(curve.log_epsilon, curve["mean"], line, color=look.color, label=name)
-    axes.set(ylim=(0, 0.7), ylabel="KL(true posterior ‖ output)")
+    axes.set(ylim=(0, 0.7))
 
 
 def _likelihood_panel(axes, table, order):
     rows = table[table.metric == "neg_log_likelihood"]
     for method, label in LABELS.items():
-        curve = rows[(rows.method == method) & (rows.order == order) & (rows.variant == "corrected")]
+        curve = select(rows, method=method, order=order, variant="corrected")
         look = {"method": method, "label": label, "linestyle": "-", "marker": ""}
         style.error_band(axes, curve.log_epsilon, curve["mean"], curve["sd"], **look)
     multiples.horizontal(axes, rows[rows.method == "non_private"].iloc[0]["mean"])
-    axes.set(yscale="log", ylim=(60, 175), ylabel="−log p(held-out data | θ)  [nats]")
+    axes.set(yscale="log", ylim=(60, 175))
     axes.set_yticks([60, 70, 80, 100, 130, 170], labels=["60", "70", "80", "100", "130", "170"])
     axes.minorticks_off()
 
@@ -43,10 +42,9 @@ def draw(tables):
     for column, order in zip(panels.T, orders, strict=True):
         _kl_panel(column[0], table, order)
         _likelihood_panel(column[1], table, order)
-        column[0].set_title(f"Order λ = {order:g}")
-        column[1].set_xlabel("Privacy cost ln ε, (λ, ε)-RDP")
-    for axes in panels[:, 1:].ravel():
-        axes.set_ylabel("")
+    labels = ["KL(true posterior ‖ output)", "−log p(held-out data | θ)  [nats]"]
+    titles = [f"Order λ = {order:g}" for order in orders]
+    multiples.label_outer(panels, "Privacy cost ln ε, (λ, ε)-RDP", labels, titles)
     paper = multiples.entry(color="#444444", linestyle=":", label="the paper's charges")
     multiples.legend(figure, [paper], axes=panels[1, 0])
     panels[0, 0].set_xlim(np.floor(table.log_epsilon.min()), np.ceil(table.log_epsilon.max()))
