@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from privpost.figures import multiples, style
+from privpost.figures import multiples
 
 MET, MISSED, NO_BAR = "#0072B2", "#D55E00", "#777777"
 # Ratios that are 0 (no job, no difference) have no place on a logarithmic axis: they stand here.
@@ -18,13 +18,11 @@ def draw(tables):
     themselves and their bars are printed beside. Rows without a bar have their text only, those that were not
     measured are left out.
     """
-    import matplotlib.pyplot as plt
-
     table = tables["benchmarks"].dropna(subset="ratio").iloc[::-1].reset_index(drop=True)
     words = [textwrap.wrap(f"{row.what}: {row.against}", 46) for row in table.itertuples()]
-    figure, axes = plt.subplots(figsize=(style.TWO_COLUMNS, 1.1 + 0.235 * len(table)))
+    figure, ((axes,),) = multiples.grid(1, 1, 1.1 + 0.235 * len(table))
     margins = [_margin(row) for row in table.itertuples()]
-    right = max([margin for margin in margins if margin is not None], default=1) * 1.5
+    known = [margin for margin in margins if margin is not None]
     axes.set_xscale("log")
     axes.axvline(1, color="#444444", linewidth=1)
     for i, (row, margin) in enumerate(zip(table.itertuples(), margins, strict=True)):
@@ -38,8 +36,7 @@ def draw(tables):
             color="black" if margin is not None else NO_BAR, annotation_clip=False,
         )  # fmt: skip
     axes.set_yticks(range(len(table)), ["\n".join(lines) for lines in words], fontsize=5.5, linespacing=0.9)
-    low = min([margin for margin in margins if margin is not None], default=1)
-    axes.set(xlim=(min(0.6, low / 1.5), right), ylim=(-0.7, len(table) - 0.3))
+    axes.set(xlim=(min(0.6, min(known, default=1) / 1.5), max(known, default=1) * 1.5), ylim=(-0.7, len(table) - 0.3))
     axes.set_xlabel("how far beyond its bar  (1: at the bar)")
     axes.grid(axis="y", visible=False)
     machines = "; ".join(table.machine.unique())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples
 
 # Whether a study is beyond the papers → its bars' colour, and what the legend calls it.
 GROUPS = {True: ("#E69F00", "beyond the papers"), False: ("#56B4E9", "of the four papers")}
@@ -14,11 +14,9 @@ def draw(tables):
     Studies of the four papers stand above those beyond them. Measured on the machine that computed the cells; one
     thread per cell, all cells after another.
     """
-    import matplotlib.pyplot as plt
-
     times = tables["studies"].sort_values(["beyond_papers", "seconds"], ascending=[False, True], ignore_index=True)
     height = 1.1 + 0.19 * len(times)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(style.TWO_COLUMNS, height), sharey=True, width_ratios=(3, 2))
+    figure, ((left, right),) = multiples.grid(1, 2, height, sharey=True, width_ratios=(3, 2))
     for beyond, (colour, words) in reversed(GROUPS.items()):
         part = times[times.beyond_papers == beyond]
         label = f"all cells, studies {words}: {part.seconds.sum() / 60:.1f} min"

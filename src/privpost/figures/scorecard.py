@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import NamedTuple
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 # Marker and colour per verdict: the shape repeats what the colour says.
 MARKS = {
@@ -58,13 +58,11 @@ def draw(tables):
     Letters tell the data sets of a claim that is tested on several. The legend counts the verdicts; a dagger marks
     those on data that stand in for the paper's own.
     """
-    import matplotlib.pyplot as plt
-
     card = tables["scorecard"]
     blocks = [(TITLES.get(paper, paper), rows(part)) for paper, part in card.groupby("paper", sort=False)]
     columns = _balanced(blocks)
     height = max(sum(_height(block) for block in column) for column in columns)
-    figure, panels = plt.subplots(1, 2, figsize=(style.TWO_COLUMNS, height + 0.45))
+    figure, (panels,) = multiples.grid(1, 2, height + 0.45)
     for axes, column in zip(panels, columns, strict=True):
         axes.set(xlim=(0, style.TWO_COLUMNS / 2), ylim=(height, 0))
         axes.axis("off")
@@ -105,15 +103,14 @@ def _draw_row(axes, top: float, claim: Row) -> None:
 
 
 def _legend(figure, card) -> None:
-    from matplotlib.lines import Line2D
-
     count = card[card.id != ""].verdict.value_counts()
     shown = [verdict for verdict in MARKS if verdict in set(card.verdict)]
-    handles = [Line2D([], [], linestyle="", markersize=5, **MARKS[verdict]) for verdict in shown]
     labels = [f"{verdict} ({count.get(verdict, 0)})" if verdict in count else verdict for verdict in shown]
+    looks = ({"linestyle": "", "markersize": 5, **MARKS[verdict]} for verdict in shown)
+    handles = [multiples.entry(label=label, **look) for look, label in zip(looks, labels, strict=True)]
     letters = ", ".join(f"{letter} {name}" for letter, name in DATA.values())
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), handletextpad=0.2, columnspacing=1.2,
-                  title=f"War logs: {letters}; † on stand-in data", title_fontsize=FONT)  # fmt: skip
+    title = f"War logs: {letters}; † on stand-in data"
+    multiples.legend(figure, handles, handletextpad=0.2, columnspacing=1.2, title=title, title_fontsize=FONT)
 
 
 def _height(block) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples
 
 # Neighbours in a list of studies differ clearly; which bar is which study is said by its row.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7")
@@ -13,20 +13,17 @@ def draw(tables):
 
     Gaps are the starts of processes, tables and figures. Measured on the machine that made the shipped results.
     """
-    import matplotlib.pyplot as plt
     import numpy as np
 
     cells = tables["timeline"]
     if cells.empty:
-        figure, axes = plt.subplots(figsize=(style.TWO_COLUMNS, 1.0))
+        figure, ((axes,),) = multiples.grid(1, 1, 1.0)
         axes.set_axis_off()
         axes.text(0.5, 0.5, "No complete rebuild has been recorded here.", ha="center", va="center")
         return figure
     studies = list(dict.fromkeys(cells.study))
     height = 1.3 + 0.17 * len(studies)
-    figure, (top, bottom) = plt.subplots(
-        2, 1, figsize=(style.TWO_COLUMNS, height), sharex=True, height_ratios=(len(studies), 4)
-    )
+    figure, ((top,), (bottom,)) = multiples.grid(2, 1, height, sharex=True, height_ratios=(len(studies), 4))
     for place, study in enumerate(studies):
         part = cells[cells.study == study]
         # A cell's core decides which half of the row its bar takes, so that cells of a time do not hide each other.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 from privpost.figures.scorecard import TITLES
 
 # Centre and width of each stage's boxes, in inches.
@@ -25,11 +25,9 @@ def draw(tables):
 
     Lines lead from what is read to what is made of it; a study without a box for data reads none.
     """
-    import matplotlib.pyplot as plt
-
     plan = tables["workflow"].fillna({"datasets": ""})
     height = STEP * (len(plan) + plan.paper.nunique() + 1.5)
-    figure, axes = plt.subplots(figsize=(style.TWO_COLUMNS, height))
+    figure, ((axes,),) = multiples.grid(1, 1, height)
     axes.set(xlim=(0, style.TWO_COLUMNS), ylim=(height, 0))
     axes.axis("off")
     top = STEP

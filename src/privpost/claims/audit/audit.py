@@ -18,14 +18,8 @@ def claims(tables) -> list[Claim]:
     """Score A1 to A6."""
     table = tables["audit"]
     known = table[table.exact.notna()]
-    return [
-        _bounds_within(table),
-        _exact_within(known),
-        _bounds_below_exact(known[known.n_samples > 0]),
-        _spends_half(known),
-        _follows_its_law(table[table.drawn_p.notna()]),
-        _within_target(table),
-    ]
+    within = _bounds_within(table), _exact_within(known), _bounds_below_exact(known[known.n_samples > 0])
+    return [*within, _spends_half(known), _follows_its_law(table[table.drawn_p.notna()]), _within_target(table)]
 
 
 def _score(id, statement, test, checks, evidence, whys=()) -> Claim:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 
+from privpost.claims.shared import above, below
 from privpost.evaluation.calibration import ks_limit
 from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.evaluation.multiplicity import FALSE_ALARM, critical_value
+from privpost.evaluation.rows import select
 from privpost.evaluation.summaries import in_standard_errors
 
 
@@ -53,31 +55,32 @@ def _weighted_ahead(pairs, z: float) -> dict[tuple, bool]:
     return found
 
 
+def _setting(row) -> str:
+    """Return the words for a row's budget."""
+    return f"epsilon = {row.epsilon:g}, delta = {row.delta:g}"
+
+
 def _at(table, n: int):
     """Return the rows of the KL divergence under exact accounting at one n."""
-    return table[(table.metric == "kl") & (table.accounting == "exact") & (table.n == n)]
+    return select(table, metric="kl", accounting="exact", n=n)
 
 
 def _best_of_each(table, n: int) -> dict:
     """Return, by setting, the smallest KL of the weighted posteriors and of the others, with standard errors."""
     evidence = {}
-    for (epsilon, delta), part in _at(table, n).groupby(["epsilon", "delta"]):
+    for _, part in _at(table, n).groupby(["epsilon", "delta"]):
         for kind, chosen in (("weighted", part.method.isin(WEIGHTED)), ("other", ~part.method.isin(WEIGHTED))):
             if chosen.any():
                 best = part[chosen].loc[part[chosen]["mean"].idxmin()]
-                name = f"smallest KL, {kind}, epsilon = {epsilon:g}, delta = {delta:g}"
-                evidence[name] = {
-                    "method": best.method,
-                    "KL": best["mean"],
-                    "standard error": best["sem"],
-                }
+                found = {"method": best.method, "KL": best["mean"], "standard error": best["sem"]}
+                evidence[f"smallest KL, {kind}, {_setting(best)}"] = found
     return evidence
 
 
 def _whys_not_weighted(table, kl, small: dict[tuple, bool]) -> list[Why]:
     """Explain where no weighted posterior is ahead; `kl` are the pairs, `small` whether one is ahead, at the same n."""
     rows = table.set_index(["epsilon", "delta", "method"])
-    between = kl[(kl["first"] == "diffused") & (kl["second"] == "laplace")].set_index(["epsilon", "delta"])
+    between = select(kl, first="diffused", second="laplace").set_index(["epsilon", "delta"])
     behind, undecided = [], []
     for key in (key for key, ahead in small.items() if not ahead):
         if {(*key, "laplace"), (*key, "diffused")} <= set(rows.index):
@@ -111,7 +114,7 @@ def _whys_not_weighted(table, kl, small: dict[tuple, bool]) -> list[Why]:
                 "errors.",
                 names([(epsilon, delta)]),
                 BITS_DOC,
-                when=(row.difference_mean < 0),
+                when=row.difference_mean < 0,
             )
         )
     return whys
@@ -119,39 +122,29 @@ def _whys_not_weighted(table, kl, small: dict[tuple, bool]) -> list[Why]:
 
 def _why_laplace(table, loose, z: float) -> Why:
     """Explain where the Gaussian is not ahead at the largest delta, though its noise has the smaller deviation."""
-    behind = loose[loose.difference_mean >= -z * loose.difference_sem]
-    setting = {
-        method: float(
-            table[
-                (table.method == method)
-                & (table.accounting == "exact")
-                & (table.delta == table.delta.max())
-                & (table.epsilon == table.epsilon.min())
-            ].setting.iloc[0]
-        )
-        for method in ("gaussian", "laplace")
-    }
-    gaussian, scale = setting["gaussian"], 1 / setting["laplace"]
+    behind = loose[~below(loose, "difference", z)]
+    corner = select(table, accounting="exact", delta=table.delta.max(), epsilon=table.epsilon.min())
+    gaussian, laplace = (float(select(corner, method=name).setting.iloc[0]) for name in ("gaussian", "laplace"))
+    scale = 1 / laplace
     return Why(
         f"The Gaussian has the smaller standard deviation ({gaussian:.1f} against {math.sqrt(2) * scale:.1f} records), "
         f"Laplace the smaller median error ({scale * math.log(2):.1f} against {gaussian * 0.6745:.1f}). The deviation "
         "counts where noise is narrower than the posterior, that is with many records; with few the peak does.",
-        tuple(
-            f"Gaussian ahead: n = {row.n}, epsilon = {row.epsilon:g}, delta = {row.delta:g}"
-            for row in behind.itertuples()
-        ),
+        tuple(f"Gaussian ahead: n = {row.n}, {_setting(row)}" for row in behind.itertuples()),
         BITS_DOC,
-        when=(
-            gaussian < math.sqrt(2) * scale
-            and gaussian * 0.6745 > scale * math.log(2)
-            and behind.n.max() < loose.n.max()
-        ),
+        when=math.log(2) / 0.6745 * scale < gaussian < math.sqrt(2) * scale and behind.n.max() < loose.n.max(),
     )
 
 
+def _release(row) -> str:
+    """Return the words for what is released at the smallest epsilon."""
+    return f"{row.method}, {row.accounting}, n = {row.n}, delta = {row.delta:g}"
+
+
 def _whys_calibrated(smallest, limit: float) -> list[Why]:
-    near = smallest[(smallest["mean"] <= limit) & (smallest["mean"] > limit - smallest["sem"])]
-    few = smallest[(smallest.method == "diffused") & (smallest.n < smallest.n.max()) & (smallest["mean"] <= limit)]
+    passed = smallest[smallest["mean"] <= limit]
+    near = passed[passed["mean"] > limit - passed["sem"]]
+    few = passed[(passed.method == "diffused") & (passed.n < smallest.n.max())]
     single = ks_limit(int(smallest.n_repeats.min()), 0.05)
     beyond = sorted(few[few["mean"] > single].n.unique())
     joint = (
@@ -164,14 +157,14 @@ def _whys_calibrated(smallest, limit: float) -> list[Why]:
         Why(
             f"The diffused posterior keeps the weight of at most {(few.setting * few.n).max():.2g} records, and stays "
             f"near the prior, from which θ is drawn in this experiment: it passes because it says little.{joint}",
-            tuple(f"diffused, {row.accounting}, n = {row.n}, delta = {row.delta:g}" for row in few.itertuples()),
+            tuple(map(_release, few.itertuples())),
             BITS_DOC,
             when=len(few) > 0,
         ),
         Why(
             f"{' and '.join(sorted(set(near.method)))}: within one standard error of the limit {limit:.4f}, undecided "
             "rather than calibrated.",
-            tuple(f"{row.method}, {row.accounting}, n = {row.n}, delta = {row.delta:g}" for row in near.itertuples()),
+            tuple(map(_release, near.itertuples())),
             BITS_DOC,
         ),
     ]
@@ -181,8 +174,8 @@ def _draws_closest(pairs, z: float, paired: str) -> Claim:
     by_metric = {metric: winners(pairs[pairs.metric == metric]) for metric in ("l1_error", "kl")}
     evidence = {
         metric: {
-            "/".join(map(str, (key[0], f"n={key[1]}", f"eps={key[2]:g}", f"delta={key[3]:g}"))): " = ".join(best)
-            for key, best in found.items()
+            f"{accounting}/n={n}/eps={epsilon:g}/delta={delta:g}": " = ".join(best)
+            for (accounting, n, epsilon, delta), best in found.items()
         }
         for metric, found in by_metric.items()
     }
@@ -229,31 +222,24 @@ def _weighted_closest(table, kl, z: float, paired: str) -> Claim:
 
 
 def _laplace_or_gaussian(table, kl, z: float, paired: str) -> Claim:
-    noise = kl[(kl["first"] == "gaussian") & (kl["second"] == "laplace")]
-    strict = noise[noise.delta == noise.delta.min()]
-    loose = noise[(noise.delta == noise.delta.max()) & (noise.epsilon == noise.epsilon.min())]
+    noise = select(kl, first="gaussian", second="laplace")
+    strict = select(noise, delta=noise.delta.min())
+    loose = select(noise, delta=noise.delta.max(), epsilon=noise.epsilon.min())
+    checks = {
+        f"Laplace ahead: n = {row.n}, {_setting(row)}": above(row, "difference", z) for row in strict.itertuples()
+    }
+    checks |= {
+        f"Gaussian ahead: n = {row.n}, {_setting(row)}": below(row, "difference", z) for row in loose.itertuples()
+    }
     return from_checks(
         "X3",
         "ours",
         "Laplace noise beats Gaussian noise on a single count at the smallest delta; at the largest delta and the "
         "smallest epsilon the Gaussian is ahead.",
         f"KL, exact accounting; {paired}",
+        checks,
         {
-            **{
-                f"Laplace ahead: n = {row.n}, epsilon = {row.epsilon:g}, delta = {row.delta:g}": (
-                    row.difference_mean > z * row.difference_sem
-                )
-                for row in strict.itertuples()
-            },
-            **{
-                f"Gaussian ahead: n = {row.n}, epsilon = {row.epsilon:g}, delta = {row.delta:g}": (
-                    row.difference_mean < -z * row.difference_sem
-                )
-                for row in loose.itertuples()
-            },
-        },
-        {
-            f"KL, Gaussian minus Laplace, n = {row.n}, epsilon = {row.epsilon:g}, delta = {row.delta:g}": {
+            f"KL, Gaussian minus Laplace, n = {row.n}, {_setting(row)}": {
                 "difference": row.difference_mean,
                 "standard error": row.difference_sem,
             }
@@ -274,19 +260,13 @@ def _calibrated_nowhere(table) -> Claim:
         "Taken as a posterior, no release is calibrated at the smallest epsilon.",
         f"KS distance of the quantile of theta above {limit:.4f} (joint false-alarm rate {FALSE_ALARM}, {len(ks)} "
         "tests)",
-        {
-            f"{row.method}, {row.accounting}, n = {row.n}, delta = {row.delta:g}": (row.mean > limit)
-            for row in smallest_ks.itertuples()
-        },
+        {_release(row): row.mean > limit for row in smallest_ks.itertuples()},
         {
             "share of all settings that are rejected": {
                 method: (part["mean"] > limit).mean() for method, part in ks.groupby("method")
             },
             "not rejected at the smallest epsilon": {
-                f"{row.method}, {row.accounting}, n = {row.n}, delta = {row.delta:g}": {
-                    "KS": row.mean,
-                    "standard error": row.sem,
-                }
+                _release(row): {"KS": row.mean, "standard error": row.sem}
                 for row in smallest_ks[smallest_ks["mean"] <= limit].itertuples()
             },
         },

@@ -5,14 +5,14 @@ from __future__ import annotations
 from privpost.claims.shared import student_limit
 from privpost.evaluation.claims import Claim, from_checks
 from privpost.evaluation.multiplicity import FALSE_ALARM
+from privpost.evaluation.rows import select
 from privpost.evaluation.summaries import in_standard_errors
 
 
 def leads(pairs, one: str, other: str, metric: str):
     """Rows in which both methods stand, with `lead`: how many standard errors `one` is ahead of `other`."""
     rows = pairs[pairs.metric == metric]
-    forward = rows[(rows["first"] == one) & (rows["second"] == other)]
-    backward = rows[(rows["first"] == other) & (rows["second"] == one)]
+    forward, backward = select(rows, first=one, second=other), select(rows, first=other, second=one)
     # A smaller error is better, a larger log-likelihood too.
     sign = -1 if metric == "test_error" else 1
     for part, direction in ((forward, sign), (backward, -sign)):
@@ -24,59 +24,51 @@ def leads(pairs, one: str, other: str, metric: str):
 def claims(tables) -> list[Claim]:
     """Score X6 and X7."""
     pairs = tables["logistic_pairs"]
-    results = []
-    for id, statement, contests in (
-        (
-            "X6",
-            "At the same (epsilon, delta) OPS charged by the Gaussian bound of its own law has a lower test error than "
-            "OPS charged by its pure cost alone.",
-            (("ops_renyi", "ops"),),
-        ),
-        (
-            "X7",
-            "Diffused is ahead of concentrated sampling in test log-likelihood wherever they differ.",
-            (("diffused", "concentrated"),),
-        ),
-    ):
-        metric = "test_error" if id == "X6" else "test_log_likelihood"
-        found = {contest: leads(pairs, *contest, metric) for contest in contests}
-        total = sum(map(len, found.values()))
-        if not any((rows.difference_mean != 0).any() for rows in found.values()):
+    ops = (
+        "At the same (epsilon, delta) OPS charged by the Gaussian bound of its own law has a lower test error than OPS "
+        "charged by its pure cost alone."
+    )
+    diffused = "Diffused is ahead of concentrated sampling in test log-likelihood wherever they differ."
+    found = [
+        _contest("X6", ops, pairs, "ops_renyi", "ops", "test_error"),
+        _contest("X7", diffused, pairs, "diffused", "concentrated", "test_log_likelihood"),
+    ]
+    return [claim for claim in found if claim is not None]
+
+
+def _contest(id: str, statement: str, pairs, one: str, other: str, metric: str) -> Claim | None:
+    """Score whether one method is ahead of another wherever they differ; None where they never do."""
+    rows = leads(pairs, one, other, metric)
+    if (rows.difference_mean == 0).all():
+        return None
+    limit = student_limit(int(pairs.n_repeats.min()), FALSE_ALARM / (2 * len(rows)))
+    checks, evidence = {}, {}
+    for dataset, every in rows.groupby("dataset"):
+        # Where the budget affords the direct posterior both are it, draw by draw.
+        part = every[every.difference_mean != 0]
+        if part.empty:
             continue
-        limit = student_limit(int(pairs.n_repeats.min()), FALSE_ALARM / (2 * total))
-        checks, evidence = {}, {}
-        for (one, other), rows in found.items():
-            for dataset, every in rows.groupby("dataset"):
-                # Where the budget affords the direct posterior both are it, draw by draw.
-                part = every[every.difference_mean != 0]
-                if part.empty:
-                    continue
-                checks[f"{one} ahead of {other} on {dataset}"] = (part.lead > limit).all()
-                evidence[f"{one} against {other} on {dataset}"] = {
-                    "settings": len(every),
-                    "same posterior": len(every) - len(part),
-                    "ahead": int((part.lead > limit).sum()),
-                    "behind": int((part.lead < -limit).sum()),
-                    "smallest lead in standard errors": part.lead.min(),
-                    "its difference": part.difference_mean[part.lead.idxmin()],
-                    "its standard error": part.difference_sem[part.lead.idxmin()],
-                    "behind at (epsilon, delta)": [
-                        [row.epsilon, row.delta] for row in part[part.lead < -limit].itertuples()
-                    ],
-                    "undecided at (epsilon, delta)": [
-                        [row.epsilon, row.delta] for row in part[part.lead.abs() <= limit].itertuples()
-                    ],
-                }
-        results.append(
-            from_checks(
-                id,
-                "ours",
-                statement,
-                f"{metric.replace('_', ' ')}, paired differences beyond {limit:.2f} standard errors (Student's t, "
-                f"joint false-alarm rate {FALSE_ALARM} over {total} settings)",
-                checks,
-                evidence,
-                variant="public bounds",
-            )
-        )
-    return results
+        behind, undecided = part[part.lead < -limit], part[part.lead.abs() <= limit]
+        least = part.loc[part.lead.idxmin()]
+        checks[f"{one} ahead of {other} on {dataset}"] = (part.lead > limit).all()
+        evidence[f"{one} against {other} on {dataset}"] = {
+            "settings": len(every),
+            "same posterior": len(every) - len(part),
+            "ahead": (part.lead > limit).sum(),
+            "behind": len(behind),
+            "smallest lead in standard errors": least.lead,
+            "its difference": least.difference_mean,
+            "its standard error": least.difference_sem,
+            "behind at (epsilon, delta)": behind[["epsilon", "delta"]].values.tolist(),
+            "undecided at (epsilon, delta)": undecided[["epsilon", "delta"]].values.tolist(),
+        }
+    return from_checks(
+        id,
+        "ours",
+        statement,
+        f"{metric.replace('_', ' ')}, paired differences beyond {limit:.2f} standard errors (Student's t, joint "
+        f"false-alarm rate {FALSE_ALARM} over {len(rows)} settings)",
+        checks,
+        evidence,
+        variant="public bounds",
+    )

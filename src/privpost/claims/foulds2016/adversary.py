@@ -28,9 +28,8 @@ def _adversary(table) -> Claim:
         last = int(path.n.iloc[-1])
         ratio = gap[-1] * last * a0
         checks[f"below 2Δ at every n (a0 = {a0:g})"] = (gap > 0).all()
-        checks[f"each term at most Δ (a0 = {a0:g})"] = (
-            path[["likelihood_term", "partition_term"]].to_numpy() <= sensitivity + 1e-9
-        ).all()
+        terms = path[["likelihood_term", "partition_term"]].to_numpy()
+        checks[f"each term at most Δ (a0 = {a0:g})"] = (terms <= sensitivity + 1e-9).all()
         checks[f"never falls (a0 = {a0:g})"] = (np.diff(gap) <= 1e-9).all()
         checks[f"the gap vanishes like 1/(n a0) (a0 = {a0:g})"] = abs(ratio - 1) < TOLERANCE
         evidence[f"a0 = {a0:g}"] = {
@@ -55,12 +54,11 @@ def _distance(table) -> Claim:
     checks, evidence = {}, {}
     for (epsilon, chain, start), rows in table.groupby(["epsilon", "chain", "start"]):
         path = rows.sort_values("steps")
-        name = f"{chain} from {'a uniform start' if start == 'uniform' else 'the mode'}, epsilon {epsilon:g}"
+        name = f"{chain} {_start(start)}, epsilon {epsilon:g}"
         allowed = (1 + np.exp(path.exact_cost)) * path.distance
-        checks[f"delta within (1 + e^epsilon) times the distance at every number of steps ({name})"] = bool(
-            (path.delta <= allowed + ROUNDING).all()
-        )
-        checks[f"distance and delta vanish ({name})"] = bool(path[["distance", "delta"]].iloc[-1].max() < ROUNDING)
+        within = f"delta within (1 + e^epsilon) times the distance at every number of steps ({name})"
+        checks[within] = (path.delta <= allowed + ROUNDING).all()
+        checks[f"distance and delta vanish ({name})"] = path[["distance", "delta"]].iloc[-1].max() < ROUNDING
         used = (path.delta / allowed)[path.distance > ROUNDING].max()
         evidence[name] = {"largest delta": path.delta.max(), "largest share of the bound": used}
     return from_checks(
@@ -76,18 +74,19 @@ def _distance(table) -> Claim:
     )
 
 
+def _start(start: str) -> str:
+    return "from a uniform start" if start == "uniform" else "from the mode"
+
+
 def _bound(table) -> Claim:
     checks, evidence = {}, {}
     for (epsilon, start), rows in table[table.chain == "independence"].groupby(["epsilon", "start"]):
         path = rows.sort_values("steps")
-        name = f"from {'a uniform start' if start == 'uniform' else 'the mode'}, epsilon {epsilon:g}"
-        checks[f"cost within the bound at every number of steps ({name})"] = bool(
-            (path.cost <= path.cost_bound + ROUNDING).all()
-        )
-        last = path.iloc[-1]
-        checks[f"the bound comes down to the exact draw's cost ({name})"] = bool(
-            abs(last.cost_bound - last.exact_cost) < ROUNDING
-        )
+        name, last = f"{_start(start)}, epsilon {epsilon:g}", path.iloc[-1]
+        within = (path.cost <= path.cost_bound + ROUNDING).all()
+        checks[f"cost within the bound at every number of steps ({name})"] = within
+        comes_down = abs(last.cost_bound - last.exact_cost) < ROUNDING
+        checks[f"the bound comes down to the exact draw's cost ({name})"] = comes_down
         evidence[name] = {"bound after one step": path.cost_bound.iloc[0], "cost after one step": path.cost.iloc[0]}
     return from_checks(
         "F22",

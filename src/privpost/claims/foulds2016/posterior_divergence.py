@@ -33,11 +33,8 @@ def claims(tables) -> list[Claim]:
         }
     for (p, epsilon), rows in table[table.method == "ops"].groupby(["p", "epsilon"]):
         last = rows.sort_values("n").iloc[-1]
-        evidence[f"ops, p = {p:g}, epsilon = {epsilon:g}"] = {
-            "kl": last.kl_mean,
-            "sem": last.kl_sem,
-            "limit": last.kl_theory,
-        }
+        found = {"kl": last.kl_mean, "sem": last.kl_sem, "limit": last.kl_theory}
+        evidence[f"ops, p = {p:g}, epsilon = {epsilon:g}"] = found
     return [
         from_checks(
             "F5",

@@ -29,7 +29,7 @@ def _crossing(by) -> Claim:
     beyond = rows.index[rows.index > SMALL]
     checks = {
         f"OPS is ahead at some n <= {SMALL}": (ahead <= SMALL).any(),
-        f"OPS is behind at every n > {SMALL}": (beyond.isin(behind).all() and len(beyond)),
+        f"OPS is behind at every n > {SMALL}": beyond.isin(behind).all() and len(beyond),
     }
     evidence = {f"OPS minus Laplace at n = {n}": rows.over_laplace_mean[n] for n in rows.index if n <= 2 * SMALL}
     evidence |= {
@@ -84,10 +84,10 @@ def _fewer_observations(by) -> Claim:
     z = critical_value(len(ratio))
     equivalent = _equivalent_size(float(ops.l1_mean[last]), truth)
     large = ratio[ratio.index >= 100]
+    near = abs(ratio[last] - limit) < 0.05 * limit + z * sem[last]
     checks = {
-        "behind the true posterior at every n >= 100": ((large - z * sem[large.index] > 1).all() and len(large)),
-        f"within 5 % of the limit sqrt((1 + T)/2) at n = {last}": abs(ratio[last] - limit)
-        < 0.05 * limit + z * sem[last],
+        "behind the true posterior at every n >= 100": (large - z * sem[large.index] > 1).all() and len(large),
+        f"within 5 % of the limit sqrt((1 + T)/2) at n = {last}": near,
     }
     evidence = {
         f"OPS / true posterior at n = {last}": ratio[last],

@@ -6,6 +6,7 @@ import numpy as np
 
 from privpost.claims.shared import student_limit
 from privpost.evaluation.claims import Claim, from_checks
+from privpost.evaluation.rows import select
 
 LEVEL = 0.05
 
@@ -13,14 +14,12 @@ LEVEL = 0.05
 def claims(tables) -> list[Claim]:
     """Score G20."""
     table = tables["link_functions"]
-    table = table[(table.metric == "test_error") & (table.method == "diffused")]
+    table = select(table, metric="test_error", method="diffused")
     logistic = table[table.link == "logistic"].set_index(["dataset", "log_epsilon"])
     others = table[table.link != "logistic"]
     limit = student_limit(int(table.n_repeats.min()), LEVEL / max(1, len(others)))
-    checks, evidence = (
-        {},
-        {"critical t": limit, "largest number of proposals a draw": tables["link_functions"].proposals.max()},
-    )
+    proposals = tables["link_functions"].proposals.max()
+    checks, evidence = {}, {"critical t": limit, "largest number of proposals a draw": proposals}
     for (dataset, link), rows in others.groupby(["dataset", "link"]):
         beside = logistic.loc[list(zip(rows.dataset, rows.log_epsilon, strict=True))]
         behind = rows["mean"].to_numpy() - beside["mean"].to_numpy()
@@ -30,7 +29,7 @@ def claims(tables) -> list[Claim]:
         evidence[f"{link} on {dataset}"] = {
             "B": rows.slope_bound.iloc[0],
             "cells": len(rows),
-            "significantly behind": int((behind > limit * sem).sum()),
+            "significantly behind": (behind > limit * sem).sum(),
             "furthest behind": behind[worst],
             "its standard error": sem[worst],
         }

@@ -6,44 +6,49 @@ import numpy as np
 
 from privpost.claims.shared import student_limit
 from privpost.evaluation.claims import Claim, Why, from_checks
+from privpost.evaluation.rows import select
 from privpost.evaluation.summaries import in_standard_errors
 from privpost.studies.geumlek2017.logistic import METRICS, decisive
 
 # Joint level of the comparisons of a claim, one-sided (Bonferroni).
 LEVEL = 0.05
+DOC = "docs/geumlek2017.md#is-diffused-always-ahead-g8"
 
 
 def claims(tables) -> list[Claim]:
     """Score G7 to G10 and G14 from paired differences, Bonferroni-corrected over the cells of each claim."""
     pairs, glm = tables["logistic_pairs"], tables["rdp_glm"]
     results = [
-        _beats_ops("G7", "section 5.2, figure 3", ("paper",), "the paper's charge", pairs),
+        _beats_ops("G7", "section 5.2, figure 3", pairs, "test_error", "lower test error"),
         _diffused_not_behind(pairs),
         _crossing(glm),
         _own_bound(pairs),
-        _beats_ops("G14", "appendix", ("paper",), "the paper's charge", pairs, "test_log_likelihood"),
+        _beats_ops("G14", "appendix", pairs, "test_log_likelihood", "larger test log-likelihood"),
     ]
     return [claim for claim in results if claim is not None]
 
 
-def _beats_ops(id: str, place: str, variants: tuple[str, ...], charge: str, pairs, metric="test_error") -> Claim | None:
-    rows = pairs[pairs.variant.isin(variants) & (pairs["first"] == "ops") & (pairs.metric == metric)]
-    # A larger error is worse, a larger log-likelihood better.
-    sign, words = (1, "lower test error") if metric == "test_error" else (-1, "larger test log-likelihood")
+def _lead(rows, metric: str):
+    """Return by how many standard errors the second method is ahead: by a smaller error, or a larger log-likelihood."""
+    return (1 if metric == "test_error" else -1) * in_standard_errors(rows)
+
+
+def _beats_ops(id: str, place: str, pairs, metric: str, words: str) -> Claim | None:
+    rows = select(pairs, variant="paper", first="ops", metric=metric)
     if rows.empty:
         return None
     checks, evidence, whys = {}, {}, []
     limit = student_limit(int(rows.n_repeats.min()), LEVEL / len(rows))
     for (dataset, variant, second), part in rows.groupby(["dataset", "variant", "second"]):
         name = f"{second} on {dataset}, {variant}"
-        score = sign * in_standard_errors(part)
+        score = _lead(part, metric)
         least, open_ones = part.iloc[int(np.argmin(score))], part[score <= limit]
         checks[f"{name}: {words} than OPS"] = (score > limit).all()
         evidence[name] = {
             "cells": len(part),
             "critical t": limit,
-            "significantly ahead": int((score > limit).sum()),
-            "significantly behind": int((score < -limit).sum()),
+            "significantly ahead": (score > limit).sum(),
+            "significantly behind": (score < -limit).sum(),
             "smallest t": score.min(),
             "its difference": least.difference_mean,
             "its standard error": least.difference_sem,
@@ -55,25 +60,25 @@ def _beats_ops(id: str, place: str, variants: tuple[str, ...], charge: str, pair
                 "it keeps the weights near 0, where every example has log 1/2, and draws of OPS guess hardly worse "
                 f"(closest: {abs(least.difference_mean):.3f} ± {least.difference_sem:.3f} per example).",
                 (f"{name}: larger test log-likelihood*",),
-                "docs/geumlek2017.md#is-diffused-always-ahead-g8",
-                when=second == "concentrated"
-                and bool((score > -limit).all())
-                and len(open_ones) > 0
-                and open_ones.order.min() == part.order.max()
-                and open_ones.log_epsilon.max() < part.log_epsilon.median(),
+                DOC,
+                when=second == "concentrated" and (score > -limit).all() and _at_the_smallest_budgets(open_ones, part),
             )
         )
     return from_checks(
         id,
         place,
-        f"Both samplers have a {words} than OPS at every epsilon, order and data set, under {charge}.",
+        f"Both samplers have a {words} than OPS at every epsilon, order and data set, under the paper's charge.",
         f"paired difference in {metric.replace('_', ' ')} from OPS, in favour of the other in every cell (one-sided t, "
         "5 %, Bonferroni)",
         checks,
         evidence,
         whys=whys,
-        variant=", ".join(variants),
     )
+
+
+def _at_the_smallest_budgets(found, rows) -> bool:
+    """Whether some are found, and only at the largest order and smaller budgets than half of the rows have."""
+    return found.order.min() == rows.order.max() and found.log_epsilon.max() < rows.log_epsilon.median()
 
 
 def _own_bound(pairs) -> Claim | None:
@@ -84,16 +89,16 @@ def _own_bound(pairs) -> Claim | None:
     limit = student_limit(int(rows.n_repeats.min()), LEVEL / (len(rows) // len(METRICS)))
     for (dataset, variant, metric), part in rows.groupby(["dataset", "variant", "metric"]):
         name = f"{metric} on {dataset}, {variant}"
-        # How far OPS is ahead: a smaller error is better, a larger log-likelihood too.
-        score = (-1 if metric == "test_error" else 1) * in_standard_errors(part)
+        # How far OPS, the first, is ahead.
+        score = -_lead(part, metric)
         same = (part.difference_mean == 0) & (part.difference_sem == 0)
         checks[name] = (score >= -limit).all()
         evidence[name] = {
             "cells": len(part),
             "critical t": limit,
-            "the same draws": int(same.sum()),
-            "significantly ahead": int((score > limit).sum()),
-            "significantly behind": int((score < -limit).sum()),
+            "the same draws": same.sum(),
+            "significantly ahead": (score > limit).sum(),
+            "significantly behind": (score < -limit).sum(),
             "smallest t": score.min(),
         }
     return from_checks(
@@ -111,33 +116,30 @@ def _own_bound(pairs) -> Claim | None:
 
 
 def _diffused_not_behind(pairs) -> Claim | None:
-    rows = pairs[(pairs.variant == "paper") & (pairs["first"] == "concentrated") & (pairs["second"] == "diffused")]
+    rows = select(pairs, variant="paper", first="concentrated", second="diffused")
     if rows.empty:
         return None
     rows = decisive(rows)
     checks, evidence, whys = {}, {}, []
     for (dataset, metric), part in rows.groupby(["dataset", "metric"]):
         limit = student_limit(int(part.n_repeats.min()), LEVEL / (len(rows) // len(METRICS)))
-        # A larger error is worse, a larger log-likelihood better.
-        sign = 1 if metric == "test_error" else -1
-        score = sign * in_standard_errors(part)
+        score = _lead(part, metric)
+        behind = part[score < -limit]
         evidence[f"{metric} on {dataset}"] = {
             "cells": len(part),
-            "cells over many splits": int((part.n_splits > 1).sum()),
+            "cells over many splits": (part.n_splits > 1).sum(),
             "draws, at most": int((part.n_repeats * part.draws).max()),
             "critical t": limit,
-            "diffused significantly ahead": int((score > limit).sum()),
-            "diffused significantly behind": int((score < -limit).sum()),
+            "diffused significantly ahead": (score > limit).sum(),
+            "diffused significantly behind": len(behind),
             "largest standard error": part.difference_sem.max(),
             "where behind (order, log epsilon, by how much, standard error)": [
                 [row.order, row.log_epsilon, abs(row.difference_mean), row.difference_sem]
-                for row in part[score < -limit].itertuples()
+                for row in behind.itertuples()
             ],
         }
         checks[f"{metric} on {dataset}"] = (score >= -limit).all()
-        behind = part[score < -limit]
         if metric == "test_error" and len(behind):
-            tight = behind.order.min() == part.order.max() and behind.log_epsilon.max() < part.log_epsilon.median()
             whys.append(
                 Why(
                     f"Behind by up to {behind.difference_mean.abs().max():.3f} in test error on {dataset.title()} at "
@@ -146,8 +148,8 @@ def _diffused_not_behind(pairs) -> Claim | None:
                     "concentrating the prior keeps more signal per noise along the main direction than tempering the "
                     "likelihood does.",
                     (f"{metric} on {dataset}",),
-                    "docs/geumlek2017.md#is-diffused-always-ahead-g8",
-                    when=tight,
+                    DOC,
+                    when=_at_the_smallest_budgets(behind, part),
                 )
             )
     return from_checks(
@@ -167,15 +169,15 @@ def _crossing(glm) -> Claim | None:
     checks, evidence = {}, {}
     draw = glm[glm.method != "ops"].set_index(["dataset", "power", "order"])
     for variant, factor in (("paper", 2), ("corrected_charge", 1)):
-        ops = glm[(glm.method == "ops") & (glm.variant == variant)].set_index(["dataset", "power", "order"])
+        ops = select(glm, method="ops", variant=variant).set_index(["dataset", "power", "order"])
         both = draw.join(ops[["epsilon"]].rename(columns={"epsilon": "epsilon_ops"})).reset_index()
         below = both.order <= factor * both.n / both.power
         right = (both.epsilon <= both.epsilon_ops) == below
-        checks[f"crossing at {factor} n / rho, {variant} charge"] = bool(right.all()) and 0 < below.sum() < len(below)
+        checks[f"crossing at {factor} n / rho, {variant} charge"] = right.all() and 0 < below.sum() < len(below)
         evidence[f"orders on the right side, {variant} charge"] = [int(right.sum()), len(right)]
     own = glm[glm.variant == "own_bound"].set_index(["dataset", "power", "order"])
     both = draw.join(own[["epsilon"]].rename(columns={"epsilon": "epsilon_ops"}))
-    checks["never more than the draw, own_bound charge"] = bool((both.epsilon_ops <= both.epsilon).all())
+    checks["never more than the draw, own_bound charge"] = (both.epsilon_ops <= both.epsilon).all()
     return from_checks(
         "G9",
         "section 5.2",

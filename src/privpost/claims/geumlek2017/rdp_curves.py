@@ -13,12 +13,10 @@ ROUNDING = 1e-9
 def claims(tables) -> list[Claim]:
     """Score G1 (where the asymptotes are) and G2 (a smaller coefficient is more private at every order)."""
     table = tables["rdp_curves"]
-    finite = np.isfinite(table.epsilon)
-    right = finite == (table.order < table.asymptote)
+    right = np.isfinite(table.epsilon) == (table.order < table.asymptote)
+    by = ["method", "supremum", "order"]
     tempered = table[table.method != "direct"]
-    wide = tempered.pivot_table(
-        index=["method", "supremum", "order"], columns="coefficient", values="epsilon", dropna=False
-    )
+    wide = tempered.pivot_table(index=by, columns="coefficient", values="epsilon", dropna=False)
     values = wide.to_numpy()
     with np.errstate(invalid="ignore"):
         step = np.diff(values, axis=1)
@@ -54,9 +52,8 @@ def claims(tables) -> list[Claim]:
 
 def _pairs(table) -> Claim:
     """G13: whether the pairs of corollary 2 are the worst neighbours."""
-    wide = table.pivot_table(
-        index=["method", "coefficient", "order"], columns="supremum", values="epsilon", dropna=False
-    )
+    by = ["method", "coefficient", "order"]
+    wide = table.pivot_table(index=by, columns="supremum", values="epsilon", dropna=False)
     finite = wide[np.isfinite(wide).all(axis=1)]
     ratio = finite["paper"] / finite["exact"]
     above = ratio[ratio > 1 + ROUNDING].index.get_level_values("order")
@@ -67,8 +64,8 @@ def _pairs(table) -> Claim:
         "epsilon of the paper's pairs against the supremum over all pairs of data sets that exist, at every tabulated "
         f"order and coefficient: nowhere smaller, and nowhere larger (relative rounding {ROUNDING:g})",
         {
-            "the pairs give an upper bound": bool((ratio >= 1 - ROUNDING).all())
-            and bool((np.isfinite(wide["paper"]) == np.isfinite(wide["exact"])).all()),
+            "the pairs give an upper bound": (ratio >= 1 - ROUNDING).all()
+            and (np.isfinite(wide["paper"]) == np.isfinite(wide["exact"])).all(),
             "some neighbours attain it": len(above) == 0,
         },
         {

@@ -8,6 +8,7 @@ import numpy as np
 
 from privpost.claims.shared import estimate
 from privpost.evaluation.claims import Claim, from_checks
+from privpost.evaluation.rows import select
 from privpost.privacy.renyi import beta_divergence
 
 
@@ -49,8 +50,7 @@ def _reach(kl, order) -> Claim:
 
 
 def _floors(kl, order) -> Claim:
-    checks, evidence = {}, {}
-    floors = {}
+    checks, evidence, floors = {}, {}, {}
     for (variant, method), curve in _curves(kl, order):
         last = float(curve["mean"].iloc[-1])
         evidence[f"KL at the largest epsilon, {method}, {variant}"] = last
@@ -89,7 +89,9 @@ def _limits(kl, limits) -> Claim:
     evidence["KL of the prior from the true posterior"] = forgotten
     for (variant, order, method), curve in limits.groupby(["variant", "order", "method"]):
         name = f"order {order:g}, {variant}"
-        rows = kl[(kl.variant == variant) & (kl.order == order) & (kl.method == method)].sort_values("log_epsilon")
+        rows = select(kl, variant=variant, order=order, method=method).sort_values("log_epsilon")
+        step = float(rows.log_epsilon.iloc[1] - rows.log_epsilon.iloc[0])
+        kl_low, kl_next = rows["mean"].iloc[:2]
         if method == "gaussian":
             modes = _modes(curve)
             evidence[f"modes, gaussian, {name}"] = modes
@@ -100,16 +102,12 @@ def _limits(kl, limits) -> Claim:
             mean = np.trapezoid(curve.theta * curve.density, curve.theta) / np.trapezoid(curve.density, curve.theta)
             evidence[f"mean of the output, concentrated, {name}"] = mean
             checks[f"that point is the prior's mean ({name})"] = abs(mean - point) < 1e-4
-            first, second = rows["mean"].iloc[:2]
-            growth = float(first / second) if second > 0 else 0.0
+            growth = float(kl_low / kl_next) if kl_next > 0 else 0.0
             # The KL divergence to a point mass grows like 1/epsilon: a step of h in ln epsilon multiplies it by e^h.
-            step = float(rows.log_epsilon.iloc[1] - rows.log_epsilon.iloc[0])
             evidence[f"growth of KL per step, concentrated, {name}"] = growth
             checks[f"concentrated narrows to a point ({name})"] = width < 0.01 and growth > 1 + 0.8 * math.expm1(step)
         else:
             low, next_low = rows.coefficient.iloc[:2]
-            step = float(rows.log_epsilon.iloc[1] - rows.log_epsilon.iloc[0])
-            kl_low, kl_next = rows["mean"].iloc[:2]
             evidence[f"weight of the data, diffused, {name}"] = low
             evidence[f"fall of that weight per step, diffused, {name}"] = low / next_low
             evidence[f"growth of KL per step, diffused, {name}"] = kl_low / kl_next
@@ -138,7 +136,8 @@ def _held_out(kl, nll) -> Claim:
     for (variant, order), rows in nll[nll.method != "non_private"].groupby(["variant", "order"]):
         name = f"order {order:g}, {variant}"
         at = rows[rows.log_epsilon == smallest].set_index("method")
-        kl_at = kl[(kl.variant == variant) & (kl.order == order) & (kl.log_epsilon == smallest)].set_index("method")
+        curves = select(kl, variant=variant, order=order)
+        kl_at = select(curves, log_epsilon=smallest).set_index("method")
         difference = float(at.loc["diffused", "mean"] - at.loc["concentrated", "mean"])
         error = math.hypot(at.loc["diffused", "sem"], at.loc["concentrated", "sem"])
         evidence |= estimate(f"nll of diffused minus concentrated, {name}", difference, error, of=name)
@@ -150,8 +149,7 @@ def _held_out(kl, nll) -> Claim:
         for method, row in last.iterrows():
             excess = float(row["mean"]) - truth
             evidence[f"excess over the true posterior at the largest epsilon, {method}, {name}"] = excess
-            kl_last = kl[(kl.variant == variant) & (kl.order == order) & (kl.method == method)]
-            floor = float(kl_last.sort_values("log_epsilon")["mean"].iloc[-1])
+            floor = float(select(curves, method=method).sort_values("log_epsilon")["mean"].iloc[-1])
             # Where the KL vanishes so does the excess, and where it has a floor so has the excess (4 sem).
             small = abs(excess) < 4 * math.sqrt(2) * row["sem"]
             checks[f"limits agree for {method} ({name})"] = small if floor < 1e-3 else not small

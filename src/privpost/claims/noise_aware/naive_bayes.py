@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from privpost.claims.noise_aware import scores
 from privpost.claims.noise_aware.scores import Comparison
 from privpost.evaluation.calibration import LEVEL
@@ -56,10 +58,9 @@ def _naive_miscalibrated(naive) -> Claim:
         place = f"{scores.NAIVE_NAMES[row.variant]}, {row.parameter}, n = {row.n}, epsilon = {row.epsilon:g}"
         checks[f"{place} rejected"] = row.rejected
     mean_ks = naive.groupby(["variant", "n", "epsilon"]).ks.mean()
-    for variant in NAIVE_VARIANTS:
-        for n in sorted(naive.n.unique()):
-            better = mean_ks[variant, n].iloc[-1] < mean_ks[variant, n].iloc[0]
-            checks[f"{scores.NAIVE_NAMES[variant]}, n = {n}: better at the largest epsilon"] = better
+    for variant, n in itertools.product(NAIVE_VARIANTS, sorted(naive.n.unique())):
+        better = mean_ks[variant, n].iloc[-1] < mean_ks[variant, n].iloc[0]
+        checks[f"{scores.NAIVE_NAMES[variant]}, n = {n}: better at the largest epsilon"] = better
     rejected = {
         f"{scores.NAIVE_NAMES[variant]}, n = {n}": part.rejected.mean()
         for (variant, n), part in naive.groupby(["variant", "n"])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privpost.claims.shared import ks_evidence
+from privpost.claims.shared import at_joint_level, ks_evidence
 from privpost.evaluation.calibration import LEVEL, ks_limit
 from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.evaluation.multiplicity import critical_value
@@ -90,7 +90,7 @@ def calibrated(calibration, methods, variants=("paper",)):
     """Return the rows of some methods with the joint limit of their KS statistics (Bonferroni): column `rejected`."""
     rows = calibration[calibration.method.isin(methods) & calibration.variant.isin(variants)]
     limit = np.array([ks_limit(size, LEVEL / len(rows)) for size in rows.n_trials])
-    return rows.assign(limit=limit, level=LEVEL / max(1, len(rows)), rejected=rows.ks > limit)
+    return at_joint_level(rows).assign(limit=limit, rejected=rows.ks > limit)
 
 
 def calibration_claim(id, statement, test, rows, method, places, evidence, valid=None) -> Claim:
@@ -119,11 +119,9 @@ def calibration_claim(id, statement, test, rows, method, places, evidence, valid
         "tests that count": f"{int(counts.sum())} of {len(aware)}",
         **ks_evidence(aware, "the noise-aware posterior"),
     }
-    if not counts.any():
-        reason = "no test counts: the true posterior is rejected too, or chains have not converged"
-        return Claim(id, "ours", statement, test, "not testable", evidence, reason=reason)
     checks = {
         setting(part.iloc[0], places): not part.rejected.any()
         for _, part in aware[counts].groupby([*places, "epsilon"])
     }
-    return from_checks(id, "ours", statement, test, checks, evidence)
+    untestable = "no test counts: the true posterior is rejected too, or chains have not converged"
+    return from_checks(id, "ours", statement, test, checks, evidence, untestable=untestable)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from privpost.claims.shared import above, below, estimate
 from privpost.evaluation.claims import Claim, from_checks
+from privpost.evaluation.rows import select
 from privpost.studies.foulds2016.chain_checks import LIMIT
 from privpost.studies.foulds2016.war_logs import title
 from privpost.studies.noise_aware.war_logs import OTHERS
@@ -23,7 +24,7 @@ def claims(tables) -> list[Claim]:
     table, pairs = tables["war_logs"], tables["war_logs_pairs"]
     scored = []
     for (dataset, model, n_states), rows_of_model in pairs.groupby(["dataset", "model", "n_states"], sort=True):
-        chains = table[(table.dataset == dataset) & (table.model == model) & (table.n_states == n_states)]
+        chains = select(table, dataset=dataset, model=model, n_states=n_states)
         scored.append(_claim(dataset, model, n_states, rows_of_model, chains))
     return sorted(scored, key=lambda claim: (len(claim.id.split("-")[0]), claim.id))
 
@@ -31,7 +32,7 @@ def claims(tables) -> list[Claim]:
 def _claim(dataset, model, n_states, rows_of_model, chains) -> Claim:
     checks, evidence, words = {}, {}, []
     smallest = rows_of_model.epsilon.min()
-    for method, part in chains[(chains.sampling == "mcmc") & (chains.score == "joint")].groupby("method"):
+    for method, part in select(chains, sampling="mcmc", score="joint").groupby("method"):
         reached = part.converged.astype(bool)
         evidence[f"settings with chains that converged, {method}"] = f"{reached.sum()} of {len(part)}"
         words.append(f"{reached.sum()} of {len(part)} ({method})")
@@ -49,30 +50,30 @@ def _claim(dataset, model, n_states, rows_of_model, chains) -> Claim:
             name = f"{score} score, {other}, epsilon = {row.epsilon:g}"
             evidence |= estimate(f"gain per event, {name}", row.gain_mean, row.gain_sem, of=name)
     kind = NAMES[model] if model == "naive_bayes" else f"{NAMES[model]} of {n_states} states"
-    fields = {
-        "id": f"N9-{dataset}" if model == "naive_bayes" else f"N10-{dataset}-{n_states}",
-        "place": "ours",
-        "statement": f"{title(dataset)}: noise-aware inference of the {kind} gains held-out likelihood over noisy "
-        "counts taken for counts at the smallest epsilon, and no loss is detected at any.",
-        "test": "score per held-out event, noise-aware minus noise-naive, paired over splits, against clipped and "
-        f"projected counts, by the likelihood of all held-out cells (joint) and by each field of each event "
-        f"(predictive): above {THRESHOLD:g} standard errors at the smallest epsilon, at none below -{THRESHOLD:g} of "
-        f"them (smaller losses stay undetected). {condition}",
-        "evidence": evidence,
-        "variant": "paper, corrected",
-        "stand_in": bool(chains.stand_in.any()),
-    }
-    if not (kept.epsilon == smallest).any():
-        reason = "at the smallest epsilon the chains of both methods have not converged"
-        return Claim(**fields, verdict="not testable", reason=reason)
-    claim = from_checks(**fields, checks=checks)
+    claim = from_checks(
+        f"N9-{dataset}" if model == "naive_bayes" else f"N10-{dataset}-{n_states}",
+        "ours",
+        f"{title(dataset)}: noise-aware inference of the {kind} gains held-out likelihood over noisy counts taken for "
+        "counts at the smallest epsilon, and no loss is detected at any.",
+        "score per held-out event, noise-aware minus noise-naive, paired over splits, against clipped and projected "
+        f"counts, by the likelihood of all held-out cells (joint) and by each field of each event (predictive): above "
+        f"{THRESHOLD:g} standard errors at the smallest epsilon, at none below -{THRESHOLD:g} of them (smaller losses "
+        f"stay undetected). {condition}",
+        checks if (kept.epsilon == smallest).any() else {},
+        evidence,
+        variant="paper, corrected",
+        stand_in=bool(chains.stand_in.any()),
+        untestable="at the smallest epsilon the chains of both methods have not converged",
+    )
+    if not claim.failed:
+        return claim
     naive = chains[(chains.method == "laplace") & (chains.epsilon == smallest)]
     measured = (
         f"Measured at epsilon = {smallest:g}: gains of {_span(kept[kept.epsilon == smallest].gain_mean)} nats per "
         f"event, where the noise costs the noise-naive model {_span(naive.per_event_loss_mean)}; largest loss at any "
         f"epsilon {max(0.0, -kept.gain_mean.min()):.1g}"
     )
-    return replace(claim, reason=f"{claim.reason}. {measured}. {condition}") if claim.reason else claim
+    return replace(claim, reason=f"{claim.reason}. {measured}. {condition}")
 
 
 def loss_bound(part) -> float:

@@ -15,9 +15,9 @@ PROVABLE_T, PROVABLE_CLOSURE = 1.0, 4
 def claims(tables) -> list[Claim]:
     """Score Z4 (consistency), Z6 (every bound), Z7 (noise scales) and Z10 (those of naive Bayes), and Z12 to Z15: the
     privacy of table 1, corollary 4, lemmas 2 and 3, the sampler's utility."""
-    found = _consistency_claim(tables["consistency"]), _bounds_claim(tables["bounds"])
     bounds, scales = tables["bounds"], tables["noise_scale"]
-    found += (_noise_claim(scales), _naive_bayes_claim(scales), _privacy_claim(bounds), _map_claim(bounds))
+    found = _consistency_claim(tables["consistency"]), _bounds_claim(bounds), _noise_claim(scales)
+    found += _naive_bayes_claim(scales), _privacy_claim(bounds), _map_claim(bounds)
     return [*found, _lipschitz_claim(bounds), _utility_claim(bounds)]
 
 
@@ -152,8 +152,8 @@ def _naive_bayes_claim(table) -> Claim:
     ratio = rows.fourier_cell / rows.laplace
     attributes = rows.nodes - 1
     checks = {
-        "the downward closure has 2d + 2 sets": (len(rows) and (rows.closure == 2 * attributes + 2).all()),
-        "a count's noise under Fourier is within a factor 2 of Laplace's": (len(rows) and ratio.between(0.5, 2).all()),
+        "the downward closure has 2d + 2 sets": len(rows) and (rows.closure == 2 * attributes + 2).all(),
+        "a count's noise under Fourier is within a factor 2 of Laplace's": len(rows) and ratio.between(0.5, 2).all(),
     }
     evidence = {
         "attributes": int(attributes.max()),
@@ -186,9 +186,8 @@ def _privacy_claim(table) -> Claim:
     }
     checks, evidence = {}, {}
     for statement, name in names.items():
-        checks[name], evidence[f"largest loss over what is promised, by setting: {statement}"] = _exact(
-            table, statement
-        )
+        holds, shares = _exact(table, statement)
+        checks[name], evidence[f"largest loss over what is promised, by setting: {statement}"] = holds, shares
     return from_checks(
         "Z12",
         "corollaries 1 and 2, theorem 4 (1), table 1",
@@ -261,15 +260,11 @@ def _lipschitz_claim(table) -> Claim:
 
 
 def _utility_claim(table) -> Claim:
-    printed = "within ln(1/delta)/N, as the text prints it"
-    checks = {
-        "within the root of ln(1/delta)/N": _exact(table, "sampler utility")[0],
-        printed: _exact(table, "sampler utility without a root")[0],
-    }
-    evidence = {
-        f"largest share of misses over delta, {name}": _exact(table, statement)[1][1]
-        for name, statement in (("root", "sampler utility"), ("as printed", "sampler utility without a root"))
-    }
+    restored, printed = "within the root of ln(1/delta)/N", "within ln(1/delta)/N, as the text prints it"
+    root, without = _exact(table, "sampler utility"), _exact(table, "sampler utility without a root")
+    checks = {restored: root[0], printed: without[0]}
+    shares = {"root": root[1], "as printed": without[1]}
+    evidence = {f"largest share of misses over delta, {name}": found[1] for name, found in shares.items()}
     return from_checks(
         "Z15",
         "table 1, sampler",
@@ -283,7 +278,7 @@ def _utility_claim(table) -> Claim:
                 "Hoeffding's inequality gives the root, which the text has probably lost.",
                 (printed,),
                 BOUNDS_DOC,
-                when=checks["within the root of ln(1/delta)/N"],
+                when=root[0],
             )
         ],
         variant="restored formula, as printed",

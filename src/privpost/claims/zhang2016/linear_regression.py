@@ -42,11 +42,8 @@ def _proportion(table) -> Claim:
     """Z11: the constant of the privacy is in the full report, which is not at hand."""
     evidence = {}
     for name, curve in _curves(table[table.method == "sampler_record"]):
-        per_norm = (curve.epsilon / curve.radius).tolist()
-        evidence[f"ours: epsilon over the bound on the norm, largest and smallest b, {name}"] = [
-            per_norm[-1],
-            per_norm[0],
-        ]
+        smallest, *_, largest = curve.epsilon / curve.radius
+        evidence[f"ours: epsilon over the bound on the norm, largest and smallest b, {name}"] = [largest, smallest]
     return Claim(
         "Z11",
         "section on linear regression, figure 2",

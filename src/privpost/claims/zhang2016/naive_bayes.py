@@ -5,6 +5,7 @@ from __future__ import annotations
 from privpost.claims import shared
 from privpost.claims.shared import ends
 from privpost.evaluation.claims import Claim, Why, from_checks
+from privpost.evaluation.rows import select
 
 # One-sided normal limit for the claims: 1e-4 over at most 200 comparisons leaves 2 % for a false one.
 LIMIT = 3.7
@@ -17,18 +18,18 @@ def claims(tables) -> list[Claim]:
     return [_loss(pairs), _fourier(table, pairs, tables.get("naive_bayes_spread")), _sampler(pairs)]
 
 
-def _pair(pairs, method, other, *, variant="paper", other_variant="paper", runs="all", average=False):
+def _pair(pairs, method, other, *, variant="paper", runs="all", average=False):
     """Return the rows of one comparison in the order of ε, or the row of its average over ε."""
-    rows = pairs[(pairs.method == method) & (pairs.variant == variant) & (pairs.runs == runs)]
-    rows = rows[(rows.other == other) & (rows.other_variant == other_variant)].sort_values("epsilon")
+    contest = {"method": method, "variant": variant, "runs": runs, "other": other, "other_variant": "paper"}
+    rows = select(pairs, **contest).sort_values("epsilon")
     return rows[rows.epsilon.isna()].iloc[0] if average else rows[rows.epsilon.notna()]
 
 
-def _below(row) -> bool:
+def _below(row):
     return shared.below(row, "difference", LIMIT)
 
 
-def _above(row) -> bool:
+def _above(row):
     return shared.above(row, "difference", LIMIT)
 
 
@@ -61,8 +62,8 @@ def _fourier(table, pairs, spread) -> Claim:
     rows = _pair(pairs, "fourier", "laplace", runs="stealthy")
     lowest, highest = rows.loc[rows.difference_mean.idxmin()], rows.loc[rows.difference_mean.idxmax()]
     checks = {
-        "below Laplace at some epsilon": any(_below(row) for row in rows.itertuples()),
-        "nowhere above Laplace": not any(_above(row) for row in rows.itertuples()),
+        "below Laplace at some epsilon": _below(rows).any(),
+        "nowhere above Laplace": not _above(rows).any(),
         # Half a standard deviation of the accuracy over models would not be called small.
         "by less than 0.05 everywhere": float(rows.difference_mean.abs().max()) < 0.05,
     }
@@ -76,15 +77,14 @@ def _fourier(table, pairs, spread) -> Claim:
     larger = _pair(pairs, "fourier", "fourier", variant="bound")
     gain = larger.loc[larger.difference_mean.idxmax()]
     evidence |= _evidence(f"t = ln 10 minus the t for 90 % at epsilon {gain.epsilon:.3g}, all runs", gain)
-    checks["a larger increment nowhere gains accuracy"] = not any(_above(row) for row in larger.itertuples())
-    rate = table[(table.method == "fourier") & (table.variant == "paper") & (table.runs == "all")].stealth_rate
+    checks["a larger increment nowhere gains accuracy"] = not _above(larger).any()
+    rate = select(table, method="fourier", variant="paper", runs="all").stealth_rate
     evidence["stealth rate, smallest and largest over epsilon"] = ends(rate)
     if spread is not None and len(spread):
-        one = spread[(spread.method == "fourier") & (spread.variant == "paper")]
+        one = select(spread, method="fourier", variant="paper")
         evidence["share of data sets in which Fourier is behind, smallest and largest over epsilon"] = ends(one.behind)
-    behind = {row.epsilon for row in rows.itertuples() if _below(row)}
-    gains = [row.epsilon for row in larger.itertuples() if _above(row) and row.epsilon in behind]
-    ahead = [row.epsilon for row in rows.itertuples() if _above(row)]
+    behind, ahead = set(rows.epsilon[_below(rows)]), list(rows.epsilon[_above(rows)])
+    gains = behind & set(larger.epsilon[_above(larger)])
     return from_checks(
         "Z2",
         "section on naive Bayes, figure 1",
@@ -100,14 +100,14 @@ def _fourier(table, pairs, spread) -> Claim:
                 f"{highest.difference_mean:.4f} ± {highest.difference_sem:.4f}.",
                 ("nowhere above Laplace",),
                 NAIVE_BAYES,
-                when=bool(ahead) and bool(behind) and min(ahead) > max(behind),
+                when=ahead and behind and min(ahead) > max(behind),
             ),
             Why(
                 f"Where Fourier is behind a far larger increment gains accuracy, at epsilon = {gain.epsilon:.2g} by "
                 f"{gain.difference_mean:.3f} ± {gain.difference_sem:.3f}: the increments are not what costs accuracy.",
                 ("a larger increment nowhere gains accuracy",),
                 NAIVE_BAYES,
-                when=bool(behind) and len(gains) == len(behind),
+                when=behind and gains == behind,
             ),
         ],
     )
@@ -123,13 +123,11 @@ def _sampler(pairs) -> Claim:
             if method == "sampler_record":
                 still_behind.append(_below(last))
             else:
-                always_ahead.append(all(_above(row) for row in rows.itertuples()))
+                always_ahead.append(_above(rows).all())
             lowest = lower.loc[lower.difference_mean.idxmin()]
             evidence |= _evidence(f"sampler ({reading}) minus {other} at epsilon {lowest.epsilon:g}", lowest)
             evidence |= _evidence(f"sampler ({reading}) minus {other} at epsilon {last.epsilon:g}", last)
-            checks[f"behind {other} at some epsilon up to 1 ({reading})"] = any(
-                _below(row) for row in lower.itertuples()
-            )
+            checks[f"behind {other} at some epsilon up to 1 ({reading})"] = _below(lower).any()
             checks[f"ahead of {other} at epsilon {last.epsilon:g} ({reading})"] = _above(last)
     return from_checks(
         "Z3",

@@ -36,9 +36,8 @@ def draw(tables):
                 multiples.bars(below, curve.epsilon, curve.kl_mean, curve.kl_sem, **look)
         above.set_ylim(bottom=0)
         above.set_title(f"Naive Bayes, n = {n}" if model == "naive_bayes" else f"HMM, 2 states, n = {n}")
-        below.set(xscale="log", yscale="log", xlabel="Budget ε (pure DP)")
+        below.set(xscale="log", yscale="log")
         below.set_xticks([0.1, 1, 10], labels=["0.1", "1", "10"])
-    panels[0, 0].set_ylabel("KS statistic of U")
-    panels[1, 0].set_ylabel("KL of the predictive\nlaw [nats]")
+    multiples.label_outer(panels, "Budget ε (pure DP)", ["KS statistic of U", "KL of the predictive\nlaw [nats]"])
     multiples.legend(figure, axes=panels[0, 0], ncols=3)
     return figure

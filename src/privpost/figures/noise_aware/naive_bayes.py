@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples
 from privpost.figures.noise_aware import network_panels
 
@@ -23,14 +24,10 @@ def draw(tables):
     cells = sorted({(row.n, row.concentration) for row in table.itertuples()}, key=lambda cell: (cell[1] != 1, *cell))
     figure, panels = multiples.grid(len(cells), len(METRICS), 1.5 * len(cells) + 0.7, sharex=True, sharey="col")
     for row, (n, concentration) in zip(panels, cells, strict=True):
-        here = table[(table.n == n) & (table.concentration == concentration)]
-        for axes, (metric, label) in zip(row, METRICS.items(), strict=True):
-            transform = network_panels.root if metric == "mmd2" else lambda values: values
-            network_panels.curves(axes, here[here.metric == metric], "mean", "sem", transform)
-            axes.set(ylabel=label)
+        network_panels.scores(row, select(table, n=n, concentration=concentration), METRICS)
         row[1].set_title(f"n = {n}, parameters ~ Beta({concentration:g}, {concentration:g})")
-    for axes in panels[:, 2]:
+    for axes in panels[:, -1]:
         axes.set_ylim(bottom=0)
     multiples.label_outer(panels, "Privacy cost ε, ε-DP")
-    network_panels.legend(figure, set(zip(table.method, table.variant, strict=True)), ncols=3)
+    network_panels.legend(figure, table, ncols=3)
     return figure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from privpost.evaluation.calibration import ks_limit
+from privpost.evaluation.rows import select
 from privpost.figures import multiples
 from privpost.figures.noise_aware import network_panels
 
@@ -13,9 +14,7 @@ def draw(tables):
     U is the quantile of the true parameter in its posterior, parameters drawn from the prior. Grey: the limit that the
     KS statistic of uniform U exceeds with probability 5 %, and the band of their CDF.
     """
-    table, ecdf = (
-        tables[name][tables[name].concentration == 1] for name in ("naive_bayes_calibration", "naive_bayes_ecdf")
-    )
+    table, ecdf = (select(tables[f"naive_bayes_{name}"], concentration=1) for name in ("calibration", "ecdf"))
     sizes, parameters = sorted(table.n.unique()), list(dict.fromkeys(table.parameter))
     figure, panels = multiples.grid(len(sizes), len(parameters) + 1, 1.7 * len(sizes) + 0.6)
     for row, n in zip(panels, sizes, strict=True):
@@ -26,11 +25,10 @@ def draw(tables):
             axes.axhspan(0, limit, color="#cccccc", alpha=0.5, linewidth=0)
             axes.set(title=f"n = {n}, θ of {parameter}", ylim=(0, 1.05 * table.ks.max()))
         row[0].set_ylabel("KS statistic of U")
-        chosen = ecdf[(ecdf.n == n) & (ecdf.parameter == parameters[-1])]
+        chosen = select(ecdf, n=n, parameter=parameters[-1])
         network_panels.ecdf_differences(row[-1], chosen, int(here.n_trials.max()))
         row[-1].set(title=f"{parameters[-1]}, ε = {chosen.epsilon.max():.2g}", ylabel="CDF of U minus u")
-    for axes in panels[-1][:-1]:
-        axes.set_xlabel("Privacy cost ε, ε-DP")
-    panels[-1][-1].set_xlabel("u")
-    network_panels.legend(figure, set(zip(table.method, table.variant, strict=True)), ncols=3)
+    multiples.label_outer(panels, "Privacy cost ε, ε-DP")
+    panels[-1, -1].set_xlabel("u")
+    network_panels.legend(figure, table, ncols=3)
     return figure

@@ -24,6 +24,14 @@ def look(key) -> dict:
     return {"color": color, "marker": marker, "linestyle": line, "markerfacecolor": color if filled else "white"}
 
 
+def scores(panels, table, metrics: dict[str, str]) -> None:
+    """Draw metrics of a table side by side, given with their labels."""
+    for axes, (metric, label) in zip(panels, metrics.items(), strict=True):
+        transform = root if metric == "mmd2" else lambda values: values
+        curves(axes, table[table.metric == metric], "mean", "sem", transform)
+        axes.set_ylabel(label)
+
+
 def curves(axes, table, value: str, error: str | None = None, transform=lambda x: x) -> None:
     """Draw a column of a table on ε, one line per method and variant, two standard errors either side.
 
@@ -57,13 +65,12 @@ def _by_line(table):
     return [(key, parts[key]) for key in LINES if key in parts]
 
 
-def legend(figure, keys, ncols: int) -> None:
-    """Put one legend below all panels."""
-    handles = [
-        multiples.entry(label=LINES[key][0], **({**look(key), "marker": ""} if key[0] == "non_private" else look(key)))
-        for key in LINES
-        if key in keys
-    ]
+def legend(figure, table, ncols: int) -> None:
+    """Put one legend of a table's methods and variants below all panels."""
+    handles = []
+    for key, _ in _by_line(table):
+        marker = {"marker": ""} if key[0] == "non_private" else {}
+        handles.append(multiples.entry(label=LINES[key][0], **{**look(key), **marker}))
     multiples.legend(figure, handles, ncols=ncols)
 
 

@@ -30,12 +30,8 @@ def draw(tables):
         row[0].axhspan(0, ks_limit(int(here.n_trials.max())), color="#cccccc", alpha=0.5, linewidth=0)
         name = graph.replace("_", " ")
         row[0].set(ylabel=f"network: {name}\n\nKS statistic of U,\nmedian", ylim=(0, None))
-        scored = table[table.graph == graph]
-        for axes, (metric, label) in zip(row[1:], METRICS.items(), strict=True):
-            transform = network_panels.root if metric == "mmd2" else lambda values: values
-            network_panels.curves(axes, scored[scored.metric == metric], "mean", "sem", transform)
-            axes.set(ylabel=label)
+        network_panels.scores(row[1:], table[table.graph == graph], METRICS)
         row[-1].set_ylim(bottom=0)
     multiples.label_outer(panels, "Privacy cost ε, ε-DP")
-    network_panels.legend(figure, set(zip(table.method, table.variant, strict=True)), ncols=4)
+    network_panels.legend(figure, table, ncols=4)
     return figure

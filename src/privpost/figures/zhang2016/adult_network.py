@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 
 LABELS = {
@@ -31,26 +32,21 @@ def draw(tables):
     table = tables["adult_network"]
     places = list(dict.fromkeys(zip(table.graph, table.n, strict=True)))
     figure, panels = multiples.grid(2, len(places), 4.2, sharex=True, sharey="row")
-    for column, (graph, n) in enumerate(places):
-        rows = table[(table.graph == graph) & (table.n == n)]
-        for axes, name in zip(panels[:, column], SCORES, strict=True):
-            truth = rows[rows.method == "non_private"]
-            if len(truth) and name == "accuracy":
-                multiples.horizontal(axes, truth.accuracy_mean.iloc[0], label="True posterior")
-            for method, label in LABELS.items():
-                curve = rows[rows.method == method].sort_values("epsilon")
-                if curve.empty:
-                    continue
-                keywords = {"method": method, "label": label, **LOOKS.get(method, {})}
-                style.error_band(axes, curve.epsilon, curve[f"{name}_mean"], curve[f"{name}_sem"], **keywords)
-            axes.set_xscale("log")
-            axes.set_xticks([0.1, 1, 10, 100], labels=["0.1", "1", "10", "100"])
-            axes.minorticks_off()
-        panels[0, column].set(yscale="log")
-        panels[0, column].set_title(f"{GRAPHS[graph]}, n = {n:,}")
-    for row, label in zip(panels, SCORES.values(), strict=True):
-        row[0].set_ylabel(label)
-    multiples.label_outer(panels, "ε (pure DP)")
+    for axes, name, (graph, n) in multiples.cells(panels, SCORES, places):
+        rows = select(table, graph=graph, n=n).sort_values("epsilon")
+        truth = select(rows, method="non_private")
+        if len(truth) and name == "accuracy":
+            multiples.horizontal(axes, truth.accuracy_mean.iloc[0], label="True posterior")
+        for method, label in LABELS.items():
+            curve = select(rows, method=method)
+            if len(curve):
+                look = {"method": method, "label": label, **LOOKS.get(method, {})}
+                style.error_band(axes, curve.epsilon, curve[f"{name}_mean"], curve[f"{name}_sem"], **look)
+        axes.set(xscale="log", yscale="log" if name == "divergence" else "linear")
+        axes.set_xticks([0.1, 1, 10, 100], labels=["0.1", "1", "10", "100"])
+        axes.xaxis.minorticks_off()
+    titles = [f"{GRAPHS[graph]}, n = {n:,}" for graph, n in places]
+    multiples.label_outer(panels, "ε (pure DP)", SCORES.values(), titles)
     handles = multiples.entry(color="#000000", linestyle="--", label="True posterior")
     multiples.legend(figure, [handles], axes=panels[0, 0], ncols=3)
     return figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privpost.figures import multiples, style
+from privpost.figures import multiples
 from privpost.figures.zhang2016.graphs import label
 
 COLORS = ("#0072B2", "#D55E00", "#117733", "#AA4499", "#E69F00", "#332288")
@@ -60,12 +60,10 @@ def draw(tables):
     One point per graph, n, ε and parameter; empirical values are quantiles, means or frequencies of 10,000 releases.
     Filled points contradict the statement beyond simulation error. Values too small for a panel lie on its edge.
     """
-    import matplotlib.pyplot as plt
-
     table = tables["bounds"]
     table = table[table.statement.isin([*(statement for statement, _ in PANELS), *PRINTED.values()])]
     looks = dict(zip(dict.fromkeys(table.graph), zip(COLORS, MARKERS, strict=True), strict=False))
-    figure, panels = plt.subplots(2, 3, figsize=(style.TWO_COLUMNS, 5.0))
+    figure, panels = multiples.grid(2, 3, 5.0)
     for axes, (statement, title) in zip(panels.flat, PANELS, strict=True):
         printed = table[table.statement == PRINTED.get(statement, "")]
         _panel(axes, table[table.statement == statement], printed, looks, statement in LINEAR)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 
 LINES = {
@@ -14,12 +15,6 @@ LINES = {
     "sampler_attribute": [("paper", "all", {"label": "Sampler (ε per leaf attribute)"})],
     "map": [("mass", "all", {"label": "MAP (ours)"})],
 }
-
-
-def _curve(axes, table, method, variant, runs, **keywords):
-    rows = table[(table.method == method) & (table.variant == variant) & (table.runs == runs)]
-    rows = rows.sort_values("epsilon")
-    style.error_band(axes, rows.epsilon, rows.accuracy_mean, rows.accuracy_sem, method=method, **keywords)
 
 
 # Of Fourier less Laplace: runs, label, and looks that print in grey too.
@@ -39,31 +34,27 @@ def draw(tables):
     as much. Bands are one standard error over repeats, in the middle of the paired difference. On the right, the
     standard deviation over data sets of a mean over 100 splits of one: what a figure from one data set hides.
     """
-    import matplotlib.pyplot as plt
-
     table, pairs, spread = tables["naive_bayes"], tables["naive_bayes_pairs"], tables["naive_bayes_spread"]
-    figure, panels = plt.subplots(1, 3, figsize=(style.TWO_COLUMNS, 3.3), width_ratios=[1.2, 1, 0.8])
+    figure, (panels,) = multiples.grid(1, 3, 3.3, width_ratios=[1.2, 1, 0.8])
     left, middle, right = panels
     multiples.horizontal(left, table[table.method == "non_private"].iloc[0].accuracy_mean)
     for method, curves in LINES.items():
-        for variant, runs, keywords in curves:
-            _curve(left, table, method, variant, runs, **keywords)
-    left.set(ylim=(0.48, 1.0), ylabel="Accuracy on unseen examples")
-    left.set_title("Posterior predictive")
+        for variant, runs, look in curves:
+            rows = select(table, method=method, variant=variant, runs=runs).sort_values("epsilon")
+            style.error_band(left, rows.epsilon, rows.accuracy_mean, rows.accuracy_sem, method=method, **look)
+    left.set(ylim=(0.48, 1.0), ylabel="Accuracy on unseen examples", title="Posterior predictive")
     for variant, runs, label, keywords in VARIANTS:
-        rows = pairs[(pairs.method == "fourier") & (pairs.variant == variant) & (pairs.runs == runs)]
-        rows = rows[(rows.other == "laplace") & rows.epsilon.notna()].sort_values("epsilon")
+        rows = select(pairs, method="fourier", variant=variant, runs=runs, other="laplace")
+        rows = rows.dropna(subset="epsilon").sort_values("epsilon")
         line = {"method": "fourier", "label": label, "alpha": 0.15, "markersize": 2.5, **keywords}
         style.error_band(middle, rows.epsilon, rows.difference_mean, rows.difference_sem, **line)
     middle.axhline(0, color=style.look("laplace").color, linewidth=1)
-    middle.set(ylabel="Accuracy less Laplace's (paired)", ylim=(-0.052, 0.012))
-    middle.set_title("Fourier against Laplace")
+    middle.set(ylabel="Accuracy less Laplace's (paired)", ylim=(-0.052, 0.012), title="Fourier against Laplace")
     middle.legend(loc="lower center", fontsize=5.5)
     for method in ("non_private", "laplace", "fourier", "sampler_record", "sampler_attribute"):
-        rows = spread[(spread.method == method) & (spread.variant == "paper")].sort_values("epsilon")
+        rows = select(spread, method=method, variant="paper").sort_values("epsilon")
         right.plot(rows.epsilon, rows.accuracy_spread, **style.look(method).line())
-    right.set(ylim=(0, None), ylabel="Standard deviation over data sets")
-    right.set_title("One data set's accuracy")
+    right.set(ylim=(0, None), ylabel="Standard deviation over data sets", title="One data set's accuracy")
     for axes in panels:
         axes.set(xscale="log", xlabel="ε (pure DP)")
         axes.set_xticks([0.1, 1, 10], labels=["0.1", "1", "10"])

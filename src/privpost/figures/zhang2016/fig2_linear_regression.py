@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 
 # From the lowest to the highest tick of the paper's figure, relative to the lowest.
@@ -37,7 +38,7 @@ def draw(tables):
     figure, panels = multiples.grid(2 * len(datasets), len(variances), 4.6 * len(datasets), sharey="row")
     for place, dataset in enumerate(datasets):
         for column, variance in enumerate(variances):
-            rows = table[(table.dataset == dataset) & (table.noise_variance == variance)]
+            rows = select(table, dataset=dataset, noise_variance=variance)
             _draw(*panels[2 * place : 2 * place + 2, column], rows.sort_values("prior_precision"))
         first = table[table.dataset == dataset].iloc[0]
         name = "1980 census (stand-in)" if first.stand_in else dataset
@@ -53,12 +54,11 @@ def _draw(upper, lower, rows):
     upper.axhspan(0, 100 * AXIS, color="#bbbbbb", alpha=0.3, linewidth=0)
     upper.annotate("height of the paper's axis", (100, 70 * AXIS), fontsize=6, color="#444444", ha="right")
     for method, label in LABELS.items():
-        curve = rows[rows.method == method]
+        curve = select(rows, method=method)
         error = 100 * (curve.mse_mean / base - 1)
         sem = 100 * curve[["rise_sem", "excess_sem"]].fillna(0).max(axis=1) / base
         style.error_band(upper, curve.prior_precision, error, sem, method=method, label=label)
-    excess = private.excess_mean, private.excess_sem
-    style.error_band(lower, private.prior_precision, *excess, method="sampler_record")
+    style.error_band(lower, private.prior_precision, private.excess_mean, private.excess_sem, method="sampler_record")
     lower.set(yscale="log", xlabel="Prior precision b")
     _epsilon_axis(upper, private)
     variance = rows.noise_variance.iloc[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 from privpost.figures.zhang2016.graphs import label
 
@@ -17,33 +18,25 @@ def draw(tables):
     """
     table = tables["marginal_error"]
     graphs, sizes = list(dict.fromkeys(table.graph)), sorted(table.n.unique())
-    figure, panels = multiples.grid(
-        len(sizes),
-        len(graphs),
-        1.1 + 1.5 * len(sizes),
-        width=max(style.ONE_COLUMN, style.TWO_COLUMNS * len(graphs) / 5),
-        sharex=True,
-        sharey="row",
-    )
-    for row, n in zip(panels, sizes, strict=True):
-        for axes, graph in zip(row, graphs, strict=True):
-            rows = table[(table.graph == graph) & (table.n == n)]
-            truth = rows[rows.method == "non_private"]
-            if len(truth):
-                multiples.horizontal(axes, truth.error_mean.iloc[0])
-            for method in METHODS:
-                curve = rows[rows.method == method].sort_values("epsilon")
-                look = {"label": LABELS.get(method, style.look(method).label), "markersize": 2.5}
-                style.error_band(axes, curve.epsilon, curve.error_mean, curve.error_sem, method=method, **look)
-            axes.set(xscale="log", yscale="log")
-            axes.set_xticks([0.1, 1, 10, 100], labels=["0.1", "1", "10", "100"])
-        row[0].set_ylabel(f"Total variation, n = {n}")
-        for axes in row:
-            axes.set_yticks([0.03, 0.1, 0.3], labels=["0.03", "0.1", "0.3"])
-            axes.minorticks_off()
-    for axes, graph in zip(panels[0], graphs, strict=True):
-        nodes = table[table.graph == graph].nodes.iloc[0]
-        axes.set_title(f"{label(graph)}, |I| = {nodes}")
+    width = max(style.ONE_COLUMN, style.TWO_COLUMNS * len(graphs) / 5)
+    size = len(sizes), len(graphs), 1.1 + 1.5 * len(sizes)
+    figure, panels = multiples.grid(*size, width=width, sharex=True, sharey="row")
+    for axes, n, graph in multiples.cells(panels, sizes, graphs):
+        rows = select(table, graph=graph, n=n).sort_values("epsilon")
+        truth = select(rows, method="non_private")
+        if len(truth):
+            multiples.horizontal(axes, truth.error_mean.iloc[0])
+        for method in METHODS:
+            curve = select(rows, method=method)
+            look = {"label": LABELS.get(method, style.look(method).label), "markersize": 2.5}
+            style.error_band(axes, curve.epsilon, curve.error_mean, curve.error_sem, method=method, **look)
+        axes.set(xscale="log", yscale="log")
+        axes.set_xticks([0.1, 1, 10, 100], labels=["0.1", "1", "10", "100"])
+    for axes in panels.flat:
+        axes.set_yticks([0.03, 0.1, 0.3], labels=["0.03", "0.1", "0.3"])
+        axes.minorticks_off()
+    titles = [f"{label(graph)}, |I| = {select(table, graph=graph).nodes.iloc[0]}" for graph in graphs]
+    multiples.label_outer(panels, "", [f"Total variation, n = {n}" for n in sizes], titles)
     panels[-1, len(graphs) // 2].set_xlabel("Privacy budget ε (pure DP)")
     multiples.legend(figure, axes=panels[0, 0], ncols=3)
     return figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 
 def draw(tables):
@@ -11,25 +11,20 @@ def draw(tables):
     One point per graph: on an orthonormal coefficient (the paper's comparison) and, as a range over the nodes, on a
     published count. Lines join the banded graphs of ten nodes.
     """
-    import matplotlib.pyplot as plt
-
     table = tables["noise_scale"]
-    figure, axes = plt.subplots(figsize=(style.ONE_COLUMN, 2.9))
+    figure, ((axes,),) = multiples.grid(1, 1, 2.9, width=style.ONE_COLUMN)
     looks = {"fourier_coefficient": ("#44AA99", "D", "per coefficient"), "fourier_cell": ("#0072B2", "o", "per count")}
     for column, (color, marker, label) in looks.items():
         ratio = table.assign(ratio=table[column] / table.laplace, share=table.largest_in_degree / table.nodes)
-        ends = ratio.groupby("graph").agg(
-            low=("ratio", "min"), high=("ratio", "max"), share=("share", "first"), nodes=("nodes", "first")
-        )
-        ten = ends[ends.nodes == 10].sort_values("share")
-        other = ends[ends.nodes != 10]
+        of_graph = {"low": ("ratio", "min"), "high": ("ratio", "max"), "share": ("share", "first")}
+        ends = ratio.groupby("graph").agg(**of_graph, nodes=("nodes", "first"))
+        ten, other = ends[ends.nodes == 10].sort_values("share"), ends[ends.nodes != 10]
         axes.plot(ten.share, ten.low, color=color, marker=marker, label=f"{label}, 10 nodes")
         if column == "fourier_cell":
             worst = "per count, up to the worst node"
             axes.fill_between(ten.share, ten.low, ten.high, color=color, alpha=0.15, linewidth=0, label=worst)
-        axes.plot(
-            other.share, other.low, linestyle="", marker=marker, color=color, fillstyle="none", label=f"{label}, other"
-        )
+        look = {"linestyle": "", "marker": marker, "fillstyle": "none", "label": f"{label}, other"}
+        axes.plot(other.share, other.low, color=color, **look)
     axes.axhline(1, color="#444444", linewidth=0.8)
     axes.axvline(0.5, color="#444444", linewidth=0.8, linestyle=":")
     axes.set(yscale="log", xlabel="Largest in-degree / |I|", ylabel="Noise scale, Fourier / Laplace")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privpost.figures import style
+from privpost.figures import multiples, style
 
 
 def draw(tables):
@@ -12,10 +12,8 @@ def draw(tables):
 
     Bands are one standard error over repeats.
     """
-    import matplotlib.pyplot as plt
-
     table = tables["stealth"]
-    figure, axes = plt.subplots(figsize=(style.ONE_COLUMN, 2.5))
+    figure, ((axes,),) = multiples.grid(1, 1, 2.5, width=style.ONE_COLUMN)
     epsilons = np.sort(table.epsilon.unique())
     shown = epsilons[[0, len(epsilons) // 2, -1]]
     look = style.look("fourier")
