@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from typed_numbers import bare_numbers
 
 from privpost.pipeline import tables
 from privpost.pipeline.plan import Plan
@@ -43,12 +44,12 @@ def test_a_document_is_its_rendering(shipped, name):
     "name", [f"templates/{name}{documents.ENDING}" for name in NAMES] + ["templates/report.html.in"]
 )
 def test_no_measured_number_is_typed(name):
-    assert templates.bare_numbers((ROOT / "docs" / name).read_text()) == []
+    assert bare_numbers((ROOT / "docs" / name).read_text()) == []
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.name)
 def test_a_document_without_a_template_quotes_no_number(path):
-    assert templates.bare_numbers(path.read_text()) == []
+    assert bare_numbers(path.read_text()) == []
 
 
 @pytest.mark.parametrize("name", [*NAMES, *(path.stem for path in WRITTEN)])

@@ -10,17 +10,6 @@ from privpost.report.quotes import number
 
 PLACEHOLDER = re.compile(r"\{\{\s*([^{}|]+?)\s*(?:\|\s*([^{}]+?)\s*)?\}\}")
 
-# What counts as a measured number in prose: a decimal, or a number with a unit or a thing that is counted.
-_UNIT = (
-    r"s|ms|min|mins|minutes?|seconds?|hours?|h|%|percent|[kKMG]i?B|bytes|times|cells?|claims?|studies|study|figures?"
-    r"|tables?|standard errors?|points?|cores?"
-)
-_BARE = re.compile(rf"(?<![\w./√-])(?:\d+[.,]\d+|\.\d+|\d+(?:\s|\u202f|-)?(?:{_UNIT})\b|\d+\s?%|\d+\s?±)")
-# Code (indented too), links and addresses are not prose.
-_NOT_PROSE = re.compile(
-    r"```.*?```|`[^`]*`|\]\([^)]*\)|https?://\S+|</?[a-zA-Z][^>\n]*>|<!--.*?-->|^ {4,}(?![-*] )[^\n]*$",
-    re.DOTALL | re.MULTILINE,
-)
 # A number that no table could contradict, marked as such: `{{ constant 0.05 }}`.
 CONSTANT = "constant "
 
@@ -67,14 +56,3 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def bare_numbers(template: str, allowed: tuple[str, ...] = ()) -> list[str]:
-    """Return the numbers of a template's prose that look measured and are not placeholders.
-
-    `allowed` are exact phrases to leave out.
-    """
-    for phrase in allowed:
-        template = template.replace(phrase, " ")
-    template = _NOT_PROSE.sub(" ", PLACEHOLDER.sub(" ", template))
-    return [match[0] for match in _BARE.finditer(template)]

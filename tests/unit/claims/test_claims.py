@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typed_numbers import bare_numbers
 
 from privpost.evaluation.claims import Claim, Why, from_checks
-from privpost.report import templates
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = Why("Few records.", ("ahead at n = 10*",), "docs/a.md#small")
@@ -69,4 +69,4 @@ def test_no_explanation_types_a_measured_number():
     for file, call in whys:
         parts = [node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant)]
         text = " ".join(part for part in parts if isinstance(part, str) and not re.fullmatch(r"[+.\d]*[a-z%]", part))
-        assert templates.bare_numbers(text, SETTINGS) == [], (file, text)
+        assert bare_numbers(text, SETTINGS) == [], (file, text)

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from typed_numbers import bare_numbers
 
 from privpost.evaluation.claims import VERDICTS, Claim
 from privpost.mechanisms.posterior_sampling import DiffusedPosterior
@@ -233,7 +234,7 @@ def test_a_placeholder_is_filled_once_and_must_be_known():
     ["took 12 s", "in 3.5 minutes", "falls by 20 %", "20% of", "a ratio of 0.31", "13 claims", "4 MB", "2,784 rows"],
 )
 def test_bare_numbers_are_found(text):
-    assert templates.bare_numbers(text)
+    assert bare_numbers(text)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +250,7 @@ def test_bare_numbers_are_found(text):
     ],
 )
 def test_other_numbers_are_left_alone(text):
-    assert templates.bare_numbers(text) == []
+    assert bare_numbers(text) == []
 
 
 # What is known about a study
