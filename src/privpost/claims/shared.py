@@ -1,7 +1,5 @@
 """What claims of many studies share: numbers as evidence, and differences beyond a number of standard errors."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

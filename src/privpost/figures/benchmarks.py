@@ -1,7 +1,5 @@
 """Measured speed against its bars, from results/benchmarks.csv."""
 
-from __future__ import annotations
-
 import textwrap
 
 from privpost.figures import multiples

@@ -1,7 +1,5 @@
 """How computing time grows with the size of a problem, from results/growth.csv."""
 
-from __future__ import annotations
-
 import textwrap
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small multiples: a grid of panels, curves with error bars, and one legend for all of them."""
 
-from __future__ import annotations
-
 from privpost.figures import style
 
 

@@ -1,7 +1,5 @@
 """Where the time goes: computing time and peak memory of each study, as its cells recorded them."""
 
-from __future__ import annotations
-
 from privpost.figures import multiples
 
 # Whether a study is beyond the papers → its bars' colour, and what the legend calls it.

@@ -1,7 +1,5 @@
 """What the papers claim and what the rebuild finds: one row per claim, with its verdict on each data set."""
 
-from __future__ import annotations
-
 import textwrap
 from typing import NamedTuple
 

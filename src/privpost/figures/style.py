@@ -1,7 +1,5 @@
 """One look for every figure: sizes, fonts, and one colour, marker and label per method id."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

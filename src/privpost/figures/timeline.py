@@ -1,7 +1,5 @@
 """Timeline of the last complete rebuild: which cell ran when, as the cells recorded it."""
 
-from __future__ import annotations
-
 from privpost.figures import multiples
 
 # Neighbours in a list of studies differ clearly; which bar is which study is said by its row.

@@ -1,7 +1,5 @@
 """The graph of the rebuild: from raw data through cells, tables and figures to scorecard and report."""
 
-from __future__ import annotations
-
 from privpost.figures import multiples, style
 from privpost.figures.scorecard import TITLES
 

@@ -1,7 +1,5 @@
 """What the audit found of the mechanisms behind a study's figures, for the report."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable

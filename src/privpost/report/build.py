@@ -1,7 +1,5 @@
 """Scores, quoted numbers and the figures that cover all studies: what pages and documents are made of."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is known about a study without running it: its settings with their sources, figures, data and validity."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable, Mapping

@@ -3,8 +3,6 @@
 Two files: `numbers.json` holds what the same results always give; `timing/numbers.json` what depends on the machine.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -3,8 +3,6 @@
 The markup stands in docs/templates/report.html.in, which escapes whatever it is given.
 """
 
-from __future__ import annotations
-
 import base64
 import csv
 import datetime

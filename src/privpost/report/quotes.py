@@ -11,8 +11,6 @@ Conditions are `=`, `!=`, `<=`, `>=`, `<` or `>`; `epsilon=` asks for no value,
 `epsilon=0.1 or 1` for one of several. Numbers are equal within a thousandth.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 import re

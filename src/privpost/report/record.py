@@ -1,7 +1,5 @@
 """Keeps what a whole run of a command measured, and brings every page that quotes it up to date."""
 
-from __future__ import annotations
-
 from privpost.pipeline.plan import Plan
 from privpost.report import build, documents, numbers, page
 

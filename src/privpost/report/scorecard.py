@@ -1,7 +1,5 @@
 """The scorecard: every claim of every study with its verdict, computed from the tables and from nothing else."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """Texts with placeholders `{{ name }}` and `{{ name | format }}`, so that no measured number is ever typed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

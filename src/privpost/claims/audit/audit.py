@@ -1,7 +1,5 @@
 """Privacy audit of every mechanism: the claimed ε against exact divergences and statistical lower bounds."""
 
-from __future__ import annotations
-
 import math
 
 from privpost.evaluation.claims import Claim, Why, from_checks

@@ -1,7 +1,5 @@
 """Calibration of noise-aware and other posteriors (Bernstein and Sheldon 2018, figures 1a and 1b)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.claims.shared import at_joint_level, ks_evidence

@@ -1,7 +1,5 @@
 """Convergence of the noise-aware Gibbs sampler (Bernstein and Sheldon 2018, supplement)."""
 
-from __future__ import annotations
-
 from privpost.evaluation.claims import Claim, Why, from_checks
 
 # Effective draws that one chain should be worth, and the median R-hat that chains should have.

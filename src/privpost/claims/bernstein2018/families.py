@@ -1,7 +1,5 @@
 """Calibration of both algorithms for families that the paper does not try (ours)."""
 
-from __future__ import annotations
-
 from privpost.claims.bernstein2018.calibration import TEST, calibrated_by_model, sound
 from privpost.evaluation.claims import Claim, from_checks
 

@@ -1,7 +1,5 @@
 """The noise-aware posterior against the exact one (ours; models of Bernstein and Sheldon 2018)."""
 
-from __future__ import annotations
-
 from privpost.claims.shared import estimate
 from privpost.evaluation.claims import Claim, Why, from_checks
 

@@ -1,7 +1,5 @@
 """Claims of Bernstein and Sheldon (2018) that go beyond one figure, scored from the paper's tables together."""
 
-from __future__ import annotations
-
 from privpost.claims.bernstein2018.calibration import TEST, calibrated_by_model, sound
 from privpost.claims.bernstein2018.truncation import public_bounds, stuck_chains
 from privpost.evaluation.calibration import LEVEL

@@ -1,7 +1,5 @@
 """Calibration of Algorithm 2 by bounds and by the covariance between segments (ours)."""
 
-from __future__ import annotations
-
 from privpost.claims.shared import at_joint_level, ks_evidence
 from privpost.evaluation.calibration import LEVEL
 from privpost.evaluation.claims import Claim, Why, from_checks

@@ -1,7 +1,5 @@
 """All mechanisms for bits at the same (ε, δ): divergence, error of one draw, and calibration."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 

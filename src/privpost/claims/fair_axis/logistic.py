@@ -1,7 +1,5 @@
 """Logistic regression at the same (ε, δ): what OPS's accounting does, and which sampler is ahead."""
 
-from __future__ import annotations
-
 from privpost.claims.shared import student_limit
 from privpost.evaluation.claims import Claim, from_checks
 from privpost.evaluation.multiplicity import FALSE_ALARM

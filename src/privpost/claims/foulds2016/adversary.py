@@ -1,7 +1,5 @@
 """Privacy loss of posterior sampling on an adversary's data, and of chains (Foulds et al. 2016, figure 8, prop. 3)."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

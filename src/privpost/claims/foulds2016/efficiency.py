@@ -1,7 +1,5 @@
 """Asymptotic relative efficiency of private estimates of a Bernoulli parameter (Foulds et al. 2016, section 3.3)."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The two mechanisms side by side, with their constants checked by enumeration (Foulds et al. 2016, table 1)."""
 
-from __future__ import annotations
-
 from privpost.evaluation.claims import Claim
 
 

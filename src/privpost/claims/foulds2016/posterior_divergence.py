@@ -1,7 +1,5 @@
 """KL divergence from the true posterior to the Laplace and the OPS posterior (Foulds et al. 2016, lemma 1)."""
 
-from __future__ import annotations
-
 import math
 
 from privpost.evaluation.claims import Claim, from_checks

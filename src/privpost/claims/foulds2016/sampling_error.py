@@ -1,7 +1,5 @@
 """L1 error of one sample from the true, the Laplace and the OPS posterior (Foulds et al. 2016, figure 2)."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """What data that stand in for the paper's say of its claims: what was seen on them, and never that one is wrong."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from privpost.evaluation.claims import Claim

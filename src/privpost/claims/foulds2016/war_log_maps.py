@@ -1,7 +1,5 @@
 """Maps of states that private hidden Markov models find in war logs (Foulds et al. 2016, figure 7)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from privpost.claims.shared import estimate, unpaired

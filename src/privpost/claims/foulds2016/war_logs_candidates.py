@@ -1,7 +1,5 @@
 """A hidden Markov model of war logs chosen among public candidates (ours, beside figure 6 of Foulds et al. 2016)."""
 
-from __future__ import annotations
-
 from privpost.claims.shared import unpaired
 from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.evaluation.multiplicity import FALSE_ALARM, critical_value

@@ -1,7 +1,5 @@
 """States that private hidden Markov models find in war logs (Foulds et al. 2016, figures 3 to 5 and 7)."""
 
-from __future__ import annotations
-
 import math
 
 from privpost.claims.foulds2016.stand_ins import MADE_UP, qualified_by_data

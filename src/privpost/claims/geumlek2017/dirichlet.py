@@ -1,7 +1,5 @@
 """RDP curves of Dirichlet-categorical posterior sampling (Geumlek et al. 2017, appendix)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.evaluation.claims import Claim, from_checks

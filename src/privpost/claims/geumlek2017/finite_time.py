@@ -1,7 +1,5 @@
 """Private logistic regression by Langevin steps: their charge and their error beside exact draws."""
 
-from __future__ import annotations
-
 from privpost.claims.shared import student_limit
 from privpost.evaluation.claims import Claim, from_checks
 

@@ -1,7 +1,5 @@
 """Logistic, probit and complementary log-log regression under RDP: the claim."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.claims.shared import student_limit

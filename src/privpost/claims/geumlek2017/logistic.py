@@ -1,7 +1,5 @@
 """Bayesian logistic regression under RDP (Geumlek et al. 2017, section 5.2, figure 3 and its appendix figure)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.claims.shared import student_limit

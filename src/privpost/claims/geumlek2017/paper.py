@@ -1,7 +1,5 @@
 """Claims of Geumlek et al. (2017) that go beyond one figure, scored from the paper's tables together."""
 
-from __future__ import annotations
-
 from privpost.evaluation.claims import Claim, from_checks
 
 

@@ -1,7 +1,5 @@
 """RDP curves of the diffused and concentrated beta-Bernoulli posterior samplers (Geumlek et al. 2017, figure 1)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.evaluation.claims import Claim, Why, from_checks, verdict_of

@@ -1,7 +1,5 @@
 """Posterior draws that are rounded to a number of bits (ours, beside figure 1 of Geumlek et al. 2017)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.evaluation.claims import Claim, from_checks

@@ -1,7 +1,5 @@
 """Theorem 16's bound against pairs of data sets: the claims."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.evaluation.claims import Claim, Why, from_checks

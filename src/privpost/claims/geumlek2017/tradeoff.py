@@ -1,7 +1,5 @@
 """Privacy against utility of the beta-Bernoulli mechanisms under RDP (Geumlek et al. 2017, figure 2)."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

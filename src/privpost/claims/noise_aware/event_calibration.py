@@ -1,7 +1,5 @@
 """Calibration of posteriors of event models under Laplace-released counts, on data drawn from the models' own prior."""
 
-from __future__ import annotations
-
 import math
 
 from privpost.claims.shared import above, estimate, ks_evidence

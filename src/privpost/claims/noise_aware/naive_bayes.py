@@ -1,7 +1,5 @@
 """Naive Bayes from Laplace-released counts: exact noise-aware posterior against the one that ignores the noise."""
 
-from __future__ import annotations
-
 import itertools
 
 from privpost.claims.noise_aware import scores

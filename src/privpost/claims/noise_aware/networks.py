@@ -1,7 +1,5 @@
 """Bayesian networks with several parents from Laplace-released counts: a chain on the latent records."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.claims.noise_aware import scores

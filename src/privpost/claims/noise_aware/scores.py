@@ -1,7 +1,5 @@
 """What the claims on noise-aware inference share: calibration, and gains over the noise-naive methods."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

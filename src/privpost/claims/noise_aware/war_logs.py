@@ -1,7 +1,5 @@
 """Held-out likelihood of noise-aware naive Bayes and hidden Markov models on war logs, beside the noise-naive ones."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from privpost.claims.shared import above, below, estimate

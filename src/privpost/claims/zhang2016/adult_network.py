@@ -1,7 +1,5 @@
 """Private Bayesian networks of 14 nodes on Adult."""
 
-from __future__ import annotations
-
 from privpost.claims.noise_aware.networks import LARGEST_RHAT
 from privpost.claims.noise_aware.scores import AWARE
 from privpost.claims.shared import below, estimate, student_limit

@@ -1,7 +1,5 @@
 """Utility bounds of Zhang et al. (2016) against simulated releases, consistency of marginals, and noise scales."""
 
-from __future__ import annotations
-
 from privpost.claims.shared import ends
 from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.studies.zhang2016.bounds import CONSISTENCY_RELEASES, LIMIT

@@ -1,7 +1,5 @@
 """Mean squared error of private linear regression against the prior's precision (Zhang et al. 2016, figure 2)."""
 
-from __future__ import annotations
-
 from privpost.claims.shared import above, below, ends, estimate, undecided
 from privpost.evaluation.claims import Claim, Why, from_checks
 

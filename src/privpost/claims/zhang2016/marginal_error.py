@@ -1,7 +1,5 @@
 """Error of the marginals of privately released Bayesian networks, on small graphs."""
 
-from __future__ import annotations
-
 
 def claims(tables) -> list:
     """Return no claim: the paper has no such experiment."""

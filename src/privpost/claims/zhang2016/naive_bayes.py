@@ -1,7 +1,5 @@
 """Accuracy of a naive Bayes classifier from private posteriors (Zhang et al. 2016, figure 1)."""
 
-from __future__ import annotations
-
 from privpost.claims import shared
 from privpost.claims.shared import ends
 from privpost.evaluation.claims import Claim, Why, from_checks

@@ -1,7 +1,5 @@
 """Claims of Zhang et al. (2016) that no table decides, with the reason."""
 
-from __future__ import annotations
-
 from privpost.evaluation.claims import Claim
 
 

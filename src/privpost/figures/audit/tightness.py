@@ -1,7 +1,5 @@
 """How much of the claimed ε each mechanism really spends on the neighbours that are worst for it."""
 
-from __future__ import annotations
-
 import re
 
 from privpost.figures import multiples

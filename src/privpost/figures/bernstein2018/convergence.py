@@ -1,7 +1,5 @@
 """Convergence of the noise-aware Gibbs sampler (Bernstein and Sheldon 2018, supplement)."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 

@@ -1,7 +1,5 @@
 """Calibration of noise-aware posteriors of further families (ours)."""
 
-from __future__ import annotations
-
 from privpost.figures.bernstein2018.fig1a_ks import first_parameter, ks_panels
 
 

@@ -1,7 +1,5 @@
 """Calibration as the Kolmogorov-Smirnov statistic against n (Bernstein and Sheldon 2018, figure 1a)."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 

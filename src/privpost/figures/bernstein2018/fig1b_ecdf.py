@@ -1,7 +1,5 @@
 """Empirical distribution functions of U (Bernstein and Sheldon 2018, figure 1b)."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples
 from privpost.figures.bernstein2018.fig1a_ks import LINES, first_parameter, legend, line, of_line, panels, title

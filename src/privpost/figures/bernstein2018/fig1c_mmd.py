@@ -1,7 +1,5 @@
 """Distance of private posteriors from the true one (Bernstein and Sheldon 2018, figure 1c)."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Where the normal approximation of the noise-aware Gibbs sampler breaks down (ours)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.evaluation.rows import select

@@ -1,7 +1,5 @@
 """Calibration under redaction, by bounds and by the covariance between segments (ours)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.evaluation.rows import select

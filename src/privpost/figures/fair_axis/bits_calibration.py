@@ -1,7 +1,5 @@
 """Calibration of private posteriors for bits, all mechanisms at the same (ε, δ)."""
 
-from __future__ import annotations
-
 from privpost.figures.fair_axis.panels import bits
 
 

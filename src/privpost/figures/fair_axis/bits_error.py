@@ -1,7 +1,5 @@
 """Error of one private draw of θ, all mechanisms for bits at the same (ε, δ)."""
 
-from __future__ import annotations
-
 from privpost.figures.fair_axis.panels import bits
 
 

@@ -1,7 +1,5 @@
 """Logistic regression by private posterior samples at the same (ε, δ), on three data sets."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import one, select
 from privpost.figures import multiples, style
 from privpost.figures.fair_axis import panels

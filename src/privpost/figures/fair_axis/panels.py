@@ -1,7 +1,5 @@
 """Panels that the figures of the fair axis share."""
 
-from __future__ import annotations
-
 from privpost.figures import multiples, style
 
 # Divergences up to here are 0 but for rounding.

@@ -1,7 +1,5 @@
 """Relative efficiency of private samples and means against n (Foulds et al. 2016, theorems 3.1 and 3.2, remark 1)."""
 
-from __future__ import annotations
-
 from privpost.figures import multiples, style
 
 LINES = {"sample": "-", "mean": "--"}

@@ -1,7 +1,5 @@
 """Bars of a hidden Markov model's emissions, per state and field."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 from privpost.figures.foulds2016 import war_log_style as logs

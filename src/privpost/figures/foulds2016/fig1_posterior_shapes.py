@@ -1,7 +1,5 @@
 """Densities of the true, the Laplace and the OPS posterior of one data set (Foulds et al. 2016, figure 1)."""
 
-from __future__ import annotations
-
 from privpost.figures import multiples, style
 
 

@@ -1,7 +1,5 @@
 """L1 error of one posterior sample against the number of records (Foulds et al. 2016, figure 2)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.figures import multiples, style

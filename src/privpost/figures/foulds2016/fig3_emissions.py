@@ -1,7 +1,5 @@
 """Emissions of the private HMM on the Iraq stand-ins (Foulds et al. 2016, figure 3)."""
 
-from __future__ import annotations
-
 from privpost.figures.foulds2016 import emission_bars
 
 

@@ -1,7 +1,5 @@
 """Emissions of the private HMM on Afghanistan (Foulds et al. 2016, supplement)."""
 
-from __future__ import annotations
-
 from privpost.figures.foulds2016 import emission_bars
 
 

@@ -1,7 +1,5 @@
 """Most frequent states of regions over months (Foulds et al. 2016, figure 4)."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures.foulds2016 import war_log_style as logs
 

@@ -1,7 +1,5 @@
 """Share of regions in each state over time (Foulds et al. 2016, figure 5)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.evaluation.rows import select

@@ -1,7 +1,5 @@
 """Held-out log-likelihood of private naive Bayes and hidden Markov models (Foulds et al. 2016, figure 6)."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 from privpost.figures.foulds2016 import war_log_style as logs

@@ -1,7 +1,5 @@
 """OPS's final sample above an estimate from all of its samples after burn-in (Foulds et al. 2016, figure 7)."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples
 from privpost.figures.foulds2016 import war_log_style as logs

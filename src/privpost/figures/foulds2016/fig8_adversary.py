@@ -1,7 +1,5 @@
 """Local ε of posterior sampling on an adversary's data (Foulds et al. 2016, figure 8)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.figures import multiples

@@ -1,7 +1,5 @@
 """KL divergence from the true posterior to the private ones against n (Foulds et al. 2016, lemma 1)."""
 
-from __future__ import annotations
-
 from privpost.figures import multiples, style
 
 LINES = ("-", "--", "-.", ":")

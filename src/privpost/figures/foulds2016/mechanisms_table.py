@@ -1,7 +1,5 @@
 """Table 1 as Markdown, beside its CSV (Foulds et al. 2016)."""
 
-from __future__ import annotations
-
 import math
 
 from privpost.figures import style

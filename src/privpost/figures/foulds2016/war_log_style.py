@@ -1,7 +1,5 @@
 """What the figures on war logs share: names of data sets, colours of states, maps of states."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.evaluation.rows import select

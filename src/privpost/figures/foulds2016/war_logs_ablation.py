@@ -1,7 +1,5 @@
 """Laplace less OPS on the war logs' HMM, with one change of the experiment at a time (ours)."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 from privpost.figures.foulds2016 import war_log_style as logs

@@ -1,7 +1,5 @@
 """Held-out likelihood against the number of public candidates (ours, beside figure 6 of Foulds et al. 2016)."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples
 from privpost.studies.foulds2016.war_logs import title

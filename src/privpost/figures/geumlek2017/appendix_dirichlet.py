@@ -1,7 +1,5 @@
 """RDP curves of Dirichlet-categorical posterior sampling (Geumlek et al. 2017, appendix)."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

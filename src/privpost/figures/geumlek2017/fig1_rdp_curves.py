@@ -1,7 +1,5 @@
 """RDP curves of the diffused and the concentrated posterior (Geumlek et al. 2017, figure 1)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.evaluation.rows import select

@@ -1,7 +1,5 @@
 """Privacy against utility of the beta-Bernoulli mechanisms, on the paper's axes (Geumlek et al. 2017, figure 2)."""
 
-from __future__ import annotations
-
 import itertools
 
 from privpost.evaluation.rows import select

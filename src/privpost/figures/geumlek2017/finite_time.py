@@ -1,7 +1,5 @@
 """Test error of Langevin steps against their number and against their charge, beside exact draws (ours)."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 from privpost.figures.geumlek2017.panels import TITLES

@@ -1,7 +1,5 @@
 """Test error of private binary regression with three links against the budget (ours, for section 4.1's models)."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 from privpost.figures.geumlek2017.panels import TITLES

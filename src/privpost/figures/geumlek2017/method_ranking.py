@@ -1,7 +1,5 @@
 """Which of the diffused and the concentrated sampler has the lower test error (ours; Geumlek et al. 2017, figure 3)."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 from privpost.figures.geumlek2017.panels import TITLES

@@ -1,7 +1,5 @@
 """The panels that the figures of the logistic-regression study share: one per order and data set."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 

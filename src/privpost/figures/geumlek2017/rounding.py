@@ -1,7 +1,5 @@
 """Privacy and error of a rounded posterior draw against its bits (ours, beside figure 1 of Geumlek et al. 2017)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.figures import multiples

@@ -1,7 +1,5 @@
 """How much one random split adds to the standard error, on Abalone (ours)."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 from privpost.figures.geumlek2017.panels import curve

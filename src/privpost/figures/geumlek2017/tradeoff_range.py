@@ -1,7 +1,5 @@
 """Privacy against utility of the beta-Bernoulli mechanisms over the whole range of ε, beyond the paper's axis."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.evaluation.rows import select

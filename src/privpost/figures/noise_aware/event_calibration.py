@@ -1,7 +1,5 @@
 """Calibration and predictive divergence of posteriors of event models under Laplace noise."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples
 from privpost.figures.noise_aware import war_logs_panels

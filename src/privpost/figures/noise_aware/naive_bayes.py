@@ -1,7 +1,5 @@
 """Predictions and posteriors of naive Bayes from Laplace-released counts, noise-aware against noise-naive."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples
 from privpost.figures.noise_aware import network_panels

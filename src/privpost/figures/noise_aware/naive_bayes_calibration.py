@@ -1,7 +1,5 @@
 """Calibration of naive Bayes posteriors from Laplace-released counts, noise-aware against noise-naive."""
 
-from __future__ import annotations
-
 from privpost.evaluation.calibration import ks_limit
 from privpost.evaluation.rows import select
 from privpost.figures import multiples

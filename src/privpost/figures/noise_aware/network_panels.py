@@ -1,7 +1,5 @@
 """Panels that the figures of noise-aware inference for Bayesian networks share."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.figures import multiples, style

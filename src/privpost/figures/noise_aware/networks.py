@@ -1,7 +1,5 @@
 """Bayesian networks with several parents from Laplace-released counts, noise-aware against noise-naive."""
 
-from __future__ import annotations
-
 from privpost.evaluation.calibration import ks_limit
 from privpost.figures import multiples
 from privpost.figures.noise_aware import network_panels

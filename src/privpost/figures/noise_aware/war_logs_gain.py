@@ -1,7 +1,5 @@
 """What counting the noise in gains on war logs, by two scores."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 from privpost.figures.noise_aware import war_logs_panels

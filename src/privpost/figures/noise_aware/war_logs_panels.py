@@ -1,7 +1,5 @@
 """What the figures on noise-aware inference for war logs share: a panel for each data set and model."""
 
-from __future__ import annotations
-
 import math
 
 from privpost.figures import multiples, style

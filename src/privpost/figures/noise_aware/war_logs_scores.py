@@ -1,7 +1,5 @@
 """Held-out log-likelihood per event of noise-aware and noise-naive models on war logs."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples
 from privpost.figures.noise_aware import war_logs_panels

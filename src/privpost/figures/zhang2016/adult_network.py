@@ -1,7 +1,5 @@
 """Private Bayesian networks on Adult: divergence from the true posterior and accuracy against ε."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 

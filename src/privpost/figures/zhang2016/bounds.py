@@ -1,7 +1,5 @@
 """Utility bounds of the mechanisms on Bayesian networks against simulation."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.figures import multiples

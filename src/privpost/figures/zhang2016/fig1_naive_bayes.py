@@ -1,7 +1,5 @@
 """Accuracy of naive Bayes against ε (Zhang et al. 2016, figure 1)."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 

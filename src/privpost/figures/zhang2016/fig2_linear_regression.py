@@ -1,7 +1,5 @@
 """Mean squared error of linear regression against the prior's precision (Zhang et al. 2016, figure 2)."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 

@@ -1,7 +1,5 @@
 """Names of graphs as a reader knows them."""
 
-from __future__ import annotations
-
 import re
 
 # Proper names, and families of graphs with their sizes; other graphs are shown by the name of their file.

@@ -1,7 +1,5 @@
 """Error of released marginals against ε on small Bayesian networks."""
 
-from __future__ import annotations
-
 from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
 from privpost.figures.zhang2016.graphs import label

@@ -1,7 +1,5 @@
 """Noise scales of the Laplace and the Fourier mechanism as a graph gets denser (Zhang et al. 2016, remark 1)."""
 
-from __future__ import annotations
-
 from privpost.figures import multiples, style
 
 

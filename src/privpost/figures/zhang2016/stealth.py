@@ -1,7 +1,5 @@
 """Share of stealthy Fourier releases against the increment t (Zhang et al. 2016, corollary 3)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.figures import multiples, style

@@ -1,7 +1,5 @@
 """Table 1 as Markdown, beside its CSV (Zhang et al. 2016)."""
 
-from __future__ import annotations
-
 from privpost.figures import style
 
 HEADINGS = (

@@ -4,8 +4,6 @@ Placeholders are those of `report.quotes`. A module of the document's name in th
 `values(plan)` returns a map from names to texts.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

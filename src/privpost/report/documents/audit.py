@@ -1,7 +1,5 @@
 """What docs/audit.md shows: shares of the claims that are spent, and which mechanisms are unbeaten."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from privpost.models.beta_bernoulli import BetaBernoulli

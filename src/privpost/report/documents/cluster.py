@@ -1,7 +1,5 @@
 """What docs/cluster.md shows: how planning and computing grow with the number of cells (results/scale.csv)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

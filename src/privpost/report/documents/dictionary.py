@@ -1,7 +1,5 @@
 """What docs/dictionary.md shows: every column of every table and every setting, with its meaning and unit."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Mapping
 from pathlib import Path

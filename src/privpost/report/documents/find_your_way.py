@@ -1,7 +1,5 @@
 """What docs/find_your_way.md shows: the files of each study."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

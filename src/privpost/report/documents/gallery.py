@@ -1,7 +1,5 @@
 """What docs/gallery.md shows: every figure, with the command that rebuilds it and the tables it is drawn from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

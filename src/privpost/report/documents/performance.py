@@ -1,7 +1,5 @@
 """What docs/performance.md shows: the benchmarks against their bars, and growth."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What README.md shows beside quoted numbers: verdicts per paper, and how long the two commands take."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

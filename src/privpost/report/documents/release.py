@@ -1,7 +1,5 @@
 """What docs/release.md shows: decision tables from the fair axis, and what can be released."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What docs/scorecard.md shows: every claim with its verdict, and what fails of those that do not hold."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from privpost.pipeline.plan import Plan

@@ -1,7 +1,5 @@
 """What docs/validity.md shows: neighbours as the mechanisms declare them, and the data sets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from privpost.pipeline.plan import Plan
