@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import functools
 import importlib
 import math
 import os
@@ -115,18 +114,18 @@ def load(name: str, conf: str | os.PathLike[str] | None = None) -> Dataset:
         raise ValueError(f"dataset = {name!r}: unknown, known are {', '.join(known)}{hint}")
     path = Path(configurations.folder() if conf is None else conf) / "dataset" / f"{name}.yaml"
     try:
-        raw = parsed(path)
+        return _checked(parsed(path), name)
     except yaml.YAMLError as error:
         raise ValueError(f"{path}: not valid YAML: {error}") from error
-    return _checked(raw, path)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
-def _checked(raw: Any, path: Path) -> Dataset:
-    demand = functools.partial(_demand, path)
+def _checked(raw: Any, name: str) -> Dataset:
     demand(isinstance(raw, dict), "(whole file)", raw, "a mapping")
     raw = {"folder": "", "serves": [], **raw}
-    _same_keys(raw, [field.name for field in dataclasses.fields(Dataset)], str(path))
-    demand(raw["name"] == path.stem, "name", raw["name"], f"{path.stem!r}, as the file is called")
+    _same_keys(raw, [field.name for field in dataclasses.fields(Dataset)])
+    demand(raw["name"] == name, "name", raw["name"], f"{name!r}, as the file is called")
     # The name becomes a module's and a folder's name.
     demand(re.fullmatch(r"[a-z][a-z0-9_]*", raw["name"]) is not None, "name", raw["name"], "a lower-case identifier")
     for key in ("title", "licence", "citation", "origin"):
@@ -145,24 +144,22 @@ def _checked(raw: Any, path: Path) -> Dataset:
         demand(raw["files"] == [], "files", raw["files"], "empty, as access is generated")
     demand(isinstance(raw["files"], list), "files", raw["files"], "a list")
     demand(bool(raw["files"]) or raw["access"] == "generated", "files", raw["files"], "a non-empty list")
-    files = _checked_files(raw, path)
-    return Dataset(
-        **{**raw, "serves": tuple(raw["serves"]), "files": files, "public": _checked_public(raw["public"], path)}
-    )
+    checked = {"serves": tuple(raw["serves"]), "files": _checked_files(raw), "public": _checked_public(raw["public"])}
+    return Dataset(**{**raw, **checked})
 
 
-def _demand(path: Path, condition: bool, key: str, value: Any, allowed: str) -> None:
+def demand(condition: bool, key: str, value: Any, allowed: str) -> None:
+    """Raise ValueError, naming a key and its value, unless a condition holds."""
     if not condition:
-        raise ValueError(f"{path}: {key} = {value!r}: must be {allowed}")
+        raise ValueError(f"{key} = {value!r}: must be {allowed}")
 
 
-def _checked_files(raw: dict[str, Any], path: Path) -> tuple[File, ...]:
-    demand = functools.partial(_demand, path)
+def _checked_files(raw: dict[str, Any]) -> tuple[File, ...]:
     files = []
     for index, entry in enumerate(raw["files"]):
         where = f"files[{index}]"
         demand(isinstance(entry, dict), where, entry, "a mapping")
-        _same_keys(entry, [field.name for field in dataclasses.fields(File)], f"{path}: {where}")
+        _same_keys(entry, [field.name for field in dataclasses.fields(File)], f"{where}: ")
         name, urls = entry["name"], entry["urls"]
         plain = isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", name) is not None
         demand(plain, f"{where}.name", name, "a plain file name without folders")
@@ -186,8 +183,7 @@ def _checked_files(raw: dict[str, Any], path: Path) -> tuple[File, ...]:
     return tuple(files)
 
 
-def _checked_public(public: dict[str, Any], path: Path) -> dict[str, Any]:
-    demand = functools.partial(_demand, path)
+def _checked_public(public: dict[str, Any]) -> dict[str, Any]:
     public = dict(public)
     if "bounds" in public:
         demand(isinstance(public["bounds"], dict), "public.bounds", public["bounds"], "a mapping")
@@ -220,9 +216,9 @@ def _own_file(dataset: str, name: str) -> tuple[int, str]:
     return checksum(path) if path.is_file() else (0, ABSENT)
 
 
-def _same_keys(found: dict[str, Any], expected: list[str], where: str) -> None:
+def _same_keys(found: dict[str, Any], expected: list[str], where: str = "") -> None:
     missing = [key for key in expected if key not in found]
     unknown = [str(key) for key in found if key not in expected]
     if missing or unknown:
         wrong = [f"missing {', '.join(missing)}"] * bool(missing) + [f"unknown {', '.join(unknown)}"] * bool(unknown)
-        raise ValueError(f"{where}: {'; '.join(wrong)}; the fields are {', '.join(expected)}")
+        raise ValueError(f"{where}{'; '.join(wrong)}; the fields are {', '.join(expected)}")

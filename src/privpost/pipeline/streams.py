@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ class Block(NamedTuple):
     trials: slice
 
 
+@dataclass(frozen=True)
 class Streams:
     """The random generators of one cell.
 
@@ -30,21 +32,12 @@ class Streams:
     `point` names the within axes on which the draws depend. Axes that the study declares as `common` are left out.
     """
 
-    def __init__(
-        self,
-        study: str,
-        seed: int,
-        point: Mapping[str, Any],
-        common: tuple[str, ...],
-        trials: int | None,
-        block: int | None,
-    ):
-        self._study = study
-        self._seed = seed
-        self._common = set(common)
-        self._point = {key: value for key, value in point.items() if key not in self._common}
-        self._trials = trials
-        self._block = block
+    study: str
+    seed: int
+    point: Mapping[str, Any]
+    common: tuple[str, ...]
+    trials: int | None
+    block: int | None
 
     @classmethod
     def of(cls, cell: Cell) -> Streams:
@@ -52,14 +45,14 @@ class Streams:
         return cls(cell.study, sizes["seed"], cell.point, cell.common, sizes["trials"], sizes["block"])
 
     def __call__(self, role: str, block: int = 0, **point: Any) -> np.random.Generator:
-        extra = {key: value for key, value in point.items() if key not in self._common}
-        name = canonical([self._study, self._point, role, extra])
+        own, extra = ({k: v for k, v in axes.items() if k not in self.common} for axes in (self.point, point))
+        name = canonical([self.study, own, role, extra])
         digest = hashlib.sha256(name.encode()).digest()
         words = [int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4)]
-        return np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(*words, block)))
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(*words, block)))
 
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks of trials of this cell."""
-        for index in range(self._trials // self._block):
-            start = index * self._block
-            yield Block(index, self._block, slice(start, start + self._block))
+        for index in range(self.trials // self.block):
+            start = index * self.block
+            yield Block(index, self.block, slice(start, start + self.block))
