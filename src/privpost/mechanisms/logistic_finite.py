@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -92,15 +92,22 @@ class LogisticLangevin(_GaussianLogistic):
         """μ after k steps (`langevin_mu`)."""
         return langevin_mu(self.steps, self.step_size, self.n * self.precision, self.sensitivity)
 
-    def draw(self, statistics, rng, size=None, **settings):
-        """Releases (size, d) or (..., d), all of one data set's in one batch."""
+    def draw(self, statistics, rng, size=None, *, after=None, **settings):
+        """Releases (size, d) or (..., d), all of one data set's in one batch.
+
+        `after`: a mechanism that takes fewer of the same steps and its releases (size, d), to go on from them.
+        """
         if size is None:
             return Release(self.perturb(statistics, rng))
         posterior = self.release_law(self.model.checked(statistics, self.n))
-        weights, eta = np.zeros((size, self.model.dimension)), self.step_size
+        weights, eta, done = np.zeros((size, self.model.dimension)), self.step_size, 0
+        if after is not None:
+            if replace(after[0], relaxations=self.relaxations) != self or after[0].steps > self.steps:
+                raise ValueError(f"after is {after[0]!r}; it must take fewer of the steps of {self!r}")
+            weights, done = np.array(after[1], float), after[0].steps
         # 1/(1 + exp(z)) = (1 − tanh(z/2))/2, the quicker one.
         half, whole = posterior.features.T / 2, posterior.features.sum(axis=0) / 2
-        for _ in range(self.steps):
+        for _ in range(done, self.steps):
             pull = whole - np.tanh(weights @ half) @ half.T
             weights += eta * (self.power * pull - posterior.prior_precision * weights)
             weights += math.sqrt(2 * eta) * rng.standard_normal(weights.shape)
@@ -143,7 +150,7 @@ class LogisticOutputNoise(_GaussianLogistic):
         """(2ρc + 2τ)/√(nβ)."""
         return (self.sensitivity + 2 * self.tolerance) / math.sqrt(self.n * self.precision)
 
-    def prepare(self, statistics, start=None):
+    def prepare(self, statistics, start=None, size=None):
         """The mode, certified.
 
         Raises:

@@ -106,15 +106,17 @@ class LogisticSampling(SamplingMechanism):
         """Independent releases (size, d) about one data set's statistics."""
         return self.draw(statistics, rng, size).values
 
-    def prepare(self, statistics, start=None) -> logistic_exact.Envelope:
+    def prepare(self, statistics, start=None, size=None) -> logistic_exact.Envelope:
         """The envelope of one data set's releases; it takes most of the time, and refuses what can't be drawn.
+
+        `size`: how many; None for few proposals a draw.
 
         Raises:
             ValueError: records longer than the feature bound, or as many as n is not.
             RuntimeError: the mode is not found.
         """
         posterior = self.release_law(self.model.checked(statistics, self.n))
-        return logistic_exact.envelope(posterior, start)
+        return logistic_exact.envelope(posterior, start, draws=None if self.constant_time else size)
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None):
         """Releases and, with `size`, what their sampler tells.
@@ -131,7 +133,7 @@ class LogisticSampling(SamplingMechanism):
         """
         if size is None:
             return Release(self.perturb(statistics, rng))
-        around = prepared or self.prepare(statistics, start)
+        around = prepared or self.prepare(statistics, start, size)
         values, info = logistic_exact.sample(around, size, rng, constant_time=self.constant_time)
         return Release(values, Drawn(around, *info))
 

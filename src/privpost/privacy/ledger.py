@@ -58,7 +58,7 @@ class Request(NamedTuple):
         prepare = getattr(self.mechanism, "prepare", None)
         if prepare is None or self.size is None:
             return self
-        made = prepare(self.statistics, **self.settings)
+        made = prepare(self.statistics, size=self.size, **self.settings)
         return self._replace(settings={**self.settings, "prepared": made})
 
     def check(self) -> None:

@@ -27,13 +27,11 @@ from privpost.models.logistic_regression import GaussianApproximation, LogisticP
 
 # Sums of 1e5 terms of size 1 are off by less; a log-acceptance beyond is a fault of the bound.
 _ROUNDING = 1e-7
-# Below this many proposals a draw the prior's precision in every direction is good enough, and has no set-up.
-_FEW = 2.0
 # Ends of shells that are tried, in standard deviations of the predictors.
-_ENDS = np.geomspace(3.0, 60.0, 60)
+_ENDS = np.geomspace(3.0, 60.0, 30)
 # Records that the choice looks at.
-_SOME = 2000
-# Inner shells at most, and the proposals a draw that one more must save.
+_SOME = 1000
+# Inner shells at most, and the proposals a draw that one more must save at least.
 _MOST_SHELLS, _WORTH = 4, 0.1
 # Predictors held at once.
 _ELEMENTS = 1 << 21
@@ -162,13 +160,15 @@ def envelope(
     posterior: LogisticPosterior,
     start: Envelope | None = None,
     ends: tuple[float, ...] | None = None,
+    draws: int | None = None,
 ) -> Envelope:
-    """Return the shells of a posterior, their ends chosen for the fewest proposals.
+    """Return the shells of a posterior, their ends chosen for few proposals, or for the least time of some draws.
 
     Args:
         posterior: the target.
         start: that of a similar posterior, as a warm start of the search for the mode; that of the same one is kept.
         ends: κ_1 < κ_2 < ..., to force them; () for the prior's Gaussian alone.
+        draws: how many are wanted, so that a shell is made only where it saves its own time; None for few proposals.
 
     Raises:
         RuntimeError: the mode is not found.
@@ -181,14 +181,16 @@ def envelope(
         raise ValueError(f"radius is {posterior.radius}; the posterior's mode has norm {np.linalg.norm(mode.mean)}")
     log_determinant = 2 * np.log(np.diag(mode.factor)).sum()
     plain = 0.5 * (log_determinant - posterior.dimension * math.log(posterior.prior_precision))
-    if ends == () or (ends is None and plain <= math.log(_FEW)):
+    # A shell is two products of n d² operations, a proposal two of n d.
+    worth = max(_WORTH, posterior.dimension / (2 * draws)) if draws else _WORTH
+    if ends == () or (ends is None and plain <= math.log1p(max(1.0, worth))):
         scales, ends = np.zeros(len(posterior.features)), ()
     else:
         whitened = solve_triangular(mode.factor, posterior.features.T, lower=True, check_finite=False)
         spread = np.sqrt(np.einsum("dn,dn->n", whitened, whitened))
         del whitened
         scales = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
-        ends = _ends(posterior, mode, spread, plain) if ends is None else ends
+        ends = _ends(posterior, mode, spread, plain, worth) if ends is None else ends
     gradient = -posterior.gradient(mode.mean)
     shells = tuple(
         _shell(posterior, mode, gradient, scales, begin, end) for begin, end in itertools.pairwise((0.0, *ends, np.inf))
@@ -226,8 +228,8 @@ def _floors(posterior, mode, scales, end: float) -> np.ndarray:
     return posterior.curvature_floor(posterior.features @ mode.mean, reach)
 
 
-def _ends(posterior, mode, spread, plain: float) -> tuple[float, ...]:
-    """The ends of at most four inner shells with about the fewest expected proposals; any are exact.
+def _ends(posterior, mode, spread, plain: float, worth: float) -> tuple[float, ...]:
+    """The ends of at most four inner shells, each worth `worth` expected proposals; any are exact.
 
     The data's part of the precision is D = I − nβP⁻¹ in units of P. A_j is taken for P but in x/l directions, where it
     has lost the share l = (1 − Σcs̄²/Σhs̄²) tr D²/tr D; x = Σ ρ (h_i − c_i) s̄_i² is the loss of all. So its determinant
@@ -251,7 +253,7 @@ def _ends(posterior, mode, spread, plain: float) -> tuple[float, ...]:
     best, ends, costs, paths = math.exp(plain), (), inner, [(end,) for end in _ENDS]
     for _ in range(_MOST_SHELLS):
         total = costs + outer
-        if total.min() < best - _WORTH:
+        if total.min() < best - worth:
             best, ends = total.min(), paths[total.argmin()]
         before = (costs[:, None] + between).argmin(axis=0)
         paths = [(*paths[k], end) for k, end in zip(before, _ENDS, strict=True)]

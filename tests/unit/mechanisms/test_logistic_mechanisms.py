@@ -1,5 +1,7 @@
 """Private logistic regression: curves and bounds against quadrature in one and two dimensions, and refusals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -202,6 +204,19 @@ def test_langevin_draws_have_the_law_of_their_steps():
     draws = mechanism.draw(data.ravel(), np.random.default_rng(4), 20_000).values[:, 0]
     cdf = (np.cumsum(density) - density / 2) / density.sum()
     assert kstest(np.interp(draws, grid, cdf), "uniform").pvalue > 1e-4
+
+
+def test_langevin_steps_go_on_from_fewer_ones():
+    few, many = (LogisticLangevin(BinaryRegression(2, 0.1), 4, 2.0, 0.5, relaxations=r) for r in (0.5, 2.0))
+    data, rng = np.random.default_rng(5).uniform(-0.5, 0.5, 8), np.random.default_rng(6)
+    first = few.draw(data, rng, 10).values
+    kept = first.copy()
+    longer = many.draw(data, rng, 10, after=(few, first)).values
+    np.testing.assert_array_equal(longer, many.draw(data, np.random.default_rng(6), 10).values)
+    np.testing.assert_array_equal(first, kept)
+    for other in (many, replace(few, coefficient=0.4), replace(few, step=0.5)):
+        with pytest.raises(ValueError, match="after is LogisticLangevin"):
+            few.draw(data, rng, 10, after=(other, longer))
 
 
 def test_noise_on_the_mode_is_certified(monkeypatch):

@@ -116,7 +116,7 @@ def sampler_ignores_the_power(patch):
     patch.setattr(
         logistic_sampling.logistic_exact,
         "envelope",
-        lambda posterior, *args: envelope(replace(posterior, power=1.0), *args),
+        lambda posterior, *args, **options: envelope(replace(posterior, power=1.0), *args, **options),
     )
 
 

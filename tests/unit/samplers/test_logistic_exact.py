@@ -222,3 +222,12 @@ def test_few_proposals_on_a_hard_posterior():
     log_plain = np.log(np.diag(around.mode.factor)).sum()
     assert math.exp(log_plain) > 5_000 and len(around.shells) > 1
     assert info.expected < 2.6 and abs(info.proposals / info.expected - 1) < 0.25
+
+
+def test_of_few_draws_a_shell_must_save_its_own_time():
+    posterior = LogisticPosterior(*design(2000, 20, seed=3), prior_precision=1.0)
+    most, one, many = (envelope(posterior, draws=draws) for draws in (None, 1, 10_000))
+    assert [shell.start for shell in most.shells] == [shell.start for shell in many.shells]
+    # A shell less takes at most 20 / 2 proposals more.
+    assert 1 < len(one.shells) < len(most.shells)
+    assert most.expected < one.expected < most.expected + 10 * (len(most.shells) - len(one.shells))

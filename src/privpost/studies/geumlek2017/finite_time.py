@@ -30,7 +30,7 @@ def listed(config, budget: Cost, model: BinaryRegression, n: int) -> list:
     exact = LogisticDiffused.calibrate(model, n, budget, constant_time=False)
     steps = [
         LogisticLangevin(model, n, config.order, exact.coefficient, step=config.step, relaxations=relaxations)
-        for relaxations in config.relaxations
+        for relaxations in sorted(config.relaxations)
     ]
     return [exact, LogisticOutputNoise.calibrate(model, n, budget), *steps]
 
@@ -45,17 +45,22 @@ def simulate(config, streams, ledger) -> dict:
     mechanisms = listed(config, budget, model, n)
     metrics = np.empty((len(mechanisms), len(METRICS), config.trials))
     for i, mechanism in enumerate(mechanisms):
-        account = f"{mechanism.method}/{i}"
-        ledger.open(account, budget, mechanism)
-        for block in streams.blocks():
+        ledger.open(f"{mechanism.method}/{i}", budget, mechanism)
+    for block in streams.blocks():
+        # Steps of all numbers are those of one chain.
+        chain, settings = streams("sampler", block.index), {}
+        for i, mechanism in enumerate(mechanisms):
+            steps = isinstance(mechanism, LogisticLangevin)
             draws = ledger.release(
-                account,
+                f"{mechanism.method}/{i}",
                 mechanism,
                 statistics,
-                streams("sampler", block.index),
+                chain if steps else streams("sampler", block.index),
                 size=block.size,
                 repeats=block.trials,
+                **settings,
             ).values
+            settings = {"after": (mechanism, draws)} if steps else {}
             metrics[i, :, block.trials] = np.stack(predictive_metrics(draws, design.test_features, design.test_labels))
     return {
         "metrics": metrics,

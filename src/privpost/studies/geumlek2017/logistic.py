@@ -105,13 +105,14 @@ def simulate(config, streams, ledger) -> dict:
         repeats = config.trials * config.draws
         ledger.open(_account(config, n_splits, budget), budget, mechanism, repeats=repeats)
     for i, n_splits in enumerate(config.n_splits):
-        repeats = config.trials // n_splits
+        repeats, nearest = config.trials // n_splits, None
         for split in range(n_splits):
             # The first split is the publisher's where there is one.
             data = design if split == 0 else design.resplit(streams("split", split))
             statistics = model.statistics_of(data.train_features, data.train_labels)
-            start, size = None, repeats * config.draws
+            start, size = nearest, repeats * config.draws
             # From the largest epsilon down: each posterior is the next one's start, and the same one is set up once.
+            # At the largest epsilon it is that of the split before.
             for j in reversed(range(len(mechanisms))):
                 budget, mechanism = mechanisms[j]
                 point = {"log_epsilon": config.log_epsilon[j]}
@@ -125,6 +126,7 @@ def simulate(config, streams, ledger) -> dict:
                     start=start,
                 )
                 start = drawn.start
+                nearest = start if j == len(mechanisms) - 1 else nearest
                 values = np.stack(predictive_metrics(draws, data.test_features, data.test_labels))
                 where = slice(split * repeats, (split + 1) * repeats)
                 metrics[i, j, :, where] = values.reshape(len(METRICS), repeats, config.draws).mean(axis=-1)
