@@ -107,8 +107,10 @@ class LogisticLangevin(_GaussianLogistic):
             weights, done = np.array(after[1], float), after[0].steps
         # 1/(1 + exp(z)) = (1 − tanh(z/2))/2, the quicker one.
         half, whole = posterior.features.T / 2, posterior.features.sum(axis=0) / 2
+        waves = np.empty((size, len(posterior.features)))
         for _ in range(done, self.steps):
-            pull = whole - np.tanh(weights @ half) @ half.T
+            np.tanh(np.matmul(weights, half, out=waves), out=waves)
+            pull = whole - waves @ half.T
             weights += eta * (self.power * pull - posterior.prior_precision * weights)
             weights += math.sqrt(2 * eta) * rng.standard_normal(weights.shape)
         return Release(weights, Drawn(None, math.nan, math.nan))

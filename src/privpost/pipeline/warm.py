@@ -24,6 +24,8 @@ LIBRARIES = (
     "numpy", "pandas", "scipy.integrate", "scipy.optimize", "scipy.special", "scipy.stats", "matplotlib.pyplot",
     "matplotlib.backends.backend_pdf", "matplotlib.backends.backend_svg",
 )  # fmt: skip
+# The C library keeps what arrays gave back: asked of the system anew, it is cleared page by page.
+MEMORY = {f"MALLOC_{name}_THRESHOLD_": str(1 << 30) for name in ("MMAP", "TRIM")}
 # Names the program of a server that runs already; whoever sets it vouches for libraries and environment.
 RUNNING = "PRIVPOST_WARM"
 
@@ -53,7 +55,7 @@ def start(*libraries: str) -> str:
         numbers = [listener.fileno(), life]
         subprocess.Popen(
             [sys.executable, "-P", __file__, "serve", folder, *map(str, numbers), *LIBRARIES, *libraries],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=numbers,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=numbers, env={**MEMORY, **os.environ},
         )  # fmt: skip
     os.close(life)
     # The other end stays open for as long as this process lives; no child inherits it.

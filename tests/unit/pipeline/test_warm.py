@@ -63,6 +63,16 @@ def test_a_job_that_raises_shows_its_traceback(python, folder):
     assert done.stderr.endswith("RuntimeError: seeded\n")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="settings of the C library of Linux")
+def test_a_job_keeps_the_memory_of_its_arrays(python, folder):
+    """The same fifty megabytes are given back and taken again, which Python itself asks of the system each time."""
+    pages = "import resource; faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt; "
+    take = "[bytes(5 * 10**7).count(1) for _ in range(5)]; "
+    (folder / "own" / "job.py").write_text(pages + take + "before = faults(); " + take + "print(faults() - before)")
+    forked, started = (int(run(folder, program, "-m", "job").stdout) for program in (python, sys.executable))
+    assert forked < 100 < started
+
+
 def test_a_job_ends_as_python_does(python, folder):
     """A pool of processes is closed at the end; its processes would hold the streams open."""
     (folder / "own" / "job.py").write_text("import atexit; atexit.register(print, 'closed')")
