@@ -1,7 +1,5 @@
 """The dispatcher in front of Hydra: help, commands by name, and runs of cells."""
 
-from __future__ import annotations
-
 import os
 import pkgutil
 import sys

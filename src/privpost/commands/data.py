@@ -1,7 +1,5 @@
 """`privpost fetch` and `privpost prepare`: raw data files, and the arrays parsed from them."""
 
-from __future__ import annotations
-
 import argparse
 
 from privpost.datasets import catalogue, prepared

@@ -1,7 +1,5 @@
 """From a study's tables to its figures."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`privpost list` and `privpost mechanisms`: what there is."""
 
-from __future__ import annotations
-
 import argparse
 
 from privpost import discovery

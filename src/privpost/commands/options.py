@@ -1,7 +1,5 @@
 """The options that commands share, told in one way."""
 
-from __future__ import annotations
-
 import argparse
 
 

@@ -1,7 +1,5 @@
 """`privpost reproduce`: Snakemake with an estimate first, progress on one line, and a summary at the end."""
 
-from __future__ import annotations
-
 import argparse
 import csv
 import os

@@ -1,7 +1,5 @@
 """Runs of cells from the command line: one point, a sweep or a part of one, into the store that Snakemake uses."""
 
-from __future__ import annotations
-
 import functools
 import os
 import sys

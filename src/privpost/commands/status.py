@@ -1,7 +1,5 @@
 """`privpost status` and `privpost prune`: the states of cells, tables and figures, and the removal of stale ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from privpost.atomic import abandoned, abandoned_in

@@ -1,7 +1,5 @@
 """The single steps of a rebuild, as Snakemake's rules call them: tables, figures, scores, pages."""
 
-from __future__ import annotations
-
 import argparse
 import functools
 import pkgutil

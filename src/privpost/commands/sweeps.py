@@ -1,7 +1,5 @@
 """What an ad hoc sweep ends with: the study's tables over the sweep's cells, and a figure, under build/sweeps."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import re

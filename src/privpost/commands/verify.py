@@ -1,7 +1,5 @@
 """`privpost verify`: a rebuild from an empty store, compared with the shipped tables, figures, scores and numbers."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

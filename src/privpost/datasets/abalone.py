@@ -1,7 +1,5 @@
 """Abalone (UCI): eight measurements of 4,177 abalone and the rings that give their age."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 

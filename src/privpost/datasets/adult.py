@@ -1,7 +1,5 @@
 """Adult (UCI): 14 attributes of 48,842 people from the US census of 1994 and whether they earn over 50,000 dollars."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

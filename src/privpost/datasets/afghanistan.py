@@ -1,7 +1,5 @@
 """Afghan war diary: events of 2004 to 2009, counted per regional command, month and level of five fields."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

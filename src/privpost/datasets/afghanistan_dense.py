@@ -1,7 +1,5 @@
 """The dense part of the Afghan war diary: the same file and loader, fewer regions and months."""
 
-from __future__ import annotations
-
 from privpost.datasets.afghanistan import parse
 
 __all__ = ["parse"]

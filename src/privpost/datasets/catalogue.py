@@ -1,7 +1,5 @@
 """The catalogue of data sets: what ``conf/dataset/<name>.yaml`` declares, read and checked."""
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import importlib

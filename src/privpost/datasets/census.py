@@ -1,7 +1,5 @@
 """Census extracts for linear regression: named numeric columns, features and label scaled by public bounds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """1980 US census: mothers of two or more children and their husbands' incomes (Angrist and Evans 1998)."""
 
-from __future__ import annotations
-
 import lzma
 from pathlib import Path
 

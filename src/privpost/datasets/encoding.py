@@ -4,8 +4,6 @@ The encoding is that of Geumlek et al. (2017), section 5: categories one-hot, ea
 example divided by its L2 norm, so that the constant c of their theorems 16 and 17 is 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Fetching raw files: from what is there, from mirrors on disk, from their publishers; nothing unverified stays."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

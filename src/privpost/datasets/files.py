@@ -1,7 +1,5 @@
 """Checksums of files, and files that are read or refused."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import math

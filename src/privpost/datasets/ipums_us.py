@@ -1,7 +1,5 @@
 """US extract of IPUMS-International, made and licensed by the user (Zhang et al. 2016, figure 2)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Iraq SIGACT (ESOC): incidents per governorate, month and type of attack."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Simulated Iraq-like war logs: drawn from a hidden Markov model whose states are kept for scoring."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

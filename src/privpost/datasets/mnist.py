@@ -1,7 +1,5 @@
 """MNIST: the two digits to be told apart, out of the training file's 60,000 images of 28 by 28 pixels."""
 
-from __future__ import annotations
-
 import gzip
 import zlib
 from pathlib import Path

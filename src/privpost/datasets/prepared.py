@@ -1,7 +1,5 @@
 """Prepared data: the parsed arrays of a data set with its identity and a checksum, in one file per data set."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where the bytes of raw files come from: disks and networks, plain or packed."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import sys

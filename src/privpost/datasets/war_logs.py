@@ -5,8 +5,6 @@ What every loader of war logs gives is the same set of arrays, which `load` retu
 regions and then months, cells without events left out. A study never sees an event.
 """
 
-from __future__ import annotations
-
 import os
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ A draw is θ = F⁻¹(U) of an ideal uniform U. Bits of U are revealed until the
 is certain, F enclosed by a ball (package python-flint). The cell k is then exactly ⌊2^b θ⌋: no float takes part.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import secrets

@@ -1,7 +1,5 @@
 """Exact draws from a multivariate normal distribution truncated to a ball around the origin."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

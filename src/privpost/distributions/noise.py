@@ -5,8 +5,6 @@ of every study. Floating-point variates give data away by their last digits (Mir
 numbers only.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 

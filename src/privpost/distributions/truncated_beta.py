@@ -1,7 +1,5 @@
 """Beta distribution truncated to an interval: mass, density and exact draws, stable far in its tails."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import betainc, betaincinv, betaln, xlog1py, xlogy
 

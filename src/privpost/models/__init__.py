@@ -1,7 +1,5 @@
 """Probabilistic models; a conjugate model in a file of its own is found by `privpost.discovery`."""
 
-from __future__ import annotations
-
 from privpost import lookup
 
 

@@ -1,7 +1,5 @@
 """What a conjugate model offers; models know nothing of privacy."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from numbers import Real

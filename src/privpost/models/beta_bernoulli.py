@@ -1,7 +1,5 @@
 """Bernoulli records with a beta prior."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Records of several bits, all of the same chance, with a beta prior."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

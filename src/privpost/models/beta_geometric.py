@@ -1,7 +1,5 @@
 """Geometric waiting times with a beta prior on the chance of success."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Records of a logistic regression without intercept, as mechanisms see them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Counts from noisy ones by least squares over signed contingency tables of total n."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Categorical records with a Dirichlet prior."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The Fourier (Walsh-Hadamard) basis of a Bayesian network's contingency table."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 

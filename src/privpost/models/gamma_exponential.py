@@ -1,7 +1,5 @@
 """Exponential records with a gamma prior on their rate."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Pareto records of known scale with a gamma prior on their shape."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

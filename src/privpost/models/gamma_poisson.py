@@ -1,7 +1,5 @@
 """Poisson counts with a gamma prior on their mean."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -3,8 +3,6 @@
 A graph is a tuple of (node, parents) pairs in the order of a record's columns.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,5 @@
 """Binary regression with other links than the logistic one, on a ball of weights."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Normal records of known variance with a normal prior on their mean."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The graph of a Bayesian network from data, by the K2 search of Cooper and Herskovits (1992)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

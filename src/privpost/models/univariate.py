@@ -1,7 +1,5 @@
 """Univariate exponential families with one sufficient statistic, whose sum is redacted before release."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import ClassVar, NamedTuple
 

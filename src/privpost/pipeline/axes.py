@@ -1,7 +1,5 @@
 """The axes of a grid: lists of values, or maps with start, stop, num and spacing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

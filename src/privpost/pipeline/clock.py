@@ -1,7 +1,5 @@
 """Files from the future: after a clock has jumped back, Snakemake would fail or repeat every job that reads one."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

@@ -1,7 +1,5 @@
 """Hydra's side of the grid: studies' composed configurations, kept for the next start, and the grammar of overrides."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import importlib.metadata

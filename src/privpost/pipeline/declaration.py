@@ -1,7 +1,5 @@
 """What a study's YAML may hold beside its settings, checked when it is read."""
 
-from __future__ import annotations
-
 import copy
 import importlib
 import re

@@ -5,8 +5,6 @@ expanded, validated against the study's typed schema and hashed in plain Python.
 a changed setting is a missing file.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import itertools

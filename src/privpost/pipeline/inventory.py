@@ -1,7 +1,5 @@
 """What the store holds of each study: current, behind, stale and damaged cells, and what prune may remove."""
 
-from __future__ import annotations
-
 import functools
 import json
 import shutil

@@ -1,7 +1,5 @@
 """A study's privacy ledger as a small shipped file, so that a reader needs no cell to see what was charged."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable

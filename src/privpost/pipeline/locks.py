@@ -1,7 +1,5 @@
 """Who is running in this checkout: Snakemake's own lock survives a kill, the system's locks do not."""
 
-from __future__ import annotations
-
 import fcntl
 import platform
 import shutil

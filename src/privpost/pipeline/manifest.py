@@ -1,7 +1,5 @@
 """The manifest of a study's tables, `<study>.grid.json`: the cells that they show, and the sha256 of each file."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """What a rebuild consists of: every study's cells, tables, figures and data, as Snakemake's rules need them."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Tables of any set of points: each point's own tables, under one another, with the settings that tell points apart."""
 
-from __future__ import annotations
-
 import pickle
 import traceback
 import zlib

@@ -1,7 +1,5 @@
 """How far a run is, on one line of a terminal or as sparse lines elsewhere."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """Where the project is: all paths of the pipeline are relative to its root."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -6,8 +6,6 @@ also calibrates, counts by itself for those that import it, what it finds by nam
 reads tables only (claims, figures, the report) is not imported by studies.
 """
 
-from __future__ import annotations
-
 import ast
 import atexit
 import contextlib

@@ -1,7 +1,5 @@
 """What a command line `[-m] study=... [key=value ...]` asks for: understood and checked before anything runs."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -1,7 +1,5 @@
 """Running Snakemake: its output in a log, progress on one line, and what failed and why."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

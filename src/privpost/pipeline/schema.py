@@ -5,8 +5,6 @@ are one setting and one digest) and anything else is a `SettingError` that names
 allowed. This module imports nothing heavy, because every Snakemake parse reads it.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 from abc import ABC, abstractmethod

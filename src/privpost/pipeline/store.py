@@ -1,7 +1,5 @@
 """The store of results: one .npz per cell, written atomically, with its own story and a checksum inside."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

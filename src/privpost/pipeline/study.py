@@ -1,7 +1,5 @@
 """A study, as its YAML and its module's schema describe it, and a cell: one job, with a digest of what defines it."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import importlib

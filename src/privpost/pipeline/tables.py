@@ -1,7 +1,5 @@
 """From stored cells to tidy tables."""
 
-from __future__ import annotations
-
 import importlib
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Times of this machine: under build/, and in the place of the shipped ones only where they are to be recorded."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

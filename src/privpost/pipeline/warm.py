@@ -3,8 +3,6 @@
 This file runs by itself, in the server and in its clients, and imports nothing of the project: jobs read that anew.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import importlib

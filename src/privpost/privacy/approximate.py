@@ -3,8 +3,6 @@
 A privacy curve is δ(ε) = max over neighbours of the hockey-stick divergence sup_A P(A) − e^ε Q(A).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

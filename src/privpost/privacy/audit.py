@@ -5,8 +5,6 @@ probabilities have Clopper-Pearson limits; by the data-processing inequality the
 distributions (event, complement) is at most that of the releases.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ The coefficients of a mechanism are found in floating point; what they cost is b
 value, from the very numbers that the draw uses.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """What a mechanism asks of a budget, a generator or a setting before anything is drawn."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.models.base import is_number

@@ -5,8 +5,6 @@ field by 1 (also when the event moves to another cell), so a field's table has L
 Lap(2/ε_d), ε_d = ε/D (Foulds et al. 2016, section 5).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

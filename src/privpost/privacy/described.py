@@ -1,7 +1,5 @@
 """Mechanisms, models and costs as JSON, from which they are made again, and as keys that tell them apart."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import fields, is_dataclass
 from functools import cache

@@ -7,8 +7,6 @@ runs on statistics released once costs what that release costs; it needs no acco
 Δ is the sensitivity of the log-joint: the supremum of |ln p(x'|θ) − ln p(x|θ)| over θ and records x, x'.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

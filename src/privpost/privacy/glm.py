@@ -5,8 +5,6 @@ regression), neighbours: substitution. Everything here is a formula in public qu
 Chaudhuri (2017), section 4 and section 5.2; all arguments broadcast.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.models.base import check_range

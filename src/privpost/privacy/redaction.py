@@ -1,7 +1,5 @@
 """Release of an unbounded sum: records outside a public interval are redacted, then Laplace noise is added."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

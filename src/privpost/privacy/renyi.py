@@ -4,8 +4,6 @@ Orders are λ ≥ 1; λ = 1 is the Kullback-Leibler limit. Nothing here takes da
 data set of the public size n. Equations are those of Geumlek, Song and Chaudhuri (2017).
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 

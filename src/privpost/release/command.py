@@ -1,7 +1,5 @@
 """`privpost release`: check everything, charge, draw once, and hand over a whole statement."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """One posterior draw as a release: exactly an ideal draw of a private posterior, rounded down to public bits."""
 
-from __future__ import annotations
-
 import functools
 import math
 import random

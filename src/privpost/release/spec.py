@@ -1,7 +1,5 @@
 """Reading the specification of a release, all of which is decided before a record is read."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """The specification of a release: what is public about the data, and what the release may cost."""
 
-from __future__ import annotations
-
 import collections
 from dataclasses import dataclass
 from functools import cached_property

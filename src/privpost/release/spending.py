@@ -4,8 +4,6 @@ The first line is the header, with the budget. Every further line is a change of
 SHA-256 of the line before it, so that no line can be changed, taken out or put in unseen.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import fcntl

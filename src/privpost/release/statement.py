@@ -1,7 +1,5 @@
 """What a release says about itself: the promise, its terms, and what it does not cover."""
 
-from __future__ import annotations
-
 import decimal
 import math
 import platform

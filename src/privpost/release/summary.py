@@ -1,7 +1,5 @@
 """What the terminal shows once a release is in its file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

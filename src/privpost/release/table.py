@@ -1,7 +1,5 @@
 """The data holder's CSV file. Errors name row and column and what is allowed, never what a cell holds."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from pathlib import Path

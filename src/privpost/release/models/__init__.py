@@ -4,8 +4,6 @@ Statistics are whole numbers throughout, so that discrete noise hides all of a r
 column's resolution.
 """
 
-from __future__ import annotations
-
 from privpost.pipeline.schema import SettingError, suggest
 from privpost.release.models.base import Kind
 from privpost.release.models.bayesian_network import Network

@@ -1,7 +1,5 @@
 """What a model needs in order to be released, and what its posterior says about itself."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """`model: bayesian_network` of a specification."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any, ClassVar
 

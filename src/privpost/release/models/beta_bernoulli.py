@@ -1,7 +1,5 @@
 """`model: beta_bernoulli` of a specification."""
 
-from __future__ import annotations
-
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism

@@ -1,7 +1,5 @@
 """`model: bounded_sum` of a specification."""
 
-from __future__ import annotations
-
 from privpost.pipeline.schema import Schema
 from privpost.release.models.numeric import Numeric
 

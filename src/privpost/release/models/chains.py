@@ -1,7 +1,5 @@
 """Posteriors of Markov chains on what a release hides, with their diagnostics."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`model: dirichlet_categorical` of a specification."""
 
-from __future__ import annotations
-
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.posterior_sampling import weighted

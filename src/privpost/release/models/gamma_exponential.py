@@ -1,7 +1,5 @@
 """`model: gamma_exponential` of a specification."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

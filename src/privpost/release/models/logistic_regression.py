@@ -1,7 +1,5 @@
 """`model: logistic_regression` of a specification: a certified optimum plus safe lattice noise."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from decimal import Decimal

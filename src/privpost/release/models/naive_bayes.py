@@ -1,7 +1,5 @@
 """`model: naive_bayes` of a specification."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

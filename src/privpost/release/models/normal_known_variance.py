@@ -1,7 +1,5 @@
 """`model: normal_known_variance` of a specification."""
 
-from __future__ import annotations
-
 import math
 
 from privpost.models.normal_known_variance import NormalKnownVariance

@@ -1,7 +1,5 @@
 """What the models of a numeric column share."""
 
-from __future__ import annotations
-
 import re
 from abc import abstractmethod
 from decimal import Decimal
