@@ -1,6 +1,9 @@
-"""Rows of a table by the values of their columns."""
+"""Rows of a table by the values of their columns, and tables as Markdown."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 
 def select(table, **values):
@@ -16,3 +19,10 @@ def one(table, **values):
     if len(found) != 1:
         raise ValueError(f"{len(found)} rows with {values}, expected one")
     return found.iloc[0]
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Return a table in Markdown; bars and line ends in its cells are escaped."""
+    lines = [head, ["---"] * len(head), *rows]
+    cells = ([str(cell).replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)

@@ -57,7 +57,9 @@ def label_outer(panels, x: str = "", y="", titles=()) -> None:
     """
     for axes in panels[-1] if x else ():
         axes.set_xlabel(x)
-    for axes, label in zip(panels[:, 0], [y] * len(panels) if isinstance(y, str) else y, strict=True) if y else ():
-        axes.set_ylabel(label)
-    for axes, title in zip(panels[0], titles, strict=False):
-        axes.set_title(title)
+    if y:
+        for axes, label in zip(panels[:, 0], [y] * len(panels) if isinstance(y, str) else y, strict=True):
+            axes.set_ylabel(label)
+    if titles:
+        for axes, title in zip(panels[0], titles, strict=True):
+            axes.set_title(title)

@@ -282,10 +282,8 @@ def relation(kinds: Iterable[type[mechanisms.Mechanism]]) -> str:
 
 
 def _sampling_notes(tables: Mapping[str, Any], chains: bool) -> list[str]:
-    rhats = [table[c].dropna() for table in tables.values() for c in table.columns if c.startswith("rhat")]
-    rhats = [values[values.map(_is_number)].astype(float) for values in rhats]
-    sizes = [table[c].dropna() for table in tables.values() for c in ("ess_min", "ess_bulk") if c in table]
-    sizes = [values[values.map(_is_number)].astype(float) for values in sizes]
+    rhats = [_numbers(table[c]) for table in tables.values() for c in table.columns if c.startswith("rhat")]
+    sizes = [_numbers(table[c]) for table in tables.values() for c in ("ess_min", "ess_bulk") if c in table]
     sampling = [kind for table in tables.values() if "sampling" in table for kind in table["sampling"].dropna()]
     run = sampling.count("mcmc")
     if not chains and not rhats and not run:
@@ -300,13 +298,11 @@ def _sampling_notes(tables: Mapping[str, Any], chains: bool) -> list[str]:
 
 
 def _variants_with_private_metadata(tables: Mapping[str, Any]) -> set[str]:
-    found = set()
-    for table in tables.values():
-        if "uses_private_metadata" in table:
-            rows = table[table.uses_private_metadata.astype(str) == "True"]
-            if len(rows):
-                names = rows["variant"].dropna().unique() if "variant" in rows else ["all rows"]
-                found |= {f"variant {name}" if "variant" in rows else name for name in names}
+    found: set[str] = set()
+    for table in (table for table in tables.values() if "uses_private_metadata" in table):
+        rows = table[table.uses_private_metadata.astype(str) == "True"]
+        if len(rows):
+            found |= {f"variant {name}" for name in rows.variant.dropna()} if "variant" in rows else {"all rows"}
     return found
 
 
@@ -314,9 +310,8 @@ def _column(tables: Mapping[str, Any], name: str, value: str) -> bool:
     return any(name in table and (table[name] == value).any() for table in tables.values())
 
 
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except ValueError:
-        return False
-    return True
+def _numbers(column):
+    """Return the numbers of a column that may have words, too."""
+    import pandas as pd
+
+    return pd.to_numeric(column, errors="coerce").dropna()

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from privpost.evaluation.rows import markdown
 from privpost.pipeline import tables
 
 SOURCE = re.compile(r"(\w+/\w+)\[([^\]]*)\]")
@@ -124,13 +125,6 @@ class Grid:
         lines = [["" if v is None else number(v, form) for v in values] for _, values in self._lines]
         rows = [[*labels, *shown] for (labels, _), shown in zip(self._lines, lines, strict=True)]
         return markdown(self._head, rows)
-
-
-def markdown(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Return a table in Markdown; bars and line ends in its cells are escaped."""
-    lines = [head, ["---"] * len(head), *rows]
-    cells = ([str(cell).replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
 def number(value: Any, form: str = "") -> str:

@@ -127,20 +127,12 @@ def table(scored: Iterable[Scored]):
             owner[claim.id] = study
             rows.append(
                 {
+                    **{name: getattr(claim, name, "") for name in COLUMNS},
                     **fixed,
-                    "id": claim.id,
-                    "place": claim.place,
-                    "statement": claim.statement,
-                    "test": claim.test,
-                    "verdict": claim.verdict,
-                    "reason": claim.reason,
                     "checks": str(len(claim.checks)),
                     "failed": json.dumps(claim.failed, ensure_ascii=False),
-                    "why": claim.why,
                     "unexplained": json.dumps(claim.unexplained, ensure_ascii=False),
-                    "see": claim.see,
                     "evidence": json.dumps(plain(claim.evidence), ensure_ascii=False, allow_nan=False),
-                    "variant": claim.variant,
                     "stand_in": "yes" if claim.stand_in else "no",
                 }
             )

@@ -49,6 +49,13 @@ def test_a_cause_that_the_tables_do_not_show_is_left_out():
     assert (found.why, found.unexplained) == ("", ("ahead at n = 10",))
 
 
+def test_a_claim_without_a_check_is_not_testable_for_a_reason_or_refused():
+    found = from_checks("X1", "ours", "s", "t", {}, {"n": 3}, whys=[SMALL], untestable="no rows")
+    assert (found.verdict, found.reason, found.why, found.evidence) == ("not testable", "no rows", "", {"n": 3})
+    with pytest.raises(ValueError, match="at least one check"):
+        from_checks("X1", "ours", "s", "t", {}, {})
+
+
 def _whys() -> list[tuple[str, ast.Call]]:
     """Return every call of `Why` in the claims, with the file it stands in."""
     found = []

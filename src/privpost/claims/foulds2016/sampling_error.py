@@ -47,10 +47,14 @@ def _crossing(by) -> Claim:
     )
 
 
+def _over_true(by, method: str):
+    """Return, by n, a method's mean error over that of the true posterior on the same data, and its standard error."""
+    truth = by["non_private"].l1_mean
+    return by[method].l1_mean / truth, by[method].over_true_sem / truth
+
+
 def _convergence(by) -> Claim:
-    laplace, truth = by["laplace"], by["non_private"]
-    ratio = laplace.l1_mean / truth.l1_mean
-    sem = laplace.over_true_sem / truth.l1_mean
+    ratio, sem = _over_true(by, "laplace")
     decades = [n for n in ratio.index if n >= 1000 and math.log10(n) % 1 == 0]
     z = critical_value(max(1, len(decades)))
     last = ratio.index[-1]
@@ -75,8 +79,7 @@ def _convergence(by) -> Claim:
 
 def _fewer_observations(by) -> Claim:
     ops, truth = by["ops"], by["non_private"]
-    ratio = ops.l1_mean / truth.l1_mean
-    sem = ops.over_true_sem / truth.l1_mean
+    ratio, sem = _over_true(by, "ops")
     last = ratio.index[-1]
     limit = math.sqrt((1 + float(ops.temperature.iloc[-1])) / 2)
     z = critical_value(len(ratio))

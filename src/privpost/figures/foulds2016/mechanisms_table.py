@@ -2,6 +2,7 @@
 
 import math
 
+from privpost.evaluation import rows
 from privpost.figures import style
 
 HEADINGS = (
@@ -19,7 +20,7 @@ HEADINGS = (
 
 def markdown(table) -> str:
     """Return table 1 as a Markdown table, from its rows as read back from the CSV."""
-    lines = [" | ".join(HEADINGS), " | ".join(["---"] * len(HEADINGS))]
+    lines = []
     for row in table.itertuples():
         mean = row.are_mean if math.isnan(row.are_mean_value) else f"{row.are_mean_value:.4g}"
         sample = row.are_sample
@@ -30,7 +31,7 @@ def markdown(table) -> str:
             chain += f" ({row.gibbs_epsilon_if_converged:g} if converged)"
         cells = (
             f"{style.look(row.method).label}, ε = {row.epsilon:g}",
-            f"{row.sensitivity} = {row.sensitivity_value:.4g}".replace("|", "\\|"),
+            f"{row.sensitivity} = {row.sensitivity_value:.4g}",
             row.statistics,
             row.release,
             sample,
@@ -39,8 +40,8 @@ def markdown(table) -> str:
             f"{row.epsilon_brute_force:.4g}",
             chain,
         )
-        lines.append(" | ".join(cells))
-    return "".join(f"| {line} |\n" for line in lines)
+        lines.append(cells)
+    return f"{rows.markdown(HEADINGS, lines)}\n"
 
 
 def documents(tables) -> dict[str, str]:

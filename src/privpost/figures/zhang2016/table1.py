@@ -1,5 +1,6 @@
 """Table 1 as Markdown, beside its CSV (Zhang et al. 2016)."""
 
+from privpost.evaluation import rows
 from privpost.figures import style
 
 HEADINGS = (
@@ -18,7 +19,7 @@ HEADINGS = (
 
 def markdown(table) -> str:
     """Return table 1 as a Markdown table, from its rows as read back from the CSV."""
-    lines = [" | ".join(HEADINGS), " | ".join(["---"] * len(HEADINGS))]
+    lines = []
     for row in table.itertuples():
         cells = (
             style.look(row.method).label,
@@ -32,8 +33,8 @@ def markdown(table) -> str:
             row.restored,
             f"{row.restored_rows_that_hold} of {row.restored_rows}",
         )
-        lines.append(" | ".join(cell.replace("|", "\\|") for cell in cells))
-    return "".join(f"| {line} |\n" for line in lines)
+        lines.append(cells)
+    return f"{rows.markdown(HEADINGS, lines)}\n"
 
 
 def documents(tables) -> dict[str, str]:

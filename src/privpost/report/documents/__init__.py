@@ -11,10 +11,11 @@ from html import escape
 from importlib import util
 from pathlib import Path
 
+from privpost.evaluation.rows import markdown
 from privpost.pipeline import store
 from privpost.pipeline.plan import Plan
 from privpost.report import numbers, templates
-from privpost.report.quotes import Quotes, markdown, number
+from privpost.report.quotes import Quotes, number
 from privpost.report.scorecard import read as read_scorecard
 
 TEMPLATES = Path("docs/templates")

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 
+from privpost.evaluation.rows import markdown
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline import tables
 from privpost.pipeline.plan import Plan
 from privpost.pipeline.study import Study
 from privpost.report.documents import release
-from privpost.report.quotes import markdown, number
+from privpost.report.quotes import number
 from privpost.studies.fair_axis import calibration
 
 # Shares from here on count as the whole claim.

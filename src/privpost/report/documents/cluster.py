@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from privpost.evaluation.rows import markdown
 from privpost.pipeline import tables
 from privpost.pipeline.plan import Plan
-from privpost.report.quotes import markdown
 
 # Made by benchmarks/scale.py, and measured: no part of a rebuild.
 SCALE = Path("results/scale.csv")

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from privpost.evaluation.rows import markdown
 from privpost.pipeline import grid
 from privpost.pipeline.plan import Plan
 from privpost.pipeline.study import Study
-from privpost.report.quotes import markdown
 
 FILE = Path("docs/templates/dictionary.yaml")
 _ERROR = "_sem"

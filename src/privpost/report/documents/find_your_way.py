@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from privpost.evaluation.rows import markdown
 from privpost.pipeline.grid import Study
 from privpost.pipeline.plan import Plan
 from privpost.pipeline.study import figure_module
 from privpost.report import scorecard
-from privpost.report.quotes import markdown
 
 
 def values(plan: Plan) -> Mapping[str, str]:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from privpost.evaluation.rows import markdown
 from privpost.pipeline.grid import Study
 from privpost.pipeline.plan import Plan
 from privpost.report import describe, scorecard
-from privpost.report.quotes import markdown
 
 PER_ROW = 3
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from privpost.evaluation.rows import markdown
 from privpost.pipeline.plan import Plan
 from privpost.report import numbers, scorecard, templates
-from privpost.report.quotes import markdown
 
 TIMES = {
     "reproduce": "`make reproduce` took {seconds} on {cores} cores, from nothing but the raw data",

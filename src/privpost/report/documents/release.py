@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from privpost.evaluation.multiplicity import FALSE_ALARM, critical_value
+from privpost.evaluation.rows import markdown
 from privpost.figures import style
 from privpost.pipeline import tables
 from privpost.pipeline.plan import Plan
 from privpost.release import command, models, spec
 from privpost.release.models import bayesian_network, dirichlet_categorical, gamma_exponential
-from privpost.report.quotes import markdown
 
 # Noise that opendp draws, so that `privpost release` can use it on real data.
 SECURE = ("laplace", "gaussian")

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from privpost.evaluation.rows import markdown
 from privpost.pipeline.plan import Plan
 from privpost.report import describe
-from privpost.report.quotes import markdown
 
 
 def values(plan: Plan) -> Mapping[str, str]:
