@@ -181,8 +181,8 @@ def envelope(
         raise ValueError(f"radius is {posterior.radius}; the posterior's mode has norm {np.linalg.norm(mode.mean)}")
     log_determinant = 2 * np.log(np.diag(mode.factor)).sum()
     plain = 0.5 * (log_determinant - posterior.dimension * math.log(posterior.prior_precision))
-    # A shell is two products of n d² operations, a proposal two of n d.
-    worth = max(_WORTH, posterior.dimension / (2 * draws)) if draws else _WORTH
+    # In proposals, a shell's time: two products of n d² operations, not n d, and some functions of every record.
+    worth = max(_WORTH, (posterior.dimension + 40) / (2 * draws)) if draws else _WORTH
     if ends == () or (ends is None and plain <= math.log1p(max(1.0, worth))):
         scales, ends = np.zeros(len(posterior.features)), ()
     else:

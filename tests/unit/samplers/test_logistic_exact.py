@@ -228,6 +228,6 @@ def test_of_few_draws_a_shell_must_save_its_own_time():
     posterior = LogisticPosterior(*design(2000, 20, seed=3), prior_precision=1.0)
     most, one, many = (envelope(posterior, draws=draws) for draws in (None, 1, 10_000))
     assert [shell.start for shell in most.shells] == [shell.start for shell in many.shells]
-    # A shell less takes at most 20 / 2 proposals more.
+    # A shell less takes at most (20 + 40) / 2 proposals more.
     assert 1 < len(one.shells) < len(most.shells)
-    assert most.expected < one.expected < most.expected + 10 * (len(most.shells) - len(one.shells))
+    assert most.expected < one.expected < most.expected + 30 * (len(most.shells) - len(one.shells))
