@@ -92,6 +92,8 @@ def beta_curve(parameters_p, parameters_q, epsilon: float, low: float = 0.0, hig
         δ(ε), shape (...).
     """
     p, q = np.broadcast_arrays(np.asarray(parameters_p, float), np.asarray(parameters_q, float))
+    # δ falls with ε, whose exponential overflows.
+    epsilon = min(epsilon, 700.0)
     # Reflected where P has the smaller α, so that the event is always {θ ≥ t}.
     flip = p[..., 0] < q[..., 0]
     p, q = (np.where(flip[..., None], side[..., ::-1], side) for side in (p, q))

@@ -5,8 +5,8 @@ import numpy as np
 from privpost.models.base import is_number
 from privpost.privacy.accounting import Cost, check_cost, rdp_to_pure_epsilon
 
-# Noise for less has a variance beyond floating point.
-SMALLEST = 1e-100
+# Noise for less has a variance beyond floating point, noise for more one below it.
+SMALLEST, LARGEST = 1e-100, 1e100
 
 
 def pure_epsilon(budget: Cost, method: str) -> float:
@@ -53,10 +53,10 @@ def approximate_budget(budget: Cost) -> tuple[float, float]:
 
 
 def check_budget(budget) -> None:
-    """Raises a ValueError unless a budget is a `Cost` whose ε is 0 or at least `SMALLEST`."""
+    """Raises a ValueError unless a budget is a `Cost` whose ε is 0, infinite or from `SMALLEST` to `LARGEST`."""
     check_cost("budget", budget)
-    if 0 < budget.epsilon < SMALLEST:
-        raise ValueError(f"budget is {budget}; its epsilon must be 0 or at least {SMALLEST:g}")
+    if budget.epsilon not in (0, np.inf) and not SMALLEST <= budget.epsilon <= LARGEST:
+        raise ValueError(f"budget is {budget}; its epsilon must be 0, inf or in [{SMALLEST:g}, {LARGEST:g}]")
 
 
 def check_model(model) -> None:
@@ -111,7 +111,8 @@ def check_numbers(name: str, values, size: int | None = None) -> np.ndarray:
         raise ValueError(f"{name} are {values!r}; they must be numbers, those of one data set on the last axis")
     if size not in (None, found.shape[-1]):
         raise ValueError(f"{name} have a last axis of {found.shape[-1]}; those of one data set have {size}")
-    if not np.all(np.isfinite(found)):
+    # Squares are finite where values are, but for huge ones; their sum is the quicker check.
+    if not (np.isfinite(np.vdot(found, found)) or np.isfinite(found).all()):
         raise ValueError(f"{name} have entries that are not finite")
     return found
 

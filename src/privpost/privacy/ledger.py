@@ -76,16 +76,14 @@ class Request(NamedTuple):
         Raises:
             ValueError: a size for several data sets, no releases, or repeats that the first axis does not run over.
         """
-        lead = list(np.shape(self.statistics)[:-1])
+        lead = np.shape(self.statistics)[:-1]
         if self.size is not None:
             check_count("size", self.size)
             if lead:
-                raise ValueError(
-                    f"size is {self.size!r}; it needs the statistics of one data set, not of {tuple(lead)}"
-                )
-            lead = [self.size]
-        if min(lead, default=1) < 1:
-            raise ValueError(f"the releases have the shape {tuple(lead)}; there must be at least one")
+                raise ValueError(f"size is {self.size!r}; it needs the statistics of one data set, not of {lead}")
+            lead = (self.size,)
+        if 0 in lead:
+            raise ValueError(f"the releases have the shape {lead}; there must be at least one")
         if self.repeats is not None:
             if not isinstance(self.repeats, slice):
                 raise ValueError(f"repeats are {self.repeats!r}; they must be a slice, for instance slice(0, 100)")
@@ -93,11 +91,10 @@ class Request(NamedTuple):
             if start < 0 or number < 1:
                 raise ValueError(f"repeats are {self.repeats}; they must be some of 0, 1, 2, ...")
             if not lead or lead[0] != number:
-                shape = tuple(lead)
                 raise ValueError(
-                    f"repeats are {number}, but the releases have the shape {shape}; the first axis is repeats"
+                    f"repeats are {number}, but the releases have the shape {lead}; the first axis is repeats"
                 )
-        return tuple(lead)
+        return lead
 
 
 class Ledger:
@@ -123,31 +120,36 @@ class Ledger:
         self._models: dict[int, tuple[Any, dict]] = {}
 
     def open(
-        self, account: str, budget: Cost, *mechanisms, accounting: str = "stated", repeats: int | None = None
-    ) -> None:
-        """Opens an account with a budget, and refuses now any of the mechanisms that is to draw on it and cannot.
+        self, account: str, budget: Cost, mechanism=None, *, accounting: str = "stated", repeats: int | None = None
+    ) -> Any:
+        """Opens an account with a budget, refuses now a mechanism that is to draw on it and cannot, and returns it.
 
         Args:
             account: its name.
             budget: the target that the configuration states.
-            mechanisms: those whose releases it shall pay, each release by itself.
+            mechanism: whose releases it shall pay, each by itself; or a function of no arguments that calibrates one:
+                its refusal then names the account.
             accounting: "stated", by the mechanism's guarantee; "exact", by its privacy curve δ(ε), for (ε, δ) budgets.
             repeats: how many independent repeats have the budget each; the ledger's trials by default.
 
         Raises:
-            BudgetExceeded: one release of a mechanism costs more than the budget.
-            ValueError: the account is open already, an unknown accounting, or a cost that does not convert.
+            BudgetExceeded: one release of the mechanism costs more than the budget.
+            ValueError: the account is open already, an unknown accounting, a cost that does not convert, or what the
+                calibration refuses.
         """
         if account in self._accounts:
             raise ValueError(f"account {account!r} is already open with budget {self._accounts[account].budget}")
         check_choice("accounting", accounting, ("stated", "exact"))
-        check_budget(budget)
         entry = Account(account, budget, accounting, self._trials if repeats is None else repeats)
-        for mechanism in mechanisms:
+        _asked(entry, check_budget, budget)
+        if callable(mechanism) and not isinstance(mechanism, type):
+            mechanism = _asked(entry, mechanism)
+        if mechanism is not None:
             check_mechanism(mechanism)
             price = _price(entry, mechanism)
             entry.check(price, [(price.epsilon, price.delta or 0.0)], 1)
         self._accounts[account] = entry
+        return mechanism
 
     def release(self, account: str, mechanism, statistics, rng, *, size=None, repeats=None, **settings) -> Release:
         """Releases of a mechanism about private data, charged to an account; nothing is drawn that it cannot pay.
@@ -182,7 +184,7 @@ class Ledger:
         for request in requests:
             request.check()
         # Before anything is charged: what cannot be drawn is refused here.
-        requests = [request.prepared() for request in requests]
+        requests = [_asked(self._account(request.account), request.prepared) for request in requests]
         self._reserve(requests, leads)
         kinds: dict[Any, list[int]] = {}
         for place, request in enumerate(requests):
@@ -246,10 +248,7 @@ class Ledger:
         entry = self._account(account)
         check_cost("cost", cost)
         check_count("releases", releases)
-        try:
-            charged = cost.to_notion_of(entry.budget)
-        except ValueError as error:
-            raise ValueError(f"account {account!r} with budget {entry.budget}: {error}") from error
+        charged = _asked(entry, cost.to_notion_of, entry.budget)
         entry.charge(entry.place(cost, cost, charged), ONE, int(releases))
 
     def spent(self, account: str) -> Cost:
@@ -295,17 +294,22 @@ def _noise(source):
     """What makes two releases with the same source have the same noise; None where that can't be."""
     if not isinstance(source, np.random.Generator):
         return source if isinstance(source, Common) else None
-    state = source.bit_generator.state["state"].values()
-    state = [value if isinstance(value, int) else np.asarray(value).tobytes() for value in state]
+    generator = source.bit_generator
+    state = [v if type(v) is int else np.asarray(v).tobytes() for v in generator.state["state"].values()]
     # Mechanisms that draw from spawned generators leave the state as it is, and the next ones spawned are others.
-    return *state, getattr(source.bit_generator.seed_seq, "n_children_spawned", 0)
+    return *state, getattr(generator.seed_seq, "n_children_spawned", 0)
+
+
+def _asked(account: Account, function, *arguments) -> Any:
+    """What a function returns; where it refuses, the account and its budget are told too."""
+    try:
+        return function(*arguments)
+    except ValueError as error:
+        raise ValueError(f"account {account.name!r} with budget {account.budget}: {error}") from error
 
 
 def _price(account: Account, mechanism) -> Cost:
-    try:
-        return mechanism.cost_in(account.budget, account.accounting)
-    except ValueError as error:
-        raise ValueError(f"account {account.name!r} with budget {account.budget}: {error}") from error
+    return _asked(account, mechanism.cost_in, account.budget, account.accounting)
 
 
 def _check_number(mechanism, lead: tuple[int, ...], shape: tuple[int, ...]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -179,6 +180,32 @@ def test_nothing_is_drawn_that_the_account_cannot_pay():
     with pytest.raises(ValueError, match=r"account 'rdp'.*does not convert to 'pure'"):
         ledger.open("pure", Cost("pure", 1.0), LaplaceMechanism(BITS, 8, 0.5))
         ledger.open("rdp", Cost("pure", 100.0), DiffusedPosterior(BITS, 8, 2.0, 0.1))
+
+
+def test_a_budget_refused_in_calibration_names_the_account_the_target_and_the_cost():
+    ledger, budget = Ledger(), Cost("rdp", 0.1, order=2.0)
+    account = r"account 'a' with budget rdp\(epsilon=0\.1, order=2\): "
+    with pytest.raises(ValueError, match=account + r".*the direct posterior costs rdp\(epsilon=") as error:
+        ledger.open("a", budget, partial(DirectPosterior.calibrate, BITS, 8, budget))
+    assert "\n" not in str(error.value)
+    # What was refused is not open, and what is calibrated is handed back.
+    made = ledger.open("a", budget, partial(DiffusedPosterior.calibrate, BITS, 8, budget))
+    assert made == DiffusedPosterior.calibrate(BITS, 8, budget)
+    for epsilon in (1e-101, 1e101):
+        with pytest.raises(
+            ValueError, match=r"account 'b' with budget pure.*epsilon must be 0, inf or in \[1e-100, 1e"
+        ):
+            ledger.open("b", Cost("pure", epsilon))
+    with pytest.raises(ValueError, match="mechanism is <class"):
+        ledger.open("b", budget, DirectPosterior)
+
+
+def test_statistics_that_a_mechanism_cannot_prepare_are_refused_uncharged():
+    ledger, mechanism = Ledger(), LogisticDiffused(BinaryRegression(1, 0.1), 2, 2.0, 0.3)
+    ledger.open("a", mechanism.cost(), mechanism)
+    with pytest.raises(ValueError, match=r"^account 'a' with budget rdp\(.*\): "):
+        ledger.release("a", mechanism, np.array([5.0, 0.0]), np.random.default_rng(1), size=1)
+    assert ledger.spent("a").epsilon == 0
 
 
 def test_releases_about_the_same_people_add_up():

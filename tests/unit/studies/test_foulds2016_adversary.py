@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from privpost.claims.foulds2016 import adversary as adversary_claims
+from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.models import BetaBernoulli
 from privpost.pipeline import grid, tables
 from privpost.privacy.ledger import Ledger
@@ -113,7 +114,7 @@ def test_local_epsilon_needs_a_record():
 def test_stopped_chains_against_chains_that_are_run():
     """The law after five steps against half a million Metropolis chains; five standard errors of a share."""
     rng, n = np.random.default_rng(3), 500_000
-    laws = stopped_chains.posteriors(UNIFORM, 4, 0.2, 5, 2.0)
+    laws = stopped_chains.posteriors(ExponentialMechanism(UNIFORM, 4, 2.0, a0=0.2), 5)
     law = laws[1]
     assert np.log(law[2] / law[0]) == pytest.approx(
         2.0 / (2 * math.log(4)) * (math.log(0.5 / 0.2) + 3 * math.log(0.5 / 0.8))
@@ -134,7 +135,7 @@ def test_stopped_chains_against_chains_that_are_run():
 
 def test_the_proposition_needs_its_delta():
     """After one step from the mode neighbours are told apart; after many the law is the posterior's."""
-    laws = stopped_chains.posteriors(UNIFORM, 2, 0.2, 3, 10.0)
+    laws = stopped_chains.posteriors(ExponentialMechanism(UNIFORM, 2, 10.0, a0=0.2), 3)
     _, distance, delta, *_ = stopped_chains.losses(laws, "random walk", "mode", 1)
     assert delta > 0.1 and distance > 0.1
     _, distance, delta, *_ = stopped_chains.losses(laws, "random walk", "mode", 1000)

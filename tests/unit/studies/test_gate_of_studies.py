@@ -93,6 +93,17 @@ def test_a_study_whose_mechanisms_cost_more_than_their_targets_draws_nothing(che
     assert "\n" not in str(error.value)
 
 
+# The others calibrate what discovery finds, before there are accounts.
+@pytest.mark.parametrize("name", sorted({*RELEASING} - {"fair_axis/beta_bernoulli", "foulds2016/efficiency"}))
+def test_a_target_that_no_mechanism_is_calibrated_to_is_refused_with_its_account(checkout, name):
+    config = smoke(name)[1]
+    setting = "log_epsilon" if hasattr(config, "log_epsilon") else "epsilon"
+    huge = 300 * np.log(10) if setting == "log_epsilon" else 1e300
+    with pytest.raises(ValueError, match=r"^account '.+' with budget .+: .*epsilon must be 0, inf or in") as error:
+        run(name, Untouched, **{setting: [huge] if isinstance(getattr(config, setting), list) else huge})
+    assert "\n" not in str(error.value)
+
+
 @pytest.mark.parametrize("name", RELEASING)
 def test_releases_are_made_by_mechanisms_within_the_target_that_the_account_names(checkout, name):
     _, ledger = run(name, **small(name))

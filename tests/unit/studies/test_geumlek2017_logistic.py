@@ -84,7 +84,7 @@ def run(study, **settings):
 
 def test_calibration_sees_no_data():
     # A coefficient computed from data would need the data; n is public.
-    assert set(inspect.signature(logistic.calibrated).parameters) == {"config", "model", "n"}
+    assert set(inspect.signature(logistic.calibrations).parameters) == {"config", "model", "n"}
 
 
 @functools.cache
@@ -124,7 +124,8 @@ def test_every_grid_point_meets_its_budget_and_no_less(paper_study):
         if config.method == "non_private":
             continue
         n = SIZES[config.dataset]
-        for budget, found in logistic.calibrated(config, BinaryRegression(DIMENSION, config.beta0), n):
+        for budget, make in logistic.calibrations(config, BinaryRegression(DIMENSION, config.beta0), n):
+            found = make()
             assert found.cost_in(budget).within(budget)
             charge = exact_charge(config.method, config.variant, config.order, found, n)
             assert found.cost_in(budget).epsilon == pytest.approx(charge, rel=1e-9)

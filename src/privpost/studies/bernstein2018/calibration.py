@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -138,7 +139,8 @@ def _account(config, trial: Experiment, ledger) -> None:
             ledger.open(f"naive/{point}", trial.naive_cost(epsilon))
             ledger.charge(f"naive/{point}", trial.naive_cost(epsilon))
         for tempered in ("joint", "likelihood") if config.model == "binomial" else ():
-            ledger.open(_ops_account(tempered, n, epsilon), Cost("pure", epsilon), ops(config, n, epsilon, tempered))
+            make = partial(ops, config, n, epsilon, tempered)
+            ledger.open(_ops_account(tempered, n, epsilon), Cost("pure", epsilon), make)
 
 
 def _is_private(method: str, trial: Experiment) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -96,7 +97,7 @@ class Experiment(ABC):
 
     def open(self, ledger, account: str, n: int, epsilon: float) -> None:
         """Opens the account that `release` draws on, with ε for each trial."""
-        ledger.open(account, Cost("pure", epsilon), self.mechanism(n, epsilon))
+        ledger.open(account, Cost("pure", epsilon), partial(self.mechanism, n, epsilon))
 
     def release(self, ledger, account: str, data: Data, n: int, epsilon: float, rng, trials: slice) -> Release:
         """The ε-differentially private release of each of the trials of the data."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -190,7 +190,7 @@ class Setup:
         """Open the rows' accounts with the ε of the configuration, before anything is drawn."""
         for row in listed:
             if row.method != "non_private":
-                ledger.open(row.account, Cost("pure", row.epsilon or self.epsilon), self.mechanism(row))
+                ledger.open(row.account, Cost("pure", row.epsilon or self.epsilon), partial(self.mechanism, row))
 
     def noisy(self, ledger: Ledger, row: Row, counts, noise: Common, repeats: slice) -> np.ndarray:
         """Release counts with Laplace noise, shape (repeats, cells, levels).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 from scipy.special import xlog1py, xlogy
@@ -88,15 +89,15 @@ def simulate(config, streams, ledger) -> dict:
     kl, theory, named = np.empty((*shape, 2)), np.empty(shape), {}
     for place in np.ndindex(shape):
         method, epsilon, n = (axis[k] for axis, k in zip((config.method, config.epsilon, config.n), place, strict=True))
-        budget = Cost("pure", epsilon)
+        account, budget = f"{method}/epsilon={epsilon:g}/n={n}", Cost("pure", epsilon)
         if method == "laplace":
-            mechanism = LaplaceMechanism.calibrate(model, n, budget)
+            mechanism = ledger.open(account, budget, partial(LaplaceMechanism.calibrate, model, n, budget))
             theory[place] = laplace_first_order(mechanism.scale, p, n)
         else:
-            mechanism = ExponentialMechanism.calibrate(model, n, budget, a0=config.a0)
+            make = partial(ExponentialMechanism.calibrate, model, n, budget, a0=config.a0)
+            mechanism = ledger.open(account, budget, make)
             theory[place] = ops_limit(mechanism.temperature)
-        named[place] = f"{method}/epsilon={epsilon:g}/n={n}", mechanism
-        ledger.open(named[place][0], budget, mechanism)
+        named[place] = account, mechanism
     for place, (account, mechanism) in named.items():
         epsilon, n, values = config.epsilon[place[1]], mechanism.n, np.empty(config.trials)
         for block in streams.blocks():

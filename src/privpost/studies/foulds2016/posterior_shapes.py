@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from privpost.mechanisms.exponential import ExponentialMechanism
@@ -32,10 +34,8 @@ def simulate(config, streams, ledger) -> dict:
     model, budget = BetaBernoulli(config.alpha, config.beta), Cost("pure", config.epsilon)
     successes = float(round(config.p * config.n))
     statistics = np.array([successes, config.n - successes])
-    laplace = LaplaceMechanism.calibrate(model, config.n, budget)
-    ops = ExponentialMechanism.calibrate(model, config.n, budget, a0=config.a0)
-    ledger.open("laplace", budget, laplace)
-    ledger.open("ops", budget, ops)
+    laplace = ledger.open("laplace", budget, partial(LaplaceMechanism.calibrate, model, config.n, budget))
+    ops = ledger.open("ops", budget, partial(ExponentialMechanism.calibrate, model, config.n, budget, a0=config.a0))
     theta = np.linspace(0, 1, config.points)
     ops_theta = np.linspace(config.a0, 1 - config.a0, config.points)
     rng, repeats = streams("mechanism", method="laplace"), slice(0, config.draws)

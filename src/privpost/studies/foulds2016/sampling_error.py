@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 
@@ -45,8 +46,8 @@ def simulate(config, streams, ledger) -> dict:
     mechanisms = {}
     for method, n in itertools.product(methods, config.n):
         if method != "non_private":
-            mechanisms[method, n] = _mechanism(method, config, n)
-            ledger.open(f"{method}/n={n}", Cost("pure", config.epsilon), mechanisms[method, n])
+            make = partial(_mechanism, method, config, n)
+            mechanisms[method, n] = ledger.open(f"{method}/n={n}", Cost("pure", config.epsilon), make)
     for block in streams.blocks():
         data = {}
         for j, n in enumerate(config.n):

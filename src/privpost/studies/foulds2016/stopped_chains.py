@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from scipy.special import log_softmax, logit
+from scipy.special import log_softmax
 
+from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy.glm import independence_chain_guarantee
 
@@ -18,12 +19,11 @@ STARTS = ("uniform", "mode")
 COLUMNS = ("exact_cost", "distance", "delta", "cost", "cost_bound")
 
 
-def posteriors(model: BetaBernoulli, n: int, a0: float, grid: int, epsilon: float) -> np.ndarray:
-    """OPS's laws (n + 1, grid) on equally spaced θ in [a0, 1 − a0], by the number of successes: each draw costs ε."""
-    theta, successes = np.linspace(a0, 1 - a0, grid), np.arange(n + 1)
-    parameters = model.posterior(np.stack([successes, n - successes], axis=-1)) - 1
-    power = min(1, epsilon / (2 * logit(1 - a0)))
-    return np.exp(log_softmax(power * parameters @ np.log([theta, 1 - theta]), axis=1))
+def posteriors(mechanism: ExponentialMechanism, grid: int) -> np.ndarray:
+    """OPS's laws (n + 1, grid) on equally spaced θ in [a0, 1 − a0], by the number of successes."""
+    theta, successes = np.linspace(*mechanism.ends, grid), np.arange(mechanism.n + 1)
+    parameters = mechanism.release_law(np.stack([successes, mechanism.n - successes], axis=-1)) - 1
+    return np.exp(log_softmax(parameters @ np.log([theta, 1 - theta]), axis=1))
 
 
 def kernels(laws: np.ndarray, chain: str) -> np.ndarray:
@@ -45,7 +45,7 @@ def losses(laws: np.ndarray, chain: str, start: str, steps: int) -> tuple[float,
         exact, own = (np.nanmax(np.abs(np.diff(np.log(each), axis=0))) for each in (laws, states))
     pairs = np.concatenate([[states[:-1], states[1:]], [states[1:], states[:-1]]], axis=1)
     # A proposal is uniform, so that π/q ≤ M = size · max π.
-    rejected = (1 - 1 / (size * laws.max())) ** steps
+    rejected = max(0.0, 1 - 1 / (size * laws.max())) ** steps
     bound = independence_chain_guarantee(exact, rejected, (starts / laws).max()) if chain == CHAINS[0] else np.nan
     distance = np.abs(states - laws).sum(axis=1).max() / 2
     delta = np.maximum(pairs[0] - np.exp(exact) * pairs[1], 0).sum(axis=1).max()
@@ -56,7 +56,7 @@ def simulate(config) -> np.ndarray:
     """Return the losses at every ε, chain, start and number of steps, shape (epsilons, rows, columns)."""
     model, found = BetaBernoulli(config.alpha, config.beta), []
     for epsilon in config.epsilons:
-        laws = posteriors(model, config.records, config.a0[0], config.states, epsilon)
+        laws = posteriors(ExponentialMechanism(model, config.records, epsilon, a0=config.a0[0]), config.states)
         found.append([losses(laws, *case) for case in itertools.product(CHAINS, STARTS, config.steps)])
     return np.array(found)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 from scipy.special import ndtr
@@ -47,9 +48,9 @@ def simulate(config, streams, ledger) -> dict:
     test, labels = design.test_features, design.test_labels == 1
     for i, j in np.ndindex(shape):
         budget = Cost("rdp", math.exp(config.log_epsilon[j]), order=config.order)
-        mechanism = KINDS[config.method[i]].calibrate(model, n, budget, constant_time=False)
+        make = partial(KINDS[config.method[i]].calibrate, model, n, budget, constant_time=False)
         account = f"{config.method[i]}/log_epsilon={config.log_epsilon[j]:g}"
-        ledger.open(account, budget, mechanism)
+        mechanism = ledger.open(account, budget, make)
         for block in streams.blocks():
             rng = streams("sampler", block.index, log_epsilon=config.log_epsilon[j])
             trials = {"size": block.size, "repeats": block.trials}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -68,8 +70,8 @@ KINDS = {
 }
 
 
-def calibrated(config, model: BinaryRegression, n: int) -> list[tuple[Cost, LogisticSampling]]:
-    """Return the budget and the mechanism at each epsilon; they depend on no data but the public n."""
+def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Callable[[], LogisticSampling]]]:
+    """Return the budget at each epsilon, and what makes the mechanism; they depend on no data but the public n."""
     # Nobody takes the time of a simulation's releases.
     options = {"constant_time": False}
     kind = KINDS[config.method]
@@ -80,8 +82,8 @@ def calibrated(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Logi
     epsilons = [math.inf if value is None else math.exp(value) for value in config.log_epsilon]
     budgets = [Cost("rdp", epsilon, order=config.order or 1.0) for epsilon in epsilons]
     if config.method == "non_private":
-        return [(budget, LogisticDirect(model, n, budget.order, **options)) for budget in budgets]
-    return [(budget, kind.calibrate(model, n, budget, **options)) for budget in budgets]
+        return [(budget, partial(LogisticDirect, model, n, budget.order, **options)) for budget in budgets]
+    return [(budget, partial(kind.calibrate, model, n, budget, **options)) for budget in budgets]
 
 
 def simulate(config, streams, ledger) -> dict:
@@ -98,12 +100,12 @@ def simulate(config, streams, ledger) -> dict:
     design = load_design(config.dataset, bounds=bounds, dropped_level=config.dropped_level, rng=streams("split"))
     n, dimension = design.train_features.shape
     model = BinaryRegression(dimension, config.beta0, config.feature_bound)
-    mechanisms = calibrated(config, model, n)
-    for n_splits, (budget, mechanism) in itertools.product(config.n_splits, mechanisms):
+    mechanisms = {}
+    for n_splits, (j, (budget, make)) in itertools.product(config.n_splits, enumerate(calibrations(config, model, n))):
         if config.trials % n_splits:
             raise SettingError(f"n_splits is {n_splits}, but must divide trials, which is {config.trials}")
         repeats = config.trials * config.draws
-        ledger.open(_account(config, n_splits, budget), budget, mechanism, repeats=repeats)
+        mechanisms[j] = budget, ledger.open(_account(config, n_splits, budget), budget, make, repeats=repeats)
     for i, n_splits in enumerate(config.n_splits):
         repeats, nearest = config.trials // n_splits, None
         for split in range(n_splits):
@@ -136,7 +138,9 @@ def simulate(config, streams, ledger) -> dict:
     majority = np.mean(design.test_labels != (design.train_labels.mean() > 0.5))
     return {
         "metrics": metrics,
-        "coefficient": np.array([mechanism.coefficient if private else math.nan for _, mechanism in mechanisms]),
+        "coefficient": np.array(
+            [mechanism.coefficient if private else math.nan for _, mechanism in mechanisms.values()]
+        ),
         "proposals": proposals,
         "expected_proposals": expected,
         "n": np.array(n),

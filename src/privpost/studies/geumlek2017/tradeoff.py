@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 from scipy.special import gammaln, log_ndtr, logsumexp
@@ -114,9 +115,9 @@ def simulate(config, streams, ledger) -> dict:
     mechanisms = {}
     for (i, method), (j, log_epsilon) in every:
         if method != "non_private":
-            mechanisms[i, j] = mechanism = _calibrated(method, config, log_epsilon)
             budget = Cost("rdp", math.exp(log_epsilon), order=config.order)
-            ledger.open(f"{method}/log_epsilon={log_epsilon:g}", budget, mechanism)
+            make = partial(_calibrated, method, config, log_epsilon)
+            mechanisms[i, j] = mechanism = ledger.open(f"{method}/log_epsilon={log_epsilon:g}", budget, make)
             kl[i, j], error[i, j] = _kl(method, mechanism, config)
             coefficient[i, j] = getattr(mechanism, mechanism.calibrated)
             if log_epsilon == min(config.log_epsilon):

@@ -8,11 +8,9 @@ import numpy as np
 from scipy.special import betainc
 
 from privpost.evaluation.mmd import beta_embedding, mmd2_of_embeddings
-from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
-from privpost.privacy.accounting import Cost
 from privpost.samplers import naive_bayes_exact
 from privpost.samplers.noise_aware_exact import conditional_cdf
 from privpost.studies.noise_aware import scores
@@ -46,8 +44,7 @@ def simulate(config, streams, ledger) -> dict:
     counts that naive methods truncate: (lines, epsilons, trials).
     """
     model, n = BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta), config.n
-    mechanisms = [NetworkLaplace.calibrate(model, n, Cost("pure", epsilon)) for epsilon in config.epsilon]
-    scores.open_accounts(config.epsilon, mechanisms, ledger)
+    mechanisms = scores.opened(config.epsilon, model, n, ledger)
     every = scores.lines(config.method)
     shape = (len(every), len(mechanisms))
     quantile = np.empty((*shape, len(PARAMETERS), config.trials))

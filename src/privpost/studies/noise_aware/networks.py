@@ -9,10 +9,8 @@ from scipy.special import betainc, xlogy
 
 from privpost.evaluation.diagnostics import assess
 from privpost.evaluation.mmd import beta_embedding, mmd2_of_embeddings
-from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
-from privpost.privacy.accounting import Cost
 from privpost.samplers.chain import run
 from privpost.studies.noise_aware import scores
 from privpost.studies.zhang2016.settings import Network, parse
@@ -43,8 +41,7 @@ def simulate(config, streams, ledger) -> dict:
     and diagnosed trials; nan where they cannot be assessed.
     """
     model, n = BayesianNetwork(parse(config.graph)[1], config.alpha, config.beta), config.n
-    mechanisms = [NetworkLaplace.calibrate(model, n, Cost("pure", epsilon)) for epsilon in config.epsilon]
-    scores.open_accounts(config.epsilon, mechanisms, ledger)
+    mechanisms = scores.opened(config.epsilon, model, n, ledger)
     every = scores.lines(config.method)
     shape = (len(every), len(mechanisms))
     quantile = np.empty((*shape, *model.theta_shape, config.trials))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 
 from privpost.evaluation.calibration import empirical_cdf, ks_p_value, ks_statistic
 from privpost.evaluation.summaries import mean_columns
+from privpost.mechanisms.network_laplace import NetworkLaplace
+from privpost.models.bayesian_network import BayesianNetwork
 from privpost.models.consistency import consistent_counts
 from privpost.privacy.accounting import Cost
 
@@ -24,10 +27,13 @@ def lines(methods) -> list[tuple[str, str]]:
     return [(method, variant) for method in methods for variant in VARIANTS.get(method, ("paper",))]
 
 
-def open_accounts(epsilons, mechanisms, ledger) -> None:
-    """Open an account per ε, with its mechanism: all methods work on the same release."""
-    for epsilon, mechanism in zip(epsilons, mechanisms, strict=True):
-        ledger.open(f"counts/epsilon={epsilon:g}", Cost("pure", epsilon), mechanism)
+def opened(epsilons, model: BayesianNetwork, n: int, ledger) -> list[NetworkLaplace]:
+    """Return the mechanism at each ε, each with an account of its own: all methods work on the same release."""
+    budgets = [Cost("pure", epsilon) for epsilon in epsilons]
+    return [
+        ledger.open(f"counts/epsilon={each.epsilon:g}", each, partial(NetworkLaplace.calibrate, model, n, each))
+        for each in budgets
+    ]
 
 
 def released(mechanisms, statistics, streams, block, ledger) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 
@@ -112,9 +113,8 @@ def simulate(config, streams, ledger) -> dict:
         graph = network(kind, {name: column[learn] for name, column in columns.items()}, config.most_parents)
         model, named = BayesianNetwork(graph, config.alpha, config.beta), {}
         for method, (j, epsilon) in itertools.product(MECHANISMS, enumerate(config.epsilon)):
-            mechanism = configured(method, model, n, epsilon, t=config.t)
-            named[method, j] = f"{method}/{kind}/n={n}/epsilon={epsilon:g}", mechanism
-            ledger.open(named[method, j][0], target(method, model, epsilon), mechanism)
+            account, make = f"{method}/{kind}/n={n}/epsilon={epsilon:g}", partial(configured, method, model, n, epsilon)
+            named[method, j] = account, ledger.open(account, target(method, model, epsilon), partial(make, t=config.t))
         parts.append((g, i, model, {"graph": kind, "n": n}, named))
         edges += [graphs.formula(graph)] if i == 0 else []
     for g, i, model, point, named in parts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 
@@ -49,8 +50,8 @@ def simulate(config, streams, ledger) -> dict:
         variance, b = config.noise_variance[place[0]], config.prior_precision[place[1]]
         model = LinearRegression(features.shape[1], b, variance, config.feature_bound, config.label_bound)
         account = f"sampler_record/noise_variance={variance:g}/prior_precision={b:g}"
-        mechanisms[place] = account, LinearSampler(model, rows, config.radius_factor / math.sqrt(b))
-        ledger.open(account, Cost("pure", config.epsilon_target), mechanisms[place][1])
+        make = partial(LinearSampler, model, rows, config.radius_factor / math.sqrt(b))
+        mechanisms[place] = account, ledger.open(account, Cost("pure", config.epsilon_target), make)
     model.check(features, labels)
     everything = Moments.of(features, labels)
     shape = (len(config.noise_variance), len(config.prior_precision))

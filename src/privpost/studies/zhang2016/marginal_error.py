@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 
@@ -48,9 +49,9 @@ def simulate(config, streams, ledger) -> dict:
         model, named = BayesianNetwork(graph, config.alpha, config.beta), {}
         for (i, method), (k, epsilon) in itertools.product(enumerate(config.method), enumerate(config.epsilon)):
             if method != "non_private":
-                mechanism = configured(method, model, n, epsilon, t=config.t, utility=config.utility)
-                named[i, k] = f"{method}/{name}/n={n}/epsilon={epsilon:g}", mechanism
-                ledger.open(named[i, k][0], target(method, model, epsilon), mechanism)
+                make = partial(configured, method, model, n, epsilon, t=config.t, utility=config.utility)
+                account = f"{method}/{name}/n={n}/epsilon={epsilon:g}"
+                named[i, k] = account, ledger.open(account, target(method, model, epsilon), make)
         parts.append((g, j, model, {"graph": network, "n": n}, named))
     for g, j, model, point, named in parts:
         errors[g, :, j] = _errors(model, point, named, config, streams, ledger)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
 from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import Request
 from privpost.studies.zhang2016.mechanisms import METHODS, configured, target
 
 # `one`: the repeats of a block are random splits of one data set, as in the paper; `many`: each has a model and data
@@ -88,9 +90,12 @@ def simulate(config, streams, ledger) -> dict:
         theta = np.empty((*shape, block.size, *model.theta_shape))
         if ("non_private", "paper") in every:
             theta[every.index(("non_private", "paper"))] = model.mean(model.posterior(statistics))
+        requests = []
         for (i, j), (account, mechanism) in named.items():
             rng = streams("mechanism", block.index, method=every[i][0], epsilon=config.epsilon[j])
-            release = ledger.release(account, mechanism, statistics, rng, repeats=block.trials).values
+            requests.append(Request(account, mechanism, statistics, rng, repeats=block.trials))
+        for (i, j), (_, mechanism), made in zip(named, named.values(), ledger.release_all(requests), strict=True):
+            release = made.values
             if every[i][0] == "fourier":
                 stealthy[i, j, block.trials] = mechanism.stealthy(release)
                 if every[i][1] == "paper":
@@ -109,9 +114,9 @@ def _open(model, config, every, ledger) -> dict[tuple[int, int], tuple[str, Mech
     for (i, (method, variant)), (j, epsilon) in itertools.product(enumerate(every), enumerate(config.epsilon)):
         if method != "non_private":
             noise = "corrected" if variant == "corrected" else "paper"
-            mechanism = configured(method, model, config.n_train, epsilon, variant=noise, utility=variant)
-            named[i, j] = f"{method}/{variant}/epsilon={epsilon:g}", mechanism
-            ledger.open(named[i, j][0], target(method, model, epsilon), mechanism)
+            make = partial(configured, method, model, config.n_train, epsilon, variant=noise, utility=variant)
+            account = f"{method}/{variant}/epsilon={epsilon:g}"
+            named[i, j] = account, ledger.open(account, target(method, model, epsilon), make)
     return named
 
 
@@ -147,11 +152,11 @@ def _pilot(model, config, streams, block) -> np.ndarray:
 
 def _stealthy_t(account, mechanism, config, pilot, streams, ledger) -> float:
     """Return the t at which the target share of the pilot's releases is stealthy."""
-    rng, needed = streams("pilot noise"), []
-    ledger.open(f"pilot/{account}", Cost("pure", mechanism.epsilon), mechanism)
-    for statistics, block in zip(pilot, streams.blocks(), strict=True):
-        release = ledger.release(f"pilot/{account}", mechanism, statistics, rng, repeats=block.trials).values
-        needed.append(mechanism.smallest_t(release))
+    rng, account = streams("pilot noise"), f"pilot/{account}"
+    ledger.open(account, Cost("pure", mechanism.epsilon), mechanism)
+    blocks = zip(pilot, streams.blocks(), strict=True)
+    requests = [Request(account, mechanism, statistics, rng, repeats=block.trials) for statistics, block in blocks]
+    needed = [mechanism.smallest_t(release.values) for release in ledger.release_all(requests)]
     return float(np.quantile(np.concatenate(needed), config.stealth_target))
 
 
