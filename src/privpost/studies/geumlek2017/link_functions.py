@@ -14,6 +14,7 @@ from privpost.mechanisms.link_sampling import LinkConcentrated, LinkDiffused
 from privpost.models.link_regression import LINKS, LinkRegression
 from privpost.pipeline.schema import Choice, DatasetName, Real, Schema
 from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import Request
 
 SETTINGS = Schema(
     dataset=DatasetName(task="classification"),
@@ -46,20 +47,24 @@ def simulate(config, streams, ledger) -> dict:
     metrics = np.empty((*shape, len(METRICS), config.trials))
     coefficient, proposals = np.empty(shape), np.empty(shape)
     test, labels = design.test_features, design.test_labels == 1
+    opened = {}
     for i, j in np.ndindex(shape):
         budget = Cost("rdp", math.exp(config.log_epsilon[j]), order=config.order)
         make = partial(KINDS[config.method[i]].calibrate, model, n, budget, constant_time=False)
         account = f"{config.method[i]}/log_epsilon={config.log_epsilon[j]:g}"
-        mechanism = ledger.open(account, budget, make)
-        for block in streams.blocks():
-            rng = streams("sampler", block.index, log_epsilon=config.log_epsilon[j])
-            trials = {"size": block.size, "repeats": block.trials}
-            draws, drawn = ledger.release(account, mechanism, statistics, rng, **trials)
+        opened[i, j] = account, ledger.open(account, budget, make)
+        coefficient[i, j] = opened[i, j][1].coefficient
+    for block in streams.blocks():
+        rngs = [streams("sampler", block.index, log_epsilon=config.log_epsilon[j]) for _, j in opened]
+        requests = [
+            Request(*named, statistics, rng, block.size, block.trials)
+            for named, rng in zip(opened.values(), rngs, strict=True)
+        ]
+        for (i, j), (draws, drawn) in zip(opened, ledger.release_all(requests), strict=True):
             p = np.clip(probabilities(config.link, draws @ test.T), 1e-300, 1 - 1e-16)
             metrics[i, j, 0, block.trials] = ((p > 0.5) != labels).mean(axis=1)
             metrics[i, j, 1, block.trials] = np.log(np.where(labels, p, 1 - p)).mean(axis=1)
             proposals[i, j] = drawn.proposals
-        coefficient[i, j] = mechanism.coefficient
     return {
         "metrics": metrics,
         "coefficient": coefficient,

@@ -15,7 +15,6 @@ from privpost.mechanisms.map_estimate import UTILITIES
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
-from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Request
 from privpost.studies.zhang2016.mechanisms import METHODS, configured, target
 
@@ -139,7 +138,8 @@ def _with_increments(model, config, every, named, streams, ledger):
             t = config.bound_t
             if every[place[0]][1] != "bound":
                 pilot = pilot or [_pilot(model, config, streams, block) for block in streams.blocks()]
-                t = _stealthy_t(account, mechanism, config, pilot, streams, ledger)
+                ledger.open(f"pilot/{account}", target("fourier", model, config.epsilon[place[1]]), mechanism)
+                t = _stealthy_t(f"pilot/{account}", mechanism, config, pilot, streams, ledger)
             found[place] = account, replace(mechanism, t=t)
     return found
 
@@ -152,9 +152,7 @@ def _pilot(model, config, streams, block) -> np.ndarray:
 
 def _stealthy_t(account, mechanism, config, pilot, streams, ledger) -> float:
     """Return the t at which the target share of the pilot's releases is stealthy."""
-    rng, account = streams("pilot noise"), f"pilot/{account}"
-    ledger.open(account, Cost("pure", mechanism.epsilon), mechanism)
-    blocks = zip(pilot, streams.blocks(), strict=True)
+    rng, blocks = streams("pilot noise"), zip(pilot, streams.blocks(), strict=True)
     requests = [Request(account, mechanism, statistics, rng, repeats=block.trials) for statistics, block in blocks]
     needed = [mechanism.smallest_t(release.values) for release in ledger.release_all(requests)]
     return float(np.quantile(np.concatenate(needed), config.stealth_target))
