@@ -54,9 +54,26 @@ class LatentCounts:
         self.n_events = int(n_events)
         self.n_held = int((~observed[0]).sum()) if n_held is None else n_held
         self.noisy = np.where(observed[..., None], noisy, 0.0)
-        whole = np.floor(self.noisy)
-        # The noise's part of the ratio of two neighbouring counts where the release lies between them.
-        self.crossing = np.exp(-(2 * (whole - self.noisy) + 1) / self.scale)
+        self.slots = self._slots()
+        # Each level's share of its field's noisy counts, cumulated.
+        self.pivots = np.maximum(self.noisy.sum(axis=1), 0.0) + 1
+        for field in prior.fields:
+            shares = np.cumsum(self.pivots[:, field], axis=1)
+            self.pivots[:, field] = shares / shares[:, -1:]
+
+    def _slots(self) -> tuple[np.ndarray, ...]:
+        """Return what a cell's counts are drawn by: levels, how many are above 0, releases, and their crossings.
+
+        Levels, (chains, cells, levels), have those of a release above 0 first within each field; how many they are is
+        (chains, cells, fields). The first of the others stands for all of them, with a release of 0. A crossing is the
+        noise's part of the ratio of two neighbouring counts where the release lies between them.
+        """
+        levels = [field.start + np.argsort(self.noisy[..., field] <= 0, kind="stable") for field in self.prior.fields]
+        above = [(self.noisy[..., field] > 0).sum(axis=-1) for field in self.prior.fields]
+        order = np.concatenate(levels, axis=-1)
+        release = np.maximum(np.take_along_axis(self.noisy, order, axis=-1), 0.0)
+        crossing = np.exp(-(2 * (np.floor(release) - release) + 1) / self.scale)
+        return order, np.stack(above, axis=-1), release, crossing
 
     def start(self) -> tuple[np.ndarray, np.ndarray]:
         """Return integers (chains, cells, levels), about in proportion to the noisy counts, and events held out."""
@@ -130,17 +147,22 @@ class Chains:
         from privpost.samplers import noise_aware_moves
 
         self._sweeps, self.latents, self.prior = noise_aware_moves.sweeps, latents, prior
-        annealed = min(ANNEALED, burn_in // 2)
+        annealed, self._burn_in = min(ANNEALED, burn_in // 2), burn_in
         ends = np.cumsum([len(latent.observed) for latent in latents])
         self.slices = [slice(int(end - len(own.observed)), int(end)) for end, own in zip(ends, latents, strict=True)]
         self._layout, self._sizes = layout, np.array(prior.sizes)
         self._powers = np.append(np.geomspace(1 / HOTTEST, 1.0, annealed + 1)[:-1], 1.0)
         self._tables = [latent.tables for latent in latents]
-        self._taken = 0
+        self._restart()
+
+    def _restart(self) -> None:
+        """Forget what the burn-in has learnt, where the searches for tilts start."""
+        self._taken, fields = 0, len(self._sizes)
+        self._offsets = [np.zeros((*latent.observed.shape, fields)) for latent in self.latents]
 
     def init(self, rng: Sequence[np.random.Generator]) -> State:
         """Return random states, or those that are fixed, and counts in proportion to the noisy ones."""
-        self._taken = 0
+        self._restart()
         counts, held = zip(*(latent.start() for latent in self.latents), strict=True)
         states = []
         for latent, own in zip(self.latents, rng, strict=True):
@@ -155,15 +177,15 @@ class Chains:
         self._taken += 1
         states, held = state.states.T.copy(), state.held.copy()
         found, draws = np.empty((4, len(states))), []
-        for latent, own, chains, tables, counts in zip(
-            self.latents, rng, self.slices, self._tables, state.counts, strict=True
+        for latent, own, chains, tables, offsets, counts in zip(
+            self.latents, rng, self.slices, self._tables, self._offsets, state.counts, strict=True
         ):
-            data = latent.noisy, latent.crossing, latent.scale, self._sizes, not latent.fixed
+            data = latent.noisy, latent.slots, latent.scale, self._sizes, not latent.fixed, offsets, latent.pivots
             totals = counts[..., self.prior.fields[0]].sum(axis=2)
             rest = np.stack([np.full_like(held[chains], latent.n_held), held[chains]], axis=1)
             self._sweeps(
                 data, latent.observed, (states[chains], counts, totals), self.prior.n_states, rest, tuple(self._layout),
-                float(self.prior.transition), tables, power, own, found[:, chains],
+                float(self.prior.transition), tables, power, own, found[:, chains], self._taken <= self._burn_in,
             )  # fmt: skip
             held[chains] = rest[:, 1]
             group = gibbs.Group(counts, latent.observed)

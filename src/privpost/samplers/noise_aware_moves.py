@@ -17,19 +17,22 @@ from privpost.samplers.hidden_markov_kernels import (
     move_site,
     site_weights,
 )
-from privpost.samplers.noise_aware_kernels import _add, _copy, _draw, _estimate, _weigh
+from privpost.samplers.noise_aware_kernels import _add, _copy, _estimate, _remember
+from privpost.samplers.noise_aware_proposals import _draw, _weigh
 
-# A sweep's rounds of exchanges for each unit of the noise's scale, at least and at most; the number of states at which
-# every cell's state is proposed anew in a sweep: of more states, as large a share of the cells; and the runs that are
-# proposed for each cell and unit of the scale, at most for each cell, and their greatest length.
-EXCHANGES, STATES, RUNS = (0.25, 4, 12), 3.0, (0.0025, 0.25, 8)
+# Rounds of exchanges in a sweep; the number of states at which every cell's state is proposed anew in a sweep: of more
+# states, as large a share of the cells; the share of proposals of a cell's own state in which its counts are drawn anew
+# where transfers draw them too; and the runs that are proposed for each cell and unit of the noise's scale, at most for
+# each cell, and their greatest length.
+EXCHANGES, STATES, AGAIN, RUNS = 4, 3.0, 0.25, (0.0025, 0.25, 8)
 
 
 @inner
-def _move_cell(t, data, latent, sums, layout, prior, tables, power, work, rng):
-    """Propose a state and counts for an observed cell.
+def _move_cell(t, data, latent, sums, layout, prior, tables, power, learn, again, work, rng):
+    """Propose a state and counts for an observed cell; counts in its own state only if they are to be drawn `again`.
 
-    Returns whether they were accepted, whether the state changed, and what `_draw` says of the cell as it is now.
+    Returns whether they were proposed, whether accepted, whether the state changed, and what `_draw` says of the cell
+    as it is now.
     """
     free = data[4]
     states, counts, totals = latent
@@ -37,7 +40,7 @@ def _move_cell(t, data, latent, sums, layout, prior, tables, power, work, rng):
     first, last = layout
     n_states = len(by_state)
     old, n = states[t], totals[t]
-    logs, proposal, site = work[4], work[5], work[6]
+    logs, proposal, site = work[7], work[8], work[9]
     _add(by_state[old], counts[t], -1)
     state_totals[old] -= n
     move_site(t, old, states, first, last, moves, leaving, -1.0)
@@ -45,13 +48,19 @@ def _move_cell(t, data, latent, sums, layout, prior, tables, power, work, rng):
     estimates = np.zeros(n_states)
     _estimate(t, n, old, data, sums, tables, power, work, estimates)
     new = choose(logs, rng.random()) if free else old
-    forward = _draw(t, n, new, new, data, sums, tables, work, proposal, True, rng)
-    back, gain = forward, 0.0
+    # The choice does not look at the counts, so that a cell which keeps its state may keep them.
+    again = again or new != old or power < 1.0
+    back, gain = (math.nan, 0.0, 0.0), 0.0
     if power == 1.0:
         back = _draw(t, n, old, old, data, sums, tables, work, counts[t], False, rng)
+    forward = back
+    if again:
+        forward = _draw(t, n, new, new, data, sums, tables, work, proposal, True, rng)
         gain = estimates[old] - estimates[new] + forward[0] - back[0]
+    if learn:
+        _remember(t, n, new, data, sums, tables, work)
     # Neither where numbers overflowed, and a weight is not a number.
-    accepted = not math.isnan(forward[0]) and (power < 1.0 or -rng.standard_exponential() < gain)
+    accepted = again and not math.isnan(forward[0]) and (power < 1.0 or -rng.standard_exponential() < gain)
     if accepted:
         states[t] = new
         _copy(proposal, counts[t])
@@ -59,7 +68,7 @@ def _move_cell(t, data, latent, sums, layout, prior, tables, power, work, rng):
     _add(by_state[new], counts[t], 1)
     state_totals[new] += n
     move_site(t, new, states, first, last, moves, leaving, 1.0)
-    return accepted, new != old, forward if accepted else back
+    return again, accepted, new != old, forward if accepted else back
 
 
 @inner
@@ -67,7 +76,7 @@ def _move_held_out(t, latent, sums, layout, prior, work, rng):
     """Draw the state of a cell without a release given all others."""
     states = latent[0]
     moves, leaving = sums[2], sums[3]
-    site, logs = work[6], work[4]
+    site, logs = work[9], work[7]
     move_site(t, states[t], states, layout[0], layout[1], moves, leaving, -1.0)
     site_weights(t, states, layout[0], layout[1], moves, leaving, prior, site)
     for k in range(len(site)):
@@ -255,9 +264,12 @@ def _exchange_levels(i, j, cells, n_cells, state, data, counts, by_state, b, mov
 
 @inner
 def _exchange(data, latent, by_state, seen, b, rng):
-    """One round of exchanges: random disjoint pairs of levels of each field, in each state."""
+    """One round of exchanges: in each state each level with a pivot, drawn by the levels' shares of the noisy counts.
+
+    Of pairs drawn evenly most are of two rare levels in a field of many, which change nothing of the rare ones' sum.
+    """
     states, counts, _ = latent
-    order, cells, moved = np.arange(counts.shape[1]), np.empty(len(seen), np.int64), np.empty(len(seen), np.int64)
+    cells, moved = np.empty(len(seen), np.int64), np.empty(len(seen), np.int64)
     for k in range(len(by_state)):
         n_cells = np.int64(0)
         for t in seen:
@@ -268,22 +280,17 @@ def _exchange(data, latent, by_state, seen, b, rng):
             continue
         start = 0
         for size in data[3]:
-            for place in range(size - 1):
-                other = place + int(rng.random() * (size - place))
-                order[start + place], order[start + other] = order[start + other], order[start + place]
-                if place % 2:
-                    pair = order[start + place - 1], order[start + place]
-                    _exchange_levels(pair[0], pair[1], cells, n_cells, k, data, counts, by_state, b, moved, rng)
-            if size % 2 == 0:
-                pair = order[start + size - 2], order[start + size - 1]
-                _exchange_levels(pair[0], pair[1], cells, n_cells, k, data, counts, by_state, b, moved, rng)
+            for i in range(start, start + size):
+                j = start + np.searchsorted(data[6][start : start + size], rng.random(), side="right")
+                if j != i:
+                    _exchange_levels(i, j, cells, n_cells, k, data, counts, by_state, b, moved, rng)
             start += size
 
 
 @inner
 def _log_joint(data, latent, sums, layout, observed, prior, tables, rest):
     """Collapsed log-density of states, counts and release, up to a constant."""
-    y, _, scale, sizes, _ = data
+    y, scale, sizes = data[0], data[2], data[3]
     _, counts, totals = latent
     by_state, state_totals, moves, _ = sums
     log_gammas, log_factorials, _, b = tables
@@ -306,7 +313,7 @@ def _log_joint(data, latent, sums, layout, observed, prior, tables, rest):
 
 
 @inner
-def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power, rng):
+def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power, learn, rng):
     states, counts, totals = latent
     (n_cells, n_levels), n_fields, scale, free = counts.shape, len(data[3]), data[2], data[4]
     by_state, state_totals = np.zeros((n_states, n_levels), np.int64), np.zeros(n_states, np.int64)
@@ -321,8 +328,10 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power,
     sums = by_state, state_totals, moves, leaving
     most = len(tables[1])
     work = (
-        np.empty((n_states, n_levels)), np.empty((n_states, n_levels)), np.empty(most), np.empty((n_states, n_fields)),
-        np.empty(n_states), np.empty(n_levels, np.int64), np.empty(n_states),
+        np.empty((n_states, n_levels)), np.empty((n_states, n_levels)), np.empty((n_states, n_levels)),
+        np.empty((n_states, n_levels)), np.empty((n_states, n_levels), np.int64), np.empty((n_states, n_fields)),
+        np.empty(most), np.empty(n_states), np.empty(n_levels, np.int64), np.empty(n_states),
+        np.empty(n_levels, np.int64), np.empty(n_levels), np.empty(n_levels, np.int64), np.empty(most, np.int64),
     )  # fmt: skip
     accepted, changed, transferred, proposed = 0, 0, 0, 0
     for t in range(n_cells):
@@ -332,8 +341,11 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power,
                 _move_held_out(t, latent, sums, layout, prior, work, rng)
             continue
         if power < 1.0 or rng.random() * n_states <= STATES:
-            proposed += 1
-            found, moved, known = _move_cell(t, data, latent, sums, layout, prior, tables, power, work, rng)
+            again = rest[0] == 0 or rng.random() < AGAIN
+            drawn, found, moved, known = _move_cell(
+                t, data, latent, sums, layout, prior, tables, power, learn, again, work, rng
+            )
+            proposed += drawn
             accepted += found
             changed += moved
         other = -1 if rest[0] > 0 else seen[int(rng.random() * len(seen))]
@@ -346,19 +358,19 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power,
             end = t + 2 + int(rng.random() * (min(RUNS[2], n_cells) - 1))
             if end <= n_cells:
                 changed += _move_run(t, end, data, observed, latent, sums, layout, prior, tables, work, rng)
-    for _ in range(min(max(int(EXCHANGES[0] * scale), EXCHANGES[1]), EXCHANGES[2])):
+    for _ in range(EXCHANGES):
         _exchange(data, latent, by_state, seen, tables[3], rng)
     joint = _log_joint(data, latent, sums, layout, observed, prior, tables, rest)
     return accepted / max(proposed, 1), changed, transferred, joint
 
 
 @outer()
-def sweeps(data, observed, latent, n_states, rest, layout, prior, tables, power, rng, found):
+def sweeps(data, observed, latent, n_states, rest, layout, prior, tables, power, rng, found, learn):
     """One pass of the joint moves and transfers over all cells, then moves of runs and exchanges, in every chain.
 
     Args:
-        data: release y (chains, cells, levels), e^(−(2⌊y⌋ + 1 − 2y)/s) of the same shape, s, the fields' numbers of
-            levels, and whether states move.
+        data: release y (chains, cells, levels), `LatentCounts.slots`, s, the fields' numbers of levels, whether states
+            move, where the searches for tilts start (chains, cells, fields), in place, and `LatentCounts.pivots`.
         observed: (chains, cells) bool.
         latent: states (chains, cells), counts (chains, cells, levels), totals (chains, cells); integers, in place.
         rest: number of held-out cells that may hold events, and the events they hold, (chains, 2), in place.
@@ -368,10 +380,13 @@ def sweeps(data, observed, latent, n_states, rest, layout, prior, tables, power,
         power: 1/τ of the choice of states. Below 1 all moves are accepted: for the start only.
         found: (4, chains): overwritten by the share of joint moves accepted, the number of moves that changed a state,
             the transfers accepted and the collapsed log joint.
+        learn: whether the searches for tilts are to start where these end: in the burn-in only.
     """
     for c in range(len(observed)):
-        own = data[0][c], data[1][c], data[2], data[3], data[4]
+        levels, nears, y, crossing = data[1]
+        slots = levels[c], nears[c], y[c], crossing[c]
+        own = data[0][c], slots, data[2], data[3], data[4], data[5][c], data[6][c]
         parts = latent[0][c], latent[1][c], latent[2][c]
         found[0, c], found[1, c], found[2, c], found[3, c] = _sweep(
-            own, observed[c], parts, n_states, rest[c], layout, prior, tables, power, rng
+            own, observed[c], parts, n_states, rest[c], layout, prior, tables, power, learn, rng
         )

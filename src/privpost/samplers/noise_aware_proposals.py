@@ -1,0 +1,279 @@
+"""Compiled proposals of a cell's counts in the noise-aware hidden Markov model; imported where chains are run only.
+
+A proposal draws the levels that hardly vary by their own weights w alone (`noise_aware_kernels`), then the other slots
+one after the other, the sum of those that are left being taken for normal; the last two are drawn exactly. As its
+probability is known, the Metropolis ratio makes up for all that is approximate.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privpost.samplers.compiled import inner
+from privpost.samplers.noise_aware_kernels import _ROUGH, _factors, _growth, _row, _tilts
+
+# Weights below this share of their sum are left out of a slot's law. Levels of variances below one of `_SMALL` of the
+# mean one are drawn by their own weights: by the first share if they then have less than `_MOST` of all variance.
+_CUT, _SMALL, _MOST = 1e-7, (0.8, 0.1), 0.25
+
+
+@inner
+def _law(i, j, alphas, y, crossing, rest, mean, variance, start, factors, inverse, weights):
+    """Weights of a slot's counts given the events that are left, from `start` both ways; lowest, highest and sum.
+
+    The sum of the other slots is normal, or it is the count of slot j if that is not negative.
+    """
+    a, own = alphas[i], y[i]
+    curve, slope, back = 1.0, 1.0, 1.0
+    if j < 0:
+        curve = math.exp(-1 / variance)
+        slope = math.exp((2 * (rest - start - mean) - 1) / (2 * variance))
+        back = curve / slope
+    low, high, mass, w = start, start, 1.0, 1.0
+    weights[start] = 1.0
+    while high < rest:
+        ratio = _growth(high, a, own, crossing[i], factors, inverse) * slope
+        if j >= 0:
+            ratio /= _growth(rest - high - 1, alphas[j], y[j], crossing[j], factors, inverse)
+        w *= ratio
+        if w < _CUT * mass and ratio < 1:
+            break
+        slope *= curve
+        high += 1
+        weights[high] = w
+        mass += w
+    w = 1.0
+    while low > 0:
+        ratio = back / _growth(low - 1, a, own, crossing[i], factors, inverse)
+        if j >= 0:
+            ratio *= _growth(rest - low, alphas[j], y[j], crossing[j], factors, inverse)
+        w *= ratio
+        if w < _CUT * mass and ratio < 1:
+            break
+        back *= curve
+        low -= 1
+        weights[low] = w
+        mass += w
+    return low, high, mass
+
+
+@inner
+def _widest(first, size, variances):
+    """The slots of the largest and the second largest variance."""
+    last, next_to_last = first, first + 1
+    if variances[next_to_last] > variances[last]:
+        last, next_to_last = next_to_last, last
+    for i in range(first + 2, first + size):
+        if variances[i] > variances[last]:
+            last, next_to_last = i, last
+        elif variances[i] > variances[next_to_last]:
+            next_to_last = i
+    return last, next_to_last
+
+
+@inner
+def _alone(first, near, variances, variance):
+    """Below which variance levels are drawn by their own weights alone."""
+    limit, total = _SMALL[0] * variance / (near + 1), 0.0
+    for i in range(first, first + near):
+        if variances[i] <= limit:
+            total += variances[i]
+    return limit if total < _MOST * variance else _SMALL[1] * variance / (near + 1)
+
+
+@inner
+def _propose(first, near, far, y, crossing, n, theta, scale, tables, row, counts, draw, weights, rng):
+    """Draw the counts of a field's slots that sum to n, or leave those given; return the log-probability of them.
+
+    −inf if numbers overflow or the counts do not fit in n, in which case no draw is made.
+    """
+    inverse, size = tables[2], near + (far > 0)
+    if size == 1:
+        counts[first] = n
+        return 0.0
+    alphas, means, variances, masses, starts = row
+    factors = _factors(theta, scale)
+    last, next_to_last = _widest(first, size, variances)
+    mean, variance = 0.0, 0.0
+    for i in range(first, first + size):
+        mean += means[i]
+        variance += variances[i]
+    limit = _alone(first, near, variances, variance)
+    rest, logs, product, none = n, 0.0, 1.0, np.int64(-1)
+    for i in range(first, first + near):
+        if variances[i] <= limit and i not in (last, next_to_last):
+            product *= _pick_alone(i, n, alphas, y, crossing, starts, masses, factors, inverse, counts, draw, rng)
+            if product < 1e-200:
+                logs += math.log(product)
+                product = 1.0
+            mean -= means[i]
+            variance -= variances[i]
+            rest -= counts[i]
+    logs += math.log(product)
+    if rest < 0 or not logs > -math.inf:
+        return -math.inf
+    for i in range(first, first + size):
+        if (variances[i] <= limit and i < first + near) or i in (last, next_to_last):
+            continue
+        mean -= means[i]
+        variance = max(variance - variances[i], 1e-9)
+        start = min(starts[i], rest)
+        low, high, mass = _law(i, none, alphas, y, crossing, rest, mean, variance, start, factors, inverse, weights)
+        logs += _pick(i, low, high, mass, weights, counts, draw, rng)
+        if not logs > -math.inf:
+            return -math.inf
+        rest -= counts[i]
+    start = min(starts[next_to_last], rest)
+    low, high, mass = _law(next_to_last, last, alphas, y, crossing, rest, 0.0, 1.0, start, factors, inverse, weights)
+    logs += _pick(next_to_last, low, high, mass, weights, counts, draw, rng)
+    if not logs > -math.inf:
+        return -math.inf
+    if draw:
+        counts[last] = rest - counts[next_to_last]
+    return logs
+
+
+@inner
+def _pick_alone(i, n, alphas, y, crossing, starts, masses, factors, inverse, counts, draw, rng):
+    """Draw or read a level's count by its own weights; its probability, 0 outside the weights."""
+    a, own, start = alphas[i], y[i], starts[i]
+    if draw:
+        c, w, left = start, 1.0, rng.random() * masses[i] - 1.0
+        while left >= 0 and c < n:
+            w *= _growth(c, a, own, crossing[i], factors, inverse)
+            if w < _ROUGH:
+                break
+            c += 1
+            left -= w
+        if left >= 0:
+            c, w = start, 1.0
+            while left >= 0 and c > 0:
+                w *= 1 / _growth(c - 1, a, own, crossing[i], factors, inverse)
+                if w < _ROUGH:
+                    break
+                c -= 1
+                left -= w
+        counts[i] = c
+    c, w = start, 1.0
+    while c < counts[i] and w >= _ROUGH:
+        w *= _growth(c, a, own, crossing[i], factors, inverse)
+        c += 1
+    while c > counts[i] and w >= _ROUGH:
+        w *= 1 / _growth(c - 1, a, own, crossing[i], factors, inverse)
+        c -= 1
+    return w / masses[i] if w >= _ROUGH else 0.0
+
+
+@inner
+def _pick(i, low, high, mass, weights, counts, draw, rng):
+    """Draw or read a slot's count; log of its probability, −inf outside the weights and where they overflow."""
+    if not mass < math.inf:
+        return -math.inf
+    if draw:
+        left, c = rng.random() * mass, low
+        while c < high and left >= weights[c]:
+            left -= weights[c]
+            c += 1
+        counts[i] = c
+    elif not low <= counts[i] <= high:
+        return -math.inf
+    if weights[counts[i]] <= 0:
+        return -math.inf
+    return math.log(weights[counts[i]] / mass)
+
+
+@inner
+def _log_density(first, near, far, y, n, state_total, scale, tables, alphas, counts):
+    """ln of p(C | n, k) e^(−Σ|y − C|/s) of one field's slots, up to a constant of the release."""
+    log_gammas, log_factorials, _, b = tables
+    total = state_total + b * (near + far)
+    logs = math.lgamma(total) + log_factorials[n] - math.lgamma(total + n)
+    for i in range(first, first + near):
+        c = counts[i]
+        if c > 0:
+            whole = int(alphas[i] - b + 0.5)
+            logs += log_gammas[whole + c] - log_gammas[whole] - log_factorials[c]
+        logs -= abs(y[i] - c) / scale
+    if far > 0:
+        i = first + near
+        logs += math.lgamma(alphas[i] + counts[i]) - math.lgamma(alphas[i]) - log_factorials[counts[i]]
+        logs -= counts[i] / scale
+    return logs
+
+
+@inner
+def _split(levels, first, end, n, base, b, counts, work, rng):
+    """Draw Dirichlet-multinomial counts of the levels from `first` to before `end`, n in all, by a Pólya urn."""
+    cumulated, guide, urn = work[11], work[12], work[13]
+    total, size = 0.0, end - first
+    for i in range(first, end):
+        counts[levels[i]] = 0
+        total += base[levels[i]] + b
+        cumulated[i] = total
+    low = first
+    for j in range(size):
+        while cumulated[low] * size <= j * total:
+            low += 1
+        guide[first + j] = low
+    for event in range(n):
+        place = rng.random() * (total + event)
+        if place < total:
+            low = guide[first + min(int(place / total * size), size - 1)]
+            while low < end - 1 and cumulated[low] <= place:
+                low += 1
+            urn[event] = levels[low]
+        else:
+            urn[event] = urn[min(int(place - total), event - 1)]
+        counts[urn[event]] += 1
+
+
+@inner
+def _draw(t, n, state, row, data, sums, tables, work, counts, draw, rng):
+    """Draw a cell's counts for n events in a state, or read them; log-density less log-probability of the proposal.
+
+    The field's tilts and moments are those in a `row` of `work`. Also returns the derivative of ln p(n | all else), and
+    −1 times the second one, of the saddlepoint's estimate.
+    """
+    (levels, nears, y, crossing), scale, sizes = data[1], data[2], data[3]
+    of_state, thetas, own, found = sums[1][state], work[5][row], _row(work, row), work[10]
+    total, start, slope, curve = 0.0, np.int64(0), 0.0, 0.0
+    for d in range(len(sizes)):
+        near, far, theta = nears[t, d], sizes[d] - nears[t, d], thetas[d]
+        if not draw:
+            left = n
+            for i in range(start, start + near):
+                found[i] = counts[levels[t, i]]
+                left -= found[i]
+            if far > 0:
+                found[start + near] = left
+        logs = _propose(
+            start, near, far, y[t], crossing[t], n, theta, scale, tables, own, found, draw, work[6], rng
+        )  # fmt: skip
+        if logs == -math.inf:
+            return math.nan, slope, curve
+        total += _log_density(start, near, far, y[t], n, of_state, scale, tables, own[0], found) - logs
+        # At least the variance of a coin, lest the width vanishes with the events.
+        mean, variance = 0.0, 0.25
+        for i in range(start, start + near + (far > 0)):
+            mean += own[1][i]
+            variance += own[2][i]
+        few, many = n + 0.5, n + of_state + tables[3] * sizes[d] - 0.5
+        slope += math.log(few / many) - theta - (n - mean) / variance
+        curve += max(1 / variance - 1 / few + 1 / many, 0.0)
+        if draw:
+            for i in range(start, start + near):
+                counts[levels[t, i]] = found[i]
+            if far > 0:
+                _split(levels[t], start + near, start + sizes[d], found[start + near], sums[0][state], tables[3],
+                       counts, work, rng)  # fmt: skip
+        start += sizes[d]
+    return total, slope, curve
+
+
+@inner
+def _weigh(t, n, state, data, sums, tables, work, counts, draw, rng):
+    """As `_draw`, with tilts and moments for n events, which are written to the first row of `work`."""
+    _tilts(t, n, state, 0, data, sums, tables, work)
+    return _draw(t, n, state, 0, data, sums, tables, work, counts, draw, rng)
