@@ -47,6 +47,14 @@ def test_draws_by_row_and_by_number_have_one_law(mechanism):
     check_draws_by_row_and_by_number_have_one_law(mechanism)
 
 
+@every_example
+def test_releases_about_one_data_set_share_no_number(mechanism):
+    # The others choose among a few values.
+    if mechanism.method not in ("map", "candidates"):
+        found = mechanism.draw(neighbouring_statistics(mechanism)[0][0], np.random.default_rng(8), 6).values
+        assert all(len(np.unique(numbers)) == 6 for numbers in found.reshape(6, -1).T)
+
+
 def check_arrays_of_equal_bounds_change_nothing(mechanism):
     """A bound per trial draws what one bound for all of them draws, and the same with the same generator."""
     trials = 50
