@@ -50,7 +50,7 @@ def last_states(group, prior, power: float = 1.0, annealing=None, burn_in: int =
     sampler = collapsed.Chains([group], LAYOUT, prior, annealing, burn_in)
     sampler._powers[0][0][:] *= power
     ((state, _),) = run(sampler, [np.random.default_rng(21)], draws=1, burn_in=19)
-    return state.states[0]
+    return state.states[0][:, 0]
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,41 @@ def test_rounds_after_an_annealed_start_follow_the_law() -> None:
     assert chi_square(states, exact, 2) > 1e-4
 
 
+def test_replicas_follow_their_laws() -> None:
+    """Each to its power 1/τ, while they trade places."""
+    _, exact = exact_state_probabilities(COUNTS, OBSERVED, 2, 1.0, 1.0)
+    n_chains, annealing = 3_000, collapsed.Annealing(1.0, 0, 1, replicas=3, top=4.0)
+    sampler = collapsed.Chains(
+        [gibbs.Group(COUNTS, np.tile(OBSERVED, (n_chains, 1)))], LAYOUT, gibbs.Prior(2, SIZES), annealing, 100
+    )
+    ((state, _),) = run(sampler, [np.random.default_rng(34)], draws=1, burn_in=99)
+    assert sampler._search < 99
+    for replica, power in enumerate(annealing.ladder):
+        law = exact**power
+        assert chi_square(state.states[0][:, replica], law / law.sum(), 2) > 1e-4
+
+
+def test_replicas_carry_a_chain_between_modes() -> None:
+    """Two partitions of equal joint, with a wall between them that no pass at τ = 1 climbs."""
+    kinds = np.repeat(np.arange(3), 4)
+    counts = np.array([[60.0, 0, 0], [0, 60, 0], [0, 0, 60]])[kinds]
+    layout, observed, prior = gibbs.Layout.of(np.arange(12)), np.ones((8, 12), bool), gibbs.Prior(2, (3,))
+    changed = {}
+    for replicas in (1, 12):
+        annealing = collapsed.Annealing(1.0, 0, 1, replicas=replicas, top=60.0)
+        sampler = collapsed.Chains([gibbs.Group(counts, observed)], layout, prior, annealing, 2)
+        own = [np.random.default_rng(35)]
+        state, seen = sampler.init(own), [set() for _ in observed]
+        state.states[0][:] = np.array([0, 0, 1])[kinds]
+        for turn in range(300):
+            state, _ = sampler.step(state, own)
+            for chain, states in enumerate(state.cold.states.T if turn > 2 else []):
+                seen[chain].add(tuple(states == states[0]))
+        changed[replicas] = np.mean([len(partitions) > 1 for partitions in seen])
+    assert changed[1] == 0
+    assert changed[12] == 1
+
+
 def test_a_resplit_finds_states_that_no_cell_by_itself_would_leave() -> None:
     """Two kinds of cells share a state and two that differ less have one each: passes keep that, resplits mend it."""
     kinds = np.repeat(np.arange(4), 6)
@@ -88,7 +123,7 @@ def test_a_resplit_finds_states_that_no_cell_by_itself_would_leave() -> None:
         state.states[0][:] = wrong
         for _ in range(8):
             state, _ = sampler.step(state, own)
-        found[resplits] = [len(set(zip(right, states, strict=True))) == 3 for states in state.states[0].tolist()]
+        found[resplits] = [len(set(zip(right, states, strict=True))) == 3 for states in state.states[0][:, 0].tolist()]
     assert not any(found[0])
     assert all(found[30])
 
@@ -103,7 +138,7 @@ def test_cold_rounds_with_resplits_never_lower_the_joint() -> None:
     state, joints = sampler.init([rng]), []
     for _ in range(rounds):
         state, _ = sampler.step(state, [rng])
-        joints.append(collapsed.log_joint(state.states[0].T, counts, observed, layout, prior).sum(axis=0))
+        joints.append(collapsed.log_joint(state.states[0][:, 0].T, counts, observed, layout, prior).sum(axis=0))
     changes = np.diff(joints, axis=0)
     assert changes.min() > -1e-8
     assert changes.max() > 1
@@ -135,7 +170,7 @@ def test_the_search_starts_from_its_best_partition() -> None:
     assert joints.shape == (3, 3) and np.isfinite(joints).all()
     assert (np.diff(worst, axis=0) >= 0).all() and (worst[-1] > worst[0]).all()
     assert (np.diff(np.sort(joints, axis=1), axis=1) > 1).all()
-    found = collapsed.log_joint(state.states[0].T, counts, observed, layout, prior).sum(axis=0)
+    found = collapsed.log_joint(state.states[0][:, 0].T, counts, observed, layout, prior).sum(axis=0)
     np.testing.assert_allclose(found, joints.max(axis=1), atol=1e-8)
     assert (partitions >= 0).all() and (partitions < 4).all()
 
@@ -197,7 +232,7 @@ def test_energies_are_the_collapsed_log_joint_and_chains_repeat_themselves() -> 
         ((state, _),) = run(sampler, [np.random.default_rng(24)], draws=1, burn_in=6)
         found = collapsed.log_joint(state.cold.states, counts, group.observed, LAYOUT, prior)
         # Sums of some hundred terms below 1e4, each to 1e-13 of itself.
-        np.testing.assert_allclose(state.energies[0], found.T, atol=1e-8)
+        np.testing.assert_allclose(state.energies[0][:, 0], found.T, atol=1e-8)
         ends.append(state)
     np.testing.assert_array_equal(ends[0].states[0], ends[1].states[0])
 

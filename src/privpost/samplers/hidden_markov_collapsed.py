@@ -9,6 +9,7 @@ what it yields after every round are its states, with emissions drawn given them
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,29 +30,48 @@ class Annealing:
     are crossed (`crossed`), and the child has `cycle` rounds at τ = 1; it replaces the worst member if it is better.
     The best one is the start.
 
+    With replicas, that search has the first two thirds of the burn-in only. From then on each chain has replicas whose
+    targets are the joint to the powers 1/τ, τ from 1 to `top` in geometric steps; they start from the other partitions.
+    After every round neighbours trade places by the rule of Metropolis, so that the one at τ = 1 keeps its law.
+
     Attributes:
         hottest: the highest temperature τ.
         resplits: how often in each round of the burn-in states are merged and split anew (`resplit`).
         members: largest size of the population.
         cycle: rounds of a child.
+        replicas: how many there are of a chain after the search, itself included.
+        top: the highest temperature τ of a replica.
 
     Raises:
-        ValueError: a hottest temperature below 1, a negative number of resplits, no member, or a cycle without a round.
+        ValueError: a hottest or top temperature below 1, a negative number of resplits, no member or replica, or a
+            cycle without a round.
     """
 
     hottest: float = 100.0
     resplits: int = 1
     members: int = 12
     cycle: int = 4
+    replicas: int = 1
+    top: float = 3.0
 
     def __post_init__(self):
-        if not self.hottest >= 1:
-            raise ValueError(f"hottest is {self.hottest!r}; it must be >= 1")
+        for name in ("hottest", "top"):
+            if not getattr(self, name) >= 1:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be >= 1")
         if self.resplits < 0:
             raise ValueError(f"resplits is {self.resplits!r}; it must be >= 0")
-        for name in ("members", "cycle"):
+        for name in ("members", "cycle", "replicas"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; it must be >= 1")
+
+    @property
+    def ladder(self) -> np.ndarray:
+        """1/τ of the replicas, shape (replicas,)."""
+        return np.geomspace(1, 1 / self.top, self.replicas)
+
+    def search(self, burn_in: int) -> int:
+        """Rounds of a burn-in before replicas run."""
+        return burn_in if self.replicas == 1 else burn_in * 2 // 3
 
     def population(self, burn_in: int) -> int:
         """How many partitions a burn-in of so many rounds cools; a single one is not crossed."""
@@ -114,16 +134,17 @@ def _cells(group: gibbs.Group, fields) -> list[Cells]:
 class State(NamedTuple):
     """All chains after a round.
 
-    `states`, for each group (chains, cells); `energies`, for each group (chains, 2): the collapsed log-likelihood and
-    log-prior at the group's temperatures after the round's pass; `cold` is the `hidden_markov_gibbs.State`; `memory`,
-    for each group and chain, spares computing again what has not changed; `members`, of each group the search's
+    `states`, for each group (chains, replicas, cells); `energies`, for each group (chains, replicas, 2): the collapsed
+    log-likelihood and log-prior at the group's temperatures after the round's pass; `cold` is the
+    `hidden_markov_gibbs.State`; `memory`, for each group, chain and replica, spares computing again what has not
+    changed; `members`, of each group the search's
     partitions (chains, members, cells) and their log joints (chains, members).
     """
 
     states: Sequence[np.ndarray]
     energies: Sequence[np.ndarray]
     cold: gibbs.State
-    memory: Sequence[Sequence[tuple]]
+    memory: Sequence[Sequence[list[tuple]]]
     members: Sequence[tuple[np.ndarray, np.ndarray]]
     rounds: int = 0
 
@@ -214,50 +235,66 @@ class Chains:
         self._round, self._explicit = collapsed_round, gibbs.Chains(groups, layout, prior)
         self.groups, self.prior, self.slices, self.burn_in = groups, prior, self._explicit.slices, burn_in
         self._layout, self._resplits = layout, annealing.resplits if prior.n_states > 1 else 0
-        self._population = annealing.population(burn_in)
-        self._powers = [annealing.powers(burn_in, group.temperature) for group in groups]
+        self._ladder, self._search = annealing.ladder, annealing.search(burn_in)
+        self._population = annealing.population(self._search)
+        self._powers = [annealing.powers(self._search, group.temperature) for group in groups]
         self._cells = [_cells(group, prior.fields) for group in groups]
         self._entries = [Entries.of(prior, group.prior_temperature, group.lows) for group in groups]
 
     def init(self, rng: Sequence[np.random.Generator]) -> State:
         """Return states of all chains that are drawn uniformly, each by itself."""
         cold = self._explicit.init(rng)
-        states = tuple(np.ascontiguousarray(cold.states[:, chains].T) for chains in self.slices)
+        first, replicas = [cold.states[:, chains].T for chains in self.slices], len(self._ladder)
+        states = tuple(np.stack([own] * replicas, axis=1) for own in first)
         sizes = len(self._layout.first), self.prior.n_states, self.prior.sizes
-        memory = [[_memory(*sizes) for _ in own] for own in states]
-        energies = tuple(np.full((len(own), 2), -np.inf) for own in states)
+        memory = [[[_memory(*sizes) for _ in range(replicas)] for _ in own] for own in states]
+        energies = tuple(np.full((len(own), replicas, 2), -np.inf) for own in states)
         members = [
             (np.stack([own] * self._population, axis=1), np.full((len(own), self._population), -np.inf))
-            for own in states
+            for own in first
         ]
         return State(states, energies, cold, memory, members)
 
     def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
         """One round of every chain; the cost is the variates that the emissions took, shape (groups,)."""
-        cooling = state.rounds < self.burn_in
+        searching, cooling = state.rounds < self._search, state.rounds < self.burn_in
         for place, (group, states, own) in enumerate(zip(self.groups, state.states, rng, strict=True)):
-            (powers, ends), n_cells = self._powers[place], states.shape[1]
-            power, end = (powers[state.rounds], ends[state.rounds]) if cooling else (1.0, False)
-            settings = 1 / group.prior_temperature, self.prior.transition, power
-            resplits = self._resplits if cooling and not end else 0
-            for chain, cells in enumerate(self._cells[place]):
-                state.energies[place][chain] = self._round(
-                    states[chain], self.prior.n_states, tuple(cells), tuple(self._entries[place]), tuple(self._layout),
-                    settings, own.random(n_cells * (1 if group.lows is None else 2)),
-                    own.random((resplits, 4 + 4 * n_cells)), state.memory[place][chain],
+            (powers, ends), n_cells = self._powers[place], states.shape[-1]
+            ladder, end = (powers[[state.rounds]], ends[state.rounds]) if searching else (self._ladder, False)
+            resplits = self._resplits if searching and not end else 0
+            for chain, replica in itertools.product(range(len(states)), range(len(ladder))):
+                settings = 1 / group.prior_temperature, self.prior.transition, ladder[replica]
+                state.energies[place][chain, replica] = self._round(
+                    states[chain, replica], self.prior.n_states, tuple(self._cells[place][chain]),
+                    tuple(self._entries[place]), tuple(self._layout), settings,
+                    own.random(n_cells * (1 if group.lows is None else 2)),
+                    own.random((resplits, 4 + 4 * n_cells)), state.memory[place][chain][replica],
                 )  # fmt: skip
             if end:
-                turn, last = int(ends[: state.rounds].sum()), state.rounds + 1 == self.burn_in
-                for chain, joint in enumerate(state.energies[place].sum(axis=1)):
+                turn, last = int(ends[: state.rounds].sum()), state.rounds + 1 == self._search
+                for chain, joint in enumerate(state.energies[place][:, 0].sum(axis=1)):
                     partitions, joints = (part[chain] for part in state.members[place])
                     self._breed(states[chain], joint, partitions, joints, turn, last, own)
-        cold = self._explicit.start(np.concatenate(state.states).T)
+            elif not searching:
+                for chain, energies in enumerate(state.energies[place]):
+                    self._exchange(states[chain], energies, state.memory[place][chain], state.rounds % 2, own)
+        cold = self._explicit.start(np.concatenate([states[:, 0] for states in state.states]).T)
         variates = np.zeros(len(self.groups), np.int64)
         if not cooling:
             cold, variates = self._explicit.step(cold, rng)
             for states, chains in zip(state.states, self.slices, strict=True):
-                states[:] = cold.states[:, chains].T
+                states[:, 0] = cold.states[:, chains].T
         return state._replace(cold=cold, rounds=state.rounds + 1), variates
+
+    def _exchange(self, states, energies, memory, begin: int, rng) -> None:
+        """Neighbouring replicas of a chain, from one of the first two on, trade places by the rule of Metropolis."""
+        joints = energies.sum(axis=1)
+        for r in range(begin, len(joints) - 1, 2):
+            gain = (self._ladder[r] - self._ladder[r + 1]) * (joints[r + 1] - joints[r])
+            if -rng.standard_exponential() < gain:
+                for part in (states, energies):
+                    part[[r, r + 1]] = part[[r + 1, r]]
+                memory[r], memory[r + 1] = memory[r + 1], memory[r]
 
     def _breed(self, states, joint, partitions, joints, turn: int, last: bool, rng) -> None:
         """Keep one chain's states at the end of a cycle, and replace them by those that the next one starts from."""
@@ -265,10 +302,11 @@ class Chains:
         place = turn if turn < number else int(joints.argmin())
         # Of partitions that differ by less than a nat one is enough.
         if turn < number or (joint > joints[place] and np.abs(joints - joint).min() > 1):
-            partitions[place], joints[place] = states, joint
+            partitions[place], joints[place] = states[0], joint
         if last:
-            states[:] = partitions[joints.argmax()]
+            # The best one for τ = 1, and the others for its replicas.
+            states[:] = np.resize(partitions[np.argsort(-joints, kind="stable")], states.shape)
         elif turn + 1 < number:
-            states[:] = rng.integers(n_states, size=len(states))
+            states[0] = rng.integers(n_states, size=states.shape[1])
         else:
-            states[:] = crossed(*partitions[rng.choice(number, 2, replace=False)], n_states, rng)
+            states[0] = crossed(*partitions[rng.choice(number, 2, replace=False)], n_states, rng)

@@ -110,6 +110,7 @@ class Setup:
         tempered_prior: whether OPS tempers the prior.
         epsilon: ε of rows that name none.
         rounds, rounds_burn_in, annealing: the same of the collapsed sampler, and its starts.
+        exchanging: methods whose chains have replicas.
         ops_rounds: those of OPS where they are fewer; a quarter of them is kept.
         private_iterations: iterations of a chain that pays for every update.
     """
@@ -123,6 +124,7 @@ class Setup:
     rounds: int = 1
     rounds_burn_in: int = 0
     annealing: Annealing | None = None
+    exchanging: tuple[str, ...] = ("ops",)
     ops_rounds: int | None = None
     private_iterations: int = 2
 
@@ -132,7 +134,8 @@ class Setup:
         names = "iterations", "burn_in", "rounds", "rounds_burn_in", "ops_rounds", "private_iterations"
         given = {name: getattr(config, name) for name in names if hasattr(config, name)}
         if hasattr(config, "resplits"):
-            given["annealing"] = Annealing(config.hottest, config.resplits)
+            replicas = getattr(config, "replicas", 1)
+            given["annealing"] = Annealing(config.hottest, config.resplits, replicas=replicas)
         return cls(model, n, tempered_prior=getattr(config, "prior", "tempered") == "tempered", **given)
 
     def same_law(self, listed: Sequence[Row], row: Row) -> list[int]:
@@ -153,14 +156,13 @@ class Setup:
         """How a row's chains search for a start; None of the paper's sampler.
 
         The variance of Laplace noise over its mean after clipping grows like 1/ε, and with it the joint's differences.
-        OPS's tempered law is wide, and its best partition need not be where its mass is: its chains are cooled only.
+        OPS's tempered law is wide: its modes are close enough for replicas to pass between them.
         """
         if row.sampler != "collapsed" or self.annealing is None:
             return None
-        if row.method == "ops":
-            return replace(self.annealing, resplits=0, members=1)
+        replicas = self.annealing.replicas if row.method in self.exchanging else 1
         noisier = max(1.0, 1 / (row.epsilon or self.epsilon)) if row.method == "laplace" else 1.0
-        return replace(self.annealing, hottest=noisier * self.annealing.hottest)
+        return replace(self.annealing, hottest=noisier * self.annealing.hottest, replicas=replicas)
 
     @cached_property
     def prior(self) -> gibbs.Prior:
