@@ -23,6 +23,8 @@ from privpost.samplers.hidden_markov_collapsed import Annealing
 
 # Methods that release draws of the posterior from the events themselves.
 SAMPLED = ("ops", "private_gibbs")
+# OPS's temperature T above which its law is too wide for its best partition to tell where its mass is.
+WIDE = 40.0
 
 
 class Row(NamedTuple):
@@ -110,7 +112,7 @@ class Setup:
         tempered_prior: whether OPS tempers the prior.
         epsilon: ε of rows that name none.
         rounds, rounds_burn_in, annealing: the same of the collapsed sampler, and its starts.
-        exchanging: methods whose chains have replicas.
+        exchanging: methods whose chains have replicas, beside OPS.
         ops_rounds: those of OPS where they are fewer; a quarter of them is kept.
         private_iterations: iterations of a chain that pays for every update.
     """
@@ -124,7 +126,7 @@ class Setup:
     rounds: int = 1
     rounds_burn_in: int = 0
     annealing: Annealing | None = None
-    exchanging: tuple[str, ...] = ("ops",)
+    exchanging: tuple[str, ...] = ()
     ops_rounds: int | None = None
     private_iterations: int = 2
 
@@ -156,13 +158,19 @@ class Setup:
         """How a row's chains search for a start; None of the paper's sampler.
 
         The variance of Laplace noise over its mean after clipping grows like 1/ε, and with it the joint's differences.
-        OPS's tempered law is wide: its modes are close enough for replicas to pass between them.
+        Of OPS's law, tempered already, replicas need be less hot; where it is wide a search for the best partition would
+        lead away from its mass, and its chains are cooled only.
         """
         if row.sampler != "collapsed" or self.annealing is None:
             return None
-        replicas = self.annealing.replicas if row.method in self.exchanging else 1
-        noisier = max(1.0, 1 / (row.epsilon or self.epsilon)) if row.method == "laplace" else 1.0
-        return replace(self.annealing, hottest=noisier * self.annealing.hottest, replicas=replicas)
+        epsilon, hottest = row.epsilon or self.epsilon, self.annealing.hottest
+        if row.method == "laplace":
+            return replace(self.annealing, hottest=max(1.0, 1 / epsilon) * hottest, replicas=1)
+        if row.method == "ops":
+            found = replace(self.annealing, top=2.0)
+            wide = count_tables.temperature(self.model.sizes, row.truncation, epsilon) > WIDE
+            return replace(found, resplits=0, members=1) if wide else found
+        return self.annealing if row.method in self.exchanging else replace(self.annealing, replicas=1)
 
     @cached_property
     def prior(self) -> gibbs.Prior:

@@ -148,7 +148,7 @@ def _setup(config, logs, n_states: int) -> Setup:
     setup = replace(Setup.of(config, model, int(logs.counts[:, : logs.sizes[0]].sum())), epsilon=config.epsilon)
     if n_states != config.many_states:
         # A few states: modes of the exact counts may differ by a few nats as well.
-        return replace(setup, exchanging=("ops", "non_private"))
+        return replace(setup, exchanging=("non_private",))
     budget = {"rounds": config.many_rounds, "rounds_burn_in": config.many_rounds_burn_in}
     return replace(setup, **budget, ops_rounds=config.many_ops_rounds)
 
