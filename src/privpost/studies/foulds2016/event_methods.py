@@ -158,8 +158,8 @@ class Setup:
         """How a row's chains search for a start; None of the paper's sampler.
 
         The variance of Laplace noise over its mean after clipping grows like 1/ε, and with it the joint's differences.
-        Of OPS's law, tempered already, replicas need be less hot; where it is wide a search for the best partition would
-        lead away from its mass, and its chains are cooled only.
+        Of OPS's law, tempered already, replicas need be less hot; where it is wide a search for the best partition
+        would lead away from its mass, and its chains are cooled only.
         """
         if row.sampler != "collapsed" or self.annealing is None:
             return None
