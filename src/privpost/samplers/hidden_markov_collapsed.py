@@ -261,7 +261,9 @@ class Chains:
         for place, (group, states, own) in enumerate(zip(self.groups, state.states, rng, strict=True)):
             (powers, ends), n_cells = self._powers[place], states.shape[-1]
             ladder, end = (powers[[state.rounds]], ends[state.rounds]) if searching else (self._ladder, False)
-            resplits = self._resplits if searching and not end else 0
+            turn = int(ends[: state.rounds].sum())
+            # A split does not know of truncation, and may cool to other modes: every second partition does without.
+            resplits = self._resplits if searching and not end and (group.lows is None or turn % 2) else 0
             for chain, replica in itertools.product(range(len(states)), range(len(ladder))):
                 settings = 1 / group.prior_temperature, self.prior.transition, ladder[replica]
                 state.energies[place][chain, replica] = self._round(
@@ -271,7 +273,7 @@ class Chains:
                     own.random((resplits, 4 + 4 * n_cells)), state.memory[place][chain][replica],
                 )  # fmt: skip
             if end:
-                turn, last = int(ends[: state.rounds].sum()), state.rounds + 1 == self._search
+                last = state.rounds + 1 == self._search
                 for chain, joint in enumerate(state.energies[place][:, 0].sum(axis=1)):
                     partitions, joints = (part[chain] for part in state.members[place])
                     self._breed(states[chain], joint, partitions, joints, turn, last, own)
