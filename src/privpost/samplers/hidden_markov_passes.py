@@ -162,7 +162,7 @@ def fill_gammas(totals, entries, gammas):
 @inner
 def near(gap, shapes, variance):
     """Whether a normal law is good enough for S so far from its mean: its skewness is about 2/√A."""
-    return gap * gap < variance * min(2.0, 4e-4 * shapes)
+    return gap * gap < variance * min(2.0, 1e-4 * shapes)
 
 
 @inner
