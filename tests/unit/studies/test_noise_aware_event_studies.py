@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import chisquare
+from scipy.stats import chisquare, kstest
 from war_log_toys import build, project, run, verdicts  # noqa: F401  the project is a fixture
 
 from privpost.claims.noise_aware import event_calibration as event_calibration_claims
@@ -255,3 +255,19 @@ def test_verdicts_on_war_logs_follow_the_tables(built, gain, verdict) -> None:
     assert {claim.verdict for claim in scored} == {verdict}
     assert all("converged" in claim.test for claim in scored)
     assert all("converged" in claim.reason for claim in scored if claim.verdict != "holds")
+
+
+def test_ranks_of_the_truth_among_few_draws_are_uniform_and_averages_are_not() -> None:
+    """Four independent draws of one known law: one cell of n events, no release, so that the posterior is the prior."""
+    n, trials, rng = 200, 4000, np.random.default_rng(1)
+    config = SimpleNamespace(burn_in=2, iterations=22, thin=5)
+    prior = gibbs.Prior(1, (2,))
+    watch = event_calibration._Conditional(config, prior, rng.random(trials), rng)
+    for iteration in range(config.burn_in, config.iterations):
+        if (iteration - config.burn_in) % config.thin == 0:
+            first = rng.integers(0, n + 1, trials)
+        counts = np.stack([first, n - first], axis=-1)[:, None]
+        watch(iteration, SimpleNamespace(states=np.zeros((1, trials), int), counts=[counts]))
+    # Seed 1; beyond .001 a right rank is once in a thousand seeds.
+    assert kstest(watch.rank(), "uniform").pvalue > 1e-3
+    assert kstest(watch.cdf, "uniform").pvalue < 1e-6

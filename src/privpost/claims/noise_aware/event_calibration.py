@@ -45,8 +45,8 @@ def _aware_calibrated(table) -> Claim:
         "On data from its prior the noise-aware posterior of event models is calibrated, and for naive Bayes the exact "
         "one.",
         f"KS test of U: p-value not below {LEVEL:g} / number of rows (model, n, epsilon), where the non-private "
-        "posterior's are not below it over its own rows; mean absolute difference of U from the exact posterior's at "
-        "most 0.5 / sqrt(effective draws of a chain)",
+        "posterior's are not below it over its own rows; mean absolute difference of U, averaged over a chain's laws, "
+        "from the exact posterior's at most 0.5 / sqrt(effective draws of a chain)",
         checks,
         evidence,
     )

@@ -2,9 +2,11 @@
 
 In every trial emissions, states, totals and counts are drawn from the prior, and released as on war logs. U is the
 quantile of an emission probability in its posterior: the probability of the first level in the state of the first cell,
-which no relabelling of states moves. It is averaged over a chain's conditional beta laws, which leaves little of the
-noise of draws in it. `kl` is the divergence of the predictive law of the first field in that cell, the posterior mean,
-from the true one; no other predictive law has a smaller mean over the prior than the true posterior's.
+which no relabelling of states moves. Of a chain it is the rank of the true probability among draws far enough apart to
+be independent, which is uniform for any number of draws; the average of a chain's conditional laws has less noise but
+too many values near 0 and 1, and serves for the comparison with the exact quantile alone. `kl` is the divergence of the
+predictive law of the first field in that cell, the posterior mean, from the true one; no other predictive law has a
+smaller mean over the prior than the true posterior's.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import numpy as np
 from scipy.special import betainc, rel_entr
 
 from privpost.distributions.noise import Common
-from privpost.evaluation.calibration import ks_limit, ks_p_value, ks_statistic
+from privpost.evaluation.calibration import ks_limit, ks_p_value, ks_statistic, randomised_rank
 from privpost.evaluation.diagnostics import ess_bulk, rhat
 from privpost.evaluation.summaries import mean_columns
 from privpost.models.event_counts import EventCounts
@@ -29,6 +31,7 @@ SETTINGS = Schema(
     emission_concentration=Real(at_least=1),
     iterations=Integer(at_least=5),
     burn_in=Integer(at_least=1),
+    thin=Integer(at_least=1),
     n=Integer(at_least=1),
     n_states=Integer(at_least=1),
     regions=Integer(at_least=1),
@@ -67,13 +70,14 @@ def draw_data(config, layout, size, rng) -> tuple[np.ndarray, np.ndarray]:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `quantiles` and `kl` (rows, trials), and `rhat` and `ess` (rows,), the medians over trials.
+    """Return `quantiles`, `averaged` and `kl` (rows, trials), and `rhat` and `ess` (rows,), the medians over trials.
 
-    Both diagnose the trace of the probability's conditional mean, from the halves of a trial's one chain; nan where no
-    chain was run, where draws are independent, or too few.
+    `averaged` are the quantiles averaged over a chain's conditional laws; where no chain is run both are the same. The
+    last two diagnose the trace of the probability's conditional mean, from the halves of a trial's one chain; nan where
+    no chain was run, where draws are independent, or too few.
     """
     listed, setup = rows(config), _setup(config)
-    quantiles, kl = np.empty((2, len(listed), config.trials))
+    quantiles, averaged, kl = np.empty((3, len(listed), config.trials))
     diagnostics = np.full((2, len(listed)), np.nan)
     setup.open(ledger, listed)
     chains = [index for index, row in enumerate(listed) if row.method != "exact"]
@@ -81,16 +85,17 @@ def simulate(config, streams, ledger) -> dict:
         truth, counts = draw_data(config, setup.layout, block.size, streams("data", block.index))
         noise = Common(streams("mechanism", block.index))
         found = _run(config, setup, counts, noise, truth, [listed[index] for index in chains], streams, block, ledger)
-        quantiles[chains, block.trials], kl[chains, block.trials] = found[:2]
+        quantiles[chains, block.trials], averaged[chains, block.trials], kl[chains, block.trials] = found[:3]
         if block.index == 0:
-            diagnostics[:, chains] = found[2]
+            diagnostics[:, chains] = found[3]
         for index in set(range(len(listed))) - set(chains):
             row = listed[index]
             noisy = setup.noisy(ledger, row, counts, noise, block.trials)[:, 0]
             law = noise_aware_events.count_probabilities(noisy, config.n, setup.mechanism(row).scale)
-            quantiles[index, block.trials] = noise_aware_events.probability_cdf(law, truth[:, 0], config.sizes[0])
+            exact = noise_aware_events.probability_cdf(law, truth[:, 0], config.sizes[0])
+            quantiles[index, block.trials] = averaged[index, block.trials] = exact
             kl[index, block.trials] = np.nan
-    return {"quantiles": quantiles, "kl": kl, "rhat": diagnostics[0], "ess": diagnostics[1]}
+    return {"quantiles": quantiles, "averaged": averaged, "kl": kl, "rhat": diagnostics[0], "ess": diagnostics[1]}
 
 
 def _setup(config) -> Setup:
@@ -101,21 +106,24 @@ def _setup(config) -> Setup:
 
 
 def _run(config, setup, counts, noise, truth, listed, streams, block, ledger):
-    """Quantiles and divergences (rows, trials), and (R-hat, ESS) (2, rows), of one chain per row and trial."""
+    """Both kinds of quantiles and divergences (rows, trials), and (R-hat, ESS) (2, rows), a chain per row and trial."""
     observed = np.ones(counts.shape[:2], bool)
     started, watches = [], []
     for row in listed:
         rng = streams("sampler", block.index, method=row.method, **row.key())
         started.append(setup.chains(ledger, row, counts, noise, block.trials, rng, observed, slice(None)))
-        watches.append(_Conditional(config, setup.prior, truth[:, 0]))
+        ranks = streams("ranks", block.index, method=row.method, **row.key())
+        watches.append(_Conditional(config, setup.prior, truth[:, 0], ranks))
     setup.run(ledger, started, watches, block.trials)
     kl = [rel_entr(truth[:, setup.prior.fields[0]], watch.mean).sum(axis=-1) for watch in watches]
-    diagnostics = np.full((2, len(listed)), np.nan)
+    averaged = np.clip([watch.cdf for watch in watches], 0.0, 1.0)
+    quantiles, diagnostics = averaged.copy(), np.full((2, len(listed)), np.nan)
     for index, (row, watch) in enumerate(zip(listed, watches, strict=True)):
         if row.model == "hmm" or row.method == "gibbs":
+            quantiles[index] = watch.rank()
             trace = watch.trace[:, None]
             diagnostics[:, index] = np.nanmedian(rhat(trace)), np.nanmedian(ess_bulk(trace))
-    return np.clip([watch.cdf for watch in watches], 0.0, 1.0), kl, diagnostics
+    return quantiles, averaged, kl, diagnostics
 
 
 class _Conditional:
@@ -125,9 +133,10 @@ class _Conditional:
     at its true probability, and of the means; `trace` (kept iterations, trials) has the first level's means.
     """
 
-    def __init__(self, config, prior, truth):
+    def __init__(self, config, prior, truth, rng):
         self._burn_in, self._kept = config.burn_in, config.iterations - config.burn_in
-        self._truth, self._prior = truth, prior
+        self._truth, self._prior, self._rng, self._thin = truth, prior, rng, config.thin
+        self._below, self._draws = np.zeros(len(truth), int), 0
         self.cdf, self.mean = np.zeros(len(truth)), np.zeros((len(truth), prior.sizes[0]))
         self.trace = np.empty((self._kept, len(truth)))
 
@@ -137,9 +146,18 @@ class _Conditional:
         member = (state.states == state.states[0]).T[:, None].astype(float)
         alpha = self._prior.emission + (member @ state.counts[0])[:, 0, self._prior.fields[0]]
         total = alpha.sum(axis=-1)
-        self.cdf += betainc(alpha[:, 0], total - alpha[:, 0], self._truth) / self._kept
+        cdf = betainc(alpha[:, 0], total - alpha[:, 0], self._truth)
+        self.cdf += cdf / self._kept
         self.mean += alpha / total[:, None] / self._kept
         self.trace[iteration - self._burn_in] = alpha[:, 0] / total
+        if (iteration - self._burn_in) % self._thin == 0:
+            # Whether a draw of the conditional law lies below the truth.
+            self._below += self._rng.random(len(cdf)) < cdf
+            self._draws += 1
+
+    def rank(self) -> np.ndarray:
+        """Randomised ranks (trials,) of the true probabilities among draws `thin` iterations apart."""
+        return randomised_rank(self._below, self._draws, self._rng)
 
 
 def tabulate(cells):
@@ -167,7 +185,7 @@ def tabulate(cells):
                     "p_value": float(ks_p_value(statistic, config.trials)),
                     "oracle_difference": math.nan
                     if exact is None
-                    else float(np.abs(values - arrays["quantiles"][exact]).mean()),
+                    else float(np.abs(arrays["averaged"][index] - arrays["averaged"][exact]).mean()),
                     **mean_columns("kl", kl),
                     "rhat_median": arrays["rhat"][index],
                     "ess_median": arrays["ess"][index],
