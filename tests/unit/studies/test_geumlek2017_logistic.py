@@ -322,10 +322,12 @@ def test_shipped_table_is_complete(shipped, paper_study):
     assert private.drop(columns=["proposals", "expected_proposals"]).notna().all(axis=None)
     assert (table.n_repeats == 50).all()
     assert (table["sem"] >= 0).all() and (table["mean"].notna()).all()
-    # Rejection is cheap everywhere, as its expected number of proposals says: 50 draws of an acceptance of 1/5.6.
+    # Rejection is cheap everywhere, as its expected number of proposals says: a shell takes the time of (d + 40)/2
+    # proposals, d <= 784, so that what one more would save over 50 draws is below 8.3 proposals a draw; two might save
+    # twice that where one by one they do not pay.
     assert (table.sampling == "exact").sum() == len(table) - 3 * 9 * 2
     table = table[~table.method.isin(["output_noise", "langevin"])]
-    assert (table.expected_proposals < 5.6).all()
+    assert (table.expected_proposals < 1 + 2 * 8.3).all()
     assert (abs(table.proposals / table.expected_proposals - 1) < 0.6).all()
     assert table.groupby("dataset").n_train.unique().map(list).to_dict() == {k: [v] for k, v in SIZES.items()}
     assert (table.uses_private_metadata != table.variant.isin(["corrected", "corrected_own_bound"])).all()

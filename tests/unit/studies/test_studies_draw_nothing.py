@@ -128,6 +128,11 @@ REASONS = {
     ("geumlek2017/tradeoff.py", "_data", ".binomial"): DATA,
     ("geumlek2017/tradeoff.py", "simulate", ".sample"): REFERENCE,
     ("geumlek2017/tradeoff.py", "simulate", "getattr("): SETTING,
+    (
+        "noise_aware/event_calibration.py",
+        "_Conditional.__call__",
+        ".random",
+    ): "draws from a law of a chain, to rank the truth",
     ("noise_aware/event_calibration.py", "draw_data", ".dirichlet"): DATA,
     ("noise_aware/event_calibration.py", "draw_data", ".multinomial"): DATA,
     ("noise_aware/event_calibration.py", "draw_data", ".random"): DATA,
