@@ -6,6 +6,7 @@ Fixed seeds. Each statistical check is a chi-square test at a p-value of 1e-4, a
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -133,12 +134,13 @@ def test_cold_rounds_with_resplits_never_lower_the_joint() -> None:
     rng, rounds, prior = np.random.default_rng(31), 12, gibbs.Prior(4, SIZES)
     counts, observed = rng.poisson(rng.gamma(0.5, 8, (30, sum(SIZES)))).astype(float), np.ones((6, 30), bool)
     layout = gibbs.Layout.of(np.arange(30))
-    sampler = collapsed.Chains([gibbs.Group(counts, observed)], layout, prior, collapsed.Annealing(resplits=20), rounds)
+    group = gibbs.Group(counts, observed)
+    sampler = collapsed.Chains([group], layout, prior, collapsed.Annealing(resplits=20), rounds)
     sampler._powers = [(np.full(rounds, 1e9), np.zeros(rounds, bool))]
     state, joints = sampler.init([rng]), []
     for _ in range(rounds):
         state, _ = sampler.step(state, [rng])
-        joints.append(collapsed.log_joint(state.states[0][:, 0].T, counts, observed, layout, prior).sum(axis=0))
+        joints.append(collapsed.log_joint(state.states[0][:, 0].T, group, layout, prior).sum(axis=0))
     changes = np.diff(joints, axis=0)
     assert changes.min() > -1e-8
     assert changes.max() > 1
@@ -170,7 +172,7 @@ def test_the_search_starts_from_its_best_partition() -> None:
     assert joints.shape == (3, 3) and np.isfinite(joints).all()
     assert (np.diff(worst, axis=0) >= 0).all() and (worst[-1] > worst[0]).all()
     assert (np.diff(np.sort(joints, axis=1), axis=1) > 1).all()
-    found = collapsed.log_joint(state.states[0][:, 0].T, counts, observed, layout, prior).sum(axis=0)
+    found = collapsed.log_joint(state.states[0][:, 0].T, group, layout, prior).sum(axis=0)
     np.testing.assert_allclose(found, joints.max(axis=1), atol=1e-8)
     assert (partitions >= 0).all() and (partitions < 4).all()
 
@@ -182,26 +184,42 @@ def test_real_valued_counts_of_each_chain_and_three_states() -> None:
     assert chi_square(last_states(group, gibbs.Prior(3, SIZES, 0.5)), exact, 3) > 1e-4
 
 
-@pytest.mark.parametrize("explicit", [False, True])
-def test_truncated_emissions_weigh_the_states_by_their_mass(explicit) -> None:
-    """Passes alone, by the saddlepoint, and with the explicit sampler after every round, which is exact."""
-    n_chains, temperature, lows, counts = 3_000, 2.0, (0.15, 0.2), 4 * COUNTS[:, :4]
+def truncated_logs(group, a: float) -> tuple[np.ndarray, np.ndarray]:
+    """All state sequences of 5 cells, K = 2, and their log joint with two fields of two truncated levels each."""
     sequences, _ = exact_state_probabilities(COUNTS, OBSERVED, 2, 1.0, 1.0)
     logs = np.empty(len(sequences))
     for place, states in enumerate(sequences):
-        logs[place] = log_states(states, LAYOUT, 2, 1.0) / temperature
-        for k, (field, low) in itertools.product(range(2), enumerate(lows)):
-            alpha = 1 + counts[(states == k) & OBSERVED].sum(axis=0)[2 * field : 2 * field + 2] / temperature
-            law = beta(*alpha)
-            logs[place] += betaln(*alpha) + np.log(law.cdf(1 - low) - law.cdf(low))
+        logs[place] = log_states(states, LAYOUT, 2, a) / group.prior_temperature
+        for k, (field, low) in itertools.product(range(2), enumerate(group.lows)):
+            totals = group.counts[(states == k) & OBSERVED].sum(axis=0)[2 * field : 2 * field + 2]
+            law = beta(*(1 + totals / group.temperature))
+            logs[place] += betaln(*law.args) + np.log(law.cdf(1 - low) - law.cdf(low))
+    return sequences, logs
+
+
+@pytest.mark.parametrize("explicit", [False, True])
+def test_truncated_emissions_weigh_the_states_by_their_mass(explicit) -> None:
+    """Passes alone, by the saddlepoint, and with the explicit sampler after every round, which is exact."""
+    lows = (0.15, 0.2)
+    group = gibbs.Group(4 * COUNTS[:, :4], np.tile(OBSERVED, (3_000, 1)), 2.0, lows=lows)
+    logs = truncated_logs(group, 1.0)[1]
     exact = np.exp(logs - logs.max())
-    group = gibbs.Group(counts, np.tile(OBSERVED, (n_chains, 1)), temperature, lows=lows)
     annealing, burn_in = collapsed.Annealing(1.0, 0, 1), 0 if explicit else 100
     sampler = collapsed.Chains([group], LAYOUT, gibbs.Prior(2, (2, 2)), annealing, burn_in)
     ((state, _),) = run(sampler, [np.random.default_rng(26)], draws=1, burn_in=19)
     assert chi_square(state.cold.states.T, exact / exact.sum(), 2) > 1e-4
     if explicit:
         assert all(state.cold.probabilities[:, :, 2 * d : 2 * d + 2].min() >= low for d, low in enumerate(lows))
+
+
+@pytest.mark.parametrize("prior_temperature", [None, 1.0])
+def test_the_log_joint_is_that_of_a_tempered_and_truncated_law(prior_temperature) -> None:
+    group = gibbs.Group(4 * COUNTS[:, :4], OBSERVED[None], 2.0, prior_temperature, (0.15, 0.2))
+    sequences, exact = truncated_logs(group, 0.7)
+    many = replace(group, observed=np.tile(OBSERVED, (len(sequences), 1)))
+    found = collapsed.log_joint(sequences.T, many, LAYOUT, gibbs.Prior(2, (2, 2), 0.7)).sum(axis=0)
+    # Four saddlepoints.
+    np.testing.assert_allclose(found, exact, atol=4 * 0.06)
 
 
 @pytest.mark.parametrize("levels", [2, 13, 151])
@@ -221,18 +239,29 @@ def test_the_mass_of_a_truncated_dirichlet_is_that_of_draws(levels) -> None:
     assert abs(log_mass(np.zeros(levels), low) - (levels - 1) * np.log(1 - levels * low)) < 0.06
 
 
-def test_energies_are_the_collapsed_log_joint_and_chains_repeat_themselves() -> None:
+@pytest.mark.parametrize(
+    ("settings", "tolerance"),
+    [
+        # Sums of some hundred terms below 1e4, each to 1e-13 of itself.
+        ((1.0, 1.0), 1e-8),
+        ((4.0, 4.0), 1e-8),
+        # Saddlepoints of 3 states and 2 fields; one that is kept may be 0.01 √A standard deviations off, which moves
+        # the normal density by its skewness 2/√A over 2 times that.
+        ((4.0, 4.0, (0.02, 0.02)), 6e-2),
+        ((4.0, 1.0, (0.02, 0.02)), 6e-2),
+    ],
+)
+def test_energies_are_the_collapsed_log_joint_and_chains_repeat_themselves(settings, tolerance) -> None:
     rng = np.random.default_rng(23)
     counts = rng.gamma(0.4, 30.0, size=(4, 5, 5))
-    group = gibbs.Group(counts, np.tile(OBSERVED, (4, 1)))
+    group = gibbs.Group(counts, np.tile(OBSERVED, (4, 1)), *settings)
     prior = gibbs.Prior(3, SIZES, 0.8, 1.0)
     ends = []
     for _ in range(2):
         sampler = collapsed.Chains([group], LAYOUT, prior, collapsed.Annealing(1.0, 0, 1), burn_in=100)
         ((state, _),) = run(sampler, [np.random.default_rng(24)], draws=1, burn_in=6)
-        found = collapsed.log_joint(state.cold.states, counts, group.observed, LAYOUT, prior)
-        # Sums of some hundred terms below 1e4, each to 1e-13 of itself.
-        np.testing.assert_allclose(state.energies[0][:, 0], found.T, atol=1e-8)
+        found = collapsed.log_joint(state.cold.states, group, LAYOUT, prior)
+        np.testing.assert_allclose(state.energies[0][:, 0], found.T, atol=tolerance)
         ends.append(state)
     np.testing.assert_array_equal(ends[0].states[0], ends[1].states[0])
 

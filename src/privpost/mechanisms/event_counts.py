@@ -199,6 +199,10 @@ class HiddenMarkovSampler(SamplingMechanism):
             counts = counts.reshape(-1, *counts.shape[-2:])
         if observed is None:
             observed = np.ones((math.prod(lead), counts.shape[-2]), bool)
+        return self.law(counts, observed)
+
+    def law(self, counts, observed) -> gibbs.Group:
+        """Chains at the sample's temperature and truncation; arguments as of `hidden_markov_gibbs.Group`."""
         prior = self.temperature if self.tempered_prior else 1.0
         return gibbs.Group(counts, observed, self.temperature, prior, self.lows)
 

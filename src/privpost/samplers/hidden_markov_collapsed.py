@@ -202,19 +202,29 @@ def _memory(n_cells: int, n_states: int, sizes: Sequence[int]) -> tuple:
     )  # fmt: skip
 
 
-def log_joint(states, counts, observed, layout: gibbs.Layout, prior: gibbs.Prior) -> np.ndarray:
-    """Collapsed log-likelihood and ln p(z) of states (cells, chains), shape (2, chains); counts as in `Group`."""
+def log_joint(states, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Prior) -> np.ndarray:
+    """Collapsed log-likelihood and log-prior of states (cells, chains) in the law of a group, shape (2, chains).
+
+    As `State.energies`, whichever sampler the states are of: ln p(z) is over the prior's temperature, and a truncated
+    field's log-likelihood has its `log_mass`.
+    """
     from scipy.special import gammaln
 
-    totals = gibbs.state_totals(counts, states, observed, prior.n_states)
+    totals = gibbs.state_totals(group.counts, states, group.observed, prior.n_states) / group.temperature
     totals = np.concatenate([totals, *(totals[..., f].sum(axis=-1, keepdims=True) for f in prior.fields)], axis=-1)
-    offset, sign = Entries.of(prior)[:2]
-    likelihood = ((gammaln(totals + offset) - gammaln(offset)) * sign).sum(axis=(1, 2))
+    entries = Entries.of(prior, group.prior_temperature, group.lows)
+    gammas = gammaln(totals + entries.offset)
+    likelihood = ((gammas - gammaln(entries.offset)) * entries.sign).sum(axis=(1, 2))
+    if entries.lows.any():
+        from privpost.samplers.hidden_markov_passes import truncation_masses
+
+        likelihood += truncation_masses(totals, gammas, tuple(entries))
     a, n_states = prior.transition, prior.n_states
     moves = gibbs.transition_counts(states, layout, n_states)
     rows = (gammaln(moves + a) - math.lgamma(a)).sum(axis=1)
     rows += math.lgamma(n_states * a) - gammaln(moves.sum(axis=1) + n_states * a)
-    return np.stack([likelihood, rows.sum(axis=0) - layout.first.sum() * math.log(n_states)])
+    log_prior = rows.sum(axis=0) - layout.first.sum() * math.log(n_states)
+    return np.stack([likelihood, log_prior / group.prior_temperature])
 
 
 class Chains:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from privpost.samplers.compiled import inner
+from privpost.samplers.compiled import inner, outer
 from privpost.samplers.hidden_markov_kernels import (
     _HALF_LOG_2PI,
     _log,
@@ -119,6 +119,18 @@ def log_masses(totals, gammas, entries, masses, points, tails):
             own, i = slice(bounds[d], bounds[d + 1]), bounds[-1] + d
             given = totals[i] + entries[0][i], gammas[i], lows[d]
             masses[d] = log_mass(totals[own], gammas[own], *given, points[d], tails[:, own])
+
+
+@outer()
+def truncation_masses(totals, gammas, entries):
+    """Sum of `log_masses` over the states of each chain, shape (chains,); `totals`, `gammas` (chains, K, entries)."""
+    bounds, lows = entries[2], entries[3]
+    found, masses, tails = np.zeros(len(totals)), np.zeros(len(lows)), np.empty((2, bounds[-1]))
+    for c in range(len(totals)):
+        for k in range(totals.shape[1]):
+            log_masses(totals[c, k], gammas[c, k], entries, masses, np.zeros((len(lows), 4)), tails)
+            found[c] += masses.sum()
+    return found
 
 
 @inner

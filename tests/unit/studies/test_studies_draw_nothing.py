@@ -92,6 +92,7 @@ REASONS = {
     ("foulds2016/event_methods.py", "", "privpost.distributions.noise"): UNITS,
     ("foulds2016/event_methods.py", "Setup.chains", "privpost.samplers.noise_aware_events"): AFTER,
     ("foulds2016/event_methods.py", "Setup.layout", "privpost.samplers.hidden_markov_gibbs"): AFTER,
+    ("foulds2016/event_methods.py", "Setup.law", "privpost.samplers.hidden_markov_gibbs"): "settings of a law",
     (
         "foulds2016/event_methods.py",
         "Setup.prior",

@@ -19,7 +19,6 @@ from privpost.pipeline import grid
 from privpost.pipeline.streams import Streams
 from privpost.privacy.ledger import BudgetExceeded, Ledger, Release
 from privpost.studies.foulds2016 import (
-    chain_checks,
     event_methods,
     held_out,
     war_logs,
@@ -240,22 +239,6 @@ def test_chains_that_have_not_converged_support_no_claim(dataset, lead) -> None:
     assert claim.verdict == "not testable" and "drawn from a model" in claim.reason
     (claim,) = war_logs_likelihood_claims.claims(paired(dataset, lead, model="naive_bayes"))
     assert "converged" not in claim.test
-
-
-def test_agreement_far_below_the_best_log_joint_is_not_convergence() -> None:
-    arrays = {
-        "rhat": np.array([1.01, 1.01, 1.3, np.inf]),
-        "joint_means": np.array([[-100.0, -100.2], [-130.0, -130.2], [-100.0, -100.2], [-100.0, -130.0]]),
-        "joint_deviation": np.array([2.0, 2.0, 2.0, 0.0]),
-        "joint_best": np.array([-95.0, -126.0, -96.0, -100.0]),
-    }
-    found = [chain_checks.verdict(arrays, index, range(4)) for index in range(4)]
-    assert [row["converged"] for row in found] == [True, False, False, False]
-    assert {row["best_log_joint"] for row in found} == {-95.0}
-    assert found[3]["range_log_joint"] == 30.0
-    # Chains that stand still in one place are the law of a point; in two places they have not met.
-    assert chain_checks.diagnosed([np.full((10, 3), -5.0)])[0] == 1.0
-    assert chain_checks.diagnosed([np.tile([-5.0, -6.0], (10, 1))])[0] == np.inf
 
 
 def test_a_cause_is_named_only_where_the_tables_show_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import xlogy
@@ -21,25 +22,25 @@ ARRAYS = ("rhat", "ess", "joint_means", "joint_deviation", "joint_best", "moved"
 class Monitor:
     """Watches some of a group's chains after burn-in: collapsed log joint, log-likelihood, entropy of occupancy, moves.
 
-    The log joint is that of T = 1 without truncation.
+    All three are of the chains' own law, at its temperatures and with its truncation.
 
     Args:
-        observed: cells that are data, (chains of the group, cells).
+        law: what the chains of the group run on.
         chains: which are watched; they run on the same data.
     """
 
-    def __init__(self, observed, layout: gibbs.Layout, prior: gibbs.Prior, burn_in: int, chains):
+    def __init__(self, law: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Prior, burn_in: int, chains):
         self._chains, self._burn_in, self._given = list(chains), burn_in, (layout, prior)
-        self._observed = observed[self._chains]
+        self._law = replace(law, observed=law.observed[self._chains])
         self.traces: list[np.ndarray] = []
-        self._states, self._moved, self._accepted = None, np.zeros(self._observed.shape, bool), []
+        self._states, self._moved, self._accepted = None, np.zeros(self._law.observed.shape, bool), []
 
     def __call__(self, iteration: int, state: gibbs.State) -> None:
         if iteration < self._burn_in:
             return
         states, (layout, prior), (counts,) = state.states[:, self._chains], self._given, state.counts
         counts = counts if counts.ndim == 2 else counts[self._chains]
-        likelihood, log_prior = collapsed.log_joint(states, counts, self._observed, layout, prior)
+        likelihood, log_prior = collapsed.log_joint(states, replace(self._law, counts=counts), layout, prior)
         joint = likelihood + log_prior
         if hasattr(state, "log_joint"):
             # Counts are latent: the release is part of it.
@@ -56,7 +57,7 @@ class Monitor:
         worst, effective = diagnosed([joint, likelihood, entropy, *more])
         deviation = joint.std(axis=0).mean()
         # The share of observed cells that ever changed state after burn-in, and of joint moves that were accepted.
-        moves = self._moved[self._observed].mean(), np.mean(self._accepted) if self._accepted else math.nan
+        moves = self._moved[self._law.observed].mean(), np.mean(self._accepted) if self._accepted else math.nan
         values = worst, effective, joint.mean(axis=0), deviation, joint.max(), *moves
         return dict(zip(ARRAYS, map(np.asarray, values), strict=True))
 
@@ -79,25 +80,22 @@ def diagnosed(traces) -> tuple[float, float]:
     return max(values), min(effective, default=math.nan)
 
 
-def verdict(arrays, index: int, same, tempered: bool = False) -> dict:
+def verdict(arrays, index: int, same) -> dict:
     """The columns of a row's chains: R-hat, the range over chains of the mean log joint, the best log joint of any run.
 
     Args:
         arrays: `ARRAYS` of all rows along the first axis.
         index: the row.
         same: rows whose chains have the same law, by whatever sampler; the best log joint is sought among them.
-        tempered: whether that law is flatter than the posterior, so that its mean is far below its best draw: then the
-            chain with the best mean is what the others are held against, and its own best draw against all others'.
 
     Returns:
         `rhat_max`, `range_log_joint`, `best_log_joint`, `n_chains`, and `converged`: R-hat below 1.1, and the mean of
-        every chain within 5 of its standard deviations of the best log joint, or 1 nat.
+        every chain within 5 of its standard deviations of the best log joint, or 1 nat. Log joints are of the row's
+        own law.
     """
     means, best = arrays["joint_means"][index], float(np.max(arrays["joint_best"][list(same)]))
     worst = float(arrays["rhat"][index])
-    room = max(NATS, DEVIATIONS * float(arrays["joint_deviation"][index]))
-    low = best - float(arrays["joint_best"][index]) + np.ptp(means) if tempered else best - means.min()
-    near = low <= room
+    near = best - means.min() <= max(NATS, DEVIATIONS * float(arrays["joint_deviation"][index]))
     return {
         "rhat_max": "not assessed" if math.isnan(worst) else worst,
         "range_log_joint": float(np.ptp(means)),

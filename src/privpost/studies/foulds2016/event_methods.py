@@ -235,6 +235,11 @@ class Setup:
         clipped = np.mean(((valid == 0) & (noisy != 0))[observed[: len(noisy)]])
         return Chains(row, valid[split], observed, rng, clipped=float(clipped))
 
+    def law(self, chains: Chains) -> gibbs.Group:
+        """What a row's chains run on, with the temperatures and the truncation of their law."""
+        given = chains.counts, chains.observed
+        return self.mechanism(chains.row).law(*given) if chains.row.method in SAMPLED else gibbs.Group(*given)
+
     def run(
         self, ledger: Ledger, listed: Sequence[Chains], watches: Sequence[Callable | None], repeats: slice
     ) -> list[Release]:
@@ -258,11 +263,10 @@ class Setup:
                 given = self.mechanism(row), chains.counts.reshape(-1), chains.rng
                 found.append(ledger.release(row.account, *given, size=size, repeats=repeats, **settings))
                 continue
-            groups = [gibbs.Group(chains.counts, chains.observed)]
             if chains.latent is not None:
                 sampler = noise_aware_events.Chains([chains.latent], self.layout, self.prior, burn_in)
             else:
-                sampler = chains_of(self.model, groups, self.search(row), burn_in)
+                sampler = chains_of(self.model, [self.law(chains)], self.search(row), burn_in)
             (end,) = gibbs.follow(sampler, [chains.rng], iterations, [watch])
             found.append(Release(end.state.probabilities, end))
         return found

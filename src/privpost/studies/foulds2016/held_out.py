@@ -256,7 +256,7 @@ class _Trace:
         self._monitored, self._monitor = monitored, None
         # A chain that pays for its updates is not meant to converge.
         if monitored and row.method != "private_gibbs":
-            self._monitor = Monitor(chains.observed, setup.layout, setup.prior, self._burn_in, monitored)
+            self._monitor = Monitor(setup.law(chains), setup.layout, setup.prior, self._burn_in, monitored)
 
     def __call__(self, iteration: int, state: gibbs.State) -> None:
         kept = iteration - self._burn_in

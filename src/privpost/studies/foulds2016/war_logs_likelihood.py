@@ -108,7 +108,7 @@ def _convergence(row: Row, arrays, index: int, same) -> dict:
         }  # fmt: skip
     if row.method == "private_gibbs":
         return {"sampling": "paid updates", "rhat_max": "not needed", "n_chains": 1, "converged": True}
-    return {"sampling": "mcmc", **verdict(arrays, index, same, row.method == "ops")}
+    return {"sampling": "mcmc", **verdict(arrays, index, same)}
 
 
 def guarantee(setup: Setup, row: Row, converged: bool) -> dict:

@@ -166,7 +166,7 @@ def _fit(config, logs, setup, listed, streams, block, ledger, **named) -> list[F
         chains = setup.chains(ledger, row, counts, noise, block.trials, rng, observed, split, None)
         iterations, burn_in = setup.length(row)
         seen = _Frequencies((prior.n_states, len(counts), block.size), burn_in)
-        monitor = Monitor(observed, setup.layout, prior, burn_in, [0, *range(block.size, len(split))])
+        monitor = Monitor(setup.law(chains), setup.layout, prior, burn_in, [0, *range(block.size, len(split))])
         watches = [seen, monitor] if block.index == 0 else [seen]
         watch = lambda iteration, state, watches=watches: [one(iteration, state) for one in watches]  # noqa: E731
         ((values, end),) = setup.run(ledger, [chains], [watch], block.trials)
@@ -295,9 +295,7 @@ def _fixed(config, logs, arrays, index: int, name: str) -> dict:
     """What all tables say of a row with few or many states, with the checks of its chains."""
     listed = rows(config)
     row, setup = listed[index], _setup(config, logs, config.n_states if name == "few" else config.many_states)
-    found = verdict(
-        {key: arrays[f"{name}_{key}"] for key in ARRAYS}, index, setup.same_law(listed, row), row.method == "ops"
-    )
+    found = verdict({key: arrays[f"{name}_{key}"] for key in ARRAYS}, index, setup.same_law(listed, row))
     held = guarantee(setup, row, found["converged"])
     return {
         "dataset": config.dataset,

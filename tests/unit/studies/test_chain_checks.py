@@ -1,0 +1,58 @@
+"""Whether chains on war logs count as converged: by the log joint of the law that they sample from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privpost.models.event_counts import EventCounts
+from privpost.samplers import hidden_markov_collapsed as collapsed
+from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.studies.foulds2016 import chain_checks, event_methods
+
+MODEL = EventCounts((3, 3), (3, 2), 2)
+
+
+@pytest.mark.parametrize("tempered_prior", [True, False])
+@pytest.mark.parametrize(("method", "sampler"), [("ops", "paper"), ("ops", "collapsed"), ("non_private", "paper")])
+def test_a_watch_traces_the_law_of_its_chains(method, sampler, tempered_prior) -> None:
+    """OPS's at its temperatures and truncation, by whatever sampler; else the posterior's."""
+    setup = event_methods.Setup(MODEL, 90, tempered_prior=tempered_prior, annealing=collapsed.Annealing(3.0))
+    private = method == "ops"
+    row = event_methods.Row("hmm", method, None, 10.0 if private else None, 1.0 if private else None, sampler)
+    counts, observed = np.random.default_rng(1).poisson(6, (6, 5)).astype(float), np.ones((4, 6), bool)
+    observed[:, 2] = False
+    chains = event_methods.Chains(row, counts, observed, np.random.default_rng(2))
+    law = setup.law(chains)
+    monitor, seen = chain_checks.Monitor(law, setup.layout, setup.prior, 2, [0, 3]), []
+
+    def watch(iteration, state):
+        monitor(iteration, state)
+        seen.append(state.states[:, [0, 3]].copy())
+
+    mechanism = setup.mechanism(row)
+    temperature, lows = (mechanism.temperature, mechanism.lows) if private else (1.0, None)
+    own = gibbs.Group(counts, observed[:2], temperature, temperature if tempered_prior else 1.0, lows)
+    sampler = event_methods.chains_of(MODEL, [law], setup.search(row), 2)
+    gibbs.follow(sampler, [chains.rng], 6, [watch])
+    expected = [collapsed.log_joint(states, own, setup.layout, setup.prior) for states in seen[2:]]
+    traced = np.stack(monitor.traces)
+    np.testing.assert_allclose(traced[:, 0], np.sum(expected, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(traced[:, 1], np.stack(expected)[:, 0], rtol=1e-12)
+    assert (temperature > 1) == private
+
+
+def test_agreement_far_below_the_best_log_joint_is_not_convergence() -> None:
+    arrays = {
+        "rhat": np.array([1.01, 1.01, 1.3, np.inf]),
+        "joint_means": np.array([[-100.0, -100.2], [-130.0, -130.2], [-100.0, -100.2], [-100.0, -130.0]]),
+        "joint_deviation": np.array([2.0, 2.0, 2.0, 0.0]),
+        "joint_best": np.array([-95.0, -126.0, -96.0, -100.0]),
+    }
+    found = [chain_checks.verdict(arrays, index, range(4)) for index in range(4)]
+    assert [row["converged"] for row in found] == [True, False, False, False]
+    assert {row["best_log_joint"] for row in found} == {-95.0}
+    assert found[3]["range_log_joint"] == 30.0
+    # Chains that stand still in one place are the law of a point; in two places they have not met.
+    assert chain_checks.diagnosed([np.full((10, 3), -5.0)])[0] == 1.0
+    assert chain_checks.diagnosed([np.tile([-5.0, -6.0], (10, 1))])[0] == np.inf
