@@ -208,6 +208,7 @@ class _Base:
                 sizes = {**sizes, key: value}
             else:
                 settings[key] = schema.value(key, value, where)
+        schema.check_together(settings, where)
         # Hydra cannot replace an axis given as a map by a list, so a pinned axis is a key of its own (++).
         words = [
             f"++{key}={hydra_value(within[key])}"

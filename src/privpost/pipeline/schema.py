@@ -79,15 +79,16 @@ class Real(Setting):
 
 @dataclass(frozen=True, kw_only=True)
 class Integer(Setting):
-    """A whole number within bounds; `1000.0` and `1e3` count as whole."""
+    """A whole number within bounds; `1000.0` and `1e3` count as whole. `under` names a setting that it is below."""
 
     at_least: int | None = None
     at_most: int | None = None
+    under: str | None = None
 
     def allowed(self) -> str:
         low = "" if self.at_least is None else f" of at least {self.at_least}"
         high = "" if self.at_most is None else f"{' and' if low else ''} at most {self.at_most}"
-        return f"a whole number{low}{high}"
+        return f"a whole number{low}{high}" + (f", below {self.under}" if self.under else "")
 
     def checked(self, value: Any) -> int:
         _check(isinstance(value, int | float) and not isinstance(value, bool) and value == int(value))
@@ -185,6 +186,7 @@ class Schema:
 
     def __init__(self, **fields: Any):
         self.fields = fields
+        self._under = {key: field.under for key, field in fields.items() if getattr(field, "under", None)}
 
     def __contains__(self, key: str) -> bool:
         return key in self.fields
@@ -199,6 +201,14 @@ class Schema:
         except (ValueError, TypeError, OverflowError):
             hint = suggest(value, getattr(field, "words", ())) if isinstance(value, str) else ""
             raise SettingError(f"{_at(where)}{key} is {value!r}, but must be {field.describe()}.{hint}") from None
+
+    def check_together(self, settings: Mapping[str, Any], where: str) -> None:
+        """Raise SettingError for a setting that is not below the one that it must be below."""
+        for key, under in self._under.items():
+            if {key, under} <= settings.keys() and settings[key] >= settings[under]:
+                raise SettingError(
+                    f"{_at(where)}{key} is {settings[key]}, but must be below {under}, which is {settings[under]}."
+                )
 
     def checked(
         self, block: Any, where: str, required: Iterable[str] = (), others: Iterable[str] = ()

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from privpost.models.event_counts import EventCounts
+from privpost.pipeline import grid
+from privpost.pipeline.schema import SettingError
 from privpost.samplers import hidden_markov_collapsed as collapsed
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.studies.foulds2016 import chain_checks, event_methods
@@ -56,3 +58,20 @@ def test_agreement_far_below_the_best_log_joint_is_not_convergence() -> None:
     # Chains that stand still in one place are the law of a point; in two places they have not met.
     assert chain_checks.diagnosed([np.full((10, 3), -5.0)])[0] == 1.0
     assert chain_checks.diagnosed([np.tile([-5.0, -6.0], (10, 1))])[0] == np.inf
+
+
+PAIRS = [("iterations", "burn_in"), ("rounds", "rounds_burn_in"), ("many_rounds", "many_rounds_burn_in")]
+WAR_LOGS = ("foulds2016/war_logs_states", "foulds2016/war_logs_likelihood", "foulds2016/war_logs_ablation")
+
+
+@pytest.mark.parametrize("name", [*WAR_LOGS, "noise_aware/war_logs", "noise_aware/event_calibration"])
+def test_a_burn_in_as_long_as_its_chain_is_refused(name) -> None:
+    study = grid.load_study(name)
+    pairs = [pair for pair in PAIRS if pair[1] in study.schema]
+    assert pairs
+    for length, burn_in in pairs:
+        grid.make_cell(study, {length: 20, burn_in: 19})
+        for value in (20, 21):
+            said = f"{burn_in} is {value}, but must be below {length}, which is 20"
+            with pytest.raises(SettingError, match=said):
+                grid.make_cell(study, {length: 20, burn_in: value})

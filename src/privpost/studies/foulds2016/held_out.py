@@ -34,9 +34,9 @@ SPLIT = {
 }
 CHAINS = {
     "iterations": Integer(at_least=2),
-    "burn_in": Integer(at_least=1),
+    "burn_in": Integer(at_least=1, under="iterations"),
     "rounds": Integer(at_least=2),
-    "rounds_burn_in": Integer(at_least=1),
+    "rounds_burn_in": Integer(at_least=1, under="rounds"),
     "resplits": Integer(at_least=0),
     "hottest": Real(at_least=1),
     "diagnostic_chains": Integer(at_least=1),

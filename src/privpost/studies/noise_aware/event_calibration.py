@@ -30,7 +30,7 @@ SETTINGS = Schema(
     transition_concentration=Real(above=0),
     emission_concentration=Real(at_least=1),
     iterations=Integer(at_least=5),
-    burn_in=Integer(at_least=1),
+    burn_in=Integer(at_least=1, under="iterations"),
     thin=Integer(at_least=1),
     n=Integer(at_least=1),
     n_states=Integer(at_least=1),
