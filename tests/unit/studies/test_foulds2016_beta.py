@@ -330,7 +330,7 @@ def test_every_mechanism_serves_bits_or_refuses_with_a_value_error():
 
 
 def test_a_new_mechanism_appears_in_the_efficiency_study_by_itself(monkeypatch):
-    before = efficiency.Methods().normalise("all")
+    before = efficiency.SETTINGS.fields["methods"].normalise("all")
     shipped = discovery.mechanisms()
     added = {**shipped, "toy_noise": (ToyNoise,), "demanding_noise": (DemandingNoise,)}
     monkeypatch.setattr(discovery, "mechanisms", lambda: added)
@@ -343,12 +343,12 @@ def test_a_new_mechanism_appears_in_the_efficiency_study_by_itself(monkeypatch):
 
 
 def test_methods_are_all_or_a_list_of_known_ones():
-    assert efficiency.Methods().normalise(["ops", "laplace"]) == ["laplace", "ops"]
-    known = efficiency.Methods().known()
+    assert efficiency.SETTINGS.fields["methods"].normalise(["ops", "laplace"]) == ["laplace", "ops"]
+    known = efficiency.known()
     assert efficiency.SETTINGS.value("methods", "all", "here") == sorted(known)
     assert {"laplace", "non_private", "ops"} <= set(known)
     for wrong in (["gaussian"], [], "laplace", ["laplace", "no_such"]):
-        with pytest.raises(SettingError, match=r"methods is .*must be all or a list of non_private, "):
+        with pytest.raises(SettingError, match=r"methods is .*must be all or a list of laplace, "):
             efficiency.SETTINGS.value("methods", wrong, "here")
 
 

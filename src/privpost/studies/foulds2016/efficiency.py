@@ -21,37 +21,21 @@ from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Integer, Real, Schema, SettingError
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Release, Request
+from privpost.studies.discovered import Discovered
 
 STATISTICS = ("sample", "mean")
 
 
-class Methods:
-    """`all`, or a list of ids: the true posterior and mechanisms that serve bits under pure DP.
-
-    The normal form is the sorted list, so that a new mechanism changes the digest and appears by itself.
-    """
-
-    def known(self) -> list[str]:
-        """The ids that the study can take."""
-        return ["non_private", *serving(BetaBernoulli(1, 1), 10, Cost("pure", 1.0), a0=0.25)]
-
-    def describe(self) -> str:
-        return "all or a list of " + ", ".join(self.known())
-
-    def normalise(self, value):
-        known = self.known()
-        if value == "all":
-            return sorted(known)
-        if not isinstance(value, list) or not value or not set(value) <= set(known):
-            raise ValueError
-        return sorted(set(value))
+def known() -> set[str]:
+    """The ids that the study can take: the true posterior and mechanisms that serve bits under pure DP."""
+    return {"non_private", *serving(BetaBernoulli(1, 1), 10, Cost("pure", 1.0), a0=0.25)}
 
 
 SETTINGS = Schema(
     alpha=Real(above=0),
     beta=Real(above=0),
     a0=Real(above=0, below=0.5),
-    methods=Methods(),
+    methods=Discovered(known),
     p=Real(above=0, below=1),
     epsilon=Real(above=0),
     n=Integer(at_least=1),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from privpost.datasets import load_design
-from privpost.evaluation.summaries import mean_columns
+from privpost.evaluation.summaries import mean_and_sem, mean_columns
 from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
 from privpost.mechanisms.logistic_sampling import LogisticDiffused
 from privpost.models.binary_regression import BinaryRegression
@@ -81,6 +81,7 @@ def tabulate(cells):
         config, arrays = cell.config, cell.arrays
         for i, k in np.ndindex(arrays["metrics"].shape[:2]):
             values, sign = arrays["metrics"][i, k], 1 if METRICS[k] == "test_error" else -1
+            means, sems = mean_and_sem(np.stack([values, arrays["metrics"][0, k]]))
             rows.append(
                 {
                     "dataset": config.dataset,
@@ -95,15 +96,11 @@ def tabulate(cells):
                     "share_of_budget": arrays["charge"][i] / arrays["charge"][0],
                     "power": arrays["power"][i],
                     # Not paired: the methods' random numbers have different uses.
-                    "behind_mean": sign * float(values.mean() - arrays["metrics"][0, k].mean()),
-                    "behind_sem": float(np.hypot(_sem(values), _sem(arrays["metrics"][0, k]))),
+                    "behind_mean": sign * float(means[0] - means[1]),
+                    "behind_sem": float(np.hypot(*sems)),
                     "n_train": int(arrays["n"]),
                     "sampling": "steps" if arrays["method"][i] == "langevin" else "exact",
                     "uses_private_metadata": False,
                 }
             )
     return {"finite_time": pd.DataFrame(rows)}
-
-
-def _sem(values) -> float:
-    return float(values.std(ddof=1) / np.sqrt(len(values)))
