@@ -38,6 +38,7 @@ from privpost.mechanisms import NetworkLaplace as NetworkLaplace
 from privpost.mechanisms import PosteriorSampling as PosteriorSampling
 from privpost.mechanisms import PrivateGibbs as PrivateGibbs
 from privpost.mechanisms import PublicCandidates as PublicCandidates
+from privpost.mechanisms import PureMechanism as PureMechanism
 from privpost.mechanisms import RecordSampler as RecordSampler
 from privpost.mechanisms import RedactedLaplace as RedactedLaplace
 from privpost.mechanisms import RedactedSum as RedactedSum

@@ -37,6 +37,7 @@ from privpost.mechanisms.posterior_sampling import PosteriorSampling as Posterio
 from privpost.mechanisms.private_gibbs import PrivateGibbs as PrivateGibbs
 from privpost.mechanisms.public_candidates import Candidates as Candidates
 from privpost.mechanisms.public_candidates import PublicCandidates as PublicCandidates
+from privpost.mechanisms.pure import PureMechanism as PureMechanism
 from privpost.mechanisms.redacted_laplace import RedactedLaplace as RedactedLaplace
 from privpost.mechanisms.redacted_laplace import RedactedSum as RedactedSum
 from privpost.mechanisms.weighted_posterior import Calibrated as Calibrated

@@ -31,8 +31,6 @@ from privpost.samplers import noise_aware_exact
 
 # Models of one category a record, whose statistics are the counts that a Dirichlet prior is updated by.
 COUNTED = (BetaBernoulli, DirichletCategorical)
-NORMS = ("l1", "l2", "log-likelihood ratio", "natural parameters")
-RELEASES = ("statistics", "sample")
 
 
 @dataclass(frozen=True)
@@ -53,6 +51,8 @@ class Mechanism(ABC):
         releases: "statistics", from which any number of parameters may be drawn, or "sample", one draw.
         exact: whether a release is drawn from its law, or by Markov chain Monte Carlo.
         calibrated: the field that `calibrate` determines, None if there is none.
+        tight: whether some pair of neighbours attains `sensitivity`; False for a bound known to be loose.
+        models: classes of models that are served; () for all whose statistics it can take.
 
     Raises:
         ValueError: n is not an integer of at least 1, or a setting is outside its range.
@@ -69,9 +69,11 @@ class Mechanism(ABC):
     releases: ClassVar[str]
     exact: ClassVar[bool] = True
     calibrated: ClassVar[str | None]
+    tight: ClassVar[bool] = True
+    models: ClassVar[tuple[type, ...]] = ()
 
     def __post_init__(self):
-        check_model(self.model)
+        check_model(self.model, self.models)
         check_count("n", self.n)
 
     @classmethod
@@ -93,11 +95,6 @@ class Mechanism(ABC):
     @abstractmethod
     def sensitivity(self) -> float:
         """Largest change of `query` between neighbours, measured in `norm`."""
-
-    @property
-    def tight(self) -> bool:
-        """Whether some pair of neighbours attains `sensitivity`; False for a bound known to be loose."""
-        return True
 
     @abstractmethod
     def query(self, data) -> np.ndarray:

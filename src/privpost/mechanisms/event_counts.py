@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,22 +14,16 @@ from privpost.distributions import truncated_beta
 from privpost.mechanisms.base import SamplingMechanism
 from privpost.mechanisms.batches import batches
 from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.models.base import check_positive
+from privpost.mechanisms.pure import PureMechanism
 from privpost.models.event_counts import EventCounts
 from privpost.privacy import count_tables
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import check_given, pure_epsilon
+from privpost.privacy.checks import check_given
 from privpost.privacy.ledger import Release
 from privpost.samplers import hidden_markov_collapsed as collapsed
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers import noise_aware_draws, noise_aware_event_draws
 from privpost.samplers.hidden_markov_collapsed import Annealing
-
-
-def check_events(model) -> None:
-    """Raises a ValueError unless the model is an EventCounts."""
-    if not isinstance(model, EventCounts):
-        raise ValueError(f"model is {model!r}; it must be an EventCounts")
 
 
 def prior_of(model: EventCounts) -> gibbs.Prior:
@@ -53,12 +47,9 @@ class EventCountsLaplace(LaplaceMechanism):
         ValueError: a setting outside its range, or another model than EventCounts.
     """
 
+    models: ClassVar[tuple[type, ...]] = (EventCounts,)
     # ours: Gibbs iterations of `posterior_draw`, which is post-processing.
     iterations: ClassVar[int] = 50
-
-    def __post_init__(self):
-        check_events(self.model)
-        super().__post_init__()
 
     @property
     def sensitivity(self):
@@ -94,7 +85,7 @@ class EventCountsLaplace(LaplaceMechanism):
 
 
 @dataclass(frozen=True)
-class HiddenMarkovSampler(SamplingMechanism):
+class HiddenMarkovSampler(PureMechanism, SamplingMechanism):
     """Emission probabilities at the end of a Gibbs chain at temperature T = max(1, 2Δ/ε).
 
     Foulds et al. (2016), section 5. Every probability is at least a0 = 1/(M K_d). ε pays for one sample of states and
@@ -113,7 +104,6 @@ class HiddenMarkovSampler(SamplingMechanism):
         ValueError: a setting outside its range, or another model than EventCounts.
     """
 
-    epsilon: float
     truncation: float = field(default=10.0, kw_only=True)
     iterations: int = field(default=50, kw_only=True)
     tempered_prior: bool = field(default=True, kw_only=True)
@@ -122,25 +112,17 @@ class HiddenMarkovSampler(SamplingMechanism):
 
     method: ClassVar[str] = "ops"
     norm: ClassVar[str] = "log-likelihood ratio"
-    notion: ClassVar[str] = "pure"
     public_inputs: ClassVar[tuple[str, ...]] = ("cells", "levels", "prior", "truncation")
     exact: ClassVar[bool] = False
-    calibrated: ClassVar[str] = "epsilon"
+    models: ClassVar[tuple[type, ...]] = (EventCounts,)
 
     def __post_init__(self):
         super().__post_init__()
-        check_events(self.model)
-        check_positive("epsilon", self.epsilon)
         count_tables.smallest_probabilities(self.model.sizes, self.truncation)
         if self.iterations < 1:
             raise ValueError(f"iterations is {self.iterations!r}; it must be >= 1")
         if not 0 <= self.burn_in < self.iterations:
             raise ValueError(f"burn_in is {self.burn_in!r}; it must be >= 0 and below iterations ({self.iterations})")
-
-    @classmethod
-    def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
-        """The lowest temperature ≥ 1 within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
-        return cls(model, n, pure_epsilon(budget, cls.method), **options)
 
     @property
     def sensitivity(self):

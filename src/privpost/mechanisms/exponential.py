@@ -6,21 +6,21 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
 from privpost.distributions import exact_draws, truncated_beta
 from privpost.mechanisms.base import SamplingMechanism
-from privpost.models.base import check_positive, is_number
+from privpost.mechanisms.pure import PureMechanism
+from privpost.models.base import is_number
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import bits_curve, by_curve
-from privpost.privacy.checks import pure_epsilon
 
 
 @dataclass(frozen=True)
-class ExponentialMechanism(SamplingMechanism):
+class ExponentialMechanism(PureMechanism, SamplingMechanism):
     """One draw from the beta-Bernoulli log-joint on [a0, 1−a0] at temperature T = max(1, 2Δ/ε).
 
     Prior and likelihood are both tempered: the draw is from Beta(1 + (α−1+s)/T, 1 + (β−1+n−s)/T) truncated to
@@ -35,27 +35,17 @@ class ExponentialMechanism(SamplingMechanism):
         ValueError: a setting outside its range, or another model than BetaBernoulli.
     """
 
-    epsilon: float
     a0: float = field(kw_only=True)
 
     method: ClassVar[str] = "ops"
     norm: ClassVar[str] = "log-likelihood ratio"
-    notion: ClassVar[str] = "pure"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "a0")
-    calibrated: ClassVar[str] = "epsilon"
+    models: ClassVar[tuple[type, ...]] = (BetaBernoulli,)
 
     def __post_init__(self):
         super().__post_init__()
-        check_positive("epsilon", self.epsilon)
         if not is_number(self.a0) or not 0 < self.a0 < 0.5:
             raise ValueError(f"a0 is {self.a0!r}; it must lie in (0, 0.5)")
-        if not isinstance(self.model, BetaBernoulli):
-            raise ValueError(f"model is {self.model!r}; it must be a BetaBernoulli")
-
-    @classmethod
-    def calibrate(cls, model, n: int, budget: Cost, *, a0: Any = None) -> Self:
-        """The lowest temperature ≥ 1 within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
-        return cls(model, n, pure_epsilon(budget, cls.method), a0=a0)
 
     @property
     def sensitivity(self):

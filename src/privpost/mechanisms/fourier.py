@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
 from privpost.distributions import noise
-from privpost.mechanisms.base import Mechanism
-from privpost.mechanisms.network_laplace import check_network
-from privpost.models.base import check_positive, is_number
+from privpost.mechanisms.pure import PureMechanism
+from privpost.models.base import is_number
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.models.fourier_basis import LARGEST_TRANSFORM, closure, largest_flips, signed_sums, transforms
-from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import check_choice, pure_epsilon
+from privpost.privacy.checks import check_choice
 
 VARIANTS = ("paper", "corrected")
 
 
 @dataclass(frozen=True)
-class FourierMechanism(Mechanism):
+class FourierMechanism(PureMechanism):
     """Noisy Fourier coefficients of the contingency table, from which consistent marginals are rebuilt.
 
     Zhang et al. (2016), algorithm 2, after Barak et al. (2007): each coefficient ⟨f^γ, h⟩, γ ∈ N_I, gets
@@ -41,29 +39,20 @@ class FourierMechanism(Mechanism):
         ValueError: a setting outside its range, or another model than BayesianNetwork.
     """
 
-    epsilon: float
     t: float = field(kw_only=True)
     variant: str = field(default="corrected", kw_only=True)
 
     method: ClassVar[str] = "fourier"
     norm: ClassVar[str] = "l1"
-    notion: ClassVar[str] = "pure"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "graph", "prior", "t")
     releases: ClassVar[str] = "statistics"
-    calibrated: ClassVar[str] = "epsilon"
+    models: ClassVar[tuple[type, ...]] = (BayesianNetwork,)
 
     def __post_init__(self):
-        check_network(self.model)
         super().__post_init__()
-        check_positive("epsilon", self.epsilon)
         if not is_number(self.t) or not 0 <= self.t < np.inf:
             raise ValueError(f"t is {self.t!r}; it must be >= 0 and finite")
         check_choice("variant", self.variant, VARIANTS)
-
-    @classmethod
-    def calibrate(cls, model, n: int, budget: Cost, *, t: Any = None, variant="corrected") -> Self:
-        """Noise for the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
-        return cls(model, n, pure_epsilon(budget, cls.method), t=t, variant=variant)
 
     @property
     def sensitivity(self):
@@ -128,10 +117,6 @@ class FourierMechanism(Mechanism):
     def naive_posterior(self, release) -> np.ndarray:
         """Parameters (..., 2m) of the conjugate update with the projected release."""
         return self.model.posterior(self.project(release))
-
-    def cost(self):
-        """ε-DP."""
-        return Cost("pure", self.epsilon)
 
     def log_density(self, release, statistics):
         """Log-density of the noisy signed sums (..., q) given the counts (..., 2m)."""

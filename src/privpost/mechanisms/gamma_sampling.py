@@ -36,21 +36,15 @@ class GammaSampling(ConjugateSampling):
 
     norm: ClassVar[str] = "natural parameters"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "bounds")
+    models: ClassVar[tuple[type, ...]] = (GammaExponential,)
 
     def __post_init__(self):
         super().__post_init__()
-        self.check_model(self.model)
         low, high = self.bounds
         if not 0 <= low < high < np.inf:
             raise ValueError(f"bounds are {self.bounds!r}; 0 <= low < high < inf must hold")
         check_coefficient(self.r)
         check_coefficient(self.m)
-
-    @staticmethod
-    def check_model(model) -> None:
-        """Raises a ValueError unless the model is a GammaExponential."""
-        if not isinstance(model, GammaExponential):
-            raise ValueError(f"model is {model!r}; it must be a GammaExponential")
 
     @property
     def sensitivity(self):
@@ -81,6 +75,14 @@ class GammaSampling(ConjugateSampling):
     def log_density(self, release, statistics):
         """Log-density of the draw given the statistics."""
         return self.model.log_density(release, self.release_law(statistics))
+
+    @classmethod
+    def examples(cls):
+        """Waiting times up to 2, and a higher order."""
+        return [
+            cls(GammaExponential(2, 2), 4, 2.0, 0.3, bounds=(0.0, 2.0)),
+            cls(GammaExponential(3, 6), 4, 8.0, 0.2, bounds=(0.0, 2.0)),
+        ]
 
 
 def _supremum(prior, n: int, bounds, order, r, m) -> np.ndarray:
@@ -128,14 +130,6 @@ class DiffusedGamma(Diffused, GammaSampling):
         """The largest r."""
         return largest_coefficient(lambda r: _supremum(model.prior, n, bounds, order, r, 1.0), epsilon)
 
-    @classmethod
-    def examples(cls):
-        """Waiting times up to 2, and a higher order."""
-        return [
-            cls(GammaExponential(2, 2), 4, 2.0, 0.3, bounds=(0.0, 2.0)),
-            cls(GammaExponential(3, 6), 4, 8.0, 0.2, bounds=(0.0, 2.0)),
-        ]
-
 
 @dataclass(frozen=True)
 class ConcentratedGamma(Concentrated, GammaSampling):
@@ -149,11 +143,3 @@ class ConcentratedGamma(Concentrated, GammaSampling):
     def coefficient_within(cls, model, n, order, epsilon, bounds):
         """The largest m."""
         return largest_coefficient(lambda m: _supremum(model.prior, n, bounds, order, 1.0, m), epsilon)
-
-    @classmethod
-    def examples(cls):
-        """Waiting times up to 2, and a higher order."""
-        return [
-            cls(GammaExponential(2, 2), 4, 2.0, 0.3, bounds=(0.0, 2.0)),
-            cls(GammaExponential(3, 6), 4, 8.0, 0.2, bounds=(0.0, 2.0)),
-        ]

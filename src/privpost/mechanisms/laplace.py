@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
 from privpost.mechanisms.base import AdditiveNoiseMechanism
-from privpost.models.base import check_positive
+from privpost.mechanisms.pure import PureMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
-from privpost.privacy.accounting import Cost, at_most
+from privpost.privacy.accounting import at_most
 from privpost.privacy.approximate import laplace_from_approximate
-from privpost.privacy.checks import approximate_budget, pure_epsilon
+from privpost.privacy.checks import approximate_budget
 
 
 @dataclass(frozen=True)
-class LaplaceMechanism(AdditiveNoiseMechanism):
+class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
     """Sufficient statistics plus independent Laplace noise of scale Δ/ε, Δ their L1 sensitivity.
 
     ε-differentially private; the release is the whole privatised posterior. For bits as (successes, failures)
@@ -32,22 +32,9 @@ class LaplaceMechanism(AdditiveNoiseMechanism):
         ValueError: a setting outside its range.
     """
 
-    epsilon: float
-
     method: ClassVar[str] = "laplace"
     norm: ClassVar[str] = "l1"
-    notion: ClassVar[str] = "pure"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "range of a record's statistics")
-    calibrated: ClassVar[str] = "epsilon"
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_positive("epsilon", self.epsilon)
-
-    @classmethod
-    def calibrate(cls, model, n: int, budget: Cost, *, coordinates="all") -> Self:
-        """Noise for the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
-        return cls(model, n, pure_epsilon(budget, cls.method), coordinates=coordinates)
 
     @property
     def scale(self) -> float:
@@ -62,10 +49,6 @@ class LaplaceMechanism(AdditiveNoiseMechanism):
         """½ e^(−|z|) below 0 and 1 − ½ e^(−|z|) above, z = value/scale."""
         z = np.asarray(value, float) / self.scale
         return np.where(z < 0, 0.5 * np.exp(-np.abs(z)), 1 - 0.5 * np.exp(-np.abs(z)))
-
-    def cost(self):
-        """ε-DP."""
-        return Cost("pure", self.epsilon)
 
     def privacy_curve(self, epsilon):
         """1 − exp((ε − ε0)/2), ε0 the mechanism's ε, for noise on one number; None for noise on several."""

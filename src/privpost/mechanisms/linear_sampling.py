@@ -14,7 +14,7 @@ from privpost.mechanisms.batches import batches
 from privpost.models.base import check_positive
 from privpost.models.linear_regression import LinearRegression
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import pure_epsilon
+from privpost.privacy.checks import check_model, pure_epsilon
 from privpost.privacy.ledger import Release
 
 
@@ -40,11 +40,11 @@ class LinearSampler(SamplingMechanism):
     notion: ClassVar[str] = "pure"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "noise variance", "bounds on features, label and weights")
     calibrated: ClassVar[str] = "radius"
+    models: ClassVar[tuple[type, ...]] = (LinearRegression,)
 
     def __post_init__(self):
         super().__post_init__()
         check_positive("radius", self.radius)
-        _check_model(self.model)
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost) -> Self:
@@ -53,7 +53,7 @@ class LinearSampler(SamplingMechanism):
         Raises:
             ValueError: a budget of at most Y²/σ², which the labels alone cost, however small the ball.
         """
-        _check_model(model)
+        check_model(model, cls.models)
         radius = (math.sqrt(pure_epsilon(budget, cls.method) * model.noise_variance) - model.label_bound) / (
             model.feature_bound
         )
@@ -123,8 +123,3 @@ class LinearSampler(SamplingMechanism):
             cls(LinearRegression(2, prior_precision=2.0, noise_variance=10.0), 3, 2.0),
             cls(LinearRegression(1, prior_precision=0.1, noise_variance=50.0, label_bound=3.0), 4, 4.0),
         ]
-
-
-def _check_model(model):
-    if not isinstance(model, LinearRegression):
-        raise ValueError(f"model is {model!r}; it must be a LinearRegression")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,11 +21,7 @@ class _OnBall(RenyiLogistic):
     log-concave, as both losses are convex and so is the ball.
     """
 
-    @staticmethod
-    def check_model(model) -> None:
-        """Raises a ValueError unless the model is a LinkRegression."""
-        if not isinstance(model, LinkRegression):
-            raise ValueError(f"model is {model!r}; it must be a LinkRegression")
+    models: ClassVar[tuple[type, ...]] = (LinkRegression,)
 
     @property
     def radius(self):

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from privpost.mechanisms.logistic_sampling import LogisticDiffused, LogisticSampling
-from privpost.models.base import check_positive
+from privpost.mechanisms.pure import PureMechanism
 from privpost.models.binary_regression import BinaryRegression
 from privpost.privacy.accounting import Cost, at_most
 from privpost.privacy.approximate import pure_curve, pure_from_approximate
@@ -17,7 +17,7 @@ from privpost.privacy.glm import OPS_FACTOR, diffused_power, ops_power, ops_pure
 
 
 @dataclass(frozen=True)
-class LogisticOps(LogisticSampling):
+class LogisticOps(PureMechanism, LogisticSampling):
     """One draw with the prior truncated to ‖w‖ ≤ c/β and the likelihood to a power ρ: pure 2c²ρ/β-DP.
 
     On the ball a record's log-likelihood varies by at most c²/β; Wang et al. (2015) charge twice that, and Geumlek et
@@ -28,17 +28,13 @@ class LogisticOps(LogisticSampling):
         charge: "corrected_charge", or "paper".
     """
 
-    epsilon: float
     charge: str = field(default="corrected_charge", kw_only=True)
 
     method: ClassVar[str] = "ops"
     norm: ClassVar[str] = "log-likelihood ratio"
-    notion: ClassVar[str] = "pure"
-    calibrated: ClassVar[str] = "epsilon"
 
     def __post_init__(self):
         super().__post_init__()
-        check_positive("epsilon", self.epsilon)
         check_choice("charge", self.charge, tuple(OPS_FACTOR))
 
     @classmethod

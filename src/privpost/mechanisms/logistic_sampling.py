@@ -47,17 +47,9 @@ class LogisticSampling(SamplingMechanism):
     constant_time: bool = field(default=True, kw_only=True)
 
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "bound on the features")
-
-    def __post_init__(self):
-        super().__post_init__()
-        self.check_model(self.model)
-
-    @staticmethod
-    def check_model(model) -> None:
-        """Raises a ValueError unless the model is a BinaryRegression."""
-        # Other links' regressions derive from it, and have other slopes.
-        if type(model) is not BinaryRegression:
-            raise ValueError(f"model is {model!r}; it must be a BinaryRegression")
+    # Of the ball that the prior is truncated to, if any.
+    radius: ClassVar[float | None] = None
+    models: ClassVar[tuple[type, ...]] = (BinaryRegression,)
 
     @property
     @abstractmethod
@@ -75,11 +67,6 @@ class LogisticSampling(SamplingMechanism):
         rows = np.asarray(statistics, float)
         for row in np.unique(rows.reshape(-1, rows.shape[-1]), axis=0) if rows.ndim > 1 else [rows]:
             self.model.checked(row, self.n)
-
-    @property
-    def radius(self) -> float | None:
-        """Radius of the ball that the prior is truncated to, if any."""
-        return None
 
     def release_law(self, statistics) -> LogisticPosterior:
         """Law of an exact draw for one data set's statistics (n d,); chains approach it, noise is added to its mode."""
@@ -143,6 +130,8 @@ class RenyiLogistic(LogisticSampling, WeightedPosterior):
     """Draws with a Rényi guarantee, (λ, 2(ρc)²λ/(nβ)) at every order (Geumlek et al. 2017, theorems 16 and 17)."""
 
     norm: ClassVar[str] = "l2"
+    # `query` looks at w = 0, where the gradient changes by at most half of the sensitivity.
+    tight: ClassVar[bool] = False
 
     def __post_init__(self):
         super().__post_init__()
@@ -162,11 +151,6 @@ class RenyiLogistic(LogisticSampling, WeightedPosterior):
     def sensitivity(self):
         """2ρc, largest change of the gradient of the tempered log-likelihood, whatever the w."""
         return 2 * self.power * self.model.feature_bound
-
-    @property
-    def tight(self):
-        """False: `query` looks at w = 0, where the gradient changes by at most half of it."""
-        return False
 
     def query(self, data):
         """Gradient of the tempered log-likelihood at w = 0, shape (d,)."""

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import betaln
 
 from privpost.mechanisms.base import SamplingMechanism
-from privpost.mechanisms.network_laplace import check_network
-from privpost.models.base import check_positive
+from privpost.mechanisms.pure import PureMechanism
 from privpost.models.bayesian_network import BayesianNetwork
-from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import check_choice, pure_epsilon
+from privpost.privacy.checks import check_choice
 
 UTILITIES = ("density", "mass")
 # ours: 101 points from .005 to .995, on which every Beta density with counts is finite.
@@ -83,7 +81,7 @@ def utility_sensitivity(alpha: float, beta: float, n: int, kind: str, has_parent
 
 
 @dataclass(frozen=True)
-class MapMechanism(SamplingMechanism):
+class MapMechanism(PureMechanism, SamplingMechanism):
     """Each parameter chosen on a grid by the exponential mechanism, with its posterior as utility.
 
     Zhang et al. (2016), algorithm 3, with a uniform base measure and one parameter at a time (`ours`): a grid point
@@ -99,35 +97,23 @@ class MapMechanism(SamplingMechanism):
         ValueError: a setting outside its range, or another model than BayesianNetwork.
     """
 
-    epsilon: float
     utility: str = field(default="mass", kw_only=True)
 
     method: ClassVar[str] = "map"
     norm: ClassVar[str] = "log-likelihood ratio"
-    notion: ClassVar[str] = "pure"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "graph", "prior")
-    calibrated: ClassVar[str] = "epsilon"
+    models: ClassVar[tuple[type, ...]] = (BayesianNetwork,)
+    # The score where all θ are equal does not attain the sensitivity.
+    tight: ClassVar[bool] = False
 
     def __post_init__(self):
-        check_network(self.model)
         super().__post_init__()
-        check_positive("epsilon", self.epsilon)
         check_choice("utility", self.utility, UTILITIES)
-
-    @classmethod
-    def calibrate(cls, model, n: int, budget: Cost, *, utility="mass") -> Self:
-        """The mechanism that spends the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
-        return cls(model, n, pure_epsilon(budget, cls.method), utility=utility)
 
     @property
     def sensitivity(self):
         """ε/2, the largest change of the joint log-score Σ ε_i u/(2Δ_i)."""
         return self.epsilon / 2
-
-    @property
-    def tight(self):
-        """False: the score where all θ are equal does not attain it."""
-        return False
 
     @property
     def weights(self) -> np.ndarray:
@@ -155,10 +141,6 @@ class MapMechanism(SamplingMechanism):
     def replicate(self, statistics, size, rng):
         """Releases (size, m) about one data set's counts, whose scores are worked out once."""
         return choose(self.scores(statistics), rng, size)
-
-    def cost(self):
-        """ε-DP."""
-        return Cost("pure", self.epsilon)
 
     def log_probability(self, release, statistics) -> np.ndarray:
         """Log-probability of a release of grid values (..., m) given the counts (..., 2m); shape (...).

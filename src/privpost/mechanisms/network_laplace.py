@@ -24,10 +24,7 @@ class NetworkLaplace(LaplaceMechanism):
     """
 
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "graph", "prior")
-
-    def __post_init__(self):
-        check_network(self.model)
-        super().__post_init__()
+    models: ClassVar[tuple[type, ...]] = (BayesianNetwork,)
 
     @property
     def sensitivity(self):
@@ -52,9 +49,3 @@ class NetworkLaplace(LaplaceMechanism):
             cls(BayesianNetwork({"a": [], "b": [], "c": ["a", "b"]}), 2, 0.5),
             cls(BayesianNetwork({"a": [], "b": ["a"], "c": ["b"]}, 2, 1), 2, 2.0),
         ]
-
-
-def check_network(model) -> None:
-    """Raises a ValueError unless the model is a BayesianNetwork."""
-    if not isinstance(model, BayesianNetwork):
-        raise ValueError(f"model is {model!r}; it must be a BayesianNetwork")

@@ -10,15 +10,14 @@ import numpy as np
 
 from privpost.distributions import truncated_beta
 from privpost.mechanisms.base import SamplingMechanism
-from privpost.mechanisms.network_laplace import check_network
-from privpost.models.base import check_positive
+from privpost.mechanisms.pure import PureMechanism
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import pure_epsilon
+from privpost.privacy.checks import check_model, pure_epsilon
 
 
 @dataclass(frozen=True)
-class TrimmedSampler(SamplingMechanism):
+class TrimmedSampler(PureMechanism, SamplingMechanism):
     """One exact draw from the posterior with every probability restricted to [ω, 1−ω] (Zhang et al. 2016).
 
     On that set a factor of the likelihood changes by at most ln((1−ω)/ω), a record's likelihood by |I| times that,
@@ -31,17 +30,12 @@ class TrimmedSampler(SamplingMechanism):
         ValueError: a setting outside its range, or another model than BayesianNetwork.
     """
 
-    epsilon: float
-
     norm: ClassVar[str] = "log-likelihood ratio"
-    notion: ClassVar[str] = "pure"
     public_inputs: ClassVar[tuple[str, ...]] = ("graph", "prior")
-    calibrated: ClassVar[str] = "epsilon"
+    models: ClassVar[tuple[type, ...]] = (BayesianNetwork,)
 
     def __post_init__(self):
-        check_network(self.model)
         super().__post_init__()
-        check_positive("epsilon", self.epsilon)
         if not self.omega < 0.5:
             raise ValueError(f"epsilon is {self.epsilon!r}; it must be so large that ω < 1/2 in floating point")
 
@@ -89,11 +83,6 @@ class RecordSampler(TrimmedSampler):
 
     method: ClassVar[str] = "sampler_record"
 
-    @classmethod
-    def calibrate(cls, model, n: int, budget: Cost) -> Self:
-        """The widest interval whose cost is within the budget."""
-        return cls(model, n, pure_epsilon(budget, cls.method))
-
     @property
     def log_ratio(self):
         """ε/(2|I|)."""
@@ -120,7 +109,7 @@ class AttributeSampler(TrimmedSampler):
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost) -> Self:
         """The widest interval whose cost for a substituted record is within the budget: ε = budget / |I|."""
-        check_network(model)
+        check_model(model, cls.models)
         return cls(model, n, pure_epsilon(budget, cls.method) / len(model.nodes))
 
     @property

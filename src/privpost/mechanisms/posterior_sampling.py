@@ -70,19 +70,13 @@ class PosteriorSampling(ConjugateSampling):
 
     norm: ClassVar[str] = "natural parameters"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior")
+    models: ClassVar[tuple[type, ...]] = (BetaBernoulli, DirichletCategorical)
 
     def __post_init__(self):
         super().__post_init__()
         check_choice("supremum", self.supremum, SUPREMA)
-        self.check_model(self.model)
         check_coefficient(self.r)
         check_coefficient(self.m)
-
-    @staticmethod
-    def check_model(model) -> None:
-        """Raises a ValueError unless the model is a BetaBernoulli or a DirichletCategorical."""
-        if not isinstance(model, BetaBernoulli | DirichletCategorical):
-            raise ValueError(f"model is {model!r}; it must be a BetaBernoulli or a DirichletCategorical")
 
     @property
     def sensitivity(self):

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from privpost.mechanisms.base import SamplingMechanism
 from privpost.mechanisms.batches import batches
-from privpost.mechanisms.event_counts import HiddenMarkovSampler, check_events
-from privpost.models.base import check_positive
+from privpost.mechanisms.event_counts import HiddenMarkovSampler
+from privpost.mechanisms.pure import PureMechanism
 from privpost.models.event_counts import EventCounts
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import pure_epsilon
 from privpost.privacy.ledger import Release, Request
 from privpost.samplers import truncated_dirichlet
 
@@ -29,7 +28,7 @@ class Candidates(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PublicCandidates(SamplingMechanism):
+class PublicCandidates(PureMechanism, SamplingMechanism):
     """One of J candidates θ_j from the prior, drawn without the data, with probability ∝ p(data | θ_j)^(1/T).
 
     The exponential mechanism on J public outputs: states are summed out by the forward algorithm, so that no chain has
@@ -47,29 +46,20 @@ class PublicCandidates(SamplingMechanism):
         ValueError: a setting outside its range, or another model than EventCounts.
     """
 
-    epsilon: float
     candidates: int = field(kw_only=True)
     truncation: float = field(default=10.0, kw_only=True)
     public_seed: int = field(default=0, kw_only=True)
 
     method: ClassVar[str] = "candidates"
     norm: ClassVar[str] = "log-likelihood ratio"
-    notion: ClassVar[str] = "pure"
     public_inputs: ClassVar[tuple[str, ...]] = ("cells", "levels", "prior", "truncation", "candidates")
-    calibrated: ClassVar[str] = "epsilon"
+    models: ClassVar[tuple[type, ...]] = (EventCounts,)
 
     def __post_init__(self):
         super().__post_init__()
-        check_events(self.model)
-        check_positive("epsilon", self.epsilon)
         if self.candidates < 1:
             raise ValueError(f"candidates is {self.candidates!r}; it must be >= 1")
         _ = self.sensitivity
-
-    @classmethod
-    def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
-        """The lowest temperature ≥ 1 within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
-        return cls(model, n, pure_epsilon(budget, cls.method), **options)
 
     @property
     def _sampler(self) -> HiddenMarkovSampler:

@@ -31,6 +31,8 @@ class RedactedSum:
     high: float | np.ndarray
 
     bounded: ClassVar[bool] = True
+    statistics_size: ClassVar[int] = 1
+    theta_shape: ClassVar[tuple[int, ...]] = ()
 
     def __post_init__(self):
         redacted_sensitivity(*self.ends)
@@ -47,19 +49,9 @@ class RedactedSum:
         return np.array([self.low, (self.low + self.high) / 2, self.high, self.high + 1.0])
 
     @property
-    def statistics_size(self):
-        """Number of sufficient statistics of one data set."""
-        return 1
-
-    @property
     def prior(self):
         """The family's."""
         return self.family.prior
-
-    @property
-    def theta_shape(self):
-        """θ is a scalar."""
-        return ()
 
     def sufficient_statistics(self, data):
         """The redacted sum, shape (..., 1)."""
@@ -85,10 +77,7 @@ class RedactedLaplace(LaplaceMechanism):
         ValueError: a setting outside its range, or another model than RedactedSum.
     """
 
-    def __post_init__(self):
-        if not isinstance(self.model, RedactedSum):
-            raise ValueError(f"model is {self.model!r}; it must be a RedactedSum")
-        super().__post_init__()
+    models: ClassVar[tuple[type, ...]] = (RedactedSum,)
 
     @property
     def sensitivity(self):

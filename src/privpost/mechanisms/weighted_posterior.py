@@ -10,7 +10,7 @@ import numpy as np
 
 from privpost.mechanisms.base import SamplingMechanism
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import check_order, rdp_budget
+from privpost.privacy.checks import check_model, check_order, rdp_budget
 
 
 @dataclass(frozen=True)
@@ -32,19 +32,15 @@ class WeightedPosterior(SamplingMechanism):
         super().__post_init__()
         check_order(self.order)
 
-    @staticmethod
-    def check_model(model) -> None:
-        """Raises a ValueError for a model that is not served."""
-
     @property
-    @abstractmethod
     def r(self) -> float:
-        """Weight of the likelihood, in (0, 1]."""
+        """Weight of the likelihood, in (0, 1]; 1 unless a mechanism lowers it."""
+        return 1.0
 
     @property
-    @abstractmethod
     def m(self) -> float:
-        """What the prior's natural parameters are divided by, in (0, 1]."""
+        """What the prior's natural parameters are divided by, in (0, 1]; 1 unless a mechanism lowers it."""
+        return 1.0
 
     def cost(self):
         """(λ, ε)-RDP at the mechanism's order; ε is inf where it has none."""
@@ -73,6 +69,7 @@ class Direct(WeightedPosterior):
 
     method: ClassVar[str] = "direct"
     calibrated: ClassVar[None] = None
+    coefficient: ClassVar[float] = 1.0
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
@@ -86,21 +83,6 @@ class Direct(WeightedPosterior):
         if not mechanism.cost().within(budget):
             raise ValueError(f"budget is {budget}; the direct posterior costs {mechanism.cost()}")
         return mechanism
-
-    @property
-    def coefficient(self):
-        """The coefficient is 1, as prior and likelihood have their full weight."""
-        return 1.0
-
-    @property
-    def r(self):
-        """The likelihood's coefficient is 1, so that it keeps its full weight."""
-        return 1.0
-
-    @property
-    def m(self):
-        """The prior's coefficient is 1, so that it keeps its full weight."""
-        return 1.0
 
 
 @dataclass(frozen=True)
@@ -124,7 +106,7 @@ class Calibrated(WeightedPosterior):
     def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
         """The draw nearest to the true posterior's within a Rényi budget."""
         epsilon, order = rdp_budget(budget, cls.method)
-        cls.check_model(model)
+        check_model(model, cls.models)
         return cls(model, n, order, float(cls.coefficient_within(model, n, order, epsilon, **options)), **options)
 
 
@@ -139,22 +121,12 @@ class Diffused(Calibrated):
         """The coefficient."""
         return self.coefficient
 
-    @property
-    def m(self):
-        """The prior's coefficient is 1, so that it keeps its full weight."""
-        return 1.0
-
 
 @dataclass(frozen=True)
 class Concentrated(Calibrated):
     """The prior counts 1/m times, m the coefficient in (0, 1] (algorithms 3 and 4)."""
 
     method: ClassVar[str] = "concentrated"
-
-    @property
-    def r(self):
-        """The likelihood's coefficient is 1, so that it keeps its full weight."""
-        return 1.0
 
     @property
     def m(self):

@@ -55,9 +55,11 @@ class ConjugateModel(ABC):
     Class attributes:
         bounded: whether a record's statistics are bounded; if not, `records` are examples of it, and their sum has to
             be redacted before noise can make it private.
+        theta_shape: shape of one parameter value θ; a scalar unless a model says otherwise.
     """
 
     bounded: ClassVar[bool] = True
+    theta_shape: ClassVar[tuple[int, ...]] = ()
 
     @property
     @abstractmethod
@@ -76,11 +78,6 @@ class ConjugateModel(ABC):
     def statistics_size(self) -> int:
         """Number of sufficient statistics of one data set: as many as parameters."""
         return len(self.prior)
-
-    @property
-    def theta_shape(self) -> tuple[int, ...]:
-        """Shape of one parameter value θ; a scalar unless a model says otherwise."""
-        return ()
 
     @property
     @abstractmethod

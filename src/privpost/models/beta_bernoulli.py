@@ -1,6 +1,7 @@
 """Bernoulli records with a beta prior."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import betainc, betaln, xlog1py, xlogy
@@ -20,6 +21,8 @@ class BetaPrior(ConjugateModel):
     alpha: float
     beta: float
 
+    support: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
     def __post_init__(self):
         for name in ("alpha", "beta"):
             check_positive(name, getattr(self, name))
@@ -28,11 +31,6 @@ class BetaPrior(ConjugateModel):
     def prior(self):
         """(α, β) of the prior."""
         return np.array([self.alpha, self.beta], float)
-
-    @property
-    def support(self):
-        """[0, 1]."""
-        return (0.0, 1.0)
 
     def natural_parameters(self, parameters):
         """η = (α, α+β), shape (..., 2)."""

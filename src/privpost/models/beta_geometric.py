@@ -25,11 +25,7 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
 
     family: ClassVar[str] = "geometric"
     lattice: ClassVar[bool] = True
-
-    @property
-    def record_support(self):
-        """[0, ∞)."""
-        return (0.0, np.inf)
+    record_support: ClassVar[tuple[float, float]] = (0.0, np.inf)
 
     def update(self, statistics):
         """(n, Σx): successes and failures."""

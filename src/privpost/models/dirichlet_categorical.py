@@ -1,6 +1,7 @@
 """Categorical records with a Dirichlet prior."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import gammaln, xlogy
@@ -20,6 +21,8 @@ class DirichletCategorical(BoundedFamily):
     """
 
     concentration: tuple[float, ...]
+
+    support: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __post_init__(self):
         if np.ndim(self.concentration) != 1 or not all(map(is_number, self.concentration)):
@@ -50,11 +53,6 @@ class DirichletCategorical(BoundedFamily):
     def theta_shape(self):
         """θ is a probability vector of length d."""
         return (len(self.concentration),)
-
-    @property
-    def support(self):
-        """[0, 1]."""
-        return (0.0, 1.0)
 
     def sufficient_statistics(self, data):
         """Counts of the d categories in data of shape (..., n); shape (..., d).

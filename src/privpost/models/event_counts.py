@@ -34,6 +34,7 @@ class EventCounts:
     emission: float = field(default=1.0, kw_only=True)
 
     bounded: ClassVar[bool] = True
+    support: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __post_init__(self):
         if not self.cells or min(self.cells) < 1:
@@ -72,11 +73,6 @@ class EventCounts:
     def theta_shape(self):
         """Probabilities of each level in each state, the fields one after the other: (K, ΣK_d)."""
         return (self.n_states, sum(self.sizes))
-
-    @property
-    def support(self):
-        """[0, 1]."""
-        return (0.0, 1.0)
 
     def sufficient_statistics(self, data):
         """Counts of every cell and level, shape (..., cells ΣK_d), for events (..., n, 1 + fields).

@@ -26,22 +26,14 @@ class NormalKnownVariance(UnivariateFamily):
     record_variance: float = 1.0
 
     family: ClassVar[str] = "normal"
+    support: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
+    record_support: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
 
     def __post_init__(self):
         for name in ("prior_variance", "record_variance"):
             check_positive(name, getattr(self, name))
         if not np.isfinite(self.prior_mean):
             raise ValueError(f"prior_mean is {self.prior_mean!r}; it must be finite")
-
-    @property
-    def support(self):
-        """The real line."""
-        return (-np.inf, np.inf)
-
-    @property
-    def record_support(self):
-        """The real line."""
-        return (-np.inf, np.inf)
 
     @property
     def prior(self):

@@ -140,19 +140,12 @@ class GammaPrior(UnivariateFamily):
     shape: float
     rate: float
 
+    support: ClassVar[tuple[float, float]] = (0.0, np.inf)
+    record_support: ClassVar[tuple[float, float]] = (0.0, np.inf)
+
     def __post_init__(self):
         for name in ("shape", "rate"):
             check_positive(name, getattr(self, name))
-
-    @property
-    def support(self):
-        """[0, ∞)."""
-        return (0.0, np.inf)
-
-    @property
-    def record_support(self):
-        """[0, ∞)."""
-        return (0.0, np.inf)
 
     @property
     def prior(self):

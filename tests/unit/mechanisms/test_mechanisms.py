@@ -17,11 +17,13 @@ from privpost.mechanisms import (
     GaussianMechanism,
     LaplaceMechanism,
 )
-from privpost.mechanisms.base import NORMS, RELEASES, AdditiveNoiseMechanism
+from privpost.mechanisms.base import AdditiveNoiseMechanism
 from privpost.models import BetaBernoulli, DirichletCategorical
 from privpost.privacy.accounting import NOTIONS, Cost, pure_to_rdp
 from privpost.privacy.ledger import BudgetExceeded, Ledger
 
+NORMS = ("l1", "l2", "log-likelihood ratio", "natural parameters")
+RELEASES = ("statistics", "sample")
 CLASSES = [mechanism for same_method in discovery.mechanisms().values() for mechanism in same_method]
 EXAMPLES = [pytest.param(example, id=repr(example)) for mechanism in CLASSES for example in mechanism.examples()]
 MODELS = {type(example.model): example.model for mechanism in CLASSES for example in mechanism.examples()}

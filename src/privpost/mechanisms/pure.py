@@ -1,0 +1,41 @@
+"""What mechanisms share that are configured by the pure ε that one release may cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from privpost.mechanisms.base import Mechanism
+from privpost.models.base import check_positive
+from privpost.privacy.accounting import Cost
+from privpost.privacy.checks import pure_epsilon
+
+
+@dataclass(frozen=True)
+class PureMechanism(Mechanism):
+    """A mechanism whose release is ε-differentially private.
+
+    Attributes:
+        epsilon: ε > 0 that one release may cost.
+
+    Raises:
+        ValueError: a setting outside its range, or a model that is not served.
+    """
+
+    epsilon: float
+
+    notion: ClassVar[str] = "pure"
+    calibrated: ClassVar[str] = "epsilon"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_positive("epsilon", self.epsilon)
+
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
+        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        return cls(model, n, pure_epsilon(budget, cls.method), **options)
+
+    def cost(self):
+        """ε-DP."""
+        return Cost("pure", self.epsilon)
