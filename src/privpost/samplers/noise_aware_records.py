@@ -24,6 +24,9 @@ from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.samplers.compiled import inner, outer
 
+# Scale of the noise below which shifts are rare, as most are rejected.
+RARE = 8.0
+
 
 class State(NamedTuple):
     """Bits of the latent records, (chains, n, |I|), and their counts, (chains, m, 2): ones and zeros of every θ."""
@@ -74,7 +77,8 @@ class _Graph(NamedTuple):
 class Records:
     """Chains (`chain.Sampler`) on the latent records, one per release.
 
-    A step of the sampler takes every flip and every shift once, in place; nothing is known of its cost.
+    A step of the sampler takes every flip once, and every shift once or, where there is little noise, with a chance of
+    scale/`RARE`, in place; nothing is known of its cost.
 
     Args:
         model: the network.
@@ -98,33 +102,33 @@ class Records:
         return State(data.astype(np.int8), counts.reshape(self._release.shape))
 
     def step(self, state: State, rng: np.random.Generator) -> tuple[State, None]:
-        """Take every flip and every shift once."""
+        """Take every flip, and the shifts of some chains or all."""
         flips(*state, self._release, self._scale, self._prior, self._graph, rng)
-        shifts(*state, self._release, self._scale, self._prior, self._graph, rng)
+        shifts(*state, self._release, self._scale, self._prior, self._graph, rng, RARE)
         return state, None
 
 
 @inner
-def _configuration(record, node, graph):
-    """Index of the θ that governs a node of a record."""
-    code = graph.offsets[node]
-    for k in range(graph.parent_first[node], graph.parent_first[node + 1]):
-        code += graph.weights[k] * record[graph.parents[k]]
-    return code
+def _configurations(here, code, graph):
+    """Write to `code` (n, |I|) the index of the θ that governs each node of each record; one edge after the other."""
+    for i in range(here.shape[1]):
+        code[:, i] = graph.offsets[i]
+        for k in range(graph.parent_first[i], graph.parent_first[i + 1]):
+            parent, weight = graph.parents[k], graph.weights[k]
+            for r in range(len(here)):
+                code[r, i] += weight * here[r, parent]
 
 
 @outer()
 def flips(records, counts, release, scale, prior, graph, rng):
     """One Metropolis step for each bit of each record, in place; shapes as in `State` and `Records`."""
-    total, size = prior[0] + prior[1], records.shape[2]
-    # Which θ governs each node of the record at hand.
-    code = np.empty(size, np.int64)
+    total, (n, size) = prior[0] + prior[1], records.shape[1:]
+    codes = np.empty((n, size), np.int64)
     for c in range(len(records)):
         count, noisy, precision = counts[c], release[c], 1 / scale[c]
-        for r in range(records.shape[1]):
-            here = records[c, r]
-            for i in range(size):
-                code[i] = _configuration(here, i, graph)
+        _configurations(records[c], codes, graph)
+        for r in range(n):
+            here, code = records[c, r], codes[r]
             for i in range(size):
                 one, j = np.int64(here[i]), code[i]
                 # Column 0 holds ones, column 1 zeros.
@@ -171,8 +175,11 @@ def _proposed(theta, alpha, beta, rng):
 
 
 @outer()
-def shifts(records, counts, release, scale, prior, graph, rng):
-    """One step for each θ and what hangs on it, in place; shapes as in `State` and `Records`."""
+def shifts(records, counts, release, scale, prior, graph, rng, rare=0.0):
+    """One step for each θ and what hangs on it, in place, in each chain with a chance of scale/rare, at most 1.
+
+    Shapes as in `State` and `Records`.
+    """
     n, size = records.shape[1:]
     theta = np.empty(counts.shape[1])
     # The configuration of each record's nodes, and what a shift adds to it.
@@ -181,36 +188,50 @@ def shifts(records, counts, release, scale, prior, graph, rng):
     moved, bits, codes = np.empty(n, np.int64), np.empty((n, size), records.dtype), np.empty((n, size), np.int64)
     new = np.empty_like(counts[0])
     for c in range(len(records)):
-        here, count = records[c], counts[c]
+        if rng.random() * rare >= scale[c]:
+            continue
+        here, count, noisy = records[c], counts[c], release[c]
         for j in range(len(theta)):
             theta[j] = rng.beta(prior[0] + count[j, 0], prior[1] + count[j, 1])
-        for r in range(n):
-            for i in range(size):
-                code[r, i] = _configuration(here[r], i, graph)
+        _configurations(here, code, graph)
+        _copy(count, new)
         for i in range(size):
             # A shift of a node leaves its own configurations as they are.
             _sort(code, i, graph, order, first)
             for j in range(graph.offsets[i], graph.offsets[i + 1]):
-                begin, end = first[j - graph.offsets[i]], first[j - graph.offsets[i] + 1]
-                theta[j] = rng.beta(prior[0] + count[j, 0], prior[1] + count[j, 1])
                 proposal, log_ratio = _proposed(theta[j], prior[0], prior[1], rng)
                 kept, theta[j] = theta[j], proposal
-                chances = _flipping(0, kept, proposal), _flipping(1, kept, proposal)
-                new[:] = count
+                # Of the bits of one value.
+                bit, chance = _flipping(kept, proposal)
                 n_moved, cost = 0, 0.0
-                for t in range(begin, end):
+                for t in range(first[j - graph.offsets[i]], first[j - graph.offsets[i] + 1]):
                     r = order[t]
-                    if rng.random() < chances[here[r, i]]:
+                    if here[r, i] == bit and rng.random() < chance:
                         moved[n_moved] = r
-                        bits[n_moved], codes[n_moved] = here[r], code[r]
-                        cost += _cascade(bits[n_moved], codes[n_moved], i, theta, release[c], new, added, graph, rng)
+                        _copy_row(here, r, bits, n_moved)
+                        _copy_row(code, r, codes, n_moved)
+                        cost += _cascade(bits[n_moved], codes[n_moved], i, theta, noisy, new, added, graph, rng)
                         n_moved += 1
-                if math.log(rng.random()) < log_ratio - cost / scale[c]:
-                    count[:] = new
+                if -rng.standard_exponential() < log_ratio - cost / scale[c]:
+                    _copy(new, count)
                     for t in range(n_moved):
-                        here[moved[t]], code[moved[t]] = bits[t], codes[t]
+                        _copy_row(bits, t, here, moved[t])
+                        _copy_row(codes, t, code, moved[t])
                 else:
                     theta[j] = kept
+                    _copy(count, new)
+
+
+@inner
+def _copy_row(source, i, target, j):
+    for k in range(source.shape[1]):
+        target[j, k] = source[i, k]
+
+
+@inner
+def _copy(source, target):
+    for i in range(len(source)):
+        _copy_row(source, i, target, i)
 
 
 @inner
@@ -230,9 +251,9 @@ def _sort(code, node, graph, order, first):
 
 
 @inner
-def _flipping(bit, old, new):
-    """Chance that a bit 1[u < θ] changes as θ changes, the u given the bit being uniform."""
-    return max(0.0, (old - new) / old) if bit else max(0.0, (new - old) / (1 - old))
+def _flipping(old, new):
+    """The value of the bits 1[u < θ] that may change as θ does, and their chance of it, the u given the bit uniform."""
+    return (1, (old - new) / old) if new < old else (0, (new - old) / (1 - old))
 
 
 @inner
@@ -253,7 +274,8 @@ def _cascade(bits, code, node, theta, noisy, count, added, graph, rng):
             count[a, v] -= 1
             cost += _moved(noisy, count, code[child], v, 1)
             count[code[child], v] += 1
-            if rng.random() < _flipping(1 - v, theta[a], theta[code[child]]):
+            bit, chance = _flipping(theta[a], theta[code[child]])
+            if bit == 1 - v and rng.random() < chance:
                 cost += _flip(bits, code[child], child, noisy, count, added, graph)
     return cost
 
