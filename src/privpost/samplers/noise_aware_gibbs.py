@@ -88,29 +88,20 @@ def noise_variance(residual, scale, rng: np.random.Generator) -> np.ndarray:
     """Draw the mixture variance σ² of Laplace noise given the noise itself.
 
     The prior is σ² ~ Exp(mean 2b²) with b the noise's scale, so 1/σ² ~ InverseGaussian(mean 1/(b|r|), shape 1/b²)
-    given the residual r = y − s (algorithm 1, line 5). Both roots of the sampler of Michael, Schucany and Haas
-    (1976) are written for σ², without cancellation: with e = |r|/b, h = ν²/2 for a standard normal ν and
-    R = e + h + √(h(h + 2e)) they are b²R, taken with probability R/(R + e), and b²e²/R.
+    given the residual r = y − s (algorithm 1, line 5).
 
     Args:
         residual: r, any shape; 0 is allowed.
         scale: b > 0, broadcast.
     """
-    distance = np.abs(residual)
-    distance /= scale
-    half = rng.standard_normal(distance.shape)
-    half *= half
-    half *= 0.5
-    root = 2 * distance
-    root += half
-    root *= half
-    np.sqrt(root, out=root)
-    root += half
-    root += distance
-    other = rng.random(distance.shape)
-    other *= root + distance
-    variance = np.where(other > root, distance * (distance / root), root)
-    variance *= scale * scale
+    # Compiled code is loaded where chains are run.
+    from privpost.samplers.noise_aware_counts import noise_variances
+
+    residual = np.ascontiguousarray(residual, float)
+    variance = np.empty_like(residual)
+    noise_variances(
+        residual.ravel(), np.broadcast_to(scale, residual.shape).astype(float).ravel(), variance.ravel(), rng
+    )
     return variance
 
 
@@ -164,6 +155,9 @@ def bounded_kernel(model: BoundedFamily, release, n: int, scale: float) -> Kerne
         n: public number of records.
         scale: Δ/ε.
     """
+    # Compiled code is loaded where chains are run.
+    from privpost.samplers.noise_aware_counts import draw_counts
+
     release = np.ascontiguousarray(release, float)
     size, trials = release.shape
     records = np.stack([model.sufficient_statistics(record[None]) for record in model.records])
@@ -192,9 +186,10 @@ def bounded_kernel(model: BoundedFamily, release, n: int, scale: float) -> Kerne
     def step(state, rng):
         theta, variance = state.theta, state.variance
         if closed:
-            draw = _counts_product(n * theta, release, variance, n)
-            statistic, rejected = _valid_draws(draw, invalid, state.statistic, rng)
-        elif size == 1:
+            statistic, noise = state.statistic.copy(), variance.copy()
+            rejected = draw_counts(theta, release, noise, n, scale, ROUNDS, statistic, rng)
+            return State(update(model.posterior(statistic.T), rng), statistic, noise), rejected
+        if size == 1:
             mean, sd = normal_product(*model.sum_moments(theta, n, 1), release, variance)
             statistic, rejected = truncated_normal(mean[0], sd[0, 0], *bounds, rng)
             statistic = statistic[None]
@@ -229,23 +224,6 @@ def normal_product(mean, covariance, observed, variance) -> tuple[np.ndarray, np
         factor[j:, j] = covariance[j:, j] / np.where(sd > 0, sd, np.inf)
         covariance = covariance - factor[:, None, j] * factor[:, j]
     return mean, factor
-
-
-def _counts_product(mean, observed, variance, n):
-    """Draw of the product (d, trials) from normal variates and places, for counts of all categories of these means.
-
-    N(nθ, n(diag θ − θθᵀ)) is the law of independent N(nθ_j, nθ_j) given that they sum to n. Its product with
-    N(y, diag σ²) is that of independent normals with precisions 1/(nθ_j) + 1/σ_j², given the same sum: these are drawn
-    without the sum and then moved onto it along the variances.
-    """
-    own = mean / (1 + mean / variance)
-    centre, share, sd = own * (1 + observed / variance), own / own.sum(axis=0), np.sqrt(own)
-
-    def draw(z, at):
-        free = centre[:, at] + sd[:, at] * z
-        return free + share[:, at] * (n - free.sum(axis=0))
-
-    return draw
 
 
 def _valid_draws(draw, invalid, fallback, rng) -> tuple[np.ndarray, int]:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from privpost.models.univariate import UnivariateFamily
-from privpost.samplers.compiled import inner, outer
+from privpost.samplers.compiled import outer
+from privpost.samplers.noise_aware_counts import variance_of
 from privpost.samplers.noise_aware_gibbs import (
     ROUNDS,
     Kernel,
@@ -160,18 +161,6 @@ def _interpolate(values, place, moments):
             moments[i, t] = inside + before * values[k - 1, i] + beyond * values[k + 2, i]
 
 
-@inner
-def _noise_variance(residual, scale, rng):
-    """`noise_aware_gibbs.noise_variance` of one residual."""
-    distance = abs(residual) / scale
-    half = rng.standard_normal()
-    half *= 0.5 * half
-    root = distance + half + math.sqrt(half * (half + 2 * distance))
-    if rng.random() * (root + distance) > root:
-        return scale * scale * distance * (distance / root)
-    return scale * scale * root
-
-
 @outer()
 def _sums(moments, release, scale, joint, limits, drawn, rng):
     """Draw redacted sums, noise variances and full sums; how many full ones were rejected, and are left as nan.
@@ -186,7 +175,7 @@ def _sums(moments, release, scale, joint, limits, drawn, rng):
         residual = release[t] - mean
         gain = own / (own + variance[t])
         redacted[t] = mean + gain * residual + math.sqrt(gain * variance[t]) * rng.standard_normal()
-        noise = _noise_variance(release[t] - redacted[t], scale[t], rng)
+        noise = variance_of(release[t] - redacted[t], scale[t], rng)
         variance[t] = noise
         if joint:
             covariance = own - mean * (other_mean - mean) / joint

@@ -1,0 +1,80 @@
+"""Compiled steps of Algorithm 1 of Bernstein and Sheldon (2018): variances of Laplace noise, counts of all categories.
+
+Imported where chains are run and nowhere else.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privpost.samplers.compiled import inner, outer
+
+
+@inner
+def variance_of(residual, scale, rng):
+    """`noise_aware_gibbs.noise_variance` of one residual.
+
+    Both roots of the sampler of Michael, Schucany and Haas (1976) are written for σ², without cancellation: with
+    e = |r|/b, h = ν²/2 for a standard normal ν and R = e + h + √(h(h + 2e)) they are b²R, taken with probability
+    R/(R + e), and b²e²/R.
+    """
+    distance = abs(residual) / scale
+    half = rng.standard_normal()
+    half *= 0.5 * half
+    root = distance + half + math.sqrt(half * (half + 2 * distance))
+    if rng.random() * (root + distance) > root:
+        return scale * scale * distance * (distance / root)
+    return scale * scale * root
+
+
+@outer()
+def noise_variances(residual, scale, variance, rng):
+    """Write to `variance` (k,) one draw for each residual (k,) and scale (k,)."""
+    for k in range(len(residual)):
+        variance[k] = variance_of(residual[k], scale[k], rng)
+
+
+@outer()
+def draw_counts(theta, release, variance, n, scale, rounds, statistic, rng):
+    """Draw counts of all categories, then the noise's variances given them, in place; how many draws were rejected.
+
+    N(nθ, n(diag θ − θθᵀ)) is the law of independent N(nθ_j, nθ_j) given that they sum to n. Its product with
+    N(y, diag σ²) is that of independent normals with precisions 1/(nθ_j) + 1/σ_j², given the same sum: these are drawn
+    without the sum and then moved onto it along the variances. A trial without a valid draw in `rounds` rounds after
+    the first one keeps its counts, which leaves the conditional distribution invariant.
+
+    Args:
+        theta, release: θ and y, shape (categories, trials).
+        variance: σ², shape (categories, trials), overwritten.
+        n: public number of records.
+        scale: Δ/ε.
+        rounds: of rejection.
+        statistic: counts, shape (categories, trials), overwritten.
+    """
+    size, rejected = len(theta), 0
+    own, centre, drawn = np.empty(size), np.empty(size), np.empty(size)
+    for t in range(theta.shape[1]):
+        total = 0.0
+        for j in range(size):
+            mean = n * theta[j, t]
+            own[j] = mean / (1 + mean / variance[j, t])
+            centre[j] = own[j] * (1 + release[j, t] / variance[j, t])
+            total += own[j]
+        for _ in range(rounds + 1):
+            left, valid = float(n), True
+            for j in range(size):
+                drawn[j] = centre[j] + math.sqrt(own[j]) * rng.standard_normal()
+                left -= drawn[j]
+            for j in range(size):
+                drawn[j] += own[j] / total * left
+                valid &= 0 <= drawn[j] <= n
+            if valid:
+                for j in range(size):
+                    statistic[j, t] = drawn[j]
+                break
+            rejected += 1
+        for j in range(size):
+            variance[j, t] = variance_of(release[j, t] - statistic[j, t], scale, rng)
+    return rejected
