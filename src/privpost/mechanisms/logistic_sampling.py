@@ -65,7 +65,8 @@ class LogisticSampling(SamplingMechanism):
         """Raises a ValueError unless statistics (..., n d) are each of n records within the model's bound."""
         super().check_statistics(statistics)
         rows = np.asarray(statistics, float)
-        for row in np.unique(rows.reshape(-1, rows.shape[-1]), axis=0) if rows.ndim > 1 else [rows]:
+        rows = rows.reshape(-1, rows.shape[-1])
+        for row in rows[:1] if np.all(rows == rows[:1]) else np.unique(rows, axis=0):
             self.model.checked(row, self.n)
 
     def release_law(self, statistics) -> LogisticPosterior:
