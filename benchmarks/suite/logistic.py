@@ -39,7 +39,7 @@ def _to_same_size(run) -> tuple[float, float]:
 
 
 def _ours(posterior, rng):
-    return logistic_exact.sample(logistic_exact.envelope(posterior), DRAWS, rng)
+    return logistic_exact.sample(logistic_exact.envelope(posterior, draws=DRAWS), DRAWS, rng)
 
 
 def run() -> list[dict]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -73,13 +74,17 @@ class Envelope:
 
     Attributes:
         posterior: the target.
-        mode: the Gaussian at its mode.
+        law: it, or that of r < d combinations of the weights, without the ball.
+        basis: orthonormal combinations of the weights (r, d), of which alone the records tell, or None.
+        mode: the Gaussian at the mode of `law`.
         shells: from the inside out.
         scales: 1/s̄_i, shape (n,), 0 for records without features.
         expected: proposals per accepted one, by Laplace's normalising constant.
     """
 
     posterior: LogisticPosterior
+    law: LogisticPosterior
+    basis: np.ndarray | None
     mode: GaussianApproximation
     shells: tuple[Shell, ...]
     scales: np.ndarray
@@ -91,6 +96,16 @@ class Envelope:
         Raises:
             ArithmeticError: a log-acceptance above 0, which refutes the bound.
         """
+        if self.basis is None:
+            return self._propose(normals, uniforms)
+        told = normals @ self.basis.T
+        weights, log_acceptance = self._propose(told, uniforms)
+        # The rest of the weights has its prior's law.
+        rest = (normals - told @ self.basis) / math.sqrt(self.law.prior_precision)
+        weights = rest + weights @ self.basis
+        return weights, np.where(np.isneginf(self.posterior.log_prior(weights)), -np.inf, log_acceptance)
+
+    def _propose(self, normals, uniforms):
         chosen = self._choose(uniforms[:, 0])
         steps, exponents = np.empty_like(normals), np.empty(len(normals))
         for j in np.unique(chosen):
@@ -124,14 +139,14 @@ class Envelope:
         # The quantile of the tail: Φ⁻¹ of a share of its mass.
         beyond = -ndtri_exp(np.log(uniforms[:, 1]) + tails.log_mass[picked])
         values = tails.mean[record] + sign * tails.deviation[record] * beyond
-        rows = self.posterior.features[record]
+        rows = self.law.features[record]
         change = (values - np.einsum("kd,kd->k", rows, steps)) / tails.deviation[record] ** 2
         return steps + change[:, None] * cho_solve((shell.factor, True), rows.T, check_finite=False).T
 
     def _log_ratio(self, steps, chosen):
         """−(f − f(m)) − ln N_j within the proposal's shell, else −inf, shape (k,)."""
         result = np.empty(len(steps))
-        posterior, mode = self.posterior, self.mode.mean
+        posterior, mode = self.law, self.mode.mean
         at_mode = posterior.features @ mode
         lowest = posterior.log_density(mode[None])[0]
         starts = np.array([shell.start for shell in self.shells])
@@ -168,7 +183,8 @@ def envelope(
         posterior: the target.
         start: that of a similar posterior, as a warm start of the search for the mode; that of the same one is kept.
         ends: κ_1 < κ_2 < ..., to force them; () for the prior's Gaussian alone.
-        draws: how many are wanted, so that a shell is made only where it saves its own time; None for few proposals.
+        draws: how many are wanted, so that a shell is made only where it saves its own time, and columns that are
+            alike are one; None for few proposals, and a time that tells nothing of the columns.
 
     Raises:
         RuntimeError: the mode is not found.
@@ -176,27 +192,44 @@ def envelope(
     """
     if start is not None and ends is None and start.posterior.is_law_of(posterior):
         return start
-    mode = posterior.at_mode(start and start.mode)
+    law, basis = _merged(posterior) if draws else (posterior, None)
+    mode = law.at_mode(start.mode if start is not None and np.array_equal(start.basis, basis) else None)
     if posterior.radius is not None and np.linalg.norm(mode.mean) > posterior.radius:
         raise ValueError(f"radius is {posterior.radius}; the posterior's mode has norm {np.linalg.norm(mode.mean)}")
     log_determinant = 2 * np.log(np.diag(mode.factor)).sum()
-    plain = 0.5 * (log_determinant - posterior.dimension * math.log(posterior.prior_precision))
+    plain = 0.5 * (log_determinant - law.dimension * math.log(law.prior_precision))
     # In proposals, a shell's time: two products of n d² operations, not n d, and some functions of every record.
-    worth = max(_WORTH, (posterior.dimension + 40) / (2 * draws)) if draws else _WORTH
+    worth = max(_WORTH, (law.dimension + 40) / (2 * draws)) if draws else _WORTH
     if ends == () or (ends is None and plain <= math.log1p(max(1.0, worth))):
-        scales, ends = np.zeros(len(posterior.features)), ()
+        scales, ends = np.zeros(len(law.features)), ()
     else:
-        whitened = solve_triangular(mode.factor, posterior.features.T, lower=True, check_finite=False)
+        whitened = solve_triangular(mode.factor, law.features.T, lower=True, check_finite=False)
         spread = np.sqrt(np.einsum("dn,dn->n", whitened, whitened))
         del whitened
         scales = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
-        ends = _ends(posterior, mode, spread, plain, worth) if ends is None else ends
-    gradient = -posterior.gradient(mode.mean)
+        ends = _ends(law, mode, spread, plain, worth) if ends is None else ends
+    gradient = -law.gradient(mode.mean)
     shells = tuple(
-        _shell(posterior, mode, gradient, scales, begin, end) for begin, end in itertools.pairwise((0.0, *ends, np.inf))
+        _shell(law, mode, gradient, scales, begin, end) for begin, end in itertools.pairwise((0.0, *ends, np.inf))
     )
     total = logsumexp([shell.log_weight for shell in shells])
-    return Envelope(posterior, mode, shells, scales, math.exp(total + 0.5 * log_determinant))
+    return Envelope(posterior, law, basis, mode, shells, scales, math.exp(total + 0.5 * log_determinant))
+
+
+def _merged(posterior) -> tuple[LogisticPosterior, np.ndarray | None]:
+    """The law, without the ball, of r < d orthonormal combinations of the weights, and these (r, d), if there are such.
+
+    m columns that all equal x tell, as √m x, of the sum of their weights over √m only; columns of zeros, of none.
+    """
+    columns = partial(np.take, posterior.features, axis=1)
+    _, first, group, counts = np.unique(posterior.features.sum(axis=0), True, True, True)
+    told, twice = np.flatnonzero(posterior.features.any(axis=0)[first]), np.flatnonzero(counts[group] > 1)
+    # Columns of the same sum need not be alike.
+    if not 0 < len(told) < posterior.dimension or (columns(twice) != columns(first[group[twice]])).any():
+        return posterior, None
+    merged, lengths = columns(first[told]), np.sqrt(counts[told])
+    merged *= lengths
+    return replace(posterior, features=merged, radius=None), (group == told[:, None]) / lengths[:, None]
 
 
 def _shell(posterior, mode, gradient, scales, begin: float, end: float) -> Shell:

@@ -38,8 +38,10 @@ def axis(posterior):
 
 def acceptance(posterior, around, points, weights):
     """Share of accepted proposals: the target's mass over the envelope's, by quadrature."""
-    log_mass = logsumexp(posterior.log_density(points) - posterior.log_density(around.mode.mean[None]), b=weights)
+    mode = around.mode.mean if around.basis is None else around.mode.mean @ around.basis
+    log_mass = logsumexp(posterior.log_density(points) - posterior.log_density(mode[None]), b=weights)
     total = logsumexp([shell.log_weight for shell in around.shells])
+    total -= (posterior.dimension - around.law.dimension) / 2 * math.log(posterior.prior_precision)
     return math.exp(log_mass - total - posterior.dimension / 2 * math.log(2 * math.pi))
 
 
@@ -67,15 +69,19 @@ def test_draws_and_acceptance_on_the_line_equal_quadrature(case, ends):
 
 @pytest.mark.parametrize("ends", [(0.8,), (0.3, 0.9, 2.0)])
 @pytest.mark.parametrize("case", ["skewed", "ball"])
-def test_draws_in_the_plane_equal_quadrature(case, ends):
-    posterior = LogisticPosterior(*design(12, 2), **POSTERIORS[case])
+@pytest.mark.parametrize("alike", ["none", "copies", "zeros"])
+def test_draws_in_the_plane_equal_quadrature(alike, case, ends):
+    features, labels = design(12, 2)
+    features = {"none": features, "copies": features[:, [0, 0]], "zeros": features * [0, 1]}[alike]
+    posterior = LogisticPosterior(features, labels, **POSTERIORS[case])
     nodes, weights = axis(posterior)
     nodes, weights = nodes[::4], weights[::4] * 4
     bound = posterior.radius or math.inf
     points = np.stack(np.meshgrid(nodes, nodes), axis=-1).reshape(-1, 2)
     mass = np.outer(weights, weights).ravel() * (np.linalg.norm(points, axis=1) <= bound)
-    around = envelope(posterior, ends=ends)
     size = 4_000
+    around = envelope(posterior, ends=ends, draws=size)
+    assert around.law.dimension == 1 + (alike == "none")
     draws, info = sample(around, size, np.random.default_rng(2))
     density = mass * np.exp(posterior.log_density(points))
 
