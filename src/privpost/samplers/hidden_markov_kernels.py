@@ -34,12 +34,14 @@ def _log(x):
 @inner
 def log_gamma(x, table):
     """ln Γ of x > 0, to 1e-13 of max(1, |ln Γ(x)|), by the rows of `hidden_markov_collapsed.gamma_table`."""
-    # Exponent and first eight bits of the mantissa, less those of the table's beginning.
-    row = (np.float64(x).view(np.int64) >> 44) - 0x3FB00
+    # Exponent and first ten bits of the mantissa, less those of the table's beginning.
+    place = np.float64(x).view(np.int64) >> 42
+    row = place - 0xFEC00
     if row < 0 or row >= len(table):
         return math.lgamma(x)
-    d = x - table[row, 0]
-    return table[row, 1] + d * (table[row, 2] + d * (table[row, 3] + d * (table[row, 4] + d * table[row, 5])))
+    # The next bit alone makes the middle of the interval.
+    d = x - np.int64(2 * place + 1 << 41).view(np.float64)
+    return table[row, 0] + d * (table[row, 1] + d * (table[row, 2] + d * table[row, 3]))
 
 
 @inner
@@ -52,9 +54,9 @@ def count_moves(states, last, moves):
 
 
 @inner
-def add_up(states, indptr, index, value, totals):
-    """Entries of each cell summed by state, written to `totals` (K, entries)."""
-    totals[:] = 0.0
+def add_up(states, indptr, index, value, offset, totals):
+    """Entries of each cell summed by state, and `offset` (entries,), written to `totals` (K, entries)."""
+    totals[:] = offset
     for t in range(len(states)):
         for j in range(indptr[t], indptr[t + 1]):
             totals[states[t], index[j]] += value[j]

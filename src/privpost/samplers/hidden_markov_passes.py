@@ -76,8 +76,8 @@ def mass_at(point, shapes, log_gamma):
 
 
 @inner
-def log_mass(totals, gammas, shapes, log_gamma, low, point, tails):
-    """ln P(all x_i ≥ low), x ~ Dirichlet(α), α = 1 + totals, by a saddlepoint.
+def log_mass(alphas, gammas, shapes, log_gamma, low, point, tails):
+    """ln P(all x_i ≥ low), x ~ Dirichlet(α), α ≥ 1, by a saddlepoint.
 
     With independent gammas G_i of shapes α_i that exceed c·low, S their sum and A = Σα_i, for any c > 0
     P = Π P(G_i > c low) f_S(c) / f_Gamma(A)(c); f_S is taken as normal, at a c near its mean. `gammas` are
@@ -87,12 +87,12 @@ def log_mass(totals, gammas, shapes, log_gamma, low, point, tails):
         point: c, of which a guess is given, or 0; Σ ln P(G_i > c low), Σ h_i, variance of S, all overwritten.
         tails: overwritten by ln P(G_i > c low) and h_i (2, levels).
     """
-    c = point[0] if point[0] > 0 else shapes / (1 - 0.5 * len(totals) * low)
+    c = point[0] if point[0] > 0 else shapes / (1 - 0.5 * len(alphas) * low)
     for _ in range(20):
         t = c * low
         log_t, tail, h_sum, slope, variance = math.log(t), 0.0, 0.0, 0.0, 0.0
-        for i in range(len(totals)):
-            alpha = 1 + totals[i]
+        for i in range(len(alphas)):
+            alpha = alphas[i]
             tails[0, i], h = tail_of(alpha, t, log_t, gammas[i])
             tails[1, i] = h
             tail += tails[0, i]
@@ -117,7 +117,7 @@ def log_masses(totals, gammas, entries, masses, points, tails):
     for d in range(len(lows)):
         if lows[d] > 0:
             own, i = slice(bounds[d], bounds[d + 1]), bounds[-1] + d
-            given = totals[i] + entries[0][i], gammas[i], lows[d]
+            given = totals[i], gammas[i], lows[d]
             masses[d] = log_mass(totals[own], gammas[own], *given, points[d], tails[:, own])
 
 
@@ -142,15 +142,13 @@ def weigh(chosen, number, old, own, cells, entries, totals, gammas, found):
         old: the state that holds the cell.
         own: where the cell's entries begin and end.
     """
-    (_, index, value), (offset, sign), table = cells, entries[:2], entries[4]
+    (_, index, value), sign, table = cells, entries[1], entries[4]
     for m in range(number):
-        k = chosen[m]
-        change, total = -1.0 if k == old else 1.0, 0.0
+        k = np.uint64(chosen[m])
+        change, total = -1.0 if chosen[m] == old else 1.0, 0.0
         for j in range(own[0], own[1]):
             i = index[j]
-            # Never below the offset, whatever rounding does.
-            x = max(totals[k, i] + change * value[j], 0.0) + offset[i]
-            total += sign[i] * (log_gamma(x, table) - gammas[k, i])
+            total += sign[i] * (log_gamma(totals[k, i] + change * value[j], table) - gammas[k, i])
         found[m] = change * total
 
 
@@ -160,15 +158,16 @@ def add_cell(own, cells, entries, change, totals, gammas):
     (_, index, value), offset, table = cells, entries[0], entries[4]
     for j in range(own[0], own[1]):
         i = index[j]
-        totals[i] = max(totals[i] + change * value[j], 0.0)
-        gammas[i] = log_gamma(totals[i] + offset[i], table)
+        # Never below the offset, whatever rounding does.
+        totals[i] = max(totals[i] + change * value[j], offset[i])
+        gammas[i] = log_gamma(totals[i], table)
 
 
 @inner
 def fill_gammas(totals, entries, gammas):
-    """ln Γ(totals + offset) of one state, written to `gammas` (entries,)."""
+    """ln Γ(totals) of one state, written to `gammas` (entries,)."""
     for i in range(len(totals)):
-        gammas[i] = log_gamma(totals[i] + entries[0][i], entries[4])
+        gammas[i] = log_gamma(totals[i], entries[4])
 
 
 @inner
@@ -183,7 +182,7 @@ def change_masses(own, cells, entries, before, totals, gammas, masses, points, t
 
     A point stays as long as it is near the mean of S.
     """
-    index, (offset, _, bounds, lows) = cells[1], entries[:4]
+    index, bounds, lows = cells[1], entries[2], entries[3]
     d, t, log_t = -1, 0.0, 0.0
     for j in range(own[0], own[1]):
         i = index[j]
@@ -193,17 +192,17 @@ def change_masses(own, cells, entries, before, totals, gammas, masses, points, t
             while i >= bounds[d + 1]:
                 d += 1
             field = bounds[-1] + d
-            shapes, t = totals[field] + offset[field], points[d, 0] * lows[d]
+            shapes, t = totals[field], points[d, 0] * lows[d]
             if t > 0 and near(shapes + points[d, 2] - points[d, 0], shapes, points[d, 3]):
                 log_t = math.log(t)
             else:
                 # All levels are computed again below.
                 t, points[d, 3] = 0.0, 0.0
         if t > 0:
-            alpha, h = 1 + totals[i], tails[1, i]
+            alpha, h = totals[i], tails[1, i]
             points[d, 1] -= tails[0, i]
             points[d, 2] -= h
-            points[d, 3] -= spread(1 + before[i], h, t)
+            points[d, 3] -= spread(before[i], h, t)
             tails[0, i], h = tail_of(alpha, t, log_t, gammas[i])
             tails[1, i] = h
             points[d, 1] += tails[0, i]
@@ -212,7 +211,7 @@ def change_masses(own, cells, entries, before, totals, gammas, masses, points, t
     for d in range(len(lows)):
         if lows[d] > 0:
             i = bounds[-1] + d
-            shapes = totals[i] + offset[i]
+            shapes = totals[i]
             mean = shapes + points[d, 2]
             if points[d, 3] > 0 and near(mean - points[d, 0], shapes, points[d, 3]):
                 masses[d] = mass_at(points[d], shapes, gammas[i])
@@ -296,7 +295,7 @@ def weigh_anew(t, old, own, cells, entries, totals, gammas, memory, stale, found
 
 @inner
 def log_likelihood(masses, gammas, entries):
-    """Collapsed log-likelihood from ln Γ(totals + offset) (K, entries) and `log_mass`."""
+    """Collapsed log-likelihood from ln Γ(totals) (K, entries) and `log_mass`."""
     found = masses.sum()
     for i in range(gammas.shape[1]):
         empty = log_gamma(entries[0][i], entries[4])
@@ -324,7 +323,7 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
         memory: the states after the last pass (cells,), −1 before the first; the weights of cells in states (cells, K),
             the versions of states (K,) and those that the weights are of (cells, K); `log_mass` (K, fields), its points
             (K, fields, 4) and tails (K, 2, levels).
-        work: space for the entries by state and for ln Γ(totals + offset), (K, entries).
+        work: space for `totals`, the offsets and the entries summed by state, and for ln Γ(totals), (K, entries).
 
     Returns:
         The collapsed log-likelihood of the states, and prior_power ln p(z).
@@ -335,7 +334,7 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
     logs, found = np.empty(n_states), np.empty(n_states)
     stale, truncated = np.empty(n_states, np.intp), lows.max() > 0
     count_moves(states, last, moves)
-    add_up(states, indptr, index, value, totals)
+    add_up(states, indptr, index, value, entries[0], totals)
     changed = note_changes(states, known, versions)
     for k in range(n_states):
         leaving[k] = moves[k].sum()

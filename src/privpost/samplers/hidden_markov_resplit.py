@@ -25,7 +25,7 @@ def partner(free, entries, power, uniform, totals, gammas):
     (offset, sign), table, gains = entries[:2], entries[4], np.zeros(len(totals))
     for k in range(len(totals)):
         for i in range(len(offset)):
-            x = totals[free, i] + totals[k, i] + offset[i]
+            x = totals[free, i] + totals[k, i] - offset[i]
             gains[k] += power * sign[i] * (log_gamma(x, table) - gammas[k, i])
     gains[free] = -math.inf
     return choose(gains, uniform)
@@ -73,10 +73,10 @@ def resplit(rows, states, cells, entries, layout, settings, uniforms, totals, ga
             which may be the first one.
         settings: prior_power, a, power of `collapsed_sweep`.
         uniforms: (4 cells + 1,).
-        totals, gammas: totals and ln Γ(totals + offset) of the states, (K, entries); updated with the states.
+        totals, gammas: as `work` of `collapsed_sweep`; updated with the states.
         truncation: `log_mass` of the states' fields, its points and tails; updated with the states.
     """
-    (into, free, split), n_cells, sign, (prior_power, a, power) = rows, len(states), entries[1], settings
+    (into, free, split), n_cells, (offset, sign), (prior_power, a, power) = rows, len(states), entries[:2], settings
     n_states, n_entries = totals.shape
     new, proposed, proposed_gammas = states.copy(), totals.copy(), gammas.copy()
     members, number = np.empty(n_cells, np.intp), 0
@@ -90,8 +90,8 @@ def resplit(rows, states, cells, entries, layout, settings, uniforms, totals, ga
             number += 1
     if number < 2:
         return
-    proposed[into] += proposed[free]
-    proposed[free], proposed[split] = 0.0, 0.0
+    proposed[into] += proposed[free] - offset
+    proposed[free], proposed[split] = offset, offset
     for k in rows:
         fill_gammas(proposed[k], entries, proposed_gammas[k])
     pair, own, weights = np.array([split, free]), (proposed, proposed_gammas), np.empty(n_states)
