@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from privpost.claims.shared import at_joint_level, ks_evidence
+from privpost.claims.shared import at_joint_level, ks_evidence, sound
 from privpost.evaluation.calibration import LEVEL
 from privpost.evaluation.claims import Claim, Why, from_checks
 
@@ -18,21 +18,10 @@ def claims(tables) -> list[Claim]:
     return [*scored, _shapes(tables["ecdf"]), _untempered_prior(table)]
 
 
-def sound(table, method: str):
-    """Return a method's rows at points where the non-private posterior passes, with `level` of each test (Bonferroni).
-
-    Where the non-private one fails, at 5 % over all of its points, the draws of θ are in doubt.
-    """
-    keys = ["variant", "model", "parameter", "n"]
-    control = table[table.method == "non_private"]
-    control = control[control.p_value >= LEVEL / max(1, len(control))][keys]
-    return at_joint_level(table[table.method == method].merge(control, on=keys))
-
-
-def calibrated_by_model(rows, what: str) -> tuple[dict[str, bool], dict]:
-    """Return one check per model, that none of its tests rejects, and the evidence; rows are those of `sound`."""
+def calibrated_by_model(table, method: str, what: str) -> tuple[dict[str, bool], dict]:
+    """Return one check per model, that no test of a method rejects where the non-private one passes, and evidence."""
     checks, evidence = {}, {}
-    for model, group in rows.groupby("model", sort=False):
+    for model, group in sound(table, method, ["variant", "model", "parameter", "n"]).groupby("model", sort=False):
         worst = group.loc[group.p_value.idxmin()]
         checks[f"{model}: no test of {what} rejects"] = (group.p_value >= group.level).all()
         evidence |= ks_evidence(group, what, model)
@@ -48,8 +37,8 @@ TEST = (
 
 def _gibbs_calibrated(table) -> Claim:
     paper = table[table.variant == "paper"]
-    checks, evidence = calibrated_by_model(sound(paper, "gibbs"), "Gibbs")
-    without, found = calibrated_by_model(sound(paper, "exact"), "the posterior without a chain")
+    checks, evidence = calibrated_by_model(paper, "gibbs", "Gibbs")
+    without, found = calibrated_by_model(paper, "exact", "the posterior without a chain")
     evidence |= found
     rejected = evidence.get("tests of the posterior without a chain that reject, exponential", 0)
     tests = evidence.get("tests of the posterior without a chain, exponential", 0)

@@ -1,6 +1,6 @@
 """Claims of Bernstein and Sheldon (2018) that go beyond one figure, scored from the paper's tables together."""
 
-from privpost.claims.bernstein2018.calibration import TEST, calibrated_by_model, sound
+from privpost.claims.bernstein2018.calibration import TEST, calibrated_by_model
 from privpost.claims.bernstein2018.truncation import public_bounds, stuck_chains
 from privpost.evaluation.calibration import LEVEL
 from privpost.evaluation.claims import Claim, Why, from_checks
@@ -17,8 +17,8 @@ def claims(tables) -> list[Claim]:
 def _public_bounds(tables) -> Claim:
     """Both tables count: `calibration` has two families, `truncation` one family with more trials."""
     table = select(tables["calibration"], variant="corrected")
-    checks, evidence = calibrated_by_model(sound(table, "gibbs"), "Gibbs")
-    sure, found = calibrated_by_model(sound(table, "exact"), "the posterior without a chain")
+    checks, evidence = calibrated_by_model(table, "gibbs", "Gibbs")
+    sure, found = calibrated_by_model(table, "exact", "the posterior without a chain")
     evidence |= found
     gibbs, found = public_bounds(tables["truncation"], "gibbs")
     exact, without = public_bounds(tables["truncation"], "exact")

@@ -2,7 +2,7 @@
 
 import math
 
-from privpost.claims.shared import above, estimate, ks_evidence
+from privpost.claims.shared import above, estimate, ks_evidence, sound
 from privpost.evaluation.calibration import LEVEL
 from privpost.evaluation.claims import Claim, from_checks
 from privpost.evaluation.multiplicity import critical_value
@@ -20,19 +20,15 @@ def _place(row) -> str:
 
 
 def _aware_calibrated(table) -> Claim:
-    reference = table[table.method == "non_private"].set_index(["model", "n"])
-    aware = table[table.method == "gibbs"]
-    sound = reference.p_value >= LEVEL / len(reference)
-    within = [bool(sound[row.model, row.n]) for row in aware.itertuples()]
-    aware = aware.assign(level=LEVEL / max(1, sum(within)))
-    checks, evidence = {}, {"rows where the non-private posterior passes": sum(within)}
-    for model, part in aware[within].groupby("model"):
+    counted = sound(table, "gibbs", ["model", "n"])
+    checks, evidence = {}, {"rows where the non-private posterior passes": len(counted)}
+    for model, part in counted.groupby("model"):
         evidence |= ks_evidence(part, "the noise-aware posterior", model)
-    for row, counts in zip(aware.itertuples(), within, strict=True):
+    for row in table[table.method == "gibbs"].itertuples():
         evidence[f"KS, {_place(row)}"] = row.ks
         evidence[f"p-value, {_place(row)}"] = row.p_value
-        if counts:
-            checks[f"calibrated ({_place(row)})"] = row.p_value >= row.level
+        if row.Index in counted.index:
+            checks[f"calibrated ({_place(row)})"] = row.p_value >= counted.level[row.Index]
         if not math.isnan(row.oracle_difference):
             # No variable on [0, 1] has a standard deviation above 1/2.
             bound = 0.5 / math.sqrt(row.ess_median)
