@@ -1,6 +1,7 @@
 # For type checkers and editors: at run time a class is imported when it is first asked for.
 from privpost.mechanisms import AdditiveNoiseMechanism as AdditiveNoiseMechanism
 from privpost.mechanisms import AttributeSampler as AttributeSampler
+from privpost.mechanisms import BatchedSampling as BatchedSampling
 from privpost.mechanisms import Calibrated as Calibrated
 from privpost.mechanisms import Candidates as Candidates
 from privpost.mechanisms import Concentrated as Concentrated

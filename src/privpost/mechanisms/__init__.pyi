@@ -2,6 +2,7 @@
 from privpost.mechanisms.base import AdditiveNoiseMechanism as AdditiveNoiseMechanism
 from privpost.mechanisms.base import Mechanism as Mechanism
 from privpost.mechanisms.base import SamplingMechanism as SamplingMechanism
+from privpost.mechanisms.batches import BatchedSampling as BatchedSampling
 from privpost.mechanisms.event_counts import EventCountsLaplace as EventCountsLaplace
 from privpost.mechanisms.event_counts import HiddenMarkovSampler as HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism as ExponentialMechanism

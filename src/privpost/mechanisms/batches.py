@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from privpost.mechanisms.base import SamplingMechanism
+
 
 def batches(replicate: Callable, statistics, rng: np.random.Generator) -> np.ndarray:
     """Releases for statistics (..., d) of a mechanism whose releases about equal rows are made as one batch.
@@ -26,3 +28,15 @@ def batches(replicate: Callable, statistics, rng: np.random.Generator) -> np.nda
     draws = np.empty_like(drawn)
     draws[np.concatenate(places)] = drawn
     return draws.reshape(*statistics.shape[:-1], *draws.shape[1:])
+
+
+class BatchedSampling(SamplingMechanism):
+    """A mechanism whose `draw` makes several releases about one data set as a batch."""
+
+    def _perturb(self, statistics, rng):
+        """One release per leading index, those about equal statistics as one batch."""
+        return batches(self.replicate, statistics, rng)
+
+    def replicate(self, statistics, size, rng):
+        """Independent releases about one data set's statistics, along a new first axis."""
+        return self.draw(statistics, rng, size).values

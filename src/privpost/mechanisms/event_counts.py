@@ -11,8 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from privpost.distributions import truncated_beta
-from privpost.mechanisms.base import SamplingMechanism
-from privpost.mechanisms.batches import batches
+from privpost.mechanisms.batches import BatchedSampling
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.pure import PureMechanism
 from privpost.models.event_counts import EventCounts
@@ -85,7 +84,7 @@ class EventCountsLaplace(LaplaceMechanism):
 
 
 @dataclass(frozen=True)
-class HiddenMarkovSampler(PureMechanism, SamplingMechanism):
+class HiddenMarkovSampler(PureMechanism, BatchedSampling):
     """Emission probabilities at the end of a Gibbs chain at temperature T = max(1, 2Δ/ε).
 
     Foulds et al. (2016), section 5. Every probability is at least a0 = 1/(M K_d). ε pays for one sample of states and
@@ -148,14 +147,6 @@ class HiddenMarkovSampler(PureMechanism, SamplingMechanism):
         ]
         grid = np.stack([np.concatenate(rows) for rows in itertools.product(*vertices)])
         return np.log(grid) @ counts
-
-    def _perturb(self, statistics, rng):
-        """Emission probabilities (..., K, levels), one chain per leading index."""
-        return batches(self.replicate, statistics, rng)
-
-    def replicate(self, statistics, size, rng):
-        """Independent releases (size, K, levels) about one data set's statistics, as one batch of chains."""
-        return self.draw(statistics, rng, size).values
 
     def draw(self, statistics, rng, size=None, *, observed=None, watch=None):
         """One release by itself, of emission probabilities (..., K, levels), each at the end of a chain of its own.

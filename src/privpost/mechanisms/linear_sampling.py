@@ -9,8 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from privpost.distributions import gaussian_in_ball
-from privpost.mechanisms.base import SamplingMechanism
-from privpost.mechanisms.batches import batches
+from privpost.mechanisms.batches import BatchedSampling, batches
 from privpost.models.base import check_positive
 from privpost.models.linear_regression import LinearRegression
 from privpost.privacy.accounting import Cost
@@ -19,7 +18,7 @@ from privpost.privacy.ledger import Release
 
 
 @dataclass(frozen=True)
-class LinearSampler(SamplingMechanism):
+class LinearSampler(BatchedSampling):
     """One exact draw of w from its posterior under the prior N(0, I/b) truncated to ‖w‖ ≤ R: 2L-DP.
 
     On the ball a record's log-likelihood −(y − xᵀw)²/(2σ²) lies in [−L, 0], L = (Y + RX)²/(2σ²) for public bounds
@@ -73,14 +72,6 @@ class LinearSampler(SamplingMechanism):
         steps = np.linspace(-self.radius, self.radius, 21)
         points = (steps[:, None, None] * np.eye(self.model.dimension)).reshape(-1, self.model.dimension)
         return self.model.log_likelihood(points, self.model.sufficient_statistics(data))
-
-    def _perturb(self, statistics, rng):
-        """One draw of w (..., d) per leading index."""
-        return self.draw(statistics, rng).values
-
-    def replicate(self, statistics, size, rng):
-        """Independent releases (size, d) about one data set's statistics, as one batch of proposals."""
-        return self.draw(statistics, rng, size).values
 
     def draw(self, statistics, rng, size=None):
         """Releases as `perturb` or, of one data set, `replicate` gives them, with the acceptance of their proposals."""

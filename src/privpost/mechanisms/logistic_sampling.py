@@ -8,8 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from privpost.mechanisms.base import SamplingMechanism
-from privpost.mechanisms.batches import batches
+from privpost.mechanisms.batches import BatchedSampling
 from privpost.mechanisms.weighted_posterior import Concentrated, Diffused, Direct, WeightedPosterior
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import GaussianApproximation, LogisticPosterior
@@ -33,7 +32,7 @@ class Drawn(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LogisticSampling(SamplingMechanism):
+class LogisticSampling(BatchedSampling):
     """One exact draw of w from N(w; 0, (nβ)⁻¹ I) Π 1/(1 + exp(−z_i·w))^ρ, by rejection (`samplers.logistic_exact`).
 
     Attributes:
@@ -85,14 +84,6 @@ class LogisticSampling(SamplingMechanism):
         theta = np.asarray(theta, float)
         shape = theta.shape[:-1]
         return self.release_law(statistics).log_density(theta.reshape(-1, theta.shape[-1])).reshape(shape)
-
-    def _perturb(self, statistics, rng):
-        """One draw of w (..., d) per leading index."""
-        return batches(self.replicate, statistics, rng)
-
-    def replicate(self, statistics, size, rng):
-        """Independent releases (size, d) about one data set's statistics."""
-        return self.draw(statistics, rng, size).values
 
     def prepare(self, statistics, start=None, size=None) -> logistic_exact.Envelope:
         """The envelope of one data set's releases; it takes most of the time, and refuses what can't be drawn.

@@ -7,8 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from privpost.mechanisms.base import SamplingMechanism
-from privpost.mechanisms.batches import batches
+from privpost.mechanisms.batches import BatchedSampling
 from privpost.mechanisms.event_counts import HiddenMarkovSampler
 from privpost.mechanisms.pure import PureMechanism
 from privpost.models.event_counts import EventCounts
@@ -28,7 +27,7 @@ class Candidates(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PublicCandidates(PureMechanism, SamplingMechanism):
+class PublicCandidates(PureMechanism, BatchedSampling):
     """One of J candidates θ_j from the prior, drawn without the data, with probability ∝ p(data | θ_j)^(1/T).
 
     The exponential mechanism on J public outputs: states are summed out by the forward algorithm, so that no chain has
@@ -125,14 +124,6 @@ class PublicCandidates(PureMechanism, SamplingMechanism):
         blocks = {number: self.block(number) for number in set((places // _BLOCK).tolist())}
         parts = [[part[place % _BLOCK] for part in blocks[place // _BLOCK]] for place in places.tolist()]
         return Candidates(*(np.stack(one)[inverse] for one in zip(*parts, strict=True)))
-
-    def _perturb(self, statistics, rng):
-        """Emission probabilities (..., K, levels) of the chosen candidates."""
-        return batches(self.replicate, statistics, rng)
-
-    def replicate(self, statistics, size, rng):
-        """Independent choices (size, K, levels) about one data set's statistics."""
-        return self.draw(statistics, rng, size).values
 
     def draw(self, statistics, rng, size=None, **settings):
         """One release by itself; see `draw_all`."""
