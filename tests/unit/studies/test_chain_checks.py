@@ -60,6 +60,17 @@ def test_agreement_far_below_the_best_log_joint_is_not_convergence() -> None:
     assert chain_checks.diagnosed([np.tile([-5.0, -6.0], (10, 1))])[0] == np.inf
 
 
+def test_wide_laws_are_cooled_once() -> None:
+    """Above the limit on OPS's temperature its chains neither split states nor cross partitions."""
+    row = event_methods.Row("hmm", "ops", None, 10.0, 1.0, "collapsed")
+    temperature = event_methods.Setup(MODEL, 90).mechanism(row).temperature
+    for limit, searches in ((1.01 * temperature, True), (0.99 * temperature, False)):
+        setup = event_methods.Setup(MODEL, 90, annealing=collapsed.Annealing(), search_limit=limit)
+        found = setup.search(row)
+        assert ((found.resplits, found.members) != (0, 1)) == searches
+        assert setup.search(row._replace(method="laplace")).members > 1
+
+
 PAIRS = [("iterations", "burn_in"), ("rounds", "rounds_burn_in"), ("many_rounds", "many_rounds_burn_in")]
 WAR_LOGS = ("foulds2016/war_logs_states", "foulds2016/war_logs_likelihood", "foulds2016/war_logs_ablation")
 

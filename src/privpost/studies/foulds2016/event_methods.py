@@ -23,8 +23,6 @@ from privpost.samplers.hidden_markov_collapsed import Annealing
 
 # Methods that release draws of the posterior from the events themselves.
 SAMPLED = ("ops", "private_gibbs")
-# OPS's temperature T above which its law is too wide for its best partition to tell where its mass is.
-WIDE = 40.0
 
 
 class Row(NamedTuple):
@@ -114,6 +112,7 @@ class Setup:
         rounds, rounds_burn_in, annealing: the same of the collapsed sampler, and its starts.
         exchanging: methods whose chains have replicas, beside OPS.
         ops_rounds: those of OPS where they are fewer; a quarter of them is kept.
+        search_limit: temperature T of OPS above which its chains are cooled once and search no further.
         private_iterations: iterations of a chain that pays for every update.
     """
 
@@ -128,12 +127,13 @@ class Setup:
     annealing: Annealing | None = None
     exchanging: tuple[str, ...] = ()
     ops_rounds: int | None = None
+    search_limit: float = math.inf
     private_iterations: int = 2
 
     @classmethod
     def of(cls, config, model: EventCounts, n: int) -> Setup:
         """The settings of a study; those that it does not have are not needed."""
-        names = "iterations", "burn_in", "rounds", "rounds_burn_in", "ops_rounds", "private_iterations"
+        names = "iterations", "burn_in", "rounds", "rounds_burn_in", "ops_rounds", "search_limit", "private_iterations"
         given = {name: getattr(config, name) for name in names if hasattr(config, name)}
         if hasattr(config, "resplits"):
             replicas = getattr(config, "replicas", 1)
@@ -168,7 +168,7 @@ class Setup:
             return replace(self.annealing, hottest=max(1.0, 1 / epsilon) * hottest, replicas=1)
         if row.method == "ops":
             found = replace(self.annealing, top=2.0)
-            wide = count_tables.temperature(self.model.sizes, row.truncation, epsilon) > WIDE
+            wide = count_tables.temperature(self.model.sizes, row.truncation, epsilon) > self.search_limit
             return replace(found, resplits=0, members=1) if wide else found
         return self.annealing if row.method in self.exchanging else replace(self.annealing, replicas=1)
 

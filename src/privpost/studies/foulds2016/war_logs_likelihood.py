@@ -21,6 +21,7 @@ SETTINGS = Schema(
     emission_concentration=Real(at_least=1),
     private_iterations=Integer(at_least=1),
     ops_rounds=Integer(at_least=2),
+    search_limit=Real(at_least=1),
     replicas=Integer(at_least=1),
     method=Choice("non_private", "laplace", "ops", "private_gibbs"),
     truncation=Real(above=1),

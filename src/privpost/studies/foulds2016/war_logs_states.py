@@ -35,6 +35,7 @@ SETTINGS = Schema(
     many_rounds_burn_in=Integer(at_least=1, under="many_rounds"),
     many_ops_rounds=Integer(at_least=2),
     ops_rounds=Integer(at_least=2),
+    search_limit=Real(at_least=1),
     resplits=Integer(at_least=0),
     replicas=Integer(at_least=1),
     hottest=Real(at_least=1),
