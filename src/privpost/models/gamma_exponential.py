@@ -24,6 +24,7 @@ class GammaExponential(GammaPrior):
     rate: float = 1.0
 
     family: ClassVar[str] = "exponential"
+    theta_is_rate: ClassVar[bool] = True
 
     def update(self, statistics):
         """(n, Σx)."""

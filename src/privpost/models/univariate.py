@@ -31,10 +31,12 @@ class UnivariateFamily(ConjugateModel):
     Class attributes:
         family: name of the family in the tables.
         lattice: whether the records are integers.
+        theta_is_rate: whether t(x) = x and the law of θx is the same for all θ.
     """
 
     family: ClassVar[str]
     lattice: ClassVar[bool] = False
+    theta_is_rate: ClassVar[bool] = False
 
     bounded: ClassVar[bool] = False
 

@@ -1,7 +1,8 @@
 """Algorithm 2 of Bernstein and Sheldon (2018): Gibbs sampler of p(θ | y), y a noisy sum of the records in an interval.
 
 A sweep needs moments of sums of records at θ. They are smooth in θ, so that trials of one interval tabulate them over
-the prior's range and interpolate; where that is not good to `CLOSE`, and beyond the table, the family computes them.
+the prior's range and interpolate; if θ is a rate, so do trials whose intervals are multiples of one. Where that is not
+good to `CLOSE`, and beyond the table, the family computes them.
 """
 
 from __future__ import annotations
@@ -112,39 +113,52 @@ class Table(NamedTuple):
         coordinate: θ's, as `coordinates` has it.
         start, step: of the grid.
         values: shape (nodes, 4).
+        multiple: of the tabulated interval, by trial, or 1. Sums of records of the rate θ are multiples of those of the
+            rate θ multiple, in the tabulated interval.
     """
 
     coordinate: Callable
     start: float
     step: float
     values: np.ndarray
+    multiple: np.ndarray | float = 1.0
 
     @classmethod
     def of(cls, model: UnivariateFamily, n: int, interval, segments: str) -> Table | None:
-        """The table over the prior's range; None for several intervals, or where interpolation is not good enough."""
-        if any(np.any(end != end[0]) for end in interval):
-            return None
+        """The table over the prior's range; None for intervals of several kinds, or where interpolation is not good."""
+        low, high = interval
+        multiple = 1.0
+        if np.any(low != low[0]) or np.any(high != high[0]):
+            if not model.theta_is_rate:
+                return None
+            multiple = high / high[0]
+            if not np.allclose(low, low[0] * multiple, rtol=1e-12, atol=0):
+                return None
         to_theta, coordinate = coordinates(model)
-        nodes, step = np.linspace(*coordinate(parameter_edges(model, 1)), NODES, retstep=True)
+        ends = parameter_edges(model, 1) * [np.min(multiple), np.max(multiple)]
+        nodes, step = np.linspace(*coordinate(ends), NODES, retstep=True)
         between = nodes[8:-8:16] + step / 2
         values, exact, found = (np.empty((4, size)) for size in (NODES, len(between), len(between)))
         # What overflows or has no digits is no number, and the table refused.
         with np.errstate(all="ignore"):
             for at, moments in ((nodes, values), (between, exact)):
                 sum_moments(model, n, [end[:1] for end in interval], segments, to_theta(at), moments)
-            table = cls(coordinate, float(nodes[0]), float(step), np.ascontiguousarray(values.T))
+            table = cls(coordinate, float(nodes[0]), float(step), np.ascontiguousarray(values.T), multiple)
             _interpolate(table.values, (between - table.start) / step, found)
             error = np.abs(found - exact) / (np.abs(exact) + np.median(np.abs(exact), axis=1, keepdims=True))
         return table if np.isfinite(values).all() and error.max() < CLOSE else None
 
     def write(self, theta, moments) -> bool:
         """Write the moments at θ (trials,) to an array (4, trials), if the table holds all of them."""
-        place = self.coordinate(theta)
+        place = self.coordinate(theta * self.multiple)
         place -= self.start
         place /= self.step
         if not (place.min() >= 1 and place.max() < NODES - 2):
             return False
         _interpolate(self.values, place, moments)
+        if np.ndim(self.multiple):
+            moments *= self.multiple
+            moments[1::2] *= self.multiple
         return True
 
 

@@ -13,10 +13,18 @@ from privpost.studies.bernstein2018.trials import experiment
 
 @pytest.mark.parametrize("segments", SEGMENTS)
 @pytest.mark.parametrize(
-    "name, prior", [("exponential", [8, 2]), ("normal", [0, 0.1, 1]), ("poisson", [30, 10]), ("geometric", [10, 20])]
+    "name, prior, variant",
+    [
+        ("exponential", [8, 2], "corrected"),
+        # Each trial has its own multiple of an interval.
+        ("exponential", [8, 2], "paper"),
+        ("normal", [0, 0.1, 1], "corrected"),
+        ("poisson", [30, 10], "corrected"),
+        ("geometric", [10, 20], "corrected"),
+    ],
 )
-def test_tabulated_moments_are_the_familys(name, prior, segments):
-    trial, rng, n, size = experiment(name, prior, "corrected"), np.random.default_rng(1), 1000, 100
+def test_tabulated_moments_are_the_familys(name, prior, variant, segments):
+    trial, rng, n, size = experiment(name, prior, variant), np.random.default_rng(1), 1000, 100
     data = trial.data(n, size, rng)
     arguments = trial.model, n, (data.low, data.high), segments
     theta, (found, exact) = (
@@ -34,7 +42,6 @@ def test_what_lies_outside_the_interval_is_both_outer_segments(name, prior):
     trial, rng, n, size = experiment(name, prior, "paper"), np.random.default_rng(2), 1000, 100
     data, found = trial.data(n, size, rng), np.empty((4, size))
     low, high, theta = data.low, data.high, data.theta[0]
-    assert Table.of(trial.model, n, (low, high), trial.segments) is None
     sum_moments(trial.model, n, (low, high), trial.segments, theta, found)
     ends = np.asarray(trial.model.record_support)
     parts = [random_sum(n, trial.model.segment_moments(theta, *pair)) for pair in ((ends[:1], low), (high, ends[1:]))]
@@ -46,6 +53,13 @@ def test_beyond_the_table_and_under_a_vague_prior_the_family_computes_the_moment
     table = Table.of(GammaExponential(8, 2), 50, (np.full(3, 0.1), np.full(3, 1.0)), "multinomial")
     assert not table.write(np.array([4.0, 5.0, 1e4]), np.empty((4, 3)))
     assert Table.of(NormalKnownVariance(0, 1e12, 1), 50, (np.full(3, -1.0), np.full(3, 1.0)), "multinomial") is None
+
+
+def test_intervals_that_are_no_multiples_of_one_have_no_table():
+    low, high = np.array([0.1, 0.2]), np.array([1.0, 2.0])
+    assert Table.of(GammaExponential(8, 2), 50, (low, high), "independent") is not None
+    assert Table.of(GammaExponential(8, 2), 50, (low, high + np.array([0.0, 1e-6])), "independent") is None
+    assert Table.of(NormalKnownVariance(0, 0.1, 1), 50, (low, high), "independent") is None
 
 
 def test_a_coarse_table_is_refused(monkeypatch):
