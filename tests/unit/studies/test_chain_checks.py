@@ -86,3 +86,15 @@ def test_a_burn_in_as_long_as_its_chain_is_refused(name) -> None:
             said = f"{burn_in} is {value}, but must be below {length}, which is 20"
             with pytest.raises(SettingError, match=said):
                 grid.make_cell(study, {length: 20, burn_in: value})
+
+
+def test_rounds_and_replicas_are_those_of_the_rows_method() -> None:
+    """Exact counts may have more rounds; replicas have OPS and the methods that the setup names."""
+    annealing = collapsed.Annealing(5.0, replicas=3)
+    budget = {"rounds": 20, "rounds_burn_in": 12, "ops_rounds": 16, "exact_rounds": 50}
+    setup = event_methods.Setup(MODEL, 90, epsilon=1.0, annealing=annealing, exchanging=("laplace",), **budget)
+    found = {}
+    for method in ("non_private", "laplace", "ops"):
+        row = event_methods.Row("hmm", method, None, 10.0 if method == "ops" else None, None, "collapsed")
+        found[method] = setup.length(row), setup.search(row).replicas
+    assert found == {"non_private": ((50, 25), 1), "laplace": ((20, 12), 3), "ops": ((16, 12), 3)}

@@ -113,6 +113,7 @@ class Setup:
         exchanging: methods whose chains have replicas, beside OPS.
         ops_rounds: those of OPS where they are fewer; a quarter of them is kept.
         search_limit: temperature T of OPS above which its chains are cooled once and search no further.
+        exact_rounds: those of the exact counts where they are more; half of them is kept.
         private_iterations: iterations of a chain that pays for every update.
     """
 
@@ -128,12 +129,14 @@ class Setup:
     exchanging: tuple[str, ...] = ()
     ops_rounds: int | None = None
     search_limit: float = math.inf
+    exact_rounds: int | None = None
     private_iterations: int = 2
 
     @classmethod
     def of(cls, config, model: EventCounts, n: int) -> Setup:
         """The settings of a study; those that it does not have are not needed."""
-        names = "iterations", "burn_in", "rounds", "rounds_burn_in", "ops_rounds", "search_limit", "private_iterations"
+        names = "iterations", "burn_in", "rounds", "rounds_burn_in", "ops_rounds", "search_limit", "exact_rounds"
+        names += ("private_iterations",)
         given = {name: getattr(config, name) for name in names if hasattr(config, name)}
         if hasattr(config, "resplits"):
             replicas = getattr(config, "replicas", 1)
@@ -152,6 +155,8 @@ class Setup:
             return self.iterations, self.burn_in
         if row.method == "ops" and self.ops_rounds:
             return self.ops_rounds, self.ops_rounds * 3 // 4
+        if row.method == "non_private" and self.exact_rounds:
+            return self.exact_rounds, self.exact_rounds // 2
         return self.rounds, self.rounds_burn_in
 
     def search(self, row: Row) -> Annealing | None:
@@ -163,14 +168,14 @@ class Setup:
         """
         if row.sampler != "collapsed" or self.annealing is None:
             return None
-        epsilon, hottest = row.epsilon or self.epsilon, self.annealing.hottest
-        if row.method == "laplace":
-            return replace(self.annealing, hottest=max(1.0, 1 / epsilon) * hottest, replicas=1)
+        epsilon, found = row.epsilon or self.epsilon, self.annealing
         if row.method == "ops":
-            found = replace(self.annealing, top=2.0)
+            found = replace(found, top=2.0)
             wide = count_tables.temperature(self.model.sizes, row.truncation, epsilon) > self.search_limit
             return replace(found, resplits=0, members=1) if wide else found
-        return self.annealing if row.method in self.exchanging else replace(self.annealing, replicas=1)
+        if row.method == "laplace":
+            found = replace(found, hottest=max(1.0, 1 / epsilon) * found.hottest)
+        return found if row.method in self.exchanging else replace(found, replicas=1)
 
     @cached_property
     def prior(self) -> gibbs.Prior:

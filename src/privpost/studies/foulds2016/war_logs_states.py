@@ -36,8 +36,10 @@ SETTINGS = Schema(
     many_ops_rounds=Integer(at_least=2),
     ops_rounds=Integer(at_least=2),
     search_limit=Real(at_least=1),
+    exact_rounds=Integer(at_least=0),
     resplits=Integer(at_least=0),
     replicas=Integer(at_least=1),
+    many_exchanging=Choice("none", "laplace"),
     hottest=Real(at_least=1),
     diagnostic_chains=Integer(at_least=1),
     without=Choice("none", "IED cleared"),
@@ -151,7 +153,8 @@ def _setup(config, logs, n_states: int) -> Setup:
         # A few states: modes of the exact counts may differ by a few nats as well.
         return replace(setup, exchanging=("non_private",))
     budget = {"rounds": config.many_rounds, "rounds_burn_in": config.many_rounds_burn_in}
-    return replace(setup, **budget, ops_rounds=config.many_ops_rounds)
+    budget |= {"ops_rounds": config.many_ops_rounds, "exact_rounds": 0}
+    return replace(setup, **budget, exchanging=(config.many_exchanging,))
 
 
 def _fit(config, logs, setup, listed, streams, block, ledger, **named) -> list[Fit]:
