@@ -14,7 +14,8 @@ import numba
 from numba.core.caching import InTreeCacheLocator
 
 # What compiled loops call is compiled into them, and not kept: a function that comes from the disk could not be.
-inner = numba.njit(error_model="numpy")
+# Nor are they called from Python: without the wrappers for that a quarter of the compilation is saved.
+inner = numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 # Where the sources' folder cannot be written, numba's own folder of the user serves.
 _LOCATORS = f"{__name__}.Locator,UserWideCacheLocator"
 
