@@ -56,6 +56,19 @@ def test_the_oracle_is_the_enumeration(scale) -> None:
     assert np.allclose(found[1], first_count_law(NOISY[::-1], 8, scale, 1.0), rtol=1e-11, atol=1e-300)
 
 
+def test_the_oracle_convolves_long_laws_exactly() -> None:
+    """Releases between, on, below and above the counts, each once the one that is convolved with last."""
+    n, noisy = 60, np.array([7.4, 30.0, -3.2, 71.5, 0.6])
+    for last in range(5):
+        order, scale = np.roll(noisy, last), 3.0
+        weights = np.exp(-np.abs(order[:, None] - np.arange(n + 1)) / scale)
+        others = weights[1]
+        for weight in weights[2:]:
+            others = np.convolve(others, weight)[: n + 1]
+        law = weights[0] * others[::-1]
+        assert np.allclose(events.count_probabilities(order[None], n, scale)[0], law / law.sum(), rtol=1e-11, atol=0)
+
+
 def test_the_oracle_s_distribution_function_is_that_of_its_mixture() -> None:
     law = events.count_probabilities(NOISY[None], 8, 2.0)
     rng = np.random.default_rng(1)

@@ -221,15 +221,16 @@ def count_probabilities(noisy, n: int, scale: float) -> np.ndarray:
     Returns:
         Probabilities of 0..n, shape (trials, n + 1).
     """
-    weights = np.exp(-np.abs(np.asarray(noisy, float)[..., None] - np.arange(n + 1.0)) / scale)
+    from privpost.samplers.noise_aware_convolution import convolved
+
+    noisy = np.asarray(noisy, float)
+    weights = np.exp(-np.abs(noisy[:, :2, None] - np.arange(n + 1.0)) / scale)
     weights /= weights.max(axis=-1, keepdims=True)
-    found = np.empty((len(weights), n + 1))
-    for row, of_levels in zip(found, weights, strict=True):
-        others = of_levels[1]
-        for weight in of_levels[2:]:
-            others = np.convolve(others, weight)[: n + 1]
-            others /= others.max()
-        row[:] = of_levels[0] * others[::-1]
+    others = weights[:, 1]
+    for level in range(2, noisy.shape[1]):
+        others = convolved(others, noisy[:, level], float(scale))
+        others /= others.max(axis=1, keepdims=True)
+    found = weights[:, 0] * others[:, ::-1]
     return found / found.sum(axis=1, keepdims=True)
 
 

@@ -1,0 +1,43 @@
+"""Compiled convolution of laws of counts with Laplace weights; imported where it is used and nowhere else."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privpost.samplers.compiled import outer
+
+
+@outer()
+def convolved(laws, releases, scale):
+    """Σ_c law[m − c] exp(−|y − c|/s) for m = 0..n up to a factor, of each law (n + 1,) and its release y.
+
+    Of n operations for each law, and none of them a difference: counts above y weigh in a geometric series, those below
+    in one of a fixed length, whose sums are put together from the two blocks that it lies in.
+    """
+    found, n, decay = np.zeros_like(laws), laws.shape[1] - 1, math.exp(-1 / scale)
+    for row in range(len(laws)):
+        y, out = releases[row], found[row]
+        # Counts that are at most y.
+        below = min(max(math.floor(y) + 1, 0), n + 1)
+        weight, total = 1.0 if below == 0 else math.exp((y - below) / scale), 0.0
+        for m in range(below, n + 1):
+            total = decay * total + laws[row, m - below]
+            out[m] = weight * total
+        if below == 0:
+            continue
+        weight = 1.0 if below == n + 1 else math.exp((below - 1 - y) / scale)
+        padded, tails = np.zeros(n + below), np.empty(below)
+        padded[below - 1 :] = laws[row]
+        for start in range(0, n + 1, below):
+            total, head, power = 0.0, 0.0, 1.0
+            for j in range(below - 1, -1, -1):
+                total = padded[start + j] + decay * total
+                tails[j] = total
+            for j in range(min(below, n + 1 - start)):
+                if j > 0:
+                    head += power * padded[start + j + below - 1]
+                    power *= decay
+                out[start + j] += weight * (tails[j] + math.exp((j - below) / scale) * head)
+    return found
