@@ -1,7 +1,7 @@
 """Noise-aware steps for event counts against enumeration of all latent counts, and what no step may change.
 
 Every test has a fixed seed. The last states of independent chains are plain multinomial samples; each chi-square test
-fails by chance with probability 1e-4, and there are 10 of them: joint false-alarm rate below 0.1 %.
+fails by chance with probability 1e-4, and there are 12 of them: joint false-alarm rate below 0.2 %.
 """
 
 from __future__ import annotations
@@ -194,6 +194,25 @@ def test_states_that_runs_of_cells_change_together_follow_the_exact_law() -> Non
     first, second, third = state.states
     pattern = 2 * (second != first) + (third != second)
     assert_multinomial(np.bincount(pattern, minlength=4), exact_states(0.3))
+
+
+def test_cells_whose_states_pass_for_certain_follow_the_exact_law() -> None:
+    totals, counts, together = exact_hidden_markov(0)
+    n_chains, prior = 1_200, gibbs.Prior(2, (2, 2))
+    latent = events.LatentCounts(np.tile(CELLS, (n_chains, 1, 1)), np.ones((n_chains, 2), bool), prior, SCALE, EVENTS)
+    chains = events.Chains([latent], gibbs.Layout.of([0, 0]), prior, 0)
+    rng = [np.random.default_rng(35)]
+    state = chains.init(rng)
+    # Both cells share a state, which runs of both never change.
+    state.states[:] = 0
+    chains._learnt[0][1][:] = 0.0
+    ((state, _),) = run(chains, rng, draws=1, burn_in=200, state=state)
+    found = state.counts[0].astype(int)
+    assert_multinomial(np.bincount(found[:, 0, :2].sum(axis=1), minlength=EVENTS + 1), totals)
+    assert_multinomial(np.bincount(found[:, 0, 0], minlength=EVENTS + 1), counts)
+    same = int((state.states[0] == state.states[1]).sum())
+    # 4.5 standard errors: 7e-6.
+    assert abs(same / n_chains - together) < 4.5 * math.sqrt(together * (1 - together) / n_chains)
 
 
 def test_updates_keep_counts_consistent_and_never_read_held_out_releases() -> None:

@@ -156,9 +156,10 @@ class Chains:
         self._restart()
 
     def _restart(self) -> None:
-        """Forget what the burn-in has learnt, where the searches for tilts start."""
+        """Forget what the burn-in has learnt: where the searches for tilts start, and which states are certain."""
         self._taken, fields = 0, len(self._sizes)
-        self._offsets = [np.zeros((*latent.observed.shape, fields)) for latent in self.latents]
+        shapes = [latent.observed.shape for latent in self.latents]
+        self._learnt = [(np.zeros((*shape, fields)), np.ones(shape)) for shape in shapes]
 
     def init(self, rng: Sequence[np.random.Generator]) -> State:
         """Return random states, or those that are fixed, and counts in proportion to the noisy ones."""
@@ -177,10 +178,10 @@ class Chains:
         self._taken += 1
         states, held = state.states.T.copy(), state.held.copy()
         found, draws = np.empty((4, len(states))), []
-        for latent, own, chains, tables, offsets, counts in zip(
-            self.latents, rng, self.slices, self._tables, self._offsets, state.counts, strict=True
+        for latent, own, chains, tables, learnt, counts in zip(
+            self.latents, rng, self.slices, self._tables, self._learnt, state.counts, strict=True
         ):
-            data = latent.noisy, latent.slots, latent.scale, self._sizes, not latent.fixed, offsets, latent.pivots
+            data = latent.noisy, latent.slots, latent.scale, self._sizes, not latent.fixed, *learnt, latent.pivots
             totals = counts[..., self.prior.fields[0]].sum(axis=2)
             rest = np.stack([np.full_like(held[chains], latent.n_held), held[chains]], axis=1)
             self._sweeps(

@@ -193,9 +193,12 @@ def _remember(t, n, state, data, sums, tables, work):
 
 
 @inner
-def _estimate(t, n, old, data, sums, tables, power, work, estimates):
-    """Estimate ln p(n, release of cell t | state) of all states; `work` gets θ, moments, and ln weights over τ."""
-    free, state_totals = data[4], sums[1]
+def _estimate(t, n, old, free, data, sums, tables, power, work, estimates):
+    """Estimate ln p(n, release of cell t | state) of all states, or of the old one where they are not free to change.
+
+    `work` gets θ, moments, and ln weights over τ.
+    """
+    state_totals = sums[1]
     logs, site = work[7], work[9]
     empty = -1
     for k in range(len(estimates)):

@@ -10,31 +10,30 @@ import math
 import numpy as np
 
 from privpost.samplers.compiled import inner, outer
-from privpost.samplers.hidden_markov_kernels import (
-    choose,
-    count_moves,
-    log_prior,
-    move_site,
-    site_weights,
-)
+from privpost.samplers.hidden_markov_kernels import choose, count_moves, log_prior, move_site, site_weights
 from privpost.samplers.noise_aware_kernels import _add, _copy, _estimate, _remember
 from privpost.samplers.noise_aware_proposals import _draw, _weigh
 
 # Rounds of exchanges in a sweep; the number of states at which every cell's state is proposed anew in a sweep: of more
 # states, as large a share of the cells; the share of proposals of a cell's own state in which its counts are drawn anew
-# where transfers draw them too; and the runs that are proposed for each cell and unit of the noise's scale, at most for
-# each cell, and their greatest length.
-EXCHANGES, STATES, AGAIN, RUNS = 4, 3.0, 0.25, (0.0025, 0.25, 8)
+# where transfers draw them too; the transfers between two cells that are proposed for each cell of fixed states, and
+# of others; and the runs that are proposed for each cell and unit of the noise's scale, at most for each cell, and
+# their greatest length.
+EXCHANGES, STATES, AGAIN, PAIRS, RUNS = 4, 3.0, 0.25, (0.5, 0.25), (0.0025, 0.25, 8)
+# Below which probability of another state in the burn-in a cell's state is certain, and in what share of its proposals
+# it may change nevertheless. How fast earlier sweeps' probabilities fade.
+CERTAIN, FADING = (1e-6, 0.125), 0.1
 
 
 @inner
-def _move_cell(t, data, latent, sums, layout, prior, tables, power, learn, again, work, rng):
+def _move_cell(t, free, data, latent, sums, layout, prior, tables, power, learn, again, work, rng):
     """Propose a state and counts for an observed cell; counts in its own state only if they are to be drawn `again`.
+
+    The state stays where it is not `free` to change.
 
     Returns whether they were proposed, whether accepted, whether the state changed, and what `_draw` says of the cell
     as it is now.
     """
-    free = data[4]
     states, counts, totals = latent
     by_state, state_totals, moves, leaving = sums
     first, last = layout
@@ -46,8 +45,12 @@ def _move_cell(t, data, latent, sums, layout, prior, tables, power, learn, again
     move_site(t, old, states, first, last, moves, leaving, -1.0)
     site_weights(t, states, first, last, moves, leaving, prior, site)
     estimates = np.zeros(n_states)
-    _estimate(t, n, old, data, sums, tables, power, work, estimates)
+    _estimate(t, n, old, free, data, sums, tables, power, work, estimates)
     new = choose(logs, rng.random()) if free else old
+    if learn and free and power == 1.0:
+        # `choose` leaves cumulative weights.
+        kept = logs[old] - (logs[old - 1] if old > 0 else 0.0)
+        data[6][t] = max(1 - kept / logs[n_states - 1], FADING * data[6][t])
     # The choice does not look at the counts, so that a cell which keeps its state may keep them.
     again = again or new != old or power < 1.0
     back, gain = (math.nan, 0.0, 0.0), 0.0
@@ -263,10 +266,11 @@ def _exchange_levels(i, j, cells, n_cells, state, data, counts, by_state, b, mov
 
 
 @inner
-def _exchange(data, latent, by_state, seen, b, rng):
+def _exchange(data, latent, by_state, seen, fewest, b, rng):
     """One round of exchanges: in each state each level with a pivot, drawn by the levels' shares of the noisy counts.
 
     Of pairs drawn evenly most are of two rare levels in a field of many, which change nothing of the rare ones' sum.
+    States of less than the `fewest` cells are left out.
     """
     states, counts, _ = latent
     cells, moved = np.empty(len(seen), np.int64), np.empty(len(seen), np.int64)
@@ -276,12 +280,12 @@ def _exchange(data, latent, by_state, seen, b, rng):
             if states[t] == k:
                 cells[n_cells] = t
                 n_cells += 1
-        if n_cells == 0:
+        if n_cells < fewest:
             continue
         start = 0
         for size in data[3]:
             for i in range(start, start + size):
-                j = start + np.searchsorted(data[6][start : start + size], rng.random(), side="right")
+                j = start + np.searchsorted(data[7][start : start + size], rng.random(), side="right")
                 if j != i:
                     _exchange_levels(i, j, cells, n_cells, k, data, counts, by_state, b, moved, rng)
             start += size
@@ -342,15 +346,15 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power,
             continue
         if power < 1.0 or rng.random() * n_states <= STATES:
             again = rest[0] == 0 or rng.random() < AGAIN
+            loose = free and (learn or data[6][t] > CERTAIN[0] or rng.random() < CERTAIN[1])
             drawn, found, moved, known = _move_cell(
-                t, data, latent, sums, layout, prior, tables, power, learn, again, work, rng
+                t, loose, data, latent, sums, layout, prior, tables, power, learn, again, work, rng
             )
             proposed += drawn
             accepted += found
             changed += moved
         other = -1 if rest[0] > 0 else seen[int(rng.random() * len(seen))]
-        # One between two cells moves both.
-        if other != t and (other < 0 or rng.random() < 0.5):
+        if other != t and (other < 0 or rng.random() < PAIRS[int(free)]):
             transferred += _transfer(t, other, known, data, latent, sums, tables, rest, work, rng)
     if free and power == 1.0 and n_states > 1:
         for _ in range(math.ceil(n_cells * min(RUNS[0] * scale, RUNS[1]))):
@@ -358,8 +362,10 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power,
             end = t + 2 + int(rng.random() * (min(RUNS[2], n_cells) - 1))
             if end <= n_cells:
                 changed += _move_run(t, end, data, observed, latent, sums, layout, prior, tables, work, rng)
+    # A cell by itself whose counts are all drawn anew in each sweep has no use for exchanges.
+    fewest = 2 if rest[0] == 0 else 1
     for _ in range(EXCHANGES):
-        _exchange(data, latent, by_state, seen, tables[3], rng)
+        _exchange(data, latent, by_state, seen, fewest, tables[3], rng)
     joint = _log_joint(data, latent, sums, layout, observed, prior, tables, rest)
     return accepted / max(proposed, 1), changed, transferred, joint
 
@@ -370,7 +376,8 @@ def sweeps(data, observed, latent, n_states, rest, layout, prior, tables, power,
 
     Args:
         data: release y (chains, cells, levels), `LatentCounts.slots`, s, the fields' numbers of levels, whether states
-            move, where the searches for tilts start (chains, cells, fields), in place, and `LatentCounts.pivots`.
+            move, where the searches for tilts start (chains, cells, fields), in place, the probabilities
+            that cells are in other states than theirs (chains, cells), in place, and `LatentCounts.pivots`.
         observed: (chains, cells) bool.
         latent: states (chains, cells), counts (chains, cells, levels), totals (chains, cells); integers, in place.
         rest: number of held-out cells that may hold events, and the events they hold, (chains, 2), in place.
@@ -380,12 +387,13 @@ def sweeps(data, observed, latent, n_states, rest, layout, prior, tables, power,
         power: 1/τ of the choice of states. Below 1 all moves are accepted: for the start only.
         found: (4, chains): overwritten by the share of joint moves accepted, the number of moves that changed a state,
             the transfers accepted and the collapsed log joint.
-        learn: whether the searches for tilts are to start where these end: in the burn-in only.
+        learn: whether the searches for tilts are to start where these end, and which states are certain is to be found
+            out: in the burn-in only.
     """
     for c in range(len(observed)):
         levels, nears, y, crossing = data[1]
         slots = levels[c], nears[c], y[c], crossing[c]
-        own = data[0][c], slots, data[2], data[3], data[4], data[5][c], data[6][c]
+        own = data[0][c], slots, data[2], data[3], data[4], data[5][c], data[6][c], data[7][c]
         parts = latent[0][c], latent[1][c], latent[2][c]
         found[0, c], found[1, c], found[2, c], found[3, c] = _sweep(
             own, observed[c], parts, n_states, rest[c], layout, prior, tables, power, learn, rng
