@@ -16,6 +16,7 @@ from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.studies.foulds2016 import chain_times, event_methods
 from privpost.studies.foulds2016.chain_checks import ARRAYS, Monitor, verdict
 from privpost.studies.foulds2016.event_methods import Row, Setup
+from privpost.studies.foulds2016.state_labels import Frequencies, align, matched
 from privpost.studies.foulds2016.turning_points import turning_months, turns, without_level
 from privpost.studies.foulds2016.war_logs import uses_private_metadata
 from privpost.studies.foulds2016.war_logs_likelihood import guarantee
@@ -72,21 +73,6 @@ class Fit(NamedTuple):
     parameters: np.ndarray
     variates: int
     checks: dict
-
-
-def align(parameters, reference, sizes) -> np.ndarray:
-    """Return the permutation p that matches state i of `parameters` with state p[i] of `reference`, both (K, levels).
-
-    Hungarian assignment on the sum over fields of the squared Hellinger distance of the emissions.
-    """
-    from scipy.optimize import linear_sum_assignment
-
-    ends = np.cumsum(sizes)
-    cost = np.zeros((len(parameters), len(reference)))
-    for end, size in zip(ends, sizes, strict=True):
-        field = slice(end - size, end)
-        cost += 1 - np.sqrt(parameters[:, field]) @ np.sqrt(reference[:, field]).T
-    return linear_sum_assignment(cost)[1]
 
 
 def simulate(config, streams, ledger) -> dict:
@@ -169,13 +155,13 @@ def _fit(config, logs, setup, listed, streams, block, ledger, **named) -> list[F
         rng = streams("sampler", block.index, **named, method=row.method, **settings)
         chains = setup.chains(ledger, row, counts, noise, block.trials, rng, observed, split, None)
         iterations, burn_in = setup.length(row)
-        seen = _Frequencies((prior.n_states, len(counts), block.size), burn_in)
+        seen = Frequencies((prior.n_states, len(counts), block.size), burn_in)
         monitor = Monitor(setup.law(chains), setup.layout, prior, burn_in, [0, *range(block.size, len(split))])
         watches = [seen, monitor] if block.index == 0 else [seen]
         watch = lambda iteration, state, watches=watches: [one(iteration, state) for one in watches]  # noqa: E731
         ((values, end),) = setup.run(ledger, [chains], [watch], block.trials)
         # OPS releases its chain's last sample: emissions and final states. Its most frequent states are diagnosis.
-        final, share = end.state.states[:, own], seen.seen / (iterations - burn_in)
+        final, share = end.state.states[:, own], seen.shares(iterations)
         if row.method == "ops":
             parameters = values
         else:
@@ -189,25 +175,6 @@ def _fit(config, logs, setup, listed, streams, block, ledger, **named) -> list[F
         checks = monitor.summary() if block.index == 0 else {}
         fits.append(Fit(mode.T.copy(), frequency.T.copy(), final.T.copy(), parameters, variates, checks))
     return fits
-
-
-class _Frequencies:
-    """Counts how often each cell of each chain is in each state after burn-in: `seen` (K, cells, chains)."""
-
-    def __init__(self, shape: tuple[int, int, int], burn_in: int):
-        self.seen, self._burn_in, self._labels = np.zeros(shape, np.int32), burn_in, np.arange(shape[0])[:, None, None]
-
-    def __call__(self, iteration: int, state: gibbs.State) -> None:
-        if iteration >= self._burn_in:
-            self.seen += state.states[:, : self.seen.shape[2]] == self._labels
-
-
-def matched(states, reference, n_states: int) -> np.ndarray:
-    """The permutation p such that p[states] agrees with the reference in most cells, both (cells,)."""
-    from scipy.optimize import linear_sum_assignment
-
-    table = np.bincount(states * n_states + reference, minlength=n_states**2).reshape(n_states, n_states)
-    return linear_sum_assignment(-table)[1]
 
 
 def _summarise(config, logs, few, many, target, target_map) -> dict:
