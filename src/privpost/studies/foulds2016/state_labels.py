@@ -1,10 +1,8 @@
-"""Labels of hidden states, which mean nothing by themselves: matched within a chain, between fits and with the truth."""
+"""Labels of hidden states, which mean nothing by themselves: matched within chains, between fits and with the truth."""
 
 from __future__ import annotations
 
 import numpy as np
-
-from privpost.samplers import hidden_markov_gibbs as gibbs
 
 
 def best_permutation(agreement) -> np.ndarray:
@@ -38,14 +36,14 @@ class Frequencies:
     """Counts how often each cell of each chain is in each state after burn-in: `seen` (K, cells, chains).
 
     Replicas that trade places bring labels of their own: each iteration's labels are permuted to agree with the counts
-    so far as well as they can (Stephens 2000). `labels` (chains, K) has the last iteration's permutations.
+    so far as well as they can (Stephens 2000). It watches `hidden_markov_gibbs.State`. `labels` (chains, K) has the last iteration's permutations.
     """
 
     def __init__(self, shape: tuple[int, int, int], burn_in: int):
         self.seen, self._burn_in = np.zeros(shape, np.int32), burn_in
         self.labels = np.tile(np.arange(shape[0]), (shape[2], 1))
 
-    def __call__(self, iteration: int, state: gibbs.State) -> None:
+    def __call__(self, iteration: int, state) -> None:
         if iteration < self._burn_in:
             return
         n_states, n_cells, n_chains = self.seen.shape
