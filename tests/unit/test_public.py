@@ -178,10 +178,7 @@ def spend(mechanism, statistics, rng, **given):
         (lambda: LAPLACE.cost_in(PURE, "exakt"), r"^accounting is 'exakt'; allowed: stated, exact$"),
         (lambda: LAPLACE.recalibrated(PURE), r"^budget is pure.* its notion must be 'approximate'$"),
         (lambda: PURE.within(1.0), r"^budget is 1.0; it must be a Cost"),
-        (
-            lambda: privpost.ExponentialMechanism.calibrate(BITS, 10, PURE, a0=None),
-            r"^a0 is None; it must lie in \(0, 0.5\)$",
-        ),
+        (lambda: privpost.ExponentialMechanism.calibrate(BITS, 10, PURE), r"^a0 is None; it must lie in \(0, 0.5\)$"),
         (lambda: privpost.DiffusedPosterior(BITS, 10, 0.5, 0.5), r"^order is 0.5; it must be >= 1$"),
         (
             lambda: privpost.DiffusedPosterior.calibrate("bits", 10, RENYI),

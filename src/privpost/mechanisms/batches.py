@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 
 import numpy as np
 
-from privpost.mechanisms.base import SamplingMechanism
+from privpost.mechanisms.base import Release, SamplingMechanism
 
 
 def batches(replicate: Callable, statistics, rng: np.random.Generator) -> np.ndarray:
@@ -32,6 +33,10 @@ def batches(replicate: Callable, statistics, rng: np.random.Generator) -> np.nda
 
 class BatchedSampling(SamplingMechanism):
     """A mechanism whose `draw` makes several releases about one data set as a batch."""
+
+    @abstractmethod
+    def draw(self, statistics, rng, size: int | None = None) -> Release:
+        """`size` independent releases about one data set's statistics along a new first axis, or one."""
 
     def _perturb(self, statistics, rng):
         """One release per leading index, those about equal statistics as one batch."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from typing import ClassVar, Self
 
 from privpost.mechanisms.base import Mechanism
@@ -34,7 +34,8 @@ class PureMechanism(Mechanism):
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
         """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
-        return cls(model, n, pure_epsilon(budget, cls.method), **options)
+        needed = {field.name: None for field in fields(cls) if field.kw_only and field.default is MISSING}
+        return cls(model, n, pure_epsilon(budget, cls.method), **{**needed, **options})
 
     def cost(self):
         """ε-DP."""

@@ -25,6 +25,8 @@ class GammaPareto(GammaExponential):
     scale: float = 1.0
 
     family: ClassVar[str] = "pareto"
+    # Of t(x), not of x.
+    theta_is_rate: ClassVar[bool] = False
 
     def __post_init__(self):
         super().__post_init__()

@@ -63,9 +63,11 @@ def check_model(model, allowed: tuple[type, ...] = ()) -> None:
     """Raises a ValueError unless a model has sufficient statistics and, where some are named, an allowed class."""
     if isinstance(model, type) or not hasattr(model, "sufficient_statistics"):
         raise ValueError(f"model is {model!r}; it must be a model, for instance BetaBernoulli(1, 1)")
-    # A class that derives from an allowed one has other records.
+    # A class that derives from an allowed one may have other records.
     if allowed and type(model) not in allowed:
-        raise ValueError(f"model is {model!r}; allowed: {', '.join(kind.__name__ for kind in allowed)}")
+        raise ValueError(
+            f"model is {model!r}; allowed: {', '.join(kind.__name__ for kind in allowed)}, and no subclass"
+        )
 
 
 def check_source(rng) -> None:

@@ -97,7 +97,7 @@ def noise_variance(residual, scale, rng: np.random.Generator) -> np.ndarray:
     # Compiled code is loaded where chains are run.
     from privpost.samplers.noise_aware_counts import noise_variances
 
-    residual = np.ascontiguousarray(residual, float)
+    residual = np.asarray(residual, float, order="C")
     variance = np.empty_like(residual)
     noise_variances(
         residual.ravel(), np.broadcast_to(scale, residual.shape).astype(float).ravel(), variance.ravel(), rng

@@ -362,7 +362,7 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power,
             end = t + 2 + int(rng.random() * (min(RUNS[2], n_cells) - 1))
             if end <= n_cells:
                 changed += _move_run(t, end, data, observed, latent, sums, layout, prior, tables, work, rng)
-    # A cell by itself whose counts are all drawn anew in each sweep has no use for exchanges.
+    # A cell by itself whose counts are all drawn anew in most sweeps has no use for exchanges.
     fewest = 2 if rest[0] == 0 else 1
     for _ in range(EXCHANGES):
         _exchange(data, latent, by_state, seen, fewest, tables[3], rng)

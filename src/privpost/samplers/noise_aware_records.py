@@ -8,9 +8,10 @@ Families overlap in their latent counts as they do in the data: nothing is appro
 exact posterior in the limit. Two kinds of Metropolis steps take turns. A *flip* changes one bit of one record, θ
 integrated out. A *shift* draws θ from its conditional and changes one θ_ij and all that hangs on it: with x = 1[u < θ]
 and the u of all records fixed, bits with u between the old and the new θ flip, their children's probabilities change,
-and so on down the graph. Its ratio is that of the noise alone. Flips mix where the release says much, shifts where it
-says little. A sweep costs O(n) per node and edge, whatever the size of the alphabet. Given the counts the probabilities
-are independent beta variables, so that averages over records need no draws of θ.
+and so on down the graph. Its ratio is that of the noise alone. Below a noise scale of 8 shifts run in a sweep with
+chance scale/8. Flips mix where the release says much, shifts where it says little. A sweep costs O(n) per node and
+edge, whatever the size of the alphabet. Given the counts the probabilities are independent beta variables, so that
+averages over records need no draws of θ.
 """
 
 from __future__ import annotations

@@ -131,7 +131,8 @@ class Table(NamedTuple):
         if np.any(low != low[0]) or np.any(high != high[0]):
             if not model.theta_is_rate:
                 return None
-            multiple = high / high[0]
+            with np.errstate(invalid="ignore"):
+                multiple = high / high[0]
             if not np.allclose(low, low[0] * multiple, rtol=1e-12, atol=0):
                 return None
         to_theta, coordinate = coordinates(model)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privpost.models import GammaExponential, NormalKnownVariance
+from privpost.models import GammaExponential, GammaPareto, NormalKnownVariance
 from privpost.samplers import noise_aware_redacted
 from privpost.samplers.noise_aware_gibbs import noise_variance, random_sum
 from privpost.samplers.noise_aware_redacted import SEGMENTS, Table, redacted_kernel, sum_moments
@@ -59,7 +59,10 @@ def test_intervals_that_are_no_multiples_of_one_have_no_table():
     low, high = np.array([0.1, 0.2]), np.array([1.0, 2.0])
     assert Table.of(GammaExponential(8, 2), 50, (low, high), "independent") is not None
     assert Table.of(GammaExponential(8, 2), 50, (low, high + np.array([0.0, 1e-6])), "independent") is None
+    assert Table.of(GammaExponential(8, 2), 50, (low, np.full(2, np.inf)), "independent") is None
     assert Table.of(NormalKnownVariance(0, 0.1, 1), 50, (low, high), "independent") is None
+    # Multiples of x are none of the statistic ln x.
+    assert Table.of(GammaPareto(8, 2), 50, (10 * low, 10 * high), "independent") is None
 
 
 def test_a_coarse_table_is_refused(monkeypatch):
