@@ -155,7 +155,7 @@ class Setup:
             return self.iterations, self.burn_in
         if row.method == "ops" and self.ops_rounds:
             return self.ops_rounds, self.ops_rounds * 3 // 4
-        if row.method == "non_private" and self.exact_rounds:
+        if row.method == "non_private" and (self.exact_rounds or 0) > self.rounds:
             return self.exact_rounds, self.exact_rounds // 2
         return self.rounds, self.rounds_burn_in
 
