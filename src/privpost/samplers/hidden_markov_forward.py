@@ -6,6 +6,9 @@ import numpy as np
 
 from privpost.samplers.compiled import outer
 
+# How far below a cell's best state another's log-probability may be [nats]: e^−700 is a float still.
+FLOOR = 700.0
+
 
 def log_likelihoods(emissions, transitions, first, observed) -> np.ndarray:
     """Log-likelihood of the observed cells, the states summed over; regions start uniformly.
@@ -22,7 +25,10 @@ def log_likelihoods(emissions, transitions, first, observed) -> np.ndarray:
     top = emissions.max(axis=1)
     moves = np.ascontiguousarray(np.transpose(transitions, (1, 2, 0)), float)
     masks = np.ascontiguousarray(first, bool), np.ascontiguousarray(observed, bool)
-    return _forward(np.exp(emissions - top[:, None]), top, moves, *masks).T
+    # Never 0: a path that transitions force would be impossible. What one event can change stays what it is under the
+    # maximum with the best state's probability times a constant.
+    weights = np.exp(np.maximum(emissions - top[:, None], -FLOOR))
+    return _forward(weights, top, moves, *masks).T
 
 
 @outer()

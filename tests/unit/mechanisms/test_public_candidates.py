@@ -79,3 +79,11 @@ def test_settings_out_of_range_are_errors():
         PublicCandidates(MODEL, 6, 1.0, candidates=0)
     with pytest.raises(ValueError, match="truncation"):
         PublicCandidates(MODEL, 6, 1.0, candidates=3, truncation=1.0)
+
+
+def test_candidates_whose_transitions_force_a_path_have_likelihoods():
+    model = EventCounts((40,), (2,), 3, transition=1e-300)
+    mechanism = PublicCandidates(model, 4, 2.0, candidates=300, truncation=1e6)
+    tables = np.random.default_rng(1).permuted([[5000.0, 0]] * 20 + [[0, 5000.0]] * 20, axis=0)
+    found = mechanism.log_likelihoods(tables, np.ones((1, 40), bool))
+    assert np.isfinite(found).all()
