@@ -1,4 +1,4 @@
-"""Frequencies of states that do not hang on what a chain's replicas call them."""
+"""Labels of states: matched by their emissions, and within a chain whose replicas call them otherwise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privpost.samplers.hidden_markov_gibbs import State
-from privpost.studies.foulds2016.state_labels import Frequencies
+from privpost.studies.foulds2016.state_labels import Frequencies, align
 
 
 @pytest.mark.parametrize("n_states", [2, 3, 10])
@@ -25,3 +25,11 @@ def test_frequencies_of_states_whose_labels_are_switched_are_those_under_the_las
         np.testing.assert_array_equal(found[own, :, chain], expected[:, :, chain])
         np.testing.assert_array_equal(found[:, :, chain].argmax(axis=0), own[mode[:, chain]])
     np.testing.assert_allclose(found.sum(axis=0), 1)
+
+
+def test_labels_are_aligned_by_emissions() -> None:
+    rng = np.random.default_rng(41)
+    reference = np.concatenate([rng.dirichlet(np.ones(size), size=4) for size in (5, 3)], axis=1)
+    order = np.array([2, 0, 3, 1])
+    near = reference[order] + 1e-3
+    assert align(near / near.sum() * 8, reference, (5, 3)).tolist() == order.tolist()

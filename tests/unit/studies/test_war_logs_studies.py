@@ -23,7 +23,6 @@ from privpost.studies.foulds2016 import (
     held_out,
     war_logs,
     war_logs_likelihood,
-    war_logs_states,
 )
 from privpost.studies.foulds2016.event_methods import SAMPLED
 
@@ -425,11 +424,3 @@ def test_maps_are_told_alike_only_within_their_standard_errors(
     }
     assert {text for text in texts if text in claim.why} == said
     assert claim.unexplained == ()
-
-
-def test_labels_are_aligned_by_emissions() -> None:
-    rng = np.random.default_rng(41)
-    reference = np.concatenate([rng.dirichlet(np.ones(size), size=4) for size in (5, 3)], axis=1)
-    order = np.array([2, 0, 3, 1])
-    near = reference[order] + 1e-3
-    assert war_logs_states.align(near / near.sum() * 8, reference, (5, 3)).tolist() == order.tolist()

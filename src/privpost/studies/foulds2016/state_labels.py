@@ -36,8 +36,8 @@ class Frequencies:
     """Counts how often each cell of each chain is in each state after burn-in: `seen` (K, cells, chains).
 
     Replicas that trade places bring labels of their own: each iteration's labels are permuted to agree with the counts
-    so far as well as they can (Stephens 2000). It watches
-    `hidden_markov_gibbs.State`. `labels` (chains, K) has the last iteration's permutations.
+    so far as well as they can (Stephens 2000). It watches `hidden_markov_gibbs.State`; `labels` (chains, K) has the
+    last iteration's permutations.
     """
 
     def __init__(self, shape: tuple[int, int, int], burn_in: int):
