@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 
+import elliptical_slice
 import numpy as np
+import univariate_slice
 from bars import cpu_seconds, row, run_command
 from peers import nuts, polya_gamma_gibbs
 
 from privpost.datasets import load_design
 from privpost.evaluation.diagnostics import ess_bulk
 from privpost.models.logistic_regression import LogisticPosterior
-from privpost.samplers import elliptical_slice, logistic_exact
-from privpost.samplers import slice as univariate_slice
+from privpost.samplers import logistic_exact
 
 NAME = "logistic"
 WHAT = "50 independent draws, logistic posterior (n = 7988, d = 784)"
@@ -45,9 +47,10 @@ def _ours(posterior, rng):
 def run() -> list[dict]:
     """Measure the study's exact sampler, its set-up included, against three chains, all on one thread."""
     posterior = _posterior()
-    approximation = posterior.laplace()
+    approximation = posterior.at_mode()
     mode, deviations = approximation.mean, 1 / np.linalg.norm(approximation.factor, axis=1)
     starts = mode + deviations * np.random.default_rng(2).standard_normal((DRAWS, posterior.dimension))
+    target = functools.partial(univariate_slice.Coordinates, posterior)
     ours, sweep, gibbs, peer = [], [], [], []
     # In turn, and each from the same seed every time: the repetitions differ in time only.
     for _ in range(REPEATS):
@@ -55,7 +58,7 @@ def run() -> list[dict]:
         rng = np.random.default_rng(4)
         gibbs.append(polya_gamma_gibbs(posterior, mode, PEER_BURN_IN["gibbs"], PEER_DRAWS["gibbs"], rng))
         rng, settings = np.random.default_rng(5), {"width": 3 * deviations.mean(), "n_burn_in": 0, "n_draws": 1}
-        sweep.append(cpu_seconds(univariate_slice.sample, posterior, start=starts, rng=rng, **settings)[0])
+        sweep.append(cpu_seconds(univariate_slice.sample, target, start=starts, rng=rng, **settings)[0])
         try:
             peer.append(nuts(posterior, mode, PEER_BURN_IN["nuts"], PEER_DRAWS["nuts"], seed=3))
         except ModuleNotFoundError as error:

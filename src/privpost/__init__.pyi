@@ -65,7 +65,6 @@ from privpost.models import GaussianApproximation as GaussianApproximation
 from privpost.models import LinearRegression as LinearRegression
 from privpost.models import LinkPosterior as LinkPosterior
 from privpost.models import LinkRegression as LinkRegression
-from privpost.models import LogisticCoordinates as LogisticCoordinates
 from privpost.models import LogisticPosterior as LogisticPosterior
 from privpost.models import Moments as Moments
 from privpost.models import NormalKnownVariance as NormalKnownVariance

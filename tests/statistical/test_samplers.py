@@ -3,14 +3,18 @@
 Every comparison is a z-score from means over chains, which are independent whatever the autocorrelation within them.
 """
 
+from functools import partial
 from pathlib import Path
 
+import elliptical_slice
 import numpy as np
 import pytest
+import univariate_slice
+from univariate_slice import Coordinates
 
 from privpost.evaluation.diagnostics import ess_bulk
 from privpost.models.logistic_regression import GaussianApproximation, LogisticPosterior
-from privpost.samplers import elliptical_slice, logistic_exact, slice
+from privpost.samplers import logistic_exact
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -31,8 +35,10 @@ def elliptical_draws(posterior, n_chains, n_burn_in, n_draws, seed):
 def univariate_draws(posterior, n_chains, n_burn_in, n_draws, seed):
     rng = np.random.default_rng(seed)
     deviation = posterior.prior_precision**-0.5
-    start = posterior.into_ball(rng.standard_normal((n_chains, posterior.dimension)) * deviation)
-    return slice.sample(posterior, start=start, width=2 * deviation, n_burn_in=n_burn_in, n_draws=n_draws, rng=rng)[0]
+    start = elliptical_slice.into_ball(posterior, rng.standard_normal((n_chains, posterior.dimension)) * deviation)
+    return univariate_slice.sample(
+        partial(Coordinates, posterior), start=start, width=2 * deviation, n_burn_in=n_burn_in, n_draws=n_draws, rng=rng
+    )[0]
 
 
 def exact_draws(posterior, n_chains, n_burn_in, n_draws, seed):
@@ -123,11 +129,8 @@ def test_moments_equal_quadrature(sampler, case):
 class TwoModes:
     """The density 0.7 N(0, 0.4^2) + 0.3 N(2, 0.1^2) on the line, whose slices can be two intervals."""
 
-    def __init__(self, weights=None):
-        self.weights = weights
-
-    def coordinates(self, weights):
-        return TwoModes(weights.copy())
+    def __init__(self, weights):
+        self.weights = weights.copy()
 
     def log_density(self, coordinate, values, chains):
         return np.log(0.7 / 0.4 * np.exp(-(values**2) / 0.32) + 0.3 / 0.1 * np.exp(-((values - 2) ** 2) / 0.02))
@@ -141,7 +144,7 @@ def test_two_modes_stay_the_law_of_the_univariate_sampler():
     # modes depends on its random position; with a fixed one the score of the mean is -32.
     rng = np.random.default_rng(25)
     start = np.where(rng.random((4000, 1)) < 0.7, rng.normal(0, 0.4, (4000, 1)), rng.normal(2, 0.1, (4000, 1)))
-    draws, _ = slice.sample(TwoModes(), start=start, width=1.5, n_burn_in=60, n_draws=8, rng=rng)
+    draws, _ = univariate_slice.sample(TwoModes, start=start, width=1.5, n_burn_in=60, n_draws=8, rng=rng)
     means = np.concatenate([draws, draws**2], axis=2).mean(axis=0)
     expected = [0.3 * 2, 0.7 * 0.4**2 + 0.3 * (4 + 0.1**2)]
     z = (means.mean(axis=0) - expected) / (means.std(axis=0, ddof=1) / np.sqrt(4000))
@@ -175,7 +178,7 @@ def test_moments_equal_polya_gamma_gibbs_on_a_random_design(sampler, power):
     gibbs = gibbs_draws(posterior, n_chains=200, n_burn_in=20, n_draws=100, seed=14)
     draws = SAMPLERS[sampler](posterior, n_chains=200, n_burn_in=20, n_draws=60, seed=15)
     # 40 scores, nearly normal as there are 200 chains: a false alarm in 3700 runs.
-    assert np.abs(chain_scores(draws, gibbs, posterior.laplace().mean)).max() < 4.5
+    assert np.abs(chain_scores(draws, gibbs, posterior.at_mode().mean)).max() < 4.5
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +214,7 @@ def test_moments_equal_polya_gamma_gibbs_on_abalone(abalone, abalone_gibbs, samp
     posterior = LogisticPosterior(*abalone, prior_precision=2.784)
     draws = SAMPLERS[sampler](posterior, n_chains, n_burn_in, n_draws, seed=17)
     # 36 scores, of Student's law with at least 29 degrees of freedom: a false alarm in 4000 runs.
-    assert np.abs(chain_scores(draws, abalone_gibbs, posterior.laplace().mean)).max() < 5.5
+    assert np.abs(chain_scores(draws, abalone_gibbs, posterior.at_mode().mean)).max() < 5.5
 
 
 @pytest.mark.parametrize("power", [1.0, 0.01])
@@ -230,7 +233,7 @@ def test_elliptical_draws_cost_at_most_one_and_a_half_likelihood_calls_each(abal
 @pytest.mark.parametrize("offset", [0.0, 1.0])
 def test_a_poor_gaussian_costs_calls_but_not_correctness(offset):
     posterior = LogisticPosterior(*design(8, 2, seed=11), **PLANAR["tempered"])
-    laplace = posterior.laplace()
+    laplace = posterior.at_mode()
     poor = GaussianApproximation(laplace.mean + offset, 0.6 * laplace.factor)
     draws, info = elliptical_slice.sample(
         posterior, n_chains=4000, n_burn_in=40, n_draws=8, rng=np.random.default_rng(19), approximation=poor
@@ -270,7 +273,7 @@ def test_an_interval_that_never_ends_is_an_error():
     posterior = LogisticPosterior(*design(30, 4, seed=20), prior_precision=0.5)
     settings = {"n_burn_in": 0, "n_draws": 1, "rng": np.random.default_rng(0)}
     with pytest.raises(RuntimeError, match="did not end after 1000 steps of width 1e-09; take a larger width"):
-        slice.sample(posterior, start=np.zeros((3, 4)), width=1e-9, **settings)
+        univariate_slice.sample(partial(Coordinates, posterior), start=np.zeros((3, 4)), width=1e-9, **settings)
 
 
 @pytest.mark.parametrize(
@@ -302,4 +305,4 @@ def test_univariate_settings_out_of_range_are_named(change, message):
     posterior = LogisticPosterior(*design(30, 4, seed=20), prior_precision=0.5, radius=2.0)
     settings = {"start": np.zeros((2, 4)), "width": 1.0, "n_draws": 1, "n_burn_in": 1} | change
     with pytest.raises(ValueError, match=message):
-        slice.sample(posterior, rng=np.random.default_rng(0), **settings)
+        univariate_slice.sample(partial(Coordinates, posterior), rng=np.random.default_rng(0), **settings)

@@ -5,12 +5,12 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import elliptical_slice
 import numpy as np
 import pandas as pd
 import pytest
 
 from privpost.models.logistic_regression import LogisticPosterior
-from privpost.samplers import elliptical_slice
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 

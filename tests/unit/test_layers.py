@@ -100,7 +100,7 @@ def test_no_modules_import_each_other_in_a_circle():
     [
         ("pipeline/tables.py", "from privpost.report import build", "pipeline.tables imports report.build"),
         ("pipeline/grid.py", "def f():\n    from privpost.figures import style", "pipeline.grid imports figures.style"),
-        ("samplers/slice.py", "import privpost.mechanisms.base", "samplers.slice imports mechanisms.base"),
+        ("samplers/chain.py", "import privpost.mechanisms.base", "samplers.chain imports mechanisms.base"),
         ("mechanisms/__init__.py", "from .. import discovery", "mechanisms imports discovery"),
         ("models/base.py", "from privpost import discovery", "models.base imports discovery"),
         ("studies/audit/audit.py", "from privpost.pipeline import grid", "studies.audit.audit imports pipeline.grid"),

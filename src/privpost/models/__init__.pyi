@@ -17,7 +17,6 @@ from privpost.models.linear_regression import Moments as Moments
 from privpost.models.link_regression import LinkPosterior as LinkPosterior
 from privpost.models.link_regression import LinkRegression as LinkRegression
 from privpost.models.logistic_regression import GaussianApproximation as GaussianApproximation
-from privpost.models.logistic_regression import LogisticCoordinates as LogisticCoordinates
 from privpost.models.logistic_regression import LogisticPosterior as LogisticPosterior
 from privpost.models.logistic_regression import PredictiveMetrics as PredictiveMetrics
 from privpost.models.normal_known_variance import NormalKnownVariance as NormalKnownVariance

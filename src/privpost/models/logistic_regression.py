@@ -11,7 +11,7 @@ sampling (rho < 1 and a finite R) of Geumlek, Song and Chaudhuri (2017), section
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -132,10 +132,7 @@ class LogisticPosterior:
 
     def log_prior(self, weights: np.ndarray) -> np.ndarray:
         """Log-prior up to a constant, -inf outside the ball, of weights (chains, d) → (chains,)."""
-        return self.log_prior_of_squared_norm(np.einsum("cd,cd->c", weights, weights))
-
-    def log_prior_of_squared_norm(self, squared_norm: np.ndarray) -> np.ndarray:
-        """Log-prior up to a constant, -inf outside the ball, of the squared norms of weights (chains,) → (chains,)."""
+        squared_norm = np.einsum("cd,cd->c", weights, weights)
         result = -0.5 * self.prior_precision * squared_norm
         if self.radius is not None:
             result = np.where(squared_norm <= self.radius**2, result, -np.inf)
@@ -194,25 +191,8 @@ class LogisticPosterior:
         # A little less, so that rounding leaves it a bound.
         return np.where(reach < 1e-3, variance * series, whole) * (1 - 1e-9)
 
-    def coordinates(self, weights: np.ndarray) -> LogisticCoordinates:
-        """Chains at weights (n_chains, d), to be moved one coordinate at a time."""
-        return LogisticCoordinates(self, weights)
-
-    def into_ball(self, weights: np.ndarray) -> np.ndarray:
-        """Weights (chains, d), those outside the ball scaled to lie just inside."""
-        if self.radius is None:
-            return weights
-        norm = np.linalg.norm(weights, axis=1, keepdims=True)
-        # Not onto the sphere, because rounding can put such a point outside.
-        limit = (1 - 1e-6) * self.radius
-        return np.where(norm > limit, weights * (limit / np.maximum(norm, limit)), weights)
-
-    def laplace(self, start: GaussianApproximation | None = None) -> GaussianApproximation:
-        """Laplace approximation: the Gaussian at the mode with the log-density's curvature there.
-
-        In a ball that cuts off much of that Gaussian the mode may lie outside. Then the prior precision is raised to
-        the value at which the Gaussian's mean squared norm equals R^2, the Lagrange relaxation of the constraint: a
-        proper Gaussian whose mass lies about the ball, for samplers that correct for the difference.
+    def at_mode(self, start: GaussianApproximation | None = None) -> GaussianApproximation:
+        """The Gaussian at the mode that the density has without its ball, with the log-density's curvature there.
 
         Args:
             start: approximation of a similar posterior, as a warm start.
@@ -220,42 +200,6 @@ class LogisticPosterior:
         Raises:
             RuntimeError: the mode is not found.
         """
-        approximation = self.at_mode(start)
-        if self.radius is None or _mean_squared_norm(approximation) <= self.radius**2:
-            return approximation
-        from scipy.optimize import brentq
-
-        square = self.radius**2
-
-        def relaxed(log_precision: float) -> GaussianApproximation:
-            return replace(self, prior_precision=np.exp(log_precision), radius=None).at_mode(approximation)
-
-        def excess(log_precision: float) -> float:
-            return np.log(_mean_squared_norm(relaxed(log_precision)) / square)
-
-        lower = upper = np.log(self.prior_precision)
-        while excess(upper) > 0:
-            lower, upper = upper, upper + 2.0
-        # Any precision keeps a sampler exact, so a coarse root does.
-        return relaxed(brentq(excess, lower, upper, xtol=0.02))
-
-    def mean_shift(self, approximation: GaussianApproximation, rng: np.random.Generator) -> np.ndarray:
-        """Estimate, of first order in the skewness, of the posterior's mean less its mode, shape (d,).
-
-        It is -1/2 P^-1 sum_i rho p_i (1 - p_i) (1 - 2 p_i) s_i^2 x_i, with P the precision at the mode and s_i^2 the
-        variance of x_i·w; here an average over 64 draws, as only a rough s_i^2 is wanted.
-        """
-        from scipy.linalg import solve_triangular
-
-        normals = rng.standard_normal((self.dimension, 64))
-        steps = solve_triangular(approximation.factor, normals, lower=True, trans="T", check_finite=False)
-        variances = np.mean((steps.T @ self.features.T) ** 2, axis=0)
-        probability = expit(self.features @ approximation.mean)
-        third = self.power * probability * (1 - probability) * (1 - 2 * probability)
-        return -0.5 * _solve(approximation.factor, self.features.T @ (third * variances))
-
-    def at_mode(self, start: GaussianApproximation | None = None) -> GaussianApproximation:
-        """The Gaussian at the mode that the density has without its ball; arguments and errors as in `laplace`."""
         weights = np.zeros(self.dimension) if start is None else start.mean
         factor = self._factor(weights) if start is None else start.factor
         for _ in range(50):
@@ -328,37 +272,6 @@ class LogisticPosterior:
         return length
 
 
-class LogisticCoordinates:
-    """Chains of a logistic posterior that move one coordinate at a time, at a cost of n per chain instead of n d.
-
-    Args:
-        posterior: the target.
-        weights: where the chains are, shape (n_chains, d); copied.
-    """
-
-    def __init__(self, posterior: LogisticPosterior, weights: np.ndarray):
-        self.weights = np.array(weights, dtype=float)
-        self._posterior = posterior
-        self._columns = np.ascontiguousarray(posterior.features.T)
-        self._predictors = self.weights @ self._columns
-        self._squared_norm = np.einsum("cd,cd->c", self.weights, self.weights)
-
-    def log_density(self, coordinate: int, values: np.ndarray, chains: np.ndarray) -> np.ndarray:
-        """Log-density up to a constant of the chains with indices (m,), at new values (m,) of a coordinate → (m,)."""
-        posterior, former = self._posterior, self.weights[chains, coordinate]
-        squared_norm = self._squared_norm[chains] + values**2 - former**2
-        predictors = self._predictors[chains] + (values - former)[:, None] * self._columns[coordinate]
-        result = posterior.power * posterior.log_likelihood_of_predictors(predictors)
-        return result + posterior.log_prior_of_squared_norm(squared_norm)
-
-    def move(self, coordinate: int, values: np.ndarray) -> None:
-        """Set a coordinate of all chains to values (n_chains,)."""
-        former = self.weights[:, coordinate].copy()
-        self.weights[:, coordinate] = values
-        self._squared_norm += values**2 - former**2
-        self._predictors += (values - former)[:, None] * self._columns[coordinate]
-
-
 def predictive_metrics(weights: np.ndarray, features: np.ndarray, labels: np.ndarray) -> PredictiveMetrics:
     """Share of wrong labels and mean log p(y | x, w) per test example, for each of a batch of draws.
 
@@ -390,10 +303,3 @@ def _solve(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
     from scipy.linalg import cho_solve
 
     return cho_solve((factor, True), right, check_finite=False)
-
-
-def _mean_squared_norm(approximation: GaussianApproximation) -> float:
-    from scipy.linalg import solve_triangular
-
-    inverse = solve_triangular(approximation.factor, np.eye(len(approximation.mean)), lower=True)
-    return float(approximation.mean @ approximation.mean + np.sum(inverse**2))

@@ -360,7 +360,7 @@ def test_chains_and_neighbours_are_read_from_declarations(monkeypatch):
 
     exact = {
         name: describe._declares_exact(f"privpost.{name}")
-        for name in ("distributions.gaussian_in_ball", "samplers.slice")
+        for name in ("distributions.gaussian_in_ball", "samplers.noise_aware_gibbs")
     }
     assert list(exact.values()) == [True, False]
     monkeypatch.setattr(describe, "_declares_exact", lambda module: True)

@@ -9,10 +9,12 @@ import math
 from pathlib import Path
 from types import SimpleNamespace
 
+import elliptical_slice
 import mpmath
 import numpy as np
 import pandas as pd
 import pytest
+import univariate_slice
 
 from privpost.claims.geumlek2017 import dirichlet as dirichlet_claims
 from privpost.claims.geumlek2017 import logistic as logistic_claims
@@ -27,8 +29,6 @@ from privpost.pipeline.schema import SettingError
 from privpost.pipeline.streams import Streams
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Ledger
-from privpost.samplers import elliptical_slice
-from privpost.samplers import slice as univariate_slice
 from privpost.studies.geumlek2017 import dirichlet, logistic
 
 NAME = "geumlek2017/logistic"
@@ -239,7 +239,8 @@ def test_chains_have_the_means_of_exact_draws(loads):
     samples = [mechanism.draw(statistics, rng, chains).values]
     samples.append(elliptical_slice.sample(posterior, n_chains=chains, n_draws=1, n_burn_in=10, rng=rng)[0][0])
     start = rng.standard_normal((chains, DIMENSION))
-    samples.append(univariate_slice.sample(posterior, start=start, width=3, n_draws=1, n_burn_in=25, rng=rng)[0][0])
+    target = functools.partial(univariate_slice.Coordinates, posterior)
+    samples.append(univariate_slice.sample(target, start=start, width=3, n_draws=1, n_burn_in=25, rng=rng)[0][0])
     moments = [np.concatenate([draws, draws**2], axis=1) for draws in samples]
     means = [values.mean(axis=0) for values in moments]
     errors = [values.std(axis=0, ddof=1) / math.sqrt(chains) for values in moments]

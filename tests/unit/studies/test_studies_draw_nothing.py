@@ -274,10 +274,10 @@ def test_every_exception_is_used_and_has_a_reason():
 @pytest.mark.parametrize(
     "source, what",
     [
-        ("import privpost.samplers.slice", "privpost.samplers.slice"),
+        ("import privpost.samplers.logistic_exact", "privpost.samplers.logistic_exact"),
         ("import privpost.mechanisms.map_estimate as m", "privpost.mechanisms.map_estimate"),
         ("import privpost", "privpost"),
-        ("from privpost.samplers import slice", "privpost.samplers.slice"),
+        ("from privpost.samplers import logistic_exact", "privpost.samplers.logistic_exact"),
         ("from privpost import samplers", "privpost.samplers"),
         ("from privpost import distributions", "privpost.distributions"),
         ("from privpost import mechanisms", "privpost.mechanisms"),

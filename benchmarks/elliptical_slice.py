@@ -1,13 +1,16 @@
-"""Elliptical slice sampling around the Laplace approximation, for logistic posteriors."""
+"""Elliptical slice sampling around the Laplace approximation: a check of the exact draws of logistic posteriors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
+from scipy.optimize import brentq
+from scipy.special import expit
 
 from privpost.models.logistic_regression import GaussianApproximation, LogisticPosterior
 from privpost.samplers import chain
@@ -116,8 +119,6 @@ class EllipticalSlice:
 
     def _proposal(self, ready: _Points | None, made: int, rng) -> tuple[_Points, _Points, int]:
         """The next of the proposals that are ready, or of a new block; those left, and how many steps have them."""
-        from scipy.linalg import solve_triangular
-
         if ready is None or not len(ready.weights):
             n_block = max(1, _PRODUCT_ELEMENTS // (self.n_chains * len(self.design)))
             # The first proposal is the start.
@@ -156,7 +157,7 @@ def sample(
         rng: source of randomness.
         n_burn_in: sweeps discarded. Where the posterior is nearly the Gaussian that the chains start from a few are
             enough; where the ball cuts into it, many more.
-        approximation: that of `posterior.laplace`, which is called if none is given.
+        approximation: that of `laplace`, which is called if none is given.
         gaussian: the Gaussian itself, as `recentred` makes it of the approximation, which is then not used.
 
     Returns:
@@ -172,7 +173,7 @@ def sample(
     # Streams of their own, so that the size of a block of proposals changes no number.
     streams = rng.spawn(3)
     if gaussian is None:
-        gaussian = recentred(posterior, posterior.laplace() if approximation is None else approximation, streams[0])
+        gaussian = recentred(posterior, laplace(posterior) if approximation is None else approximation, streams[0])
     n_sweeps = n_burn_in + n_draws
     sampler = _around(posterior, gaussian, n_chains, n_sweeps)
     draws, calls = [], []
@@ -188,7 +189,7 @@ def _around(posterior: LogisticPosterior, gaussian: GaussianApproximation, n_cha
         likelihood = posterior.log_likelihood_of_predictors(predictors)
         return posterior.log_prior(weights) + posterior.power * likelihood
 
-    confine = None if posterior.radius is None else posterior.into_ball
+    confine = None if posterior.radius is None else partial(into_ball, posterior)
     return EllipticalSlice(log_density, posterior.features, gaussian, n_chains, n_sweeps, confine)
 
 
@@ -199,7 +200,68 @@ def recentred(
 
     Most of the residual's variation at the mode is the skewness that a Gaussian at the mean does not see.
     """
-    return approximation._replace(mean=approximation.mean + posterior.mean_shift(approximation, rng))
+    return approximation._replace(mean=approximation.mean + mean_shift(posterior, approximation, rng))
+
+
+def laplace(posterior: LogisticPosterior) -> GaussianApproximation:
+    """Laplace approximation: the Gaussian at the mode with the log-density's curvature there.
+
+    In a ball that cuts off much of that Gaussian the mode may lie outside. Then the prior precision is raised to the
+    value at which the Gaussian's mean squared norm equals R², the Lagrange relaxation of the constraint: a proper
+    Gaussian whose mass lies about the ball.
+
+    Raises:
+        RuntimeError: the mode is not found.
+    """
+    approximation = posterior.at_mode()
+    if posterior.radius is None or _mean_squared_norm(approximation) <= posterior.radius**2:
+        return approximation
+    square = posterior.radius**2
+
+    def relaxed(log_precision: float) -> GaussianApproximation:
+        return replace(posterior, prior_precision=np.exp(log_precision), radius=None).at_mode(approximation)
+
+    def excess(log_precision: float) -> float:
+        return np.log(_mean_squared_norm(relaxed(log_precision)) / square)
+
+    lower = upper = np.log(posterior.prior_precision)
+    while excess(upper) > 0:
+        lower, upper = upper, upper + 2.0
+    # Any precision keeps a sampler exact, so a coarse root does.
+    return relaxed(brentq(excess, lower, upper, xtol=0.02))
+
+
+def _mean_squared_norm(approximation: GaussianApproximation) -> float:
+    inverse = solve_triangular(approximation.factor, np.eye(len(approximation.mean)), lower=True)
+    return float(approximation.mean @ approximation.mean + np.sum(inverse**2))
+
+
+def mean_shift(
+    posterior: LogisticPosterior, approximation: GaussianApproximation, rng: np.random.Generator
+) -> np.ndarray:
+    """Estimate, of first order in the skewness, of the posterior's mean less its mode, shape (d,).
+
+    It is -1/2 P^-1 sum_i rho p_i (1 - p_i) (1 - 2 p_i) s_i^2 x_i, with P the precision at the mode and s_i^2 the
+    variance of x_i·w; here an average over 64 draws, as only a rough s_i^2 is wanted.
+    """
+    normals = rng.standard_normal((posterior.dimension, 64))
+    steps = solve_triangular(approximation.factor, normals, lower=True, trans="T", check_finite=False)
+    variances = np.mean((steps.T @ posterior.features.T) ** 2, axis=0)
+    probability = expit(posterior.features @ approximation.mean)
+    third = posterior.power * probability * (1 - probability) * (1 - 2 * probability)
+    return -0.5 * cho_solve(
+        (approximation.factor, True), posterior.features.T @ (third * variances), check_finite=False
+    )
+
+
+def into_ball(posterior: LogisticPosterior, weights: np.ndarray) -> np.ndarray:
+    """Weights (chains, d), those outside the posterior's ball scaled to lie just inside."""
+    if posterior.radius is None:
+        return weights
+    norm = np.linalg.norm(weights, axis=1, keepdims=True)
+    # Not onto the sphere, because rounding can put such a point outside.
+    limit = (1 - 1e-6) * posterior.radius
+    return np.where(norm > limit, weights * (limit / np.maximum(norm, limit)), weights)
 
 
 def _turn(residual, centre: _Points, state: _Points, proposal: _Points, level: np.ndarray, rng):
