@@ -45,6 +45,7 @@ from privpost.mechanisms import RedactedLaplace as RedactedLaplace
 from privpost.mechanisms import RedactedSum as RedactedSum
 from privpost.mechanisms import RenyiLogistic as RenyiLogistic
 from privpost.mechanisms import SamplingMechanism as SamplingMechanism
+from privpost.mechanisms import TemperedEvents as TemperedEvents
 from privpost.mechanisms import TrimmedSampler as TrimmedSampler
 from privpost.mechanisms import WeightedPosterior as WeightedPosterior
 from privpost.models import BayesianNetwork as BayesianNetwork

@@ -5,6 +5,7 @@ from privpost.mechanisms.base import SamplingMechanism as SamplingMechanism
 from privpost.mechanisms.batches import BatchedSampling as BatchedSampling
 from privpost.mechanisms.event_counts import EventCountsLaplace as EventCountsLaplace
 from privpost.mechanisms.event_counts import HiddenMarkovSampler as HiddenMarkovSampler
+from privpost.mechanisms.event_counts import TemperedEvents as TemperedEvents
 from privpost.mechanisms.exponential import ExponentialMechanism as ExponentialMechanism
 from privpost.mechanisms.fourier import FourierMechanism as FourierMechanism
 from privpost.mechanisms.gamma_sampling import ConcentratedGamma as ConcentratedGamma

@@ -84,44 +84,22 @@ class EventCountsLaplace(LaplaceMechanism):
 
 
 @dataclass(frozen=True)
-class HiddenMarkovSampler(PureMechanism, BatchedSampling):
-    """Emission probabilities at the end of a Gibbs chain at temperature T = max(1, 2Δ/ε).
-
-    Foulds et al. (2016), section 5. Every probability is at least a0 = 1/(M K_d). ε pays for one sample of states and
-    emissions together, of a chain that has converged; what is certain without that is `unconverged_cost`. With one
-    state a draw is exact.
+class TemperedEvents(PureMechanism, BatchedSampling):
+    """Emission probabilities drawn at temperature T = max(1, 2Δ/ε), each at least a0 = 1/(M K_d).
 
     Attributes:
-        epsilon: ε > 0 that the sample may cost.
+        epsilon: ε > 0 that a draw may cost.
         truncation: M > 1.
-        iterations: Gibbs iterations, the last of which is released, ≥ 1.
-        tempered_prior: whether the prior has the temperature too, as in the paper, or is the base measure.
-        annealing: starts of the collapsed sampler, whose rounds the iterations then are; None for the paper's sampler.
-        burn_in: iterations before which emissions need not be drawn.
-
-    Raises:
-        ValueError: a setting outside its range, or another model than EventCounts.
     """
 
     truncation: float = field(default=10.0, kw_only=True)
-    iterations: int = field(default=50, kw_only=True)
-    tempered_prior: bool = field(default=True, kw_only=True)
-    annealing: Annealing | None = field(default=None, kw_only=True)
-    burn_in: int = field(default=0, kw_only=True)
 
-    method: ClassVar[str] = "ops"
     norm: ClassVar[str] = "log-likelihood ratio"
-    public_inputs: ClassVar[tuple[str, ...]] = ("cells", "levels", "prior", "truncation")
-    exact: ClassVar[bool] = False
     models: ClassVar[tuple[type, ...]] = (EventCounts,)
 
     def __post_init__(self):
         super().__post_init__()
         count_tables.smallest_probabilities(self.model.sizes, self.truncation)
-        if self.iterations < 1:
-            raise ValueError(f"iterations is {self.iterations!r}; it must be >= 1")
-        if not 0 <= self.burn_in < self.iterations:
-            raise ValueError(f"burn_in is {self.burn_in!r}; it must be >= 0 and below iterations ({self.iterations})")
 
     @property
     def sensitivity(self):
@@ -147,6 +125,43 @@ class HiddenMarkovSampler(PureMechanism, BatchedSampling):
         ]
         grid = np.stack([np.concatenate(rows) for rows in itertools.product(*vertices)])
         return np.log(grid) @ counts
+
+
+@dataclass(frozen=True)
+class HiddenMarkovSampler(TemperedEvents):
+    """Emission probabilities at the end of a Gibbs chain at temperature T = max(1, 2Δ/ε).
+
+    Foulds et al. (2016), section 5. Every probability is at least a0 = 1/(M K_d). ε pays for one sample of states and
+    emissions together, of a chain that has converged; what is certain without that is `unconverged_cost`. With one
+    state a draw is exact.
+
+    Attributes:
+        epsilon: ε > 0 that the sample may cost.
+        truncation: M > 1.
+        iterations: Gibbs iterations, the last of which is released, ≥ 1.
+        tempered_prior: whether the prior has the temperature too, as in the paper, or is the base measure.
+        annealing: starts of the collapsed sampler, whose rounds the iterations then are; None for the paper's sampler.
+        burn_in: iterations before which emissions need not be drawn.
+
+    Raises:
+        ValueError: a setting outside its range, or another model than EventCounts.
+    """
+
+    iterations: int = field(default=50, kw_only=True)
+    tempered_prior: bool = field(default=True, kw_only=True)
+    annealing: Annealing | None = field(default=None, kw_only=True)
+    burn_in: int = field(default=0, kw_only=True)
+
+    method: ClassVar[str] = "ops"
+    public_inputs: ClassVar[tuple[str, ...]] = ("cells", "levels", "prior", "truncation")
+    exact: ClassVar[bool] = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.iterations < 1:
+            raise ValueError(f"iterations is {self.iterations!r}; it must be >= 1")
+        if not 0 <= self.burn_in < self.iterations:
+            raise ValueError(f"burn_in is {self.burn_in!r}; it must be >= 0 and below iterations ({self.iterations})")
 
     def draw(self, statistics, rng, size=None, *, observed=None, watch=None):
         """One release by itself, of emission probabilities (..., K, levels), each at the end of a chain of its own.

@@ -14,8 +14,6 @@ from privpost.distributions import exact_draws
 from privpost.mechanisms.weighted_posterior import Concentrated, ConjugateSampling, Diffused, Direct
 from privpost.models.gamma_exponential import GammaExponential
 from privpost.privacy import certified
-from privpost.privacy.checks import check_coefficient
-from privpost.privacy.renyi import largest_coefficient
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,6 @@ class GammaSampling(ConjugateSampling):
 
     bounds: tuple[float, float] = field(kw_only=True)
 
-    norm: ClassVar[str] = "natural parameters"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "bounds")
     models: ClassVar[tuple[type, ...]] = (GammaExponential,)
 
@@ -43,17 +40,30 @@ class GammaSampling(ConjugateSampling):
         low, high = self.bounds
         if not 0 <= low < high < np.inf:
             raise ValueError(f"bounds are {self.bounds!r}; 0 <= low < high < inf must hold")
-        check_coefficient(self.r)
-        check_coefficient(self.m)
 
     @property
     def sensitivity(self):
         """Largest change of the natural parameters (shape, rate): r (high − low)."""
         return self.r * (self.bounds[1] - self.bounds[0])
 
-    def rdp(self, orders):
-        """Supremum of the Rényi divergence over neighbours at each order; inf from the asymptote on."""
-        return _supremum(self.model.prior, self.n, self.bounds, orders, self.r, self.m)
+    @staticmethod
+    def supremum_over_neighbours(model, n, orders, r=1.0, m=1.0, *, bounds):
+        """Where all other records are at the lower bound, by the larger of both directions."""
+        low, high = bounds
+        order, r, m = np.broadcast_arrays(*(np.asarray(value, float) for value in (orders, r, m)))
+        shape, rate = model.prior[0] / m + r * n, model.prior[1] / m + r * n * low
+        step = r * (high - low)
+        worst = np.zeros(order.shape)
+        excess = np.where(order == 1, 1.0, order - 1)
+        for change in (step / rate, -step / (rate + step)):
+            mixed = 1 + order * change
+            valid = mixed > 0
+            gap = order * np.log1p(change) - np.log(np.where(valid, mixed, 1.0))
+            # At order 1: ln ρ + 1/ρ − 1, ρ = 1 + change.
+            limit = np.log1p(change) - change / (1 + change)
+            found = shape * np.where(order == 1, limit, gap / excess)
+            worst = np.maximum(worst, np.where(valid, found, np.inf))
+        return worst
 
     def _law(self, total: Fraction) -> tuple[Fraction, Fraction]:
         """Shape and rate for a sum of records, exact."""
@@ -72,10 +82,6 @@ class GammaSampling(ConjugateSampling):
         (shape, first), (_, second) = self._law(self.n * low), self._law((self.n - 1) * low + high)
         return certified.gamma_rdp(shape, (first, second), order)
 
-    def log_density(self, release, statistics):
-        """Log-density of the draw given the statistics."""
-        return self.model.log_density(release, self.release_law(statistics))
-
     @classmethod
     def examples(cls):
         """Waiting times up to 2, and a higher order."""
@@ -83,25 +89,6 @@ class GammaSampling(ConjugateSampling):
             cls(GammaExponential(2, 2), 4, 2.0, 0.3, bounds=(0.0, 2.0)),
             cls(GammaExponential(3, 6), 4, 8.0, 0.2, bounds=(0.0, 2.0)),
         ]
-
-
-def _supremum(prior, n: int, bounds, order, r, m) -> np.ndarray:
-    """Largest divergence between the laws of neighbours; order, r and m broadcast."""
-    low, high = bounds
-    order, r, m = np.broadcast_arrays(*(np.asarray(value, float) for value in (order, r, m)))
-    shape, rate = prior[0] / m + r * n, prior[1] / m + r * n * low
-    step = r * (high - low)
-    worst = np.zeros(order.shape)
-    excess = np.where(order == 1, 1.0, order - 1)
-    for change in (step / rate, -step / (rate + step)):
-        mixed = 1 + order * change
-        valid = mixed > 0
-        gap = order * np.log1p(change) - np.log(np.where(valid, mixed, 1.0))
-        # At order 1: ln ρ + 1/ρ − 1, ρ = 1 + change.
-        limit = np.log1p(change) - change / (1 + change)
-        found = shape * np.where(order == 1, limit, gap / excess)
-        worst = np.maximum(worst, np.where(valid, found, np.inf))
-    return worst
 
 
 @dataclass(frozen=True)
@@ -125,11 +112,6 @@ class DiffusedGamma(Diffused, GammaSampling):
         coefficient: r in (0, 1].
     """
 
-    @classmethod
-    def coefficient_within(cls, model, n, order, epsilon, bounds):
-        """The largest r."""
-        return largest_coefficient(lambda r: _supremum(model.prior, n, bounds, order, r, 1.0), epsilon)
-
 
 @dataclass(frozen=True)
 class ConcentratedGamma(Concentrated, GammaSampling):
@@ -138,8 +120,3 @@ class ConcentratedGamma(Concentrated, GammaSampling):
     Attributes:
         coefficient: m in (0, 1].
     """
-
-    @classmethod
-    def coefficient_within(cls, model, n, order, epsilon, bounds):
-        """The largest m."""
-        return largest_coefficient(lambda m: _supremum(model.prior, n, bounds, order, 1.0, m), epsilon)

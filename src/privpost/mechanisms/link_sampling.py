@@ -9,7 +9,6 @@ import numpy as np
 
 from privpost.mechanisms.logistic_sampling import LogisticConcentrated, LogisticDiffused, RenyiLogistic
 from privpost.models.link_regression import LinkRegression
-from privpost.privacy.glm import concentrated_precision, diffused_power, posterior_rdp
 
 
 class _OnBall(RenyiLogistic):
@@ -32,30 +31,15 @@ class _OnBall(RenyiLogistic):
         """The law of a release about one data set's statistics (n (d + 1),)."""
         return self.model.posterior(statistics, self.n * self.precision, self.power)
 
-    @property
-    def sensitivity(self):
-        """2ρcB, largest change of the gradient of the tempered log-likelihood on the ball."""
-        return 2 * self.power * self.model.feature_bound * self.model.slope_bound
-
     def query(self, data):
         """Gradient of the tempered log-likelihood at w = 0, shape (d,)."""
         law = self.release_law(self.model.sufficient_statistics(data))
         return self.power * law.features.T @ law.slopes(np.zeros(len(law.features)))
 
-    def rdp(self, orders):
-        """2(ρcB)²λ/(nβ) at each order."""
-        bounds = self.model.feature_bound, self.model.slope_bound
-        return posterior_rdp(orders, self.n, self.precision, self.power, *bounds)
-
 
 @dataclass(frozen=True)
 class LinkDiffused(_OnBall, LogisticDiffused):
     """One draw with the likelihood to a power (algorithm 5)."""
-
-    @classmethod
-    def coefficient_within(cls, model, n, order, epsilon, **options):
-        """The largest ρ."""
-        return diffused_power(order, epsilon, n, model.prior_precision, model.feature_bound, model.slope_bound)
 
     @classmethod
     def examples(cls):
@@ -69,12 +53,6 @@ class LinkDiffused(_OnBall, LogisticDiffused):
 @dataclass(frozen=True)
 class LinkConcentrated(_OnBall, LogisticConcentrated):
     """One draw from the posterior under a stronger prior (algorithm 4)."""
-
-    @classmethod
-    def coefficient_within(cls, model, n, order, epsilon, **options):
-        """The smallest β ≥ the model's."""
-        bounds = model.feature_bound, model.slope_bound
-        return concentrated_precision(order, epsilon, n, model.prior_precision, *bounds)
 
     @classmethod
     def examples(cls):

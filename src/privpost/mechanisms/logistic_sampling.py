@@ -119,7 +119,7 @@ class LogisticSampling(BatchedSampling):
 
 @dataclass(frozen=True)
 class RenyiLogistic(LogisticSampling, WeightedPosterior):
-    """Draws with a Rényi guarantee, (λ, 2(ρc)²λ/(nβ)) at every order (Geumlek et al. 2017, theorems 16 and 17)."""
+    """Draws with a Rényi guarantee, (λ, 2(ρcB)²λ/(nβ)) at every order (Geumlek et al. 2017, theorems 16 and 17)."""
 
     norm: ClassVar[str] = "l2"
     # `query` looks at w = 0, where the gradient changes by at most half of the sensitivity.
@@ -141,16 +141,17 @@ class RenyiLogistic(LogisticSampling, WeightedPosterior):
 
     @property
     def sensitivity(self):
-        """2ρc, largest change of the gradient of the tempered log-likelihood, whatever the w."""
-        return 2 * self.power * self.model.feature_bound
+        """2ρcB, largest change of the gradient of the tempered log-likelihood, whatever the w."""
+        return 2 * self.power * self.model.feature_bound * self.model.slope_bound
 
     def query(self, data):
         """Gradient of the tempered log-likelihood at w = 0, shape (d,)."""
         return self.power * np.asarray(data, float).sum(axis=-2) / 2
 
     def rdp(self, orders):
-        """2(ρc)²λ/(nβ) at each order."""
-        return posterior_rdp(orders, self.n, self.precision, self.power, self.model.feature_bound)
+        """2(ρcB)²λ/(nβ) at each order."""
+        bounds = self.model.feature_bound, self.model.slope_bound
+        return posterior_rdp(orders, self.n, self.precision, self.power, *bounds)
 
     def privacy_curve(self, epsilon):
         """`gaussian_curve` at μ = 2ρc/√(nβ), a bound on that of an nβ-strongly log-concave draw (Gopi et al. 2022)."""
@@ -192,7 +193,8 @@ class LogisticConcentrated(Concentrated, RenyiLogistic):
     @classmethod
     def coefficient_within(cls, model, n, order, epsilon, **options):
         """The smallest β ≥ the model's."""
-        return concentrated_precision(order, epsilon, n, model.prior_precision, model.feature_bound)
+        bounds = model.feature_bound, model.slope_bound
+        return concentrated_precision(order, epsilon, n, model.prior_precision, *bounds)
 
     @property
     def m(self):
@@ -221,7 +223,7 @@ class LogisticDiffused(Diffused, RenyiLogistic):
     @classmethod
     def coefficient_within(cls, model, n, order, epsilon, **options):
         """The largest ρ."""
-        return diffused_power(order, epsilon, n, model.prior_precision, model.feature_bound)
+        return diffused_power(order, epsilon, n, model.prior_precision, model.feature_bound, model.slope_bound)
 
     @classmethod
     def examples(cls):

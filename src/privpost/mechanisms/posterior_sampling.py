@@ -16,40 +16,8 @@ from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy import certified
 from privpost.privacy.approximate import bits_curve, by_curve
-from privpost.privacy.checks import check_choice, check_coefficient
-from privpost.privacy.renyi import SUPREMA, dirichlet_categorical_supremum, largest_coefficient
-
-
-def diffused_coefficient(prior, n: int, order, epsilon, supremum: str = "exact", iterations: int = 500) -> np.ndarray:
-    """Largest r in (0, 1] at which the diffused posterior is (λ, ε)-RDP (Geumlek et al. 2017, algorithm 2).
-
-    Args:
-        prior: (α, β) or the d concentrations.
-        n: public number of records.
-        order, epsilon: λ ≥ 1 and ε > 0; broadcast.
-        supremum: "exact" or "paper", see `dirichlet_categorical_supremum`.
-        iterations: bisections.
-
-    Raises:
-        ValueError: an argument outside its range.
-    """
-    order, epsilon = np.broadcast_arrays(np.asarray(order, float), np.asarray(epsilon, float))
-    return largest_coefficient(
-        lambda r: dirichlet_categorical_supremum(prior, n, order, r=r, supremum=supremum), epsilon, iterations
-    )
-
-
-def concentrated_coefficient(
-    prior, n: int, order, epsilon, supremum: str = "exact", iterations: int = 500
-) -> np.ndarray:
-    """Largest m in (0, 1] at which the concentrated posterior is (λ, ε)-RDP (algorithm 3).
-
-    Arguments and errors as in `diffused_coefficient`.
-    """
-    order, epsilon = np.broadcast_arrays(np.asarray(order, float), np.asarray(epsilon, float))
-    return largest_coefficient(
-        lambda m: dirichlet_categorical_supremum(prior, n, order, m=m, supremum=supremum), epsilon, iterations
-    )
+from privpost.privacy.checks import check_choice
+from privpost.privacy.renyi import SUPREMA, dirichlet_categorical_supremum
 
 
 @dataclass(frozen=True)
@@ -68,15 +36,12 @@ class PosteriorSampling(ConjugateSampling):
 
     supremum: str = field(default="exact", kw_only=True)
 
-    norm: ClassVar[str] = "natural parameters"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior")
     models: ClassVar[tuple[type, ...]] = (BetaBernoulli, DirichletCategorical)
 
     def __post_init__(self):
         super().__post_init__()
         check_choice("supremum", self.supremum, SUPREMA)
-        check_coefficient(self.r)
-        check_coefficient(self.m)
 
     @property
     def sensitivity(self):
@@ -105,11 +70,10 @@ class PosteriorSampling(ConjugateSampling):
         """An upper bound of the exact `rdp` at an order, in interval arithmetic."""
         return certified.dirichlet_rdp(self.model.prior, self.n, self.r, self.m, order)
 
-    def rdp(self, orders):
-        """Supremum of the Rényi divergence over neighbours at each order; inf from the asymptote on."""
-        return dirichlet_categorical_supremum(
-            self.model.prior, self.n, orders, r=self.r, m=self.m, supremum=self.supremum
-        )
+    @staticmethod
+    def supremum_over_neighbours(model, n, orders, r=1.0, m=1.0, supremum="exact"):
+        """By `dirichlet_categorical_supremum`."""
+        return dirichlet_categorical_supremum(model.prior, n, orders, r, m, supremum)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -128,10 +92,6 @@ class PosteriorSampling(ConjugateSampling):
     def asymptote(self) -> float:
         """Order from which the exact Rényi divergence is infinite, for any n: 1 + min(prior) / (r m)."""
         return 1 + float(min(self.model.prior)) / (self.r * self.m)
-
-    def log_density(self, release, statistics):
-        """Log-density of the draw given the statistics."""
-        return self.model.log_density(release, self.release_law(statistics))
 
     @classmethod
     def examples(cls):
@@ -159,11 +119,6 @@ class DiffusedPosterior(Diffused, PosteriorSampling):
         coefficient: r in (0, 1].
     """
 
-    @classmethod
-    def coefficient_within(cls, model, n, order, epsilon, supremum="exact"):
-        """The largest r."""
-        return diffused_coefficient(model.prior, n, order, epsilon, supremum)
-
 
 @dataclass(frozen=True)
 class ConcentratedPosterior(Concentrated, PosteriorSampling):
@@ -172,11 +127,6 @@ class ConcentratedPosterior(Concentrated, PosteriorSampling):
     Attributes:
         coefficient: m in (0, 1].
     """
-
-    @classmethod
-    def coefficient_within(cls, model, n, order, epsilon, supremum="exact"):
-        """The largest m."""
-        return concentrated_coefficient(model.prior, n, order, epsilon, supremum)
 
 
 def weighted(method: str, model, n: int, coefficient: float) -> PosteriorSampling:

@@ -7,9 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from privpost.mechanisms.batches import BatchedSampling
-from privpost.mechanisms.event_counts import HiddenMarkovSampler
-from privpost.mechanisms.pure import PureMechanism
+from privpost.mechanisms.event_counts import TemperedEvents
 from privpost.models.event_counts import EventCounts
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Release, Request
@@ -27,7 +25,7 @@ class Candidates(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PublicCandidates(PureMechanism, BatchedSampling):
+class PublicCandidates(TemperedEvents):
     """One of J candidates θ_j from the prior, drawn without the data, with probability ∝ p(data | θ_j)^(1/T).
 
     The exponential mechanism on J public outputs: states are summed out by the forward algorithm, so that no chain has
@@ -46,38 +44,15 @@ class PublicCandidates(PureMechanism, BatchedSampling):
     """
 
     candidates: int = field(kw_only=True)
-    truncation: float = field(default=10.0, kw_only=True)
     public_seed: int = field(default=0, kw_only=True)
 
     method: ClassVar[str] = "candidates"
-    norm: ClassVar[str] = "log-likelihood ratio"
     public_inputs: ClassVar[tuple[str, ...]] = ("cells", "levels", "prior", "truncation", "candidates")
-    models: ClassVar[tuple[type, ...]] = (EventCounts,)
 
     def __post_init__(self):
         super().__post_init__()
         if self.candidates < 1:
             raise ValueError(f"candidates is {self.candidates!r}; it must be >= 1")
-        _ = self.sensitivity
-
-    @property
-    def _sampler(self) -> HiddenMarkovSampler:
-        """The sampler of the same tempered law, whose sensitivity and temperature are the same."""
-        return HiddenMarkovSampler(self.model, self.n, self.epsilon, truncation=self.truncation)
-
-    @property
-    def sensitivity(self):
-        """Δ = Σ_d ln((1 − (K_d − 1) a0)/a0)."""
-        return self._sampler.sensitivity
-
-    @property
-    def temperature(self) -> float:
-        """T = max(1, 2Δ/ε)."""
-        return self._sampler.temperature
-
-    def query(self, data):
-        """Log-likelihood of the events in one state, at the vertices of the truncated simplices, shape (ΠK_d,)."""
-        return self._sampler.query(data)
 
     def cost(self):
         """2Δ/T, which is ε or, at T = 1, less; for every J."""
@@ -85,7 +60,7 @@ class PublicCandidates(PureMechanism, BatchedSampling):
 
     def block(self, number: int) -> Candidates:
         """A part of the candidates; those of a smaller J are the first ones of a larger."""
-        model, lows = self.model, self._sampler.lows
+        model, lows = self.model, self.lows
         states = model.n_states
         rng = np.random.default_rng([self.public_seed, number])
         fields = [

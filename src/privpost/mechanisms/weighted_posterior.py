@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from privpost.mechanisms.base import SamplingMechanism
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import check_model, check_order, rdp_budget
+from privpost.privacy.checks import check_coefficient, check_model, check_order, rdp_budget
+from privpost.privacy.renyi import largest_coefficient
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,31 @@ class WeightedPosterior(SamplingMechanism):
 
 
 class ConjugateSampling(WeightedPosterior):
-    """A weighted posterior of a conjugate model, which is a member of the prior's family."""
+    """A weighted posterior of a conjugate model, which is a member of the prior's family.
+
+    Raises:
+        ValueError: a weight outside (0, 1].
+    """
+
+    norm: ClassVar[str] = "natural parameters"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_coefficient(self.r)
+        check_coefficient(self.m)
+
+    @staticmethod
+    @abstractmethod
+    def supremum_over_neighbours(model, n: int, orders, r=1.0, m=1.0, **options) -> np.ndarray:
+        """Supremum of the Rényi divergence between neighbours' laws; orders and weights broadcast."""
+
+    def rdp(self, orders):
+        """Supremum of the Rényi divergence over neighbours at each order; inf from the asymptote on."""
+        return self.supremum_over_neighbours(self.model, self.n, orders, self.r, self.m, **self.options)
+
+    def log_density(self, release, statistics):
+        """Log-density of the draw given the statistics."""
+        return self.model.log_density(release, self.release_law(statistics))
 
     def query(self, data):
         """Natural parameters of the distribution that the release is drawn from."""
@@ -91,16 +116,26 @@ class Calibrated(WeightedPosterior):
 
     Attributes:
         coefficient: the weight.
+
+    Class attributes:
+        weight: which of `r` and `m` it is.
     """
 
     coefficient: float
 
     calibrated: ClassVar[str] = "coefficient"
+    weight: ClassVar[str]
 
     @classmethod
-    @abstractmethod
     def coefficient_within(cls, model, n: int, order: float, epsilon: float, **options) -> float:
-        """The coefficient nearest to the true posterior at which a draw is (λ, ε)-RDP."""
+        """The coefficient nearest to the true posterior at which a draw is (λ, ε)-RDP.
+
+        The largest one, by bisection, unless a mechanism that is not of a conjugate model replaces it.
+        """
+        largest: Any = cls
+        return largest_coefficient(
+            lambda value: largest.supremum_over_neighbours(model, n, order, **{cls.weight: value}, **options), epsilon
+        )
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
@@ -115,6 +150,7 @@ class Diffused(Calibrated):
     """The likelihood counts r times, r the coefficient in (0, 1] (algorithms 2 and 5)."""
 
     method: ClassVar[str] = "diffused"
+    weight: ClassVar[str] = "r"
 
     @property
     def r(self):
@@ -127,6 +163,7 @@ class Concentrated(Calibrated):
     """The prior counts 1/m times, m the coefficient in (0, 1] (algorithms 3 and 4)."""
 
     method: ClassVar[str] = "concentrated"
+    weight: ClassVar[str] = "m"
 
     @property
     def m(self):

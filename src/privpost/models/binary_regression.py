@@ -29,6 +29,8 @@ class BinaryRegression:
     feature_bound: float = 1.0
 
     bounded: ClassVar[bool] = False
+    # B, half of what the slopes of two records' losses may differ by.
+    slope_bound: ClassVar[float] = 1.0
 
     def __post_init__(self):
         check_range("[1, inf)", dimension=self.dimension)

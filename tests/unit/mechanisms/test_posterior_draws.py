@@ -11,7 +11,6 @@ from privpost.mechanisms import (
     DirectPosterior,
     ExponentialMechanism,
     GaussianMechanism,
-    posterior_sampling,
 )
 from privpost.models import BetaBernoulli, DirichletCategorical
 from privpost.privacy.accounting import Cost
@@ -34,18 +33,10 @@ def test_calibrated_coefficients_at_both_orders():
         assert paper.coefficient < mechanism.calibrate(model, 100, Cost("rdp", 0.1, order=1.5)).coefficient
 
 
-def test_coefficients_are_vectorised_over_targets():
-    epsilons = np.array([[0.01], [0.1], [1.0]])
-    for coefficient in (posterior_sampling.diffused_coefficient, posterior_sampling.concentrated_coefficient):
-        values = coefficient((6, 12), 100, [2.0, 15.0], epsilons)
-        assert values.shape == (3, 2)
-        assert float(coefficient((6, 12), 100, 15.0, 0.1)) == pytest.approx(values[1, 1], rel=1e-12)
-
-
 def test_coefficient_functions_take_no_data():
-    allowed = {"prior", "n", "order", "epsilon", "supremum", "iterations"}
-    for function in (posterior_sampling.diffused_coefficient, posterior_sampling.concentrated_coefficient):
-        assert set(inspect.signature(function).parameters) == allowed
+    allowed = {"model", "n", "order", "epsilon", "options"}
+    for mechanism in (DiffusedPosterior, ConcentratedPosterior):
+        assert set(inspect.signature(mechanism.coefficient_within).parameters) == allowed
 
 
 def test_direct_posterior_refuses_budgets_below_its_cost():
