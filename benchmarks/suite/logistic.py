@@ -12,7 +12,7 @@ from bars import cpu_seconds, row, run_command
 from peers import nuts, polya_gamma_gibbs
 
 from privpost.datasets import load_design
-from privpost.evaluation.diagnostics import ess_bulk
+from privpost.evaluation.diagnostics import diagnose
 from privpost.models.logistic_regression import LogisticPosterior
 from privpost.samplers import logistic_exact
 
@@ -35,7 +35,7 @@ def _posterior() -> LogisticPosterior:
 
 def _to_same_size(run) -> tuple[float, float]:
     """Return CPU seconds to 50 effective draws and effective draws per draw, of the median coordinate."""
-    rate = float(np.median(ess_bulk(run.draws[:, None]))) / len(run.draws)
+    rate = float(np.median(diagnose(run.draws[:, None])[1])) / len(run.draws)
     per_draw = run.seconds / len(run.draws)
     return run.warm_up_seconds + DRAWS / rate * per_draw, rate
 
@@ -88,7 +88,7 @@ def run() -> list[dict]:
     draws, info = elliptical_slice.sample(
         posterior, n_chains=n_chains, n_draws=n_draws, n_burn_in=BURN_IN, rng=rng, approximation=approximation
     )
-    effective = min(n_chains * n_draws, float(np.mean(ess_bulk(draws))))
+    effective = min(n_chains * n_draws, float(np.mean(diagnose(draws)[1])))
     calls = info.likelihood_calls.sum() / effective
     note = f"{info.likelihood_calls.mean():.3f} calls per sweep, mean effective sample size {effective:.0f} of "
     note += f"{n_chains * n_draws}; a chain's burn-in adds {BURN_IN} sweeps once"

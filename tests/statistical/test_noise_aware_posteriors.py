@@ -5,7 +5,7 @@ import pytest
 
 from privpost import discovery
 from privpost.evaluation.calibration import ks_p_value, ks_statistic
-from privpost.evaluation.diagnostics import ess_bulk
+from privpost.evaluation.diagnostics import diagnose
 from privpost.models import BetaBernoulli
 from privpost.models.univariate import UnivariateFamily
 from privpost.samplers import noise_aware_gibbs
@@ -138,5 +138,5 @@ def test_effective_draws_fall_where_noise_hides_the_data():
         parts = []
         kernel = bounded_kernel(BetaBernoulli(10, 10), np.full(4, 500.0)[None], 1000, 1 / epsilon)
         run(kernel, np.random.default_rng(3), 500, 3000, lambda theta, parts=parts: parts.append(theta.copy()))
-        sizes.append(float(ess_bulk(np.concatenate(parts))))
+        sizes.append(float(diagnose(np.concatenate(parts))[1]))
     assert sizes[1] > 4 * sizes[0]

@@ -30,58 +30,29 @@ class Assessment(NamedTuple):
     reason: str
 
 
-def rhat(draws: np.ndarray) -> np.ndarray:
-    """Rank-normalised split R-hat, the larger of that of the draws and that of their distance from the median.
-
-    Args:
-        draws: shape (n_draws, n_chains, ...), at least 4 draws.
-
-    Returns:
-        R-hat of each quantity, shape (...): near 1 for mixed chains, nan for constant draws.
-
-    Raises:
-        ValueError: too few draws or a draw that is not finite.
-    """
-    return _rhat(_split(draws)).reshape(draws.shape[2:])
-
-
-def ess_bulk(draws: np.ndarray) -> np.ndarray:
-    """Effective sample size of the rank-normalised draws, which says how well their centre is known.
-
-    Args:
-        draws: shape (n_draws, n_chains, ...), at least 4 draws.
-
-    Returns:
-        Effective sample size of each quantity, shape (...), nan for constant draws.
-
-    Raises:
-        ValueError: too few draws or a draw that is not finite.
-    """
-    return _ess(_normal_scores(_split(draws))).reshape(draws.shape[2:])
-
-
-def ess_tail(draws: np.ndarray) -> np.ndarray:
-    """Smaller of the effective sample sizes of the shares of draws up to the 5 % and to the 95 % quantile.
-
-    Args:
-        draws: shape (n_draws, n_chains, ...), at least 4 draws.
-
-    Returns:
-        Effective sample size of each quantity, shape (...), nan for constant draws.
-
-    Raises:
-        ValueError: too few draws or a draw that is not finite.
-    """
-    return _ess_tail(_split(draws)).reshape(draws.shape[2:])
-
-
 def diagnose(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return `rhat`, `ess_bulk` and `ess_tail` of draws, which share their ranks. Raises as they do."""
+    """Rank-normalised split R-hat, and the effective sample sizes of the draws' bulk and of their tails.
+
+    R-hat is the larger of that of the draws and that of their distance from the median. The bulk's size is that of the
+    rank-normalised draws, which says how well their centre is known; that of the tails the smaller of those of the
+    shares of draws up to the 5 % and to the 95 % quantile.
+
+    Args:
+        draws: shape (n_draws, n_chains, ...), at least 4 draws.
+
+    Returns:
+        Three arrays of shape (...): R-hat near 1 for mixed chains, and two numbers of draws; nan for constant draws.
+
+    Raises:
+        ValueError: too few draws or a draw that is not finite.
+    """
     chains = _split(draws)
     scores = _normal_scores(chains)
-    hat = np.maximum(_plain_rhat(scores), _plain_rhat(_normal_scores(_folded(chains))))
-    shape = draws.shape[2:]
-    return hat.reshape(shape), _ess(scores).reshape(shape), _ess_tail(chains).reshape(shape)
+    folded = np.abs(chains - np.median(chains, axis=(1, 2), keepdims=True))
+    hat = np.maximum(_plain_rhat(scores), _plain_rhat(_normal_scores(folded)))
+    quantiles = np.quantile(chains, _TAIL_PROBABILITIES, axis=(1, 2), keepdims=True)
+    tail = np.minimum(*(_ess((chains <= quantile).astype(float)) for quantile in quantiles))
+    return hat.reshape(draws.shape[2:]), _ess(scores).reshape(draws.shape[2:]), tail.reshape(draws.shape[2:])
 
 
 def assess(draws: np.ndarray) -> Assessment:
@@ -132,32 +103,10 @@ def _split(draws: np.ndarray) -> np.ndarray:
 
 def _normal_scores(chains: np.ndarray) -> np.ndarray:
     """Normal quantiles of (rank - 3/8) / (S + 1/4), with the average rank for ties."""
+    from scipy.stats import rankdata
+
     pooled = chains.reshape(len(chains), -1)
-    size = pooled.shape[1]
-    order = np.argsort(pooled, axis=1)
-    ordered = np.take_along_axis(pooled, order, axis=1)
-    position = np.arange(size)
-    change = ordered[:, 1:] != ordered[:, :-1]
-    if change.all():
-        first = last = np.broadcast_to(position, order.shape)
-    else:
-        edge = np.ones((len(pooled), 1), dtype=bool)
-        first = np.maximum.accumulate(np.where(np.hstack([edge, change]), position, 0), axis=1)
-        last = np.where(np.hstack([change, edge]), position, size - 1)
-        last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
-    # A rank is (first + last) / 2 + 1, so that there are only 2 size - 1 different ones.
-    quantiles = ndtri((np.arange(2 * size - 1) / 2 + 1 - 0.375) / (size + 0.25))
-    scores = np.empty_like(pooled)
-    np.put_along_axis(scores, order, quantiles[first + last], axis=1)
-    return scores.reshape(chains.shape)
-
-
-def _folded(chains: np.ndarray) -> np.ndarray:
-    return np.abs(chains - np.median(chains, axis=(1, 2), keepdims=True))
-
-
-def _rhat(chains: np.ndarray) -> np.ndarray:
-    return np.maximum(_plain_rhat(_normal_scores(chains)), _plain_rhat(_normal_scores(_folded(chains))))
+    return ndtri((rankdata(pooled, axis=1) - 0.375) / (pooled.shape[1] + 0.25)).reshape(chains.shape)
 
 
 def _variances(chains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -203,8 +152,3 @@ def _ess(chains: np.ndarray) -> np.ndarray:
     # Antithetic chains have more effective draws than draws, but beyond S log10 S it is noise.
     ess = size / np.maximum(time, 1 / np.log10(size))
     return np.where(_constant(chains), np.nan, ess)
-
-
-def _ess_tail(chains: np.ndarray) -> np.ndarray:
-    quantiles = np.quantile(chains, _TAIL_PROBABILITIES, axis=(1, 2), keepdims=True)
-    return np.minimum(*(_ess((chains <= quantile).astype(float)) for quantile in quantiles))

@@ -142,21 +142,6 @@ class MapMechanism(PureMechanism, SamplingMechanism):
         """Releases (size, m) about one data set's counts, whose scores are worked out once."""
         return choose(self.scores(statistics), rng, size)
 
-    def log_probability(self, release, statistics) -> np.ndarray:
-        """Log-probability of a release of grid values (..., m) given the counts (..., 2m); shape (...).
-
-        The release is discrete, so that it has no `log_density`.
-        """
-        scores = self.scores(statistics)
-        index = np.abs(np.asarray(release, float)[..., None] - GRID).argmin(axis=-1)
-        shape = np.broadcast_shapes(index.shape, scores.shape[:-1])
-        top = scores.max(axis=-1, keepdims=True)
-        normalised = scores - top - np.log(np.exp(scores - top).sum(axis=-1, keepdims=True))
-        chosen = np.take_along_axis(
-            np.broadcast_to(normalised, (*shape, GRID.size)), np.broadcast_to(index, shape)[..., None], axis=-1
-        )
-        return chosen[..., 0].sum(axis=-1)
-
     @classmethod
     def examples(cls):
         """Two nodes and a collider, with either utility."""

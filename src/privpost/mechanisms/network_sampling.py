@@ -124,13 +124,3 @@ class AttributeSampler(TrimmedSampler):
             cls(BayesianNetwork({"a": [], "b": []}, 1, 1), 3, 4.5),
             cls(BayesianNetwork({"a": [], "b": []}, 2, 1), 2, 6.9),
         ]
-
-    def attribute_cost(self, node: str) -> float:
-        """ε for a change of one attribute of one record, (1 + number of children) times that of a leaf.
-
-        Raises:
-            ValueError: a node that the network does not have.
-        """
-        if node not in self.model.nodes:
-            raise ValueError(f"node is {node!r}; the nodes are {', '.join(self.model.nodes)}")
-        return (1 + sum(node in parents for _, parents in self.model.parents)) * self.epsilon

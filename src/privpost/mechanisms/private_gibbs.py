@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from privpost.mechanisms.event_counts import HiddenMarkovSampler
-from privpost.models.base import check_positive
 from privpost.models.event_counts import EventCounts
 from privpost.privacy import gibbs
 from privpost.privacy.accounting import Cost
@@ -55,18 +53,11 @@ class PrivateGibbs(HiddenMarkovSampler):
 
     def cost(self):
         """2Δu/T, which is ε or, at T = 1, less; whether or not the chain has converged."""
-        return gibbs.chain_cost(_scan_cost(self.model, self.sensitivity, self.temperature), self.iterations)
-
-    @classmethod
-    def iterations_within(cls, model, epsilon: float, temperature: float, truncation: float = 10.0) -> int:
-        """How many iterations ε buys at a temperature: ⌊εT/(2Δ)⌋, half of that with more than one state.
-
-        Raises:
-            ValueError: an ε or temperature that is not positive and finite.
-        """
-        check_positive("epsilon", epsilon)
-        scan = _scan_cost(model, cls(model, 1, epsilon, truncation=truncation).sensitivity, temperature)
-        return math.floor(epsilon / scan.epsilon * (1 + 1e-12))
+        update = gibbs.update_cost(self.sensitivity, self.temperature)
+        # An event changes two cells' states at most.
+        of_cell = Cost("pure", update.epsilon / 2)
+        scan = gibbs.scan_cost([update], [] if _updates(self.model) == 1 else [of_cell, of_cell], 2)
+        return gibbs.chain_cost(scan, self.iterations)
 
     @classmethod
     def examples(cls):
@@ -80,10 +71,3 @@ class PrivateGibbs(HiddenMarkovSampler):
 
 def _updates(model: EventCounts) -> int:
     return 1 if model.n_states == 1 else 2
-
-
-def _scan_cost(model: EventCounts, sensitivity: float, temperature: float) -> Cost:
-    """Cost of the emissions' update and of one scan over all cells' states, of which an event changes two at most."""
-    update = gibbs.update_cost(sensitivity, temperature)
-    of_cell = Cost("pure", update.epsilon / 2)
-    return gibbs.scan_cost([update], [] if _updates(model) == 1 else [of_cell, of_cell], 2)

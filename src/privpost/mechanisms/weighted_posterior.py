@@ -132,10 +132,12 @@ class Calibrated(WeightedPosterior):
 
         The largest one, by bisection, unless a mechanism that is not of a conjugate model replaces it.
         """
-        largest: Any = cls
-        return largest_coefficient(
-            lambda value: largest.supremum_over_neighbours(model, n, order, **{cls.weight: value}, **options), epsilon
-        )
+        conjugate: Any = cls
+
+        def divergence(value):
+            return conjugate.supremum_over_neighbours(model, n, order, **{cls.weight: value}, **options)
+
+        return float(largest_coefficient(divergence, epsilon))
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:

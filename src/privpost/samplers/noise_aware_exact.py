@@ -217,11 +217,6 @@ def posterior_density(prior, release, theta, n: int, scale: float) -> np.ndarray
     return weights[:, s] @ np.exp(xlogy(a - 1, theta) + xlog1py(b - 1, -theta) - betaln(a, b))
 
 
-def drawn_counts(weights, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Independent draws (size, trials) of counts with the probabilities `weights`, shape (trials, n + 1)."""
-    return _drawn(weights, np.arange(len(weights)), rng.random((size, len(weights))))
-
-
 def _drawn(weights, row, uniform) -> np.ndarray:
     """Columns where uniform variates fall in the distributions (rows, columns) of their rows."""
     cumulative, columns = np.cumsum(weights, axis=1), weights.shape[1]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privpost.evaluation.diagnostics import _normal_scores, assess, ess_bulk, ess_tail, rhat
+from privpost.evaluation.diagnostics import _normal_scores, assess, diagnose
 
 
 def autoregressive(coefficient: float, noise: np.ndarray) -> np.ndarray:
@@ -48,7 +48,7 @@ ARVIZ = {
 def test_equal_arviz(name):
     draws = example(name)
     # The same formulas, rounded in another order.
-    np.testing.assert_allclose([f(draws) for f in (rhat, ess_bulk, ess_tail)], ARVIZ[name], rtol=1e-9)
+    np.testing.assert_allclose(diagnose(draws), ARVIZ[name], rtol=1e-9)
 
 
 @pytest.mark.parametrize("coefficient", [-0.5, 0.0, 0.5, 0.9])
@@ -58,35 +58,35 @@ def test_bulk_size_of_an_autoregression_is_its_known_value(coefficient):
     # The mean over 20 quantities has a standard deviation of 0.9 % at most (2.9 % at 0.9) and a bias of up to 1 %, both
     # measured over a dozen seeds: the limit lies four standard deviations beyond the bias.
     limit = 0.126 if coefficient == 0.9 else 0.046
-    assert np.mean(ess_bulk(autoregressive(coefficient, noise))) == pytest.approx(expected, rel=limit)
+    assert np.mean(diagnose(autoregressive(coefficient, noise))[1]) == pytest.approx(expected, rel=limit)
 
 
 def test_tail_size_of_independent_draws_is_their_number():
     draws = np.random.default_rng(2).standard_normal((5000, 4, 20))
     # The smaller of two noisy numbers lies below 20000 by 2.2 %, and its mean over 20 varies by 0.64 %: four of these.
-    assert np.mean(ess_tail(draws)) == pytest.approx(0.978 * 20000, rel=0.026)
+    assert np.mean(diagnose(draws)[2]) == pytest.approx(0.978 * 20000, rel=0.026)
 
 
 def test_split_halves_reveal_a_trend():
     draws = np.random.default_rng(3).standard_normal((400, 4)) + np.linspace(0, 2, 400)[:, None]
-    assert rhat(draws) > 1.1
+    assert diagnose(draws)[0] > 1.1
 
 
 def test_folding_reveals_chains_that_differ_in_scale_only():
     draws = np.random.default_rng(4).standard_normal((400, 4)) * np.array([1, 1, 1, 4.0])
-    assert rhat(draws) > 1.1
+    assert diagnose(draws)[0] > 1.1
 
 
 def test_chains_stuck_at_different_points_have_an_enormous_rhat():
     draws = np.repeat(np.arange(4.0)[None], 200, axis=0)
     # Infinite but for the rounding of the chains' means.
-    assert rhat(draws) > 1e6
+    assert diagnose(draws)[0] > 1e6
 
 
 @pytest.mark.parametrize("value", [1.0, 0.1, 1 / 3])
 def test_constant_draws_have_no_diagnostic(value):
     draws = np.full((203, 7), value)
-    assert np.isnan([rhat(draws), ess_bulk(draws), ess_tail(draws)]).all()
+    assert np.isnan(diagnose(draws)).all()
 
 
 def test_ranks_of_ties_are_averages():
@@ -100,11 +100,10 @@ def test_ranks_of_ties_are_averages():
 
 def test_quantities_are_assessed_one_by_one():
     draws = np.random.default_rng(6).standard_normal((201, 5, 2, 3)).cumsum(axis=0)
-    for function in (rhat, ess_bulk, ess_tail):
-        together = function(draws)
-        assert together.shape == (2, 3)
-        for index in np.ndindex(2, 3):
-            assert together[index] == pytest.approx(function(draws[(..., *index)]), rel=1e-12)
+    together = np.array(diagnose(draws))
+    assert together.shape == (3, 2, 3)
+    for index in np.ndindex(2, 3):
+        assert together[(..., *index)] == pytest.approx(np.array(diagnose(draws[(..., *index)])), rel=1e-12)
 
 
 def test_assess_reports_the_worst_quantity():
@@ -112,8 +111,9 @@ def test_assess_reports_the_worst_quantity():
     draws[..., 1] = autoregressive(0.9, draws[..., 1])
     draws[..., 2] += np.array([0, 0, 0, 0.5])
     assessment = assess(draws)
-    assert assessment.rhat_max == max(rhat(draws))
-    assert assessment.ess_min == min(ess_bulk(draws).min(), ess_tail(draws).min())
+    hat, *sizes = diagnose(draws)
+    assert assessment.rhat_max == max(hat)
+    assert assessment.ess_min == np.min(sizes)
     assert assessment[2:] == (4, 250, "")
 
 
@@ -144,8 +144,8 @@ def test_one_constant_quantity_spoils_the_assessment():
 
 def test_bad_shapes_and_values_are_refused():
     with pytest.raises(ValueError, match="n_draws >= 4"):
-        rhat(np.ones((3, 4)))
+        diagnose(np.ones((3, 4)))[0]
     with pytest.raises(ValueError, match="finite"):
-        ess_bulk(np.full((10, 4), np.inf))
+        diagnose(np.full((10, 4), np.inf))
     with pytest.raises(ValueError, match="n_draws, n_chains"):
         assess(np.ones(10))

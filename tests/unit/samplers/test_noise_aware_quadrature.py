@@ -14,10 +14,10 @@ from privpost.models import GammaExponential, NormalKnownVariance
 from privpost.models.univariate import UnivariateFamily
 from privpost.samplers import noise_aware_quadrature as quadrature
 from privpost.samplers.noise_aware_exact import (
+    _drawn,
     categories_cdf,
     category_weights,
     count_weights,
-    drawn_counts,
     expectations,
 )
 from privpost.samplers.noise_aware_gibbs import random_sum, run
@@ -162,7 +162,7 @@ def test_weights_of_many_categories_keep_their_digits():
 
 def test_counts_are_drawn_with_their_weights():
     weights = np.array([[0.1, 0.0, 0.6, 0.3], [0.0, 1.0, 0.0, 0.0]])
-    drawn = drawn_counts(weights, 20_000, np.random.default_rng(1))
+    drawn = _drawn(weights, np.arange(2), np.random.default_rng(1).random((20_000, 2)))
     shares = (drawn[..., None] == np.arange(4)).mean(axis=0)
     # 5 standard errors of 20,000 draws.
     assert np.all(np.abs(shares - weights) <= 5 * np.sqrt(weights * (1 - weights) / 20_000))

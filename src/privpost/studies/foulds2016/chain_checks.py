@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import xlogy
 
-from privpost.evaluation.diagnostics import ess_bulk, rhat
+from privpost.evaluation.diagnostics import diagnose
 from privpost.samplers import hidden_markov_collapsed as collapsed
 from privpost.samplers import hidden_markov_gibbs as gibbs
 
@@ -75,8 +75,9 @@ def diagnosed(traces) -> tuple[float, float]:
         if (np.ptp(trace, axis=0) < 1e-9 * (1 + np.abs(trace).max())).all():
             values.append(1.0 if np.ptp(trace) < 1e-9 * (1 + np.abs(trace).max()) else math.inf)
         else:
-            values.append(float(rhat(trace)))
-            effective.append(float(ess_bulk(trace)))
+            hat, bulk, _ = map(float, diagnose(trace))
+            values.append(hat)
+            effective.append(bulk)
     return max(values), min(effective, default=math.nan)
 
 

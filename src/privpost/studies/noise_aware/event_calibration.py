@@ -18,7 +18,7 @@ from scipy.special import betainc, rel_entr
 
 from privpost.distributions.noise import Common
 from privpost.evaluation.calibration import ks_limit, ks_p_value, ks_statistic, randomised_rank
-from privpost.evaluation.diagnostics import ess_bulk, rhat
+from privpost.evaluation.diagnostics import diagnose
 from privpost.evaluation.summaries import mean_columns
 from privpost.models.event_counts import EventCounts
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, Vector
@@ -121,8 +121,7 @@ def _run(config, setup, counts, noise, truth, listed, streams, block, ledger):
     for index, (row, watch) in enumerate(zip(listed, watches, strict=True)):
         if row.model == "hmm" or row.method == "gibbs":
             quantiles[index] = watch.rank()
-            trace = watch.trace[:, None]
-            diagnostics[:, index] = np.nanmedian(rhat(trace)), np.nanmedian(ess_bulk(trace))
+            diagnostics[:, index] = np.nanmedian(diagnose(watch.trace[:, None])[:2], axis=1)
     return quantiles, averaged, kl, diagnostics
 
 
