@@ -2,8 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
+from types import SimpleNamespace
 from typing import Any
+
+
+def places(settings: Any, *names: str, **others: Sequence) -> Iterator[tuple[tuple[int, ...], SimpleNamespace]]:
+    """Yield each point of some axes: its index in arrays over them, and the settings with the axes' values there.
+
+    Args:
+        settings: attributes of which some are lists, the axes.
+        names: the axes in the order of the arrays.
+        others: the values of axes that are no settings, such as metrics; of named tuples each field is one.
+    """
+    axes = [others[name] if name in others else getattr(settings, name) for name in names]
+    for index in product(*(range(len(axis)) for axis in axes)):
+        point = SimpleNamespace(**vars(settings))
+        for name, axis, i in zip(names, axes, index, strict=True):
+            vars(point).update(axis[i]._asdict() if hasattr(axis[i], "_asdict") else {name: axis[i]})
+        yield index, point
+
+
+def private_places(settings: Any, *names: str, **others: Sequence) -> Iterator[tuple[tuple[int, ...], SimpleNamespace]]:
+    """Yield `places`, but of the method `non_private`, which has no ε, only those of the first one, as None."""
+    for index, point in places(settings, *names, **others):
+        if point.method == "non_private":
+            if index[names.index("epsilon")] > 0:
+                continue
+            point.epsilon = None
+        yield index, point
+
+
+def columns(settings: Any, *names: str) -> dict[str, Any]:
+    """Return some of the settings by name, as the columns of a row."""
+    return {name: getattr(settings, name) for name in names}
 
 
 def select(table, **values):

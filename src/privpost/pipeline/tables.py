@@ -59,16 +59,19 @@ def _state(study: Study) -> tuple:
 def tables_of(study: Study, results: list[store.Result]) -> dict:
     """Return the tables that the study's `tabulate` makes of some cells, by name.
 
+    It gives each as a DataFrame or as rows, maps from column to value; its only one by itself, several by name.
     Raises ValueError when they are not the ones that its YAML names.
     """
     import pandas as pd
 
     tables = study.module().tabulate(results)
-    if isinstance(tables, pd.DataFrame):
+    if not isinstance(tables, dict):
         tables = {study.tables[0]: tables}
     if sorted(tables) != sorted(study.tables):
         raise ValueError(f"{study.name}: tabulate gave {sorted(tables)}, but {study.file} names {sorted(study.tables)}")
-    return tables
+    return {
+        name: table if isinstance(table, pd.DataFrame) else pd.DataFrame(list(table)) for name, table in tables.items()
+    }
 
 
 def read_tables(study: Study) -> dict:

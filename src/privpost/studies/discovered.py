@@ -1,7 +1,5 @@
 """The setting that names which mechanisms a study takes, so that a new one appears by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 

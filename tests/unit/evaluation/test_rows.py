@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import namedtuple
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
-from privpost.evaluation.rows import markdown, one, select
+from privpost.evaluation.rows import columns, markdown, one, places, private_places, select
 
 TABLE = pd.DataFrame({"method": ["ops", "ops", "laplace"], "n": [1, 2, 2], "epsilon": [0.1, math.nan, math.nan]})
 
@@ -28,3 +30,24 @@ def test_the_only_row_is_the_only_one():
 
 def test_bars_and_line_ends_stay_inside_a_cell():
     assert markdown(["a", "b"], [["x|y", "1\n2"]]) == "| a | b |\n| --- | --- |\n| x\\|y | 1 2 |"
+
+
+SETTINGS = SimpleNamespace(n=5, epsilon=[0.1, 1.0], method=["non_private", "ops"])
+
+
+def test_places_are_in_the_order_of_arrays_and_give_the_values_of_axes():
+    found = list(places(SETTINGS, "metric", "epsilon", metric=("error", "likelihood")))
+    assert [at for at, _ in found] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert columns(found[1][1], "metric", "n", "epsilon") == {"metric": "error", "n": 5, "epsilon": 1.0}
+    assert SETTINGS.epsilon == [0.1, 1.0]
+
+
+def test_a_named_tuple_gives_its_fields():
+    line = namedtuple("line", "method variant")
+    ((at, point),) = places(SETTINGS, "line", line=[line("map", "mass")])
+    assert at == (0,) and columns(point, "method", "variant") == {"method": "map", "variant": "mass"}
+
+
+def test_the_true_posterior_has_one_place_without_an_epsilon():
+    found = [(at, point.method, point.epsilon) for at, point in private_places(SETTINGS, "epsilon", "method")]
+    assert found == [((0, 0), "non_private", None), ((0, 1), "ops", 0.1), ((1, 1), "ops", 1.0)]

@@ -338,7 +338,7 @@ def test_bounds_hold_jointly_by_bonferroni():
         "settings": np.array(["", ""]),
     }
 
-    table = audit.tabulate([SimpleNamespace(config=config, arrays=arrays)] * 2)
+    table = pd.DataFrame(audit.tabulate([SimpleNamespace(config=config, arrays=arrays)] * 2))
     # Four rows share 5 %.
     assert np.allclose(table.row_confidence, 1 - 0.05 / 4)
     assert table.lower_bound[0] == lower_bound(Counts(500, 200, 1000), None, 0.05 / 4)

@@ -57,8 +57,7 @@ def run(study):
     for cell in grid.expand(study):
         arrays = module.simulate(cell.config, Streams.of(cell), Ledger())
         results.append(SimpleNamespace(config=cell.config, arrays={k: np.asarray(v) for k, v in arrays.items()}))
-    found = module.tabulate(results)
-    found = {study.tables[0]: found} if isinstance(found, pd.DataFrame) else found
+    found = tables.tables_of(study, results)
     return {name: pd.read_csv(io.StringIO(table.to_csv(index=False))) for name, table in found.items()}
 
 

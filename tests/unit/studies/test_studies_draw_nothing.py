@@ -20,7 +20,7 @@ NAMES = NUMPY | DRAWS | RELEASES | {"charge", "default_rng", "samplers", "distri
 # These find an attribute or a module whose name the source need not spell out.
 HIDDEN = {"getattr", "vars", "eval", "exec", "__import__", "import_module", "attrgetter", "methodcaller"}
 # Settings, fields and a type that have the name of a draw.
-NO_DRAWS = {"config.beta", "config.draws", "cell.config.draws", "model.beta", "np.random.Generator"}
+NO_DRAWS = {"config.beta", "config.draws", "point.beta", "point.draws", "model.beta", "np.random.Generator"}
 DATA = "simulated data, or parameters that they are drawn from"
 AFTER = "noise-aware inference: post-processing of a release"
 DENSITY = "the density or mean of a law, no draw"
@@ -125,7 +125,6 @@ REASONS = {
         "privpost.samplers.hidden_markov_gibbs",
     ): "counts of a chain's states, no draw",
     ("foulds2016/war_logs_states.py", "_summarise", "getattr("): SETTING,
-    ("geumlek2017/dirichlet.py", "tabulate", "getattr("): SETTING,
     ("geumlek2017/tradeoff.py", "_data", ".binomial"): DATA,
     ("geumlek2017/tradeoff.py", "simulate", ".sample"): REFERENCE,
     ("geumlek2017/tradeoff.py", "simulate", "getattr("): SETTING,
@@ -144,7 +143,6 @@ REASONS = {
     ("noise_aware/naive_bayes.py", "family_means", "privpost.samplers.naive_bayes_exact"): AFTER,
     ("noise_aware/naive_bayes.py", "simulate", ".beta"): DATA,
     ("noise_aware/naive_bayes.py", "simulate", "privpost.samplers.naive_bayes_exact"): AFTER,
-    ("noise_aware/naive_bayes.py", "tabulate", "getattr("): SETTING,
     ("noise_aware/networks.py", "_aware", ".sample"): AFTER,
     ("noise_aware/networks.py", "_aware", "privpost.samplers.chain"): AFTER,
     ("noise_aware/networks.py", "_aware", "privpost.samplers.noise_aware_records"): AFTER,

@@ -128,7 +128,7 @@ def test_accuracy_is_that_of_the_joint_probabilities():
 def test_golden_naive_bayes_at_smoke_scale():
     result, one = smoke("naive_bayes")
     assert (result.config.data, one.config.data) == ("many", "one")
-    made = naive_bayes.tabulate([result])["naive_bayes"]
+    made = pd.DataFrame(naive_bayes.tabulate([result])["naive_bayes"])
     columns = ["method", "variant", "runs", "epsilon"]
     golden = pd.read_csv(GOLDEN)
     pd.testing.assert_frame_equal(made[columns].astype({"epsilon": float}), golden[columns])
@@ -468,7 +468,7 @@ def test_marginal_error_takes_a_graph_of_ones_own(tmp_path):
     cell = grid.make_cell(study, {"graph": [str(path)]})
     before = cell.digest
     arrays = marginal_error.simulate(cell.config, Streams.of(cell), Ledger())
-    rows = marginal_error.tabulate([store.Result(cell.config, arrays, {})])
+    rows = pd.DataFrame(marginal_error.tabulate([store.Result(cell.config, arrays, {})]))
     assert set(rows.graph) == {"mine"}
     # The graph itself is in the digest, not only its name.
     path.write_text("nodes:\n  rain: []\n  sprinkler: []\n  wet: [rain, sprinkler]\n")

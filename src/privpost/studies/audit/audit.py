@@ -1,7 +1,5 @@
 """Privacy audit of every mechanism: claims against targets, exact divergences, statistical bounds, and drawn laws."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -217,16 +215,11 @@ def _row(instance: audited.Instance, cost, found: Finding) -> dict:
 
 
 def tabulate(cells):
-    """Return one row per mechanism and ε; the bounds hold together with the stated confidence (Bonferroni)."""
-    import pandas as pd
-
+    """Yield one row per mechanism and ε; the bounds hold together with the stated confidence (Bonferroni)."""
     total = sum(len(cell.arrays["name"]) for cell in cells)
-    rows = []
     for cell in cells:
-        arrays = cell.arrays
-        for i in range(len(arrays["name"])):
-            rows.append(_tidy({key: values[i] for key, values in arrays.items()}, cell.config, total))
-    return pd.DataFrame(rows)
+        for i in range(len(cell.arrays["name"])):
+            yield _tidy({key: values[i] for key, values in cell.arrays.items()}, cell.config, total)
 
 
 def _tidy(entry: dict, config, total: int) -> dict:

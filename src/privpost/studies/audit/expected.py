@@ -1,7 +1,5 @@
 """Which law each mechanism's release must have: its settings read as the papers define them, on given records."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """What the audit looks at: every mechanism's examples, the settings that the studies ran, and neighbours for each."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import json

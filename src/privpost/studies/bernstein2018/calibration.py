@@ -13,16 +13,16 @@ statistic: it tests the sampler as it is run, not its stationary law alone.
 OPS tempers prior and likelihood, as Foulds et al. (2016) do, or the likelihood alone: the row's `tempered`.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from privpost.distributions.noise import Swapped
 from privpost.evaluation.calibration import cdf_band, empirical_cdf, ks_columns, randomised_rank
+from privpost.evaluation.rows import columns, private_places
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Integer, Real, Schema
@@ -39,16 +39,17 @@ SETTINGS = Schema(
     ecdf_points=Integer(at_least=2),
     repeats=Integer(at_least=1),
 )
-# Methods, and what of the prior and the likelihood OPS tempers.
-LINES = (
-    ("non_private", None),
-    ("gibbs", None),
-    ("naive", None),
-    ("ops", "joint"),
-    ("ops", "likelihood"),
-    ("exact", None),
-)
-METHODS = tuple(dict.fromkeys(method for method, _ in LINES))
+
+
+class Line(NamedTuple):
+    """A method, and what of the prior and the likelihood OPS tempers."""
+
+    method: str
+    tempered: str | None = None
+
+
+OPS = Line("ops", "joint"), Line("ops", "likelihood")
+LINES = (Line("non_private"), Line("gibbs"), Line("naive"), *OPS, Line("exact"))
 
 
 def gibbs_quantiles(
@@ -150,65 +151,46 @@ def _is_private(method: str, trial: Experiment) -> bool:
     return method != "naive" or bool(np.isfinite(trial.naive_cost(1.0).epsilon))
 
 
-def statistics_rows(cells) -> list[dict]:
-    """Return one row per (cell, method, tempered, parameter, n, ε) that has quantiles: its KS test.
+def statistics_rows(cells):
+    """Yield one row per (cell, method, tempered, parameter, n, ε) that has quantiles: its KS test.
 
     `sampling` is `mcmc` where U comes from a chain, `exact` where it comes from a distribution function or from
     independent exact draws; `private` is false where a method reads what no finite ε covers.
     """
-    rows = []
-    for config, fixed, trial, m, (p, parameter), arrays in _lines(cells):
-        method = fixed["method"]
-        for (i, n), (j, epsilon) in itertools.product(enumerate(config.n), enumerate(config.epsilon)):
-            if method == "non_private" and j > 0:
-                continue
-            reads = method in ("gibbs", "naive")
-            rows.append(
-                {
-                    **fixed,
-                    "parameter": parameter,
-                    "n": n,
-                    "epsilon": None if method == "non_private" else epsilon,
-                    "sampling": "mcmc" if method == "gibbs" else "exact",
-                    "private": _is_private(method, trial),
-                    **ks_columns(arrays["quantiles"][m, p, i, j]),
-                    "rejected_share": arrays["rejected"][m, i, j] if reads else None,
-                    "uses_private_metadata": trial.uses_private_metadata,
-                }
-            )
-    return rows
+    for arrays, trial, at, point in _quantiles(cells):
+        yield {
+            **columns(point, "variant", "model", "method", "tempered", "parameter", "n", "epsilon"),
+            "sampling": "mcmc" if point.method == "gibbs" else "exact",
+            "private": _is_private(point.method, trial),
+            **ks_columns(arrays["quantiles"][at]),
+            "rejected_share": arrays["rejected"][at[0], *at[2:]] if point.method in ("gibbs", "naive") else None,
+            "uses_private_metadata": trial.uses_private_metadata,
+        }
 
 
-def _lines(cells):
-    """Yield config, fixed columns, experiment, line, parameter and arrays of all that has quantiles."""
+def _quantiles(cells):
+    """Yield arrays, experiment, index and point (line, parameter, n, ε) of all that has quantiles."""
     for cell in cells:
-        config, arrays = cell.config, cell.arrays
-        trial = experiment(config.model, config.prior, config.variant)
-        for (m, (method, tempered)), parameter in itertools.product(enumerate(LINES), enumerate(trial.parameters)):
-            if not np.isnan(arrays["quantiles"][m, parameter[0]]).any():
-                fixed = {"variant": config.variant, "model": config.model, "method": method, "tempered": tempered}
-                yield config, fixed, trial, m, parameter, arrays
+        trial = experiment(cell.config.model, cell.config.prior, cell.config.variant)
+        others = {"line": LINES, "parameter": trial.parameters}
+        for at, point in private_places(cell.config, "line", "parameter", "n", "epsilon", **others):
+            if not np.isnan(cell.arrays["quantiles"][at[:2]]).any():
+                yield cell.arrays, trial, at, point
 
 
 def tabulate(cells):
     """Return the KS statistics (`calibration`) and the distribution functions of U at one n and ε (`ecdf`)."""
-    import pandas as pd
-
-    return {"calibration": pd.DataFrame(statistics_rows(cells)), "ecdf": pd.DataFrame(_ecdf_rows(cells))}
+    return {"calibration": statistics_rows(cells), "ecdf": _ecdf_rows(cells)}
 
 
-def _ecdf_rows(cells) -> list[dict]:
-    rows = []
-    for config, fixed, _, m, (p, parameter), arrays in _lines(cells):
-        if config.ecdf_n not in config.n or config.ecdf_epsilon not in config.epsilon:
+def _ecdf_rows(cells):
+    shown = (cell for cell in cells if cell.config.ecdf_epsilon in cell.config.epsilon)
+    for arrays, _, at, point in _quantiles(shown):
+        if point.n != point.ecdf_n or point.epsilon not in (None, point.ecdf_epsilon):
             continue
-        points = np.round(np.linspace(0, 1, config.ecdf_points), 12)
-        values = arrays["quantiles"][m, p, config.n.index(config.ecdf_n), config.epsilon.index(config.ecdf_epsilon)]
+        points = np.round(np.linspace(0, 1, point.ecdf_points), 12)
+        values = arrays["quantiles"][at]
         low, high = cdf_band(points, len(values))
-        epsilon = None if fixed["method"] == "non_private" else config.ecdf_epsilon
-        place = {**fixed, "parameter": parameter, "n": config.ecdf_n, "epsilon": epsilon}
-        rows += [
-            {**place, "u": u, "ecdf": f, "band_low": a, "band_high": b}
-            for u, f, a, b in zip(points, empirical_cdf(values, points), low, high, strict=True)
-        ]
-    return rows
+        place = columns(point, "variant", "model", "method", "tempered", "parameter", "n", "epsilon")
+        for u, f, a, b in zip(points, empirical_cdf(values, points), low, high, strict=True):
+            yield {**place, "u": u, "ecdf": f, "band_low": a, "band_high": b}

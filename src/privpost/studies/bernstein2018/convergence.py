@@ -5,13 +5,12 @@ sizes of the draws after burn-in. For redacted sums a second sampler of the same
 out of the update of θ, runs beside the paper's; and a posterior by quadrature says which chains are stuck.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
 
 from privpost.evaluation.diagnostics import diagnose
+from privpost.evaluation.rows import columns, places
 from privpost.pipeline.schema import Integer, Real, Schema
 from privpost.samplers.noise_aware_gibbs import run
 from privpost.studies.bernstein2018.trials import CHAINS, Data, Release, experiment, repeated
@@ -88,42 +87,38 @@ def tabulate(cells):
     have an R-hat above 1.1, `biased_share` that of releases with a chain whose mean is off by half a posterior
     standard deviation or more.
     """
-    import pandas as pd
+    return {"convergence": _diagnostics(cells), "traces": _traces(cells)}
 
-    rows, traces = [], []
+
+def _diagnostics(cells):
     for cell in cells:
-        config, found = cell.config, cell.arrays["diagnostics"]
-        fixed = {"model": config.model, "variant": config.variant}
-        for (k, sampler), (i, n), (j, epsilon) in itertools.product(
-            enumerate(SAMPLERS), enumerate(config.n), enumerate(config.epsilon)
-        ):
-            hat, bulk, tail, distance = found[k, :, i, j]
+        for (k, i, j), point in places(cell.config, "sampler", "n", "epsilon", sampler=SAMPLERS):
+            hat, bulk, tail, distance = cell.arrays["diagnostics"][k, :, i, j]
             if np.isnan(hat).all():
                 continue
-            draws = config.collapsed_draws if k else config.draws
-            rows.append(
-                {
-                    **fixed,
-                    "n": n,
-                    "epsilon": epsilon,
-                    "sampler": sampler,
-                    "rhat": float(hat.max()),
-                    "ess_bulk": float(np.median(bulk)),
-                    "ess_tail": float(np.median(tail)),
-                    "ess_per_sweep": float(np.median(bulk) / (config.chains * draws)),
-                    "rhat_median": float(np.median(hat)),
-                    "ess_bulk_min": float(bulk.min()),
-                    "ess_tail_min": float(tail.min()),
-                    "stuck_share": float((hat > STUCK).mean()),
-                    "biased_share": float((distance > BIASED).mean()),
-                    "n_chains": config.chains,
-                    "n_draws": draws,
-                    "n_trials": config.trials,
-                }
-            )
-        sweeps = np.arange(0, config.burn_in + config.draws, config.trace_every)
-        place = {**fixed, "n": config.trace_n, "epsilon": config.trace_epsilon, "burn_in": config.burn_in}
+            draws = point.collapsed_draws if k else point.draws
+            yield {
+                **columns(point, "model", "variant", "n", "epsilon", "sampler"),
+                "rhat": float(hat.max()),
+                "ess_bulk": float(np.median(bulk)),
+                "ess_tail": float(np.median(tail)),
+                "ess_per_sweep": float(np.median(bulk) / (point.chains * draws)),
+                "rhat_median": float(np.median(hat)),
+                "ess_bulk_min": float(bulk.min()),
+                "ess_tail_min": float(tail.min()),
+                "stuck_share": float((hat > STUCK).mean()),
+                "biased_share": float((distance > BIASED).mean()),
+                "n_chains": point.chains,
+                "n_draws": draws,
+                "n_trials": point.trials,
+            }
+
+
+def _traces(cells):
+    for cell in cells:
+        config = cell.config
+        place = {**columns(config, "model", "variant"), "n": config.trace_n, "epsilon": config.trace_epsilon}
+        place["burn_in"] = config.burn_in
         for chain, values in enumerate(cell.arrays["trace"]):
-            part = {**place, "chain": chain + 1, "sweep": sweeps, "theta": values[sweeps].round(6)}
-            traces.append(pd.DataFrame(part))
-    return {"convergence": pd.DataFrame(rows), "traces": pd.concat(traces, ignore_index=True)}
+            for sweep in range(0, config.burn_in + config.draws, config.trace_every):
+                yield {**place, "chain": chain + 1, "sweep": sweep, "theta": values[sweep].round(6)}

@@ -4,10 +4,9 @@ A family is one file in `models`; Algorithm 1 takes counts of any number of cate
 family with one increasing statistic t(x), whose sum is redacted to public bounds.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
+from privpost.evaluation.rows import places
 from privpost.pipeline.schema import Integer, Schema
 from privpost.studies.bernstein2018 import calibration
 from privpost.studies.bernstein2018.trials import CHAINS
@@ -21,21 +20,16 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return the KS tests, and for Gibbs the mean distance of its U from that of the posterior without a chain."""
-    import pandas as pd
-
-    gibbs, exact = (calibration.LINES.index((method, None)) for method in ("gibbs", "exact"))
+    """Yield the KS tests, and for Gibbs the mean distance of its U from that of the posterior without a chain."""
+    gibbs, exact = (calibration.LINES.index(calibration.Line(method)) for method in ("gibbs", "exact"))
     gaps = {}
     for cell in cells:
         found = np.abs(cell.arrays["quantiles"][gibbs] - cell.arrays["quantiles"][exact]).mean(axis=-1)
-        for i, n in enumerate(cell.config.n):
-            for j, epsilon in enumerate(cell.config.epsilon):
-                gaps[cell.config.model, n, epsilon] = found[:, i, j]
-    rows = []
+        for (i, j), point in places(cell.config, "n", "epsilon"):
+            gaps[point.model, point.n, point.epsilon] = found[:, i, j]
     for row in calibration.statistics_rows(cells):
         # OPS is not among these methods.
         del row["tempered"]
         place = int(row["parameter"].rpartition("_")[2]) - 1 if "_" in row["parameter"] else 0
         gap = gaps[row["model"], row["n"], row["epsilon"]][place] if row["method"] == "gibbs" else None
-        rows.append({**row, "distance_to_exact": gap})
-    return pd.DataFrame(rows)
+        yield {**row, "distance_to_exact": gap}

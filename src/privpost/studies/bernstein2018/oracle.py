@@ -8,13 +8,12 @@ Redacted sums (public bounds): the posterior of the normal model by quadrature a
 Fourier inversion gives.
 """
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np
 from scipy.special import betaln, xlog1py, xlogy
 
+from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_and_sem
 from privpost.pipeline.schema import Integer, Real, Schema, Text, Vector
 from privpost.samplers.noise_aware_exact import conditional_cdf, count_weights, posterior_density
@@ -196,35 +195,27 @@ def _shares(config, kernel, edges, rng) -> np.ndarray:
 
 
 def tabulate(cells):
-    """Return means over trials with their standard errors."""
-    import pandas as pd
-
-    rows = []
+    """Yield means over trials with their standard errors."""
     for cell in cells:
-        config, arrays = cell.config, cell.arrays
-        for i, n in enumerate(config.n):
-            if n > config.largest_n:
+        for at, point in places(cell.config, "n"):
+            if point.n > point.largest_n:
                 continue
-            values = {name: mean_and_sem(arrays[name][i]) for name in ("stationary", "sampled", "floor")}
-            rows.append(
-                {
-                    "model": config.model,
-                    "prior": prior_name(config.model, config.prior),
-                    "n": n,
-                    "epsilon": config.epsilon,
-                    "total_variation": values["stationary"][0],
-                    "total_variation_sem": values["stationary"][1],
-                    "total_variation_max": float(arrays["stationary"][i].max()),
-                    "total_variation_sampled": values["sampled"][0],
-                    "total_variation_sampled_sem": values["sampled"][1],
-                    "sampling_floor": values["floor"][0],
-                    "sampling_floor_sem": values["floor"][1],
-                    "n_trials": config.trials,
-                    "n_draws": config.draws * config.chains,
-                    "n_bins": config.bins,
-                }
-            )
-    return pd.DataFrame(rows)
+            values = {name: mean_and_sem(cell.arrays[name][at]) for name in ("stationary", "sampled", "floor")}
+            yield {
+                "model": point.model,
+                "prior": prior_name(point.model, point.prior),
+                **columns(point, "n", "epsilon"),
+                "total_variation": values["stationary"][0],
+                "total_variation_sem": values["stationary"][1],
+                "total_variation_max": float(cell.arrays["stationary"][at].max()),
+                "total_variation_sampled": values["sampled"][0],
+                "total_variation_sampled_sem": values["sampled"][1],
+                "sampling_floor": values["floor"][0],
+                "sampling_floor_sem": values["floor"][1],
+                "n_trials": point.trials,
+                "n_draws": point.draws * point.chains,
+                "n_bins": point.bins,
+            }
 
 
 def prior_name(model: str, prior) -> str:

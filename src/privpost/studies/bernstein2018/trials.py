@@ -1,7 +1,5 @@
 """What the studies of Bernstein and Sheldon (2018) share: trials of a model, their releases, their posteriors."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import partial

@@ -5,13 +5,10 @@ though the counts in the segments are multinomial. Both are varied here, with mo
 `exact` is the posterior of the same normal model of the redacted sum, by quadrature: it knows no segments and no chain.
 """
 
-from __future__ import annotations
-
-import itertools
-
 import numpy as np
 
 from privpost.evaluation.calibration import ks_columns
+from privpost.evaluation.rows import columns, private_places
 from privpost.pipeline.schema import Integer, Schema
 from privpost.studies.bernstein2018.calibration import gibbs_quantiles
 from privpost.studies.bernstein2018.trials import CHAINS, VARIANTS, blocks, experiment
@@ -20,6 +17,7 @@ SETTINGS = Schema(**CHAINS, chain_trials=Integer(at_least=1))
 # The variants with which the posterior by quadrature is given, and whether for all trials or those with a chain: it
 # depends on the bounds alone, and what the paper's bounds miss is large.
 EXACT = {"paper": False, "corrected": True}
+METHODS = ("non_private", "gibbs", "exact")
 
 
 def simulate(config, streams, ledger) -> dict:
@@ -55,31 +53,18 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return the KS tests; rows of `non_private` have no ε."""
-    import pandas as pd
-
-    rows = []
+    """Yield the KS tests; rows of `non_private` have no ε."""
     for cell in cells:
-        config, arrays = cell.config, cell.arrays
-        bounds, segments = VARIANTS[config.variant]
-        found = [("non_private", None, arrays["reference"], None)]
-        for (j, epsilon), method in itertools.product(enumerate(config.epsilon), ("gibbs", "exact")):
-            share = arrays["rejected"][j] if method == "gibbs" else None
-            found.append((method, epsilon, arrays[method][j], share))
-        rows += [
-            {
-                "variant": config.variant,
-                "bounds": bounds,
-                "segments": segments,
-                "model": config.model,
-                "n": config.n,
-                "epsilon": epsilon,
-                "method": method,
-                **ks_columns(quantiles),
-                "rejected_share": rejected,
-                "uses_private_metadata": bounds == "true_theta",
-            }
-            for method, epsilon, quantiles, rejected in found
-            if len(quantiles)
-        ]
-    return pd.DataFrame(rows)
+        arrays, (bounds, segments) = cell.arrays, VARIANTS[cell.config.variant]
+        for (j, _), point in private_places(cell.config, "epsilon", "method", method=METHODS):
+            quantiles = arrays["reference"] if point.method == "non_private" else arrays[point.method][j]
+            if len(quantiles):
+                yield {
+                    "variant": point.variant,
+                    "bounds": bounds,
+                    "segments": segments,
+                    **columns(point, "model", "n", "epsilon", "method"),
+                    **ks_columns(quantiles),
+                    "rejected_share": arrays["rejected"][j] if point.method == "gibbs" else None,
+                    "uses_private_metadata": bounds == "true_theta",
+                }

@@ -5,11 +5,10 @@ exp(−(p − q)²/2), averaged over trials. Laws in closed form need no draws; 
 chain's. `exact` is the noise-aware posterior without a chain.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.evaluation.mmd import mmd2_of_draws
+from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_columns
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, Vector
 from privpost.samplers.noise_aware_gibbs import run
@@ -73,35 +72,22 @@ def _estimates(config, trial, data, release, n: int, rng):
 
 
 def tabulate(cells):
-    """Return the means over trials with their standard errors; `mmd` is the root of the mean, 0 if that is negative.
+    """Yield the means over trials with their standard errors; `mmd` is the root of the mean, 0 if that is negative.
 
     `sampling` tells whether a method's draws are independent (`exact`) or those of a chain (`mcmc`).
     """
-    import pandas as pd
-
-    rows = []
     for cell in cells:
-        config, arrays = cell.config, cell.arrays
-        for m, method in enumerate(METHODS):
-            for i, n in enumerate(config.n):
-                values = arrays["mmd2"][m, i]
-                other = arrays["mmd2"][METHODS.index("naive"), i]
-                found, below = mean_columns("mmd2", values), mean_columns("below_naive", other - values)
-                rows.append(
-                    {
-                        "variant": config.variant,
-                        "model": config.model,
-                        "n": n,
-                        "epsilon": config.epsilon,
-                        "method": method,
-                        "sampling": "mcmc" if method == "gibbs" else "exact",
-                        "mmd": np.sqrt(max(found["mmd2_mean"], 0.0)),
-                        **found,
-                        **(below if method != "naive" else dict.fromkeys(below)),
-                        "negative_share": float((values < 0).mean()),
-                        "n_trials": config.trials,
-                        "n_draws": config.draws,
-                        "rejected_share": float(arrays["rejected"][m, i]),
-                    }
-                )
-    return pd.DataFrame(rows)
+        for at, point in places(cell.config, "method", "n", method=METHODS):
+            values, other = cell.arrays["mmd2"][at], cell.arrays["mmd2"][METHODS.index("naive"), at[1]]
+            found, below = mean_columns("mmd2", values), mean_columns("below_naive", other - values)
+            yield {
+                **columns(point, "variant", "model", "n", "epsilon", "method"),
+                "sampling": "mcmc" if point.method == "gibbs" else "exact",
+                "mmd": np.sqrt(max(found["mmd2_mean"], 0.0)),
+                **found,
+                **(below if point.method != "naive" else dict.fromkeys(below)),
+                "negative_share": float((values < 0).mean()),
+                "n_trials": point.trials,
+                "n_draws": point.draws,
+                "rejected_share": float(cell.arrays["rejected"][at]),
+            }

@@ -1,7 +1,5 @@
 """All mechanisms for bits at the same (ε, δ): divergence, error of one draw, and calibration."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import NamedTuple
@@ -190,20 +188,13 @@ def ks_with_error(quantiles) -> tuple[float, float]:
 
 def tabulate(cells):
     """Return the metrics, and paired differences of the error and the KL between methods at the same (ε, δ)."""
-    import pandas as pd
-
     rows, pairs = [], []
     for cell in cells:
         arrays, n = cell.arrays, cell.config.n
         keys = list(zip(arrays["accounting"], arrays["epsilon"], arrays["delta"], strict=True))
         for i, method in enumerate(arrays["method"]):
-            accounting, epsilon, delta = keys[i]
-            named = {
-                "accounting": accounting,
-                "n": n,
-                "epsilon": None if math.isnan(epsilon) else epsilon,
-                "delta": None if math.isnan(delta) else delta,
-            }
+            budget = [None if math.isnan(value) else value for value in keys[i][1:]]
+            named = dict(zip(("accounting", "n", "epsilon", "delta"), (keys[i][0], n, *budget), strict=True))
             scores = Scores(*arrays["scores"][i])
             posterior = "posterior" if arrays["releases"][i] == "statistics" else "sample"
             found = [
@@ -213,44 +204,32 @@ def tabulate(cells):
             ]
             if not np.isnan(scores.quantile).any():
                 found.append((posterior, "ks", *ks_with_error(scores.quantile)))
+            last = {"n_repeats": cell.config.trials, "setting": arrays["setting"][i]}
             rows += [
-                {
-                    "method": method,
-                    "statistic": statistic,
-                    **named,
-                    "metric": metric,
-                    "mean": mean,
-                    "sem": sem,
-                    "n_repeats": cell.config.trials,
-                    "setting": arrays["setting"][i],
-                }
+                {"method": method, "statistic": statistic, **named, "metric": metric, "mean": mean, "sem": sem, **last}
                 for statistic, metric, mean, sem in found
                 if not math.isnan(mean)
             ]
         pairs += _pairs(arrays, keys, n, cell.config.trials)
-    return {"beta_bernoulli": pd.DataFrame(rows), "beta_bernoulli_pairs": pd.DataFrame(pairs)}
+    return {"beta_bernoulli": rows, "beta_bernoulli_pairs": pairs}
 
 
-def _pairs(arrays, keys, n: int, trials: int) -> list[dict]:
-    """Rows of the paired differences between any two methods with the same accounting, ε and δ."""
-    pairs = []
-    for key in dict.fromkeys(k for k in keys if k[0]):
-        members = sorted((i for i, k in enumerate(keys) if k == key), key=lambda i: arrays["method"][i])
-        couples = itertools.combinations(members, 2)
+def _pairs(arrays, keys, n: int, trials: int):
+    """Yield rows of the paired differences between any two methods with the same accounting, ε and δ."""
+    for accounting, epsilon, delta in dict.fromkeys(key for key in keys if key[0]):
+        members = [i for i, key in enumerate(keys) if key == (accounting, epsilon, delta)]
+        couples = itertools.combinations(sorted(members, key=lambda i: arrays["method"][i]), 2)
         for (i, j), (place, metric) in itertools.product(couples, ((0, "l1_error"), (2, "kl"))):
             difference = mean_columns("difference", arrays["scores"][i, place] - arrays["scores"][j, place])
             if not math.isnan(difference["difference_mean"]):
-                pairs.append(
-                    {
-                        "first": arrays["method"][i],
-                        "second": arrays["method"][j],
-                        "accounting": key[0],
-                        "n": n,
-                        "epsilon": key[1],
-                        "delta": key[2],
-                        "metric": metric,
-                        **difference,
-                        "n_repeats": trials,
-                    }
-                )
-    return pairs
+                yield {
+                    "first": arrays["method"][i],
+                    "second": arrays["method"][j],
+                    "accounting": accounting,
+                    "n": n,
+                    "epsilon": epsilon,
+                    "delta": delta,
+                    "metric": metric,
+                    **difference,
+                    "n_repeats": trials,
+                }

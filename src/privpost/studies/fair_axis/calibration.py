@@ -1,7 +1,5 @@
 """Mechanisms that serve a model at one (ε, δ), by conversion of their guarantees."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from privpost import discovery

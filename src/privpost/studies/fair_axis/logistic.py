@@ -1,7 +1,5 @@
 """Logistic regression at the same (ε, δ), by exact privacy curves: all posterior samples on three data sets."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import NamedTuple
@@ -100,8 +98,6 @@ def simulate(config, streams, ledger) -> dict:
 
 def tabulate(cells):
     """Return the metrics, and paired differences between methods at the same data set, ε and δ."""
-    import pandas as pd
-
     rows, pairs = [], []
     for cell in cells:
         arrays, dataset = cell.arrays, cell.config.dataset
@@ -142,4 +138,4 @@ def tabulate(cells):
                         "n_repeats": arrays["metrics"].shape[-1],
                     }
                 )
-    return {"logistic": pd.DataFrame(rows), "logistic_pairs": pd.DataFrame(pairs)}
+    return {"logistic": rows, "logistic_pairs": pairs}

@@ -1,13 +1,12 @@
 """Local privacy loss of posterior sampling on data that an adversary adds greedily (Foulds et al. 2016, figure 8)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import betaln, logit
 
 from privpost.distributions import truncated_beta
+from privpost.evaluation.rows import columns, places
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Integer, Real, Schema, Vector
 from privpost.studies.foulds2016 import stopped_chains
@@ -107,23 +106,21 @@ def tabulate(cells):
     """Return one row per a0 and n: the local ε after the n-th record was added, and its two terms; and the chains'."""
     import pandas as pd
 
-    tables = []
-    for cell in cells:
-        config, arrays = cell.config, cell.arrays
-        for i, a0 in enumerate(config.a0):
-            tables.append(
-                pd.DataFrame(
-                    {
-                        "a0": a0,
-                        "n": np.arange(1, config.largest_n + 1),
-                        # Twelve digits: below them the values are rounding errors.
-                        "local_epsilon": np.round(arrays["epsilon"][i], 12),
-                        "added": np.where(arrays["added"][i], "success", "failure"),
-                        "likelihood_term": np.round(arrays["likelihood"][i], 12),
-                        "partition_term": np.round(arrays["partition"][i], 12) + 0.0,
-                    }
-                )
-            )
     chains = [stopped_chains.tabulate(cell.config, cell.arrays["stopped"]) for cell in cells]
-    found = {"adversary": tables, "stopped_chains": chains}
-    return {name: pd.concat(parts, ignore_index=True) for name, parts in found.items()}
+    return {"adversary": _paths(cells), "stopped_chains": pd.concat(chains, ignore_index=True)}
+
+
+def _paths(cells):
+    for cell in cells:
+        for at, point in places(cell.config, "a0", "n", n=range(1, cell.config.largest_n + 1)):
+            # Twelve digits: below them the values are rounding errors.
+            epsilon, likelihood, partition = (
+                np.round(cell.arrays[name][at], 12) for name in ("epsilon", "likelihood", "partition")
+            )
+            yield {
+                **columns(point, "a0", "n"),
+                "local_epsilon": epsilon,
+                "added": "success" if cell.arrays["added"][at] else "failure",
+                "likelihood_term": likelihood,
+                "partition_term": partition + 0.0,
+            }

@@ -1,7 +1,5 @@
 """CPU time of one chain of each method on war logs, as it was measured once by `benchmarks/war_log_chains.py`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from privpost.studies.foulds2016.war_logs import uses_private_metadata

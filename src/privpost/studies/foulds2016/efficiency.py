@@ -4,8 +4,6 @@ Theorems 3.1 and 3.2 and remark 1: n E[(θ̂−p)²] I(p), I the Fisher informat
 from the true or the Laplace posterior, to 1 for their means, and to 1+T for one OPS sample at temperature T.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -13,6 +11,7 @@ import numpy as np
 
 from privpost.discovery import serving
 from privpost.distributions import truncated_beta
+from privpost.evaluation.rows import columns, private_places
 from privpost.evaluation.summaries import mean_and_sem
 from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
 from privpost.mechanisms.exponential import ExponentialMechanism
@@ -165,34 +164,23 @@ def _squared_errors(method, mechanism, config, j: int, k: int, streams, ledger) 
 
 
 def tabulate(cells):
-    """Return one row per method, statistic, p, epsilon and n.
+    """Yield one row per method, statistic, p, epsilon and n.
 
     `are_first_order` is the efficiency to order 1/n, `released` whether the estimate can be had within epsilon: the
     mean of an OPS density cannot.
     """
-    import pandas as pd
-
-    rows = []
     for cell in cells:
-        config, arrays = cell.config, cell.arrays
-        for i, s, j, k in np.ndindex(arrays["limit"].shape):
-            if np.isnan(arrays["are"][i, s, j, k, 0]):
-                continue
-            method, statistic = config.methods[i], STATISTICS[s]
-            rows.append(
-                {
-                    "method": method,
-                    "statistic": statistic,
-                    "p": config.p,
-                    "epsilon": None if method == "non_private" else config.epsilon[j],
-                    "a0": config.a0 if arrays["truncated"][i] else None,
-                    "n": config.n[k],
-                    "are": arrays["are"][i, s, j, k, 0],
-                    "are_limit": arrays["limit"][i, s, j, k],
-                    "sem": arrays["are"][i, s, j, k, 1],
-                    "are_first_order": arrays["first_order"][i, s, j, k],
-                    "released": statistic == "sample" or bool(arrays["released"][i]),
-                    "n_repeats": config.trials,
+        arrays, axes = cell.arrays, {"method": cell.config.methods, "statistic": STATISTICS}
+        for at, point in private_places(cell.config, "method", "statistic", "epsilon", "n", **axes):
+            if not np.isnan(arrays["are"][at][0]):
+                yield {
+                    **columns(point, "method", "statistic", "p", "epsilon"),
+                    "a0": point.a0 if arrays["truncated"][at[0]] else None,
+                    "n": point.n,
+                    "are": arrays["are"][at][0],
+                    "are_limit": arrays["limit"][at],
+                    "sem": arrays["are"][at][1],
+                    "are_first_order": arrays["first_order"][at],
+                    "released": point.statistic == "sample" or bool(arrays["released"][at[0]]),
+                    "n_repeats": point.trials,
                 }
-            )
-    return pd.DataFrame(rows)

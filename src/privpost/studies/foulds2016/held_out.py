@@ -3,8 +3,6 @@
 All methods of a split see the same held-out cells and, where they read noisy counts, the same noise.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import NamedTuple

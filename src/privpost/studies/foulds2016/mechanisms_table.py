@@ -1,11 +1,10 @@
 """The two mechanisms side by side, with their constants checked by enumeration (Foulds et al. 2016, table 1)."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
 
+from privpost.evaluation.rows import columns, places
 from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
@@ -135,17 +134,16 @@ def tabulate(cells):
     import pandas as pd
 
     (cell,) = cells
-    config, arrays = cell.config, cell.arrays
     rows = []
-    for (i, method), (j, epsilon) in itertools.product(enumerate(config.method), enumerate(config.epsilon)):
+    for at, point in places(cell.config, "method", "epsilon"):
         # Twelve digits: below them the values are rounding errors.
-        numbers = {name: float(f"{arrays[name][i, j]:.12g}") for name in NUMBERS}
-        settings = {"a0": config.a0 if method == "ops" else None, "n_brute_force": config.n}
-        rows.append({"method": method, "epsilon": epsilon, **settings, **WORDS[method], **numbers})
-    columns = ["method", "epsilon", "a0", "sensitivity", "sensitivity_value", "sensitivity_brute_force"]
-    columns += ["epsilon_brute_force", "n_brute_force", "statistics", "temperature", "release"]
-    columns += ["are_sample", "are_sample_value", "are_mean", "are_mean_value"]
-    columns += ["gibbs", "gibbs_epsilon", "gibbs_epsilon_if_converged"]
-    table = pd.DataFrame(rows)[columns]
-    table["gibbs_iterations"] = config.iterations
-    return {"table1": table}
+        numbers = {name: float(f"{cell.arrays[name][at]:.12g}") for name in NUMBERS}
+        settings = {"a0": point.a0 if point.method == "ops" else None, "n_brute_force": point.n}
+        row = {**columns(point, "method", "epsilon"), **settings, **WORDS[point.method], **numbers}
+        rows.append({**row, "gibbs_iterations": point.iterations})
+    names = ["method", "epsilon", "a0", "sensitivity", "sensitivity_value", "sensitivity_brute_force"]
+    names += ["epsilon_brute_force", "n_brute_force", "statistics", "temperature", "release"]
+    names += ["are_sample", "are_sample_value", "are_mean", "are_mean_value"]
+    return pd.DataFrame(
+        rows, columns=[*names, "gibbs", "gibbs_epsilon", "gibbs_epsilon_if_converged", "gibbs_iterations"]
+    )

@@ -1,7 +1,5 @@
 """KL divergence from the true posterior to the Laplace and the OPS posterior (Foulds et al. 2016, lemma 1)."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 
@@ -9,6 +7,7 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from privpost.distributions import truncated_beta
+from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_and_sem
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
@@ -124,24 +123,15 @@ def _divergences(mechanism: ExponentialMechanism, successes, nodes: int) -> np.n
 
 
 def tabulate(cells):
-    """Return one row per method, p, epsilon and n; `kl_theory` is the term in 1/n (laplace) or the limit (ops)."""
-    import pandas as pd
-
-    rows = []
+    """Yield one row per method, p, epsilon and n; `kl_theory` is the term in 1/n (laplace) or the limit (ops)."""
     for cell in cells:
-        config, arrays = cell.config, cell.arrays
-        for i, j, k in np.ndindex(arrays["theory"].shape):
-            rows.append(
-                {
-                    "method": config.method[i],
-                    "p": config.p,
-                    "a0": config.a0 if config.method[i] == "ops" else None,
-                    "epsilon": config.epsilon[j],
-                    "n": config.n[k],
-                    "kl_mean": arrays["kl"][i, j, k, 0],
-                    "kl_sem": arrays["kl"][i, j, k, 1],
-                    "kl_theory": arrays["theory"][i, j, k],
-                    "n_repeats": config.trials,
-                }
-            )
-    return pd.DataFrame(rows)
+        for at, point in places(cell.config, "method", "epsilon", "n"):
+            yield {
+                **columns(point, "method", "p"),
+                "a0": point.a0 if point.method == "ops" else None,
+                **columns(point, "epsilon", "n"),
+                "kl_mean": cell.arrays["kl"][at][0],
+                "kl_sem": cell.arrays["kl"][at][1],
+                "kl_theory": cell.arrays["theory"][at],
+                "n_repeats": point.trials,
+            }

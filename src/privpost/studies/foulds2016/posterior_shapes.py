@@ -1,7 +1,5 @@
 """Densities of the true, the Laplace and the OPS posterior of one data set (Foulds et al. 2016, figure 1)."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
@@ -66,6 +64,4 @@ def tabulate(cells):
         for method, draw, thetas, densities, settings in curves
         for theta, density in zip(thetas, densities, strict=True)
     ]
-    table = pd.DataFrame(rows)
-    table["draw"] = table["draw"].astype("Int64")
-    return table
+    return pd.DataFrame(rows).astype({"draw": "Int64"})

@@ -1,12 +1,11 @@
 """L1 error of one sample from the true, the Laplace and the OPS posterior (Foulds et al. 2016, figure 2)."""
 
-from __future__ import annotations
-
 import itertools
 from functools import partial
 
 import numpy as np
 
+from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_and_sem
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
@@ -83,26 +82,19 @@ def tabulate(cells):
     """Return one row per method and n; `over_true` and `over_laplace` are paired differences of the L1 error."""
     import pandas as pd
 
-    rows = []
+    names = ["method", "p", "epsilon", "a0", "temperature", "n", "l1_mean", "l1_sem", "n_repeats"]
+    names += ["over_true_mean", "over_true_sem", "over_laplace_mean", "over_laplace_sem"]
+    return pd.DataFrame(_rows(cells), columns=names)
+
+
+def _rows(cells):
     for cell in cells:
-        config, arrays = cell.config, cell.arrays
-        for i, method in enumerate(config.method):
-            for j, n in enumerate(config.n):
-                row = {
-                    "method": method,
-                    "p": config.p,
-                    "epsilon": None if method == "non_private" else config.epsilon,
-                    "a0": config.a0 if method == "ops" else None,
-                    "temperature": arrays["temperature"][i],
-                    "n": n,
-                    "l1_mean": arrays["l1"][i, j, 0],
-                    "l1_sem": arrays["l1"][i, j, 1],
-                    "n_repeats": config.trials,
-                }
-                for name in ("over_true", "over_laplace"):
-                    if name != f"over_{'true' if method == 'non_private' else method}":
-                        row[f"{name}_mean"], row[f"{name}_sem"] = arrays[name][i, j]
-                rows.append(row)
-    columns = ["method", "p", "epsilon", "a0", "temperature", "n", "l1_mean", "l1_sem", "n_repeats"]
-    columns += ["over_true_mean", "over_true_sem", "over_laplace_mean", "over_laplace_sem"]
-    return pd.DataFrame(rows, columns=columns)
+        for at, point in places(cell.config, "method", "n"):
+            row = {**columns(point, "method", "p", "n"), "n_repeats": point.trials}
+            row["epsilon"] = None if point.method == "non_private" else point.epsilon
+            row["a0"] = point.a0 if point.method == "ops" else None
+            row["temperature"] = cell.arrays["temperature"][at[0]]
+            for name, other in (("l1", ""), ("over_true", "non_private"), ("over_laplace", "laplace")):
+                if point.method != other:
+                    row[f"{name}_mean"], row[f"{name}_sem"] = cell.arrays[name][at]
+            yield row

@@ -1,7 +1,5 @@
 """Privacy of a Metropolis chain's state after a number of steps, computed (Foulds et al. 2016, proposition 3)."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

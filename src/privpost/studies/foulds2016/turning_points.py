@@ -1,7 +1,5 @@
 """When the states of regions in war logs turn for good, and what a change in what is recorded has to do with it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -1,7 +1,5 @@
 """What the studies on war logs share."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Why one posterior sample can beat the Laplace mechanism on war logs: one change of the experiment at a time."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.datasets import war_logs

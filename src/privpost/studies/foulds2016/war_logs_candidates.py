@@ -3,8 +3,6 @@
 Only the release is used: held-out cells are predicted from the chosen parameters, as by naive Bayes from its own.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -118,24 +116,17 @@ def _naive_bayes(config, row: Row, model: EventCounts, n: int, data: Data, strea
 
 
 def tabulate(cells):
-    """Return one row per method and setting: held-out log-likelihood per event, over splits, and its loss."""
-    import pandas as pd
-
-    found = []
+    """Yield one row per method and setting: held-out log-likelihood per event, over splits, and its loss."""
     for cell in cells:
         config = cell.config
-        logs = war_logs.load(config.dataset)
+        fixed = {"dataset": config.dataset, "stand_in": war_logs.load(config.dataset).stand_in}
         per_event = cell.arrays["log_likelihood"] / cell.arrays["events"]
         for index, row in enumerate(rows(config)):
-            found.append(
-                {
-                    "dataset": config.dataset,
-                    "stand_in": logs.stand_in,
-                    "n_states": config.n_states,
-                    **row._asdict(),
-                    "per_event_mean": mean_columns("per_event", per_event[index])["per_event_mean"],
-                    **mean_columns("loss", per_event[0] - per_event[index]),
-                    "n_splits": per_event.shape[1],
-                }
-            )
-    return pd.DataFrame(found)
+            yield {
+                **fixed,
+                "n_states": config.n_states,
+                **row._asdict(),
+                "per_event_mean": mean_columns("per_event", per_event[index])["per_event_mean"],
+                **mean_columns("loss", per_event[0] - per_event[index]),
+                "n_splits": per_event.shape[1],
+            }

@@ -1,7 +1,5 @@
 """Held-out likelihood of private naive Bayes and hidden Markov models on war logs (Foulds et al. 2016, figure 6)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.datasets import war_logs

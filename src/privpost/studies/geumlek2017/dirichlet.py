@@ -1,10 +1,9 @@
 """RDP curves of Dirichlet-categorical posterior sampling (Geumlek et al. 2017, appendix)."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import polygamma
 
+from privpost.evaluation.rows import columns, places
 from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior, DirectPosterior
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
@@ -75,29 +74,26 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return one row per prior, number of categories, method, coefficient, supremum and order.
+    """Yield one row per prior, number of categories, method, coefficient, supremum and order.
 
     Beside the exact supremum of the diffused mechanism `truncated_bound` over it, where the bound is finite:
     `bound_ratio` with the best γ at each order, `tcdp_ratio` with the one γ of the settings.
     """
-    import pandas as pd
-
-    frames = []
     for cell in cells:
-        config = cell.config
-        names = ["prior", "method", "coefficient", "supremum", "order"]
-        index = pd.MultiIndex.from_product([getattr(config, name) for name in names], names=names)
-        frame = pd.DataFrame({"epsilon": cell.arrays["epsilon"].ravel()}, index=index).reset_index()
-        frame["categories"] = config.categories
-        smallest = frame.prior.map(dict(zip(config.prior, cell.arrays["smallest"], strict=True)))
-        frame["asymptote"] = 1 + smallest / frame.coefficient
-        bounded = (frame.method == "diffused") & (frame.supremum == "exact")
-        for name, truncation in (("bound", None), ("tcdp", config.truncation)):
-            rows = zip(frame.order, smallest, frame.coefficient, strict=True)
-            bound = np.array([truncated_bound(*row, truncation) for row in rows])
+        for at, point in places(cell.config, "prior", "method", "coefficient", "supremum", "order"):
+            epsilon, smallest = cell.arrays["epsilon"][at], cell.arrays["smallest"][at[0]]
+            if np.isnan(epsilon):
+                continue
+            asymptote, ratios = 1 + smallest / point.coefficient, np.full(2, np.nan)
             # At the asymptote itself rounding decides.
-            known = bounded & np.isfinite(bound) & ((frame.order - frame.asymptote).abs() > 1e-9)
-            frame[f"{name}_ratio"] = np.where(known, bound / frame.epsilon, np.nan)
-        frames.append(frame.dropna(subset="epsilon"))
-    columns = ["method", "coefficient", "order", "epsilon", "supremum", "categories", "prior", "asymptote"]
-    return pd.concat(frames, ignore_index=True)[[*columns, "bound_ratio", "tcdp_ratio"]]
+            if (point.method, point.supremum) == ("diffused", "exact") and abs(point.order - asymptote) > 1e-9:
+                every = (None, point.truncation)
+                bounds = np.array([truncated_bound(point.order, smallest, point.coefficient, each) for each in every])
+                ratios = np.where(np.isfinite(bounds), bounds, np.nan) / epsilon
+            yield {
+                **columns(point, "method", "coefficient", "order"),
+                "epsilon": epsilon,
+                **columns(point, "supremum", "categories", "prior"),
+                "asymptote": asymptote,
+                **dict(zip(("bound_ratio", "tcdp_ratio"), ratios, strict=True)),
+            }

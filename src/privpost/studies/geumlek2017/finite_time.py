@@ -1,10 +1,9 @@
 """Private logistic regression that needs no exact draw: the error of Langevin steps, by charge and by number (ours)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from privpost.datasets import load_design
+from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_and_sem, mean_columns
 from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
 from privpost.mechanisms.logistic_sampling import LogisticDiffused
@@ -73,34 +72,26 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return one row per mechanism and metric; `lead` is how much worse it is than the exact draw of the budget."""
-    import pandas as pd
-
-    rows = []
+    """Yield one row per mechanism and metric; `lead` is how much worse it is than the exact draw of the budget."""
     for cell in cells:
-        config, arrays = cell.config, cell.arrays
-        for i, k in np.ndindex(arrays["metrics"].shape[:2]):
-            values, sign = arrays["metrics"][i, k], 1 if METRICS[k] == "test_error" else -1
+        arrays = cell.arrays
+        for (i, k), point in places(cell.config, "mechanism", "metric", mechanism=arrays["method"], metric=METRICS):
+            values, sign = arrays["metrics"][i, k], 1 if point.metric == "test_error" else -1
             means, sems = mean_and_sem(np.stack([values, arrays["metrics"][0, k]]))
-            rows.append(
-                {
-                    "dataset": config.dataset,
-                    "order": config.order,
-                    "log_epsilon": config.log_epsilon,
-                    "method": arrays["method"][i],
-                    "steps": arrays["steps"][i],
-                    "metric": METRICS[k],
-                    **mean_columns("", values),
-                    "n_repeats": len(values),
-                    "charge": arrays["charge"][i],
-                    "share_of_budget": arrays["charge"][i] / arrays["charge"][0],
-                    "power": arrays["power"][i],
-                    # Not paired: the methods' random numbers have different uses.
-                    "behind_mean": sign * float(means[0] - means[1]),
-                    "behind_sem": float(np.hypot(*sems)),
-                    "n_train": int(arrays["n"]),
-                    "sampling": "steps" if arrays["method"][i] == "langevin" else "exact",
-                    "uses_private_metadata": False,
-                }
-            )
-    return {"finite_time": pd.DataFrame(rows)}
+            yield {
+                **columns(point, "dataset", "order", "log_epsilon"),
+                "method": point.mechanism,
+                "steps": arrays["steps"][i],
+                "metric": point.metric,
+                **mean_columns("", values),
+                "n_repeats": len(values),
+                "charge": arrays["charge"][i],
+                "share_of_budget": arrays["charge"][i] / arrays["charge"][0],
+                "power": arrays["power"][i],
+                # Not paired: the methods' random numbers have different uses.
+                "behind_mean": sign * float(means[0] - means[1]),
+                "behind_sem": float(np.hypot(*sems)),
+                "n_train": int(arrays["n"]),
+                "sampling": "steps" if point.mechanism == "langevin" else "exact",
+                "uses_private_metadata": False,
+            }

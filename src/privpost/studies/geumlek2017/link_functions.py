@@ -1,7 +1,5 @@
 """Logistic, probit and complementary log-log regression under RDP, drawn exactly (Geumlek et al. 2017, section 4)."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 
@@ -9,6 +7,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from privpost.datasets import load_design
+from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_columns
 from privpost.mechanisms.link_sampling import LinkConcentrated, LinkDiffused
 from privpost.models.link_regression import LINKS, LinkRegression
@@ -75,31 +74,20 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return one row per data set, link, method, epsilon and metric."""
-    import pandas as pd
-
-    rows = []
+    """Yield one row per data set, link, method, epsilon and metric."""
     for cell in cells:
-        config, arrays = cell.config, cell.arrays
-        for i, j, k in np.ndindex(arrays["metrics"].shape[:3]):
-            values = arrays["metrics"][i, j, k]
-            rows.append(
-                {
-                    "dataset": config.dataset,
-                    "link": config.link,
-                    "method": config.method[i],
-                    "order": config.order,
-                    "log_epsilon": config.log_epsilon[j],
-                    "metric": METRICS[k],
-                    **mean_columns("", values),
-                    "n_repeats": len(values),
-                    "coefficient": arrays["coefficient"][i, j],
-                    "radius": config.radius,
-                    "slope_bound": float(arrays["slope_bound"]),
-                    "proposals": arrays["proposals"][i, j],
-                    "n_train": int(arrays["n"]),
-                    "sampling": "exact",
-                    "uses_private_metadata": False,
-                }
-            )
-    return {"link_functions": pd.DataFrame(rows)}
+        arrays = cell.arrays
+        for at, point in places(cell.config, "method", "log_epsilon", "metric", metric=METRICS):
+            values = arrays["metrics"][at]
+            yield {
+                **columns(point, "dataset", "link", "method", "order", "log_epsilon", "metric"),
+                **mean_columns("", values),
+                "n_repeats": len(values),
+                "coefficient": arrays["coefficient"][at[:2]],
+                "radius": point.radius,
+                "slope_bound": float(arrays["slope_bound"]),
+                "proposals": arrays["proposals"][at[:2]],
+                "n_train": int(arrays["n"]),
+                "sampling": "exact",
+                "uses_private_metadata": False,
+            }

@@ -1,7 +1,5 @@
 """Bayesian logistic regression under RDP (Geumlek et al. 2017, section 5.2, figure 3 and its appendix figure)."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable
@@ -10,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from privpost.datasets import load_design
+from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_columns
 from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
 from privpost.mechanisms.logistic_ops import LogisticOps, LogisticOpsRenyi
@@ -164,45 +163,38 @@ def tabulate(cells):
         for row, (variant, beside) in itertools.product(rows, BESIDE.items())
         if row["method"] in ("concentrated", "diffused", "non_private") and row["variant"] == beside != variant
     ]
-    table = pd.DataFrame(rows)
-    for rank, column, words in ((0, "variant", VARIANTS), (1, "method", METHODS)):
-        table[f"_{rank}"] = table[column].map(words.index)
-    table = table.sort_values(["dataset", "_0", "_1", "order", "log_epsilon", "metric", "n_splits"], kind="stable")
-    table = table.drop(columns=["_0", "_1"]).reset_index(drop=True)
+    ranks, by = {"variant": VARIANTS, "method": METHODS}, ["dataset", "variant", "method", "order", "log_epsilon"]
+    table = pd.DataFrame(rows).sort_values(
+        [*by, "metric", "n_splits"],
+        kind="stable",
+        key=lambda column: column.map(ranks[column.name].index) if column.name in ranks else column,
+    )
     single = table[table["draws"] == 1].drop(columns="draws")
     studied = single.dataset.isin(single.dataset[single.n_splits > 1]) & (single.variant == "paper")
     return {
         "logistic": single[single.n_splits == 1].reset_index(drop=True),
         "logistic_splits": single[studied].reset_index(drop=True),
-        "logistic_pairs": pd.DataFrame(_pairs(cells)),
-        "rdp_glm": pd.DataFrame(_glm_rows(cells)),
+        "logistic_pairs": _pairs(cells),
+        "rdp_glm": _glm_rows(cells),
     }
 
 
 def _rows(cell):
-    config, arrays = cell.config, cell.arrays
-    for (i, n_splits), (j, log_epsilon), (k, metric) in itertools.product(
-        enumerate(config.n_splits), enumerate(config.log_epsilon), enumerate(METRICS)
-    ):
+    arrays = cell.arrays
+    for (i, j, k), point in places(cell.config, "n_splits", "log_epsilon", "metric", metric=METRICS):
         values = arrays["metrics"][i, j, k]
         yield {
-            "dataset": config.dataset,
-            "variant": config.variant,
-            "method": config.method,
-            "order": config.order,
-            "log_epsilon": log_epsilon,
-            "metric": metric,
+            **columns(point, "dataset", "variant", "method", "order", "log_epsilon", "metric"),
             **mean_columns("", values),
             "n_repeats": len(values),
             "coefficient": arrays["coefficient"][j],
             "proposals": arrays["proposals"][i, j],
             "expected_proposals": arrays["expected_proposals"][i, j],
-            "n_splits": n_splits,
-            "draws": config.draws,
+            **columns(point, "n_splits", "draws"),
             "n_train": int(arrays["n"]),
             "majority_error": float(arrays["majority_error"]),
-            "sampling": "steps" if config.method == "langevin" else "exact",
-            "uses_private_metadata": BESIDE[config.variant] != "corrected",
+            "sampling": "steps" if point.method == "langevin" else "exact",
+            "uses_private_metadata": BESIDE[point.variant] != "corrected",
         }
 
 
@@ -220,16 +212,9 @@ def _glm_rows(cells):
                 curves["ops", charge] = ops_rdp(orders, power, config.beta0, config.feature_bound, charge)
             curves["ops", "own_bound"] = np.minimum(curves["ops", "corrected_charge"], curves[draw, "paper"])
             for (method, variant), curve in curves.items():
+                place = {"method": method, "variant": variant, "dataset": dataset, "power": power, "n": n}
                 for order, epsilon in zip(orders, curve, strict=True):
-                    yield {
-                        "method": method,
-                        "variant": variant,
-                        "dataset": dataset,
-                        "power": power,
-                        "n": n,
-                        "order": order,
-                        "epsilon": float(epsilon),
-                    }
+                    yield {**place, "order": order, "epsilon": float(epsilon)}
 
 
 def decisive(pairs):
@@ -263,17 +248,8 @@ def _pairs(cells):
                 continue
             (log_epsilon, left), (_, right) = found
             difference = left - right
+            repeats = {"n_repeats": difference.shape[-1], "n_splits": n_splits, "draws": draws}
+            place, pair = {"dataset": dataset, "variant": variant, "order": order}, {"first": first, "second": second}
             for (j, value), (k, metric) in itertools.product(enumerate(log_epsilon), enumerate(METRICS)):
-                yield {
-                    "dataset": dataset,
-                    "variant": variant,
-                    "order": order,
-                    "log_epsilon": value,
-                    "metric": metric,
-                    "first": first,
-                    "second": second,
-                    **mean_columns("difference", difference[j, k]),
-                    "n_repeats": difference.shape[-1],
-                    "n_splits": n_splits,
-                    "draws": draws,
-                }
+                at = {"log_epsilon": value, "metric": metric}
+                yield {**place, **at, **pair, **mean_columns("difference", difference[j, k]), **repeats}

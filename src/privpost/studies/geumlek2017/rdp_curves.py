@@ -1,9 +1,8 @@
 """RDP curves of the diffused and concentrated beta-Bernoulli posterior samplers (Geumlek et al. 2017, figure 1)."""
 
-from __future__ import annotations
-
 import numpy as np
 
+from privpost.evaluation.rows import columns, places
 from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior, DirectPosterior
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
@@ -42,18 +41,13 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return one row per method, coefficient, supremum and order; `epsilon` is inf beyond the asymptote."""
-    import pandas as pd
-
-    frames = []
+    """Yield one row per method, coefficient, supremum and order; `epsilon` is inf beyond the asymptote."""
     for cell in cells:
-        config = cell.config
-        index = pd.MultiIndex.from_product(
-            [config.method, [config.coefficient], config.supremum, config.order],
-            names=["method", "coefficient", "supremum", "order"],
-        )
-        frame = pd.DataFrame({"epsilon": cell.arrays["epsilon"].ravel()}, index=index).reset_index()
-        frame["asymptote"] = 1 + min(config.alpha, config.beta) / config.coefficient
-        frames.append(frame.dropna(subset="epsilon"))
-    columns = ["method", "coefficient", "order", "epsilon", "supremum", "asymptote"]
-    return pd.concat(frames, ignore_index=True)[columns]
+        for at, point in places(cell.config, "method", "supremum", "order"):
+            if not np.isnan(epsilon := cell.arrays["epsilon"][at]):
+                yield {
+                    **columns(point, "method", "coefficient", "order"),
+                    "epsilon": epsilon,
+                    "supremum": point.supremum,
+                    "asymptote": 1 + min(point.alpha, point.beta) / point.coefficient,
+                }

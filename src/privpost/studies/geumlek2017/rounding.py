@@ -1,13 +1,12 @@
 """Privacy and error of a posterior draw of bits that is rounded down to b bits, for figure 1 of Geumlek et al. 2017."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 from scipy.special import betaln, logsumexp
 
 from privpost.distributions import truncated_beta
+from privpost.evaluation.rows import columns, places
 from privpost.mechanisms.posterior_sampling import PosteriorSampling, weighted
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
@@ -107,20 +106,15 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return one row per method, coefficient, bits and order; `ideal` is ε without rounding, or inf."""
-    import pandas as pd
-
-    frames = []
+    """Yield one row per method, coefficient, bits and order; `ideal` is ε without rounding, or inf."""
     for cell in cells:
-        config = cell.config
-        index = pd.MultiIndex.from_product(
-            [config.method, [config.coefficient], sorted(config.bits), [*config.order, math.inf]],
-            names=["method", "coefficient", "bits", "order"],
-        )
-        epsilon = cell.arrays["epsilon"]
-        frame = pd.DataFrame({"epsilon": epsilon.ravel()}, index=index).reset_index()
-        frame["ideal"] = np.broadcast_to(cell.arrays["ideal"][:, None], epsilon.shape).ravel()
-        frame["error_ratio"] = np.broadcast_to(cell.arrays["error_ratio"][..., None], epsilon.shape).ravel()
-        frame["asymptote"] = 1 + min(config.alpha, config.beta) / config.coefficient
-        frames.append(frame.dropna(subset="epsilon"))
-    return pd.concat(frames, ignore_index=True)
+        axes = {"bits": sorted(cell.config.bits), "order": [*cell.config.order, math.inf]}
+        for (i, j, k), point in places(cell.config, "method", "bits", "order", **axes):
+            if not np.isnan(epsilon := cell.arrays["epsilon"][i, j, k]):
+                yield {
+                    **columns(point, "method", "coefficient", "bits", "order"),
+                    "epsilon": epsilon,
+                    "ideal": cell.arrays["ideal"][i, k],
+                    "error_ratio": cell.arrays["error_ratio"][i, j],
+                    "asymptote": 1 + min(point.alpha, point.beta) / point.coefficient,
+                }

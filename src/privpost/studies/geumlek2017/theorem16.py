@@ -1,7 +1,5 @@
 """How much of theorem 16's bound two data sets in a plane spend, by link, by quadrature (Geumlek et al. 2017)."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

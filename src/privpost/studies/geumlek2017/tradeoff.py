@@ -5,8 +5,6 @@ log-likelihood of held-out data under one released parameter, of the records in 
 values the paper's axis has; they differ by ln C(n, k).
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from functools import partial

@@ -9,8 +9,6 @@ predictive law of the first field in that cell, the posterior mean, from the tru
 smaller mean over the prior than the true posterior's.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -161,8 +159,6 @@ class _Conditional:
 
 def tabulate(cells):
     """Return calibration and divergence by method (`event_calibration`), and paired differences from noise-aware."""
-    import pandas as pd
-
     table, pairs = [], []
     for cell in cells:
         config, arrays = cell.config, cell.arrays
@@ -195,7 +191,7 @@ def tabulate(cells):
             if row.method == "laplace" and aware is not None:
                 gain = mean_columns("kl_gain", kl - arrays["kl"][aware])
                 pairs.append({**named, **gain, "n_trials": config.trials})
-    return {"event_calibration": pd.DataFrame(table), "event_calibration_pairs": pd.DataFrame(pairs)}
+    return {"event_calibration": table, "event_calibration_pairs": pairs}
 
 
 def numbers(tables) -> dict:

@@ -1,13 +1,12 @@
 """Naive Bayes from Laplace-released counts: exact noise-aware posterior against the one that ignores the noise."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np
 from scipy.special import betainc
 
 from privpost.evaluation.mmd import beta_embedding, mmd2_of_embeddings
+from privpost.evaluation.rows import columns
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
@@ -143,7 +142,5 @@ def _aware(posterior, weights, config, theta, embedding) -> tuple[np.ndarray, np
 
 def tabulate(cells):
     """Return scores, paired differences, KS statistics and empirical distribution functions."""
-    found = scores.tabulate(
-        cells, lambda config: {name: getattr(config, name) for name in PLACES}, lambda config: list(PARAMETERS)
-    )
+    found = scores.tabulate(cells, lambda config: columns(config, *PLACES), lambda config: list(PARAMETERS))
     return {f"naive_bayes_{name}".rstrip("_"): table for name, table in found.items()}

@@ -1,7 +1,5 @@
 """Bayesian networks with several parents from Laplace-released counts: a chain on the latent records."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -9,6 +7,7 @@ from scipy.special import betainc, xlogy
 
 from privpost.evaluation.diagnostics import assess
 from privpost.evaluation.mmd import beta_embedding, mmd2_of_embeddings
+from privpost.evaluation.rows import places
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
 from privpost.samplers.chain import run
@@ -136,7 +135,6 @@ def parameters(config) -> list[str]:
 
 def tabulate(cells):
     """Return scores, paired differences, KS statistics, empirical distribution functions, and the chains' mixing."""
-    import pandas as pd
 
     def place(config):
         return {"graph": parse(config.graph)[0]}
@@ -144,16 +142,16 @@ def tabulate(cells):
     found = scores.tabulate(cells, place, parameters)
     chains = [
         {
-            **place(cell.config),
-            "epsilon": epsilon,
-            "rhat_max": rhat,
-            "ess_min": ess,
+            **place(point),
+            "epsilon": point.epsilon,
+            "rhat_max": cell.arrays["rhat"][at],
+            "ess_min": cell.arrays["ess"][at],
             "n_chains": CHAINS,
-            "n_draws": cell.config.draws,
+            "n_draws": point.draws,
             "sampling": "mcmc",
         }
         for cell in cells
-        for epsilon, rhat, ess in zip(cell.config.epsilon, cell.arrays["rhat"], cell.arrays["ess"], strict=True)
+        for at, point in places(cell.config, "epsilon")
     ]
     tables = {f"networks_{name}".rstrip("_"): table for name, table in found.items()}
-    return {**tables, "networks_chains": pd.DataFrame(chains)}
+    return {**tables, "networks_chains": chains}

@@ -1,7 +1,5 @@
 """What the studies of noise-aware inference share: methods, tables of scores, and the checks of their claims."""
 
-from __future__ import annotations
-
 import itertools
 from functools import partial
 
@@ -80,8 +78,6 @@ def tabulate(cells, places, parameters) -> dict:
         places: function of a cell's config that returns its first columns.
         parameters: function of a cell's config that names the parameters.
     """
-    import pandas as pd
-
     rows, pairs, calibration, ecdf = [], [], [], []
     for cell in cells:
         config, arrays = cell.config, cell.arrays
@@ -119,7 +115,4 @@ def tabulate(cells, places, parameters) -> dict:
                     continue
                 found = {"epsilon": epsilon, "metric": metric, **mean_columns("difference", difference), **repeats}
                 pairs.append({**place, **pair, **found})
-    return {
-        name: pd.DataFrame(found)
-        for name, found in {"": rows, "pairs": pairs, "calibration": calibration, "ecdf": ecdf}.items()
-    }
+    return {"": rows, "pairs": pairs, "calibration": calibration, "ecdf": ecdf}

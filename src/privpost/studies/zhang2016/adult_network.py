@@ -1,7 +1,5 @@
 """Private Bayesian networks of 14 nodes on Adult: naive Bayes, and a graph learned on public records."""
 
-from __future__ import annotations
-
 import itertools
 from functools import partial
 
@@ -9,6 +7,7 @@ import numpy as np
 
 from privpost.datasets import catalogue, prepared
 from privpost.evaluation.diagnostics import assess
+from privpost.evaluation.rows import columns, private_places
 from privpost.evaluation.summaries import mean_columns
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
@@ -197,33 +196,31 @@ def _parameters(method, mechanism, release, config) -> dict[str, np.ndarray]:
 
 def tabulate(cells):
     """Return means over trials, and the paired excess over the Laplace mechanism's; and the graphs (`adult_graphs`)."""
-    import pandas as pd
-
     (cell,) = cells
-    config, arrays = cell.config, cell.arrays
-    rows, axes = [], (config.graph, config.n, config.method, config.epsilon)
-    base = config.method.index("laplace") if "laplace" in config.method else None
-    for (g, kind), (i, n), (k, method), (j, epsilon) in itertools.product(*map(enumerate, axes)):
-        if (method == "non_private" and j > 0) or np.isnan(arrays["accuracy"][g, i, k, j]).all():
-            continue
-        row = {"graph": kind, "n": n, "method": method, "epsilon": None if method == "non_private" else epsilon}
-        if method != "non_private":
-            row["epsilon_record"] = epsilon * (
-                len(graphs.from_formula(arrays["edges"][g])) if "attrib" in method else 1
-            )
-        kept = ~np.isnan(arrays["accuracy"][g, i, k, j])
-        for name in ("accuracy", "divergence"):
-            row |= mean_columns(name, arrays[name][g, i, k, j, kept])
-            if base is not None and method != "non_private":
-                less = arrays[name][g, i, k, j, kept] - arrays[name][g, i, base, j, kept]
-                row |= mean_columns(f"{name}_less_laplace", less)
-        row |= {"n_repeats": int(kept.sum()), "sampling": "mcmc" if method == "gibbs" else "exact"}
-        if method == "gibbs":
-            row |= {"rhat_max": arrays["rhat"][g, i, j], "ess_min": arrays["ess"][g, i, j]}
-        rows.append(row)
     edges = [
         {"graph": kind, "node": node, "parents": ", ".join(parents), "in_degree": len(parents)}
-        for kind, formula in zip(config.graph, arrays["edges"], strict=True)
+        for kind, formula in zip(cell.config.graph, cell.arrays["edges"], strict=True)
         for node, parents in graphs.from_formula(str(formula))
     ]
-    return {"adult_network": pd.DataFrame(rows), "adult_graphs": pd.DataFrame(edges)}
+    return {"adult_network": _rows(cell.config, cell.arrays), "adult_graphs": edges}
+
+
+def _rows(config, arrays):
+    base = config.method.index("laplace") if "laplace" in config.method else None
+    for (g, i, k, j), point in private_places(config, "graph", "n", "method", "epsilon"):
+        kept, private = ~np.isnan(arrays["accuracy"][g, i, k, j]), point.method != "non_private"
+        if not kept.any():
+            continue
+        row = columns(point, "graph", "n", "method", "epsilon")
+        if private:
+            nodes = len(graphs.from_formula(arrays["edges"][g])) if "attrib" in point.method else 1
+            row["epsilon_record"] = point.epsilon * nodes
+        for name in ("accuracy", "divergence"):
+            values = arrays[name][g, i, :, j][:, kept]
+            row |= mean_columns(name, values[k])
+            if base is not None and private:
+                row |= mean_columns(f"{name}_less_laplace", values[k] - values[base])
+        row |= {"n_repeats": int(kept.sum()), "sampling": "mcmc" if point.method == "gibbs" else "exact"}
+        if point.method == "gibbs":
+            row |= {"rhat_max": arrays["rhat"][g, i, j], "ess_min": arrays["ess"][g, i, j]}
+        yield row

@@ -12,8 +12,6 @@ there is a δ:
 What needs no simulation stands in `guarantees`.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace
@@ -330,34 +328,30 @@ def tabulate(cells):
         "bounds": bounds[[*columns, "rate", "allowed", "nodes", "closure"]],
         "table1": table1.table(bounds),
         "consistency": pd.concat(consistency, ignore_index=True),
-        "noise_scale": pd.DataFrame(_noise_rows(config.noise_graphs)),
+        "noise_scale": _noise_rows(config.noise_graphs),
     }
 
 
-def _noise_rows(networks) -> list[dict]:
-    """Return the scales of the noise at ε = 1, one row per graph and in-degree that it has.
+def _noise_rows(networks):
+    """Yield the scales of the noise at ε = 1, one row per graph and in-degree that it has.
 
     `laplace`: 2|I| on a count. `fourier_coefficient`: 2|N_I|/2^(|I|/2) on an orthonormal coefficient. `fourier_cell`:
     on a rebuilt count, the scale of Laplace noise with the same standard deviation, 2|N_I|/2^(k/2) with k = 1 +
     in-degree.
     """
-    rows = []
     for network in networks:
         name, graph = parse(network)
         size, subsets = len(graph), len(closure(BayesianNetwork(graph)))
         degrees = [len(parents) for _, parents in graph]
         for degree in sorted(set(degrees)):
-            rows.append(
-                {
-                    "graph": name,
-                    "in_degree": degree,
-                    "laplace": 2.0 * size,
-                    "fourier_coefficient": 2 * subsets / 2 ** (size / 2),
-                    "fourier_cell": 2 * subsets / 2 ** ((degree + 1) / 2),
-                    "nodes": size,
-                    "closure": subsets,
-                    "largest_in_degree": max(degrees),
-                    "average_in_degree": float(np.mean(degrees)),
-                }
-            )
-    return rows
+            yield {
+                "graph": name,
+                "in_degree": degree,
+                "laplace": 2.0 * size,
+                "fourier_coefficient": 2 * subsets / 2 ** (size / 2),
+                "fourier_cell": 2 * subsets / 2 ** ((degree + 1) / 2),
+                "nodes": size,
+                "closure": subsets,
+                "largest_in_degree": max(degrees),
+                "average_in_degree": float(np.mean(degrees)),
+            }

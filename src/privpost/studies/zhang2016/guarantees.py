@@ -14,8 +14,6 @@ Smoothness and utility:
 - theorem 1: c_ij = (2n+1) ln((α+n+1)(β+n+1)) is the range of one parameter's divergence.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Mean squared error of private linear regression against the prior's precision (Zhang et al. 2016, figure 2)."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from functools import partial
@@ -9,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from privpost.datasets import catalogue, census, prepared
+from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_columns
 from privpost.mechanisms.linear_sampling import LinearSampler
 from privpost.models.linear_regression import LinearRegression, Moments
@@ -106,34 +105,22 @@ def tabulate(cells):
     """
     import pandas as pd
 
-    rows = []
+    names = ["dataset", "stand_in", "variant", "method", "noise_variance", "prior_precision", "epsilon"]
+    names += ["mse_mean", "mse_sem", "n_repeats", "acceptance", "proposal_acceptance", "radius", "mean_norm"]
+    names += ["excess_mean", "excess_sem", "rise_mean", "rise_sem", "residual_variance", "clipped_share"]
+    return pd.DataFrame(_rows(cells), columns=names)
+
+
+def _rows(cells):
     for cell in cells:
-        config, arrays = cell.config, cell.arrays
-        axes = (config.method, config.noise_variance, config.prior_precision)
-        for (_, method), (s, variance), (i, b) in itertools.product(*map(enumerate, axes)):
-            errors = arrays[method][s, i]
-            row = {
-                "dataset": config.dataset,
-                "stand_in": bool(arrays["stand_in"]),
-                "variant": config.variant,
-                "method": method,
-                "noise_variance": variance,
-                "prior_precision": b,
-                **mean_columns("mse", errors),
-                "n_repeats": config.trials,
-                "mean_norm": float(arrays["mean_norm"][s, i].mean()),
-                "residual_variance": float(arrays["residual_variance"].mean()),
-                "clipped_share": float(arrays["clipped_share"]),
-            }
-            if method != "non_private":
-                row["epsilon"] = float(arrays["epsilon"][s, i])
-                row["radius"] = float(arrays["radius"][s, i])
-                row["acceptance"] = float(arrays["acceptance"][s, i].mean())
-                row["proposal_acceptance"] = float(arrays["proposal_acceptance"][s, i].mean())
-                row |= mean_columns("excess", errors - arrays["non_private"][s, i])
-            row |= mean_columns("rise", errors - arrays[method][s, 0])
-            rows.append(row)
-    columns = ["dataset", "stand_in", "variant", "method", "noise_variance", "prior_precision", "epsilon"]
-    columns += ["mse_mean", "mse_sem", "n_repeats", "acceptance", "proposal_acceptance", "radius", "mean_norm"]
-    columns += ["excess_mean", "excess_sem", "rise_mean", "rise_sem", "residual_variance", "clipped_share"]
-    return pd.DataFrame(rows, columns=columns)
+        arrays = cell.arrays
+        for (_, s, i), point in places(cell.config, "method", "noise_variance", "prior_precision"):
+            errors, private = arrays[point.method], point.method != "non_private"
+            row = columns(point, "dataset", "variant", "method", "noise_variance", "prior_precision")
+            for name in ("stand_in", "clipped_share", *(("epsilon", "radius") if private else ())):
+                row[name] = arrays[name][s, i].item() if arrays[name].ndim else arrays[name].item()
+            for name in ("mean_norm", *(("acceptance", "proposal_acceptance") if private else ())):
+                row[name] = float(arrays[name][s, i].mean())
+            row |= {"n_repeats": point.trials, "residual_variance": float(arrays["residual_variance"].mean())}
+            row |= mean_columns("mse", errors[s, i]) | mean_columns("rise", errors[s, i] - errors[s, 0])
+            yield row | (mean_columns("excess", errors[s, i] - arrays["non_private"][s, i]) if private else {})

@@ -1,12 +1,11 @@
 """Error of the marginals of privately released Bayesian networks, on small graphs."""
 
-from __future__ import annotations
-
 import itertools
 from functools import partial
 
 import numpy as np
 
+from privpost.evaluation.rows import columns, private_places
 from privpost.evaluation.summaries import mean_columns
 from privpost.mechanisms.map_estimate import UTILITIES
 from privpost.models.bayesian_network import BayesianNetwork
@@ -83,21 +82,13 @@ def _errors(model, point, named, config, streams, ledger) -> np.ndarray:
 
 
 def tabulate(cells):
-    """Return mean errors, and their paired excess over the true posterior's."""
-    import pandas as pd
-
+    """Yield mean errors, and their paired excess over the true posterior's."""
     (cell,) = cells
-    config, rows = cell.config, []
-    axes = (config.graph, config.method, config.n, config.epsilon)
-    for (g, network), (i, method), (j, n), (k, epsilon) in itertools.product(*map(enumerate, axes)):
-        if method == "non_private" and k > 0:
-            continue
-        errors = cell.arrays["error"][g]
-        name, graph = parse(network)
-        row = {"graph": name, "nodes": len(graph), "method": method, "n": n}
-        row["epsilon"] = None if method == "non_private" else epsilon
+    for (g, i, j, k), point in private_places(cell.config, "graph", "method", "n", "epsilon"):
+        errors, methods = cell.arrays["error"][g], cell.config.method
+        name, graph = parse(point.graph)
+        row = {"graph": name, "nodes": len(graph), **columns(point, "method", "n", "epsilon")}
         row |= mean_columns("error", errors[i, j, k])
-        if method != "non_private" and "non_private" in config.method:
-            row |= mean_columns("excess", errors[i, j, k] - errors[config.method.index("non_private"), j, k])
-        rows.append({**row, "n_repeats": config.trials})
-    return pd.DataFrame(rows)
+        if point.method != "non_private" and "non_private" in methods:
+            row |= mean_columns("excess", errors[i, j, k] - errors[methods.index("non_private"), j, k])
+        yield {**row, "n_repeats": point.trials}

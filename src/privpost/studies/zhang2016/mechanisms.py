@@ -1,7 +1,5 @@
 """The mechanisms that these studies compare, and what each may cost a whole record."""
 
-from __future__ import annotations
-
 from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.map_estimate import MapMechanism

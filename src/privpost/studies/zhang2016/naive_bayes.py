@@ -1,7 +1,5 @@
 """Accuracy of a naive Bayes classifier from private posteriors (Zhang et al. 2016, figure 1)."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace
@@ -161,8 +159,6 @@ def _stealthy_t(account, mechanism, config, pilot, streams, ledger) -> float:
 def tabulate(cells):
     """Return mean accuracies, their paired differences (`naive_bayes_pairs`), rates of stealth (`stealth`), and how
     the means of single data sets vary (`naive_bayes_spread`)."""
-    import pandas as pd
-
     by_data = {cell.config.data: cell for cell in cells}
     cell = by_data.get("many", cells[0])
     rows, pairs = [], []
@@ -173,10 +169,10 @@ def tabulate(cells):
             point = {**place, "other": other, "other_variant": other_variant, "epsilon": row["epsilon"]}
             pairs.append({**point, **mean_columns("difference", values), "n_repeats": len(values)})
     return {
-        "naive_bayes": pd.DataFrame(rows),
-        "naive_bayes_pairs": pd.DataFrame(pairs + _averages(cell)),
-        "stealth": pd.DataFrame(_stealth(cell.config, cell.arrays)),
-        "naive_bayes_spread": _spread(by_data["one"]) if "one" in by_data else pd.DataFrame(columns=SPREAD),
+        "naive_bayes": rows,
+        "naive_bayes_pairs": pairs + _averages(cell),
+        "stealth": _stealth(cell.config, cell.arrays),
+        "naive_bayes_spread": _spread(by_data.get("one")),
     }
 
 
@@ -207,6 +203,8 @@ def _spread(cell):
     """
     import pandas as pd
 
+    if cell is None:
+        return pd.DataFrame(columns=SPREAD)
     config, arrays = cell.config, cell.arrays
     every, sets = lines(config.method), arrays["data_set"]
     count = np.bincount(sets)

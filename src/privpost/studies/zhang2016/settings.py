@@ -1,7 +1,5 @@
 """Types of settings that these studies share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,8 +1,8 @@
 """Table 1 of Zhang et al. (2016), each entry beside what the rows of `bounds` say of it."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
+
+from privpost.evaluation.rows import columns
 
 
 class Entry(NamedTuple):
@@ -53,32 +53,24 @@ TABLE = (
 
 
 def table(bounds):
-    """Return table 1, a row per mechanism: the paper's entries, the rows of `bounds` about each, and how many hold.
+    """Yield table 1, a row per mechanism: the paper's entries, the rows of `bounds` about each, and how many hold.
 
     `largest_loss` is the largest privacy loss found, as a multiple of what is promised.
     """
-    import pandas as pd
 
     def checked(name, statement):
         rows = bounds[bounds.statement == statement]
         return {f"{name}_rows": len(rows), f"{name}_rows_that_hold": int(rows.holds.sum())}
 
-    rows = []
     for entry in TABLE:
         losses = bounds[bounds.statement == entry.privacy_statement]
-        rows.append(
-            {
-                "method": entry.method,
-                "networks_only": entry.networks_only,
-                "privacy": entry.privacy,
-                **checked("privacy", entry.privacy_statement),
-                "largest_loss": float((losses.empirical / losses.bound).max()),
-                "utility": entry.utility,
-                "bound": entry.bound,
-                **checked("bound", entry.bound_statement),
-                "restored": entry.restored,
-                **checked("restored", entry.restored_statement),
-                "restored_margin": float(bounds[bounds.statement == entry.restored_statement].margin.min()),
-            }
-        )
-    return pd.DataFrame(rows)
+        yield {
+            **columns(entry, "method", "networks_only", "privacy"),
+            **checked("privacy", entry.privacy_statement),
+            "largest_loss": float((losses.empirical / losses.bound).max()),
+            **columns(entry, "utility", "bound"),
+            **checked("bound", entry.bound_statement),
+            "restored": entry.restored,
+            **checked("restored", entry.restored_statement),
+            "restored_margin": float(bounds[bounds.statement == entry.restored_statement].margin.min()),
+        }
