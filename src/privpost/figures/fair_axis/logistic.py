@@ -1,7 +1,7 @@
 """Logistic regression by private posterior samples at the same (ε, δ), on three data sets."""
 
 from privpost.evaluation.rows import one, select
-from privpost.figures import multiples, style
+from privpost.figures import multiples
 from privpost.figures.fair_axis import panels
 from privpost.figures.geumlek2017.panels import TITLES
 
@@ -28,12 +28,7 @@ def draw(tables):
         axes.set_xscale("log")
         panels.label_epsilons(axes, table)
     multiples.label_outer(grid, "ε of (ε, δ)-DP", LABELS.values(), [TITLES[dataset] for dataset in datasets])
-    handles = []
-    for method in sorted(table.method.unique()):
-        look = style.look(method)
-        line = {"linestyle": ":"} if method == "non_private" else {"marker": look.marker}
-        line |= {"markerfacecolor": "none", "markersize": 7} if method == "ops_renyi" else {}
-        handles.append(multiples.entry(color=look.color, label=look.label, **line))
+    handles = panels.entries(table, {"ops_renyi": {"markerfacecolor": "none", "markersize": 7}})
     for place, delta in enumerate(deltas):
         handles.append(multiples.entry(color="#555555", linestyle=LINES[place % len(LINES)], label=f"δ = {delta:g}"))
     multiples.legend(figure, handles, ncols=4)

@@ -21,6 +21,16 @@ def label_epsilons(axes, table) -> None:
     axes.minorticks_off()
 
 
+def entries(table, special) -> list:
+    """Return a legend's entries of a table's methods; `special` are looks of some that replace their own."""
+    found = []
+    for method in sorted(table.method.unique()):
+        look = style.look(method)
+        line = {"linestyle": ":"} if method == "non_private" else {"marker": look.marker}
+        found.append(multiples.entry(**{"color": look.color, "label": look.label, **line, **special.get(method, {})}))
+    return found
+
+
 def bits(table, metric: str, label: str):
     """Return one panel per n and δ with a metric on ε, for every method and accounting."""
     table = table[(table.metric == metric) & (table.statistic != "mean")]
@@ -46,13 +56,7 @@ def bits(table, metric: str, label: str):
     for axes in panels[-1]:
         label_epsilons(axes, table)
     figure.supylabel(label, fontsize=8)
-    handles = []
-    for method in sorted(table.method.unique()):
-        look = style.look(method)
-        line = {"linestyle": ":"} if method == "non_private" else {"marker": look.marker}
-        nothing = method == "non_private" and metric == "kl"
-        label = "KL = 0: the true posterior itself" if nothing else look.label
-        handles.append(multiples.entry(color=look.color, label=label, **line))
+    handles = entries(table, {"non_private": {"label": "KL = 0: the true posterior itself"}} if metric == "kl" else {})
     handles.append(multiples.entry(color="#555555", linestyle="-", label="exact privacy curve"))
     hollow = {"linestyle": "--", "marker": "o", "markerfacecolor": "white"}
     handles.append(multiples.entry(color="#555555", label="converted guarantee", **hollow))

@@ -13,7 +13,7 @@ from privpost.evaluation.diagnostics import diagnose
 from privpost.evaluation.rows import columns, places
 from privpost.pipeline.schema import Integer, Real, Schema
 from privpost.samplers.noise_aware_gibbs import run
-from privpost.studies.bernstein2018.trials import CHAINS, Data, Release, experiment, repeated
+from privpost.studies.bernstein2018.trials import CHAINS, experiment, many_chains
 
 SETTINGS = Schema(
     **CHAINS | {"draws": Integer(at_least=4)},
@@ -52,9 +52,7 @@ def simulate(config, streams, ledger) -> dict:
             rng = streams("mechanism", block.index, **point)
             release = trial.release(ledger, f"n={n}/epsilon={epsilon:g}", data, n, epsilon, rng, block.trials)
             mean, sd = trial.exact_moments(data, release, n)
-            # Many chains of one release are so many trials with the same release.
-            chains = Data(*(repeated(entry, config.chains) for entry in data))
-            releases = Release(*(repeated(entry, config.chains) for entry in release))
+            chains, releases = many_chains(data, release, config.chains)
             for k, name in enumerate(SAMPLERS[: 1 + trial.collapses]):
                 kernel = trial.kernel(chains, releases, n, **({"collapsed": True} if k else {}))
                 burn_in, draws = (BURN_IN, config.collapsed_draws) if k else (config.burn_in, config.draws)

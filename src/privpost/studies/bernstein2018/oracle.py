@@ -24,7 +24,7 @@ from privpost.samplers.noise_aware_quadrature import (
     redacted_likelihood,
     redacted_posterior,
 )
-from privpost.studies.bernstein2018.trials import Counts, Data, Release, experiment, repeated
+from privpost.studies.bernstein2018.trials import Counts, experiment, many_chains
 
 SETTINGS = Schema(
     model=Text(),
@@ -126,11 +126,7 @@ def simulate(config, streams, ledger) -> dict:
             rng = streams("mechanism", block.index, n=n)
             release = trial.release(ledger, f"n={n}", data, n, config.epsilon, rng, block.trials)
             stationary[i, block.trials], edges = compare(config, trial, data, release, n)
-            chains = (
-                [repeated(entry, config.chains) for entry in data],
-                [repeated(entry, config.chains) for entry in release],
-            )
-            kernel = trial.kernel(Data(*chains[0]), Release(*chains[1]), n)
+            kernel = trial.kernel(*many_chains(data, release, config.chains), n)
             halves = _shares(config, kernel, edges, streams("sampler", block.index, n=n))
             sampled[i, block.trials] = np.abs(halves.mean(axis=0) - 1 / config.bins).sum(axis=-1) / 2
             floor[i, block.trials] = np.abs(halves[0] - halves[1]).sum(axis=-1) / 4

@@ -143,6 +143,11 @@ class Experiment(ABC):
         return Cost("pure", epsilon)
 
 
+def many_chains(data: Data, release: Release, chains: int) -> tuple[Data, Release]:
+    """Many chains of one release are so many trials with the same release, one after another."""
+    return Data(*(repeated(entry, chains) for entry in data)), Release(*(repeated(entry, chains) for entry in release))
+
+
 class Counts(Experiment):
     """Bits, rows of them, or categories: counts are bounded, and released as they are (algorithm 1)."""
 

@@ -148,23 +148,19 @@ def _frame(arrays, table):
     return pd.DataFrame({name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)})
 
 
+def _row(statement, point, setting, empirical, bound, rate=math.nan, allowed=math.nan, *, holds=None, trials=1) -> dict:
+    """Return the row of a statement; it holds where the rate is within what is allowed but for simulation error."""
+    if holds is None:
+        holds = rate <= allowed + LIMIT * math.sqrt(allowed * (1 - allowed) / trials)
+    parameter = ",".join(f"{name}={value:.4g}" for name, value in setting.items())
+    row = {"statement": statement, **point, "parameter": parameter, "empirical": float(empirical)}
+    return {**row, "bound": float(bound), "rate": float(rate), "allowed": allowed, "holds": bool(holds)}
+
+
 def _upper(statement, values, bound, delta, point, **setting) -> dict:
     """Return the row of a bound that may be exceeded with probability δ, for values (releases,)."""
-    exceeded = float(np.mean(values > bound))
-    return {
-        "statement": statement,
-        **point,
-        "parameter": _text({"delta": delta, **setting}),
-        "empirical": float(np.quantile(values, 1 - delta)),
-        "bound": bound,
-        "rate": exceeded,
-        "allowed": delta,
-        "holds": exceeded <= delta + LIMIT * math.sqrt(delta * (1 - delta) / len(values)),
-    }
-
-
-def _text(setting) -> str:
-    return ",".join(f"{name}={value:.4g}" for name, value in setting.items())
+    exceeded, setting = np.mean(values > bound), {"delta": delta, **setting}
+    return _row(statement, point, setting, np.quantile(values, 1 - delta), bound, exceeded, delta, trials=len(values))
 
 
 def _laplace_rows(mechanism, statistics, releases, config, point):
@@ -196,18 +192,9 @@ def _laplace_rows(mechanism, statistics, releases, config, point):
     sem = np.sqrt(np.maximum(sums[1] / config.trials - mean**2, 0) / config.trials)
     printed = n * np.log(truth.prod(axis=-1))
     worst = int(np.argmax(mean - printed))
-    rows.append(
-        {
-            "statement": "theorem_1_expectation",
-            **point,
-            "parameter": _text({"ones": truth[worst, 0] - config.alpha, "zeros": truth[worst, 1] - config.beta}),
-            "empirical": float(mean[worst]),
-            "bound": float(printed[worst]),
-            "rate": math.nan,
-            "allowed": math.nan,
-            "holds": bool(mean[worst] <= printed[worst] + LIMIT * sem[worst]),
-        }
-    )
+    setting = {"ones": truth[worst, 0] - config.alpha, "zeros": truth[worst, 1] - config.beta}
+    holds = mean[worst] <= printed[worst] + LIMIT * sem[worst]
+    rows.append(_row("theorem_1_expectation", point, setting, mean[worst], printed[worst], holds=holds))
     return rows, [_consistency("laplace", "published", model, published, point)]
 
 
@@ -235,18 +222,8 @@ def _fourier_rows(mechanism, statistics, releases, config, point):
             worst = int(np.argmax(reached / bounds))
             rows.append(_upper("theorem_3", distances[j, worst], float(bounds[worst]), delta, point, t=t))
         rate, promised = float(np.mean(needed <= t)), -math.expm1(-t)
-        rows.append(
-            {
-                "statement": "corollary_3",
-                **point,
-                "parameter": _text({"t": t}),
-                "empirical": rate,
-                "bound": promised,
-                "rate": 1 - rate,
-                "allowed": 1 - promised,
-                "holds": rate >= promised - LIMIT * math.sqrt(promised * (1 - promised) / config.trials),
-            }
-        )
+        holds = rate >= promised - LIMIT * math.sqrt(promised * (1 - promised) / config.trials)
+        rows.append(_row("corollary_3", point, {"t": t}, rate, promised, 1 - rate, 1 - promised, holds=holds))
     return rows, [
         _consistency("fourier", "published", model, published, point),
         _consistency("fourier", "truncated", model, truncated, point),
@@ -285,19 +262,9 @@ def _map_rows(mechanism, statistics, releases, config, point):
         for statement, factor in (("lemma_4", weight), ("lemma_4_printed", np.full_like(weight, budget))):
             bounds = np.exp(-factor * t) / mass
             worst = int(np.argmax(outside / bounds))
-            allowed = min(float(bounds[worst]), 1.0)
-            rows.append(
-                {
-                    "statement": statement,
-                    **point,
-                    "parameter": _text({"t_share": share, "t": t[worst]}),
-                    "empirical": float(outside[worst]),
-                    "bound": float(bounds[worst]),
-                    "rate": float(outside[worst]),
-                    "allowed": allowed,
-                    "holds": outside[worst] <= allowed + LIMIT * math.sqrt(allowed * (1 - allowed) / config.trials),
-                }
-            )
+            setting, missed, bound = {"t_share": share, "t": t[worst]}, outside[worst], bounds[worst]
+            allowed = min(float(bound), 1.0)
+            rows.append(_row(statement, point, setting, missed, bound, missed, allowed, trials=config.trials))
     return rows, []
 
 
