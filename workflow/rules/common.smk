@@ -1,4 +1,5 @@
 # What a rebuild consists of is worked out once, by the package; the rules only name it.
+import gc
 import os
 import sys
 
@@ -12,6 +13,10 @@ from privpost.pipeline.project import STATE, plainly
 from privpost.pipeline.schema import SettingError
 from privpost.report import build as overview
 from privpost.report import documents
+
+# Jobs and files by the thousand are made and stay: looking for garbage among them, and in the imports, is in vain.
+gc.freeze()
+gc.set_threshold(100_000, 50, 100)
 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from privpost.atomic import abandoned, abandoned_in
 from privpost.commands import options, sweeps
-from privpost.pipeline import grid, inventory
+from privpost.pipeline import grid, inventory, planned
 from privpost.pipeline.progress import counted
 from privpost.pipeline.study import Study
 from privpost.report import build, documents
@@ -22,7 +22,7 @@ def status(argv: list[str]) -> int:
         study="any",
     )
     given = parser.parse_args(argv)
-    print(report(grid.load_studies(given.study or None, given.scale)))
+    print(report(planned.load_studies(given.study or None, given.scale)))
     return 0
 
 
@@ -37,7 +37,7 @@ def prune(argv: list[str]) -> int:
     parser.add_argument("--sweeps", action="store_true", help="remove results of ad hoc runs and sweeps too")
     parser.add_argument("-n", "--dry-run", action="store_true", help="only list what would be removed")
     given = parser.parse_args(argv)
-    paths = removable(grid.load_studies(given.study or None, given.scale), given.sweeps)
+    paths = removable(planned.load_studies(given.study or None, given.scale), given.sweeps)
     for path in paths:
         print(path)
     megabytes = sum(map(inventory.size, paths)) / 1e6

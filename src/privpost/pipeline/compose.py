@@ -1,18 +1,14 @@
 """Hydra's side of the grid: studies' composed configurations, kept for the next start, and the grammar of overrides."""
 
-import contextlib
 import hashlib
 import importlib.metadata
-import json
 import os
 import re
-import shutil
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 from privpost import configurations
-from privpost.pipeline import store
+from privpost.pipeline import kept
 from privpost.pipeline.project import NAME, STATE
 from privpost.pipeline.schema import SettingError
 
@@ -36,22 +32,13 @@ def compose(names: Iterable[str], scale: str, overrides: Iterable[str] = ()) -> 
     .snakemake. They are looked up by all that they depend on: the content of conf/, Hydra's version, the arguments.
     """
     names, overrides = list(names), list(overrides)
-    folder = STATE / "composed" / _conf_digest()
-    files = {name: folder / f"{_short_digest(name, scale, *overrides)}.json" for name in names}
-    configs = {}
-    for name, file in files.items():
-        # Another process may take the folder away once conf/ has changed; a damaged file is composed again.
-        with contextlib.suppress(OSError, ValueError):
-            digest, text = file.read_text(encoding="utf-8").split("\n")
-            if digest == _short_digest(text):
-                configs[name] = json.loads(text)
-    composed = _compose_with_hydra([name for name in names if name not in configs], scale, overrides)
+    folder = STATE / "composed" / conf_digest()
+    files = {name: f"{kept.digest(name, scale, *overrides)}.json" for name in names}
+    found = {name: kept.read(folder / file) for name, file in files.items()}
+    composed = _compose_with_hydra([name for name in names if found[name] is None], scale, overrides)
     if composed:
-        # A folder that cannot be written (a read-only checkout) only makes the next start slower.
-        with contextlib.suppress(OSError):
-            _keep({files[name]: config for name, config in composed.items()}, folder)
-    configs |= composed
-    return {name: configs[name] for name in names}
+        kept.write(folder, {files[name]: config for name, config in composed.items()})
+    return found | composed
 
 
 def _compose_with_hydra(names: list[str], scale: str, overrides: list[str]) -> dict[str, dict]:
@@ -86,7 +73,7 @@ def _compose_with_hydra(names: list[str], scale: str, overrides: list[str]) -> d
     return configs
 
 
-def _conf_digest() -> str:
+def conf_digest() -> str:
     """Return a digest of every configuration file's path and content, and of the versions that compose them."""
     digest = hashlib.sha256()
     for package in ("hydra-core", "omegaconf"):
@@ -96,21 +83,6 @@ def _conf_digest() -> str:
         text = path.read_bytes()
         digest.update(f"{path.relative_to(folder)} {len(text)};".encode() + text)
     return digest.hexdigest()[:20]
-
-
-def _short_digest(*words: str) -> str:
-    return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:20]
-
-
-def _keep(configs: Mapping[Path, dict], folder: Path) -> None:
-    """Write composed configurations, and forget those of an earlier state of conf/."""
-    for other in folder.parent.glob("*"):
-        if other != folder:
-            shutil.rmtree(other, ignore_errors=True)
-    for path, config in configs.items():
-        # By rename, since several jobs may compose at once; an incomplete file would be taken for a configuration.
-        text = json.dumps(config)
-        store.write_text(path, f"{_short_digest(text)}\n{text}")
 
 
 def rooted(root: str | os.PathLike[str] | None) -> list[str]:

@@ -1,14 +1,13 @@
 """What a study's YAML may hold beside its settings, checked when it is read."""
 
 import copy
-import importlib
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from privpost import configurations
 from privpost.pipeline.project import NAME
-from privpost.pipeline.schema import Integer, Schema, SettingError
+from privpost.pipeline.schema import Integer, SettingError
 from privpost.pipeline.study import FORMATS, Study
 
 SIZES = {
@@ -40,10 +39,10 @@ def as_study(name: str, config: dict) -> Study:
         config.setdefault(key, None)
     for key in set(config["within"]) & set(config):
         raise SettingError(f"{where}: {key!r} is both a setting and a within axis; one of the two has to go.")
-    schema = _schema(config["target"], where)
-    if config.get("dataset") is None and "dataset" not in schema:
+    study = Study(name, config)
+    if config.get("dataset") is None and "dataset" not in study.schema:
         config.pop("dataset", None)
-    return Study(name, config, schema)
+    return study
 
 
 def _is_text(value: Any) -> bool:
@@ -103,15 +102,3 @@ def _shaped(config: Mapping, key: str, where: str) -> Any:
     if value is not None and not fits(value):
         raise SettingError(f"{where}: {key} is {value!r}, but must be {allowed}.")
     return value
-
-
-def _schema(target: str, where: str) -> Schema:
-    try:
-        schema = getattr(importlib.import_module(target), "SETTINGS", None)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{target}.".startswith(f"{error.name}."):
-            raise
-        raise SettingError(f"{where}: target is {target!r}, but there is no module {error.name}.") from None
-    if not isinstance(schema, Schema):
-        raise SettingError(f"{where}: target is {target!r}, which has no SETTINGS = Schema(...).")
-    return schema

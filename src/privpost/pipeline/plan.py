@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from privpost.datasets import catalogue
-from privpost.pipeline import grid, ledgers, manifest, provenance
+from privpost.pipeline import grid, ledgers, manifest, planned, provenance
 from privpost.pipeline.compose import rooted
 from privpost.pipeline.project import STATE
 from privpost.pipeline.schema import Integer, Schema
@@ -42,7 +42,7 @@ class Plan:
 
     def __init__(self, scale: str = "paper", root: str | None = None, studies: list[str] | None = None):
         overrides = rooted(root)
-        self.studies: dict[str, Study] = {s.name: s for s in grid.load_studies(studies, scale, overrides)}
+        self.studies: dict[str, Study] = {s.name: s for s in planned.load_studies(studies, scale, overrides)}
         self._overrides = overrides
         self.cells: dict[str, list[Cell]] = {name: grid.expand(study) for name, study in self.studies.items()}
         restricted = {name: grid.without_missing(study, self.cells[name]) for name, study in self.studies.items()}

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from privpost import configurations
-from privpost.pipeline.schema import Schema
+from privpost.pipeline.schema import Schema, SettingError
 
 FORMATS = ("pdf", "png", "svg")
 # Tables and figures of studies some of whose data sets cannot be had: never in the place of shipped ones.
@@ -28,7 +28,6 @@ class Study:
 
     name: str
     config: dict[str, Any]
-    schema: Schema
     left_out: tuple[str, ...] = ()
     _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -37,6 +36,12 @@ class Study:
         if name not in self._kept:
             self._kept[name] = find()
         return self._kept[name]
+
+    @property
+    def schema(self) -> Schema:
+        """What the study's module says of its settings; raises SettingError for a target that is no study module."""
+        # Looked up where it is needed: the module imports numpy, scipy and more.
+        return self.kept("schema", lambda: _schema(self.config["target"], self.file))
 
     @property
     def file(self) -> str:
@@ -191,3 +196,15 @@ def _word(value: Any) -> str:
 def figure_module(paper: str, stem: str) -> str:
     """Return the name of the module that draws a figure."""
     return f"privpost.figures.{paper}.{stem}"
+
+
+def _schema(target: str, where: str) -> Schema:
+    try:
+        schema = getattr(importlib.import_module(target), "SETTINGS", None)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{target}.".startswith(f"{error.name}."):
+            raise
+        raise SettingError(f"{where}: target is {target!r}, but there is no module {error.name}.") from None
+    if not isinstance(schema, Schema):
+        raise SettingError(f"{where}: target is {target!r}, which has no SETTINGS = Schema(...).")
+    return schema
