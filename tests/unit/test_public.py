@@ -29,12 +29,20 @@ def test_every_mechanism_and_model_is_a_name_of_the_package():
         _ = privpost.LaplaceMechanisms
 
 
+def names_in_stub(package):
+    """What a package's stub hands on, with where it is defined."""
+    known = {}
+    stub = Path(importlib.import_module(package).__file__).with_suffix(".pyi")
+    for node in (node for node in ast.parse(stub.read_text()).body if isinstance(node, ast.ImportFrom)):
+        for alias in node.names:
+            known |= names_in_stub(node.module) if alias.name == "*" else {alias.asname: f"{node.module}.{alias.name}"}
+    return known
+
+
 @pytest.mark.parametrize("package", ["privpost", "privpost.mechanisms", "privpost.models"])
 def test_type_checkers_know_the_names_that_are_found_at_run_time(package):
     module = importlib.import_module(package)
-    stub = ast.parse(Path(module.__file__).with_suffix(".pyi").read_text())
-    found = (node for node in stub.body if isinstance(node, ast.ImportFrom))
-    known = {alias.asname: f"{node.module}.{alias.name}" for node in found for alias in node.names}
+    known = names_in_stub(package)
     assert set(known) == {name for name in dir(module) if name[0].isupper()}
     for name, home in known.items():
         defined, _, original = home.rpartition(".")
