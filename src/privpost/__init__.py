@@ -4,8 +4,6 @@ Every mechanism and every model can be imported from here, and so can `Cost`, `L
 imported when it is first asked for.
 """
 
-from __future__ import annotations
-
 from pathlib import Path as _Path
 
 __version__ = "0.1.0"

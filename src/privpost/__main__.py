@@ -1,7 +1,5 @@
 """The command line: `privpost study=<paper>/<study> key=value` runs a cell, words run the other commands."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Archives of arrays (.npz), read as a whole or not at all, and the sum by which a changed one is told."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat

@@ -1,7 +1,5 @@
 """Files that are whole or absent: written beside their place, under another name, and renamed."""
 
-from __future__ import annotations
-
 import contextlib
 import glob
 import os

@@ -1,7 +1,5 @@
 """Where the configurations are: in the checkout, or in the package, which an installed wheel brings them with."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 # Relative to the root of a checkout.

@@ -1,7 +1,5 @@
 """What the package holds: every mechanism and every model, and which mechanisms can serve a model."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Which module of a package defines a class, found without importing any of them; packages that need not be there."""
 
-from __future__ import annotations
-
 import functools
 import re
 from importlib import import_module

@@ -3,8 +3,6 @@
 Cook, Gelman and Rubin (2006); the test of uniformity is that of Kolmogorov and Smirnov.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import kolmogi, kolmogorov, ndtri
 

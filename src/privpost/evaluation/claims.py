@@ -1,7 +1,5 @@
 """What a paper claims and what its tables say: the record that a study's `claims(tables)` returns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase

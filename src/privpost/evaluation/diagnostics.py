@@ -4,8 +4,6 @@ All of it follows Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), "Rank
 localization: an improved R-hat", Bayesian Analysis 16(2).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -3,8 +3,6 @@
 The kernel is exp(−(p − q)²/2), without the factor 1/√(2π) of a density.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Critical values for claims that make many comparisons at once."""
 
-from __future__ import annotations
-
 from scipy.special import ndtri
 
 # Joint false-alarm rate of one claim's comparisons.

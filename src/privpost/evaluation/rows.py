@@ -1,7 +1,5 @@
 """Rows of a table by the values of their columns, and tables as Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import product
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Means of repeats with their standard errors, and differences of paired repeats in standard errors."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Private releases, one mechanism a file; each is found by `privpost.discovery` and can be imported from here."""
 
-from __future__ import annotations
-
 from privpost import lookup
 
 

@@ -1,7 +1,5 @@
 """The interface of a private release, and what all mechanisms that add noise to statistics share."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
 from functools import cached_property

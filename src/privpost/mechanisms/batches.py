@@ -1,7 +1,5 @@
 """Releases about several data sets, of mechanisms that make those about one as a batch."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 

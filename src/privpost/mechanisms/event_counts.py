@@ -1,7 +1,5 @@
 """Releases about events in cells: Laplace noise on the counts, and one sample of the hidden Markov model."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """One posterior sample (OPS): the exponential mechanism on the log-joint of bits, under pure DP."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field

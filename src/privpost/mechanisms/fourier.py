@@ -1,7 +1,5 @@
 """Laplace mechanism on the Fourier coefficients of a Bayesian network's contingency table."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 

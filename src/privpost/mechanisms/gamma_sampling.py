@@ -1,7 +1,5 @@
 """One draw from the weighted posterior of the rate of bounded exponential records, under Rényi DP."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

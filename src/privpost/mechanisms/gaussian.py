@@ -1,7 +1,5 @@
 """Gaussian mechanism on sufficient statistics, under Rényi DP."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 

@@ -1,7 +1,5 @@
 """Laplace mechanism on sufficient statistics."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import ClassVar

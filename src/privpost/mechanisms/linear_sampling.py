@@ -1,7 +1,5 @@
 """One draw from the posterior of linear regression truncated to a ball, under pure DP."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar, Self

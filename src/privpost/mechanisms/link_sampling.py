@@ -1,7 +1,5 @@
 """One draw from the posterior of a probit, complementary log-log or logistic regression on a ball, weighted."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

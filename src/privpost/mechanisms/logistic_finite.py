@@ -1,7 +1,5 @@
 """Private logistic regression that needs no exact draw: Langevin steps, each of them paid, and noise on the mode."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
 from typing import ClassVar

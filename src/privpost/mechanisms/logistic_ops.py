@@ -1,7 +1,5 @@
 """One draw from the posterior of a logistic regression on a ball (OPS): its pure guarantee, and its Rényi guarantee."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 

@@ -1,7 +1,5 @@
 """One draw from the posterior of a logistic regression, its prior or likelihood weighted for privacy."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple

@@ -1,7 +1,5 @@
 """MAP point estimates of a Bayesian network by the exponential mechanism."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Laplace mechanism on the counts of a Bayesian network."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """One draw from the trimmed posterior of a Bayesian network, in two readings of its privacy."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Self

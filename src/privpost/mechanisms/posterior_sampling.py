@@ -1,7 +1,5 @@
 """One draw from a posterior whose prior or likelihood is weighted for privacy, under Rényi DP."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Gibbs sampling of the hidden Markov model of events that pays for every update (Foulds et al. 2016, section 4.1)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """One of many public candidates for the hidden Markov model of events, chosen by tempered likelihood: true pure DP."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 

@@ -1,7 +1,5 @@
 """What mechanisms share that are configured by the pure ε that one release may cost."""
 
-from __future__ import annotations
-
 from dataclasses import MISSING, dataclass, fields
 from typing import ClassVar, Self
 

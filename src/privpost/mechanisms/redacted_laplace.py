@@ -1,7 +1,5 @@
 """Laplace mechanism on a sum from which records outside public bounds are left out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """What posterior samples under Rényi DP share: direct, diffused and concentrated sampling, whatever the model."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self

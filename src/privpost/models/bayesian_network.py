@@ -1,7 +1,5 @@
 """Bayesian network of Bernoulli variables with beta priors."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from dataclasses import dataclass
@@ -44,12 +42,12 @@ class BayesianNetwork(BetaPrior):
         super().__post_init__()
 
     @classmethod
-    def from_digraph(cls, digraph, alpha: float = 1.0, beta: float = 1.0) -> BayesianNetwork:
+    def from_digraph(cls, digraph, alpha: float = 1.0, beta: float = 1.0) -> "BayesianNetwork":
         """The network on a networkx DiGraph; columns in the order of its nodes. Raises as the class."""
         return cls(graphs.from_digraph(digraph), alpha, beta)
 
     @classmethod
-    def from_yaml(cls, path, alpha: float = 1.0, beta: float = 1.0) -> BayesianNetwork:
+    def from_yaml(cls, path, alpha: float = 1.0, beta: float = 1.0) -> "BayesianNetwork":
         """The network on a graph in YAML, `nodes: {node: [parents], …}`. Raises as the class."""
         return cls(graphs.from_yaml(path), alpha, beta)
 

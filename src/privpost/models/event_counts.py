@@ -1,7 +1,5 @@
 """Events with categorical fields in cells of regions and months: the records of the hidden Markov model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -45,7 +43,7 @@ class EventCounts:
         check_range("(0, inf]", transition=self.transition, emission=self.emission)
 
     @classmethod
-    def of(cls, region, sizes, n_states: int, **concentrations) -> EventCounts:
+    def of(cls, region, sizes, n_states: int, **concentrations) -> "EventCounts":
         """The model of cells (cells,) that are sorted by region, given the region of each."""
         return cls(tuple(np.unique(region, return_counts=True)[1].tolist()), tuple(sizes), n_states, **concentrations)
 

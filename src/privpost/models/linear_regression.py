@@ -1,7 +1,5 @@
 """Bayesian linear regression with known noise variance and a spherical normal prior."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from typing import ClassVar, NamedTuple
 
@@ -19,7 +17,7 @@ class Moments(NamedTuple):
     square: float
 
     @classmethod
-    def of(cls, features, labels) -> Moments:
+    def of(cls, features, labels) -> "Moments":
         """Moments of features (n, d) and labels (n,)."""
         features, labels = np.asarray(features, float), np.asarray(labels, float)
         return cls(len(labels), features.T @ features, features.T @ labels, float(labels @ labels))
@@ -29,7 +27,7 @@ class Moments(NamedTuple):
         """The sufficient statistics (d² + d + 1,) of `LinearRegression`."""
         return np.concatenate([self.gram.ravel(), self.cross, [self.square]])
 
-    def without(self, part: Moments) -> Moments:
+    def without(self, part: "Moments") -> "Moments":
         """Moments of the rows that are not in a part of them."""
         return Moments(self.rows - part.rows, self.gram - part.gram, self.cross - part.cross, self.square - part.square)
 

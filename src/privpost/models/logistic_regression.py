@@ -8,8 +8,6 @@ which covers the direct and concentrated posteriors (rho = 1), the diffused one 
 sampling (rho < 1 and a finite R) of Geumlek, Song and Chaudhuri (2017), section 4 and Algorithms 4 and 5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -85,7 +83,7 @@ class LogisticPosterior:
         if self.radius is not None:
             check_range("(0, inf]", radius=self.radius)
 
-    def is_law_of(self, other: LogisticPosterior) -> bool:
+    def is_law_of(self, other: "LogisticPosterior") -> bool:
         """Whether another posterior is the same law, settings and data alike."""
         settings = [(type(law), law.prior_precision, law.power, law.radius) for law in (self, other)]
         return settings[0] == settings[1] and all(

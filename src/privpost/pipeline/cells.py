@@ -1,7 +1,5 @@
 """Computing one cell: the study's `simulate` on its own random streams and ledger, into the store."""
 
-from __future__ import annotations
-
 import os
 import resource
 import sys
@@ -33,7 +31,7 @@ class Known(NamedTuple):
     since: float
 
     @classmethod
-    def of(cls, study: Study, cells: Sequence[Cell]) -> Known:
+    def of(cls, study: Study, cells: Sequence[Cell]) -> "Known":
         since = time.time()
         origins = {name: origin_of(study, name) for name in {cell.dataset for cell in cells}}
         return cls(_planned(study.name, study.config["scale"]), origins, since)

@@ -4,8 +4,6 @@ Adding a grid point changes no other point's numbers, more trials append blocks,
 `common` axes share their data and noise (common random numbers, paired comparisons).
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -40,7 +38,7 @@ class Streams:
     block: int | None
 
     @classmethod
-    def of(cls, cell: Cell) -> Streams:
+    def of(cls, cell: Cell) -> "Streams":
         sizes = cell.sizes
         return cls(cell.study, sizes["seed"], cell.point, cell.common, sizes["trials"], sizes["block"])
 

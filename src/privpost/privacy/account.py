@@ -1,7 +1,5 @@
 """One account of a ledger: a budget that each of several repeats has for itself, and the releases that it paid."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -26,7 +24,7 @@ class _Counts(NamedTuple):
     starts: tuple[int, ...] = (0,)
     values: tuple[tuple[int, ...], ...] = ((),)
 
-    def plus(self, repeats: slice, place: int, number: int) -> tuple[_Counts, list[tuple[int, ...]]]:
+    def plus(self, repeats: slice, place: int, number: int) -> "tuple[_Counts, list[tuple[int, ...]]]":
         """The same with more releases of the mechanism at a place in each of some repeats, and what these have then."""
         if repeats.start == self.starts[-1]:
             # After all that have any, as a simulation's trials come.

@@ -1,7 +1,5 @@
 """Privacy costs, their composition and their conversion between notions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,7 +51,7 @@ class Cost:
         elif self.delta is not None:
             raise ValueError(f"delta is {self.delta!r}; only an approximate cost has one, this one is {self.notion}")
 
-    def to_notion_of(self, other: Cost) -> Cost:
+    def to_notion_of(self, other: "Cost") -> "Cost":
         """The same guarantee in the notion (and order) of another cost.
 
         A pure cost converts to Rényi DP by `pure_to_rdp` and to approximate DP with δ = 0.
@@ -73,7 +71,7 @@ class Cost:
             return Cost("approximate", self.epsilon, delta=0.0)
         raise ValueError(f"notion: a cost of notion {self.notion!r} does not convert to {other.notion!r}")
 
-    def within(self, budget: Cost) -> bool:
+    def within(self, budget: "Cost") -> bool:
         """Whether the cost, in the budget's notion, is at most the budget (relative tolerance 1e-9)."""
         cost = self.to_notion_of(budget)
         return at_most(cost.epsilon, budget.epsilon) and at_most(cost.delta or 0.0, budget.delta or 0.0)

@@ -4,8 +4,6 @@ The line, or an interval, is mapped such that densities fall doubly exponentiall
 1974), and cut into panels, which are halved until Gauss-Legendre quadrature of each has converged.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -35,7 +33,7 @@ class Space(NamedTuple):
     end: float
 
     @classmethod
-    def interval(cls, low: float, high: float) -> Space:
+    def interval(cls, low: float, high: float) -> "Space":
         """[low, high]."""
 
         def log_slope(u):
@@ -50,7 +48,7 @@ class Space(NamedTuple):
         )
 
     @classmethod
-    def line(cls, centre: float, width: float) -> Space:
+    def line(cls, centre: float, width: float) -> "Space":
         """All numbers, the more densely the nearer to the centre, on a scale of `width`."""
         half = math.pi / 2
         return cls(
@@ -74,12 +72,12 @@ class Neighbours(NamedTuple):
     log_density: Callable
     space: Space
 
-    def blocks(self) -> Iterator[Neighbours]:
+    def blocks(self) -> "Iterator[Neighbours]":
         """Some pairs at a time, whose laws are alike."""
         for start in range(0, len(self.pairs), BLOCK):
             yield self._replace(pairs=self.pairs[start : start + BLOCK])
 
-    def spread(self) -> Neighbours:
+    def spread(self) -> "Neighbours":
         """A few of the pairs, with the first and the last."""
         return self._replace(pairs=self.pairs[np.unique(np.linspace(0, len(self.pairs) - 1, SPREAD).astype(int))])
 

@@ -4,8 +4,6 @@ A study opens an account for each target of its configuration and asks the ledge
 what the mechanism says of itself, and what is drawn is what the mechanism's own code draws.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -53,7 +51,7 @@ class Request(NamedTuple):
     repeats: slice | None = None
     settings: dict = {}  # noqa: RUF012
 
-    def prepared(self) -> Request:
+    def prepared(self) -> "Request":
         """The request with what its mechanism sets up beforehand, which may refuse the statistics; else itself."""
         prepare = getattr(self.mechanism, "prepare", None)
         if prepare is None or self.size is None:

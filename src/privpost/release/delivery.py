@@ -1,7 +1,5 @@
 """Where a statement and its draws go: tried before anything is charged, the statement stored before all else."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import hashlib
@@ -116,7 +114,7 @@ class Delivery:
         if not path.parent.is_dir():
             raise SettingError(f"--output: there is no folder {path.parent}")
 
-    def __enter__(self) -> Delivery:
+    def __enter__(self) -> "Delivery":
         return self
 
     def __exit__(self, *exception) -> None:

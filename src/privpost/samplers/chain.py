@@ -1,7 +1,5 @@
 """The one shape of all samplers: a state goes in, the next one comes out, with what the step cost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Protocol
 

@@ -4,8 +4,6 @@ numba looks at a function's own file to see whether what it kept is out of date;
 another one. So each state of the code has a folder of its own.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from pathlib import Path

@@ -12,8 +12,6 @@ tails, s_i from them, then Δ given s_i. A draw is accepted with the ratio of bo
 s̄ and κ, in real arithmetic; they set only the number of proposals.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import dataclass, replace

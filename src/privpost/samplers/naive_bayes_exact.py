@@ -11,8 +11,6 @@ observation, P(z ≤ 0 | K) = e^(−K/b)/2 and P(z ≥ n | K) = e^(−(n−K)/b)
 constant: truncation loses nothing that the counts tell, and the posterior is the same with it and without it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Compiled convolution of laws of counts with Laplace weights; imported where it is used and nowhere else."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -3,8 +3,6 @@
 Imported where chains are run and nowhere else.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Draws from posteriors given one noisy release, by Markov chains that run side by side."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -8,8 +8,6 @@ summed over s = 0..n, without a normal approximation and without a Markov chain.
 counts summed over by convolution.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -265,12 +263,12 @@ class _Window(NamedTuple):
     logs: np.ndarray
 
     @classmethod
-    def of(cls, start: int, logs, depth: float) -> _Window:
+    def of(cls, start: int, logs, depth: float) -> "_Window":
         """Without the ends that lie more than `depth` below the largest entry."""
         kept = np.flatnonzero(logs >= logs.max() - depth)
         return cls(start + int(kept[0]), logs[kept[0] : kept[-1] + 1])
 
-    def convolved(self, other: _Window, n: int, depth: float) -> _Window:
+    def convolved(self, other: "_Window", n: int, depth: float) -> "_Window":
         """The convolution of both, up to n."""
         high, start = (self.logs.max(), other.logs.max()), self.start + other.start
         # Terms are positive, so nothing cancels.

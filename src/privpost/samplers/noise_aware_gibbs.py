@@ -4,8 +4,6 @@ The Laplace noise is a scale mixture of normals and the sum's distribution given
 Every step acts on all trials at once; its cost does not depend on n.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

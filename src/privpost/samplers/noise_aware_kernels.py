@@ -12,8 +12,6 @@ levels with a release above 0, and then one for all others if there are any. θ 
 about n, and the sum is taken for normal there (`noise_aware_proposals` makes up for it).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -5,8 +5,6 @@ one after the other, the sum of those that are left being taken for normal; the 
 probability is known, the Metropolis ratio makes up for all that is approximate.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

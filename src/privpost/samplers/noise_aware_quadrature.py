@@ -4,8 +4,6 @@ The redacted sum given θ is taken to be normal, as Bernstein and Sheldon (2018)
 release y has a normal-Laplace density, so that p(θ | y) is known up to a one-dimensional integral.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

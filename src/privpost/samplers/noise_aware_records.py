@@ -14,8 +14,6 @@ edge, whatever the size of the alphabet. Given the counts the probabilities are 
 averages over records need no draws of θ.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -55,7 +53,7 @@ class _Graph(NamedTuple):
     after: np.ndarray
 
     @classmethod
-    def of(cls, model: BayesianNetwork) -> _Graph:
+    def of(cls, model: BayesianNetwork) -> "_Graph":
         above = [[(p, 2**k) for k, p in enumerate(reversed(family[:-1]))] for family in model.families]
         below = [[(c, w) for c, found in enumerate(above) for p, w in found if p == i] for i in range(len(above))]
         order = [model.nodes.index(node) for node in graphs.topological_order(model.parents)]

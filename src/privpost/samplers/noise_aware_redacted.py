@@ -5,8 +5,6 @@ the prior's range and interpolate; if θ is a rate, so do trials whose intervals
 good to `CLOSE`, and beyond the table, the family computes them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -124,7 +122,7 @@ class Table(NamedTuple):
     multiple: np.ndarray | float = 1.0
 
     @classmethod
-    def of(cls, model: UnivariateFamily, n: int, interval, segments: str) -> Table | None:
+    def of(cls, model: UnivariateFamily, n: int, interval, segments: str) -> "Table | None":
         """The table over the prior's range; None for intervals of several kinds, or where interpolation is not good."""
         low, high = interval
         multiple = 1.0

@@ -13,8 +13,6 @@ release says much, shifts where it says little. The table serves small networks.
 independent beta variables, so that averages over tables need no draws of θ.
 """
 
-from __future__ import annotations
-
 import itertools
 from typing import NamedTuple
 
@@ -49,7 +47,7 @@ class _Change(NamedTuple):
     totals: np.ndarray
 
     @classmethod
-    def of(cls, change, own: int | None = None) -> _Change:
+    def of(cls, change, own: int | None = None) -> "_Change":
         """Of the changes (2m, pairs) of all counts; θ number `own` is not integrated out in the step."""
         totals = change.reshape(-1, 2, change.shape[1]).sum(axis=1)
         index, configurations = np.flatnonzero(change.any(axis=1)), np.flatnonzero(totals.any(axis=1))

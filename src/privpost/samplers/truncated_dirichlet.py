@@ -1,7 +1,5 @@
 """Dirichlet distribution truncated to probabilities of at least a lower bound: exact draws for any number of levels."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -1,7 +1,5 @@
 """Compiled draws of `truncated_dirichlet`; imported where it draws and nowhere else."""
 
-from __future__ import annotations
-
 import math
 
 from privpost.samplers.compiled import inner, outer
