@@ -16,7 +16,7 @@ from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline import grid, store
-from privpost.privacy.renyi import beta_bernoulli_supremum
+from privpost.privacy.renyi import dirichlet_categorical_supremum
 from privpost.samplers import hidden_markov_gibbs
 from privpost.samplers.hidden_markov_kernels import explicit_sweep
 from privpost.studies.bernstein2018.trials import Release, experiment
@@ -70,7 +70,7 @@ def _network(mechanism: type, nodes: int, **settings) -> Callable:
 
 def _orders(size: int) -> Callable:
     orders = np.linspace(1.05, 6.5, size)
-    return lambda: beta_bernoulli_supremum((6.0, 12.0), 100, orders)
+    return lambda: dirichlet_categorical_supremum((6.0, 12.0), 100, orders)
 
 
 def _cells(size: int) -> Callable:

@@ -60,7 +60,7 @@ def exponential_family_divergence(
 
 
 def dirichlet_divergence(alpha_p, alpha_q, order) -> np.ndarray:
-    """Rényi divergence D_λ(P‖Q) of two Dirichlet distributions, to nearly full relative precision.
+    """Rényi divergence D_λ(P‖Q) of two Dirichlet distributions, beta ones too, to nearly full relative precision.
 
     Args:
         alpha_p, alpha_q: concentrations > 0, (..., d).
@@ -79,14 +79,6 @@ def dirichlet_divergence(alpha_p, alpha_q, order) -> np.ndarray:
     total = _log_gamma_divergence(p.sum(axis=-1), q.sum(axis=-1), order)
     with np.errstate(invalid="ignore"):
         return np.where(np.isinf(coordinates), np.inf, np.maximum(coordinates - total, 0.0))
-
-
-def beta_divergence(parameters_p, parameters_q, order) -> np.ndarray:
-    """Rényi divergence D_λ(P‖Q) of two beta distributions with parameters (α, β) of shape (..., 2).
-
-    Returns and raises as `dirichlet_divergence`, of which it is the case d = 2.
-    """
-    return dirichlet_divergence(parameters_p, parameters_q, order)
 
 
 def gaussian_divergence(mean_p, sd_p, mean_q, sd_q, order) -> np.ndarray:
@@ -119,7 +111,7 @@ def gaussian_divergence(mean_p, sd_p, mean_q, sd_q, order) -> np.ndarray:
 
 
 def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum: str = "exact") -> np.ndarray:
-    """Largest divergence between the posteriors of neighbouring data sets of categorical records.
+    """Largest divergence between the posteriors of neighbouring data sets of categorical records, or of bits.
 
     The posterior is Dirichlet(α/m + r·counts): r < 1 is the diffused, m < 1 the concentrated mechanism
     (algorithms 2 and 3), both 1 the direct posterior. By the convexity of theorem 15 the n−1 common records lie
@@ -177,19 +169,6 @@ def extreme_pairs(prior: tuple[float, ...], n: int, supremum: str = "exact") -> 
         p_gain, p_lose = n * (common == gain), n * (common == lose)
     # Many pairs agree in these.
     return np.unique([pseudocounts[gain], p_gain, pseudocounts[lose], p_lose], axis=1)
-
-
-def beta_bernoulli_supremum(prior, n: int, order, r=1.0, m=1.0, supremum: str = "exact") -> np.ndarray:
-    """Largest divergence between the posteriors of neighbouring data sets of bits (corollary 2).
-
-    As `dirichlet_categorical_supremum` with prior (α, β): four pairs of posteriors in either case.
-
-    Raises:
-        ValueError: an argument outside its range.
-    """
-    if np.shape(prior) != (2,):
-        raise ValueError(f"prior is {prior!r}; it must be (alpha, beta)")
-    return dirichlet_categorical_supremum(prior, n, order, r, m, supremum)
 
 
 def largest_coefficient(

@@ -12,8 +12,6 @@ from scipy.special import betainc, polygamma, psi
 
 from privpost.models import BetaBernoulli, DirichletCategorical
 from privpost.privacy.renyi import (
-    beta_bernoulli_supremum,
-    beta_divergence,
     dirichlet_categorical_supremum,
     dirichlet_divergence,
     exponential_family_divergence,
@@ -47,7 +45,7 @@ def test_beta_divergence_is_the_integral(p, q, order):
 
         expected = math.log1p(quad(integrand, 0, 1, epsabs=1e-14, epsrel=1e-10)[0]) / (order - 1)
     # 1e-7: the error of the quadrature, divided by an order − 1 of 1e-4.
-    assert float(beta_divergence(p, q, order)) == pytest.approx(expected, rel=1e-7, abs=1e-9)
+    assert float(dirichlet_divergence(p, q, order)) == pytest.approx(expected, rel=1e-7, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +136,7 @@ def test_gaussian_divergence_agrees_with_autodp(order):
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(SHAPES, SHAPES, SHAPES, SHAPES, orders_above_one, orders_above_one)
 def test_divergence_is_nonnegative_and_grows_with_the_order(a, b, c, d, order, other):
-    low, high = beta_divergence((a, b), (c, d), sorted([order, other]))
+    low, high = dirichlet_divergence((a, b), (c, d), sorted([order, other]))
     assert low >= 0
     # 1e-9 relative and 1e-11 absolute: rounding of increments of ln Γ up to 3000.
     assert low <= high * (1 + 1e-9) + 1e-11
@@ -147,8 +145,8 @@ def test_divergence_is_nonnegative_and_grows_with_the_order(a, b, c, d, order, o
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(SHAPES, SHAPES, st.floats(1e-3, 1), orders_above_one)
 def test_divergence_is_zero_for_equal_laws_only(a, b, step, order):
-    assert float(beta_divergence((a, b), (a, b), order)) < 1e-12
-    assert float(beta_divergence((a, b), (a * (1 + step), b), order)) > 1e-12
+    assert float(dirichlet_divergence((a, b), (a, b), order)) < 1e-12
+    assert float(dirichlet_divergence((a, b), (a * (1 + step), b), order)) > 1e-12
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -156,7 +154,7 @@ def test_divergence_is_zero_for_equal_laws_only(a, b, step, order):
 def test_post_processing_does_not_raise_the_divergence(a, b, c, d, order, threshold):
     assume(order > 1.001)
     # What an observer learns who sees only whether the draw is below a threshold, or one bit drawn with it.
-    divergence = float(beta_divergence((a, b), (c, d), order))
+    divergence = float(dirichlet_divergence((a, b), (c, d), order))
     for p, q in (
         (betainc(a, b, threshold), betainc(c, d, threshold)),
         (a / (a + b), c / (c + d)),
@@ -173,19 +171,18 @@ def test_post_processing_does_not_raise_the_divergence(a, b, c, d, order, thresh
 @pytest.mark.parametrize(
     "call, name",
     [
-        (lambda: beta_divergence((1, 1), (1, 2), 0.9), "order"),
-        (lambda: beta_divergence((1, 1), (1, 2), math.inf), "order"),
+        (lambda: dirichlet_divergence((1, 1), (1, 2), 0.9), "order"),
+        (lambda: dirichlet_divergence((1, 1), (1, 2), math.inf), "order"),
         (lambda: dirichlet_divergence((0, 1), (1, 2), 2), "alpha_p"),
         (lambda: gaussian_divergence(0, 0, 0, 1, 2), "sd_p"),
         (lambda: exponential_family_divergence([1, 2], [1, 3], 1, BetaBernoulli().log_partition), "order"),
         (lambda: exponential_family_divergence([2, 1], [1, 3], 2, BetaBernoulli().log_partition), "natural_p"),
-        (lambda: beta_bernoulli_supremum((1, 2, 3), N, 2), "prior"),
         (lambda: dirichlet_categorical_supremum((1, 0, 3), N, 2), "prior"),
-        (lambda: beta_bernoulli_supremum(PRIOR, 0, 2), "n"),
-        (lambda: beta_bernoulli_supremum(PRIOR, 10.5, 2), "n"),
-        (lambda: beta_bernoulli_supremum(PRIOR, N, 2, r=0.0), "r"),
-        (lambda: beta_bernoulli_supremum(PRIOR, N, 2, m=1.1), "m"),
-        (lambda: beta_bernoulli_supremum(PRIOR, N, 2, supremum="all"), "supremum"),
+        (lambda: dirichlet_categorical_supremum(PRIOR, 0, 2), "n"),
+        (lambda: dirichlet_categorical_supremum(PRIOR, 10.5, 2), "n"),
+        (lambda: dirichlet_categorical_supremum(PRIOR, N, 2, r=0.0), "r"),
+        (lambda: dirichlet_categorical_supremum(PRIOR, N, 2, m=1.1), "m"),
+        (lambda: dirichlet_categorical_supremum(PRIOR, N, 2, supremum="all"), "supremum"),
         (lambda: largest_coefficient(lambda c: c, 0.0), "target"),
         (lambda: largest_coefficient(lambda c: c, 0.5, iterations=0), "iterations"),
         (lambda: largest_coefficient(lambda c: c + 1, 0.5), "target"),
@@ -198,8 +195,8 @@ def test_errors_name_the_argument(call, name):
 
 def test_divergence_is_infinite_where_not_normalisable():
     # λα_P + (1−λ)α_Q is 2 − (λ−1), and not positive from λ = 3 on.
-    assert np.isinf(beta_divergence((2, 5), (3, 4), [2.999, 3, 3.5])).tolist() == [False, True, True]
-    assert beta_divergence((2, 5), (0, 7), 1.5) == np.inf
+    assert np.isinf(dirichlet_divergence((2, 5), (3, 4), [2.999, 3, 3.5])).tolist() == [False, True, True]
+    assert dirichlet_divergence((2, 5), (0, 7), 1.5) == np.inf
 
 
 # Suprema over neighbours
@@ -209,8 +206,8 @@ def brute_force_beta(prior, n, order, r, m):
     """Largest divergence over all counts of successes of P and both neighbours of each."""
     successes = np.arange(n + 1)
     posterior = np.array(prior) / m + r * np.stack([successes, n - successes], axis=-1)
-    upward = beta_divergence(posterior[:-1], posterior[1:], order)
-    downward = beta_divergence(posterior[1:], posterior[:-1], order)
+    upward = dirichlet_divergence(posterior[:-1], posterior[1:], order)
+    downward = dirichlet_divergence(posterior[1:], posterior[:-1], order)
     return max(upward.max(), downward.max())
 
 
@@ -221,20 +218,22 @@ def test_exact_supremum_is_the_brute_force_over_all_neighbouring_counts(prior, r
         orders = np.append(ORDERS, [10, 30])
         expected = [brute_force_beta(prior, n, order, r, m) for order in orders]
         # 1e-11: the same function at the same points; totals add rounding to the brute force.
-        assert np.allclose(beta_bernoulli_supremum(prior, n, orders, r=r, m=m), expected, rtol=1e-11, atol=1e-13)
+        assert np.allclose(dirichlet_categorical_supremum(prior, n, orders, r=r, m=m), expected, rtol=1e-11, atol=1e-13)
 
 
 def test_exact_values_of_the_direct_posterior():
-    values = beta_bernoulli_supremum(PRIOR, N, [1.5, 2, 5, 6.9, 7, 20])
+    values = dirichlet_categorical_supremum(PRIOR, N, [1.5, 2, 5, 6.9, 7, 20])
     # Stated to seven decimals.
     assert np.allclose(values[:4], [0.1391405, 0.1912902, 0.6171106, 1.3926362], rtol=0, atol=5e-8)
     assert np.isinf(values[4:]).all()
 
 
 def test_the_papers_pairs_overcharge_at_low_orders():
-    assert float(beta_bernoulli_supremum(PRIOR, N, 1.5, supremum="paper")) == pytest.approx(0.14742, abs=5e-6)
-    assert float(beta_bernoulli_supremum(PRIOR, N, 1.5)) == pytest.approx(0.13914, abs=5e-6)
-    assert float(beta_bernoulli_supremum(PRIOR, N, 2, r=0.3, supremum="paper")) == pytest.approx(0.01850, abs=5e-6)
+    assert float(dirichlet_categorical_supremum(PRIOR, N, 1.5, supremum="paper")) == pytest.approx(0.14742, abs=5e-6)
+    assert float(dirichlet_categorical_supremum(PRIOR, N, 1.5)) == pytest.approx(0.13914, abs=5e-6)
+    assert float(dirichlet_categorical_supremum(PRIOR, N, 2, r=0.3, supremum="paper")) == pytest.approx(
+        0.01850, abs=5e-6
+    )
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
@@ -255,9 +254,9 @@ def test_the_papers_pairs_are_never_below_the_exact_ones(prior, n, order, r, m):
 def test_a_diffused_pair_at_undiffused_ends_would_undercharge():
     # Corollary 2 with n in place of rn: P at (0, n) or (n, n) and Q at P ± (r, 0).
     ends = [(np.array(PRIOR) + e, sign) for e in ([0, N], [N, 0]) for sign in (1, -1)]
-    literal = max(float(beta_divergence(p, p + sign * 0.3 * np.array([1, -1]), 2)) for p, sign in ends)
+    literal = max(float(dirichlet_divergence(p, p + sign * 0.3 * np.array([1, -1]), 2)) for p, sign in ends)
     assert literal == pytest.approx(0.01713, abs=5e-6)
-    assert float(beta_bernoulli_supremum(PRIOR, N, 2, r=0.3)) > literal
+    assert float(dirichlet_categorical_supremum(PRIOR, N, 2, r=0.3)) > literal
 
 
 def count_vectors(n, categories):
@@ -296,12 +295,6 @@ def test_all_records_at_one_vertex_would_undercharge():
     assert float(brute_force_dirichlet(prior, n, [2], 1, 1)[0]) == pytest.approx(1.0986, abs=5e-5)
 
 
-def test_beta_supremum_is_the_dirichlet_one_of_two_categories():
-    for supremum in ("exact", "paper"):
-        beta = beta_bernoulli_supremum(PRIOR, N, ORDERS, r=0.7, supremum=supremum)
-        assert np.array_equal(beta, dirichlet_categorical_supremum(PRIOR, N, ORDERS, r=0.7, supremum=supremum))
-
-
 @pytest.mark.parametrize("prior", [(6.0, 12.0), (2.0, 2.0, 2.0), (1.0, 2.0, 3.0, 4.0, 5.0), (3.0,) * 10])
 @pytest.mark.parametrize("r, m", [(1, 1), (0.3, 1), (1, 0.3), (0.7, 0.7)])
 def test_trigamma_bound(prior, r, m):
@@ -320,7 +313,7 @@ def test_trigamma_bound(prior, r, m):
 @pytest.mark.parametrize("name", ["r", "m"])
 def test_asymptote(coefficient, name):
     asymptote = 1 + min(PRIOR) / coefficient
-    below, above = beta_bernoulli_supremum(
+    below, above = dirichlet_categorical_supremum(
         PRIOR, N, [asymptote * (1 - 1e-9), asymptote * (1 + 1e-9)], **{name: coefficient}
     )
     assert np.isfinite(below)
@@ -331,7 +324,7 @@ def test_asymptote(coefficient, name):
 @given(st.floats(1, 20), st.floats(0.01, 0.99), st.sampled_from(["r", "m"]), st.sampled_from(["exact", "paper"]))
 def test_a_smaller_coefficient_costs_less_at_every_order(order, coefficient, name, supremum):
     smaller, larger = (
-        float(beta_bernoulli_supremum(PRIOR, N, order, supremum=supremum, **{name: value}))
+        float(dirichlet_categorical_supremum(PRIOR, N, order, supremum=supremum, **{name: value}))
         for value in (coefficient, coefficient + 0.01)
     )
     assert smaller < larger or smaller == larger == math.inf
@@ -339,10 +332,10 @@ def test_a_smaller_coefficient_costs_less_at_every_order(order, coefficient, nam
 
 def test_supremum_broadcasts():
     r = np.array([0.1, 0.5, 1.0])[:, None]
-    values = beta_bernoulli_supremum(PRIOR, N, ORDERS, r=r)
+    values = dirichlet_categorical_supremum(PRIOR, N, ORDERS, r=r)
     assert values.shape == (3, len(ORDERS))
-    assert values[1, 3] == beta_bernoulli_supremum(PRIOR, N, ORDERS[3], r=0.5)
-    assert beta_bernoulli_supremum(PRIOR, N, 2).shape == ()
+    assert values[1, 3] == dirichlet_categorical_supremum(PRIOR, N, ORDERS[3], r=0.5)
+    assert dirichlet_categorical_supremum(PRIOR, N, 2).shape == ()
 
 
 # Coefficients
@@ -355,7 +348,7 @@ def test_bisection_agrees_with_brentq(name, supremum, order, epsilon):
     from scipy.optimize import brentq
 
     def cost(coefficient):
-        return beta_bernoulli_supremum(PRIOR, N, order, supremum=supremum, **{name: coefficient})
+        return dirichlet_categorical_supremum(PRIOR, N, order, supremum=supremum, **{name: coefficient})
 
     found = float(largest_coefficient(cost, epsilon))
     assert cost(found) <= epsilon
@@ -366,21 +359,25 @@ def test_bisection_agrees_with_brentq(name, supremum, order, epsilon):
 
 def test_bisection_takes_targets_as_one_array():
     targets = np.exp(np.linspace(-12, 3, 31))
-    together = largest_coefficient(lambda r: beta_bernoulli_supremum(PRIOR, N, 15, r=r), targets)
-    alone = [float(largest_coefficient(lambda r: beta_bernoulli_supremum(PRIOR, N, 15, r=r), t)) for t in targets]
+    together = largest_coefficient(lambda r: dirichlet_categorical_supremum(PRIOR, N, 15, r=r), targets)
+    alone = [
+        float(largest_coefficient(lambda r: dirichlet_categorical_supremum(PRIOR, N, 15, r=r), t)) for t in targets
+    ]
     assert np.allclose(together, alone, rtol=1e-12)
-    assert np.all(beta_bernoulli_supremum(PRIOR, N, 15, r=together) <= targets)
+    assert np.all(dirichlet_categorical_supremum(PRIOR, N, 15, r=together) <= targets)
     assert np.all(np.diff(together) >= 0)
     # The asymptote: r = 6/14 makes order 15 infinite.
     assert together[0] < together[-1] < 6 / 14
 
 
 def test_a_target_reachable_at_one_gives_exactly_one():
-    direct = float(beta_bernoulli_supremum(PRIOR, N, 2))
+    direct = float(dirichlet_categorical_supremum(PRIOR, N, 2))
     for target, expected in ((direct, 1.0), (direct * 2, 1.0), (math.inf, 1.0)):
-        assert largest_coefficient(lambda r: beta_bernoulli_supremum(PRIOR, N, 2, r=r), target) == expected
-    assert largest_coefficient(lambda r: beta_bernoulli_supremum(PRIOR, N, 2, r=r), direct * (1 - 1e-9)) < 1
-    assert largest_coefficient(lambda r: beta_bernoulli_supremum(PRIOR, N, 15, r=r), 1e9) == pytest.approx(6 / 14)
+        assert largest_coefficient(lambda r: dirichlet_categorical_supremum(PRIOR, N, 2, r=r), target) == expected
+    assert largest_coefficient(lambda r: dirichlet_categorical_supremum(PRIOR, N, 2, r=r), direct * (1 - 1e-9)) < 1
+    assert largest_coefficient(lambda r: dirichlet_categorical_supremum(PRIOR, N, 15, r=r), 1e9) == pytest.approx(
+        6 / 14
+    )
 
 
 def test_fewer_iterations_stay_on_the_safe_side():

@@ -14,7 +14,7 @@ from privpost.mechanisms.posterior_sampling import DiffusedPosterior, DirectPost
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline import grid, tables
 from privpost.privacy.accounting import Cost
-from privpost.privacy.renyi import beta_divergence
+from privpost.privacy.renyi import dirichlet_divergence
 from privpost.studies.geumlek2017 import tradeoff
 
 
@@ -212,7 +212,7 @@ def test_a_statistical_query_is_answered_by_a_draw(n):
     rng = np.random.default_rng(3)
     common, values = (n - 1) * rng.random(2000), rng.random((2, 2000))
     law, other = (mechanism.release_law(np.stack([common + value, n - common - value], axis=-1)) for value in values)
-    assert beta_divergence(law, other, 2.0).max() <= mechanism.cost().epsilon * (1 + 1e-9)
+    assert dirichlet_divergence(law, other, 2.0).max() <= mechanism.cost().epsilon * (1 + 1e-9)
     # The answer 0.7: by the prior's pull and the draw's deviation, some 1/n and 1/sqrt(n) of r n records.
     draws = mechanism.perturb(np.tile([0.7 * n, 0.3 * n], (4000, 1)), rng)
     weight = mechanism.r * n

@@ -18,7 +18,7 @@ from privpost.pipeline import grid, store, tables
 from privpost.pipeline.streams import Streams
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import BudgetExceeded, Ledger
-from privpost.privacy.renyi import beta_divergence
+from privpost.privacy.renyi import dirichlet_divergence
 from privpost.studies.zhang2016 import bounds, guarantees, marginal_error, naive_bayes
 from privpost.studies.zhang2016.mechanisms import METHODS
 
@@ -272,7 +272,7 @@ def test_range_of_a_divergence_is_reached_at_the_corners():
         counts = [(a, b) for a in range(n + 1) for b in range(n + 1 - a)]
         axis = np.linspace(0, n, 41)
         inside = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-        every = [beta_divergence(np.add(prior, count), prior + inside, 1.0).max() for count in counts]
+        every = [dirichlet_divergence(np.add(prior, count), prior + inside, 1.0).max() for count in counts]
         assert guarantees.largest_divergence(prior, prior, n) == pytest.approx(max(every), rel=1e-12)
 
 
@@ -280,7 +280,9 @@ def test_fast_divergences_agree_with_the_exact_ones():
     rng = np.random.default_rng(2)
     truth, released = rng.uniform(0.2, 200, (5, 2)), rng.uniform(0.2, 200, (50, 5, 2))
     # 1e-9: the textbook form subtracts numbers of about 1000.
-    assert np.allclose(bounds.divergences(truth, released), beta_divergence(truth, released, 1.0), rtol=0, atol=1e-9)
+    assert np.allclose(
+        bounds.divergences(truth, released), dirichlet_divergence(truth, released, 1.0), rtol=0, atol=1e-9
+    )
 
 
 def test_bounds_that_hold_and_those_that_do_not(bound_tables):

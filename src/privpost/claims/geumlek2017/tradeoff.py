@@ -7,7 +7,7 @@ import numpy as np
 from privpost.claims.shared import estimate
 from privpost.evaluation.claims import Claim, from_checks
 from privpost.evaluation.rows import select
-from privpost.privacy.renyi import beta_divergence
+from privpost.privacy.renyi import dirichlet_divergence
 
 
 def claims(tables) -> list[Claim]:
@@ -83,7 +83,7 @@ PRIOR, DATA = np.array([6.0, 12.0]), np.array([38.0, 62.0])
 
 def _limits(kl, limits) -> Claim:
     checks, evidence = {}, {}
-    forgotten, point = float(beta_divergence(PRIOR + DATA, PRIOR, 1.0)), float(PRIOR[0] / PRIOR.sum())
+    forgotten, point = float(dirichlet_divergence(PRIOR + DATA, PRIOR, 1.0)), float(PRIOR[0] / PRIOR.sum())
     evidence["KL of the prior from the true posterior"] = forgotten
     for (variant, order, method), curve in limits.groupby(["variant", "order", "method"]):
         name = f"order {order:g}, {variant}"

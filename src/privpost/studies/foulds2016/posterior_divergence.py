@@ -14,7 +14,7 @@ from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
 from privpost.privacy.accounting import Cost
-from privpost.privacy.renyi import beta_divergence
+from privpost.privacy.renyi import dirichlet_divergence
 
 SETTINGS = Schema(
     alpha=Real(at_least=1),
@@ -105,7 +105,7 @@ def simulate(config, streams, ledger) -> dict:
                 statistics = np.stack([successes, n - successes], axis=-1)
                 rng = streams("mechanism", block.index, method=mechanism.method, epsilon=epsilon, n=n)
                 release = ledger.release(account, mechanism, statistics, rng, repeats=block.trials).values
-                found = beta_divergence(model.posterior(statistics), mechanism.naive_posterior(release), 1)
+                found = dirichlet_divergence(model.posterior(statistics), mechanism.naive_posterior(release), 1)
             else:
                 found = _divergences(mechanism, successes, config.quadrature_nodes)
             values[block.trials] = found

@@ -18,7 +18,7 @@ from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, Vector
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Request
-from privpost.privacy.renyi import beta_divergence
+from privpost.privacy.renyi import dirichlet_divergence
 
 SETTINGS = Schema(
     alpha=Real(above=0),
@@ -93,7 +93,7 @@ def _kl(method: str, mechanism, config) -> tuple[float, float]:
         return fine, abs(fine - coarse)
     model, statistics = mechanism.model, np.array([config.successes, config.n - config.successes], dtype=float)
     output = mechanism.release_law(statistics)
-    return float(beta_divergence(model.posterior(statistics), output, 1.0)), 0.0
+    return float(dirichlet_divergence(model.posterior(statistics), output, 1.0)), 0.0
 
 
 def simulate(config, streams, ledger) -> dict:

@@ -59,7 +59,7 @@ CONSISTENCY_RELEASES = 200
 def divergences(truth, released) -> np.ndarray:
     """Return KL(Beta(truth) ‖ Beta(released)) for pairs (m, 2) and (..., m, 2); shape (..., m).
 
-    The textbook form, several times as fast as `beta_divergence` and enough for sums of some nats.
+    The textbook form, several times as fast as `dirichlet_divergence` and enough for sums of some nats.
     """
     excess = released - truth
     slope = digamma(truth.sum(axis=-1)) - digamma(truth[..., 0]), digamma(truth.sum(axis=-1)) - digamma(truth[..., 1])

@@ -23,7 +23,7 @@ from privpost.mechanisms.map_estimate import GRID, utility, utility_sensitivity
 from privpost.mechanisms.network_sampling import RecordSampler
 from privpost.models.bayesian_network import LARGEST_ALPHABET, BayesianNetwork
 from privpost.models.fourier_basis import closure, largest_flips
-from privpost.privacy.renyi import beta_divergence
+from privpost.privacy.renyi import dirichlet_divergence
 from privpost.studies.zhang2016.settings import parse
 
 # Rounding of the exact losses.
@@ -47,7 +47,7 @@ def largest_divergence(alpha: float, beta: float, n: int) -> float:
     counts = np.array([(a, b) for a in range(n + 1) for b in range(n + 1 - a)], float)
     prior = np.array([alpha, beta])
     corners = np.array(list(itertools.product((0.0, float(n)), repeat=2)))
-    return float(beta_divergence(prior + counts[:, None], prior + corners, 1.0).max())
+    return float(dirichlet_divergence(prior + counts[:, None], prior + corners, 1.0).max())
 
 
 def map_loss(n: int, epsilon: float, delta_utility: float, alpha: float = 1.0, beta: float = 1.0) -> float:
