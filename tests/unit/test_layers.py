@@ -23,7 +23,7 @@ LAYERS = (
     ("privacy",),
     ("models", "distributions", "evaluation", "pipeline.schema"),
     ("datasets",),
-    ("archive", "atomic"),
+    ("archive", "atomic", "progress"),
     ("__init__",),
     # Where classes are defined: what the package itself asks when it is asked for one.
     ("lookup", "configurations"),

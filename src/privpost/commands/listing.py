@@ -5,7 +5,7 @@ import argparse
 from privpost import discovery
 from privpost.mechanisms.base import Mechanism
 from privpost.pipeline import grid
-from privpost.pipeline.progress import counted
+from privpost.progress import counted
 
 
 def studies(argv: list[str]) -> int:

@@ -7,9 +7,10 @@ import shutil
 import time
 from pathlib import Path
 
+from privpost import progress
 from privpost.commands import options
 from privpost.datasets import catalogue
-from privpost.pipeline import inventory, locks, progress, runner, times
+from privpost.pipeline import inventory, locks, runner, times
 from privpost.pipeline.cells import in_store
 from privpost.pipeline.plan import PREPARED, Plan
 from privpost.pipeline.runner import Failure

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from privpost import configurations
 from privpost.pipeline import cells, request
 from privpost.pipeline.plan import PREPARED
-from privpost.pipeline.progress import counted, say
 from privpost.pipeline.project import plainly
 from privpost.pipeline.request import Request
 from privpost.pipeline.schema import SettingError
 from privpost.pipeline.study import Cell
+from privpost.progress import counted, say
 
 # Names the process of a sweep to the workers of a launcher, which look every so many seconds whether it lives.
 SWEEP, WATCHED = "PRIVPOST_SWEEP", 0.5

@@ -5,8 +5,8 @@ from pathlib import Path
 from privpost.atomic import abandoned, abandoned_in
 from privpost.commands import options, sweeps
 from privpost.pipeline import grid, inventory, planned
-from privpost.pipeline.progress import counted
 from privpost.pipeline.study import Study
+from privpost.progress import counted
 from privpost.report import build, documents
 
 SHOWN = 4

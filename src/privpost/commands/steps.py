@@ -6,7 +6,7 @@ import pkgutil
 from pathlib import Path
 
 from privpost.commands import options
-from privpost.pipeline.progress import counted
+from privpost.progress import counted
 
 
 def _study_parser(name: str, text: str) -> argparse.ArgumentParser:

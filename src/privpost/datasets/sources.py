@@ -1,6 +1,5 @@
 """Where the bytes of raw files come from: disks and networks, plain or packed."""
 
-import contextlib
 import http.client
 import sys
 import tempfile
@@ -9,12 +8,13 @@ import urllib.error
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from privpost import __version__
 from privpost.datasets.catalogue import File
+from privpost.progress import Progress
 
 CHUNK = 1 << 16
 # Bytes per second below which a transfer is given up once it has lasted longer than the timeout.
@@ -93,21 +93,20 @@ def from_address(url: str, file: File, folder: Path, timeout: float) -> Generato
 
 def _download(url: str, file: File, timeout: float) -> Generator[bytes, None, None]:
     headers = {"User-Agent": f"privpost/{__version__}", "Accept-Encoding": "identity"}
-    received = 0
+    received, progress = 0, Progress(sys.stderr)
     start = time.monotonic()
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=timeout) as response:
             declared = response.headers.get("Content-Length", "")
             total = int(declared) if declared.isdecimal() else None
-            with _progress(file.name, total) as show:
-                # read1 returns after each packet, so that a trickle cannot go on for ever unnoticed.
-                while chunk := response.read1(CHUNK):
-                    received += len(chunk)
-                    show(received)
-                    yield chunk
-                    elapsed = time.monotonic() - start
-                    if elapsed > timeout and received < SLOWEST_RATE * elapsed:
-                        raise Unusable(f"too slow: {received} bytes in {elapsed:.1f} s", retry=True)
+            # read1 returns after each packet, so that a trickle cannot go on for ever unnoticed.
+            while chunk := response.read1(CHUNK):
+                received += len(chunk)
+                progress.received(file.name, received, total)
+                yield chunk
+                elapsed = time.monotonic() - start
+                if elapsed > timeout and received < SLOWEST_RATE * elapsed:
+                    raise Unusable(f"too slow: {received} bytes in {elapsed:.1f} s", retry=True)
         if total is not None and received < total:
             raise Unusable(f"short read: {received} of {total} bytes", retry=True)
     except urllib.error.HTTPError as error:
@@ -121,35 +120,5 @@ def _download(url: str, file: File, timeout: float) -> Generator[bytes, None, No
         if received:
             raise Unusable(f"connection lost after {received} bytes ({reason})", retry=True) from error
         raise Unusable(f"no connection; is there a network? ({reason})", retry=True) from error
-
-
-@contextlib.contextmanager
-def _progress(name: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Give a function that shows how far a transfer is: a changing line on a terminal, else a line every 10 s."""
-    stream = sys.stderr
-    terminal = stream.isatty()
-    interval = 0.2 if terminal else 10.0
-    start = time.monotonic()
-    last_shown, received = start, 0
-
-    def write(now: float) -> None:
-        of_total = f" of {total:,}" if total is not None else ""
-        rate = received / max(now - start, 1e-3) / 1e6
-        line = f"{name}: {received:,}{of_total} bytes, {rate:.2f} MB/s"
-        stream.write(f"\r{line:<70}" if terminal else f"{line}\n")
-        stream.flush()
-
-    def show(size: int) -> None:
-        nonlocal last_shown, received
-        received = size
-        now = time.monotonic()
-        if now - last_shown >= interval:
-            last_shown = now
-            write(now)
-
-    try:
-        yield show
     finally:
-        if terminal:
-            write(time.monotonic())
-            stream.write("\n")
+        progress.clear()

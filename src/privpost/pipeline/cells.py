@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from privpost.pipeline import grid, ledgers, provenance, store
-from privpost.pipeline.progress import Progress, say
 from privpost.pipeline.project import CannotWrite, plainly
 from privpost.pipeline.schema import SettingError
 from privpost.pipeline.streams import Streams
 from privpost.pipeline.study import Cell, Study
 from privpost.privacy.ledger import Ledger
+from privpost.progress import Progress, say
 
 
 class Known(NamedTuple):

@@ -11,8 +11,8 @@ from pathlib import Path
 from privpost.atomic import abandoned_in, is_abandoned
 from privpost.pipeline import grid, manifest, provenance, store
 from privpost.pipeline.cells import origin_of
-from privpost.pipeline.progress import counted
 from privpost.pipeline.study import Cell, Study
+from privpost.progress import counted
 
 
 @dataclass

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from privpost.pipeline.plan import Plan
-from privpost.pipeline.progress import Progress
 from privpost.pipeline.project import LOGS
 from privpost.pipeline.study import Study
+from privpost.progress import Progress
 
 LOG = LOGS / "reproduce.log"
 

@@ -10,9 +10,9 @@ import sys
 import pytest
 from dispatched import in_store, privpost
 
-from privpost import __version__
+from privpost import __version__, progress
 from privpost.commands import cli, data
-from privpost.pipeline import grid, plan, progress
+from privpost.pipeline import grid, plan
 
 SWEEP = ("-m", "study=toy/curve", "level=range(1,7)")
 

@@ -21,7 +21,7 @@ def counted(number: int, noun: str) -> str:
 
 
 class Progress:
-    """Done of all, and the time left, on a stream; `noun` says what is counted."""
+    """Done of all and the time left, or the bytes of a file, on a stream; `noun` says what is counted."""
 
     def __init__(self, stream: TextIO, noun: str = "jobs"):
         self._stream, self._noun = stream, noun
@@ -33,9 +33,17 @@ class Progress:
         elapsed = time.perf_counter() - self._start
         left = elapsed / done * (total - done)
         text = f"{done} of {total} {self._noun} done, {minutes(elapsed)} so far, about {minutes(left)} left"
+        self._tell(text, elapsed, last=done == total and elapsed > 1)
+
+    def received(self, name: str, size: int, total: int | None) -> None:
+        elapsed = time.perf_counter() - self._start
+        of_total = f" of {total:,}" if total is not None else ""
+        self._tell(f"{name}: {size:,}{of_total} bytes, {size / max(elapsed, 1e-3) / 1e6:.2f} MB/s", elapsed)
+
+    def _tell(self, text: str, elapsed: float, last: bool = False) -> None:
         if self.terminal:
             print(f"\r{text:<78}", end="", file=self._stream, flush=True)
-        elif elapsed - self._shown > PAUSE or (done == total and elapsed > 1):
+        elif elapsed - self._shown > PAUSE or last:
             self._shown = elapsed
             print(text, file=self._stream, flush=True)
 
