@@ -18,7 +18,7 @@ from privpost.pipeline.axes import axis_values, check_size
 from privpost.pipeline.compose import compose, hydra_value, study_names
 from privpost.pipeline.declaration import SIZES, as_study
 from privpost.pipeline.schema import Schema, SettingError, suggest
-from privpost.pipeline.study import Cell, Study, canonical
+from privpost.pipeline.study import Cell, Study, blocks, canonical
 
 # Keys of a composed configuration that are not settings of the study itself. `hydra` is left out when composing.
 DESCRIPTION = ("title", "paper", "claim", "target", "tables", "figures", "documents", "reads", "beyond_papers")
@@ -119,21 +119,20 @@ def points(study: Study) -> list[dict[str, Any]]:
 
     Raises SettingError for more points than `LARGEST_GRID`.
     """
-    blocks = sweep_blocks(study)
-    check_size(sum(math.prod(map(len, block.values())) for block in blocks), f"{study.file}: sweep")
+    factorials = sweep_blocks(study)
+    check_size(sum(math.prod(map(len, block.values())) for block in factorials), f"{study.file}: sweep")
     return [
         dict(zip(block, combination, strict=True))
-        for block in blocks
+        for block in factorials
         for combination in itertools.product(*block.values())
     ]
 
 
 def sweep_blocks(study: Study) -> list[dict[str, list]]:
     """Return the study's sweep as full factorials, one for each of the maps under `sweep`: axis to values."""
-    sweep = _scaled(study, {}).get("sweep") or {}
-    blocks = sweep if isinstance(sweep, list) else [sweep]
     return [
-        {key: axis_values(values, f"{study.file}: sweep.{key}") for key, values in block.items()} for block in blocks
+        {key: axis_values(values, f"{study.file}: sweep.{key}") for key, values in block.items()}
+        for block in blocks(_scaled(study, {}).get("sweep"))
     ]
 
 
@@ -245,8 +244,7 @@ def _within_values(schema: Schema, key: str, values: Any, where: str) -> list:
 def _axes(study: Study) -> tuple[str, ...]:
     axes: dict[str, None] = {}
     for config in (study.config, study.config["smoke"]):
-        sweep = config.get("sweep") or {}
-        for block in sweep if isinstance(sweep, list) else [sweep]:
+        for block in blocks(config.get("sweep")):
             axes.update(dict.fromkeys(key for key in block if key not in study.config["within"]))
     for key in axes:
         if key in SIZES:

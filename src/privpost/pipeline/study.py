@@ -180,6 +180,11 @@ class Cell:
         return [f"study={self.study}", *self.overrides]
 
 
+def blocks(sweep: Any) -> list[dict]:
+    """Return the maps under a `sweep`, of which there may be one or a list."""
+    return sweep if isinstance(sweep, list) else [sweep or {}]
+
+
 def canonical(value: Any) -> str:
     """Return sorted, compact JSON: the form in which settings are hashed and compared."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -80,7 +80,7 @@ def read_tables(study: Study) -> dict:
     Raises FileNotFoundError naming the command that makes a missing table, and SettingError for one that was altered.
     """
     for path in (*map(study.table_path, study.tables), study.grid_path()):
-        _check_there(path)
+        check_there(path)
     if found := manifest.altered(study):
         raise SettingError(f"{found[0]}: take it back from Git, or make it anew with: privpost reproduce {study.name}")
     return {name: read_table(study.table_path(name)) for name in study.tables}
@@ -90,10 +90,11 @@ def read_table(path: Path):
     """Return one table; raises FileNotFoundError naming the command that makes it."""
     import pandas as pd
 
-    _check_there(path)
+    check_there(path)
     return pd.read_csv(path, keep_default_na=False, na_values=[""])
 
 
-def _check_there(path: Path) -> None:
+def check_there(path: Path, target: str = "") -> None:
+    """Raise FileNotFoundError, naming the command that makes it, unless a file is there."""
     if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist; make it with: snakemake {path}")
+        raise FileNotFoundError(f"{path} does not exist; make it with: snakemake {target or path}")

@@ -11,7 +11,7 @@ from privpost.datasets import catalogue
 from privpost.pipeline import grid
 from privpost.pipeline.grid import Cell, Study
 from privpost.pipeline.provenance import PACKAGE
-from privpost.pipeline.study import figure_module
+from privpost.pipeline.study import blocks, figure_module
 
 # In words, what a mechanism declares its neighbours to be.
 RELATIONS = {"substitution": "one record substituted, n public", "add/remove": "one record added or removed"}
@@ -47,16 +47,16 @@ def settings(study: Study) -> list[Setting]:
     text = Path(study.file).read_text(encoding="utf-8")
     lines = text.splitlines()
     # The base value of an axis is not a setting of the grid.
-    axes = {*study.config["within"], *(axis for block in grid_blocks(study) for axis in block)}
+    axes = {*study.config["within"], *(axis for block in blocks(study.config["sweep"]) for axis in block)}
     left_out = {*grid.DESCRIPTION, "rev", "smoke", "defaults", "common", *axes}
     found = []
     for key, value in yaml.compose(text).value:
         if key.value in left_out:
             continue
-        blocks = value.value if key.value == "sweep" and isinstance(value, yaml.SequenceNode) else [value]
+        listed = value.value if key.value == "sweep" and isinstance(value, yaml.SequenceNode) else [value]
         if key.value in ("sweep", "within"):
-            for place, block in enumerate(blocks, start=1):
-                section = key.value if len(blocks) == 1 else f"{key.value} {place}"
+            for place, block in enumerate(listed, start=1):
+                section = key.value if len(listed) == 1 else f"{key.value} {place}"
                 above = _above(lines, block.start_mark.line)
                 for axis, values in block.value:
                     source, note = _split(_comment(lines, axis.start_mark.line, values.end_mark), axis.value)
@@ -68,12 +68,6 @@ def settings(study: Study) -> list[Setting]:
             note = _comment(lines, key.start_mark.line, value.end_mark) or _above(lines, key.start_mark.line)
             found.append(Setting("setting", key.value, _source_text(text, value), *_split(note, key.value)))
     return found
-
-
-def grid_blocks(study: Study) -> list[dict]:
-    """Return the maps under the study's `sweep`."""
-    sweep = study.config["sweep"]
-    return sweep if isinstance(sweep, list) else [sweep]
 
 
 def _source_text(text: str, node) -> str:
@@ -144,7 +138,7 @@ def caption(module: str) -> Caption:
 
     Raises ValueError for a figure module without a docstring.
     """
-    path = PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
+    path = _file(module)
     tree = ast.parse(path.read_text(encoding="utf-8"))
     title = (ast.get_docstring(tree) or "").split("\n\n")[0].replace("\n", " ").strip()
     if not title:
@@ -214,7 +208,7 @@ def unreleased(study: Study, tables: Mapping[str, Any]) -> dict[str, list[str]]:
     They are all columns, of evaluation as of diagnosis, but settings, axes and what public numbers alone give
     (`PUBLIC_COLUMNS`). A study without a data set has none.
     """
-    axes = {axis for block in grid_blocks(study) for axis in block}
+    axes = {axis for block in blocks(study.config["sweep"]) for axis in block}
     public = {*study.config, *study.config["within"], *axes, *PUBLIC_COLUMNS}
     if "dataset" not in public:
         return {}

@@ -190,8 +190,7 @@ def read(root: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for file in FILES:
         path = root / file
-        if not path.is_file():
-            raise FileNotFoundError(f"{path} does not exist; make it with: snakemake scorecard")
+        tables.check_there(path, "scorecard")
         more = json.loads(path.read_text(encoding="utf-8"))
         if both := sorted(set(found) & set(more)):
             raise ValueError(f"{path}: {both[0]} is also in {FILES[0]}")

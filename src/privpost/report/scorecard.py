@@ -185,8 +185,7 @@ def read(path: Path):
     """
     import pandas as pd
 
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist; make it with: snakemake scorecard")
+    tables.check_there(path, "scorecard")
     return pd.read_csv(path, dtype=str, keep_default_na=False)
 
 
