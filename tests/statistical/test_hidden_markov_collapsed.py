@@ -18,8 +18,10 @@ from test_hidden_markov_gibbs import COUNTS, LAYOUT, OBSERVED, SIZES, exact_stat
 from privpost.samplers import hidden_markov_collapsed as collapsed
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers import hidden_markov_kernels as kernels
+from privpost.samplers import hidden_markov_lanes as lanes
 from privpost.samplers import hidden_markov_passes as passes
 from privpost.samplers.chain import run
+from privpost.samplers.log_gamma_table import gamma_table
 
 # Loops that are compiled into others have no entry of their own.
 _log_mass = njit(passes.log_mass.py_func)
@@ -30,6 +32,15 @@ def log_mass(totals, low: float) -> float:
     """ln P(all x_i ≥ low), x ~ Dirichlet(1 + totals)."""
     shapes, kept = (1 + totals).sum(), (np.zeros(4), np.empty((2, len(totals))))
     return _log_mass(1 + totals, gammaln(1 + totals), shapes, gammaln(shapes), low, *kept)
+
+
+@njit(error_model="numpy")
+def weigh(number, old, cells, entries, sums):
+    """Weights of the one cell in the first states."""
+    chosen = np.arange(-(-len(sums) // lanes.LANES) * lanes.LANES)
+    found = np.empty(len(chosen))
+    passes.weigh(chosen, number, old, (cells[0][0], cells[0][1]), cells, entries, sums, found)
+    return found[:number]
 
 
 def chi_square(states, exact, n_states: int) -> float:
@@ -291,5 +302,35 @@ def test_log_gamma_is_scipys() -> None:
     drawn = np.exp(np.random.default_rng(25).uniform(-5, 22, 20_000))
     bounds = np.outer(2.0 ** np.arange(-4, 30), 1 + np.arange(1024) / 1024).ravel()
     x = np.concatenate([[1.0, 2.0, 1e-3], drawn, bounds, np.nextafter(bounds, 0)])
-    found = np.array([_log_gamma(value, collapsed.gamma_table()) for value in x])
+    found = np.array([_log_gamma(value, gamma_table()) for value in x])
     assert np.all(np.abs(found - gammaln(x)) <= 1e-13 * np.maximum(1, np.abs(gammaln(x))))
+
+
+@pytest.mark.parametrize(("n_states", "b"), [(1, 1.0), (3, 1.0), (10, 2.5), (13, 1.0)])
+def test_weights_of_a_cell_are_scipys(n_states, b) -> None:
+    """Counts far above the totals and far below, whole and others, and a state that holds the cell or nothing."""
+    rng, prior = np.random.default_rng(36), gibbs.Prior(n_states, (13, 2, 151), 1.0, b)
+    entries = collapsed.Entries.of(prior)
+    counts = np.exp(rng.uniform(-12, 13, sum(prior.sizes))) * (rng.random(sum(prior.sizes)) < 0.6)
+    counts[::3] = np.floor(counts[::3])
+    for temperature in (1.0, 8.3, 653.0):
+        cells = collapsed.Cells.of(counts[None], np.ones(1, bool), temperature, prior.fields)
+        own, added = slice(*cells.indptr), np.zeros(len(entries.offset))
+        added[cells.index[own]] = cells.value
+        totals = entries.offset + np.exp(rng.uniform(-12, 9, (n_states, len(added)))) / temperature
+        totals[0] = entries.offset
+        for old in (-1, 0, n_states - 1):
+            with_cell = totals + (np.arange(n_states) == old)[:, None] * added
+            sums = np.stack([with_cell, gammaln(with_cell)], axis=-1)
+            found = weigh(n_states, old, tuple(cells), tuple(entries), sums)
+            terms = entries.sign * (gammaln(totals + added) - gammaln(totals))
+            # Each ln Γ to 1e-13 of itself.
+            bound = 2e-13 * (np.maximum(1, np.abs(gammaln(totals + added)))).sum(axis=1)
+            assert (np.abs(found - terms.sum(axis=1)) <= bound).all()
+
+
+def test_counts_beyond_the_table_are_refused() -> None:
+    with pytest.raises(ValueError, match="counts sum to 6e"):
+        collapsed.Cells.of(np.full((1, 3), 2e8), np.ones(1, bool), 1.0, [slice(0, 3)])
+    with pytest.raises(ValueError, match=r"emission is 0\.05"):
+        collapsed.Entries.of(gibbs.Prior(2, SIZES, 1.0, 0.05))

@@ -13,7 +13,10 @@ from numba.core.caching import InTreeCacheLocator
 
 # What compiled loops call is compiled into them, and not kept: a function that comes from the disk could not be.
 # Nor are they called from Python: without the wrappers for that a quarter of the compilation is saved.
-inner = numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+_within = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+inner = numba.njit(**_within)
+# Arrays are many arguments: a call may take longer than what is called, and is avoided in the innermost loops.
+inlined = numba.njit(**_within, forceinline=True)
 # Where the sources' folder cannot be written, numba's own folder of the user serves.
 _LOCATORS = f"{__name__}.Locator,UserWideCacheLocator"
 

@@ -8,7 +8,6 @@ what it yields after every round are its states, with emissions drawn given them
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.samplers.log_gamma_table import END_OCTAVE, FIRST_OCTAVE, gamma_table
 
 
 @dataclass(frozen=True)
@@ -121,6 +121,8 @@ class Cells(NamedTuple):
         counts = np.where(observed[:, None], counts, 0.0) / temperature
         sums = [counts[:, field].sum(axis=1, keepdims=True) for field in fields]
         table = np.concatenate([counts, *sums], axis=1)
+        if not table.sum() < 2.0 ** (END_OCTAVE - 1):
+            raise ValueError(f"counts sum to {counts.sum():g} over the temperature; what is weighed must be below 1e8")
         indptr = np.concatenate([[0], np.cumsum((table > 0).sum(axis=1))])
         # Unsigned, so that compiled loops need not ask whether a place is counted from the end.
         return cls(indptr.astype(np.uint64), np.nonzero(table)[1].astype(np.uint32), table[table > 0])
@@ -153,19 +155,6 @@ class State(NamedTuple):
         return self.cold.part(group, chains)
 
 
-@functools.cache
-def gamma_table() -> np.ndarray:
-    """Taylor series of ln Γ to the third order about the middles of 1024 intervals of each octave from 2⁻⁴ to 2³⁰.
-
-    Rows are the coefficients from the constant on. With x/2048 as the largest distance what is left out is below
-    2e-14 (1 + x).
-    """
-    from scipy.special import gammaln, polygamma
-
-    middle = np.outer(2.0 ** np.arange(-4, 30), 1 + (np.arange(1024) + 0.5) / 1024).ravel()
-    return np.stack([gammaln(middle), *(polygamma(n, middle) / math.factorial(n + 1) for n in range(3))], axis=1)
-
-
 class Entries(NamedTuple):
     """What the entries of `Cells` weigh: Σ_k Σ_i sign_i [ln Γ(N_ki + offset_i) − ln Γ(offset_i)] is the log-likelihood.
 
@@ -186,6 +175,8 @@ class Entries(NamedTuple):
         offset = np.concatenate([np.full(sizes.sum(), b), b * sizes])
         sign = np.concatenate([np.ones(sizes.sum()), -np.ones(len(sizes))])
         lows = np.zeros(len(sizes)) if lows is None else np.array(lows, float)
+        if not b > 2.0**FIRST_OCTAVE:
+            raise ValueError(f"emission is {prior.emission!r}; of collapsed chains it must be > {2.0**FIRST_OCTAVE}")
         if lows.any() and b != 1:
             raise ValueError(f"emission is {prior.emission!r}; with truncated emissions it must be 1")
         return cls(offset, sign, np.concatenate([[0], np.cumsum(sizes)]), lows, gamma_table())
@@ -217,7 +208,7 @@ def log_joint(states, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Pri
     if entries.lows.any():
         from privpost.samplers.hidden_markov_passes import truncation_masses
 
-        likelihood += truncation_masses(totals, gammas, tuple(entries))
+        likelihood += truncation_masses(np.stack([totals, gammas], axis=-1), tuple(entries))
     a, n_states = prior.transition, prior.n_states
     moves = gibbs.transition_counts(states, layout, n_states)
     rows = (gammaln(moves + a) - math.lgamma(a)).sum(axis=1)

@@ -33,7 +33,7 @@ def _log(x):
 
 @inner
 def log_gamma(x, table):
-    """ln Γ of x > 0, to 1e-13 of max(1, |ln Γ(x)|), by the rows of `hidden_markov_collapsed.gamma_table`."""
+    """ln Γ of x > 0, to 1e-13 of max(1, |ln Γ(x)|), by the rows of `log_gamma_table.gamma_table`."""
     # Exponent and first ten bits of the mantissa, less those of the table's beginning.
     place = np.float64(x).view(np.int64) >> 42
     row = place - 0xFEC00
@@ -54,12 +54,12 @@ def count_moves(states, last, moves):
 
 
 @inner
-def add_up(states, indptr, index, value, offset, totals):
-    """Entries of each cell summed by state, and `offset` (entries,), written to `totals` (K, entries)."""
-    totals[:] = offset
+def add_up(states, indptr, index, value, offset, sums):
+    """Entries of each cell summed by state, and `offset` (entries,), written to `sums` (K, entries, 2) at 0."""
+    sums[:, :, 0] = offset
     for t in range(len(states)):
         for j in range(indptr[t], indptr[t + 1]):
-            totals[states[t], index[j]] += value[j]
+            sums[states[t], index[j], 0] += value[j]
 
 
 @inner

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from privpost.samplers.compiled import inner, outer
+from privpost.samplers.compiled import inlined, inner, outer
 from privpost.samplers.hidden_markov_kernels import (
     _HALF_LOG_2PI,
     _log,
@@ -18,6 +18,7 @@ from privpost.samplers.hidden_markov_kernels import (
     move_site,
     site_weights,
 )
+from privpost.samplers.hidden_markov_lanes import LANES, weigh_lanes
 
 
 @inner
@@ -108,66 +109,65 @@ def log_mass(alphas, gammas, shapes, log_gamma, low, point, tails):
 
 
 @inner
-def log_masses(totals, gammas, entries, masses, points, tails):
+def log_masses(sums, entries, masses, points, tails):
     """`log_mass` of each field of one state, written to `masses` (fields,), with `points` (fields, 4) and `tails`.
 
-    `totals` and `gammas` are of all levels and then of all fields, as in `collapsed_sweep`.
+    `sums` are totals and ln Γ of them (entries, 2), of all levels and then of all fields, as in `collapsed_sweep`.
     """
     bounds, lows = entries[2], entries[3]
     for d in range(len(lows)):
         if lows[d] > 0:
             own, i = slice(bounds[d], bounds[d + 1]), bounds[-1] + d
-            given = totals[i], gammas[i], lows[d]
-            masses[d] = log_mass(totals[own], gammas[own], *given, points[d], tails[:, own])
+            given = sums[own, 0], sums[own, 1], sums[i, 0], sums[i, 1], lows[d]
+            masses[d] = log_mass(*given, points[d], tails[:, own])
 
 
 @outer()
-def truncation_masses(totals, gammas, entries):
-    """Sum of `log_masses` over the states of each chain, shape (chains,); `totals`, `gammas` (chains, K, entries)."""
+def truncation_masses(sums, entries):
+    """Sum of `log_masses` over the states of each chain, shape (chains,); `sums` (chains, K, entries, 2)."""
     bounds, lows = entries[2], entries[3]
-    found, masses, tails = np.zeros(len(totals)), np.zeros(len(lows)), np.empty((2, bounds[-1]))
-    for c in range(len(totals)):
-        for k in range(totals.shape[1]):
-            log_masses(totals[c, k], gammas[c, k], entries, masses, np.zeros((len(lows), 4)), tails)
+    found, masses, tails = np.zeros(len(sums)), np.zeros(len(lows)), np.empty((2, bounds[-1]))
+    for c in range(len(sums)):
+        for k in range(sums.shape[1]):
+            log_masses(sums[c, k], entries, masses, np.zeros((len(lows), 4)), tails)
             found[c] += masses.sum()
     return found
 
 
-@inner
-def weigh(chosen, number, old, own, cells, entries, totals, gammas, found):
+@inlined
+def weigh(chosen, number, old, own, cells, entries, sums, found):
     """Collapsed log-likelihood ratios of some states with a cell's entries and without them, written to `found`.
 
     Args:
-        chosen, number: the states, in the first places.
+        chosen, number: the states, in the first places; what follows, to a multiple of `LANES`, is overwritten.
         old: the state that holds the cell.
         own: where the cell's entries begin and end.
+        sums: the states' totals and ln Γ of them, (K, entries, 2).
+        found: as long as `chosen`.
     """
     (_, index, value), sign, table = cells, entries[1], entries[4]
-    for m in range(number):
-        k = np.uint64(chosen[m])
-        change, total = -1.0 if chosen[m] == old else 1.0, 0.0
-        for j in range(own[0], own[1]):
-            i = index[j]
-            total += sign[i] * (log_gamma(totals[k, i] + change * value[j], table) - gammas[k, i])
-        found[m] = change * total
+    for first in range(0, number, LANES):
+        for m in range(number, first + LANES):
+            chosen[m] = chosen[0]
+        weigh_lanes(own[0], own[1], index, value, sign, chosen, first, old, sums, table, found)
 
 
 @inner
-def add_cell(own, cells, entries, change, totals, gammas):
-    """Add a cell's entries to a state's totals (entries,), or with a change of −1 take them away, and its ln Γ anew."""
+def add_cell(own, cells, entries, change, sums):
+    """Add a cell's entries to a state's totals, or with a change of −1 take them away, and ln Γ; (entries, 2)."""
     (_, index, value), offset, table = cells, entries[0], entries[4]
     for j in range(own[0], own[1]):
         i = index[j]
         # Never below the offset, whatever rounding does.
-        totals[i] = max(totals[i] + change * value[j], offset[i])
-        gammas[i] = log_gamma(totals[i], table)
+        sums[i, 0] = max(sums[i, 0] + change * value[j], offset[i])
+        sums[i, 1] = log_gamma(sums[i, 0], table)
 
 
 @inner
-def fill_gammas(totals, entries, gammas):
-    """ln Γ(totals) of one state, written to `gammas` (entries,)."""
-    for i in range(len(totals)):
-        gammas[i] = log_gamma(totals[i], entries[4])
+def fill_gammas(sums, entries):
+    """ln Γ of one state's totals, both in `sums` (entries, 2)."""
+    for i in range(len(sums)):
+        sums[i, 1] = log_gamma(sums[i, 0], entries[4])
 
 
 @inner
@@ -177,8 +177,8 @@ def near(gap, shapes, variance):
 
 
 @inner
-def change_masses(own, cells, entries, before, totals, gammas, masses, points, tails):
-    """`log_masses` of a state of whose levels only a cell's have changed, by those; `before` are the totals till then.
+def change_masses(own, cells, entries, before, sums, masses, points, tails):
+    """`log_masses` of a state of whose levels only a cell's have changed, by those; `before` are its sums till then.
 
     A point stays as long as it is near the mean of S.
     """
@@ -192,18 +192,18 @@ def change_masses(own, cells, entries, before, totals, gammas, masses, points, t
             while i >= bounds[d + 1]:
                 d += 1
             field = bounds[-1] + d
-            shapes, t = totals[field], points[d, 0] * lows[d]
+            shapes, t = sums[field, 0], points[d, 0] * lows[d]
             if t > 0 and near(shapes + points[d, 2] - points[d, 0], shapes, points[d, 3]):
                 log_t = math.log(t)
             else:
                 # All levels are computed again below.
                 t, points[d, 3] = 0.0, 0.0
         if t > 0:
-            alpha, h = totals[i], tails[1, i]
+            alpha, h = sums[i, 0], tails[1, i]
             points[d, 1] -= tails[0, i]
             points[d, 2] -= h
-            points[d, 3] -= spread(before[i], h, t)
-            tails[0, i], h = tail_of(alpha, t, log_t, gammas[i])
+            points[d, 3] -= spread(before[i, 0], h, t)
+            tails[0, i], h = tail_of(alpha, t, log_t, sums[i, 1])
             tails[1, i] = h
             points[d, 1] += tails[0, i]
             points[d, 2] += h
@@ -211,18 +211,18 @@ def change_masses(own, cells, entries, before, totals, gammas, masses, points, t
     for d in range(len(lows)):
         if lows[d] > 0:
             i = bounds[-1] + d
-            shapes = totals[i]
+            shapes = sums[i, 0]
             mean = shapes + points[d, 2]
             if points[d, 3] > 0 and near(mean - points[d, 0], shapes, points[d, 3]):
-                masses[d] = mass_at(points[d], shapes, gammas[i])
+                masses[d] = mass_at(points[d], shapes, sums[i, 1])
             else:
                 levels, points[d, 0] = slice(bounds[d], bounds[d + 1]), mean
-                given = totals[levels], gammas[levels], shapes, gammas[i], lows[d], points[d]
+                given = sums[levels, 0], sums[levels, 1], shapes, sums[i, 1], lows[d], points[d]
                 masses[d] = log_mass(*given, tails[:, levels])
 
 
 @inner
-def mass_allows(pair, own, cells, entries, totals, gammas, power, uniform, truncation):
+def mass_allows(pair, own, cells, entries, sums, power, uniform, truncation):
     """Whether a move of a cell is accepted by the change of `log_mass`; if so, what is kept of it is that after it.
 
     `pair` are the state that the cell leaves and the one that it enters.
@@ -230,11 +230,11 @@ def mass_allows(pair, own, cells, entries, totals, gammas, power, uniform, trunc
     masses, points, tails = truncation
     own_masses, own_points = np.zeros((2, masses.shape[1])), np.empty((2, masses.shape[1], 4))
     own_tails = np.empty((2, 2, tails.shape[2]))
-    table, change = np.empty((2, totals.shape[1])), 0.0
+    after, change = np.empty(sums.shape[1:]), 0.0
     for row, state in enumerate(pair):
-        table[0], table[1], own_points[row], own_tails[row] = totals[state], gammas[state], points[state], tails[state]
-        add_cell(own, cells, entries, 1.0 if row else -1.0, table[0], table[1])
-        given = totals[state], table[0], table[1], own_masses[row], own_points[row], own_tails[row]
+        after[:], own_points[row], own_tails[row] = sums[state], points[state], tails[state]
+        add_cell(own, cells, entries, 1.0 if row else -1.0, after)
+        given = sums[state], after, own_masses[row], own_points[row], own_tails[row]
         change_masses(own, cells, entries, *given)
         change += own_masses[row].sum() - masses[state].sum()
     if change < 0 and uniform >= math.exp(power * change):
@@ -262,14 +262,14 @@ def note_changes(states, known, versions):
 
 
 @inner
-def shift(pair, own, cells, entries, totals, gammas):
+def shift(pair, own, cells, entries, sums):
     """Move a cell's entries from a state to another."""
-    add_cell(own, cells, entries, -1.0, totals[pair[0]], gammas[pair[0]])
-    add_cell(own, cells, entries, 1.0, totals[pair[1]], gammas[pair[1]])
+    add_cell(own, cells, entries, -1.0, sums[pair[0]])
+    add_cell(own, cells, entries, 1.0, sums[pair[1]])
 
 
 @inner
-def enter(t, pair, own, cells, entries, totals, gammas, memory):
+def enter(t, pair, own, cells, entries, sums, memory):
     """`shift` a cell, and note it."""
     known, _, versions, stamps = memory[:4]
     known[t] = pair[1]
@@ -277,35 +277,35 @@ def enter(t, pair, own, cells, entries, totals, gammas, memory):
         # Of the state's other cells the weight of this one still tells.
         versions[k] += 1
         stamps[t, k] = versions[k]
-    shift(pair, own, cells, entries, totals, gammas)
+    shift(pair, own, cells, entries, sums)
 
 
-@inner
-def weigh_anew(t, old, own, cells, entries, totals, gammas, memory, stale, found):
+@inlined
+def weigh_anew(t, old, own, cells, entries, sums, memory, stale, found):
     """`weigh` a cell in the states whose other cells have changed since."""
     (_, seen, versions, stamps), number = memory[:4], 0
     for k in range(len(versions)):
         if stamps[t, k] != versions[k]:
             stale[number] = k
             number += 1
-    weigh(stale, number, old, own, cells, entries, totals, gammas, found)
+    weigh(stale, number, old, own, cells, entries, sums, found)
     for m in range(number):
         seen[t, stale[m]], stamps[t, stale[m]] = found[m], versions[stale[m]]
 
 
 @inner
-def log_likelihood(masses, gammas, entries):
-    """Collapsed log-likelihood from ln Γ(totals) (K, entries) and `log_mass`."""
+def log_likelihood(masses, sums, entries):
+    """Collapsed log-likelihood from totals and ln Γ of them (K, entries, 2), and `log_mass`."""
     found = masses.sum()
-    for i in range(gammas.shape[1]):
+    for i in range(sums.shape[1]):
         empty = log_gamma(entries[0][i], entries[4])
-        for k in range(len(gammas)):
-            found += entries[1][i] * (gammas[k, i] - empty)
+        for k in range(len(sums)):
+            found += entries[1][i] * (sums[k, i, 1] - empty)
     return found
 
 
 @inner
-def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, uniforms, memory, work):
+def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, uniforms, memory, sums):
     """One pass over all cells of one chain, emissions and transitions integrated out; states (cells,) in place.
 
     With truncated emissions a state is proposed as if they were not, and accepted by the change of `log_mass`. A
@@ -323,39 +323,39 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
         memory: the states after the last pass (cells,), −1 before the first; the weights of cells in states (cells, K),
             the versions of states (K,) and those that the weights are of (cells, K); `log_mass` (K, fields), its points
             (K, fields, 4) and tails (K, 2, levels).
-        work: space for `totals`, the offsets and the entries summed by state, and for ln Γ(totals), (K, entries).
+        sums: space for the totals, offsets and entries summed by state, and for ln Γ of them, (K, entries, 2).
 
     Returns:
         The collapsed log-likelihood of the states, and prior_power ln p(z).
     """
     (indptr, index, value), lows, (first, last), truncation = cells, entries[3], layout, memory[4:]
-    (known, seen, versions), (totals, gammas), n_states = memory[:3], work, len(work[0])
+    (known, seen, versions), n_states = memory[:3], len(sums)
     moves, leaving, weights = np.empty((n_states, n_states)), np.empty(n_states), np.empty(n_states)
-    logs, found = np.empty(n_states), np.empty(n_states)
-    stale, truncated = np.empty(n_states, np.intp), lows.max() > 0
+    stale, truncated = np.empty(-(-n_states // LANES) * LANES, np.int64), lows.max() > 0
+    logs, found = np.empty(n_states), np.empty(len(stale))
     count_moves(states, last, moves)
-    add_up(states, indptr, index, value, entries[0], totals)
+    add_up(states, indptr, index, value, entries[0], sums)
     changed = note_changes(states, known, versions)
     for k in range(n_states):
         leaving[k] = moves[k].sum()
-        fill_gammas(totals[k], entries, gammas[k])
+        fill_gammas(sums[k], entries)
         if truncated and changed[k]:
-            log_masses(totals[k], gammas[k], entries, truncation[0][k], truncation[1][k], truncation[2][k])
+            log_masses(sums[k], entries, truncation[0][k], truncation[1][k], truncation[2][k])
     for t in range(len(states)):
         old, own = states[t], (indptr[t], indptr[t + 1])
         move_site(t, old, states, first, last, moves, leaving, -1.0)
         site_weights(t, states, first, last, moves, leaving, a, weights)
-        weigh_anew(t, old, own, cells, entries, totals, gammas, memory, stale, found)
+        weigh_anew(t, old, own, cells, entries, sums, memory, stale, found)
         for k in range(n_states):
             logs[k] = power * (seen[t, k] + prior_power * _log(weights[k]))
         new = choose(logs, uniforms[t])
         if new != old:
-            given = own, cells, entries, totals, gammas
+            given = own, cells, entries, sums
             uniform = uniforms[len(states) + t] if truncated else 0.0
             if truncated and not mass_allows((old, new), *given, power, uniform, truncation):
                 new = old
         states[t] = new
         move_site(t, new, states, first, last, moves, leaving, 1.0)
         if new != old:
-            enter(t, (old, new), own, cells, entries, totals, gammas, memory)
-    return log_likelihood(truncation[0], gammas, entries), prior_power * log_prior(moves, first.sum(), a)
+            enter(t, (old, new), own, cells, entries, sums, memory)
+    return log_likelihood(truncation[0], sums, entries), prior_power * log_prior(moves, first.sum(), a)

@@ -16,52 +16,53 @@ from privpost.samplers.hidden_markov_kernels import (
     move_site,
     site_weights,
 )
+from privpost.samplers.hidden_markov_lanes import LANES
 from privpost.samplers.hidden_markov_passes import add_cell, collapsed_sweep, fill_gammas, log_masses, shift, weigh
 
 
 @inner
-def partner(free, entries, power, uniform, totals, gammas):
+def partner(free, entries, power, uniform, sums):
     """A state to take over the cells of `free`, by the collapsed log-likelihood of their union to the power 1/τ."""
-    (offset, sign), table, gains = entries[:2], entries[4], np.zeros(len(totals))
-    for k in range(len(totals)):
+    (offset, sign), table, gains = entries[:2], entries[4], np.zeros(len(sums))
+    for k in range(len(sums)):
         for i in range(len(offset)):
-            x = totals[free, i] + totals[k, i] - offset[i]
-            gains[k] += power * sign[i] * (log_gamma(x, table) - gammas[k, i])
+            x = sums[free, i, 0] + sums[k, i, 0] - offset[i]
+            gains[k] += power * sign[i] * (log_gamma(x, table) - sums[k, i, 1])
     gains[free] = -math.inf
     return choose(gains, uniform)
 
 
 @inner
-def allot(members, pair, states, cells, entries, power, uniforms, totals, gammas):
+def allot(members, pair, states, cells, entries, power, uniforms, sums):
     """Put cells into one of two empty states, one after another, given those before them and by likelihood alone."""
-    found = np.empty(2)
+    found = np.empty(LANES)
     for place, t in enumerate(members):
         own = cells[0][t], cells[0][t + 1]
-        weigh(pair, 2, -1, own, cells, entries, totals, gammas, found)
+        weigh(pair, 2, -1, own, cells, entries, sums, found)
         m = int(uniforms[place] * (1 + math.exp(min(700.0, power * (found[0] - found[1])))) < 1)
         states[t] = pair[m]
-        add_cell(own, cells, entries, 1.0, totals[pair[m]], gammas[pair[m]])
+        add_cell(own, cells, entries, 1.0, sums[pair[m]])
 
 
 @inner
-def scan(members, pair, states, cells, entries, layout, settings, uniforms, moves, totals, gammas, weights):
+def scan(members, pair, states, cells, entries, layout, settings, uniforms, moves, sums, weights):
     """A pass over cells in two states, in which each chooses between the two; all else as in `collapsed_sweep`."""
-    (prior_power, a, power), (first, last), (counts, leaving), found = settings, layout, moves, np.empty(2)
+    (prior_power, a, power), (first, last), (counts, leaving), found = settings, layout, moves, np.empty(LANES)
     for place, t in enumerate(members):
         own, old = (cells[0][t], cells[0][t + 1]), states[t]
         move_site(t, old, states, first, last, counts, leaving, -1.0)
         site_weights(t, states, first, last, counts, leaving, a, weights)
-        weigh(pair, 2, old, own, cells, entries, totals, gammas, found)
+        weigh(pair, 2, old, own, cells, entries, sums, found)
         gain = found[0] - found[1] + prior_power * (_log(weights[pair[0]]) - _log(weights[pair[1]]))
         m = int(uniforms[place] * (1 + math.exp(min(700.0, power * gain))) < 1)
         if pair[m] != old:
-            shift((old, pair[m]), own, cells, entries, totals, gammas)
+            shift((old, pair[m]), own, cells, entries, sums)
             states[t] = pair[m]
         move_site(t, states[t], states, first, last, counts, leaving, 1.0)
 
 
 @inner
-def resplit(rows, states, cells, entries, layout, settings, uniforms, totals, gammas, truncation):
+def resplit(rows, states, cells, entries, layout, settings, uniforms, sums, truncation):
     """Merge a state with another, and split one in two: so a chain leaves modes that no cell by itself would leave.
 
     The cells of the split state are allotted in random order and scanned twice. It is accepted by the change of the
@@ -73,13 +74,12 @@ def resplit(rows, states, cells, entries, layout, settings, uniforms, totals, ga
             which may be the first one.
         settings: prior_power, a, power of `collapsed_sweep`.
         uniforms: (4 cells + 1,).
-        totals, gammas: as `work` of `collapsed_sweep`; updated with the states.
+        sums: as of `collapsed_sweep`; updated with the states.
         truncation: `log_mass` of the states' fields, its points and tails; updated with the states.
     """
     (into, free, split), n_cells, (offset, sign), (prior_power, a, power) = rows, len(states), entries[:2], settings
-    n_states, n_entries = totals.shape
-    new, proposed, proposed_gammas = states.copy(), totals.copy(), gammas.copy()
-    members, number = np.empty(n_cells, np.intp), 0
+    n_states, n_entries, _ = sums.shape
+    new, proposed, members, number = states.copy(), sums.copy(), np.empty(n_cells, np.intp), 0
     for t in range(n_cells):
         if new[t] == free:
             new[t] = into
@@ -90,33 +90,33 @@ def resplit(rows, states, cells, entries, layout, settings, uniforms, totals, ga
             number += 1
     if number < 2:
         return
-    proposed[into] += proposed[free] - offset
-    proposed[free], proposed[split] = offset, offset
+    proposed[into, :, 0] += proposed[free, :, 0] - offset
+    proposed[free, :, 0], proposed[split, :, 0] = offset, offset
     for k in rows:
-        fill_gammas(proposed[k], entries, proposed_gammas[k])
-    pair, own, weights = np.array([split, free]), (proposed, proposed_gammas), np.empty(n_states)
+        fill_gammas(proposed[k], entries)
+    pair, weights = np.array([split, free, free, free]), np.empty(n_states)
     moves = np.empty((n_states, n_states)), np.empty(n_states)
     count_moves(states, layout[1], moves[0])
     gain = -prior_power * log_prior(moves[0], layout[0].sum(), a)
-    allot(members[:number], pair, new, cells, entries, power, uniforms[n_cells:], *own)
+    allot(members[:number], pair, new, cells, entries, power, uniforms[n_cells:], proposed)
     count_moves(new, layout[1], moves[0])
     for k in range(n_states):
         moves[1][k] = moves[0][k].sum()
     for turn in (2, 3):
         part = uniforms[turn * n_cells :]
-        scan(members[:number], pair, new, cells, entries, layout, settings, part, moves, *own, weights)
+        scan(members[:number], pair, new, cells, entries, layout, settings, part, moves, proposed, weights)
     gain += prior_power * log_prior(moves[0], layout[0].sum(), a)
     for k in range(n_states):
         for i in range(n_entries):
-            gain += sign[i] * (proposed_gammas[k, i] - gammas[k, i])
+            gain += sign[i] * (proposed[k, i, 1] - sums[k, i, 1])
     masses, points, tails = truncation[0].copy(), truncation[1].copy(), truncation[2].copy()
     if entries[3].max() > 0:
         for k in rows:
             points[k] = 0.0
-            log_masses(proposed[k], proposed_gammas[k], entries, masses[k], points[k], tails[k])
+            log_masses(proposed[k], entries, masses[k], points[k], tails[k])
         gain += masses.sum() - truncation[0].sum()
     if gain >= 0 or uniforms[4 * n_cells] < math.exp(power * gain):
-        states[:], totals[:], gammas[:] = new, proposed, proposed_gammas
+        states[:], sums[:] = new, proposed
         truncation[0][:], truncation[1][:], truncation[2][:] = masses, points, tails
 
 
@@ -133,13 +133,11 @@ def collapsed_round(states, n_states, cells, entries, layout, settings, uniforms
     Returns:
         The collapsed log-likelihood of the states after the pass, and prior_power ln p(z).
     """
-    totals, gammas = np.empty((n_states, len(entries[0]))), np.empty((n_states, len(entries[0])))
-    prior_power, a, power = settings
-    work = totals, gammas
-    energies = collapsed_sweep(states, cells, entries, layout, prior_power, a, power, uniforms, memory, work)
+    sums, (prior_power, a, power) = np.empty((n_states, len(entries[0]), 2)), settings
+    energies = collapsed_sweep(states, cells, entries, layout, prior_power, a, power, uniforms, memory, sums)
     for drawn in resplits:
         free, split = int(drawn[0] * n_states), int(drawn[2] * (n_states - 1))
-        into = partner(free, entries, power, drawn[1], totals, gammas)
+        into = partner(free, entries, power, drawn[1], sums)
         rows = into, free, split + (split >= free)
-        resplit(rows, states, cells, entries, layout, settings, drawn[3:], *work, memory[4:])
+        resplit(rows, states, cells, entries, layout, settings, drawn[3:], sums, memory[4:])
     return energies
