@@ -18,7 +18,9 @@ def check_range(interval: str, **values) -> None:
     """Raises a ValueError unless all numbers in the named values lie in an interval such as "[0, 1)" or "(0, inf]"."""
     low, high = map(float, interval[1:-1].split(","))
     for name, value in values.items():
-        found = np.asarray(value, float)
+        found = np.asarray(value)
+        if found.dtype.kind not in "iuf":
+            raise ValueError(f"{name} is {value!r}; it must be a number in {interval}")
         above = found >= low if interval[0] == "[" else found > low
         below = found <= high if interval[-1] == "]" else found < high
         if not np.all(above & below):

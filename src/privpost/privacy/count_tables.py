@@ -13,6 +13,8 @@ import numpy as np
 from privpost.models.base import check_range
 
 SENSITIVITY = 2.0
+# Of M: below it floats do not tell the probabilities that are left apart, beyond it they hold no lower bound.
+SMALLEST_TRUNCATION, LARGEST_TRUNCATION = 1.0001, 1e100
 
 
 def noise_scale(epsilon: float, n_fields: int) -> float:
@@ -62,9 +64,9 @@ def smallest_probabilities(sizes: Sequence[int], truncation: float) -> list[floa
     """a0 = 1/(M K_d) for each field, M the truncation, K_d its number of levels.
 
     Raises:
-        ValueError: a truncation of at most 1, which leaves no room.
+        ValueError: a truncation outside [1.0001, 1e100].
     """
-    check_range("(1, inf]", truncation=truncation)
+    check_range(f"[{SMALLEST_TRUNCATION}, {LARGEST_TRUNCATION}]", truncation=truncation)
     return [1 / (truncation * size) for size in sizes]
 
 

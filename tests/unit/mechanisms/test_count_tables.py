@@ -126,6 +126,9 @@ def test_projection_keeps_valid_counts_and_clipping_adds_to_empty_levels() -> No
         (lambda: count_tables.noise_scale(1.0, 0), "n_fields is 0"),
         (lambda: count_tables.temperature(SIZES, 10.0, math.inf), "epsilon is inf"),
         (lambda: count_tables.smallest_probabilities(SIZES, 1.0), "truncation is 1.0"),
+        (lambda: count_tables.smallest_probabilities(SIZES, 1.00001), "truncation is 1.00001; it must lie in .1.0001"),
+        (lambda: count_tables.smallest_probabilities(SIZES, math.inf), "truncation is inf"),
+        (lambda: count_tables.smallest_probabilities(SIZES, "3"), "truncation is '3'; it must be a number"),
         (lambda: count_tables.project(np.ones(4), SIZES), "sizes sum to 5, but there are 4 levels"),
     ],
 )

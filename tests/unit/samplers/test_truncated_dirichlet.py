@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.stats import ks_1samp, ks_2samp
 
 from privpost.distributions import truncated_beta
@@ -36,6 +37,41 @@ def test_draws_agree_with_rejection_of_plain_dirichlet_draws(alpha, low) -> None
         assert ks_2samp(found[:, level], kept[:DRAWS, level]).pvalue > 1e-4
     # A product too: marginals alone say nothing about dependence.
     assert ks_2samp(found[:, 0] * found[:, 1], kept[:DRAWS, 0] * kept[:DRAWS, 1]).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("truncation", [1.01, 1.05, 1.1])
+def test_draws_where_little_of_the_simplex_is_left(truncation) -> None:
+    """What is left is a small simplex, a + (1 − Ka) y: rejection of flat y, whose density varies little there."""
+    alpha, low = np.array([31.0, 30, 25, 1.5, 1]), 1 / (5 * truncation)
+    rng = np.random.default_rng(27)
+    found, variates = truncated_dirichlet.sample_counted(np.tile(alpha, (DRAWS, 1)), low, rng)
+    assert found.min() >= low * (1 - 1e-12)
+    assert variates < 30 * found.size
+    flat = low + (1 - 5 * low) * rng.dirichlet(np.ones(5), size=400_000)
+    log_density = np.log(flat) @ (alpha - 1)
+    kept = flat[np.log(rng.random(len(flat))) < log_density - _largest(alpha, low)]
+    assert len(kept) > 2_000
+    for level in range(len(alpha)):
+        assert ks_2samp(found[:, level], kept[:, level]).pvalue > 1e-4
+    assert ks_2samp(found[:, 0] * found[:, 1], kept[:, 0] * kept[:, 1]).pvalue > 1e-4
+
+
+def _largest(alpha, low) -> float:
+    """The largest Σ (α − 1) ln x, at x = max(low, (α − 1)/c) with c such that they sum to 1."""
+    rate = brentq(lambda c: np.maximum(low, (alpha - 1) / c).sum() - 1, 1, 1e6)
+    return float(np.log(np.maximum(low, (alpha - 1) / rate)) @ (alpha - 1))
+
+
+@pytest.mark.parametrize("alpha", [(20_000, 1, 1, 1), (20_000,) * 4, (400,) * 150, (1.5,) * 150, (1e7, 9.9e6, 1e5)])
+@pytest.mark.parametrize("truncation", [1.0001, 1.01, 1.3, 2.0])
+def test_draws_end_for_every_truncation(alpha, truncation) -> None:
+    """At most 200 variates a level, for a few rows: with too small a rate the draw does not end."""
+    rows = np.tile(np.array(alpha, float), (5, 1))
+    draws, variates = truncated_dirichlet.sample_counted(
+        rows, 1 / (truncation * len(alpha)), np.random.default_rng(28)
+    )
+    assert np.allclose(draws.sum(axis=1), 1, rtol=0, atol=1e-12)
+    assert variates < 200 * rows.size
 
 
 @pytest.mark.parametrize(("alpha", "low"), [((1.0, 300.0), 0.05), ((30.0, 2.0), 0.4), ((1.5, 1.5), 0.01)])

@@ -17,7 +17,7 @@ from privpost.pipeline.schema import Choice, DatasetName, Integer, Real
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.studies.foulds2016 import event_methods
 from privpost.studies.foulds2016.chain_checks import ARRAYS, Monitor, diagnosed
-from privpost.studies.foulds2016.event_methods import SAMPLED, Row, Setup
+from privpost.studies.foulds2016.event_methods import CONCENTRATION, SAMPLED, Row, Setup
 from privpost.studies.foulds2016.war_logs import select_fields
 
 # Settings of all studies of held-out cells, and those of studies that run chains on them.
@@ -27,7 +27,7 @@ SPLIT = {
     "replication": Integer(at_least=1),
     "held_out": Real(above=0, below=1),
     "n_states": Integer(at_least=2),
-    "transition_concentration": Real(above=0),
+    "transition_concentration": CONCENTRATION,
     "epsilon": Real(above=0),
 }
 CHAINS = {

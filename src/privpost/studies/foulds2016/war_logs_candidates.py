@@ -17,12 +17,13 @@ from privpost.pipeline.schema import Integer, Real, Schema
 from privpost.privacy import count_tables
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Request
+from privpost.studies.foulds2016.event_methods import TRUNCATION, WITHOUT_POLE
 from privpost.studies.foulds2016.held_out import SPLIT, Data, split_cells
 
 SETTINGS = Schema(
     **SPLIT,
-    truncation=Real(above=1),
-    emission_concentration=Real(at_least=1),
+    truncation=TRUNCATION,
+    emission_concentration=WITHOUT_POLE,
     candidates=Integer(at_least=1, at_most=10**6),
 )
 

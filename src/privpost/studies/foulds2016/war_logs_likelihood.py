@@ -6,7 +6,7 @@ from privpost.datasets import war_logs
 from privpost.evaluation.summaries import mean_columns
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
 from privpost.studies.foulds2016.chain_checks import verdict
-from privpost.studies.foulds2016.event_methods import Row, Setup
+from privpost.studies.foulds2016.event_methods import TRUNCATION, WITHOUT_POLE, Row, Setup
 from privpost.studies.foulds2016.held_out import CHAINS, SPLIT, rows, setups, simulate
 from privpost.studies.foulds2016.war_logs import uses_private_metadata
 
@@ -16,13 +16,13 @@ SETTINGS = Schema(
     **SPLIT,
     **CHAINS,
     prior=Choice("tempered", "untempered"),
-    emission_concentration=Real(at_least=1),
+    emission_concentration=WITHOUT_POLE,
     private_iterations=Integer(at_least=1),
     ops_rounds=Integer(at_least=2),
     search_limit=Real(at_least=1),
     replicas=Integer(at_least=1),
     method=Choice("non_private", "laplace", "ops", "private_gibbs"),
-    truncation=Real(above=1),
+    truncation=TRUNCATION,
 )
 
 

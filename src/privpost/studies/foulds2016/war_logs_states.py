@@ -15,7 +15,7 @@ from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema,
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.studies.foulds2016 import chain_times, event_methods
 from privpost.studies.foulds2016.chain_checks import ARRAYS, Monitor, verdict
-from privpost.studies.foulds2016.event_methods import Row, Setup
+from privpost.studies.foulds2016.event_methods import CONCENTRATION, TRUNCATION, WITHOUT_POLE, Row, Setup
 from privpost.studies.foulds2016.state_labels import Frequencies, align, matched
 from privpost.studies.foulds2016.turning_points import turning_months, turns, without_level
 from privpost.studies.foulds2016.war_logs import uses_private_metadata
@@ -28,8 +28,8 @@ SETTINGS = Schema(
     epsilon=Real(above=0),
     iterations=Integer(at_least=2),
     burn_in=Integer(at_least=1, under="iterations"),
-    transition_concentration=Real(above=0),
-    emission_concentration=Real(at_least=1),
+    transition_concentration=CONCENTRATION,
+    emission_concentration=WITHOUT_POLE,
     rounds=Integer(at_least=2),
     rounds_burn_in=Integer(at_least=1, under="rounds"),
     many_rounds=Integer(at_least=2),
@@ -47,7 +47,7 @@ SETTINGS = Schema(
     sampler=Choice("paper", "collapsed"),
     method=Choice("non_private", "laplace", "ops"),
     variant=Choice("paper", "corrected"),
-    truncation=Real(above=1),
+    truncation=TRUNCATION,
 )
 # A state counts as used when it holds more than the first, or at least another of these shares of the cells.
 USED = (0.0, 0.01, 0.05)

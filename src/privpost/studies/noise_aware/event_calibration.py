@@ -22,11 +22,11 @@ from privpost.models.event_counts import EventCounts
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, Vector
 from privpost.samplers import noise_aware_events
 from privpost.studies.foulds2016 import event_methods
-from privpost.studies.foulds2016.event_methods import Row, Setup
+from privpost.studies.foulds2016.event_methods import CONCENTRATION, WITHOUT_POLE, Row, Setup
 
 SETTINGS = Schema(
-    transition_concentration=Real(above=0),
-    emission_concentration=Real(at_least=1),
+    transition_concentration=CONCENTRATION,
+    emission_concentration=WITHOUT_POLE,
     iterations=Integer(at_least=5),
     burn_in=Integer(at_least=1, under="iterations"),
     thin=Integer(at_least=1),

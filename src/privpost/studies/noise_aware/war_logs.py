@@ -12,6 +12,7 @@ from privpost.datasets import war_logs
 from privpost.evaluation.summaries import mean_columns
 from privpost.pipeline.schema import Choice, Real, Schema
 from privpost.studies.foulds2016.chain_checks import LIMIT, verdict
+from privpost.studies.foulds2016.event_methods import CONCENTRATION
 from privpost.studies.foulds2016.held_out import CHAINS, SPLIT, rows, setups, simulate
 from privpost.studies.foulds2016.war_logs import title, uses_private_metadata
 
@@ -20,7 +21,7 @@ __all__ = ["SETTINGS", "numbers", "simulate", "tabulate"]
 SETTINGS = Schema(
     **SPLIT,
     **CHAINS,
-    emission_concentration=Real(above=0),
+    emission_concentration=CONCENTRATION,
     method=Choice("non_private", "laplace", "gibbs"),
 )
 
