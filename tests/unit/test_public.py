@@ -15,6 +15,7 @@ from scipy import stats
 
 import privpost
 from privpost import discovery
+from privpost.mechanisms.pure import PureMechanism
 from privpost.samplers import noise_aware_exact
 
 PURE = privpost.Cost("pure", 1.0)
@@ -143,6 +144,7 @@ def test_what_has_no_noise_aware_posterior_says_so():
 
 
 BITS, RNG, RENYI = privpost.BetaBernoulli(1, 1), np.random.default_rng(1), privpost.Cost("rdp", 1.0, order=2.0)
+TIMES = privpost.models.GammaExponential(2, 2)
 LAPLACE = privpost.LaplaceMechanism(BITS, 10, 0.5)
 
 
@@ -187,6 +189,15 @@ def spend(mechanism, statistics, rng, **given):
         (lambda: LAPLACE.recalibrated(PURE), r"^budget is pure.* its notion must be 'approximate'$"),
         (lambda: PURE.within(1.0), r"^budget is 1.0; it must be a Cost"),
         (lambda: privpost.ExponentialMechanism.calibrate(BITS, 10, PURE), r"^a0 is None; it must lie in \(0, 0.5\)$"),
+        *(
+            (
+                lambda kind=kind: kind.calibrate(TIMES, 10, RENYI),
+                r"^bounds are None; they must be two numbers, 0 <= low",
+            )
+            for kind in (privpost.DirectGamma, privpost.DiffusedGamma, privpost.ConcentratedGamma)
+        ),
+        (lambda: privpost.DirectGamma(TIMES, 10, 2.0, bounds=(0, "1")), r"^bounds are \(0, '1'\); they must be two"),
+        (lambda: PureMechanism.calibrate(BITS, 10, PURE), r"^mechanism is PureMechanism; it must be a class that can"),
         (lambda: privpost.DiffusedPosterior(BITS, 10, 0.5, 0.5), r"^order is 0.5; it must be >= 1$"),
         (
             lambda: privpost.DiffusedPosterior.calibrate("bits", 10, RENYI),

@@ -10,8 +10,15 @@ import numpy as np
 
 from privpost.distributions import exact_draws
 from privpost.mechanisms.weighted_posterior import Concentrated, ConjugateSampling, Diffused, Direct
+from privpost.models.base import is_number
 from privpost.models.gamma_exponential import GammaExponential
 from privpost.privacy import certified
+
+
+def _check_bounds(bounds) -> None:
+    pair = isinstance(bounds, Sequence) and len(bounds) == 2 and all(map(is_number, bounds))
+    if not pair or not 0 <= bounds[0] < bounds[1] < np.inf:
+        raise ValueError(f"bounds are {bounds!r}; they must be two numbers, 0 <= low < high < inf")
 
 
 @dataclass(frozen=True)
@@ -35,9 +42,7 @@ class GammaSampling(ConjugateSampling):
 
     def __post_init__(self):
         super().__post_init__()
-        low, high = self.bounds
-        if not 0 <= low < high < np.inf:
-            raise ValueError(f"bounds are {self.bounds!r}; 0 <= low < high < inf must hold")
+        _check_bounds(self.bounds)
 
     @property
     def sensitivity(self):
@@ -47,6 +52,7 @@ class GammaSampling(ConjugateSampling):
     @staticmethod
     def supremum_over_neighbours(model, n, orders, r=1.0, m=1.0, *, bounds):
         """Where all other records are at the lower bound, by the larger of both directions."""
+        _check_bounds(bounds)
         low, high = bounds
         order, r, m = np.broadcast_arrays(*(np.asarray(value, float) for value in (orders, r, m)))
         shape, rate = model.prior[0] / m + r * n, model.prior[1] / m + r * n * low

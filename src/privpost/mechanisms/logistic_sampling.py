@@ -1,5 +1,6 @@
 """One draw from the posterior of a logistic regression, its prior or likelihood weighted for privacy."""
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
@@ -16,6 +17,9 @@ from privpost.privacy.checks import check_coefficient
 from privpost.privacy.glm import concentrated_precision, diffused_power, posterior_rdp
 from privpost.privacy.ledger import Release
 from privpost.samplers import logistic_exact
+
+# Expected proposals beyond which no draw is tried.
+MOST_PROPOSALS = 10_000
 
 
 class Drawn(NamedTuple):
@@ -89,11 +93,19 @@ class LogisticSampling(BatchedSampling):
         `size`: how many; None for few proposals a draw.
 
         Raises:
-            ValueError: records longer than the feature bound, or as many as n is not.
+            ValueError: records longer than the feature bound, as many as n is not, or draws expected to take more than
+                `MOST_PROPOSALS` proposals each.
             RuntimeError: the mode is not found.
         """
         posterior = self.release_law(self.model.checked(statistics, self.n))
-        return logistic_exact.envelope(posterior, start, draws=None if self.constant_time else size)
+        around = logistic_exact.envelope(posterior, start, draws=None if self.constant_time else size)
+        if around.log_least > math.log(MOST_PROPOSALS):
+            power = around.log_least / math.log(10)
+            raise ValueError(
+                f"prior_precision (beta0 of the studies) is {self.model.prior_precision!r}; an exact draw would take "
+                f"about 1e{power:.0f} proposals, but the precision must be one with at most {MOST_PROPOSALS}"
+            )
+        return around
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None):
         """Releases and, with `size`, what their sampler tells.

@@ -8,6 +8,7 @@ import numpy as np
 from privpost.mechanisms.event_counts import TemperedEvents
 from privpost.models.event_counts import EventCounts
 from privpost.privacy.accounting import Cost
+from privpost.privacy.checks import check_count, check_seed
 from privpost.privacy.ledger import Release, Request
 from privpost.samplers import truncated_dirichlet
 
@@ -49,8 +50,8 @@ class PublicCandidates(TemperedEvents):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.candidates < 1:
-            raise ValueError(f"candidates is {self.candidates!r}; it must be >= 1")
+        check_count("candidates", self.candidates)
+        check_seed("public_seed", self.public_seed)
 
     def cost(self):
         """2Δ/T, which is ε or, at T = 1, less; for every J."""

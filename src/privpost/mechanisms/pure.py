@@ -1,12 +1,12 @@
 """What mechanisms share that are configured by the pure ε that one release may cost."""
 
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from privpost.mechanisms.base import Mechanism
 from privpost.models.base import check_positive
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import pure_epsilon
+from privpost.privacy.checks import pure_epsilon, with_needed
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class PureMechanism(Mechanism):
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
         """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
-        needed = {field.name: None for field in fields(cls) if field.kw_only and field.default is MISSING}
-        return cls(model, n, pure_epsilon(budget, cls.method), **{**needed, **options})
+        options = with_needed(cls, options)
+        return cls(model, n, pure_epsilon(budget, cls.method), **options)
 
     def cost(self):
         """ε-DP."""

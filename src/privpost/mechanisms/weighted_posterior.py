@@ -8,7 +8,7 @@ import numpy as np
 
 from privpost.mechanisms.base import SamplingMechanism
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import check_coefficient, check_model, check_order, rdp_budget
+from privpost.privacy.checks import check_coefficient, check_model, check_order, rdp_budget, with_needed
 from privpost.privacy.renyi import largest_coefficient
 
 
@@ -101,6 +101,7 @@ class Direct(WeightedPosterior):
         Raises:
             ValueError: the budget is not a Rényi budget, or below the cost of the direct posterior.
         """
+        options = with_needed(cls, options)
         _, order = rdp_budget(budget, cls.method)
         mechanism = cls(model, n, order, **options)
         if not mechanism.cost().within(budget):
@@ -140,6 +141,7 @@ class Calibrated(WeightedPosterior):
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
         """The draw nearest to the true posterior's within a Rényi budget."""
+        options = with_needed(cls, options)
         epsilon, order = rdp_budget(budget, cls.method)
         check_model(model, cls.models)
         return cls(model, n, order, float(cls.coefficient_within(model, n, order, epsilon, **options)), **options)

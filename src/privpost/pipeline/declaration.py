@@ -11,10 +11,10 @@ from privpost.pipeline.schema import Integer, SettingError
 from privpost.pipeline.study import FORMATS, Study
 
 SIZES = {
-    "trials": Integer(at_least=1, at_most=10**9, optional=True),
-    "block": Integer(at_least=1, at_most=10**9, optional=True),
-    "rev": Integer(at_least=1, at_most=10**9),
-    "seed": Integer(at_least=0),
+    "trials": Integer(at_least=1, optional=True),
+    "block": Integer(at_least=1, optional=True),
+    "rev": Integer(at_least=1),
+    "seed": Integer(at_least=0, at_most=None),
 }
 
 

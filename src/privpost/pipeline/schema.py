@@ -77,18 +77,22 @@ class Real(Setting):
         return number
 
 
+# What a whole number is at most, where nothing else is said: more rounds end in no lifetime, more records in no memory.
+LARGEST_INTEGER = 10**9
+
+
 @dataclass(frozen=True, kw_only=True)
 class Integer(Setting):
     """A whole number within bounds; `1000.0` and `1e3` count as whole. `under` names a setting that it is below."""
 
     at_least: int | None = None
-    at_most: int | None = None
+    at_most: int | None = LARGEST_INTEGER
     under: str | None = None
 
     def allowed(self) -> str:
-        low = "" if self.at_least is None else f" of at least {self.at_least}"
-        high = "" if self.at_most is None else f"{' and' if low else ''} at most {self.at_most}"
-        return f"a whole number{low}{high}" + (f", below {self.under}" if self.under else "")
+        bounds = (("at least", self.at_least), ("at most", self.at_most))
+        words = " and ".join(f"{which} {end}" for which, end in bounds if end is not None)
+        return "a whole number" + (f" of {words}" if words else "") + (f", below {self.under}" if self.under else "")
 
     def checked(self, value: Any) -> int:
         _check(isinstance(value, int | float) and not isinstance(value, bool) and value == int(value))
@@ -142,10 +146,10 @@ class Vector(Setting):
     item: Any
 
     def allowed(self) -> str:
-        return f"a list of each {self.item.describe()}"
+        return f"a list of one or more, each {self.item.describe()}"
 
     def checked(self, value: Any) -> list:
-        _check(isinstance(value, list | tuple))
+        _check(isinstance(value, list | tuple) and len(value) > 0)
         return [self.item.normalise(entry) for entry in value]
 
 

@@ -36,7 +36,7 @@ SETTINGS = Schema(
     bits=Integer(at_least=1, at_most=LARGEST_BITS),
     a0=Real(above=0, below=0.5),
     noise=Choice("secure", "simulation"),
-    seed=Integer(at_least=0),
+    seed=Integer(at_least=0, at_most=None),
     sigma=Choice("analytic", "secure"),
     data=Text(),
 )

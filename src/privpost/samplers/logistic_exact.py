@@ -32,6 +32,8 @@ _ENDS = np.geomspace(3.0, 60.0, 30)
 _SOME = 1000
 # Inner shells at most, and the proposals a draw that one more must save at least.
 _MOST_SHELLS, _WORTH = 4, 0.1
+# Logarithms of numbers of proposals end here: floats hold their sums and products with a few more.
+_MOST = 600.0
 # Predictors held at once.
 _ELEMENTS = 1 << 21
 EXACT = True
@@ -87,6 +89,17 @@ class Envelope:
     shells: tuple[Shell, ...]
     scales: np.ndarray
     expected: float
+
+    @property
+    def log_least(self) -> float:
+        """ln of `expected`, times a lower bound of what the ball costs: the Gaussian's largest density fills it."""
+        radius, d = self.posterior.radius, self.posterior.dimension
+        log_expected = math.log(self.expected)
+        if radius is None or not math.isfinite(radius):
+            return log_expected
+        rest = (d - self.law.dimension) * math.log(self.law.prior_precision)
+        log_density = np.log(np.diag(self.mode.factor)).sum() + (rest - d * math.log(2)) / 2
+        return log_expected - min(0.0, log_density + d * math.log(radius) - math.lgamma(d / 2 + 1))
 
     def propose(self, normals: np.ndarray, uniforms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Proposals (k, d) made of standard normals (k, d) and uniforms (k, 3), and their log-acceptance (k,).
@@ -211,7 +224,7 @@ def envelope(
         _shell(law, mode, gradient, scales, begin, end) for begin, end in itertools.pairwise((0.0, *ends, np.inf))
     )
     total = logsumexp([shell.log_weight for shell in shells])
-    return Envelope(posterior, law, basis, mode, shells, scales, math.exp(total + 0.5 * log_determinant))
+    return Envelope(posterior, law, basis, mode, shells, scales, math.exp(min(total + 0.5 * log_determinant, _MOST)))
 
 
 def _merged(posterior) -> tuple[LogisticPosterior, np.ndarray | None]:
@@ -274,14 +287,15 @@ def _ends(posterior, mode, spread, plain: float, worth: float) -> tuple[float, .
     sums = np.array([squares @ chosen.curvature_floor(predictors, end * spread) for end in (0, *_ENDS)])
     part = np.eye(d) - posterior.prior_precision * cho_solve((mode.factor, True), np.eye(d), check_finite=False)
     lost = np.maximum((1 - sums[1:] / sums[0]) * np.sum(part**2) / np.trace(part), 1e-9)
-    inner = np.exp(np.minimum(-0.5 * (sums[0] - sums[1:]) * np.log1p(-lost) / lost, 600))
+    inner = np.exp(np.minimum(-0.5 * (sums[0] - sums[1:]) * np.log1p(-lost) / lost, _MOST))
     free = np.linalg.norm(features, axis=1) / math.sqrt(posterior.prior_precision)
     share = np.divide(spread, free, out=np.full_like(spread, np.inf), where=free > 0)
-    outer = np.exp(plain + math.log(2 * times) + logsumexp(log_ndtr(-_ENDS[:, None] * share), axis=1))
+    outer = plain + math.log(2 * times) + logsumexp(log_ndtr(-_ENDS[:, None] * share), axis=1)
+    outer = np.exp(np.minimum(outer, _MOST))
     # From one end (row) to a later one (column).
     between = inner * 2 * n * np.exp(log_ndtr(-_ENDS[:, None] * np.sqrt(1 - lost)))
     between[np.tril_indices(len(_ENDS))] = np.inf
-    best, ends, costs, paths = math.exp(plain), (), inner, [(end,) for end in _ENDS]
+    best, ends, costs, paths = math.exp(min(plain, _MOST)), (), inner, [(end,) for end in _ENDS]
     for _ in range(_MOST_SHELLS):
         total = costs + outer
         if total.min() < best - worth:

@@ -263,3 +263,19 @@ def test_an_independence_chain_is_within_its_bound():
     assert tightest > 0.9
     with pytest.raises(ValueError, match="rejected is 1"):
         independence_chain_guarantee(1.0, 1.0, 2.0)
+
+
+@pytest.mark.parametrize(("kind", "beta"), [(LogisticDirect, 1e-8), (LogisticDirect, 1e-50), (LogisticOpsRenyi, 1e9)])
+def test_draws_that_would_not_end_are_refused_before_they_are_charged(kind, beta):
+    """Under a flat prior all proposals are far out; OPS's ball c/β is small beside the Gaussian's width."""
+    rng = np.random.default_rng(11)
+    model = BinaryRegression(6, beta)
+    features = rng.standard_normal((400, 6))
+    features /= np.linalg.norm(features, axis=1, keepdims=True)
+    statistics = model.statistics_of(features, rng.integers(0, 2, 400))
+    mechanism = kind(model, 400, 2.0, *([] if kind is LogisticDirect else [1.0]), constant_time=False)
+    ledger = Ledger()
+    ledger.open("account", Cost("rdp", np.inf, order=2.0), mechanism)
+    with pytest.raises(ValueError, match=f"prior_precision .* is {beta!r}; an exact draw would take about 1e"):
+        ledger.release("account", mechanism, statistics, rng, size=2)
+    assert [row["releases"] for row in ledger.record()] == [0]

@@ -75,10 +75,18 @@ def test_fewer_candidates_are_the_first_ones_of_many():
 
 
 def test_settings_out_of_range_are_errors():
-    with pytest.raises(ValueError, match="candidates is 0; it must be >= 1"):
+    with pytest.raises(ValueError, match="candidates is 0; it must be an integer >= 1"):
         PublicCandidates(MODEL, 6, 1.0, candidates=0)
     with pytest.raises(ValueError, match="truncation"):
         PublicCandidates(MODEL, 6, 1.0, candidates=3, truncation=1.0)
+
+
+@pytest.mark.parametrize("given", [2.5, "3", True, 0, None])
+def test_numbers_of_candidates_and_seeds_are_integers(given):
+    with pytest.raises(ValueError, match=rf"^candidates is {given!r}; it must be an integer >= 1$"):
+        PublicCandidates(MODEL, 6, 1.0, candidates=given)
+    with pytest.raises(ValueError, match=r"^public_seed is .*; it must be an integer >= 0$"):
+        PublicCandidates(MODEL, 6, 1.0, candidates=3, public_seed=-1 if given == 0 else given)
 
 
 def test_candidates_whose_transitions_force_a_path_have_likelihoods():

@@ -67,9 +67,7 @@ def _largest(alpha, low) -> float:
 def test_draws_end_for_every_truncation(alpha, truncation) -> None:
     """At most 200 variates a level, for a few rows: with too small a rate the draw does not end."""
     rows = np.tile(np.array(alpha, float), (5, 1))
-    draws, variates = truncated_dirichlet.sample_counted(
-        rows, 1 / (truncation * len(alpha)), np.random.default_rng(28)
-    )
+    draws, variates = truncated_dirichlet.sample_counted(rows, 1 / (truncation * len(alpha)), np.random.default_rng(28))
     assert np.allclose(draws.sum(axis=1), 1, rtol=0, atol=1e-12)
     assert variates < 200 * rows.size
 

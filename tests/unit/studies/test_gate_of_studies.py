@@ -156,10 +156,10 @@ def test_a_sampler_that_spends_more_than_its_setting_is_refused(checkout, monkey
 def test_settings_that_cannot_be_met_are_refused_before_anything_is_drawn(checkout):
     study = grid.load_study("geumlek2017/tradeoff", "smoke")
     for impossible in (-1000.0, 1000.0):
-        with pytest.raises(SettingError, match=r"log_epsilon is .*1000.0, but must be a number in \[-700, 700\]"):
+        with pytest.raises(SettingError, match=r"log_epsilon is .*1000.0, but must be a number in \[-230, 230\]"):
             grid.make_cell(study, {"log_epsilon": [impossible]})
     for name in ("foulds2016/efficiency", "bernstein2018/calibration", "zhang2016/bounds", "noise_aware/networks"):
-        with pytest.raises(SettingError, match=r"epsilon is .*0.0, but must be a number in \(0, inf\)"):
+        with pytest.raises(SettingError, match=r"epsilon is .*0.0, but must be a number in \[1e-100, 1e\+100\]"):
             grid.make_cell(grid.load_study(name, "smoke"), {"epsilon": [0.0]})
     with pytest.raises(ValueError, match=r"methods has gaussian; only laplace, ops serve BetaBernoulli"):
         run("foulds2016/efficiency", Untouched, methods=["gaussian", "laplace"])

@@ -15,11 +15,12 @@ from privpost.studies.audit import instances as audited
 from privpost.studies.audit import laws
 from privpost.studies.audit.expected import law_of
 from privpost.studies.discovered import Discovered
+from privpost.studies.ranges import EPSILON
 
 SETTINGS = Schema(
     mechanisms=Discovered(audited.names),
     source=Choice("examples", "records"),
-    epsilon=Real(above=0),
+    epsilon=EPSILON,
     large_n=Integer(at_least=1),
     releases=Integer(at_least=1000),
     chain_share=Real(above=0, below=1),

@@ -25,17 +25,18 @@ from privpost.evaluation.calibration import cdf_band, empirical_cdf, ks_columns,
 from privpost.evaluation.rows import columns, private_places
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline.schema import Integer, Real, Schema
+from privpost.pipeline.schema import Integer, Schema, SettingError
 from privpost.privacy.accounting import Cost
 from privpost.samplers.noise_aware_gibbs import run
 from privpost.studies.bernstein2018.trials import CHAINS, Data, Experiment, Release, blocks, experiment
+from privpost.studies.ranges import EPSILON, SMALLEST_PROBABILITY
 
 SETTINGS = Schema(
     **CHAINS,
     ops_draws=Integer(at_least=1),
-    a0=Real(above=0, below=0.5),
+    a0=SMALLEST_PROBABILITY,
     ecdf_n=Integer(at_least=1),
-    ecdf_epsilon=Real(above=0),
+    ecdf_epsilon=EPSILON,
     ecdf_points=Integer(at_least=2),
     repeats=Integer(at_least=1),
 )
@@ -75,6 +76,11 @@ def ops(config, n: int, epsilon: float, tempered: str) -> ExponentialMechanism:
     if tempered == "joint":
         return mechanism
     prior = 1 + mechanism.temperature * (np.array(config.prior) - 1)
+    if prior.min() <= 0:
+        raise SettingError(
+            f"prior is {config.prior}, but its numbers must be above {1 - 1 / mechanism.temperature:g}: with the "
+            "likelihood alone tempered OPS has no other prior"
+        )
     return replace(mechanism, model=BetaBernoulli(*prior))
 
 

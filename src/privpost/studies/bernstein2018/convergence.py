@@ -11,16 +11,17 @@ import numpy as np
 
 from privpost.evaluation.diagnostics import diagnose
 from privpost.evaluation.rows import columns, places
-from privpost.pipeline.schema import Integer, Real, Schema
+from privpost.pipeline.schema import Integer, Schema
 from privpost.samplers.noise_aware_gibbs import run
 from privpost.studies.bernstein2018.trials import CHAINS, experiment, many_chains
+from privpost.studies.ranges import EPSILON
 
 SETTINGS = Schema(
     **CHAINS | {"draws": Integer(at_least=4)},
     chains=Integer(at_least=2),
     collapsed_draws=Integer(at_least=4),
     trace_n=Integer(at_least=1),
-    trace_epsilon=Real(above=0),
+    trace_epsilon=EPSILON,
     trace_every=Integer(at_least=1),
 )
 SAMPLERS = ("gibbs", "collapsed")

@@ -15,7 +15,7 @@ from scipy.special import betaln, xlog1py, xlogy
 
 from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_and_sem
-from privpost.pipeline.schema import Integer, Real, Schema, Text, Vector
+from privpost.pipeline.schema import Integer, Schema, Text
 from privpost.samplers.noise_aware_exact import conditional_cdf, count_weights, posterior_density
 from privpost.samplers.noise_aware_gibbs import random_sum, run
 from privpost.samplers.noise_aware_quadrature import (
@@ -24,11 +24,12 @@ from privpost.samplers.noise_aware_quadrature import (
     redacted_likelihood,
     redacted_posterior,
 )
-from privpost.studies.bernstein2018.trials import Counts, experiment, many_chains
+from privpost.studies.bernstein2018.trials import PRIOR, Counts, experiment, many_chains
+from privpost.studies.ranges import EPSILON
 
 SETTINGS = Schema(
     model=Text(),
-    prior=Vector(Real()),
+    prior=PRIOR,
     largest_n=Integer(at_least=1),
     burn_in=Integer(at_least=0),
     draws=Integer(at_least=1),
@@ -36,7 +37,7 @@ SETTINGS = Schema(
     bins=Integer(at_least=2),
     nodes=Integer(at_least=20),
     n=Integer(at_least=1),
-    epsilon=Real(above=0),
+    epsilon=EPSILON,
 )
 # Mass of the exact posterior outside the quadrature's range.
 _TAIL = 1e-10

@@ -1,5 +1,7 @@
 """What the studies of Bernstein and Sheldon (2018) share: trials of a model, their releases, their posteriors."""
 
+import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import partial
@@ -13,10 +15,11 @@ from privpost.evaluation.mmd import Bins, UnitInterval, beta_embedding
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
 from privpost.models.univariate import UnivariateFamily
-from privpost.pipeline.schema import Choice, Integer, Real, Text, Vector
+from privpost.pipeline.schema import Choice, Integer, Real, SettingError, Text, Vector, suggest
 from privpost.privacy.accounting import Cost
 from privpost.samplers import noise_aware_exact, noise_aware_quadrature
 from privpost.samplers.noise_aware_gibbs import Kernel, bounded_kernel
+from privpost.studies.ranges import CONCENTRATION, EPSILON
 
 # Models with bounded statistics, and which of them are released: all, or those that n does not give away.
 COUNT_MODELS = {
@@ -32,17 +35,21 @@ VARIANTS = {
     "public_bounds": ("public", "independent"),
     "joint_segments": ("true_theta", "multinomial"),
 }
+# Which of a model's numbers must be positive, `experiment` checks.
+PRIOR = Vector(Real(at_least=-1e6, at_most=1e6))
 # Settings of the studies that run chains on any model.
 CHAINS = {
     "model": Text(),
-    "prior": Vector(Real()),
+    "prior": PRIOR,
     "variant": Choice(*VARIANTS),
     "burn_in": Integer(at_least=0),
     "draws": Integer(at_least=1),
     "n": Integer(at_least=1),
-    "epsilon": Real(above=0),
+    "epsilon": EPSILON,
 }
 COVERAGE = 0.95
+# Beyond it records and their squares lose what distinguishes them.
+LARGEST = 1e100
 # Records of a batch that are held in memory at once.
 _RECORDS = 2_000_000
 
@@ -241,6 +248,11 @@ class RedactedSums(Experiment):
             return tuple(float(self.model.predictive_quantile(p)) for p in tails)
         return tuple(self.model.quantile(p, theta) for p in tails)
 
+    @property
+    def public_bounds(self) -> tuple[float, float]:
+        """Bounds of the redaction that do not depend on θ."""
+        return self._ends()
+
     def mechanism(self, n, epsilon, data=None):
         ends = self._ends() if data is None else (data.low, data.high)
         return RedactedLaplace(RedactedSum(self.model, *ends), n, epsilon)
@@ -315,14 +327,40 @@ def experiment(name: str, prior, variant: str) -> Experiment:
         variant: one of `VARIANTS`; only redaction differs between them.
 
     Raises:
-        ValueError: an unknown model.
+        SettingError: an unknown model, or a prior that it cannot have.
     """
     found = discovery.models()
-    if name in COUNT_MODELS:
-        module, coordinates = COUNT_MODELS[name]
-        return Counts(found[module](tuple(prior)) if "multinomial" in name else found[module](*prior), coordinates)
     families = {model.family: model for model in found.values() if issubclass(model, UnivariateFamily)}
-    if name not in families:
-        allowed = ", ".join([*COUNT_MODELS, *sorted(families)])
-        raise ValueError(f"model is {name!r}; it must be one of {allowed}")
-    return RedactedSums(families[name](*prior), variant)
+    if name in COUNT_MODELS:
+        kind = found[COUNT_MODELS[name][0]]
+    elif name in families:
+        kind = families[name]
+    else:
+        allowed = [*COUNT_MODELS, *sorted(families)]
+        raise SettingError(f"model is {name!r}, but must be one of {', '.join(allowed)}.{suggest(name, allowed)}")
+    _check_prior(name, kind, prior)
+    try:
+        if name in COUNT_MODELS:
+            several = "multinomial" in name
+            return Counts(kind(tuple(prior)) if several else kind(*prior), COUNT_MODELS[name][1])
+        made = RedactedSums(kind(*prior), variant)
+    except ValueError as error:
+        raise SettingError(f"prior is {prior}, which {name} cannot have: {error}") from error
+    low, high = made.public_bounds
+    if not -LARGEST < low < high < LARGEST:
+        raise SettingError(f"prior is {prior}, under which 95 % of {name}'s records lie in [{low:g}, {high:g}]")
+    return made
+
+
+def _check_prior(name: str, kind, prior) -> None:
+    """Raises a SettingError unless a prior has numbers for a model's fields, in the range of concentrations."""
+    fields = [field.name for field in dataclasses.fields(kind)]
+    several = "multinomial" in name
+    # Scales and numbers of bits have defaults.
+    most = math.inf if several else len(fields)
+    if not 2 <= len(prior) <= most:
+        needed = "at least 2 concentrations" if several else f"numbers for {', '.join(fields)}, at least the first 2"
+        raise SettingError(f"prior is {prior}, but {name} needs {needed}.")
+    for field, value in zip(fields * len(prior) if several else fields, prior, strict=False):
+        if field != "prior_mean" and not CONCENTRATION.at_least <= value <= CONCENTRATION.at_most:
+            raise SettingError(f"prior is {prior}, but {field} must be {CONCENTRATION.allowed()}.")

@@ -10,18 +10,19 @@ import numpy as np
 from privpost.evaluation.mmd import mmd2_of_draws
 from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_columns
-from privpost.pipeline.schema import Choice, Integer, Real, Schema, Vector
+from privpost.pipeline.schema import Choice, Integer, Schema
 from privpost.samplers.noise_aware_gibbs import run
-from privpost.studies.bernstein2018.trials import VARIANTS, experiment
+from privpost.studies.bernstein2018.trials import PRIOR, VARIANTS, experiment
+from privpost.studies.ranges import EPSILON
 
 SETTINGS = Schema(
     model=Choice("binomial", "multinomial", "exponential"),
-    prior=Vector(Real(above=0)),
+    prior=PRIOR,
     variant=Choice(*VARIANTS),
     burn_in=Integer(at_least=0),
     draws=Integer(at_least=2),
     n=Integer(at_least=1),
-    epsilon=Real(above=0),
+    epsilon=EPSILON,
 )
 METHODS = ("gibbs", "exact", "naive")
 

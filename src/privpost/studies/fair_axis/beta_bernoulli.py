@@ -14,14 +14,15 @@ from privpost.pipeline.schema import Integer, Real, Schema
 from privpost.privacy.accounting import Cost
 from privpost.studies.discovered import Discovered
 from privpost.studies.fair_axis import calibration
+from privpost.studies.ranges import CONCENTRATION, EPSILON, SMALLEST_PROBABILITY
 
 SETTINGS = Schema(
     methods=Discovered(lambda: calibration.methods(BetaBernoulli(6, 12), a0=0.05)),
-    alpha=Real(above=0),
-    beta=Real(above=0),
-    a0=Real(above=0, below=0.5),
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
+    a0=SMALLEST_PROBABILITY,
     n=Integer(at_least=1),
-    epsilon=Real(above=0),
+    epsilon=EPSILON,
     delta=Real(above=0, below=1),
 )
 NODES = 600

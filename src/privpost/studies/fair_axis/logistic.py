@@ -15,13 +15,14 @@ from privpost.pipeline.schema import Choice, DatasetName, Real, Schema
 from privpost.privacy.accounting import Cost
 from privpost.studies.discovered import Discovered
 from privpost.studies.fair_axis import calibration
+from privpost.studies.ranges import EPSILON, PRECISION
 
 SETTINGS = Schema(
     dataset=DatasetName(task="classification"),
     methods=Discovered(lambda: calibration.methods(BinaryRegression(1))),
-    beta0=Real(above=0),
+    beta0=PRECISION,
     dropped_level=Choice("first", "last", "none"),
-    epsilon=Real(above=0),
+    epsilon=EPSILON,
     delta=Real(above=0, below=1),
 )
 METRICS = ("test_error", "test_log_likelihood")

@@ -8,18 +8,19 @@ from scipy.special import betaln, logit
 from privpost.distributions import truncated_beta
 from privpost.evaluation.rows import columns, places
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline.schema import Integer, Real, Schema, Vector
+from privpost.pipeline.schema import Integer, Schema, Vector
 from privpost.studies.foulds2016 import stopped_chains
+from privpost.studies.ranges import CONCENTRATION, EPSILON, SMALLEST_PROBABILITY
 
 SETTINGS = Schema(
-    alpha=Real(above=0),
-    beta=Real(above=0),
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
     grid=Integer(at_least=2),
     largest_n=Integer(at_least=2),
-    a0=Real(above=0, below=0.5),
+    a0=SMALLEST_PROBABILITY,
     records=Integer(at_least=1),
     states=Integer(at_least=2),
-    epsilons=Vector(Real(above=0)),
+    epsilons=Vector(EPSILON),
     steps=Vector(Integer(at_least=1)),
 )
 

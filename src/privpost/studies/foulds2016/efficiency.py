@@ -17,10 +17,11 @@ from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline.schema import Integer, Real, Schema, SettingError
+from privpost.pipeline.schema import Integer, Schema, SettingError
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Release, Request
 from privpost.studies.discovered import Discovered
+from privpost.studies.ranges import CONCENTRATION, EPSILON, PROBABILITY, SMALLEST_PROBABILITY
 
 STATISTICS = ("sample", "mean")
 
@@ -31,12 +32,12 @@ def known() -> set[str]:
 
 
 SETTINGS = Schema(
-    alpha=Real(above=0),
-    beta=Real(above=0),
-    a0=Real(above=0, below=0.5),
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
+    a0=SMALLEST_PROBABILITY,
     methods=Discovered(known),
-    p=Real(above=0, below=1),
-    epsilon=Real(above=0),
+    p=PROBABILITY,
+    epsilon=EPSILON,
     n=Integer(at_least=1),
 )
 

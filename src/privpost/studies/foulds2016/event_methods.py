@@ -14,7 +14,6 @@ from privpost.distributions.noise import Common
 from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler, chains_of, prior_of
 from privpost.mechanisms.private_gibbs import PrivateGibbs
 from privpost.models.event_counts import EventCounts
-from privpost.pipeline.schema import Real
 from privpost.privacy import count_tables
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Ledger, Release
@@ -22,9 +21,6 @@ from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers import noise_aware_events
 from privpost.samplers.hidden_markov_collapsed import Annealing
 
-# Settings of all studies of events: symmetric Dirichlet priors, of emissions without a pole where they are truncated.
-CONCENTRATION, WITHOUT_POLE = Real(at_least=1e-3, at_most=1e6), Real(at_least=1, at_most=1e6)
-TRUNCATION = Real(at_least=count_tables.SMALLEST_TRUNCATION, at_most=count_tables.LARGEST_TRUNCATION)
 # Methods that release draws of the posterior from the events themselves.
 SAMPLED = ("ops", "private_gibbs")
 

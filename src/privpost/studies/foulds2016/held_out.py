@@ -17,8 +17,9 @@ from privpost.pipeline.schema import Choice, DatasetName, Integer, Real
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.studies.foulds2016 import event_methods
 from privpost.studies.foulds2016.chain_checks import ARRAYS, Monitor, diagnosed
-from privpost.studies.foulds2016.event_methods import CONCENTRATION, SAMPLED, Row, Setup
+from privpost.studies.foulds2016.event_methods import SAMPLED, Row, Setup
 from privpost.studies.foulds2016.war_logs import select_fields
+from privpost.studies.ranges import CONCENTRATION, EPSILON
 
 # Settings of all studies of held-out cells, and those of studies that run chains on them.
 SPLIT = {
@@ -28,7 +29,7 @@ SPLIT = {
     "held_out": Real(above=0, below=1),
     "n_states": Integer(at_least=2),
     "transition_concentration": CONCENTRATION,
-    "epsilon": Real(above=0),
+    "epsilon": EPSILON,
 }
 CHAINS = {
     "iterations": Integer(at_least=2),

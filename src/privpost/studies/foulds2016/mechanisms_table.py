@@ -9,20 +9,21 @@ from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline.schema import Choice, Integer, Real, Schema
+from privpost.pipeline.schema import Choice, Integer, Schema
 from privpost.privacy.accounting import Cost
 from privpost.privacy.gibbs import chain_cost, scan_cost
 from privpost.studies.foulds2016.efficiency import limit
+from privpost.studies.ranges import CONCENTRATION, EPSILON, SMALLEST_PROBABILITY
 
 SETTINGS = Schema(
-    alpha=Real(above=0),
-    beta=Real(above=0),
-    a0=Real(above=0, below=0.5),
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
+    a0=SMALLEST_PROBABILITY,
     n=Integer(at_least=1, at_most=12),
     iterations=Integer(at_least=1),
     updates=Integer(at_least=1),
     method=Choice("laplace", "ops"),
-    epsilon=Real(above=0),
+    epsilon=EPSILON,
 )
 
 # The words of the paper's table, which no computation can give.

@@ -12,18 +12,19 @@ from privpost.evaluation.summaries import mean_and_sem
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline.schema import Choice, Integer, Real, Schema
+from privpost.pipeline.schema import Choice, Integer, Schema
 from privpost.privacy.accounting import Cost
 from privpost.privacy.renyi import dirichlet_divergence
+from privpost.studies.ranges import EPSILON, PROBABILITY, SMALLEST_PROBABILITY, WITHOUT_POLE
 
 SETTINGS = Schema(
-    alpha=Real(at_least=1),
-    beta=Real(at_least=1),
-    p=Real(above=0, below=1),
-    a0=Real(above=0, below=0.5),
+    alpha=WITHOUT_POLE,
+    beta=WITHOUT_POLE,
+    p=PROBABILITY,
+    a0=SMALLEST_PROBABILITY,
     quadrature_nodes=Integer(at_least=20),
     method=Choice("laplace", "ops"),
-    epsilon=Real(above=0),
+    epsilon=EPSILON,
     n=Integer(at_least=1),
 )
 # The bulk of a density ends where it is e^−50 of its largest value.

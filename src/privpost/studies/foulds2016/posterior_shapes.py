@@ -7,16 +7,17 @@ import numpy as np
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline.schema import Integer, Real, Schema
+from privpost.pipeline.schema import Integer, Schema
 from privpost.privacy.accounting import Cost
+from privpost.studies.ranges import EPSILON, PROBABILITY, SMALLEST_PROBABILITY, WITHOUT_POLE
 
 SETTINGS = Schema(
-    alpha=Real(at_least=1),
-    beta=Real(at_least=1),
-    epsilon=Real(above=0),
+    alpha=WITHOUT_POLE,
+    beta=WITHOUT_POLE,
+    epsilon=EPSILON,
     n=Integer(at_least=1),
-    p=Real(above=0, below=1),
-    a0=Real(above=0, below=0.5),
+    p=PROBABILITY,
+    a0=SMALLEST_PROBABILITY,
     draws=Integer(at_least=1),
     points=Integer(at_least=2),
 )

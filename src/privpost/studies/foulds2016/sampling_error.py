@@ -10,16 +10,17 @@ from privpost.evaluation.summaries import mean_and_sem
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline.schema import Choice, Integer, Real, Schema
+from privpost.pipeline.schema import Choice, Integer, Schema
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Request
+from privpost.studies.ranges import CONCENTRATION, EPSILON, PROBABILITY, SMALLEST_PROBABILITY
 
 SETTINGS = Schema(
-    alpha=Real(above=0),
-    beta=Real(above=0),
-    p=Real(above=0, below=1),
-    a0=Real(above=0, below=0.5),
-    epsilon=Real(above=0),
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
+    p=PROBABILITY,
+    a0=SMALLEST_PROBABILITY,
+    epsilon=EPSILON,
     method=Choice("non_private", "laplace", "ops"),
     n=Integer(at_least=1),
 )

@@ -13,12 +13,12 @@ from privpost.evaluation.summaries import mean_columns
 from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler
 from privpost.mechanisms.public_candidates import Candidates, PublicCandidates
 from privpost.models.event_counts import EventCounts
-from privpost.pipeline.schema import Integer, Real, Schema
+from privpost.pipeline.schema import Integer, Schema
 from privpost.privacy import count_tables
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Request
-from privpost.studies.foulds2016.event_methods import TRUNCATION, WITHOUT_POLE
 from privpost.studies.foulds2016.held_out import SPLIT, Data, split_cells
+from privpost.studies.ranges import TRUNCATION, WITHOUT_POLE
 
 SETTINGS = Schema(
     **SPLIT,

@@ -6,9 +6,10 @@ from privpost.datasets import war_logs
 from privpost.evaluation.summaries import mean_columns
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
 from privpost.studies.foulds2016.chain_checks import verdict
-from privpost.studies.foulds2016.event_methods import TRUNCATION, WITHOUT_POLE, Row, Setup
+from privpost.studies.foulds2016.event_methods import Row, Setup
 from privpost.studies.foulds2016.held_out import CHAINS, SPLIT, rows, setups, simulate
 from privpost.studies.foulds2016.war_logs import uses_private_metadata
+from privpost.studies.ranges import TRUNCATION, WITHOUT_POLE
 
 __all__ = ["SETTINGS", "guarantee", "rows", "simulate", "summarise", "tabulate"]
 

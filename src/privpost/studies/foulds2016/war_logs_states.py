@@ -15,17 +15,18 @@ from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema,
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.studies.foulds2016 import chain_times, event_methods
 from privpost.studies.foulds2016.chain_checks import ARRAYS, Monitor, verdict
-from privpost.studies.foulds2016.event_methods import CONCENTRATION, TRUNCATION, WITHOUT_POLE, Row, Setup
+from privpost.studies.foulds2016.event_methods import Row, Setup
 from privpost.studies.foulds2016.state_labels import Frequencies, align, matched
 from privpost.studies.foulds2016.turning_points import turning_months, turns, without_level
 from privpost.studies.foulds2016.war_logs import uses_private_metadata
 from privpost.studies.foulds2016.war_logs_likelihood import guarantee
+from privpost.studies.ranges import CONCENTRATION, EPSILON, TRUNCATION, WITHOUT_POLE
 
 SETTINGS = Schema(
     dataset=DatasetName(task="counts"),
     n_states=Integer(at_least=2),
     many_states=Integer(at_least=2),
-    epsilon=Real(above=0),
+    epsilon=EPSILON,
     iterations=Integer(at_least=2),
     burn_in=Integer(at_least=1, under="iterations"),
     transition_concentration=CONCENTRATION,

@@ -7,16 +7,17 @@ from privpost.evaluation.rows import columns, places
 from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior, DirectPosterior
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
+from privpost.studies.ranges import ABOVE_ONE, COEFFICIENT, CONCENTRATION
 
 SETTINGS = Schema(
-    total_concentration=Real(above=0),
+    total_concentration=CONCENTRATION,
     n=Integer(at_least=1),
     categories=Integer(at_least=2, at_most=50),
     prior=Choice("symmetric", "asymmetric"),
     method=Choice("diffused", "concentrated", "direct"),
-    coefficient=Real(above=0, at_most=1),
+    coefficient=COEFFICIENT,
     supremum=Choice("paper", "exact"),
-    order=Real(above=1),
+    order=ABOVE_ONE,
     truncation=Real(above=0, below=1),
 )
 

@@ -11,13 +11,14 @@ from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import predictive_metrics
 from privpost.pipeline.schema import Choice, DatasetName, Real, Schema, Vector
 from privpost.privacy.accounting import Cost
+from privpost.studies.ranges import LOG_EPSILON, ORDER, PRECISION
 
 SETTINGS = Schema(
     dataset=DatasetName(task="classification"),
-    beta0=Real(above=0),
+    beta0=PRECISION,
     dropped_level=Choice("first", "last", "none"),
-    order=Real(at_least=1),
-    log_epsilon=Real(at_most=700),
+    order=ORDER,
+    log_epsilon=LOG_EPSILON,
     step=Real(above=0, at_most=1),
     relaxations=Vector(Real(above=0)),
 )

@@ -14,16 +14,17 @@ from privpost.models.link_regression import LINKS, LinkRegression
 from privpost.pipeline.schema import Choice, DatasetName, Real, Schema
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Request
+from privpost.studies.ranges import LOG_EPSILON, ORDER, PRECISION
 
 SETTINGS = Schema(
     dataset=DatasetName(task="classification"),
-    beta0=Real(above=0),
+    beta0=PRECISION,
     dropped_level=Choice("first", "last", "none"),
-    order=Real(at_least=1),
+    order=ORDER,
     link=Choice(*LINKS),
-    radius=Real(above=0),
+    radius=Real(at_least=1e-3, at_most=100),
     method=Choice("diffused", "concentrated"),
-    log_epsilon=Real(at_most=700),
+    log_epsilon=LOG_EPSILON,
 )
 METRICS = ("test_error", "test_log_likelihood")
 KINDS = {"diffused": LinkDiffused, "concentrated": LinkConcentrated}

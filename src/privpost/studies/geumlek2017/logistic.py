@@ -23,6 +23,7 @@ from privpost.models.logistic_regression import predictive_metrics
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema, SettingError, Vector
 from privpost.privacy.accounting import Cost
 from privpost.privacy.glm import ops_rdp, posterior_rdp
+from privpost.studies.ranges import OPTIONAL_LOG_EPSILON, ORDER, PRECISION
 
 # The variant whose other methods a variant of OPS alone stands beside; the last two are those with public bounds.
 BESIDE = {
@@ -36,15 +37,15 @@ VARIANTS = tuple(BESIDE)
 METHODS = ("concentrated", "diffused", "ops", "output_noise", "langevin", "non_private")
 SETTINGS = Schema(
     dataset=DatasetName(task="classification"),
-    beta0=Real(above=0),
+    beta0=PRECISION,
     feature_bound=Real(above=0),
     dropped_level=Choice("first", "last", "none"),
-    glm_orders=Vector(Real(at_least=1)),
+    glm_orders=Vector(ORDER),
     glm_powers=Vector(Real(above=0, at_most=1)),
     variant=Choice(*VARIANTS),
     method=Choice(*METHODS),
     order=Real(at_least=1, optional=True),
-    log_epsilon=Real(optional=True, at_most=700),
+    log_epsilon=OPTIONAL_LOG_EPSILON,
     n_splits=Integer(at_least=1),
     draws=Integer(at_least=1),
 )

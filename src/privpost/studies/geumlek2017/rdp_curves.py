@@ -5,16 +5,17 @@ import numpy as np
 from privpost.evaluation.rows import columns, places
 from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior, DirectPosterior
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline.schema import Choice, Integer, Real, Schema
+from privpost.pipeline.schema import Choice, Integer, Schema
+from privpost.studies.ranges import ABOVE_ONE, COEFFICIENT, CONCENTRATION
 
 SETTINGS = Schema(
-    alpha=Real(above=0),
-    beta=Real(above=0),
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
     n=Integer(at_least=1),
-    coefficient=Real(above=0, at_most=1),
+    coefficient=COEFFICIENT,
     method=Choice("diffused", "concentrated", "direct"),
     supremum=Choice("paper", "exact"),
-    order=Real(above=1),
+    order=ABOVE_ONE,
 )
 
 

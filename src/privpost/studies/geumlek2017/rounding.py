@@ -9,16 +9,17 @@ from privpost.distributions import truncated_beta
 from privpost.evaluation.rows import columns, places
 from privpost.mechanisms.posterior_sampling import PosteriorSampling, weighted
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline.schema import Choice, Integer, Real, Schema
+from privpost.pipeline.schema import Choice, Integer, Schema
+from privpost.studies.ranges import ABOVE_ONE, COEFFICIENT, CONCENTRATION
 
 SETTINGS = Schema(
-    alpha=Real(above=0),
-    beta=Real(above=0),
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
     n=Integer(at_least=1),
-    coefficient=Real(above=0, at_most=1),
+    coefficient=COEFFICIENT,
     method=Choice("diffused", "concentrated", "direct"),
-    bits=Integer(at_least=1, at_most=20),
-    order=Real(above=1),
+    bits=Integer(at_least=1, at_most=16),
+    order=ABOVE_ONE,
 )
 # Quadrature nodes of a cell, and cells at either end where a density is no short polynomial across one.
 NODES, ENDS = 8, 64

@@ -9,16 +9,17 @@ from privpost.models.link_regression import LINKS, steepest
 from privpost.pipeline.schema import Choice, Real, Schema, SettingError, Vector
 from privpost.privacy.glm import posterior_rdp
 from privpost.studies.audit.laws import Weights
+from privpost.studies.ranges import ABOVE_ONE
 
 SETTINGS = Schema(
     link=Choice(*LINKS),
     n=Vector(Real(above=1)),
-    betas=Vector(Real(above=0)),
-    orders=Vector(Real(above=1)),
-    radius=Real(above=0),
+    betas=Vector(Real(at_least=1e-12, at_most=0.1)),
+    orders=Vector(ABOVE_ONE),
+    radius=Real(at_least=1e-3, at_most=100),
     angles=Vector(Real(above=0, below=1.5708)),
     pushing=Vector(Real(above=0, at_most=1)),
-    limit_betas=Vector(Real(above=0, at_most=0.01)),
+    limit_betas=Vector(Real(at_least=1e-100, at_most=0.01)),
 )
 # Standard deviations of the prior that hold what the likelihood leaves of it.
 _WIDTHS = 12

@@ -15,25 +15,26 @@ from scipy.special import gammaln, log_ndtr, logsumexp
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline.schema import Choice, Integer, Real, Schema, Vector
+from privpost.pipeline.schema import Choice, Integer, Schema, Vector
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Request
 from privpost.privacy.renyi import dirichlet_divergence
+from privpost.studies.ranges import ABOVE_ONE, CONCENTRATION, LOG_EPSILON, PROBABILITY
 
 SETTINGS = Schema(
-    alpha=Real(above=0),
-    beta=Real(above=0),
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
     n=Integer(at_least=1),
     successes=Integer(at_least=0),
-    held_out_probability=Real(above=0, below=1),
+    held_out_probability=PROBABILITY,
     quadrature_nodes=Integer(at_least=50),
     variant=Choice("paper", "corrected"),
-    order=Real(above=1),
+    order=ABOVE_ONE,
     method=Choice("diffused", "concentrated", "gaussian", "non_private"),
-    log_epsilon=Real(at_least=-700, at_most=700),
-    reach_alphas=Vector(Real(above=0)),
-    reach_betas=Vector(Real(above=0)),
-    reach_log_epsilons=Vector(Real(at_least=-700, at_most=700)),
+    log_epsilon=LOG_EPSILON,
+    reach_alphas=Vector(CONCENTRATION),
+    reach_betas=Vector(CONCENTRATION),
+    reach_log_epsilons=Vector(LOG_EPSILON),
 )
 METHODS = {"diffused": DiffusedPosterior, "concentrated": ConcentratedPosterior, "gaussian": GaussianMechanism}
 SAMPLERS = "diffused", "concentrated"

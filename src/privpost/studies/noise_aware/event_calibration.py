@@ -19,10 +19,11 @@ from privpost.evaluation.calibration import ks_limit, ks_p_value, ks_statistic, 
 from privpost.evaluation.diagnostics import diagnose
 from privpost.evaluation.summaries import mean_columns
 from privpost.models.event_counts import EventCounts
-from privpost.pipeline.schema import Choice, Integer, Real, Schema, Vector
+from privpost.pipeline.schema import Choice, Integer, Schema, SettingError, Vector
 from privpost.samplers import noise_aware_events
 from privpost.studies.foulds2016 import event_methods
-from privpost.studies.foulds2016.event_methods import CONCENTRATION, WITHOUT_POLE, Row, Setup
+from privpost.studies.foulds2016.event_methods import Row, Setup
+from privpost.studies.ranges import CONCENTRATION, EPSILON, WITHOUT_POLE
 
 SETTINGS = Schema(
     transition_concentration=CONCENTRATION,
@@ -37,15 +38,21 @@ SETTINGS = Schema(
     sizes=Vector(Integer(at_least=2)),
     method=Choice("non_private", "laplace", "gibbs", "exact"),
     variant=Choice("paper", "corrected"),
-    epsilon=Real(above=0),
+    epsilon=EPSILON,
 )
 
 
 def rows(config) -> list[Row]:
-    """Return the methods at all their settings; `exact` for one state and one field only."""
+    """Return the methods at all their settings; `exact` for one state, cell and field only.
+
+    Raises SettingError when nothing is left.
+    """
     model = "naive_bayes" if config.n_states == 1 else "hmm"
     known = (config.n_states, config.regions * config.months, len(config.sizes)) == (1, 1, 1)
-    return [row for row in event_methods.rows(config, model, config.epsilon) if row.method != "exact" or known]
+    listed = [row for row in event_methods.rows(config, model, config.epsilon) if row.method != "exact" or known]
+    if not listed:
+        raise SettingError("method is exact, which n_states, regions, months and sizes of one each alone have")
+    return listed
 
 
 def draw_data(config, layout, size, rng) -> tuple[np.ndarray, np.ndarray]:
@@ -82,10 +89,12 @@ def simulate(config, streams, ledger) -> dict:
     for block in streams.blocks():
         truth, counts = draw_data(config, setup.layout, block.size, streams("data", block.index))
         noise = Common(streams("mechanism", block.index))
-        found = _run(config, setup, counts, noise, truth, [listed[index] for index in chains], streams, block, ledger)
-        quantiles[chains, block.trials], averaged[chains, block.trials], kl[chains, block.trials] = found[:3]
-        if block.index == 0:
-            diagnostics[:, chains] = found[3]
+        if chains:
+            rest = [listed[index] for index in chains]
+            found = _run(config, setup, counts, noise, truth, rest, streams, block, ledger)
+            quantiles[chains, block.trials], averaged[chains, block.trials], kl[chains, block.trials] = found[:3]
+            if block.index == 0:
+                diagnostics[:, chains] = found[3]
         for index in set(range(len(listed))) - set(chains):
             row = listed[index]
             noisy = setup.noisy(ledger, row, counts, noise, block.trials)[:, 0]

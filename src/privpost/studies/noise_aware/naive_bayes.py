@@ -9,20 +9,21 @@ from privpost.evaluation.mmd import beta_embedding, mmd2_of_embeddings
 from privpost.evaluation.rows import columns
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
-from privpost.pipeline.schema import Choice, Integer, Real, Schema
+from privpost.pipeline.schema import Choice, Integer, Schema
 from privpost.samplers import naive_bayes_exact
 from privpost.samplers.noise_aware_exact import conditional_cdf
 from privpost.studies.noise_aware import scores
+from privpost.studies.ranges import CONCENTRATION, EPSILON
 
 SETTINGS = Schema(
     attributes=Integer(at_least=1),
-    alpha=Real(above=0),
-    beta=Real(above=0),
-    concentration=Real(above=0),
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
+    concentration=CONCENTRATION,
     n_test=Integer(at_least=1),
     n=Integer(at_least=1),
     method=Choice("non_private", "naive", "exact"),
-    epsilon=Real(above=0),
+    epsilon=EPSILON,
 )
 # Probabilities whose posteriors are looked at; the attributes are alike. None is that of the class.
 PARAMETERS = {"y": None, "x1 | y = 0": (0, 0), "x1 | y = 1": (0, 1)}

@@ -9,14 +9,15 @@ from privpost.evaluation.diagnostics import assess
 from privpost.evaluation.mmd import beta_embedding, mmd2_of_embeddings
 from privpost.evaluation.rows import places
 from privpost.models.bayesian_network import BayesianNetwork
-from privpost.pipeline.schema import Choice, Integer, Real, Schema
+from privpost.pipeline.schema import Choice, Integer, Schema
 from privpost.samplers.chain import run
 from privpost.studies.noise_aware import scores
+from privpost.studies.ranges import CONCENTRATION, EPSILON
 from privpost.studies.zhang2016.settings import Network, parse
 
 SETTINGS = Schema(
-    alpha=Real(above=0),
-    beta=Real(above=0),
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
     n=Integer(at_least=1),
     burn_in=Integer(at_least=0),
     draws=Integer(at_least=1),
@@ -24,7 +25,7 @@ SETTINGS = Schema(
     diagnosed=Integer(at_least=1),
     graph=Network(),
     method=Choice("non_private", "naive", "gibbs"),
-    epsilon=Real(above=0),
+    epsilon=EPSILON,
 )
 # Chains of a trial that is diagnosed.
 CHAINS = 4

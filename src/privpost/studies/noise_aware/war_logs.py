@@ -10,11 +10,11 @@ import math
 
 from privpost.datasets import war_logs
 from privpost.evaluation.summaries import mean_columns
-from privpost.pipeline.schema import Choice, Real, Schema
+from privpost.pipeline.schema import Choice, Schema
 from privpost.studies.foulds2016.chain_checks import LIMIT, verdict
-from privpost.studies.foulds2016.event_methods import CONCENTRATION
 from privpost.studies.foulds2016.held_out import CHAINS, SPLIT, rows, setups, simulate
 from privpost.studies.foulds2016.war_logs import title, uses_private_metadata
+from privpost.studies.ranges import CONCENTRATION
 
 __all__ = ["SETTINGS", "numbers", "simulate", "tabulate"]
 

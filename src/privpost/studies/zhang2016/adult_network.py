@@ -16,6 +16,7 @@ from privpost.models.structure import k2
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
 from privpost.samplers import naive_bayes_exact
 from privpost.samplers.chain import run
+from privpost.studies.ranges import CONCENTRATION, EPSILON
 from privpost.studies.zhang2016.mechanisms import configured, target
 
 MECHANISMS = ("laplace", "fourier", "sampler_record", "sampler_attribute")
@@ -25,8 +26,8 @@ FROM_LAPLACE = ("laplace", "consistent", "exact", "gibbs")
 CHAINS = 4
 SETTINGS = Schema(
     dataset=DatasetName(task="bits"),
-    alpha=Real(above=0),
-    beta=Real(above=0),
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
     t=Real(at_least=0),
     most_parents=Integer(at_least=0, at_most=6),
     aware_up_to=Integer(at_least=0),
@@ -37,7 +38,7 @@ SETTINGS = Schema(
     graph=Choice("naive_bayes", "learned"),
     n=Integer(at_least=1, at_most=32561),
     method=Choice("non_private", *MECHANISMS, *FROM_LAPLACE[1:]),
-    epsilon=Real(above=0),
+    epsilon=EPSILON,
 )
 CLASS = "over_50k"
 MANUAL = ("Craft-repair", "Farming-fishing", "Handlers-cleaners", "Machine-op-inspct", "Transport-moving")

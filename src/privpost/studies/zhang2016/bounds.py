@@ -24,6 +24,7 @@ from privpost.models.bayesian_network import BayesianNetwork
 from privpost.models.fourier_basis import closure
 from privpost.pipeline.schema import Choice, Integer, Real, Schema, Vector
 from privpost.privacy.ledger import Request
+from privpost.studies.ranges import CONCENTRATION, EPSILON
 from privpost.studies.zhang2016 import guarantees, table1
 from privpost.studies.zhang2016.guarantees import difference_bound
 from privpost.studies.zhang2016.mechanisms import configured, target
@@ -31,13 +32,13 @@ from privpost.studies.zhang2016.settings import Network, parse
 
 SETTINGS = Schema(
     graph=Network(),
-    alpha=Real(above=0),
-    beta=Real(above=0),
-    model_alpha=Real(above=0),
-    model_beta=Real(above=0),
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
+    model_alpha=CONCENTRATION,
+    model_beta=CONCENTRATION,
     utility=Choice(*UTILITIES),
     t_shares=Vector(Real(above=0, below=1)),
-    difference_priors=Vector(Real(above=0)),
+    difference_priors=Vector(CONCENTRATION),
     difference_sizes=Vector(Integer(at_least=1)),
     exact_graphs=Vector(Network()),
     exact_sizes=Vector(Integer(at_least=1)),
@@ -46,7 +47,7 @@ SETTINGS = Schema(
     sampler_draws=Vector(Integer(at_least=1)),
     noise_graphs=Vector(Network()),
     n=Integer(at_least=1),
-    epsilon=Real(above=0),
+    epsilon=EPSILON,
     delta=Real(above=0, below=1),
     t=Real(above=0),
 )

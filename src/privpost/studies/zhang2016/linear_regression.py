@@ -14,6 +14,7 @@ from privpost.models.linear_regression import LinearRegression, Moments
 from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Request
+from privpost.studies.ranges import EPSILON, PRECISION
 
 SETTINGS = Schema(
     dataset=DatasetName(task="regression"),
@@ -22,11 +23,11 @@ SETTINGS = Schema(
     feature_bound=Real(above=0),
     label_bound=Real(above=0),
     acceptance_draws=Integer(at_least=1),
-    epsilon_target=Real(above=0),
+    epsilon_target=EPSILON,
     variant=Choice("paper"),
     method=Choice("non_private", "sampler_record"),
     noise_variance=Real(above=0),
-    prior_precision=Real(above=0),
+    prior_precision=PRECISION,
 )
 
 

@@ -11,20 +11,21 @@ from privpost.mechanisms.map_estimate import UTILITIES
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
 from privpost.privacy.ledger import Request
+from privpost.studies.ranges import CONCENTRATION, EPSILON
 from privpost.studies.zhang2016.mechanisms import METHODS, configured, target
 from privpost.studies.zhang2016.settings import Network, parse
 
 SETTINGS = Schema(
     graph=Network(),
-    alpha=Real(above=0),
-    beta=Real(above=0),
-    model_alpha=Real(above=0),
-    model_beta=Real(above=0),
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
+    model_alpha=CONCENTRATION,
+    model_beta=CONCENTRATION,
     t=Real(at_least=0),
     utility=Choice(*UTILITIES),
     method=Choice("non_private", *METHODS),
     n=Integer(at_least=1),
-    epsilon=Real(above=0),
+    epsilon=EPSILON,
 )
 
 

@@ -14,6 +14,7 @@ from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
 from privpost.privacy.ledger import Request
+from privpost.studies.ranges import CONCENTRATION, EPSILON
 from privpost.studies.zhang2016.mechanisms import METHODS, configured, target
 
 # `one`: the repeats of a block are random splits of one data set, as in the paper; `many`: each has a model and data
@@ -24,14 +25,14 @@ SETTINGS = Schema(
     attributes=Integer(at_least=1),
     n=Integer(at_least=2),
     n_train=Integer(at_least=1),
-    alpha=Real(above=0),
-    beta=Real(above=0),
-    model_alpha=Real(above=0),
-    model_beta=Real(above=0),
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
+    model_alpha=CONCENTRATION,
+    model_beta=CONCENTRATION,
     stealth_target=Real(above=0, below=1),
     bound_t=Real(above=0),
     method=Choice("non_private", *METHODS),
-    epsilon=Real(above=0),
+    epsilon=EPSILON,
     t=Real(above=0),
 )
 # What varies within a method. `paper` sets t for the target share of stealthy runs, `bound` as corollary 3 asks,

@@ -1,0 +1,34 @@
+"""Priors that a model cannot have are refused by name, before an account is opened."""
+
+import pytest
+
+from privpost.pipeline.schema import SettingError
+from privpost.studies.bernstein2018.trials import experiment
+
+
+@pytest.mark.parametrize(
+    ("model", "prior", "message"),
+    [
+        ("binomal", [1, 1], "model is 'binomal', but must be one of .*Did you mean 'binomial'"),
+        ("binomial", [1], r"prior is \[1\], but binomial needs numbers for alpha, beta, at least"),
+        ("binomial", [], "needs numbers for"),
+        ("exponential", [8, 2, 1], "needs numbers for shape, rate"),
+        ("exponential", [0.0, 2.0], "shape must be a number in .0.001"),
+        ("exponential", [1e-3, 2.0], "95 % of exponential's records lie in .*inf"),
+        ("binomial", [1e-300, 1], "alpha must be a number in .0.001"),
+        ("multinomial", [5], "at least 2 concentrations"),
+        ("multinomial", [5, -5, 5], "concentration must be a number in"),
+        ("bit_rows", [10, 10, 2.5], "prior is .* which bit_rows cannot have: size is 2.5"),
+        ("normal", [0, -0.1, 1], "prior_variance must be"),
+    ],
+)
+def test_a_prior_that_a_model_cannot_have_is_refused(model, prior, message) -> None:
+    with pytest.raises(SettingError, match=message):
+        experiment(model, prior, "corrected")
+
+
+@pytest.mark.parametrize(
+    ("model", "prior"), [("normal", [-3, 0.1, 1]), ("multinomial_free", [5, 5]), ("bit_rows", [0.5, 0.5, 3])]
+)
+def test_other_priors_are_taken(model, prior) -> None:
+    assert experiment(model, prior, "corrected").parameters
