@@ -113,17 +113,13 @@ class LogisticOpsRenyi(LogisticDiffused):
     """
 
     method: ClassVar[str] = "ops_renyi"
+    radius = LogisticOps.radius
 
     @classmethod
     def coefficient_within(cls, model, n, order, epsilon, **options):
         """The largest ρ that either charge allows."""
         beta, bound = model.prior_precision, model.feature_bound
         return max(ops_power(order, epsilon, beta, bound), diffused_power(order, epsilon, n, beta, bound))
-
-    @property
-    def radius(self):
-        """c/β."""
-        return self.model.feature_bound / self.precision
 
     def privacy_curve(self, epsilon):
         """The smaller of both curves."""

@@ -1,6 +1,7 @@
 # For type checkers and editors: at run time a class is imported when it is first asked for.
 from privpost.models.base import BoundedFamily as BoundedFamily
 from privpost.models.base import ConjugateModel as ConjugateModel
+from privpost.models.base import Regression as Regression
 from privpost.models.bayesian_network import BayesianNetwork as BayesianNetwork
 from privpost.models.beta_bernoulli import BetaBernoulli as BetaBernoulli
 from privpost.models.beta_bernoulli import BetaPrior as BetaPrior

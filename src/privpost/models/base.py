@@ -48,6 +48,37 @@ def counts(places: np.ndarray, size: int) -> np.ndarray:
     return found.reshape(*places.shape[:-1], size).astype(float)
 
 
+class Regression:
+    """A regression with weights (d,) under a spherical normal prior; subclasses are dataclasses with these two fields.
+
+    Attributes:
+        dimension: number of weights d.
+        prior_precision: precision of the prior in every direction.
+
+    Raises:
+        ValueError: no weight, or a precision, a variance or a bound that is not positive and finite.
+    """
+
+    dimension: int
+    prior_precision: float
+
+    def __post_init__(self):
+        check_range("[1, inf)", dimension=self.dimension)
+        for name in ("prior_precision", "noise_variance", "feature_bound", "label_bound"):
+            if hasattr(self, name):
+                check_positive(name, getattr(self, name))
+
+    @property
+    def prior(self) -> np.ndarray:
+        """The prior's precision, shape (1,)."""
+        return np.array([self.prior_precision])
+
+    @property
+    def theta_shape(self) -> tuple[int, ...]:
+        """The weights (d,)."""
+        return (self.dimension,)
+
+
 class ConjugateModel(ABC):
     """Exponential-family likelihood with its conjugate prior; subclasses are frozen dataclasses of the prior.
 

@@ -5,11 +5,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from privpost.models.base import check_positive, check_range
+from privpost.models.base import Regression
 
 
 @dataclass(frozen=True)
-class BinaryRegression:
+class BinaryRegression(Regression):
     """A record is z = ±x, the features of an example with the sign of its label: p(y | x, w) = 1/(1 + exp(−z·w)).
 
     It is not conjugate: the data themselves, flattened, are the statistics. Public are the bound c on ‖z‖₂ and the
@@ -32,11 +32,6 @@ class BinaryRegression:
     # B, half of what the slopes of two records' losses may differ by.
     slope_bound: ClassVar[float] = 1.0
 
-    def __post_init__(self):
-        check_range("[1, inf)", dimension=self.dimension)
-        for name in ("prior_precision", "feature_bound"):
-            check_positive(name, getattr(self, name))
-
     @property
     def records(self):
         """The vectors ±c e_i, shape (2d, d): opposite ones change a log-likelihood most."""
@@ -47,16 +42,6 @@ class BinaryRegression:
     def width(self) -> int:
         """Numbers in a record."""
         return self.dimension
-
-    @property
-    def prior(self):
-        """β, shape (1,)."""
-        return np.array([self.prior_precision])
-
-    @property
-    def theta_shape(self):
-        """The weights (d,)."""
-        return (self.dimension,)
 
     def sufficient_statistics(self, data):
         """The records one after the other, shape (..., n d).

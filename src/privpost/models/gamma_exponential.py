@@ -20,9 +20,6 @@ class GammaExponential(GammaPrior):
         ValueError: shape or rate not positive and finite.
     """
 
-    shape: float = 1.0
-    rate: float = 1.0
-
     family: ClassVar[str] = "exponential"
     theta_is_rate: ClassVar[bool] = True
 

@@ -19,9 +19,6 @@ class GammaPoisson(GammaPrior):
         ValueError: shape or rate not positive and finite.
     """
 
-    shape: float = 1.0
-    rate: float = 1.0
-
     family: ClassVar[str] = "poisson"
     lattice: ClassVar[bool] = True
 

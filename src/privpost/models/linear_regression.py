@@ -1,11 +1,11 @@
 """Bayesian linear regression with known noise variance and a spherical normal prior."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from privpost.models.base import check_positive, check_range
+from privpost.models.base import Regression
 
 
 class Moments(NamedTuple):
@@ -39,7 +39,7 @@ class Moments(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LinearRegression:
+class LinearRegression(Regression):
     """y ~ N(xᵀw, σ²), w ~ N(0, I/b); a record is (x, y) of shape (d + 1,), statistics are (XᵀX, Xᵀy, yᵀy), flattened.
 
     Attributes:
@@ -62,27 +62,12 @@ class LinearRegression:
     bounded: ClassVar[bool] = True
     support: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
 
-    def __post_init__(self):
-        check_range("[1, inf)", dimension=self.dimension)
-        for name in (field.name for field in fields(self)[1:]):
-            check_positive(name, getattr(self, name))
-
     @property
     def records(self):
         """(X e_i, ±Y) and zeros, shape (2d + 1, d + 1): on a ball of weights the likelihoods are farthest apart."""
         axes = self.feature_bound * np.eye(self.dimension)
         extreme = [np.column_stack([axes, np.full(self.dimension, y)]) for y in (self.label_bound, -self.label_bound)]
         return np.concatenate([*extreme, np.zeros((1, self.dimension + 1))])
-
-    @property
-    def prior(self):
-        """b, shape (1,)."""
-        return np.array([self.prior_precision])
-
-    @property
-    def theta_shape(self):
-        """The weights (d,)."""
-        return (self.dimension,)
 
     def check(self, features, labels) -> None:
         """Raises a ValueError unless features (..., d) and labels (...) keep the public bounds."""

@@ -1,6 +1,7 @@
 """Univariate exponential families with one sufficient statistic, whose sum is redacted before release."""
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -133,14 +134,18 @@ class UnivariateFamily(ConjugateModel):
         return SegmentMoments(self.cdf(high, theta) - self.cdf(low, theta), mean, variance)
 
 
+@dataclass(frozen=True)
 class GammaPrior(UnivariateFamily):
-    """A family whose prior is θ ~ Gamma(shape, rate); subclasses are dataclasses with these two fields.
+    """A family whose prior is θ ~ Gamma(shape, rate).
 
     With base measure dθ/θ the prior family's natural parameters are (shape, rate), C(η) = ln Γ(shape) − shape ln rate.
+
+    Raises:
+        ValueError: shape or rate not positive and finite.
     """
 
-    shape: float
-    rate: float
+    shape: float = 1.0
+    rate: float = 1.0
 
     support: ClassVar[tuple[float, float]] = (0.0, np.inf)
     record_support: ClassVar[tuple[float, float]] = (0.0, np.inf)
