@@ -69,21 +69,18 @@ def compare(name: str, root: Path = ROOT) -> Comparison:
     shipped = grid.load_study(name)
     rebuilt = grid.load_study(name, overrides=compose.rooted(root))
     result = Comparison(name)
-    for table in shipped.tables:
-        old, new = shipped.table_path(table), rebuilt.table_path(table)
+    pairs = [(shipped.table_path(table), rebuilt.table_path(table), table) for table in shipped.tables]
+    figures = zip(shipped.shipped_figures(), rebuilt.shipped_figures(), strict=True)
+    for old, new, table in pairs + [(*pair, "") for pair in figures]:
         if not new.is_file():
             result.rebuilt = False
         elif not old.is_file():
             result.differences.append(f"{old} is not shipped")
         elif old.read_bytes() != new.read_bytes():
-            result.differences += table_differences(shipped, table, tables.read_table(old), tables.read_table(new))
-    for old, new in zip(shipped.shipped_figures(), rebuilt.shipped_figures(), strict=True):
-        if not new.is_file():
-            result.rebuilt = False
-        elif not old.is_file():
-            result.differences.append(f"{old} is not shipped")
-        elif old.read_bytes() != new.read_bytes():
-            result.differences.append(f"{old}: other bytes")
+            if table:
+                result.differences += table_differences(shipped, table, *map(tables.read_table, (old, new)))
+            else:
+                result.differences.append(f"{old}: other bytes")
     return result
 
 

@@ -96,22 +96,16 @@ def _shape(value) -> str:
 
 
 def _row(key: tuple, group: list[dict]) -> dict[str, Any]:
-    mechanism, kind, charged, notion, order = key
+    names = ("mechanism", "kind", "charged_notion", "notion", "order")
+    ranges = {name: _range(row[name] for row in group) for name in ("releases", "repeats", "epsilon", "delta")}
+    budgets = {f"budget_{name}": _range(row["budget"][name] for row in group) for name in ("epsilon", "delta")}
     return {
-        "kind": kind,
-        "mechanism": mechanism,
-        "charged_notion": charged,
-        "notion": notion,
-        "order": order,
+        **dict(zip(names, key, strict=True)),
+        **ranges,
+        **budgets,
         "accounts": len({(row["cell"], row["account"]) for row in group}),
-        "releases": _range(row["releases"] for row in group),
-        "repeats": _range(row["repeats"] for row in group),
-        "epsilon": _range(row["epsilon"] for row in group),
-        "delta": _range(row["delta"] for row in group),
-        "budget_epsilon": _range(row["budget"]["epsilon"] for row in group),
         "data": sorted({row["data"] for row in group} - {None}),
         "published_epsilon": _range(row["published"]["epsilon"] for row in group),
-        "budget_delta": _range(row["budget"]["delta"] for row in group),
         "largest_share_spent": _digits(max(_share(row) for row in group)),
     }
 
