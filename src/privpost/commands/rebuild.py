@@ -165,8 +165,7 @@ def _summarise(plan: Plan, code: int, failures: list[Failure], seconds: float) -
     if code:
         print(f"The whole log is in {runner.LOG}.")
     else:
-        first = next(iter(plan.studies.values())).config
-        print(f"Tables are in {first['root']}/, figures in {first['figure_root']}/.")
+        print(f"Tables are in {plan.root}/, figures in {plan.figure_root}/.")
     return not lacking
 
 

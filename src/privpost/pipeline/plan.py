@@ -53,25 +53,11 @@ class Plan:
         self.by_path: dict[str, Cell] = {
             str(cell.path): cell for study in restricted.values() for cell in self.cells_of(study)
         }
-        self.datasets = {name: catalogue.load(name) for name in sorted(self._dataset_names() - set(self.missing))}
-
-    @property
-    def scale(self) -> str:
-        """The scale that the plan's studies share."""
-        return next(iter(self.studies.values())).config["scale"]
-
-    @property
-    def root(self) -> Path:
-        """The folder of results that the plan's studies share."""
-        return Path(next(iter(self.studies.values())).config["root"])
-
-    @property
-    def figure_root(self) -> Path:
-        """The folder of figures that the plan's studies share."""
-        return Path(next(iter(self.studies.values())).config["figure_root"])
-
-    def _dataset_names(self) -> set[str]:
-        return {cell.dataset for cells in self.cells.values() for cell in cells if cell.dataset}
+        named = {cell.dataset for cells in self.cells.values() for cell in cells if cell.dataset}
+        self.datasets = {name: catalogue.load(name) for name in sorted(named - set(self.missing))}
+        # All studies share their scale and the folders of results and figures.
+        shared = next(iter(self.studies.values())).config
+        self.scale, self.root, self.figure_root = shared["scale"], Path(shared["root"]), Path(shared["figure_root"])
 
     def arguments(self, path: str) -> str:
         """Return the arguments of `privpost` that compute the cell at a path, ready for a shell.
