@@ -220,7 +220,7 @@ class BayesianNetwork(BetaPrior):
     def _enumerated(self) -> np.ndarray:
         size = len(self.nodes)
         if size > LARGEST_ENUMERATION:
-            raise ValueError(f"the network has {size} nodes; exact marginals need at most {LARGEST_ENUMERATION}")
+            raise ValueError(f"graph has {size} nodes; exact marginals need at most {LARGEST_ENUMERATION}")
         return np.array(list(itertools.product((0, 1), repeat=size)))
 
     @classmethod

@@ -12,6 +12,8 @@ from pathlib import Path
 from privpost import configurations
 
 Graph = tuple[tuple[str, tuple[str, ...]], ...]
+# A node has a parameter for each of the 2^k values of its k parents.
+MOST_NODES, MOST_PARENTS = 1000, 16
 
 # A formula lists each node with its parents: [a][b|a][c|a:b].
 _FORMULA = re.compile(r"(\[[^\[\]|:]+(\|[^\[\]|:]+(:[^\[\]|:]+)*)?\])+")
@@ -21,7 +23,7 @@ def checked(nodes: Mapping[str, Iterable[str]] | Iterable[tuple[str, Iterable[st
     """Return a graph from a map (or pairs) of nodes to their parents.
 
     Raises ValueError, naming the node, for a node given twice, an unknown or repeated parent, or a cycle; and for a
-    graph without nodes.
+    graph without nodes, or with more nodes or parents than allowed.
     """
     if isinstance(nodes, str) or not isinstance(nodes, Iterable):
         raise ValueError(f"nodes is {nodes!r}; it must be a map of nodes to lists of their parents")
@@ -33,8 +35,12 @@ def checked(nodes: Mapping[str, Iterable[str]] | Iterable[tuple[str, Iterable[st
         graph.append((str(node), tuple(str(parent) for parent in parents)))
     if not graph:
         raise ValueError("nodes is empty; a network needs at least one node")
+    if len(graph) > MOST_NODES:
+        raise ValueError(f"nodes are {len(graph)}; a network may have at most {MOST_NODES}")
     names = [node for node, _ in graph]
     for node, parents in graph:
+        if len(parents) > MOST_PARENTS:
+            raise ValueError(f"node {node!r} has {len(parents)} parents; at most {MOST_PARENTS} are allowed")
         if names.count(node) > 1:
             raise ValueError(f"node {node!r} is given twice")
         for parent in parents:
@@ -139,6 +145,8 @@ def named(text: str) -> tuple[str, Graph]:
     family = re.fullmatch(r"([a-z_]+)((?:_\d+)+)", text)
     if family and family[1] in FAMILIES:
         sizes = [int(size) for size in family[2][1:].split("_")]
+        if max(sizes) > MOST_NODES:
+            raise ValueError(f"graph {text!r} has a size above {MOST_NODES}, the most nodes of a network")
         try:
             return text, FAMILIES[family[1]](*sizes)
         except TypeError as error:

@@ -98,12 +98,12 @@ def compute(study: Study, cell: Cell, known: Known | None = None) -> Path:
 
 
 def _is_refusal(error: ValueError) -> bool:
-    """Whether a mechanism, the ledger or a data set itself refused a setting; other errors are told whole."""
+    """Whether a mechanism, the ledger, a model or a data set refused a setting; other errors are told whole."""
     trace = error.__traceback__
     while trace.tb_next is not None:
         trace = trace.tb_next
     return trace.tb_frame.f_globals.get("__name__", "").startswith(
-        ("privpost.mechanisms", "privpost.privacy", "privpost.datasets")
+        ("privpost.mechanisms", "privpost.privacy", "privpost.models", "privpost.datasets")
     )
 
 

@@ -8,7 +8,7 @@ EPSILON = Real(at_least=SMALLEST, at_most=LARGEST)
 # exp(±230) lies within the range of ε.
 LOG_EPSILON, OPTIONAL_LOG_EPSILON = (Real(at_least=-230, at_most=230, optional=optional) for optional in (False, True))
 # Of beta and Dirichlet priors; draws at less are 0 or 1 to the last digit. Without a pole, where they are truncated.
-CONCENTRATION, WITHOUT_POLE = Real(at_least=1e-3, at_most=1e4), Real(at_least=1, at_most=1e4)
+CONCENTRATION, WITHOUT_POLE = Real(at_least=0.01, at_most=1e4), Real(at_least=1, at_most=1e4)
 # Of a likelihood's or a prior's weight.
 COEFFICIENT = Real(at_least=1e-12, at_most=1)
 # Of bits.

@@ -49,6 +49,11 @@ def neighbours(model, n):
         ({"a": [], "b": ["a", "a"]}, "node 'b': parent 'a' is given twice"),
         ({"a": [], "b": "a"}, "node 'b': parents is 'a'; it must be a list"),
         ([("a", []), ("a", [])], "node 'a' is given twice"),
+        ({f"x{i}": [] for i in range(1001)}, "nodes are 1001; a network may have at most 1000"),
+        (
+            {f"x{i}": [f"x{j}" for j in range(17)] if i == 17 else [] for i in range(18)},
+            "'x17' has 17 parents; at most 16",
+        ),
         ({}, "nodes is empty"),
     ],
 )

@@ -4,7 +4,7 @@ from math import exp
 
 import pytest
 
-from privpost.pipeline import grid
+from privpost.pipeline import cells, grid
 from privpost.pipeline.schema import SettingError
 from privpost.privacy.checks import LARGEST, SMALLEST
 from privpost.studies.ranges import LOG_EPSILON
@@ -30,6 +30,32 @@ def test_a_setting_that_no_number_could_follow_is_refused_by_name(study, key, va
         grid.make_cell(grid.load_study(study, "smoke"), {key: value})
 
 
+@pytest.mark.parametrize("graph", ["chain_1000000000", "collider_17", "banded_2000_3"])
+def test_a_graph_too_large_is_refused_at_once(graph) -> None:
+    with pytest.raises(SettingError, match=r"graph: .* (at most 16|above 1000)"):
+        grid.make_cell(grid.load_study("zhang2016/marginal_error", "smoke"), {"graph": graph})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"n": 2}, "successes is 38, but must be at most n, which is 2"),
+        ({"reach_betas": [1]}, "reach_betas are .*; there must be as many as reach_alphas has, 4"),
+        ({"method": "non_private"}, "method is non_private alone"),
+    ],
+)
+def test_settings_of_the_tradeoff_that_do_not_go_together(given, message) -> None:
+    study = grid.load_study("geumlek2017/tradeoff", "smoke")
+    with pytest.raises(SettingError, match=message):
+        study.module().simulate(grid.make_cell(study, given).config, None, None)
+
+
 def test_the_ends_of_log_epsilon_are_budgets() -> None:
     """`exp` of them lies in the range of ε that mechanisms take."""
     assert SMALLEST < exp(LOG_EPSILON.at_least) < SMALLEST * 100 and LARGEST / 100 < exp(LOG_EPSILON.at_most) < LARGEST
+
+
+def test_what_a_model_refuses_is_a_refusal_of_the_study(tmp_path) -> None:
+    study = grid.load_study("zhang2016/marginal_error", "smoke", [f"root={tmp_path}"])
+    with pytest.raises(SettingError, match=r"zhang2016/marginal_error: graph has 20 nodes; .* at most 16"):
+        cells.compute(study, grid.make_cell(study, {"graph": "chain_20"}))

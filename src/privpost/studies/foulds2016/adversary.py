@@ -8,13 +8,14 @@ from scipy.special import betaln, logit
 from privpost.distributions import truncated_beta
 from privpost.evaluation.rows import columns, places
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline.schema import Integer, Schema, Vector
+from privpost.pipeline.schema import Integer, Real, Schema, Vector
 from privpost.studies.foulds2016 import stopped_chains
-from privpost.studies.ranges import CONCENTRATION, EPSILON, SMALLEST_PROBABILITY
+from privpost.studies.ranges import EPSILON, SMALLEST_PROBABILITY
 
 SETTINGS = Schema(
-    alpha=CONCENTRATION,
-    beta=CONCENTRATION,
+    # Beyond it the densities at the ends of the interval underflow.
+    alpha=Real(at_least=0.01, at_most=100),
+    beta=Real(at_least=0.01, at_most=100),
     grid=Integer(at_least=2),
     largest_n=Integer(at_least=2),
     a0=SMALLEST_PROBABILITY,

@@ -15,7 +15,7 @@ from scipy.special import gammaln, log_ndtr, logsumexp
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline.schema import Choice, Integer, Schema, Vector
+from privpost.pipeline.schema import Choice, Integer, Schema, SettingError, Vector
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Request
 from privpost.privacy.renyi import dirichlet_divergence
@@ -97,6 +97,19 @@ def _kl(method: str, mechanism, config) -> tuple[float, float]:
     return float(dirichlet_divergence(model.posterior(statistics), output, 1.0)), 0.0
 
 
+def _check(config) -> None:
+    """Raises a SettingError for settings that do not go together."""
+    if config.successes > config.n:
+        raise SettingError(f"successes is {config.successes}, but must be at most n, which is {config.n}")
+    if len(config.reach_alphas) != len(config.reach_betas):
+        raise SettingError(
+            f"reach_betas are {config.reach_betas}; there must be as many as reach_alphas has, "
+            f"{len(config.reach_alphas)}"
+        )
+    if set(config.method) <= {"non_private"}:
+        raise SettingError("method is non_private alone; another is needed, whose densities `limits` has")
+
+
 def simulate(config, streams, ledger) -> dict:
     """Return arrays over (method, log epsilon): `kl`, `error`, `coefficient`, and mean and standard deviation over
     trials of both `LIKELIHOODS`, with `_mean` and `_sd`.
@@ -105,6 +118,7 @@ def simulate(config, streams, ledger) -> dict:
     on epsilon. Also `theta` and `density` (method, points): the output's density at the smallest epsilon; and `reached`
     (priors, 2, budgets): the coefficients of diffused and concentrated under other priors.
     """
+    _check(config)
     model = BetaBernoulli(config.alpha, config.beta)
     shape = (len(config.method), len(config.log_epsilon))
     kl, error, coefficient = (np.full(shape, np.nan) for _ in range(3))

@@ -16,7 +16,7 @@ from privpost.studies.noise_aware import scores
 from privpost.studies.ranges import CONCENTRATION, EPSILON
 
 SETTINGS = Schema(
-    attributes=Integer(at_least=1),
+    attributes=Integer(at_least=1, at_most=999),
     alpha=CONCENTRATION,
     beta=CONCENTRATION,
     concentration=CONCENTRATION,

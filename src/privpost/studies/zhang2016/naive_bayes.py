@@ -22,7 +22,7 @@ from privpost.studies.zhang2016.mechanisms import METHODS, configured, target
 DATA = ("many", "one")
 SETTINGS = Schema(
     data=Choice(*DATA),
-    attributes=Integer(at_least=1),
+    attributes=Integer(at_least=1, at_most=999),
     n=Integer(at_least=2),
     n_train=Integer(at_least=1),
     alpha=CONCENTRATION,
