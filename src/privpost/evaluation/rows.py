@@ -1,6 +1,6 @@
 """Rows of a table by the values of their columns, and tables as Markdown."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
@@ -57,3 +57,9 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     cells = ([str(cell).replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+
+
+def rendered(table, columns: Sequence[tuple[str, Callable[[Any], Any]]]) -> str:
+    """Return a table as a Markdown file: each of `columns` is a heading and what stands under it, by row."""
+    lines = [[cell(row) for _, cell in columns] for row in table.itertuples()]
+    return f"{markdown([heading for heading, _ in columns], lines)}\n"

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from privpost.evaluation.rows import columns, markdown, one, places, private_places, select
+from privpost.evaluation.rows import columns, markdown, one, places, private_places, rendered, select
 
 TABLE = pd.DataFrame({"method": ["ops", "ops", "laplace"], "n": [1, 2, 2], "epsilon": [0.1, math.nan, math.nan]})
 
@@ -30,6 +30,11 @@ def test_the_only_row_is_the_only_one():
 
 def test_bars_and_line_ends_stay_inside_a_cell():
     assert markdown(["a", "b"], [["x|y", "1\n2"]]) == "| a | b |\n| --- | --- |\n| x\\|y | 1 2 |"
+
+
+def test_a_table_is_rendered_by_headings_and_what_stands_under_them():
+    shown = (("method", lambda row: row.method.upper()), ("n", lambda row: row.n + 1), ("n", lambda row: row.n))
+    assert rendered(TABLE[:1], shown) == "| method | n | n |\n| --- | --- | --- |\n| OPS | 2 | 1 |\n"
 
 
 SETTINGS = SimpleNamespace(n=5, epsilon=[0.1, 1.0], method=["non_private", "ops"])

@@ -396,10 +396,10 @@ def test_table_of_mechanisms(shipped):
 
 
 def test_markdown_of_the_table_is_that_of_its_csv(shipped):
-    text = table1.markdown(shipped["table1"])
+    text = table1.documents(shipped)["table1.md"]
     assert Path("results/foulds2016/table1.md").read_text() == text
     lengths = {len(line.replace("\\|", "").split("|")) for line in text.splitlines()}
-    assert lengths == {len(table1.HEADINGS) + 2}
+    assert lengths == {len(table1.COLUMNS) + 2}
 
 
 # Posterior shapes

@@ -50,14 +50,8 @@ def draw(tables):
         shares = (table[column] / table.claimed_epsilon).groupby(table.mechanism).agg(["min", "max"]).dropna()
         y = [places[mechanism] + shift for mechanism in shares.index]
         axes.hlines(y, shares["min"], shares["max"], color=color, linewidth=1)
-        axes.plot(
-            shares["max"],
-            y,
-            marker,
-            color=color,
-            markersize=3.5,
-            label=f"{label}, largest share (line: down to the smallest)",
-        )
+        words = f"{label}, largest share (line: down to the smallest)"
+        axes.plot(shares["max"], y, marker, color=color, markersize=3.5, label=words)
     heads = (1.16, "claimed ε"), (1.37, "most audited"), (1.56, "share")
     for x, head in heads:
         axes.text(x, len(places) - 0.2, head, fontsize=6.5, ha="center", va="bottom")

@@ -30,11 +30,8 @@ def draw(tables):
             rows = select(table, epsilon=epsilon, bounds=bounds, segments=segments)
             look = {"color": color, "marker": marker, "linestyle": line, "label": label}
             _within(axes, select(rows, method="gibbs"), look)
-            _within(
-                axes,
-                select(rows, method="exact"),
-                {"color": color, "marker": "x", "markersize": 6, "linestyle": "", "zorder": 3},
-            )
+            cross = {"color": color, "marker": "x", "markersize": 6, "linestyle": "", "zorder": 3}
+            _within(axes, select(rows, method="exact"), cross)
         _within(axes, reference, style.look("non_private").line())
         axes.set(xscale="log", xlabel="records n", title=f"ε = {epsilon:g}")
     grid[0, 0].set_ylim(bottom=0)

@@ -42,7 +42,7 @@ def _panel(axes, own, place: int, n_states: int, months) -> None:
     for method, variant in (("laplace", "paper"), ("non_private", None)):
         rows = select(own, method=method, variant=variant)
         if len(rows) and rows.converged.astype(bool).all():
-            shares[method] = _shares(rows, months, n_states)[:, place]
+            shares[method] = _shares(rows, months, n_states)[place + 1]
     if not shares:
         logs.draw_nothing(axes, "")
         return
@@ -55,10 +55,9 @@ def _panel(axes, own, place: int, n_states: int, months) -> None:
     axes.grid(visible=False)
 
 
-def _shares(rows, months, n_states) -> np.ndarray:
-    """Return shares (months, states) of the regions that have a state in a month; nan where none has."""
-    counts = np.zeros((len(months), n_states))
-    place = rows.month.map({month: index for index, month in enumerate(months)})
-    np.add.at(counts, (place.to_numpy(), rows.state.to_numpy(int) - 1), 1)
-    with np.errstate(invalid="ignore"):
-        return counts / counts.sum(axis=1, keepdims=True)
+def _shares(rows, months, n_states):
+    """Return shares, months × states from 1 on, of the regions that have a state in a month; nan where none has."""
+    import pandas as pd
+
+    shares = pd.crosstab(rows.month, rows.state.astype(int), normalize="index")
+    return shares.reindex(columns=range(1, n_states + 1), fill_value=0).reindex(months)

@@ -5,45 +5,30 @@ import math
 from privpost.evaluation import rows
 from privpost.figures import style
 
-HEADINGS = (
-    "Mechanism",
-    "Sensitivity",
-    "S(X) is",
-    "Release",
-    "ARE of a sample",
-    "ARE of the mean",
-    "Gibbs sampling is paid",
-    "Largest loss found",
-    "Gibbs chain costs",
+
+def _sample(row) -> str:
+    known = row.are_sample == f"{row.are_sample_value:g}"
+    return row.are_sample if known else f"{row.are_sample} = {row.are_sample_value:.4g}"
+
+
+def _chain(row) -> str:
+    converged, cost = row.gibbs_epsilon_if_converged, f"{row.gibbs_epsilon:g}"
+    return cost if row.gibbs_epsilon == converged else f"{cost} ({converged:g} if converged)"
+
+
+COLUMNS = (
+    ("Mechanism", lambda row: f"{style.look(row.method).label}, ε = {row.epsilon:g}"),
+    ("Sensitivity", lambda row: f"{row.sensitivity} = {row.sensitivity_value:.4g}"),
+    ("S(X) is", lambda row: row.statistics),
+    ("Release", lambda row: row.release),
+    ("ARE of a sample", _sample),
+    ("ARE of the mean", lambda row: row.are_mean if math.isnan(row.are_mean_value) else f"{row.are_mean_value:.4g}"),
+    ("Gibbs sampling is paid", lambda row: row.gibbs),
+    ("Largest loss found", lambda row: f"{row.epsilon_brute_force:.4g}"),
+    ("Gibbs chain costs", _chain),
 )
 
 
-def markdown(table) -> str:
-    """Return table 1 as a Markdown table, from its rows as read back from the CSV."""
-    lines = []
-    for row in table.itertuples():
-        mean = row.are_mean if math.isnan(row.are_mean_value) else f"{row.are_mean_value:.4g}"
-        sample = row.are_sample
-        if row.are_sample != f"{row.are_sample_value:g}":
-            sample += f" = {row.are_sample_value:.4g}"
-        chain = f"{row.gibbs_epsilon:g}"
-        if row.gibbs_epsilon != row.gibbs_epsilon_if_converged:
-            chain += f" ({row.gibbs_epsilon_if_converged:g} if converged)"
-        cells = (
-            f"{style.look(row.method).label}, ε = {row.epsilon:g}",
-            f"{row.sensitivity} = {row.sensitivity_value:.4g}",
-            row.statistics,
-            row.release,
-            sample,
-            mean,
-            row.gibbs,
-            f"{row.epsilon_brute_force:.4g}",
-            chain,
-        )
-        lines.append(cells)
-    return f"{rows.markdown(HEADINGS, lines)}\n"
-
-
 def documents(tables) -> dict[str, str]:
-    """Return table 1 as Markdown, by file name."""
-    return {"table1.md": markdown(tables["table1"])}
+    """Return table 1 as Markdown, by file name, from its rows as read back from the CSV."""
+    return {"table1.md": rows.rendered(tables["table1"], COLUMNS)}

@@ -35,18 +35,17 @@ def draw_nothing(axes, title: str) -> None:
     axes.grid(visible=False)
 
 
-def state_grid(rows) -> tuple[np.ndarray, list[str], list[str]]:
-    """Return states as (regions, months), nan where a cell is missing, with the names of regions and months."""
-    regions, months = sorted(rows.region.unique()), month_range(rows.month)
-    grid = np.full((len(regions), len(months)), np.nan)
-    grid[rows.region.map(regions.index), rows.month.map(months.index)] = rows.state
-    return grid, regions, months
+def state_grid(rows):
+    """Return states as a table, regions × months, nan where a cell is missing."""
+    grid = rows.pivot(index="region", columns="month", values="state")
+    return grid.reindex(columns=month_range(rows.month))
 
 
 def month_range(months) -> list[str]:
     """Return all months from the first to the last, as YYYY-MM."""
-    numbers = [int(month[:4]) * 12 + int(month[5:]) - 1 for month in months]
-    return [f"{number // 12:04d}-{number % 12 + 1:02d}" for number in range(min(numbers), max(numbers) + 1)]
+    import pandas as pd
+
+    return list(pd.period_range(min(months), max(months), freq="M").astype(str))
 
 
 def draw_map(axes, rows, n_states: int, title: str) -> None:
@@ -56,11 +55,11 @@ def draw_map(axes, rows, n_states: int, title: str) -> None:
     if not len(rows) or not rows.converged.astype(bool).all():
         draw_nothing(axes, title)
         return
-    grid, regions, months = state_grid(rows)
+    grid = state_grid(rows)
     colors = {"cmap": ListedColormap(STATE_COLORS[:n_states]), "vmin": 0.5, "vmax": n_states + 0.5}
     axes.imshow(np.ma.masked_invalid(grid), aspect="auto", interpolation="nearest", **colors)
-    axes.set_yticks(range(len(regions)), labels=[name.replace("RC ", "").title() for name in regions])
-    year_ticks(axes, months)
+    axes.set_yticks(range(len(grid)), labels=[name.replace("RC ", "").title() for name in grid.index])
+    year_ticks(axes, grid.columns)
     axes.set_title(title)
     axes.grid(visible=False)
     axes.tick_params(length=2)

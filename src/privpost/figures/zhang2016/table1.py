@@ -3,40 +3,20 @@
 from privpost.evaluation import rows
 from privpost.figures import style
 
-HEADINGS = (
-    "Mechanism",
-    "DBN only",
-    "Privacy",
-    "holds in",
-    "Largest loss / promised",
-    "Utility type",
-    "Utility bound, as printed",
-    "holds in",
-    "restored",
-    "holds in",
+COLUMNS = (
+    ("Mechanism", lambda row: style.look(row.method).label),
+    ("DBN only", lambda row: "yes" if row.networks_only else "no"),
+    ("Privacy", lambda row: row.privacy),
+    ("holds in", lambda row: f"{row.privacy_rows_that_hold} of {row.privacy_rows}"),
+    ("Largest loss / promised", lambda row: f"{row.largest_loss:.3g}"),
+    ("Utility type", lambda row: row.utility),
+    ("Utility bound, as printed", lambda row: row.bound),
+    ("holds in", lambda row: f"{row.bound_rows_that_hold} of {row.bound_rows}"),
+    ("restored", lambda row: row.restored),
+    ("holds in", lambda row: f"{row.restored_rows_that_hold} of {row.restored_rows}"),
 )
 
 
-def markdown(table) -> str:
-    """Return table 1 as a Markdown table, from its rows as read back from the CSV."""
-    lines = []
-    for row in table.itertuples():
-        cells = (
-            style.look(row.method).label,
-            "yes" if row.networks_only else "no",
-            row.privacy,
-            f"{row.privacy_rows_that_hold} of {row.privacy_rows}",
-            f"{row.largest_loss:.3g}",
-            row.utility,
-            row.bound,
-            f"{row.bound_rows_that_hold} of {row.bound_rows}",
-            row.restored,
-            f"{row.restored_rows_that_hold} of {row.restored_rows}",
-        )
-        lines.append(cells)
-    return f"{rows.markdown(HEADINGS, lines)}\n"
-
-
 def documents(tables) -> dict[str, str]:
-    """Return table 1 as Markdown, by file name."""
-    return {"table1.md": markdown(tables["table1"])}
+    """Return table 1 as Markdown, by file name, from its rows as read back from the CSV."""
+    return {"table1.md": rows.rendered(tables["table1"], COLUMNS)}
