@@ -127,8 +127,9 @@ class ConcentratedPosterior(Concentrated, PosteriorSampling):
     """
 
 
-def weighted(method: str, model, n: int, coefficient: float) -> PosteriorSampling:
+def weighted(method: str, model, n: int, coefficient: float, **options) -> PosteriorSampling:
     """The mechanism of a method for any orders: "direct", "diffused" or "concentrated"."""
     if method == "direct":
-        return DirectPosterior(model, n, 2.0)
-    return {"diffused": DiffusedPosterior, "concentrated": ConcentratedPosterior}[method](model, n, 2.0, coefficient)
+        return DirectPosterior(model, n, 2.0, **options)
+    kind = {"diffused": DiffusedPosterior, "concentrated": ConcentratedPosterior}[method]
+    return kind(model, n, 2.0, coefficient, **options)

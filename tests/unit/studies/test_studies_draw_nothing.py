@@ -85,6 +85,8 @@ REASONS = {
     ("foulds2016/event_methods.py", "Setup.of", "getattr("): SETTING,
     ("foulds2016/event_methods.py", "Setup.of", "privpost.samplers.hidden_markov_collapsed"): "settings of a chain",
     ("geumlek2017/rounding.py", "log_masses", "privpost.distributions.truncated_beta"): DENSITY,
+    ("geumlek2017/dirichlet.py", "simulate", "privpost.mechanisms.posterior_sampling.weighted"): "makes a mechanism",
+    ("geumlek2017/rdp_curves.py", "simulate", "privpost.mechanisms.posterior_sampling.weighted"): "makes a mechanism",
     ("geumlek2017/rounding.py", "simulate", "privpost.mechanisms.posterior_sampling.weighted"): "makes a mechanism",
     ("foulds2016/efficiency.py", "_squared_errors", ".binomial"): DATA,
     ("foulds2016/efficiency.py", "estimates", ".sample"): REFERENCE,

@@ -57,6 +57,14 @@ def mechanisms(config, n: int, epsilon: float) -> dict[str, Mechanism]:
     return {method: served[method] for method in config.methods if method in served}
 
 
+def calibrated(method: str, config, n: int, epsilon: float) -> Mechanism:
+    """Return "laplace" or "ops" within ε-DP, on the study's prior and, of OPS, its interval."""
+    model, budget = BetaBernoulli(config.alpha, config.beta), Cost("pure", epsilon)
+    if method == "laplace":
+        return LaplaceMechanism.calibrate(model, n, budget)
+    return ExponentialMechanism.calibrate(model, n, budget, a0=config.a0)
+
+
 def limit(mechanism: Mechanism | None, statistic: str) -> float:
     """Return the limit of the relative efficiency as n grows; nan where no theorem states one.
 

@@ -6,13 +6,10 @@ import numpy as np
 
 from privpost.evaluation.rows import columns, places
 from privpost.mechanisms.base import Mechanism
-from privpost.mechanisms.exponential import ExponentialMechanism
-from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Choice, Integer, Schema
 from privpost.privacy.accounting import Cost
 from privpost.privacy.gibbs import chain_cost, scan_cost
-from privpost.studies.foulds2016.efficiency import limit
+from privpost.studies.foulds2016.efficiency import calibrated, limit
 from privpost.studies.ranges import CONCENTRATION, EPSILON, SMALLEST_PROBABILITY
 
 SETTINGS = Schema(
@@ -45,16 +42,6 @@ WORDS = {
         "gibbs": "per update (unless converged)",
     },
 }
-NUMBERS = (
-    "sensitivity_value",
-    "sensitivity_brute_force",
-    "epsilon_brute_force",
-    "temperature",
-    "are_sample_value",
-    "are_mean_value",
-    "gibbs_epsilon",
-    "gibbs_epsilon_if_converged",
-)
 
 
 def data_sets(mechanism: Mechanism) -> np.ndarray:
@@ -107,24 +94,23 @@ def gibbs_cost(mechanism: Mechanism, iterations: int, updates: int) -> Cost:
 
 def simulate(config, streams, ledger) -> dict:
     """Return the table's numbers, one array over (method, epsilon) each; nothing is released."""
-    model = BetaBernoulli(config.alpha, config.beta)
-    arrays = {name: np.full((len(config.method), len(config.epsilon)), np.nan) for name in NUMBERS}
-    for (i, method), (j, epsilon) in itertools.product(enumerate(config.method), enumerate(config.epsilon)):
-        budget = Cost("pure", epsilon)
-        if method == "laplace":
-            mechanism = LaplaceMechanism.calibrate(model, config.n, budget)
-        else:
-            mechanism = ExponentialMechanism.calibrate(model, config.n, budget, a0=config.a0)
-            arrays["temperature"][i, j] = mechanism.temperature
-        arrays["sensitivity_value"][i, j] = mechanism.sensitivity
-        arrays["sensitivity_brute_force"][i, j] = largest_change(mechanism)
-        arrays["epsilon_brute_force"][i, j] = largest_loss(mechanism, releases(mechanism))
-        arrays["are_sample_value"][i, j] = limit(mechanism, "sample")
-        if mechanism.releases == "statistics":
-            arrays["are_mean_value"][i, j] = limit(mechanism, "mean")
-        arrays["gibbs_epsilon"][i, j] = gibbs_cost(mechanism, config.iterations, config.updates).epsilon
-        arrays["gibbs_epsilon_if_converged"][i, j] = mechanism.cost().epsilon
-    return arrays
+    listed = [point for _, point in places(config, "method", "epsilon")]
+    found = [_numbers(calibrated(point.method, config, config.n, point.epsilon), config) for point in listed]
+    shape = len(config.method), len(config.epsilon)
+    return {name: np.array([numbers[name] for numbers in found]).reshape(shape) for name in found[0]}
+
+
+def _numbers(mechanism: Mechanism, config) -> dict[str, float]:
+    return {
+        "sensitivity_value": mechanism.sensitivity,
+        "sensitivity_brute_force": largest_change(mechanism),
+        "epsilon_brute_force": largest_loss(mechanism, releases(mechanism)),
+        "temperature": getattr(mechanism, "temperature", np.nan),
+        "are_sample_value": limit(mechanism, "sample"),
+        "are_mean_value": limit(mechanism, "mean") if mechanism.releases == "statistics" else np.nan,
+        "gibbs_epsilon": gibbs_cost(mechanism, config.iterations, config.updates).epsilon,
+        "gibbs_epsilon_if_converged": mechanism.cost().epsilon,
+    }
 
 
 def tabulate(cells):
@@ -138,7 +124,7 @@ def tabulate(cells):
     rows = []
     for at, point in places(cell.config, "method", "epsilon"):
         # Twelve digits: below them the values are rounding errors.
-        numbers = {name: float(f"{cell.arrays[name][at]:.12g}") for name in NUMBERS}
+        numbers = {name: float(f"{values[at]:.12g}") for name, values in cell.arrays.items()}
         settings = {"a0": point.a0 if point.method == "ops" else None, "n_brute_force": point.n}
         row = {**columns(point, "method", "epsilon"), **settings, **WORDS[point.method], **numbers}
         rows.append({**row, "gibbs_iterations": point.iterations})

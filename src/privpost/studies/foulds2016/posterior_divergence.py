@@ -10,11 +10,11 @@ from privpost.distributions import truncated_beta
 from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_and_sem
 from privpost.mechanisms.exponential import ExponentialMechanism
-from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Choice, Integer, Schema
 from privpost.privacy.accounting import Cost
 from privpost.privacy.renyi import dirichlet_divergence
+from privpost.studies.foulds2016.efficiency import calibrated
 from privpost.studies.ranges import EPSILON, PROBABILITY, SMALLEST_PROBABILITY, WITHOUT_POLE
 
 SETTINGS = Schema(
@@ -87,15 +87,13 @@ def simulate(config, streams, ledger) -> dict:
     model, p = BetaBernoulli(config.alpha, config.beta), config.p
     shape = (len(config.method), len(config.epsilon), len(config.n))
     kl, theory, named = np.empty((*shape, 2)), np.empty(shape), {}
-    for place in np.ndindex(shape):
-        method, epsilon, n = (axis[k] for axis, k in zip((config.method, config.epsilon, config.n), place, strict=True))
-        account, budget = f"{method}/epsilon={epsilon:g}/n={n}", Cost("pure", epsilon)
-        if method == "laplace":
-            mechanism = ledger.open(account, budget, partial(LaplaceMechanism.calibrate, model, n, budget))
-            theory[place] = laplace_first_order(mechanism.scale, p, n)
+    for place, point in places(config, "method", "epsilon", "n"):
+        account = f"{point.method}/epsilon={point.epsilon:g}/n={point.n}"
+        make = partial(calibrated, point.method, config, point.n, point.epsilon)
+        mechanism = ledger.open(account, Cost("pure", point.epsilon), make)
+        if point.method == "laplace":
+            theory[place] = laplace_first_order(mechanism.scale, p, point.n)
         else:
-            make = partial(ExponentialMechanism.calibrate, model, n, budget, a0=config.a0)
-            mechanism = ledger.open(account, budget, make)
             theory[place] = ops_limit(mechanism.temperature)
         named[place] = account, mechanism
     for place, (account, mechanism) in named.items():

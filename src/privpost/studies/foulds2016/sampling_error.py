@@ -7,12 +7,11 @@ import numpy as np
 
 from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_and_sem
-from privpost.mechanisms.exponential import ExponentialMechanism
-from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Choice, Integer, Schema
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Request
+from privpost.studies.foulds2016.efficiency import calibrated
 from privpost.studies.ranges import CONCENTRATION, EPSILON, PROBABILITY, SMALLEST_PROBABILITY
 
 SETTINGS = Schema(
@@ -24,13 +23,6 @@ SETTINGS = Schema(
     method=Choice("non_private", "laplace", "ops"),
     n=Integer(at_least=1),
 )
-
-
-def _mechanism(method: str, config, n: int):
-    model, budget = BetaBernoulli(config.alpha, config.beta), Cost("pure", config.epsilon)
-    if method == "laplace":
-        return LaplaceMechanism.calibrate(model, n, budget)
-    return ExponentialMechanism.calibrate(model, n, budget, a0=config.a0)
 
 
 def simulate(config, streams, ledger) -> dict:
@@ -46,7 +38,7 @@ def simulate(config, streams, ledger) -> dict:
     mechanisms = {}
     for method, n in itertools.product(methods, config.n):
         if method != "non_private":
-            make = partial(_mechanism, method, config, n)
+            make = partial(calibrated, method, config, n, config.epsilon)
             mechanisms[method, n] = ledger.open(f"{method}/n={n}", Cost("pure", config.epsilon), make)
     for block in streams.blocks():
         data = {}

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import polygamma
 
 from privpost.evaluation.rows import columns, places
-from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior, DirectPosterior
+from privpost.mechanisms.posterior_sampling import weighted
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
 from privpost.studies.ranges import ABOVE_ONE, COEFFICIENT, CONCENTRATION
@@ -56,21 +56,13 @@ def simulate(config, streams, ledger) -> dict:
     shape = tuple(map(len, (config.prior, config.method, config.coefficient, config.supremum, config.order)))
     epsilon = np.full(shape, np.nan)
     smallest = np.empty(len(config.prior))
-    for i, prior in enumerate(config.prior):
-        alpha = concentration(prior, config.categories, config.total_concentration)
-        smallest[i] = alpha.min()
-        model = DirichletCategorical(tuple(alpha))
-        for k, coefficient in enumerate(config.coefficient):
-            for m, supremum in enumerate(config.supremum):
-                common = {"supremum": supremum}
-                mechanisms = {
-                    "diffused": DiffusedPosterior(model, config.n, config.order[0], coefficient, **common),
-                    "concentrated": ConcentratedPosterior(model, config.n, config.order[0], coefficient, **common),
-                    "direct": DirectPosterior(model, config.n, config.order[0], **common),
-                }
-                for j, method in enumerate(config.method):
-                    if method != "direct" or coefficient == 1:
-                        epsilon[i, j, k, m] = mechanisms[method].rdp(config.order)
+    for at, point in places(config, "prior", "method", "coefficient", "supremum"):
+        alpha = concentration(point.prior, config.categories, config.total_concentration)
+        smallest[at[0]] = alpha.min()
+        if point.method != "direct" or point.coefficient == 1:
+            model = DirichletCategorical(tuple(alpha))
+            mechanism = weighted(point.method, model, config.n, point.coefficient, supremum=point.supremum)
+            epsilon[at] = mechanism.rdp(config.order)
     return {"epsilon": epsilon, "smallest": smallest}
 
 

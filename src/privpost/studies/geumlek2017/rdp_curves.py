@@ -3,7 +3,7 @@
 import numpy as np
 
 from privpost.evaluation.rows import columns, places
-from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior, DirectPosterior
+from privpost.mechanisms.posterior_sampling import weighted
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.pipeline.schema import Choice, Integer, Schema
 from privpost.studies.ranges import ABOVE_ONE, COEFFICIENT, CONCENTRATION
@@ -19,25 +19,17 @@ SETTINGS = Schema(
 )
 
 
-def _mechanism(method: str, config, supremum: str):
-    model, order = BetaBernoulli(config.alpha, config.beta), config.order[0]
-    if method == "direct":
-        return DirectPosterior(model, config.n, order, supremum=supremum)
-    kind = {"diffused": DiffusedPosterior, "concentrated": ConcentratedPosterior}[method]
-    return kind(model, config.n, order, config.coefficient, supremum=supremum)
-
-
 def simulate(config, streams, ledger) -> dict:
     """Return `epsilon` (methods, suprema, orders): the RDP curves at one coefficient; nothing is released.
 
     The direct posterior has no coefficient: its curve is NaN except in the cell of coefficient 1.
     """
     epsilon = np.full((len(config.method), len(config.supremum), len(config.order)), np.nan)
-    for i, method in enumerate(config.method):
-        if method == "direct" and config.coefficient < 1:
-            continue
-        for j, supremum in enumerate(config.supremum):
-            epsilon[i, j] = _mechanism(method, config, supremum).rdp(config.order)
+    model = BetaBernoulli(config.alpha, config.beta)
+    for at, point in places(config, "method", "supremum"):
+        if point.method != "direct" or config.coefficient == 1:
+            mechanism = weighted(point.method, model, config.n, config.coefficient, supremum=point.supremum)
+            epsilon[at] = mechanism.rdp(config.order)
     return {"epsilon": epsilon}
 
 
