@@ -20,10 +20,13 @@ import numpy as np
 from scipy.special import betainc, gammaln, logsumexp
 
 from privpost.privacy import count_tables
+from privpost.samplers import chain
+from privpost.samplers import hidden_markov_collapsed as collapsed
 from privpost.samplers import hidden_markov_gibbs as gibbs
 
-# First sweeps at most, in which states are drawn at a temperature that falls from HOTTEST to 1.
-ANNEALED, HOTTEST = 30, 100.0
+# The search for the states that a chain starts from, and its rounds: at most, and for each cell. The first sweeps at
+# most, in which states stay and all proposals of counts are accepted.
+SEARCH, ROUNDS, SETTLING = collapsed.Annealing(resplits=5), (150, 2), 10
 
 
 class LatentCounts:
@@ -84,6 +87,24 @@ class LatentCounts:
             counts[..., field] = _shared_out(totals[..., None], np.where(empty, 1 / size, shares[..., field]))
         return counts, held
 
+    def start_states(self, layout: gibbs.Layout, rng) -> np.ndarray:
+        """Return states (cells, chains) that each chain finds by a search of its own given the projected noisy counts.
+
+        The likelihood is tempered by about how much more the counts vary than multinomial ones: by 1 plus the variance
+        2s² of each level that the projection leaves above 0, in the field that has most of them, over a cell's events.
+        """
+        n_chains, n_cells = self.observed.shape
+        if self.fixed:
+            return np.tile(np.arange(n_cells)[:, None], n_chains)
+        shares = count_tables.project(self.noisy, self.prior.sizes)
+        above = max((shares[self.observed][:, field] > 0).sum(axis=1).mean() for field in self.prior.fields)
+        temperature = 1 + 2 * self.scale**2 * above * n_cells / max(self.n_events, 1)
+        group = gibbs.Group(shares, self.observed, temperature, prior_temperature=1.0)
+        rounds = min(ROUNDS[0], ROUNDS[1] * n_cells)
+        search = collapsed.Chains([group], layout, self.prior, SEARCH, rounds)
+        ((found, _),) = chain.run(search, [rng], draws=1, burn_in=rounds - 1)
+        return found.cold.states
+
     def _starting_totals(self) -> tuple[np.ndarray, np.ndarray]:
         """Means of the fields' noisy sums, weighted by their precisions 1/levels, and the events that are left of n."""
         sizes = np.array(self.prior.sizes)
@@ -138,8 +159,9 @@ class State(NamedTuple):
 class Chains:
     """Chains (`chain.Sampler`) on latent counts of several groups; `rng` is one generator per group.
 
-    A step is a sweep of joint moves and transfers, after which emissions are drawn given states and counts. The first
-    sweeps, at most half of `burn_in`, anneal the states, which are random at the start: they leave no law invariant.
+    A step is a sweep of joint moves and transfers, after which emissions are drawn given states and counts. Chains
+    start from `LatentCounts.start_states`. The first sweeps, at most half of `burn_in`, accept all counts that they
+    propose given these states: they leave no law invariant.
     """
 
     def __init__(self, latents: Sequence[LatentCounts], layout: gibbs.Layout, prior: gibbs.Prior, burn_in: int):
@@ -147,11 +169,10 @@ class Chains:
         from privpost.samplers import noise_aware_moves
 
         self._sweeps, self.latents, self.prior = noise_aware_moves.sweeps, latents, prior
-        annealed, self._burn_in = min(ANNEALED, burn_in // 2), burn_in
+        self._settling, self._burn_in = min(SETTLING, burn_in // 2), burn_in
         ends = np.cumsum([len(latent.observed) for latent in latents])
         self.slices = [slice(int(end - len(own.observed)), int(end)) for end, own in zip(ends, latents, strict=True)]
         self._layout, self._sizes = layout, np.array(prior.sizes)
-        self._powers = np.append(np.geomspace(1 / HOTTEST, 1.0, annealed + 1)[:-1], 1.0)
         self._tables = [latent.tables for latent in latents]
         self._restart()
 
@@ -162,19 +183,15 @@ class Chains:
         self._learnt = [(np.zeros((*shape, fields)), np.ones(shape)) for shape in shapes]
 
     def init(self, rng: Sequence[np.random.Generator]) -> State:
-        """Return random states, or those that are fixed, and counts in proportion to the noisy ones."""
+        """Return the states of a search, or those that are fixed, and counts in proportion to the noisy ones."""
         self._restart()
         counts, held = zip(*(latent.start() for latent in self.latents), strict=True)
-        states = []
-        for latent, own in zip(self.latents, rng, strict=True):
-            n_chains, n_cells = latent.observed.shape
-            rows = np.tile(np.arange(n_cells)[:, None], n_chains)
-            states.append(rows if latent.fixed else own.integers(self.prior.n_states, size=(n_cells, n_chains)))
+        states = [latent.start_states(self._layout, own) for latent, own in zip(self.latents, rng, strict=True)]
         return State(np.concatenate(states, axis=1), counts, np.concatenate(held))
 
     def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
         """One sweep of every chain, then emissions; the cost is the variates that these take, (groups,)."""
-        power = self._powers[min(self._taken, len(self._powers) - 1)]
+        settle = self._taken < self._settling
         self._taken += 1
         states, held = state.states.T.copy(), state.held.copy()
         found, draws = np.empty((4, len(states))), []
@@ -186,7 +203,7 @@ class Chains:
             rest = np.stack([np.full_like(held[chains], latent.n_held), held[chains]], axis=1)
             self._sweeps(
                 data, latent.observed, (states[chains], counts, totals), self.prior.n_states, rest, tuple(self._layout),
-                float(self.prior.transition), tables, power, own, found[:, chains], self._taken <= self._burn_in,
+                float(self.prior.transition), tables, settle, own, found[:, chains], self._taken <= self._burn_in,
             )  # fmt: skip
             held[chains] = rest[:, 1]
             group = gibbs.Group(counts, latent.observed)
