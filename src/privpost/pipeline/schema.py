@@ -141,15 +141,16 @@ class Text(Setting):
 
 @dataclass(frozen=True)
 class Vector(Setting):
-    """A list whose items follow one type."""
+    """A list whose items follow one type; `empty` allows one without items."""
 
     item: Any
+    empty: bool = False
 
     def allowed(self) -> str:
-        return f"a list of one or more, each {self.item.describe()}"
+        return f"a list of {'any number' if self.empty else 'one or more'}, each {self.item.describe()}"
 
     def checked(self, value: Any) -> list:
-        _check(isinstance(value, list | tuple) and len(value) > 0)
+        _check(isinstance(value, list | tuple) and (self.empty or len(value) > 0))
         return [self.item.normalise(entry) for entry in value]
 
 

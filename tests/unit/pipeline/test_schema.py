@@ -22,7 +22,7 @@ from privpost.pipeline.schema import Choice, DatasetName, Flag, Integer, Real, S
         (Flag(), True, True),
         (Text(), "x y", "x y"),
         (Vector(Real()), (1, 2), [1.0, 2.0]),
-        (Vector(Vector(Integer())), [[1.0], [2]], [[1], [2]]),
+        (Vector(Vector(Integer(), empty=True)), [[1.0], []], [[1], []]),
     ],
 )
 def test_values_have_one_normal_form(field, value, normal):

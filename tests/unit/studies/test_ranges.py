@@ -50,6 +50,11 @@ def test_settings_of_the_tradeoff_that_do_not_go_together(given, message) -> Non
         study.module().simulate(grid.make_cell(study, given).config, None, None)
 
 
+def test_records_are_left_for_the_test() -> None:
+    with pytest.raises(SettingError, match="n_train is 50, but must be below n, which is 3"):
+        grid.make_cell(grid.load_study("zhang2016/naive_bayes", "smoke"), {"n": 3})
+
+
 def test_the_ends_of_log_epsilon_are_budgets() -> None:
     """`exp` of them lies in the range of ε that mechanisms take."""
     assert SMALLEST < exp(LOG_EPSILON.at_least) < SMALLEST * 100 and LARGEST / 100 < exp(LOG_EPSILON.at_most) < LARGEST

@@ -21,7 +21,7 @@ class Network(Inferred):
     """Columns of two levels in a directed acyclic graph, counted per configuration of the parents."""
 
     name = "bayesian_network"
-    column = Schema(levels=Levels(), parents=Vector(Text()))
+    column = Schema(levels=Levels(), parents=Vector(Text(), empty=True))
     prior = Schema(alpha=Real(above=0), beta=Real(above=0))
     prior_defaults: ClassVar[dict[str, Any]] = {"alpha": 1.0, "beta": 1.0}
     columns = None

@@ -11,7 +11,7 @@ from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_columns
 from privpost.mechanisms.linear_sampling import LinearSampler
 from privpost.models.linear_regression import LinearRegression, Moments
-from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema
+from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema, SettingError
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Request
 from privpost.studies.ranges import EPSILON, PRECISION
@@ -45,6 +45,8 @@ def simulate(config, streams, ledger) -> dict:
     columns = prepared.read(config.dataset, dataset)
     features, labels = census.regression(columns, dataset)
     rows = round(config.train_share * len(labels))
+    if not 0 < rows < len(labels):
+        raise SettingError(f"train_share is {config.train_share}, which leaves none of {len(labels)} records on a side")
     mechanisms = {}
     for place in itertools.product(range(len(config.noise_variance)), range(len(config.prior_precision))):
         variance, b = config.noise_variance[place[0]], config.prior_precision[place[1]]
