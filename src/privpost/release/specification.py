@@ -55,7 +55,7 @@ class Missing(Setting):
 
 
 # Settings that a column of every model has.
-COLUMN = {"missing": Missing(), "missing_texts": Vector(Text())}
+COLUMN = {"missing": Missing(), "missing_texts": Vector(Text(), empty=True)}
 
 
 @dataclass(frozen=True)
