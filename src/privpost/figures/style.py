@@ -1,6 +1,7 @@
 """One look for every figure: sizes, fonts, and one colour, marker and label per method id."""
 
 import contextlib
+import gc
 import io
 import os
 from collections.abc import Iterable, Iterator
@@ -95,8 +96,14 @@ def context() -> Iterator[None]:
     # Fixed dates inside PDF and SVG files: the same tables give the same bytes.
     os.environ["SOURCE_DATE_EPOCH"] = "0"
     matplotlib.use("Agg")
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "Agg", **RC}):
-        yield
+    # A figure's parts refer to each other until it is closed: looking for garbage among them is in vain.
+    thresholds = gc.get_threshold()
+    gc.set_threshold(100_000, *thresholds[1:])
+    try:
+        with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "Agg", **RC}):
+            yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 def _lay_out(figure) -> None:
