@@ -83,7 +83,7 @@ def _restored(value: dict[str, Any]) -> list[Study]:
         for base, digest, settings, words in entry["cells"]:
             place = {"study": study.name, "root": config["root"], "data": value["data"].get(settings.get("dataset"))}
             cells.append(Cell(**place, settings=settings, overrides=tuple(words), **bases[base]))
-            vars(cells[-1])["digest"] = digest
+            cells[-1].known_by(digest)
         study.kept("cells", lambda cells=cells: cells)
         studies.append(study)
     for study in studies:

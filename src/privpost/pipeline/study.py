@@ -1,6 +1,5 @@
 """A study, as its YAML and its module's schema describe it, and a cell: one job, with a digest of what defines it."""
 
-import functools
 import hashlib
 import importlib
 import json
@@ -115,7 +114,7 @@ class Study:
         return [path for path in self.figure_paths() if path.suffix == ".svg"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cell:
     """One job: a point of the sweep with all its trials and all its within axes.
 
@@ -136,9 +135,20 @@ class Cell:
     overrides: tuple[str, ...] = field(compare=False)
     # The within axes as JSON where many cells share them: most of what is hashed.
     within_json: str | None = field(default=None, compare=False, repr=False)
+    # Known once it was asked for. A plan has cells by the hundred thousand: they have slots, and keep no paths.
+    _digest: str | None = field(default=None, init=False, compare=False, repr=False)
 
-    @functools.cached_property
+    @property
     def digest(self) -> str:
+        if self._digest is None:
+            self.known_by(self._worked_out())
+        return self._digest
+
+    def known_by(self, digest: str) -> None:
+        """Take a digest that was worked out before."""
+        object.__setattr__(self, "_digest", digest)
+
+    def _worked_out(self) -> str:
         parts = {
             "study": self.study,
             "settings": self.settings,
@@ -161,7 +171,7 @@ class Cell:
         words = [_word(value) for value in self.point.values()]
         return "-".join(words)[:80] or "all"
 
-    @functools.cached_property
+    @property
     def path(self) -> Path:
         return Path(f"{self.root}/cells/{self.study}/{self.slug}_{self.digest}.npz")
 
