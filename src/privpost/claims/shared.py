@@ -76,6 +76,23 @@ def ks_evidence(rows, what: str, where: str = "") -> dict[str, Any]:
     }
 
 
+def errors_allowed(limit: float, comparisons: int, sides: int = 1) -> str:
+    """Return a limit in words: how many standard errors, and how often a normal difference of 0 is beyond it.
+
+    Args:
+        limit: standard errors.
+        comparisons: how many differences are held against it; by Bonferroni's inequality, together.
+        sides: 1 where only one direction counts, else 2.
+    """
+    from scipy.special import ndtr
+
+    each = sides * ndtr(-limit)
+    return (
+        f"{limit:g} standard errors ({'one' if sides == 1 else 'two'}-sided {each:.2g} each, at most "
+        f"{min(1.0, comparisons * each):.1%} together over {comparisons} comparisons)"
+    )
+
+
 def student_limit(repeats: int, level: float) -> float:
     """Return what Student's t of a mean over `repeats` exceeds with probability `level`, on one side."""
     from scipy.special import stdtrit

@@ -56,13 +56,31 @@ def test_a_claim_without_a_check_is_not_testable_for_a_reason_or_refused():
         from_checks("X1", "ours", "s", "t", {}, {})
 
 
-def _whys() -> list[tuple[str, ast.Call]]:
-    """Return every call of `Why` in the claims, with the file it stands in."""
+CONSTRUCTORS = {"Why": ["text"], "from_checks": ["id", "place", "statement", "test"]}
+CONSTRUCTORS["Claim"] = CONSTRUCTORS["from_checks"]
+
+
+def typed(source: str, parameter: str) -> list[str]:
+    """Return what is typed, outside braces, for a parameter of `Why`, a claim, or a function of the same file."""
+    tree = ast.parse(source)
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    known = CONSTRUCTORS | {function.name: [arg.arg for arg in function.args.args] for function in functions}
     found = []
-    for path in sorted((ROOT / "src/privpost/claims").rglob("*.py")):
-        calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
-        found += [(path.name, call) for call in calls if getattr(call.func, "id", "") == "Why"]
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        names = known.get(getattr(call.func, "id", ""), [])
+        given = dict(zip(names, call.args, strict=False)) | {keyword.arg: keyword.value for keyword in call.keywords}
+        if parameter in names and parameter in given:
+            parts = [node.value for node in ast.walk(given[parameter]) if isinstance(node, ast.Constant)]
+            # Not the formats of what stands in braces.
+            texts = [part for part in parts if isinstance(part, str) and not re.fullmatch(r"[+.\d]*[a-z%]", part)]
+            found.append(" ".join(texts))
     return found
+
+
+def sources() -> dict[str, str]:
+    """Return the text of every module of claims, by its name."""
+    root = ROOT / "src/privpost/claims"
+    return {str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.py"))}
 
 
 # Settings of the tests, which nobody measured.
@@ -71,9 +89,27 @@ SETTINGS = ("5 % of the cells", "n = 100")
 
 def test_no_explanation_types_a_measured_number():
     """What stands outside the braces of an explanation has no decimal and no number with a unit."""
-    whys = _whys()
-    assert len(whys) > 20
-    for file, call in whys:
-        parts = [node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant)]
-        text = " ".join(part for part in parts if isinstance(part, str) and not re.fullmatch(r"[+.\d]*[a-z%]", part))
+    texts = [(file, text) for file, source in sources().items() for text in typed(source, "text")]
+    assert len(texts) > 20
+    for file, text in texts:
         assert bare_numbers(text, SETTINGS) == [], (file, text)
+
+
+def counted(text: str) -> list[str]:
+    """Return what a test's text counts, or takes from a constant of the code; a threshold of its own it may state."""
+    return [each for each in bare_numbers(text) if re.search("[a-z]", each)] + re.findall(r"\b\d[\d.]*e-?\d+", text)
+
+
+def test_no_text_of_a_test_types_a_count_or_a_constant():
+    texts = [(file, text) for file, source in sources().items() for text in typed(source, "test")]
+    assert len(texts) > 50
+    for file, text in texts:
+        assert counted(text) == [], (file, text)
+
+
+def test_a_typed_count_is_found():
+    source = """
+def score(id, test): return from_checks(id, "ours", "s", test, {}, {})
+score("X1", f"above {LIMIT:.2f} standard errors (one-sided 3e-5 over 16 comparisons)")
+"""
+    assert counted(" ".join(typed(source, "test"))) == ["16 comparisons", "3e-5"]

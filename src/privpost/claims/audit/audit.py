@@ -122,8 +122,8 @@ def _within_target(table) -> Claim:
     return _score(
         "A6",
         "No recorded mechanism of a study, nor an example calibrated to a budget, claims more than its target.",
-        "claim / target at most 1, in the target's notion (relative rounding 1e-9); of a study's mechanisms that "
-        "differ in numbers only three have rows, whose share of the target is the largest of all",
+        f"claim / target at most 1, in the target's notion (relative rounding {RELATIVE_TOLERANCE:g}); of a study's "
+        "mechanisms that differ in numbers only three have rows, whose share of the target is the largest of all",
         {
             f"{len(table)} claims, of which {recorded} are recorded, are within their targets": over.empty
             and recorded > 0

@@ -27,8 +27,8 @@ def _adversary(table) -> Claim:
         ratio = gap[-1] * last * a0
         checks[f"below 2Δ at every n (a0 = {a0:g})"] = (gap > 0).all()
         terms = path[["likelihood_term", "partition_term"]].to_numpy()
-        checks[f"each term at most Δ (a0 = {a0:g})"] = (terms <= sensitivity + 1e-9).all()
-        checks[f"never falls (a0 = {a0:g})"] = (np.diff(gap) <= 1e-9).all()
+        checks[f"each term at most Δ (a0 = {a0:g})"] = (terms <= sensitivity + ROUNDING).all()
+        checks[f"never falls (a0 = {a0:g})"] = (np.diff(gap) <= ROUNDING).all()
         checks[f"the gap vanishes like 1/(n a0) (a0 = {a0:g})"] = abs(ratio - 1) < TOLERANCE
         evidence[f"a0 = {a0:g}"] = {
             "n": last,
@@ -41,8 +41,8 @@ def _adversary(table) -> Claim:
         "F6",
         "appendix A, figure 8",
         "On an adversary's data the local epsilon of posterior sampling approaches the worst case 2Δ.",
-        f"along the greedy path: below 2Δ and rising, both terms at most Δ (rounding 1e-9), and at the largest n a "
-        f"gap to 2Δ within {TOLERANCE:.0%} of 1/(n a0); deterministic",
+        f"along the greedy path: below 2Δ and rising, both terms at most Δ (rounding {ROUNDING:g}), and at the "
+        f"largest n a gap to 2Δ within {TOLERANCE:.0%} of 1/(n a0); deterministic",
         checks,
         evidence,
     )

@@ -27,8 +27,9 @@ def claims(tables) -> list[Claim]:
             "A posterior draw that is rounded down to a public number of bits has a finite cost at every order, also "
             "beyond the asymptote of the ideal draw, and nearly the ideal draw's error.",
             "largest Rényi divergence of the rounded laws over all neighbouring counts, at orders below, at and beyond "
-            "the asymptote and at order infinity (exact but for rounding of 1e-6 relative): finite, at most the ideal "
-            "draw's, and growing with the number of bits; root mean squared error at some number of bits within 1 %",
+            f"the asymptote and at order infinity (exact but for rounding of {ROUNDING:g} relative): finite, at most "
+            "the ideal draw's, and growing with the number of bits; root mean squared error within "
+            f"{SMALL:.0%} at some number",
             {
                 "finite at every order": bool(np.isfinite(table.epsilon).all()),
                 "orders beyond the asymptote are there": len(beyond) > 0,

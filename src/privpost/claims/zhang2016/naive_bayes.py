@@ -1,12 +1,14 @@
 """Accuracy of a naive Bayes classifier from private posteriors (Zhang et al. 2016, figure 1)."""
 
 from privpost.claims import shared
-from privpost.claims.shared import ends
+from privpost.claims.shared import ends, errors_allowed
 from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.evaluation.rows import select
 
-# One-sided normal limit for the claims: 1e-4 over at most 200 comparisons leaves 2 % for a false one.
+# One-sided normal limit of all claims, in standard errors.
 LIMIT = 3.7
+# Half a standard deviation of the accuracy over models would not be called small.
+SMALL = 0.05
 NAIVE_BAYES = "docs/zhang2016.md#naive-bayes-naive_bayes-figure-1"
 
 
@@ -47,8 +49,7 @@ def _loss(pairs) -> Claim:
         "Z1",
         "section on naive Bayes, figure 1",
         "At small epsilon every private mechanism loses accuracy against the true posterior.",
-        f"paired difference of accuracy at the smallest epsilon below 0 by {LIMIT} standard errors (one-sided 1e-4 "
-        "each, about ten mechanisms)",
+        f"paired difference of accuracy at the smallest epsilon below 0 by {errors_allowed(LIMIT, len(checks))}",
         checks,
         evidence,
         variant="paper, bound, corrected",
@@ -62,8 +63,7 @@ def _fourier(table, pairs, spread) -> Claim:
     checks = {
         "below Laplace at some epsilon": _below(rows).any(),
         "nowhere above Laplace": not _above(rows).any(),
-        # Half a standard deviation of the accuracy over models would not be called small.
-        "by less than 0.05 everywhere": float(rows.difference_mean.abs().max()) < 0.05,
+        f"by less than {SMALL:g} everywhere": float(rows.difference_mean.abs().max()) < SMALL,
     }
     evidence = {}
     for runs in ("stealthy", "all"):
@@ -71,7 +71,7 @@ def _fourier(table, pairs, spread) -> Claim:
         evidence |= _evidence(f"Fourier minus Laplace, average over epsilon, {runs} runs", row)
     for row in (lowest, highest):
         evidence |= _evidence(f"Fourier minus Laplace at epsilon {row.epsilon:.3g}, stealthy runs", row)
-    # The reason given: with an increment some 20 times larger the loss would have to grow everywhere.
+    # The reason given: with a far larger increment the loss would have to grow everywhere.
     larger = _pair(pairs, "fourier", "fourier", variant="bound")
     gain = larger.loc[larger.difference_mean.idxmax()]
     evidence |= _evidence(f"t = ln 10 minus the t for 90 % at epsilon {gain.epsilon:.3g}, all runs", gain)
@@ -87,9 +87,9 @@ def _fourier(table, pairs, spread) -> Claim:
         "Z2",
         "section on naive Bayes, figure 1",
         "Fourier is a little less accurate than Laplace, because of the increments.",
-        f"paired differences of accuracy on stealthy runs, limits of {LIMIT} standard errors (one-sided 1e-4, about 40 "
-        "comparisons): below 0 at some epsilon, above 0 at none, within 0.05 at all; the reason is tested by an "
-        "increment some 20 times larger, which may gain at none",
+        f"paired differences of accuracy on stealthy runs, limits of "
+        f"{errors_allowed(LIMIT, 2 * len(rows) + len(larger))}: below 0 at some epsilon, above 0 at none, within "
+        f"{SMALL:g} at all; the reason is tested by a far larger increment, ln 10, which may gain at none",
         checks,
         evidence,
         whys=[
@@ -113,11 +113,12 @@ def _fourier(table, pairs, spread) -> Claim:
 
 def _sampler(pairs) -> Claim:
     checks, evidence = {}, {}
-    still_behind, always_ahead = [], []
+    still_behind, always_ahead, comparisons = [], [], 0
     for method, reading in (("sampler_record", "record level"), ("sampler_attribute", "attribute level")):
         for other in ("laplace", "fourier"):
             rows = _pair(pairs, method, other)
             lower, last = rows[rows.epsilon <= 1], rows.iloc[-1]
+            comparisons += len(lower) + 1
             if method == "sampler_record":
                 still_behind.append(_below(last))
             else:
@@ -131,8 +132,8 @@ def _sampler(pairs) -> Claim:
         "Z3",
         "section on naive Bayes, figure 1",
         "The trimmed posterior sampler is poor at small epsilon and overtakes the noisy mechanisms past a threshold.",
-        f"paired differences of accuracy at the epsilons up to 1 and at the largest, limits of {LIMIT} standard errors "
-        "(one-sided 1e-4 each, 32 comparisons), for both readings of the trimming",
+        "paired differences of accuracy at the epsilons up to 1 and at the largest, limits of "
+        f"{errors_allowed(LIMIT, comparisons)}, for both readings of the trimming",
         checks,
         evidence,
         whys=[

@@ -51,7 +51,7 @@ SETTINGS = Schema(
     delta=Real(above=0, below=1),
     t=Real(above=0),
 )
-# A frequency contradicts a bound beyond this many standard errors: one-sided 3e-5, 1 % over 400 rows.
+# A frequency contradicts a bound beyond this many standard errors.
 LIMIT = 4.0
 # Releases from which consistency is measured, and the largest rounding relative to the size of the counts.
 CONSISTENCY_RELEASES = 200
