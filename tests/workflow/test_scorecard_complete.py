@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from privpost.claims.foulds2016.stand_ins import MADE_UP
 from privpost.pipeline import grid
 from privpost.report import describe, scorecard
 
@@ -52,6 +53,12 @@ def test_every_verdict_but_holds_has_a_why_that_is_derived_somewhere_or_says_tha
     assert testable[told != (testable.verdict != "holds")].id.tolist() == []
     for see in {place for places in testable.see for place in places.split()}:
         assert describe.section(see)[1]
+
+
+def test_data_that_are_made_up_give_the_paper_no_verdict(fresh):
+    made_up = fresh[(fresh.paper == "foulds2016") & fresh.id.str.endswith(MADE_UP)]
+    assert len(made_up) > 3
+    assert made_up[made_up.verdict != "not testable"].id.tolist() == []
 
 
 # Evidence without sampling error: closed forms, exact divergences, counted operations, bounds that carry their own

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privpost.claims.foulds2016.stand_ins import MADE_UP, qualified_by_data, seen_only
+from privpost.claims.foulds2016.stand_ins import qualified_by_data
 from privpost.claims.shared import above, below, ends, estimate, undecided
 from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.studies.foulds2016.war_logs import title
@@ -50,13 +50,20 @@ def claims(tables) -> list[Claim]:
             claim = score(dataset, stand_in, paper, corrected, own) if len(paper) else _silent(dataset, model, stand_in)
             if model == "hmm":
                 claim = qualified(claim, own)
-                if dataset in MADE_UP and len(paper):
-                    # Made-up data have no events of their own that could be dense or sparse.
-                    claim = seen_only(claim, made_up=True)
-            scored.append(qualified_by_data(claim))
+            scored.append(qualified_by_data(claim, dataset))
     if "private_gibbs" in set(paid.method):
         scored.append(_paid_claim(paid))
     return sorted(scored, key=lambda claim: (int(claim.id.split("-")[0][1:]), claim.id))
+
+
+def _statement(number: str, dataset: str) -> str:
+    """Return what F7, F8 or F9 says of a data set."""
+    words = {
+        "F7": "with naive Bayes the Laplace mechanism is ahead of OPS at every epsilon",
+        "F8": "where cells hold many events, the HMM's Laplace release is ahead of OPS, most at small epsilon",
+        "F9": "with few events per cell, OPS competes with the HMM's Laplace release",
+    }
+    return f"{title(dataset)}: {words[number]}."
 
 
 def _silent(dataset, model: str, stand_in: bool, evidence=None, reason=None) -> Claim:
@@ -65,7 +72,7 @@ def _silent(dataset, model: str, stand_in: bool, evidence=None, reason=None) -> 
     return Claim(
         f"{number}-{dataset}",
         "section 5, figure 6",
-        f"{title(dataset)}: the HMM's Laplace release against OPS.",
+        _statement(number, dataset),
         "held-out log-likelihood per event, at settings whose chains have converged",
         "not testable",
         evidence or {},
@@ -163,7 +170,7 @@ def _naive_bayes_claim(dataset, stand_in, paper, corrected, likelihoods) -> Clai
     return from_checks(
         f"F7-{dataset}",
         "section 5, figure 6",
-        f"{title(dataset)}: with naive Bayes the Laplace mechanism is ahead of OPS at every epsilon.",
+        _statement("F7", dataset),
         f"held-out log-likelihood per event, paired over splits: Laplace minus OPS above {THRESHOLD:g} standard errors "
         "at every epsilon, against both truncations",
         checks,
@@ -187,8 +194,7 @@ def _dense(dataset, stand_in, paper, corrected, likelihoods) -> Claim:
     return from_checks(
         f"F8-{dataset}",
         "section 5, figure 6",
-        f"{title(dataset)}: where cells hold many events, the HMM's Laplace release is ahead of OPS, most at small "
-        "epsilon.",
+        _statement("F8", dataset),
         f"held-out log-likelihood per event, paired over splits: Laplace minus OPS above {THRESHOLD:g} standard errors "
         "at every epsilon against both truncations, and largest at the smallest epsilon",
         checks,
@@ -206,7 +212,7 @@ def _sparse(dataset, stand_in, paper, corrected, likelihoods) -> Claim:
     return from_checks(
         f"F9-{dataset}",
         "section 5, figure 6",
-        f"{title(dataset)}: with few events per cell, OPS competes with the HMM's Laplace release.",
+        _statement("F9", dataset),
         "held-out log-likelihood per event, paired over splits: at every epsilon, for at least one truncation, Laplace "
         f"minus OPS is not above {THRESHOLD:g} standard errors",
         checks,
