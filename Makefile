@@ -19,11 +19,11 @@ export PYTHON
 reproduce: environment ## everything, or one study: tables, figures, documents, report (STUDY= SCALE= CORES= RECORD=1)
 	@$(if $(RECORD),PRIVPOST_RECORD=1) $(RUN) privpost reproduce $(STUDY) --scale $(SCALE) --cores $(CORES)
 
-# RECORD=1 keeps the time in results/timing/run_test.json, and renders the README that quotes it.
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 20
 
 # One process more than cores: tests of interrupts and of Slurm wait most of their time.
+# RECORD=1 keeps the time in results/timing/run_test.json, and renders the README that quotes it.
 test: environment ## all tests (CORES=)
 	$(RUN) pytest --numprocesses $$(($(CORES) + 1)) --dist loadfile --no-loadscope-reorder $(if $(RECORD),--record-time)
 

@@ -85,8 +85,8 @@ def _spends_half(known) -> Claim:
         },
         whys=[
             Why(
-                f"The paper charges OPS twice what bounds its pure cost, so that no pair could spend more than half; the "
-                f"pairs examined spend {_most(shares, paper):.0%} of that claim, and {corrected:.0%} of the bound.",
+                "The paper charges OPS twice the bound on its pure cost, so that no pair can spend more than half: at most "
+                f"{_most(shares, paper):.0%} of what it charges is spent, and {corrected:.0%} of the bound.",
                 (paper,),
                 OPS_DOC,
                 when=corrected >= 0.5,
