@@ -85,8 +85,8 @@ def _spends_half(known) -> Claim:
         },
         whys=[
             Why(
-                "The paper charges OPS twice the bound on its pure cost, so that no pair can spend more than half: at most "
-                f"{_most(shares, paper):.0%} of what it charges is spent, and {corrected:.0%} of the bound.",
+                "The paper charges OPS twice the bound on its pure cost, so that no pair can spend more than half: at "
+                f"most {_most(shares, paper):.0%} of the charge is spent, and {corrected:.0%} of the bound.",
                 (paper,),
                 OPS_DOC,
                 when=corrected >= 0.5,
