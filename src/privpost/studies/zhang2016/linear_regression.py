@@ -47,14 +47,8 @@ def simulate(config, streams, ledger) -> dict:
     rows = round(config.train_share * len(labels))
     if not 0 < rows < len(labels):
         raise SettingError(f"train_share is {config.train_share}, which leaves none of {len(labels)} records on a side")
-    mechanisms = {}
-    for place in itertools.product(range(len(config.noise_variance)), range(len(config.prior_precision))):
-        variance, b = config.noise_variance[place[0]], config.prior_precision[place[1]]
-        model = LinearRegression(features.shape[1], b, variance, config.feature_bound, config.label_bound)
-        account = f"sampler_record/noise_variance={variance:g}/prior_precision={b:g}"
-        make = partial(LinearSampler, model, rows, config.radius_factor / math.sqrt(b))
-        mechanisms[place] = account, ledger.open(account, Cost("pure", config.epsilon_target), make)
-    model.check(features, labels)
+    mechanisms = _mechanisms(config, features.shape[1], rows, ledger)
+    next(mechanism for _, mechanism in mechanisms.values()).model.check(features, labels)
     everything = Moments.of(features, labels)
     shape = (len(config.noise_variance), len(config.prior_precision))
     names = ("non_private", "sampler_record", "acceptance", "proposal_acceptance", "mean_norm")
@@ -93,6 +87,18 @@ def simulate(config, streams, ledger) -> dict:
         "clipped_share": np.array(census.clipped_share(columns, dataset)),
         "stand_in": np.array(dataset.stand_in),
     }
+
+
+def _mechanisms(config, dimension: int, rows: int, ledger) -> dict:
+    """Return account and sampler by the place of its noise variance and of its prior precision."""
+    mechanisms = {}
+    for place in itertools.product(range(len(config.noise_variance)), range(len(config.prior_precision))):
+        variance, b = config.noise_variance[place[0]], config.prior_precision[place[1]]
+        model = LinearRegression(dimension, b, variance, config.feature_bound, config.label_bound)
+        account = f"sampler_record/noise_variance={variance:g}/prior_precision={b:g}"
+        make = partial(LinearSampler, model, rows, config.radius_factor / math.sqrt(b))
+        mechanisms[place] = account, ledger.open(account, Cost("pure", config.epsilon_target), make)
+    return mechanisms
 
 
 def _splits(features, labels, rows: int, size: int, rng) -> list[Moments]:
