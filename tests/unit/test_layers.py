@@ -29,6 +29,9 @@ LAYERS = (
     ("lookup", "configurations"),
 )
 
+# Rooms that import from fewer rooms than lie below them: claims read tables, and never compute what these hold.
+ONLY = {"claims": {"studies", "evaluation"}}
+
 
 def modules(package: Path = PACKAGE) -> dict[str, Path]:
     """Return every module, by its name without `privpost.`."""
@@ -75,12 +78,20 @@ def room(module: str) -> str:
 def breaches(found: dict[str, set[str]]) -> list[str]:
     """Return the imports that the order of the rooms does not allow."""
     height = {entry: -place for place, layer in enumerate(LAYERS) for entry in layer}
+
+    def allowed(one: str, other: str) -> bool:
+        return one == other or (height[other] < height[one] and other in ONLY.get(one, height))
+
     return [
-        f"{module} imports {other}: {room(module)} may import from lower rooms only, and {room(other)} is not one"
+        f"{module} imports {other}: {room(module)} may import from {_named(room(module))} only, not {room(other)}"
         for module, others in found.items()
         for other in sorted(others)
-        if room(module) != room(other) and height[room(other)] >= height[room(module)]
+        if not allowed(room(module), room(other))
     ]
+
+
+def _named(one: str) -> str:
+    return " and ".join(sorted(ONLY[one])) if one in ONLY else "lower rooms"
 
 
 def test_rooms_import_downwards_only():
@@ -105,6 +116,7 @@ def test_no_modules_import_each_other_in_a_circle():
         ("models/base.py", "from privpost import discovery", "models.base imports discovery"),
         ("studies/audit/audit.py", "from privpost.pipeline import grid", "studies.audit.audit imports pipeline.grid"),
         ("claims/audit/audit.py", "from privpost.figures import style", "claims.audit.audit imports figures.style"),
+        ("claims/audit/audit.py", "import privpost.privacy.renyi", "claims.audit.audit imports privacy.renyi"),
         ("report/build.py", "from privpost.commands.cli import main", "report.build imports commands.cli"),
     ],
 )

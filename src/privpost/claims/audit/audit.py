@@ -3,8 +3,7 @@
 import math
 
 from privpost.evaluation.claims import Claim, Why, from_checks
-from privpost.privacy.accounting import RELATIVE_TOLERANCE
-from privpost.studies.audit.audit import ROUNDING
+from privpost.studies.audit.audit import ROUNDING, TARGET_ROUNDING
 
 # Probability that draws of the right law are taken for others, over all rows.
 FALSE_ALARM = 0.001
@@ -120,11 +119,11 @@ def _follows_its_law(drawn) -> Claim:
 
 
 def _within_target(table) -> Claim:
-    over, recorded = table[table.share_of_target > 1 + RELATIVE_TOLERANCE], (table.source == "records").sum()
+    over, recorded = table[table.share_of_target > 1 + TARGET_ROUNDING], (table.source == "records").sum()
     return _score(
         "A6",
         "No recorded mechanism of a study, nor an example calibrated to a budget, claims more than its target.",
-        f"claim / target at most 1, in the target's notion (relative rounding {RELATIVE_TOLERANCE:g}); of a study's "
+        f"claim / target at most 1, in the target's notion (relative rounding {TARGET_ROUNDING:g}); of a study's "
         "mechanisms that differ in numbers only three have rows, whose share of the target is the largest of all",
         {
             f"{len(table)} claims, of which {recorded} are recorded, are within their targets": over.empty

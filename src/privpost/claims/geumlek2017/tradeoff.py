@@ -7,7 +7,6 @@ import numpy as np
 from privpost.claims.shared import errors_allowed, estimate
 from privpost.evaluation.claims import Claim, from_checks
 from privpost.evaluation.rows import select
-from privpost.privacy.renyi import dirichlet_divergence
 
 # Standard errors beyond which two means differ.
 LIMIT = 4.0
@@ -82,13 +81,9 @@ def _modes(curve) -> int:
     return int(np.sum((middle > density[:-2]) & (middle > density[2:]) & (middle > 0.05 * middle.max())))
 
 
-# The paper's prior, Beta(6, 12), and its data, 38 ones of 100.
-PRIOR, DATA = np.array([6.0, 12.0]), np.array([38.0, 62.0])
-
-
 def _limits(kl, limits) -> Claim:
     checks, evidence = {}, {}
-    forgotten, point = float(dirichlet_divergence(PRIOR + DATA, PRIOR, 1.0)), float(PRIOR[0] / PRIOR.sum())
+    forgotten, point = float(limits.prior_kl.iloc[0]), float(limits.prior_mean.iloc[0])
     evidence["KL of the prior from the true posterior"] = forgotten
     for (variant, order, method), curve in limits.groupby(["variant", "order", "method"]):
         name = f"order {order:g}, {variant}"

@@ -32,6 +32,8 @@ SETTINGS = Schema(
 CHUNK = 10_000
 # A claim may be met to rounding: exact divergences have 9 digits or more.
 ROUNDING = 1e-7
+# And of a claim, relative to its target.
+TARGET_ROUNDING = RELATIVE_TOLERANCE
 # Numbers of statistics that all releases about one data set may take, and the fewest releases that tell anything.
 LARGEST_WORK, FEWEST = 3_000_000, 100
 # Options that choose a variant of a mechanism.
@@ -154,7 +156,7 @@ def verdict(claimed: float, bound: float, exact: float, drawn: float, share: flo
         level: p-values below it are rejected.
     """
     limit = claimed * (1 + ROUNDING)
-    if share > 1 + RELATIVE_TOLERANCE:
+    if share > 1 + TARGET_ROUNDING:
         return "over target"
     if drawn < level:
         return "other law"
@@ -180,7 +182,7 @@ def simulate(config, streams, ledger) -> dict:
         found = NOTHING
         # No event bounds an infinite claim, nor one at order 1.
         bounded = math.isfinite(cost.epsilon) and (cost.order is None or cost.order > 1)
-        if bounded and instance.share_of_target <= 1 + RELATIVE_TOLERANCE:
+        if bounded and instance.share_of_target <= 1 + TARGET_ROUNDING:
             mechanism = audited.reduced(instance.mechanism)
             size = releases if mechanism.exact else int(config.chain_share * releases)
             key = key_of(mechanism)

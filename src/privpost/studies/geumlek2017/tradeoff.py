@@ -193,6 +193,14 @@ def _limit(method: str, mechanism, config) -> tuple[np.ndarray, np.ndarray]:
     return theta, np.exp(model.log_density(theta, output))
 
 
+def _prior(config) -> dict[str, float]:
+    """Return the prior's mean, and its KL divergence from the true posterior."""
+    model = BetaBernoulli(config.alpha, config.beta)
+    posterior = model.posterior(np.array([config.successes, config.n - config.successes], dtype=float))
+    prior = np.array([config.alpha, config.beta], dtype=float)
+    return {"prior_mean": float(model.mean(prior)), "prior_kl": float(dirichlet_divergence(posterior, prior, 1.0))}
+
+
 def tabulate(cells):
     """Return the curves (`tradeoff`), each output's density at the smallest epsilon (`limits`), and the coefficients
     that reach some budgets under several priors (`reach`)."""
@@ -224,7 +232,8 @@ def tabulate(cells):
                     curves.append({**row, **found, "n_repeats": config.trials})
             if method != "non_private":
                 smallest = {**fixed, "log_epsilon": min(config.log_epsilon)}
-                limits.append(pd.DataFrame({**smallest, "theta": arrays["theta"][i], "density": arrays["density"][i]}))
+                density = {"theta": arrays["theta"][i], "density": arrays["density"][i]}
+                limits.append(pd.DataFrame({**smallest, **density, **_prior(config)}))
     columns = ["variant", "method", "order", "log_epsilon", "coefficient", "metric"]
     columns += ["mean", "sd", "sem", "n_repeats", "error"]
     curves = pd.DataFrame(curves)[columns].drop_duplicates().reset_index(drop=True)
