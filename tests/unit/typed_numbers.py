@@ -9,7 +9,7 @@ from privpost.report.templates import PLACEHOLDER
 # What counts as a measured number in prose: a decimal, or a number with a unit or a thing that is counted.
 _UNIT = (
     r"s|ms|min|mins|minutes?|seconds?|hours?|h|%|percent|[kKMG]i?B|bytes|times|cells?|claims?|studies|study|figures?"
-    r"|tables?|standard errors?|points?|cores?|comparisons?"
+    r"|tables?|standard errors?|points?|cores?|comparisons?|repeats?|releases?|splits?|draws?|data sets?|trials?"
 )
 _BARE = re.compile(rf"(?<![\w./√-])(?:\d+[.,]\d+|\.\d+|\d+(?:\s|\u202f|-)?(?:{_UNIT})\b|\d+\s?%|\d+\s?±)")
 # Code (indented too), links and addresses are not prose.

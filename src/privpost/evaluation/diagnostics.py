@@ -12,6 +12,8 @@ from scipy.special import ndtri
 
 MINIMUM_CHAINS = 4
 MINIMUM_DRAWS = 200
+# Chains with a larger R-hat have not converged. The extreme over several hundred quantities exceeds that of one.
+LARGEST_RHAT = 1.1
 _TAIL_PROBABILITIES = (0.05, 0.95)
 
 

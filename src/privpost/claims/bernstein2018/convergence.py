@@ -1,6 +1,7 @@
 """Convergence of the noise-aware Gibbs sampler (Bernstein and Sheldon 2018, supplement)."""
 
 from privpost.evaluation.claims import Claim, Why, from_checks
+from privpost.evaluation.diagnostics import LARGEST_RHAT
 
 # Effective draws that one chain should be worth, and the median R-hat that chains should have.
 ENOUGH, MIXED = 100, 1.01
@@ -32,7 +33,7 @@ def claims(tables) -> list[Claim]:
             "2000 sweeps of burn-in and 5000 draws of one chain are enough.",
             f"per model, bounds and epsilon, at every n: median over releases of the rank-normalised R-hat of 4 chains "
             f"below {MIXED}, and of the bulk effective sample size at least {ENOUGH} per chain; stuck: R-hat above "
-            "1.1; biased: mean of a chain off by half a posterior standard deviation",
+            f"{LARGEST_RHAT:g}; biased: mean of a chain off by half a posterior standard deviation",
             checks,
             evidence,
             whys=[

@@ -6,6 +6,7 @@ from privpost.claims.foulds2016.stand_ins import MADE_UP, qualified_by_data
 from privpost.claims.foulds2016.war_log_maps import STATES, UNSETTLED, map_claim, one_sample_claim, settled
 from privpost.claims.shared import ends, estimate
 from privpost.evaluation.claims import Claim, Why, from_checks
+from privpost.evaluation.diagnostics import LARGEST_RHAT
 from privpost.evaluation.rows import one, select
 from privpost.studies.foulds2016.war_logs import title
 
@@ -76,8 +77,8 @@ def missed_claim(used) -> Claim:
         "Real data: the paper's sampler (explicit emissions, a random start, 200 iterations) misses the law that a "
         "collapsed sampler that searches for its starts reaches.",
         "eight chains on the same counts, each from its own random start: R-hat of log joint, log-likelihood and "
-        "occupancy below 1.1, and every chain's mean within five of its standard deviations, or 1 nat, of the best log "
-        "joint that any chain of either sampler saw",
+        f"occupancy below {LARGEST_RHAT:g}, and every chain's mean within five of its standard deviations, or 1 nat, of "
+        "the best log joint that any chain of either sampler saw",
         checks,
         evidence,
         whys=[Why("Two states the paper's chains find from any start.", ("*, 2 states, *",), OUTCOMES)],

@@ -6,9 +6,7 @@ from privpost.claims.noise_aware import scores
 from privpost.claims.noise_aware.scores import Comparison
 from privpost.evaluation.calibration import LEVEL
 from privpost.evaluation.claims import Claim
-
-# R-hat up to which chains count as mixed; the extreme over several hundred quantities is larger than that of one.
-LARGEST_RHAT = 1.1
+from privpost.evaluation.diagnostics import LARGEST_RHAT
 
 
 def claims(tables) -> list[Claim]:

@@ -1,10 +1,10 @@
 """Private Bayesian networks of 14 nodes on Adult."""
 
-from privpost.claims.noise_aware.networks import LARGEST_RHAT
 from privpost.claims.noise_aware.scores import AWARE
 from privpost.claims.shared import below, estimate, student_limit
 from privpost.evaluation.calibration import LEVEL
 from privpost.evaluation.claims import Claim, from_checks
+from privpost.evaluation.diagnostics import LARGEST_RHAT
 
 
 def claims(tables) -> list[Claim]:

@@ -47,7 +47,7 @@ def render(plan: Plan, name: str) -> str:
 
 def quotes(plan: Plan, name: str) -> Quotes:
     """Return all that a document may quote."""
-    return Quotes(plan.root, numbers.read(plan.root), _verdicts(plan), _own_values(plan, name))
+    return Quotes(plan.root, numbers.read(plan.root), _verdicts(plan), _settings(plan), _own_values(plan, name))
 
 
 def write(plan: Plan) -> list[Path]:
@@ -66,6 +66,15 @@ def modules() -> list[str]:
 def _own_values(plan: Plan, name: str) -> dict[str, object]:
     module = f"{__name__}.{name.lower()}"
     return dict(importlib.import_module(module).values(plan)) if module in modules() else {}
+
+
+def _settings(plan: Plan) -> dict[str, int | float]:
+    """Return the numbers that studies are set to, `setting/<study>.<key>`, and limits of the code, `limit/<name>`."""
+    from privpost.evaluation.diagnostics import LARGEST_RHAT
+
+    found = {f"{name}.{key}": value for name, study in plan.studies.items() for key, value in study.config.items()}
+    numbers = {f"setting/{name}": value for name, value in found.items() if isinstance(value, int | float)}
+    return {**numbers, "limit/R-hat": LARGEST_RHAT}
 
 
 def _verdicts(plan: Plan) -> dict[str, str]:

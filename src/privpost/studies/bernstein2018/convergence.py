@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 
-from privpost.evaluation.diagnostics import diagnose
+from privpost.evaluation.diagnostics import LARGEST_RHAT, diagnose
 from privpost.evaluation.rows import columns, places
 from privpost.pipeline.schema import Integer, Schema
 from privpost.samplers.noise_aware_gibbs import run
@@ -26,8 +26,6 @@ SETTINGS = Schema(
 )
 SAMPLERS = ("gibbs", "collapsed")
 DIAGNOSTICS = ("rhat", "ess_bulk", "ess_tail", "distance")
-# A release's chains are stuck where they disagree by this R-hat.
-STUCK = 1.1
 # A chain is biased whose mean is off by so many posterior standard deviations.
 BIASED = 0.5
 # Sweeps of burn-in of the collapsed sampler.
@@ -83,8 +81,8 @@ def tabulate(cells):
     """Return the diagnostics of each sampler over trials, and the thinned traces.
 
     `rhat` is the worst over releases, effective sizes are medians; `stuck_share` is the share of releases whose chains
-    have an R-hat above 1.1, `biased_share` that of releases with a chain whose mean is off by half a posterior
-    standard deviation or more.
+    have an R-hat above `LARGEST_RHAT`, `biased_share` that of releases with a chain whose mean is off by half a
+    posterior standard deviation or more.
     """
     return {"convergence": _diagnostics(cells), "traces": _traces(cells)}
 
@@ -105,7 +103,7 @@ def _diagnostics(cells):
                 "rhat_median": float(np.median(hat)),
                 "ess_bulk_min": float(bulk.min()),
                 "ess_tail_min": float(tail.min()),
-                "stuck_share": float((hat > STUCK).mean()),
+                "stuck_share": float((hat > LARGEST_RHAT).mean()),
                 "biased_share": float((distance > BIASED).mean()),
                 "n_chains": point.chains,
                 "n_draws": draws,

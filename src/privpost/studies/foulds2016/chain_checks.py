@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import xlogy
 
-from privpost.evaluation.diagnostics import diagnose
+from privpost.evaluation.diagnostics import LARGEST_RHAT, diagnose
 from privpost.samplers import hidden_markov_collapsed as collapsed
 from privpost.samplers import hidden_markov_gibbs as gibbs
 
 # Chains with a larger R-hat have not converged, and support no claim.
-LIMIT = 1.1
+LIMIT = LARGEST_RHAT
 # How far below the best log joint a chain may stay on average: standard deviations within chains, and nats at least.
 DEVIATIONS, NATS = 5.0, 1.0
 ARRAYS = ("rhat", "ess", "joint_means", "joint_deviation", "joint_best", "moved", "acceptance")
