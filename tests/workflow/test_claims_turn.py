@@ -208,7 +208,7 @@ def unturned(module, own) -> set[tuple[str, str]]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", [name for name in STUDIES if (ROOT / f"src/privpost/claims/{name}.py").is_file()])
 def test_a_falsified_table_turns_every_check(name, monkeypatch):
     monkeypatch.chdir(ROOT)
     study = grid.load_study(name)

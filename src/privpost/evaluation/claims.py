@@ -106,7 +106,7 @@ def from_checks(
     if not checks:
         if not untestable:
             raise ValueError(f"{id}: a claim needs at least one check")
-        return Claim(id, place, statement, test, "not testable", _plain(evidence), reason=untestable, **fields)
+        return Claim(id, place, statement, test, "not testable", plain(evidence), reason=untestable, **fields)
     checks = {name: bool(passed) for name, passed in checks.items()}
     failed = [name for name, passed in checks.items() if not passed]
     shown = [why for why in whys if any(map(why.covers, failed))]
@@ -116,7 +116,7 @@ def from_checks(
         statement,
         test,
         verdict_of(1 - len(failed) / len(checks)),
-        _plain(evidence),
+        plain(evidence),
         reason="fails: " + "; ".join(failed) if failed else "",
         checks=checks,
         why=" ".join(why.text for why in shown),
@@ -126,9 +126,10 @@ def from_checks(
     )
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a value, or maps and lists of them, with Python's numbers in place of those of numpy and pandas."""
     if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
+        return {name: plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value.item() if hasattr(value, "item") else value

@@ -5,6 +5,7 @@ import importlib.metadata
 import os
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from privpost import configurations
@@ -75,14 +76,17 @@ def _compose_with_hydra(names: list[str], scale: str, overrides: list[str]) -> d
 
 def conf_digest() -> str:
     """Return a digest of every configuration file's path and content, and of the versions that compose them."""
+    versions = (f"{package} {importlib.metadata.version(package)}" for package in ("hydra-core", "omegaconf"))
+    return kept.digest(*versions, files_digest(configurations.folder(), "*.yaml"))
+
+
+def files_digest(folder: Path, pattern: str) -> str:
+    """Return a digest of the path and content of every file below a folder whose name fits a pattern."""
     digest = hashlib.sha256()
-    for package in ("hydra-core", "omegaconf"):
-        digest.update(f"{package} {importlib.metadata.version(package)};".encode())
-    folder = configurations.folder()
-    for path in sorted(folder.rglob("*.yaml")):
-        text = path.read_bytes()
-        digest.update(f"{path.relative_to(folder)} {len(text)};".encode() + text)
-    return digest.hexdigest()[:20]
+    for path in sorted(folder.rglob(pattern)):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(folder)} {len(content)};".encode() + content)
+    return digest.hexdigest()
 
 
 def rooted(root: str | os.PathLike[str] | None) -> list[str]:

@@ -39,6 +39,11 @@ def write(folder: Path, values: Mapping[str, Any]) -> None:
             if other != folder:
                 shutil.rmtree(other, ignore_errors=True)
         for name, value in values.items():
-            # By rename, since several processes may write at once.
-            text = json.dumps(value)
-            store.write_text(folder / name, f"{digest(text)}\n{text}")
+            write_file(folder / name, value)
+
+
+def write_file(path: Path, value: Any) -> None:
+    """Write one value; raises OSError where that cannot be."""
+    text = json.dumps(value)
+    # By rename, since several processes may write at once.
+    store.write_text(path, f"{digest(text)}\n{text}")

@@ -5,7 +5,6 @@ out takes some milliseconds. It depends on the files of conf/ and of the package
 identities of the data sets, which are compared.
 """
 
-import hashlib
 import json
 import platform
 from collections.abc import Iterable
@@ -15,7 +14,7 @@ from typing import Any
 import privpost
 from privpost.datasets import catalogue
 from privpost.pipeline import grid, kept
-from privpost.pipeline.compose import conf_digest
+from privpost.pipeline.compose import conf_digest, files_digest
 from privpost.pipeline.project import STATE
 from privpost.pipeline.study import Cell, Study
 
@@ -32,7 +31,7 @@ def load_studies(names: Iterable[str] | None, scale: str, overrides: Iterable[st
     Raises SettingError as that does, and as `grid.expand`.
     """
     names, overrides = None if names is None else list(names), list(overrides)
-    folder = STATE / "planned" / kept.digest(conf_digest(), _source_digest(), platform.python_version())
+    folder = STATE / "planned" / kept.digest(conf_digest(), files_digest(PACKAGE, "*.py"), platform.python_version())
     file = f"{kept.digest(scale, json.dumps([names, overrides]))}.json"
     value = kept.read(folder / file)
     if value is not None and value["data"] == {name: catalogue.load(name).identity() for name in value["data"]}:
@@ -50,14 +49,6 @@ def load_studies(names: Iterable[str] | None, scale: str, overrides: Iterable[st
         if again == studies and [cell for study in again for cell in grid.expand(study)] == cells:
             kept.write(folder, {file: value})
     return studies
-
-
-def _source_digest() -> str:
-    digest = hashlib.sha256()
-    for path in sorted(PACKAGE.rglob("*.py")):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(PACKAGE)} {len(content)};".encode() + content)
-    return digest.hexdigest()
 
 
 def _plain(study: Study) -> dict[str, Any]:

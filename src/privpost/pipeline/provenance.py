@@ -12,7 +12,6 @@ import contextlib
 import functools
 import hashlib
 import importlib.metadata
-import json
 import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 
 import privpost
 from privpost import lookup
-from privpost.pipeline import store
+from privpost.pipeline import kept
 from privpost.pipeline.project import STATE
 
 PACKAGE = Path(privpost.__file__).parent
@@ -51,32 +50,27 @@ def _parsed(path: Path, mtime: int, size: int) -> tuple[str, tuple[str, ...]]:
     content = path.read_bytes()
     # The syntax tree depends on Python, a relative import on the folder.
     where = f"{platform.python_version()} {path.parent.relative_to(PACKAGE)} "
-    key, kept = hashlib.sha256(where.encode() + content).hexdigest(), _kept()
-    if key not in kept:
-        kept[key] = _parse(path, content)
-    digest, imports = kept[key]
+    key, found = hashlib.sha256(where.encode() + content).hexdigest(), _parsed_before()
+    if key not in found:
+        found[key] = _parse(path, content)
+    digest, imports = found[key]
     return digest, tuple(imports)
 
 
 @functools.cache
-def _kept() -> dict[str, tuple[str, list[str]]]:
+def _parsed_before() -> dict[str, tuple[str, list[str]]]:
     """Return what former processes parsed, and write down at the end what this one adds: parsing all takes a second."""
-    kept = {}
-    with contextlib.suppress(OSError, ValueError):
-        digest, text = PARSED.read_text(encoding="utf-8").split("\n")
-        if digest == hashlib.sha256(text.encode()).hexdigest():
-            kept = json.loads(text)
-    atexit.register(_keep, kept, len(kept), PARSED.absolute())
-    return kept
+    found = kept.read(PARSED) or {}
+    atexit.register(_keep, found, len(found), PARSED.absolute())
+    return found
 
 
-def _keep(kept: dict, before: int, path: Path) -> None:
-    if len(kept) == before or not path.parent.is_dir():
+def _keep(found: dict, before: int, path: Path) -> None:
+    if len(found) == before or not path.parent.is_dir():
         return
-    # States of files that are no more would add up.
-    text = json.dumps(dict(list(kept.items())[-MOST_PARSED:]))
     with contextlib.suppress(OSError):
-        store.write_text(path, f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
+        # States of files that are no more would add up.
+        kept.write_file(path, dict(list(found.items())[-MOST_PARSED:]))
 
 
 def _parse(path: Path, content: bytes) -> tuple[str, tuple[str, ...]]:

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from privpost.evaluation.claims import plain
 from privpost.evaluation.rows import markdown
 from privpost.pipeline import tables
 
@@ -79,8 +80,8 @@ class Quotes(dict):
             return float({"largest": values.max, "smallest": values.min, "median": values.median}[how]())
         if len(rows) != 1:
             raise ValueError(f"{name}: {len(rows)} rows fit, but one value is quoted")
-        value = _plain(rows[column].iloc[0])
-        return MeanError(value, _plain(rows[sem].iloc[0])) if sem else value
+        value = plain(rows[column].iloc[0])
+        return MeanError(value, plain(rows[sem].iloc[0])) if sem else value
 
     def _pivot(self, name, source, conditions, rows, columns, heading, how, value, sem):
         found = self._rows(name, source, conditions)
@@ -98,7 +99,7 @@ class Quotes(dict):
             for place in at:
                 if place in line and not how:
                     raise ValueError(f"{name}: two rows fit at {columns} = {place}")
-                shown = MeanError(_plain(row[value]), _plain(row[sem])) if sem else _plain(row[value])
+                shown = MeanError(plain(row[value]), plain(row[sem])) if sem else plain(row[value])
                 line[place] = max(line.get(place, shown), shown) if how else shown
         prefix = "" if all(isinstance(place, str) for place in across) else f"{heading or columns} = "
         head = [title or axis for axis, title in axes] + [prefix + _label(columns, place) for place in across]
@@ -151,10 +152,6 @@ def _fulfilled(column, relation: str, wanted: str):
     return ~found if relation == "!=" else found
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
-
-
 def _lacking(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
@@ -166,4 +163,4 @@ def _label(column: str, value: Any) -> str:
         return ""
     if column == "method":
         return style.look(value).label
-    return number(float(value), ".4g") if isinstance(value, float) else number(_plain(value))
+    return number(float(value), ".4g") if isinstance(value, float) else number(plain(value))

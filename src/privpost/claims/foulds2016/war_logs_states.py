@@ -77,8 +77,8 @@ def missed_claim(used) -> Claim:
         "Real data: the paper's sampler (explicit emissions, a random start, 200 iterations) misses the law that a "
         "collapsed sampler that searches for its starts reaches.",
         "eight chains on the same counts, each from its own random start: R-hat of log joint, log-likelihood and "
-        f"occupancy below {LARGEST_RHAT:g}, and every chain's mean within five of its standard deviations, or 1 nat, of "
-        "the best log joint that any chain of either sampler saw",
+        f"occupancy below {LARGEST_RHAT:g}, and every chain's mean within five of its standard deviations, or 1 nat, "
+        "of the best log joint that any chain of either sampler saw",
         checks,
         evidence,
         whys=[Why("Two states the paper's chains find from any start.", ("*, 2 states, *",), OUTCOMES)],

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from privpost.claims.shared import above, below, estimate
+from privpost.claims.shared import above, below, estimate, student_limit
 from privpost.evaluation.claims import Claim, from_checks
 from privpost.evaluation.rows import select
 from privpost.studies.foulds2016.chain_checks import LIMIT
@@ -79,9 +79,7 @@ def loss_bound(part) -> float:
 
     Student's t over the splits, `CONFIDENCE` jointly over the rows (Bonferroni), one-sided.
     """
-    from scipy.stats import t
-
-    reach = t.ppf(1 - (1 - CONFIDENCE) / len(part), part.n_splits - 1)
+    reach = student_limit(int(part.n_splits.min()), (1 - CONFIDENCE) / len(part))
     return float((reach * part.gain_sem - part.gain_mean).clip(lower=0).max())
 
 
