@@ -377,8 +377,8 @@ def test_a_job_that_is_killed_while_it_writes_tables_leaves_the_old_ones(smoke, 
     assert {name: content for name, content in after.items() if "/." not in name} == truth
     (litter,) = (path for path in (smoke / SMOKE).rglob(".*") if path.is_file())
     os.utime(litter, (0, 0))
+    subprocess.run(["git", "checkout", "--quiet", "src"], cwd=smoke.folder, check=True)
     assert str(litter.relative_to(smoke.folder)) in smoke.run("privpost", "prune", QUICK, "--scale", "smoke")
     assert not litter.exists()
-    subprocess.run(["git", "checkout", "--quiet", "src"], cwd=smoke.folder, check=True)
     smoke.run("privpost", *REPRODUCE)
     assert smoke.contents(str(SMOKE)) == truth

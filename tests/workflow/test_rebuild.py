@@ -217,7 +217,7 @@ def test_a_failing_job_leaves_the_shipped_files(paper, step):
     """Also when the job dies after Snakemake has begun it, with tables and figures of an earlier run in place."""
     before = paper.contents("results", "figures")
     if step == "tabulate":
-        paper.edit(MODULE, "    frames = []", '    raise RuntimeError("seeded")')
+        paper.edit(MODULE, "    for cell in cells:", '    raise RuntimeError("seeded")\n    for cell in cells:')
         paper.edit(YAML, "coefficient: [0.1, 0.3, 0.5, 0.7, 0.9, 1.0]", "coefficient: [0.1, 0.3, 0.5, 0.7, 0.9]")
     else:
         paper.edit(DRAWING, "    return figure", "    return figure.seeded")
