@@ -93,6 +93,14 @@ def errors_allowed(limit: float, comparisons: int, sides: int = 1) -> str:
     )
 
 
+def convergence(reached: dict[str, tuple[int, int]]) -> str:
+    """Return in words at how many settings, of how many, each method's chains have converged."""
+    if all(some == every for some, every in reached.values()):
+        return "All chains converged"
+    words = ", ".join(f"{method} at {some} of {every}" for method, (some, every) in reached.items())
+    return f"Settings whose chains did not converge are left out; chains converged of {words}"
+
+
 def student_limit(repeats: int, level: float) -> float:
     """Return what Student's t of a mean over `repeats` exceeds with probability `level`, on one side."""
     from scipy.special import stdtrit

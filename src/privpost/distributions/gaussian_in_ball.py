@@ -5,8 +5,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
-# Independent draws of the stated law, which the report says: no Markov chain.
-EXACT = True
 # Proposals per round, and the most rounds: the acceptance of the proposals below is a few percent at worst.
 BATCH = 256
 ROUNDS = 10_000

@@ -10,19 +10,19 @@ from scipy.special import kolmogi, kolmogorov, ndtri
 LEVEL = 0.05
 
 
-def ks_statistic(quantiles, axis: int = -1) -> np.ndarray:
+def ks_statistic(quantiles) -> np.ndarray:
     """Largest distance between the empirical distribution function of `quantiles` and that of Uniform(0, 1).
 
     Args:
-        quantiles: values in [0, 1], M of them along `axis`.
+        quantiles: values in [0, 1], M of them along the last axis.
 
     Returns:
-        D = max_i max(i/M − u_(i), u_(i) − (i−1)/M), without the axis.
+        D = max_i max(i/M − u_(i), u_(i) − (i−1)/M), without that axis.
 
     Raises:
         ValueError: no values, or one outside [0, 1].
     """
-    ordered = np.sort(np.moveaxis(_checked(quantiles), axis, -1), axis=-1)
+    ordered = np.sort(_checked(quantiles), axis=-1)
     size = ordered.shape[-1]
     steps = np.arange(size + 1) / size
     return np.maximum(steps[1:] - ordered, ordered - steps[:-1]).max(axis=-1)
@@ -71,12 +71,12 @@ def empirical_cdf(quantiles, at) -> np.ndarray:
     return np.searchsorted(values, at, side="right") / len(values)
 
 
-def cdf_band(at, size: int, level: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
-    """Band that the empirical distribution function of M uniform values leaves anywhere with probability `level`.
+def cdf_band(at, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Band that the empirical distribution function of M uniform values leaves anywhere with probability `LEVEL`.
 
     It is the points plus or minus `ks_limit`, clipped to [0, 1]: leaving it is failing the test.
     """
-    width = ks_limit(size, level)
+    width = ks_limit(size, LEVEL)
     return np.maximum(at - width, 0.0), np.minimum(at + width, 1.0)
 
 

@@ -24,8 +24,8 @@ def mean_columns(name: str, values) -> dict[str, float]:
     return {f"{stem}mean": float(mean), f"{stem}sem": float(sem)}
 
 
-def in_standard_errors(rows, name: str = "difference"):
-    """Return the mean over the standard error of rows, or of one row, of a table; equal repeats count as 0."""
-    mean, sem = (np.asarray(getattr(rows, f"{name}_{what}"), float) for what in ("mean", "sem"))
+def in_standard_errors(rows):
+    """Return `difference_mean` over `difference_sem` of rows, or of one row; equal repeats count as 0."""
+    mean, sem = (np.asarray(getattr(rows, f"difference_{what}"), float) for what in ("mean", "sem"))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(mean == 0, 0.0, mean / sem)

@@ -8,14 +8,13 @@ from scipy.special import betaln
 from privpost.models import graphs
 
 
-def family_score(child, parents, alpha: float = 1.0, beta: float = 1.0) -> float:
-    """Log marginal likelihood of bits `child` (n,) given those of its parents (n, k), θ ~ Beta(alpha, beta) for each
-    configuration of these."""
+def family_score(child, parents) -> float:
+    """Log marginal likelihood of bits `child` (n,) given those of its parents (n, k), θ uniform for each configuration."""
     code = np.asarray(parents, np.int64).reshape(len(child), -1)
     code = code @ (1 << np.arange(code.shape[1]))
     total = np.bincount(code)
     ones = np.bincount(code, child, minlength=len(total))
-    return float((betaln(alpha + ones, beta + total - ones) - betaln(alpha, beta)).sum())
+    return float(betaln(1 + ones, 1 + total - ones).sum())
 
 
 def k2(records, nodes: Sequence[str], most_parents: int) -> graphs.Graph:

@@ -72,7 +72,7 @@ def typed(source: str, parameter: str) -> list[str]:
         if parameter in names and parameter in given:
             parts = [node.value for node in ast.walk(given[parameter]) if isinstance(node, ast.Constant)]
             # Not the formats of what stands in braces.
-            texts = [part for part in parts if isinstance(part, str) and not re.fullmatch(r"[+.\d]*[a-z%]", part)]
+            texts = [part for part in parts if isinstance(part, str) and not re.fullmatch(r"[+,.\d]*[a-z%]", part)]
             found.append(" ".join(texts))
     return found
 

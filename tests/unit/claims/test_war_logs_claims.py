@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from privpost.claims.foulds2016 import war_logs_candidates
 from privpost.claims.foulds2016.war_logs_states import KINDS, run_time_claim
+from privpost.claims.shared import convergence
 from privpost.datasets import war_logs as data
 from privpost.studies.foulds2016.turning_points import turning_months, without_level
 
@@ -25,6 +27,24 @@ def test_the_verdict_on_run_time_follows_the_measured_times() -> None:
     assert verdict(8.0, 16.0) == "does not hold"
     # None of the paper's data was timed.
     assert verdict(2.1, 4.0, "iraq_simulated") == "not testable"
+
+
+def test_one_sentence_says_what_several_settings_have_in_common() -> None:
+    rows = [("laplace", None, 0.0), ("candidates", 10, 0.2), ("candidates", 100, 0.1)]
+    table = pd.DataFrame([
+        {"dataset": "toy", "n_states": 2, "epsilon": epsilon, "method": method, "candidates": candidates,
+         "loss_mean": loss if epsilon > 1 else -loss, "loss_sem": 0.001, "n_splits": 3}
+        for epsilon in (0.1, 1.0, 10.0) for method, candidates, loss in rows
+    ])  # fmt: skip
+    (claim,) = war_logs_candidates.claims({"war_logs_candidates": table})
+    assert claim.why.count("nats per event") == 2
+    assert "epsilon 0.1, 1 Laplace's lead is" in claim.why
+    assert claim.unexplained == ()
+
+
+def test_chains_are_counted_only_where_some_have_not_converged() -> None:
+    assert convergence({"gibbs": (7, 7)}) == "All chains converged"
+    assert convergence({"gibbs": (6, 7), "laplace": (8, 8)}).endswith("gibbs at 6 of 7, laplace at 8 of 8")
 
 
 def test_regions_turn_where_they_take_their_last_state_without_a_level_too() -> None:

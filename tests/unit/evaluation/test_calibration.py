@@ -13,7 +13,6 @@ def test_statistic_and_p_value_are_scipys():
     reference = [stats.kstest(row, "uniform", method="asymp") for row in values]
     assert np.allclose(ks_statistic(values), [r.statistic for r in reference], rtol=1e-12)
     assert np.allclose(ks_p_value(ks_statistic(values), 400), [r.pvalue for r in reference], rtol=1e-9)
-    assert np.allclose(ks_statistic(values.T, axis=0), ks_statistic(values))
 
 
 def test_limit_is_the_papers_and_holds_its_level():

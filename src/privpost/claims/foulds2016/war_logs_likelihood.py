@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from privpost.claims.foulds2016.stand_ins import qualified_by_data
-from privpost.claims.shared import above, below, ends, estimate, undecided
+from privpost.claims.shared import above, below, convergence, ends, estimate, undecided
 from privpost.evaluation.claims import Claim, Why, from_checks
 from privpost.studies.foulds2016.war_logs import title
 
@@ -23,13 +23,12 @@ def qualified(claim: Claim, likelihoods) -> Claim:
     `likelihoods` are the rows of the likelihood table that the claim is about.
     """
     chains = likelihoods[(likelihoods.model == "hmm") & (likelihoods.sampling == "mcmc")]
-    evidence, words = {}, []
+    evidence, found = {}, {}
     for method, rows_of_method in chains.groupby("method"):
         reached = rows_of_method.converged.astype(bool)
         evidence[f"settings with chains that converged, {method}"] = f"{reached.sum()} of {len(reached)}"
-        words.append(f"{reached.sum()} of {len(reached)} ({method})")
-    condition = f"settings whose chains converged: {', '.join(sorted(words, reverse=True))}; the others are left out"
-    return replace(claim, test=f"{claim.test}. {condition}", evidence={**claim.evidence, **evidence})
+        found[method] = reached.sum(), len(reached)
+    return replace(claim, test=f"{claim.test}. {convergence(found)}", evidence={**claim.evidence, **evidence})
 
 
 def claims(tables) -> list[Claim]:

@@ -61,7 +61,8 @@ def _three_links(rows) -> Claim:
                 "The proof bounds the gradient of a record's log-likelihood by |y - E y| c, which is that of the "
                 "canonical link only. Of the probit loss it grows like |x.w|, of the complementary log-log one like "
                 "exp(x.w): the first exceeds the bound up to "
-                f"{finite:.1f} times where the divergence is finite, and of the second it is finite nowhere.",
+                f"about {float(f'{finite:.2g}'):,.0f} times where the divergence is finite, and of the second it is "
+                "finite nowhere.",
                 ("probit", "cloglog"),
                 DOC,
                 when=largest.get("probit", 0) > 1 and largest.get("logistic", 2) <= 1,
