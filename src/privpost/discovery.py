@@ -72,7 +72,7 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
 
 
 def left_out(model, n: int, budgets: Iterable[Cost], **settings) -> dict[str, str]:
-    """Why a mechanism can serve the model within none of some budgets, by class: `serving` without those that can."""
+    """Return the mechanisms that can serve the model within none of some budgets, by class, with the last refusal."""
     found: dict[str, str] = {}
     for candidate in (kind for classes in mechanisms().values() for kind in classes):
         reason = ""

@@ -1,4 +1,4 @@
-"""Private releases, one mechanism a file; each is found by `privpost.discovery` and can be imported from here."""
+"""Private releases, one family of mechanisms a file, found by `privpost.discovery` and imported from here."""
 
 from privpost import lookup
 

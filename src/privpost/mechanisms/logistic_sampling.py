@@ -23,9 +23,10 @@ MOST_PROPOSALS = 10_000
 
 
 class Drawn(NamedTuple):
-    """What a release's sampler tells: what a similar posterior's set-up may start from, and proposals a draw.
+    """What the sampler reports beside a draw.
 
-    `proposals` are those evaluated up to the accepted one, `expected` their expected number; nan where none are made.
+    `start` is what the sampler of a similar posterior may start its set-up from; `proposals` are those evaluated up to
+    the accepted one, `expected` their expected number, nan where none are made.
     """
 
     start: logistic_exact.Envelope | GaussianApproximation | None

@@ -9,7 +9,10 @@ from privpost.models import graphs
 
 
 def family_score(child, parents) -> float:
-    """Log marginal likelihood of bits `child` (n,) given those of its parents (n, k), θ uniform for each configuration."""
+    """Log marginal likelihood of bits `child` (n,) given those of its parents (n, k).
+
+    θ is uniform for each configuration of the parents.
+    """
     code = np.asarray(parents, np.int64).reshape(len(child), -1)
     code = code @ (1 << np.arange(code.shape[1]))
     total = np.bincount(code)

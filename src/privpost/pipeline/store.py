@@ -1,4 +1,4 @@
-"""The store of results: one .npz per cell, written atomically, with its own story and a checksum inside."""
+"""The store of results: one .npz per cell, written atomically, with a record of how it was made and a checksum."""
 
 import contextlib
 import hashlib

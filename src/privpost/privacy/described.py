@@ -14,7 +14,7 @@ PLAIN = {bool, int, float, str, type(None)}
 
 
 def key_of(value):
-    """What tells settings from others; of arrays every byte."""
+    """Return a hashable key, equal for equal settings; arrays count by shape, type and bytes."""
     try:
         hash(value)
     except TypeError:

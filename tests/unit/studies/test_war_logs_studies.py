@@ -230,7 +230,7 @@ def test_verdicts_on_likelihoods_follow_the_tables(dataset, model, lead, verdict
 @pytest.mark.parametrize(("dataset", "lead"), [("iraq_sigact", lambda e: -1 / e), ("afghanistan", lambda e: 1.0)])
 def test_chains_that_have_not_converged_support_no_claim(dataset, lead) -> None:
     (claim,) = war_logs_likelihood_claims.claims(paired(dataset, lead))
-    assert "2 of 2 (ops)" in claim.test
+    assert claim.test.endswith("All chains converged")
     assert claim.verdict == "does not hold"
     (claim,) = war_logs_likelihood_claims.claims(paired(dataset, lead, converged=False))
     assert claim.verdict == "not testable"

@@ -1,4 +1,4 @@
-"""Panels that the figures of the fair axis share."""
+"""Panels that the figures of the comparison at the same (ε, δ) share."""
 
 from privpost.figures import multiples, style
 

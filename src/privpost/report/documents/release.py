@@ -1,4 +1,4 @@
-"""What docs/release.md shows: decision tables from the fair axis, and what can be released."""
+"""What docs/release.md shows: decision tables from the comparison at the same (ε, δ), and what can be released."""
 
 import json
 from collections.abc import Iterable, Mapping
