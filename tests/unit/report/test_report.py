@@ -231,7 +231,8 @@ def test_a_placeholder_is_filled_once_and_must_be_known():
 
 @pytest.mark.parametrize(
     "text",
-    ["took 12 s", "in 3.5 minutes", "falls by 20 %", "20% of", "a ratio of 0.31", "13 claims", "4 MB", "2,784 rows"],
+    ["took 12 s", "in 3.5 minutes", "falls by 20 %", "20% of", "a ratio of 0.31", "13 claims", "4 MB", "2,784 rows"]
+    + [f"{number} {what}" for number in (3, 5000) for what in ("draws", "releases", "splits", "trials", "data sets")],
 )
 def test_bare_numbers_are_found(text):
     assert bare_numbers(text)
@@ -360,7 +361,7 @@ def test_chains_and_neighbours_are_read_from_declarations(monkeypatch):
 
     exact = {
         name: describe._declares_exact(f"privpost.{name}")
-        for name in ("distributions.gaussian_in_ball", "samplers.noise_aware_gibbs")
+        for name in ("samplers.logistic_exact", "samplers.noise_aware_gibbs")
     }
     assert list(exact.values()) == [True, False]
     monkeypatch.setattr(describe, "_declares_exact", lambda module: True)
