@@ -17,20 +17,19 @@ from privpost.samplers.noise_aware_proposals import _draw, _weigh
 # where transfers draw them too; the transfers between two cells that are proposed for each cell of fixed states, and
 # of others; and the runs that are proposed for each cell and unit of the noise's scale, at most for each cell, and
 # their greatest length.
-EXCHANGES, STATES, AGAIN, PAIRS, RUNS = 4, 3.0, 0.25, (0.5, 0.25), (0.0025, 0.25, 8)
+EXCHANGES, STATES, AGAIN, PAIRS, RUNS = 4, 3.0, 0.25, (0.5, 0.25), (0.007, 0.7, 8)
 # Below which probability of another state in the burn-in a cell's state is certain, and in what share of its proposals
-# it may change nevertheless. How fast earlier sweeps' probabilities fade.
-CERTAIN, FADING = (1e-6, 0.125), 0.1
+# it may change nevertheless; above which it is open. How fast earlier sweeps' probabilities fade. How much wider than a
+# Newton step's law a transfer's may be, by the noise's scale and at most: wide noise has its curvature in kinks.
+CERTAIN, FADING, WIDER = (1e-6, 0.125, 1e-3), 0.3, (0.04, 4.0)
 
 
 @inner
 def _move_cell(t, free, data, latent, sums, layout, prior, tables, settle, learn, again, work, rng):
     """Propose a state and counts for an observed cell; counts in its own state only if they are to be drawn `again`.
 
-    The state stays where it is not `free` to change.
-
-    Returns whether they were proposed, whether accepted, whether the state changed, and what `_draw` says of the cell
-    as it is now.
+    The state stays where it is not `free` to change. Returns whether they were proposed, whether accepted, whether the
+    state changed, and what `_draw` says of the cell as it is now.
     """
     states, counts, totals = latent
     by_state, state_totals, moves, leaving = sums
@@ -163,6 +162,7 @@ def _transfer(t, other, known, data, latent, sums, tables, rest, work, rng):
         _add(by_state[states[cells[j]]], counts[cells[j]], -1)
         state_totals[states[cells[j]]] -= totals[cells[j]]
     gain, step = 0.0, np.int64(0)
+    wide = 1 + min(WIDER[0] * data[2], WIDER[1]) * rng.random()
     # The second cell's counts are proposed given the first one's, in both directions.
     for fresh in (False, True):
         slope, curve, weight = 0.0, 1 / (4 * data[2]) ** 2, 0.0
@@ -182,7 +182,7 @@ def _transfer(t, other, known, data, latent, sums, tables, rest, work, rng):
                 state_totals[states[cell]] += n
         _add(by_state[states[t]], drawn[0] if fresh else counts[t], -1)
         state_totals[states[t]] -= totals[t] + step
-        width = math.sqrt(1 / curve)
+        width = wide * math.sqrt(1 / curve)
         centre = min(max(slope / curve, -4 * width), 4 * width)
         # A logistic law has a variance of (π width)²/3.
         width *= 0.55
@@ -355,10 +355,12 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, settle
         if other != t and (other < 0 or rng.random() < PAIRS[int(free)]):
             transferred += _transfer(t, other, known, data, latent, sums, tables, rest, work, rng)
     if free and not settle and n_states > 1:
-        for _ in range(math.ceil(n_cells * min(RUNS[0] * scale, RUNS[1]))):
-            t = int(rng.random() * n_cells)
+        # From one cell whose state is open to another one: after the burn-in these are the same in all sweeps.
+        loose = np.flatnonzero(data[6] > CERTAIN[2])
+        for _ in range(math.ceil(len(loose) * min(RUNS[0] * scale, RUNS[1]))):
+            t = loose[int(rng.random() * len(loose))]
             end = t + 2 + int(rng.random() * (min(RUNS[2], n_cells) - 1))
-            if end <= n_cells:
+            if end <= n_cells and data[6][end - 1] > CERTAIN[2]:
                 changed += _move_run(t, end, data, observed, latent, sums, layout, prior, tables, work, rng)
     # A cell by itself whose counts are all drawn anew in most sweeps has no use for exchanges.
     fewest = 2 if rest[0] == 0 else 1
