@@ -54,6 +54,9 @@ def test_agreement_far_below_the_best_log_joint_is_not_convergence() -> None:
     found = [chain_checks.verdict(arrays, index, range(4)) for index in range(4)]
     assert [row["converged"] for row in found] == [True, False, False, False]
     assert {row["best_log_joint"] for row in found} == {-95.0}
+    # What is near but has an R-hat above the limit is told from what is far below.
+    assert all(row["near"] for row in found if row["converged"])
+    assert [row["below_best"] for row in found] == [-95.0 - min(means) for means in arrays["joint_means"]]
     assert found[3]["range_log_joint"] == 30.0
     # Chains that stand still in one place are the law of a point; in two places they have not met.
     assert chain_checks.diagnosed([np.full((10, 3), -5.0)])[0] == 1.0

@@ -37,8 +37,8 @@ def built() -> dict[str, dict]:
 
 def test_toy_tables_have_the_promised_columns(built) -> None:
     promised = {
-        "war_logs_likelihood": "dataset variant model method truncation epsilon log_likelihood_mean log_likelihood_sem "
-        "per_event_mean n_splits clipped_share guarantee worst_case_epsilon rhat_max",
+        "war_logs_likelihood": "dataset variant model n_states method truncation epsilon log_likelihood_mean "
+        "log_likelihood_sem per_event_mean n_splits clipped_share guarantee worst_case_epsilon rhat_max",
         "war_logs_emissions": "dataset variant method epsilon state field level probability",
         "war_logs_assignments": "dataset variant method epsilon region month state frequency",
         "war_logs_states_used": "dataset variant method epsilon n_states states_over_5_percent",
@@ -48,6 +48,9 @@ def test_toy_tables_have_the_promised_columns(built) -> None:
             if name != "ledgers":
                 assert "variant" in table.columns
                 assert set(promised.get(name, "").split()) <= set(table.columns)
+                assert {"sampler", "uses_private_metadata"} <= set(table.columns), name
+                if "rhat_max" in table.columns:
+                    assert {"range_log_joint", "best_log_joint", "n_chains"} <= set(table.columns), name
 
 
 def test_guarantees_and_worst_cases_are_those_of_the_methods(built) -> None:

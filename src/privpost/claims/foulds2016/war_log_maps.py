@@ -21,8 +21,8 @@ def settled(table):
     return table[(table["sampler"] == "collapsed") & table.converged.astype(bool)]
 
 
-def map_claim(dataset, maps) -> Claim:
-    """F16 (ours): OPS's released sample against Laplace's map."""
+def map_claim(dataset, maps, used) -> Claim:
+    """F16 (ours): OPS's released sample against Laplace's map; `used`: how many of few states each uses."""
     statement = f"{title(dataset)}: the map of OPS's final sample is noisier than the Laplace HMM's."
     if set(maps[maps.variant != "corrected"].method) != {"non_private", "laplace", "ops"}:
         test, stand_in = "maps of chains that have converged", dataset.startswith("iraq")
@@ -72,7 +72,9 @@ def map_claim(dataset, maps) -> Claim:
             evidence=evidence,
             reason=f"a tie: all maps of all methods and repeats are identical{truth}, so that none can be noisier",
         )
-    whys = _map_whys(gaps, distance, laplace["mode"])
+    samples = used[(used.method == "ops") & (used["summary"] == "final")]
+    in_use = {row.truncation: f"{row.states_used_at_all:.3g} of {row.n_states}" for row in samples.itertuples()}
+    whys = _map_whys(gaps, distance, laplace["mode"], in_use)
     return from_checks(checks=checks, evidence=evidence, whys=whys, **fields)
 
 
@@ -102,9 +104,10 @@ def _truncations(gaps: dict[str, Gap]) -> str:
     return ", ".join(f"M = {truncation:g}" for truncation in sorted({gap.truncation for gap in gaps.values()}))
 
 
-def _map_whys(gaps: dict[str, dict[str, Gap]], distance: float, laplace) -> list[Why]:
+def _map_whys(gaps: dict[str, dict[str, Gap]], distance: float, laplace, in_use: dict[float, str]) -> list[Why]:
     """Say of comparisons that fail, given by measure and check, how they fail; no experiment tells why.
 
+    `in_use` has how many of the states OPS's final samples use, by truncation.
     What a text says of differences is asked of each one that it explains, by their standard errors.
     """
     changes, unlike = gaps["switches"], gaps["disagreement"]
@@ -115,13 +118,15 @@ def _map_whys(gaps: dict[str, dict[str, Gap]], distance: float, laplace) -> list
     farther = {check: gap for check, gap in unlike.items() if gap.difference > LIMIT * gap.error}
     turned = {check: gap for check, gap in farther.items() if gap.difference <= 2 * distance}
     short = {check: gap for check, gap in farther.items() if check not in turned}
+    left = [f"{in_use[m]} at M = {m:g}" for m in sorted({gap.truncation for gap in smoother.values()} & set(in_use))]
+    states = f" OPS's samples use {', '.join(left)} of the states." if left else ""
     others = f"other non-private chains' maps differ from it in {100 * distance:.2g} %"
     texts = [
         (
             smoother,
             f"The opposite at {_truncations(smoother)}: OPS's map is smoother than Laplace's, its share of changes "
             f"between months differs by {_span(smoother)} ({laplace.switches_mean:.1%} under Laplace), beyond {LIMIT} "
-            "standard errors.",
+            f"standard errors.{states}",
         ),
         (
             alike,

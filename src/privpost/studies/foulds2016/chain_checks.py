@@ -90,17 +90,20 @@ def verdict(arrays, index: int, same) -> dict:
         same: rows whose chains have the same law, by whatever sampler; the best log joint is sought among them.
 
     Returns:
-        `rhat_max`, `range_log_joint`, `best_log_joint`, `n_chains`, and `converged`: R-hat below 1.1, and the mean of
-        every chain within 5 of its standard deviations of the best log joint, or 1 nat. Log joints are of the row's
-        own law.
+        `rhat_max`, `range_log_joint`, `best_log_joint`, `n_chains`, `below_best`, how far below that the lowest
+        chain's mean is, `near`, whether that is at most 5 standard deviations within chains, or 1 nat, and
+        `converged`: near, and R-hat below 1.1. Log joints are of the row's own law.
     """
     means, best = arrays["joint_means"][index], float(np.max(arrays["joint_best"][list(same)]))
     worst = float(arrays["rhat"][index])
-    near = best - means.min() <= max(NATS, DEVIATIONS * float(arrays["joint_deviation"][index]))
+    below = best - float(means.min())
+    near = below <= max(NATS, DEVIATIONS * float(arrays["joint_deviation"][index]))
     return {
         "rhat_max": "not assessed" if math.isnan(worst) else worst,
         "range_log_joint": float(np.ptp(means)),
         "best_log_joint": best,
         "n_chains": len(means),
+        "below_best": below,
+        "near": near,
         "converged": bool(worst < LIMIT and near),
     }

@@ -13,4 +13,5 @@ def recorded():
     import pandas as pd
 
     table = pd.read_csv(PATH) if PATH.is_file() else pd.DataFrame(columns=COLUMNS)
-    return table.assign(uses_private_metadata=[uses_private_metadata(name) for name in table.dataset])
+    # What is timed is the paper's sampler.
+    return table.assign(sampler="paper", uses_private_metadata=[uses_private_metadata(name) for name in table.dataset])

@@ -28,7 +28,6 @@ def tabulate(cells):
         config = cell.config
         counts, sizes = select_fields(war_logs.load(config.dataset), config.fields)
         changes = {"fields": config.fields, "prior": config.prior, "replication": config.replication}
-        changes["n_states"] = config.n_states
         mean = counts.mean(axis=0) * config.replication
         for tables, table in zip((likelihoods, differences), summarise(config, cell.arrays), strict=True):
             if table.empty:

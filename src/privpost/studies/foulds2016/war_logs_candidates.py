@@ -18,6 +18,7 @@ from privpost.privacy import count_tables
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Request
 from privpost.studies.foulds2016.held_out import SPLIT, Data, split_cells
+from privpost.studies.foulds2016.war_logs import uses_private_metadata
 from privpost.studies.ranges import TRUNCATION, WITHOUT_POLE
 
 SETTINGS = Schema(
@@ -127,7 +128,10 @@ def tabulate(cells):
                 **fixed,
                 "n_states": config.n_states,
                 **row._asdict(),
+                # No chain is run.
+                "sampler": "exact",
                 "per_event_mean": mean_columns("per_event", per_event[index])["per_event_mean"],
                 **mean_columns("loss", per_event[0] - per_event[index]),
                 "n_splits": per_event.shape[1],
+                "uses_private_metadata": uses_private_metadata(config.dataset),
             }

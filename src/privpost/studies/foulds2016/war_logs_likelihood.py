@@ -27,7 +27,7 @@ SETTINGS = Schema(
 )
 
 
-COLUMNS = ["dataset", "stand_in", "variant", "model", "method", "sampler", "truncation", "epsilon"]
+COLUMNS = ["dataset", "stand_in", "variant", "model", "n_states", "method", "sampler", "truncation", "epsilon"]
 
 
 def tabulate(cells):
@@ -53,6 +53,7 @@ def summarise(config, arrays):
     listed, events = rows(config), arrays["events"]
     n_splits = len(events)
     plain = {(row.model, row.sampler): index for index, row in enumerate(listed) if row.method == "non_private"}
+    ops = {(row.model, row.truncation, row.epsilon): i for i, row in enumerate(listed) if row.method == "ops"}
     per_event = arrays["log_likelihood"] / events
     fixed = {"dataset": config.dataset, "stand_in": logs.stand_in}
     private = {"uses_private_metadata": uses_private_metadata(config.dataset)}
@@ -63,14 +64,19 @@ def summarise(config, arrays):
         sampler = "collapsed" if row.method == "private_gibbs" else row.sampler
         reference = plain.get((row.model, sampler))
         loss = np.full(n_splits, np.nan) if reference is None else per_event[reference] - per_event[index]
+        # What paying for every update costs, against one sample of OPS on the same splits.
+        sample = ops.get((row.model, row.truncation, row.epsilon)) if row.method == "private_gibbs" else None
+        ahead = np.full(n_splits, np.nan) if sample is None else per_event[sample] - per_event[index]
         checked = _convergence(row, arrays, index, setup[row.model].same_law(listed, row))
         table.append(
             {
                 **fixed,
                 **row._asdict(),
+                "n_states": setup[row.model].prior.n_states,
                 **mean_columns("log_likelihood", arrays["log_likelihood"][index]),
                 **mean_columns("per_event", per_event[index]),
                 **mean_columns("per_event_loss", loss),
+                **mean_columns("ops_minus_paid", ahead),
                 "n_splits": n_splits,
                 "clipped_share": arrays["clipped_share"][index],
                 **guarantee(setup[row.model], row, checked["converged"]),
@@ -88,6 +94,7 @@ def summarise(config, arrays):
                         **fixed,
                         "variant": first.variant,
                         "model": first.model,
+                        "n_states": setup[first.model].prior.n_states,
                         "sampler": first.sampler,
                         "truncation": second.truncation,
                         "epsilon": first.epsilon,
@@ -103,7 +110,7 @@ def summarise(config, arrays):
 
 def _convergence(row: Row, arrays, index: int, same) -> dict:
     if row.model == "naive_bayes":
-        return dict.fromkeys(("rhat_max", "range_log_joint", "best_log_joint"), None) | {
+        return dict.fromkeys(("rhat_max", "range_log_joint", "best_log_joint", "below_best", "near"), None) | {
             "sampling": "exact", "rhat_max": "exact", "n_chains": 1, "converged": True,
         }  # fmt: skip
     if row.method == "private_gibbs":

@@ -232,12 +232,11 @@ def tabulate(cells):
             few, many = (_fixed(config, logs, arrays, index, name) for name in ("few", "many"))
             one = {name: array[index] for name, array in arrays.items() if len(array) > index}
             if row.sampler == "collapsed" and row.variant != "corrected":
-                short = {name: value for name, value in few.items() if name not in LONG}
                 if row.method != "ops":
-                    tables["war_logs_emissions"].append(pd.DataFrame({**short, **_emissions(logs, one["parameters"])}))
+                    tables["war_logs_emissions"].append(pd.DataFrame({**few, **_emissions(logs, one["parameters"])}))
                 for kind in ("mode", "final") if row.method == "ops" else ("mode",):
                     line = {"summary": kind, **_assignments(logs, kind, one)}
-                    tables["war_logs_assignments"].append(pd.DataFrame({**short, **line, **_unpaid(row, line)}))
+                    tables["war_logs_assignments"].append(pd.DataFrame({**few, **line, **_unpaid(row, line)}))
             if _is_shown(row):
                 checked = {}
                 if config.without != "none":
@@ -257,10 +256,6 @@ def tabulate(cells):
     for name in ("war_logs_emissions", "war_logs_turns"):
         made[name] = made[name].drop(columns="truncation", errors="ignore")
     return {**made, "war_logs_cpu": chain_times.recorded()}
-
-
-# What the tables with a row per cell or level leave out.
-LONG = ("range_log_joint", "best_log_joint", "n_chains")
 
 
 def _fixed(config, logs, arrays, index: int, name: str) -> dict:

@@ -1,7 +1,7 @@
 """Held-out likelihood of noise-aware naive Bayes and hidden Markov models on war logs, beside the noise-naive ones.
 
-Model, splits, releases and evaluation are those of foulds2016/war_logs_likelihood; what is added is method `gibbs`,
-which takes the counts for latent (`samplers.noise_aware_events`).
+Splits and releases are drawn anew by the recipe of foulds2016/war_logs_likelihood, with its models and evaluation; what
+is added is method `gibbs`, which takes the counts for latent (`samplers.noise_aware_events`).
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ def tabulate(cells):
                 if row.method == "laplace" and aware is not None:
                     gain = mean_columns("gain", per_event[aware] - per_event[index])
                     converged = checked[aware]["converged"] and checked[index]["converged"]
+                    named["sampler"] = checked[aware]["sampler"]
                     pairs.append({**fixed, **named, **gain, "converged": converged, **last})
     # Cells that differ in the noise-aware chains' sweeps share the non-private rows.
     found = {"war_logs": pd.DataFrame(table).drop_duplicates(), "war_logs_pairs": pd.DataFrame(pairs)}
@@ -90,7 +91,8 @@ def _checked(row, arrays, index: int, same) -> dict:
         return {"sampling": "mcmc", "sampler": sampler, **found, **ess, **moves}
     worst = arrays["rhat"][index]
     chain = row.method == "gibbs"
-    columns = {"range_log_joint": None, "best_log_joint": None, "n_chains": len(arrays["joint_means"][index])}
+    columns: dict = dict.fromkeys(("range_log_joint", "best_log_joint", "below_best", "near"))
+    columns["n_chains"] = len(arrays["joint_means"][index])
     reached = not chain or bool(worst < LIMIT)
     kept = {"rhat_max": worst, **columns, "converged": reached, **ess, "acceptance": None, "moved": None}
     return {"sampling": "mcmc" if chain else "exact", "sampler": sampler if chain else None, **kept}
