@@ -65,6 +65,9 @@ def test_guarantees_and_worst_cases_are_those_of_the_methods(built) -> None:
         assert ((own.guarantee == "if_converged") == own.converged).all()
         assert np.allclose(own.worst_case_epsilon, factor * own.epsilon, rtol=1e-12)
     assert set(table.loc[("hmm", "private_gibbs")].iterations) == {2}
+    keys = ["truncation", "epsilon"]
+    sample, paid = (table.loc[("hmm", name)].set_index(keys).sort_index() for name in ("ops", "private_gibbs"))
+    assert np.allclose(paid.ops_minus_paid_mean, sample.per_event_mean - paid.per_event_mean)
     for key in (("hmm", "laplace"), ("hmm", "private_gibbs"), ("naive_bayes", "laplace"), ("naive_bayes", "ops")):
         assert set(table.loc[key].guarantee) == {"unconditional"}
         assert np.allclose(table.loc[key].worst_case_epsilon, table.loc[key].epsilon, rtol=1e-12)

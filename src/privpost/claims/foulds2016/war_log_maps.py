@@ -73,6 +73,7 @@ def map_claim(dataset, maps, used) -> Claim:
             reason=f"a tie: all maps of all methods and repeats are identical{truth}, so that none can be noisier",
         )
     samples = used[(used.method == "ops") & (used["summary"] == "final")]
+    samples = samples[samples.states_used_at_all < samples.n_states]
     in_use = {row.truncation: f"{row.states_used_at_all:.3g} of {row.n_states}" for row in samples.itertuples()}
     whys = _map_whys(gaps, distance, laplace["mode"], in_use)
     return from_checks(checks=checks, evidence=evidence, whys=whys, **fields)
@@ -107,7 +108,7 @@ def _truncations(gaps: dict[str, Gap]) -> str:
 def _map_whys(gaps: dict[str, dict[str, Gap]], distance: float, laplace, in_use: dict[float, str]) -> list[Why]:
     """Say of comparisons that fail, given by measure and check, how they fail; no experiment tells why.
 
-    `in_use` has how many of the states OPS's final samples use, by truncation.
+    `in_use` has how many of the states OPS's final samples use, by truncation, where they do not use all.
     What a text says of differences is asked of each one that it explains, by their standard errors.
     """
     changes, unlike = gaps["switches"], gaps["disagreement"]
@@ -118,8 +119,8 @@ def _map_whys(gaps: dict[str, dict[str, Gap]], distance: float, laplace, in_use:
     farther = {check: gap for check, gap in unlike.items() if gap.difference > LIMIT * gap.error}
     turned = {check: gap for check, gap in farther.items() if gap.difference <= 2 * distance}
     short = {check: gap for check, gap in farther.items() if check not in turned}
-    left = [f"{in_use[m]} at M = {m:g}" for m in sorted({gap.truncation for gap in smoother.values()} & set(in_use))]
-    states = f" OPS's samples use {', '.join(left)} of the states." if left else ""
+    left = [f"{in_use[m]} (M = {m:g})" for m in sorted({gap.truncation for gap in smoother.values()} & set(in_use))]
+    states = f" States in use in OPS's samples: {', '.join(left)}." if left else ""
     others = f"other non-private chains' maps differ from it in {100 * distance:.2g} %"
     texts = [
         (

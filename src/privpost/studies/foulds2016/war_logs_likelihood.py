@@ -53,7 +53,6 @@ def summarise(config, arrays):
     listed, events = rows(config), arrays["events"]
     n_splits = len(events)
     plain = {(row.model, row.sampler): index for index, row in enumerate(listed) if row.method == "non_private"}
-    ops = {(row.model, row.truncation, row.epsilon): i for i, row in enumerate(listed) if row.method == "ops"}
     per_event = arrays["log_likelihood"] / events
     fixed = {"dataset": config.dataset, "stand_in": logs.stand_in}
     private = {"uses_private_metadata": uses_private_metadata(config.dataset)}
@@ -64,9 +63,6 @@ def summarise(config, arrays):
         sampler = "collapsed" if row.method == "private_gibbs" else row.sampler
         reference = plain.get((row.model, sampler))
         loss = np.full(n_splits, np.nan) if reference is None else per_event[reference] - per_event[index]
-        # What paying for every update costs, against one sample of OPS on the same splits.
-        sample = ops.get((row.model, row.truncation, row.epsilon)) if row.method == "private_gibbs" else None
-        ahead = np.full(n_splits, np.nan) if sample is None else per_event[sample] - per_event[index]
         checked = _convergence(row, arrays, index, setup[row.model].same_law(listed, row))
         table.append(
             {
@@ -76,7 +72,7 @@ def summarise(config, arrays):
                 **mean_columns("log_likelihood", arrays["log_likelihood"][index]),
                 **mean_columns("per_event", per_event[index]),
                 **mean_columns("per_event_loss", loss),
-                **mean_columns("ops_minus_paid", ahead),
+                **mean_columns("ops_minus_paid", _cost_of_paying(listed, index, per_event)),
                 "n_splits": n_splits,
                 "clipped_share": arrays["clipped_share"][index],
                 **guarantee(setup[row.model], row, checked["converged"]),
@@ -106,6 +102,15 @@ def summarise(config, arrays):
                 )
     rest = [name for name in table[0] if name not in COLUMNS]
     return pd.DataFrame(table)[COLUMNS + rest], pd.DataFrame(paired)
+
+
+def _cost_of_paying(listed, index: int, per_event) -> np.ndarray:
+    """One sample of OPS less the row's chain, which pays for its updates, by split; nan where there is no such pair."""
+    row, found = listed[index], np.full(per_event.shape[1], np.nan)
+    sample = row._replace(method="ops", sampler="collapsed")
+    if row.method == "private_gibbs" and sample in listed:
+        found = per_event[listed.index(sample)] - per_event[index]
+    return found
 
 
 def _convergence(row: Row, arrays, index: int, same) -> dict:
