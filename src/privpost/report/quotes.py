@@ -5,7 +5,8 @@
 - `….accuracy_mean ± accuracy_sem`: two cells of one row.
 - `table zhang2016/stealth[…] rows t columns epsilon value stealth_rate ± stealth_sem`: a table in Markdown; a name may
   be followed by a heading in brackets, `value largest …` takes the largest of several rows, and rows without a value of
-  the column axis stand for all of them.
+  the column axis stand for all of them. With `… unless converged` at the end, cells of rows whose `converged` is false
+  stand in brackets.
 
 Conditions are `=`, `!=`, `<=`, `>=`, `<` or `>`; `epsilon=` asks for no value,
 `epsilon=0.1 or 1` for one of several. Numbers are equal within a thousandth.
@@ -26,6 +27,7 @@ SOURCE = re.compile(r"(\w+/\w+)\[([^\]]*)\]")
 CELL = re.compile(rf"(?:(largest|smallest|median|count) )?{SOURCE.pattern}(?:\.(\w+)(?: ± (\w+))?)?")
 TABLE = re.compile(
     rf"table {SOURCE.pattern} rows (.+?) columns (\w+)(?: \((.+?)\))? value (largest )?(\w+)(?: ± (\w+))?"
+    r"(?: unless (\w+))?"
 )
 _NAMED = re.compile(r"(\w+)(?: \((.+?)\))?(?:, |$)")
 _CONDITION = re.compile(r"(\w+)(<=|>=|!=|=|<|>)(.*)")
@@ -83,11 +85,11 @@ class Quotes(dict):
         value = plain(rows[column].iloc[0])
         return MeanError(value, plain(rows[sem].iloc[0])) if sem else value
 
-    def _pivot(self, name, source, conditions, rows, columns, heading, how, value, sem):
+    def _pivot(self, name, source, conditions, rows, columns, heading, how, value, sem, sound):
         found = self._rows(name, source, conditions)
         axes = _NAMED.findall(rows)
         keys = [axis for axis, _ in axes]
-        if lacking := {*keys, columns, value, *([sem] if sem else [])} - set(found.columns):
+        if lacking := {*keys, columns, value, *filter(None, (sem, sound))} - set(found.columns):
             raise ValueError(f"{name}: the table has no column {', '.join(sorted(lacking))}")
         if found.empty:
             raise ValueError(f"{name}: no row fits")
@@ -100,6 +102,8 @@ class Quotes(dict):
                 if place in line and not how:
                     raise ValueError(f"{name}: two rows fit at {columns} = {place}")
                 shown = MeanError(plain(row[value]), plain(row[sem])) if sem else plain(row[value])
+                if sound and not row[sound]:
+                    shown = Bracketed(shown)
                 line[place] = max(line.get(place, shown), shown) if how else shown
         prefix = "" if all(isinstance(place, str) for place in across) else f"{heading or columns} = "
         head = [title or axis for axis, title in axes] + [prefix + _label(columns, place) for place in across]
@@ -114,6 +118,17 @@ class MeanError:
 
     def __format__(self, form: str) -> str:
         return f"{number(self.mean, form)} ± {number(self.error, form)}"
+
+
+class Bracketed:
+    """A value that supports nothing, in brackets."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __format__(self, form: str) -> str:
+        shown = number(self.value, form)
+        return f"({shown})" if shown else ""
 
 
 class Grid:

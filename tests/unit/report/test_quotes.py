@@ -63,6 +63,14 @@ def test_a_table_of_the_largest_of_several_rows(quotes):
     assert text.splitlines()[2:] == ["| Beta(1, 1) | 0.75 | 1.50 |"]
 
 
+def test_cells_of_rows_that_are_not_sound_stand_in_brackets(quotes):
+    quotes.tables["paper/table"] = quotes._rows("", "paper/table", "").assign(sound=lambda rows: rows["mean"] > 0)
+    quotation = "table paper/table[] rows method (method) columns epsilon (ε) value mean ± sem unless sound"
+    lines = templates.render(f"{{{{ {quotation} | .2f }}}}", quotes).splitlines()
+    assert [line.count("(") for line in lines] == [0, 0, 1, 0, 0]
+    assert "| (−0.50 ± " in lines[2]
+
+
 @pytest.mark.parametrize(
     ("quotation", "message"),
     [
