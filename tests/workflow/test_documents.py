@@ -83,9 +83,12 @@ def _altered(quoted: quotes.Quotes, name: str):
     source = quotes.SOURCE.search(name)
     for column in filter(None, cell.groups()[3:] if cell else table.groups()[6:] if table else ()):
         shipped = quoted.tables[source[1]]
-        # Some columns hold words too, such as `exact`.
-        numbers = pd.to_numeric(shipped[column], errors="coerce")
-        quoted.tables[source[1]] = shipped.assign(**{column: numbers * 1.37 + 1})
+        if shipped[column].dtype == bool:
+            altered = ~shipped[column]
+        else:
+            # Some columns hold words too, such as `exact`.
+            altered = pd.to_numeric(shipped[column], errors="coerce") * 1.37 + 1
+        quoted.tables[source[1]] = shipped.assign(**{column: altered})
         yield quoted
         quoted.tables[source[1]] = shipped
 

@@ -254,7 +254,6 @@ def test_verdicts_on_war_logs_follow_the_tables(built, gain, verdict) -> None:
     scored = war_logs_claims.claims(made)
     assert {claim.verdict for claim in scored} == {verdict}
     assert all("converged" in claim.test for claim in scored)
-    assert all("converged" in claim.reason for claim in scored if claim.verdict != "holds")
 
 
 @pytest.mark.parametrize("n", (3, 200))
