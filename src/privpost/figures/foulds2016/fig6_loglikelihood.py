@@ -18,7 +18,8 @@ def draw(tables):
     """Return the figure: log-likelihood per held-out event against ε, one column per data set, one row per model.
 
     Bars: one standard error over splits of the difference from the non-private model, which leaves out what the choice
-    of held-out cells does to all methods alike.
+    of held-out cells does to all methods alike. States of the HMM and its truncations stand above its panels; data sets
+    whose chains take long have fewer ε and M.
     """
     import pandas as pd
 
@@ -29,7 +30,11 @@ def draw(tables):
     width = style.TWO_COLUMNS if len(names) > 1 else style.ONE_COLUMN * 1.5
     figure, panels = multiples.grid(2, len(names), 4.6, width=width, sharex=True)
     for axes, model, name in multiples.cells(panels, MODELS, names):
-        _panel(axes, select(pd.concat([table, paid]), dataset=name, model=model))
+        rows = select(pd.concat([table, paid]), dataset=name, model=model)
+        _panel(axes, rows)
+        if model == "hmm":
+            truncations = ", ".join(f"{truncation:g}" for truncation in sorted(rows.truncation.dropna().unique()))
+            axes.set_title(f"{rows.n_states.iloc[0]} states, M = {truncations}")
     labels = [f"{label}: log-likelihood\nper event [nats]" for label in MODELS.values()]
     titles = [logs.TITLES[name].replace(" (", "\n(") for name in names]
     multiples.label_outer(panels, "Budget ε (pure DP)", labels, titles)
@@ -58,8 +63,7 @@ def _panel(axes, rows) -> None:
         if not len(curve):
             continue
         multiples.bars(axes, curve.epsilon, curve.per_event_mean, curve.per_event_loss_sem, filled=line == "-", **look)
-        open_ones = curve[~curve.converged.astype(bool)]
-        axes.plot(open_ones.epsilon, open_ones.per_event_mean, "x", color="black", markersize=5, zorder=5)
+        logs.crosses(axes, curve.epsilon, curve.per_event_mean, curve)
     plain = select(rows, method="non_private").iloc[0]
     multiples.horizontal(axes, plain.per_event_mean, label="Non-private")
     axes.set_xscale("log")

@@ -117,6 +117,12 @@ def drawn_rhats(table) -> str:
     return rhats(table[drawn & (table.variant != "corrected")])
 
 
+def crosses(axes, x, y, rows) -> None:
+    """Cross the points of rows whose chains have not converged."""
+    open_ones = ~rows.converged.astype(bool)
+    axes.plot(x[open_ones], y[open_ones], "x", color="black", markersize=5, zorder=5)
+
+
 def rhats(rows) -> str:
     """Return the largest R-hat of each method, as a phrase for a caption."""
     import pandas as pd

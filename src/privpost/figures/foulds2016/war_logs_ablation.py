@@ -29,8 +29,7 @@ def draw(tables):
             look = {"color": color, "marker": marker, "linestyle": line, "label": label}
             for axes, x in zip(column, (rows.epsilon, rows.epsilon * rows.events_per_cell), strict=True):
                 multiples.bars(axes, x, rows.laplace_minus_ops_mean, rows.laplace_minus_ops_sem, **look)
-                open_ones = ~rows.converged.astype(bool)
-                axes.plot(x[open_ones], rows.laplace_minus_ops_mean[open_ones], "x", color="black", zorder=5)
+                logs.crosses(axes, x, rows.laplace_minus_ops_mean, rows)
         column[0].set_xlabel("Privacy budget ε (pure DP)")
         column[1].set_xlabel("ε × events of a mean cell")
         for axes in column:
@@ -39,4 +38,6 @@ def draw(tables):
     titles = [logs.TITLES[name] for name in names]
     multiples.label_outer(panels, "", "Laplace less OPS,\nlog-likelihood per event [nats]", titles)
     multiples.legend(figure, axes=panels[0, 0], ncols=None if len(names) > 1 else 2)
+    rhats = logs.rhats(tables["war_logs_ablation"])
+    figure.suptitle(f"Crosses: chains that have not converged. HMM, {rhats}.", fontsize=7)
     return figure

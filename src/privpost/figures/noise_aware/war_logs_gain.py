@@ -2,6 +2,7 @@
 
 from privpost.evaluation.rows import select
 from privpost.figures import multiples, style
+from privpost.figures.foulds2016 import war_log_style as logs
 from privpost.figures.noise_aware import war_logs_panels
 
 CURVES = (
@@ -17,8 +18,9 @@ COLORS = {"paper": style.look("laplace").color, "corrected": "#A05A2C"}
 def draw(tables):
     """Return the figure: noise-aware minus noise-naive score per event against ε, a panel per data set and model.
 
-    Above 0 the noise-aware model is ahead. Bars: one standard error of the difference, paired over splits. Joint: the
-    likelihood of all held-out cells at once; predictive: each field of each event by itself.
+    Above 0 the noise-aware model is ahead. Bars: one standard error of the difference, paired over splits; crosses:
+    chains of one side have not converged. Joint: the likelihood of all held-out cells at once; predictive: each field
+    of each event by itself.
     """
     table = tables["war_logs_pairs"]
     figure, listed, grid = war_logs_panels.panels(table)
@@ -29,6 +31,7 @@ def draw(tables):
             curve = select(rows, variant=variant, score=score).sort_values("epsilon")
             look = {"color": COLORS[variant], "marker": marker, "linestyle": line, "label": label}
             multiples.bars(axes, curve.epsilon, curve.gain_mean, curve.gain_sem, filled=line == "-", **look)
+            logs.crosses(axes, curve.epsilon, curve.gain_mean, curve)
     multiples.label_outer(grid, y="Gain of noise-aware\nper event [nats]")
     multiples.legend(figure, axes=grid[0, 0], ncols=2)
     figure.suptitle(war_logs_panels.note(tables["war_logs"]), fontsize=7)

@@ -45,8 +45,10 @@ def note(table) -> str:
     """Return what a reader must know of data and chains, as lines for a title."""
     chains = table[(table.model == "hmm") & (table.score == "joint")]
     apart = len(chains) - int(chains.converged.astype(bool).sum())
+    named = chains.method.replace("gibbs", "noise-aware")
     text = "Laplace noise, substitution of one event, ε unconditional; "
-    text += f"HMM chains have not converged at {apart} of {len(chains)} settings (R-hat ≥ {LIMIT:g}, or far off)."
+    text += f"crosses: chains that have not converged (R-hat ≥ {LIMIT:g}, or far off),\n"
+    text += f"{apart} of {len(chains)} settings of the HMM; {logs.rhats(chains.assign(method=named))}."
     if table.uses_private_metadata.any():
         text += (
             "\nReal data: empty cells left out, and the busiest governorates of SIGACT chosen, by looking at the data; "

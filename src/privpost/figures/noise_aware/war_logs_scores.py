@@ -2,6 +2,7 @@
 
 from privpost.evaluation.rows import select
 from privpost.figures import multiples
+from privpost.figures.foulds2016 import war_log_style as logs
 from privpost.figures.noise_aware import war_logs_panels
 
 CURVES = (
@@ -16,7 +17,8 @@ SPAN = 0.02
 def draw(tables):
     """Return the figure: log of the likelihood of all held-out cells against ε, per event, a panel per data and model.
 
-    Bars: one standard error over splits of the difference from the non-private model.
+    Bars: one standard error over splits of the difference from the non-private model; crosses: chains that have not
+    converged.
     """
     table = tables["war_logs"]
     table = table[table.score == "joint"]
@@ -27,6 +29,7 @@ def draw(tables):
             curve = select(rows, method=method, variant=variant).sort_values("epsilon")
             look = {**war_logs_panels.look(method), "linestyle": line, "filled": line == "-", "label": label}
             multiples.bars(axes, curve.epsilon, curve.per_event_mean, curve.per_event_loss_sem, **look)
+            logs.crosses(axes, curve.epsilon, curve.per_event_mean, curve)
         plain = select(rows, method="non_private").iloc[0]
         multiples.horizontal(axes, plain.per_event_mean, label="Non-private")
         # Where all methods are alike, their noise would fill the panel.
