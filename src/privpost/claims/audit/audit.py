@@ -85,7 +85,7 @@ def _spends_half(known) -> Claim:
         whys=[
             Why(
                 "The paper charges OPS twice the bound on its pure cost, so that no pair can spend more than half: at "
-                f"most {_most(shares, paper):.0%} of the charge is spent, and {corrected:.0%} of the bound.",
+                f"most {_most(shares, paper):.0%} of the charge is spent; where the bound is charged, {corrected:.0%}.",
                 (paper,),
                 OPS_DOC,
                 when=corrected >= 0.5,

@@ -50,11 +50,11 @@ def _claim(dataset, model, n_states, rows_of_model, chains) -> Claim:
         for row in part.itertuples():
             name = f"{score} score, {other}, epsilon = {row.epsilon:g}"
             evidence |= estimate(f"gain per event, {name}", row.gain_mean, row.gain_sem, of=name)
-    kind = NAMES[model] if model == "naive_bayes" else f"{NAMES[model]} of {n_states} states"
+    kind = NAMES[model] if model == "naive_bayes" else f"the {NAMES[model]} of {n_states} states"
     claim = from_checks(
         f"N9-{dataset}" if model == "naive_bayes" else f"N10-{dataset}-{n_states}",
         "ours",
-        f"{title(dataset)}: noise-aware inference of the {kind} gains held-out likelihood over noisy counts taken for "
+        f"{title(dataset)}: noise-aware inference of {kind} gains held-out likelihood over noisy counts taken for "
         f"counts {place}{'' if only else ', and no loss is detected at any'}.",
         "score per held-out event, noise-aware minus noise-naive, paired over splits, against clipped and projected "
         f"counts, by the likelihood of all held-out cells (joint) and by each field of each event (predictive): above "
