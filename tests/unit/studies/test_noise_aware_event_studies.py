@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,6 +13,7 @@ from war_log_toys import build, project, run, verdicts  # noqa: F401  the projec
 
 from privpost.claims.noise_aware import event_calibration as event_calibration_claims
 from privpost.claims.noise_aware import war_logs as war_logs_claims
+from privpost.figures import style
 from privpost.pipeline import grid
 from privpost.pipeline.streams import Streams
 from privpost.samplers import hidden_markov_gibbs as gibbs
@@ -164,6 +166,19 @@ def test_the_worst_chains_are_named_with_their_data_and_epsilon(built) -> None:
     assert found["worst_rhat/hmm_2/gibbs/epsilon"] == table.epsilon.max()
     assert "imulated" in found["worst_rhat/hmm_2/gibbs/dataset"]
     assert "worst_rhat/hmm_2/non_private" not in found
+
+
+@pytest.mark.parametrize("stem", ["war_logs_gain", "war_logs_scores"])
+def test_figures_cross_what_has_not_converged(built, stem) -> None:
+    made = {name: part for name, part in built["war_logs"].items() if name != "ledgers"}
+    for reached in (True, False):
+        with style.context():
+            tables = {name: part.assign(converged=reached) for name, part in made.items()}
+            figure = importlib.import_module(f"privpost.figures.noise_aware.{stem}").draw(tables)
+            marks = [line for axes in figure.axes for line in axes.lines if line.get_marker() == "x"]
+            assert any(len(line.get_xdata()) for line in marks) != reached
+            assert "largest R-hat" in figure.get_suptitle()
+            style.close(figure)
 
 
 def test_toy_verdicts_are_as_expected(built) -> None:

@@ -102,16 +102,10 @@ OTHERS = {"paper": "clipped", "corrected": "projected"}
 
 
 def numbers(tables) -> dict:
-    """Return the scores per event by data set, model with its number of states, score, method and epsilon."""
+    """Return the largest R-hat by model, with its number of states, and method, and where it was."""
     import pandas as pd
 
     found: dict = {}
-    for row in tables["war_logs"].itertuples():
-        method = row.method if row.method != "laplace" else OTHERS[row.variant]
-        epsilon = "" if math.isnan(row.epsilon) else f"/{row.epsilon:g}"
-        name = f"{row.dataset}/{row.model}_{row.n_states}/{row.score}/{method}{epsilon}"
-        found[name] = row.per_event_mean
-        found[f"{name}/sem"] = row.per_event_loss_sem
     table = tables["war_logs"].assign(rhat_max=lambda rows: pd.to_numeric(rows.rhat_max, errors="coerce"))
     assessed = table.dropna(subset="rhat_max")
     for (model, n_states, method), part in assessed.groupby(["model", "n_states", "method"]):
