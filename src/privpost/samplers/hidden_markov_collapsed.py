@@ -49,10 +49,10 @@ class Annealing:
 
     hottest: float = 100.0
     resplits: int = 1
-    members: int = 12
+    members: int = 36
     cycle: int = 4
     replicas: int = 1
-    top: float = 3.0
+    top: float = 2.0
 
     def __post_init__(self):
         for name in ("hottest", "top"):

@@ -141,6 +141,7 @@ class Setup:
         if hasattr(config, "resplits"):
             replicas = getattr(config, "replicas", 1)
             given["annealing"] = Annealing(config.hottest, config.resplits, replicas=replicas)
+        given["exchanging"] = (getattr(config, "exchanging", "none"),)
         return cls(model, n, tempered_prior=getattr(config, "prior", "tempered") == "tempered", **given)
 
     def same_law(self, listed: Sequence[Row], row: Row) -> list[int]:
@@ -163,14 +164,13 @@ class Setup:
         """How a row's chains search for a start; None of the paper's sampler.
 
         The variance of Laplace noise over its mean after clipping grows like 1/ε, and with it the joint's differences.
-        Of OPS's law, tempered already, replicas need be less hot; where it is wide a search for the best partition
-        would lead away from its mass, and its chains are cooled only.
+        Where OPS's law, tempered already, is wide a search for the best partition would lead away from its mass: its
+        chains are cooled only.
         """
         if row.sampler != "collapsed" or self.annealing is None:
             return None
         epsilon, found = row.epsilon or self.epsilon, self.annealing
         if row.method == "ops":
-            found = replace(found, top=2.0)
             wide = count_tables.temperature(self.model.sizes, row.truncation, epsilon) > self.search_limit
             return replace(found, resplits=0, members=1) if wide else found
         if row.method == "laplace":

@@ -22,6 +22,7 @@ SETTINGS = Schema(
     ops_rounds=Integer(at_least=2),
     search_limit=Real(at_least=1),
     replicas=Integer(at_least=1),
+    exchanging=Choice("none", "laplace"),
     method=Choice("non_private", "laplace", "ops", "private_gibbs"),
     truncation=TRUNCATION,
 )
