@@ -102,13 +102,11 @@ def _costly_privacy(own):
 
 
 def _paid_updates_far_ahead(own):
-    table = own["war_logs_likelihood"]
-    ahead = table.per_event_mean.mask(table.method == "private_gibbs", 0.0)
-    return _with(own, "war_logs_likelihood", per_event_mean=ahead)
+    return _with(own, "war_logs_likelihood", ops_minus_paid_mean=-1.0)
 
 
 def _every_chain_converged(own):
-    return _with(own, "war_logs_states_used", converged=True)
+    return _with(own, "war_logs_states_used", converged=True, near=True)
 
 
 def _restless_ops(own):
@@ -130,7 +128,8 @@ def _every_bound_holds(own):
 
 def _papers_chains_apart(own):
     table = own["war_logs_states_used"]
-    return _with(own, "war_logs_states_used", converged=table["sampler"] == "collapsed")
+    reached = table["sampler"] == "collapsed"
+    return _with(own, "war_logs_states_used", converged=reached, near=reached)
 
 
 def _infinite_costs(own):
