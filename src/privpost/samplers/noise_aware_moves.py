@@ -15,13 +15,13 @@ from privpost.samplers.noise_aware_proposals import _draw, _weigh
 # Rounds of exchanges in a sweep; the number of states at which every cell's state is proposed anew in a sweep: of more
 # states, as large a share of the cells; the share of proposals of a cell's own state in which its counts are drawn anew
 # where transfers draw them too; the transfers between two cells that are proposed for each cell of fixed states, and
-# of others; and the runs that are proposed for each cell and unit of the noise's scale, at most for each cell, and
-# their greatest length.
-EXCHANGES, STATES, AGAIN, PAIRS, RUNS = 4, 3.0, 0.25, (0.5, 0.25), (0.007, 0.7, 8)
+# of others; and the runs that are proposed for each cell whose state is open and unit of the noise's scale, at most for
+# each such cell, and the logarithm of the share of runs that are longer by one.
+EXCHANGES, STATES, AGAIN, PAIRS, RUNS = 4, 3.0, 0.25, (0.5, 0.25), (0.012, 1.2, -0.6)
 # Below which probability of another state in the burn-in a cell's state is certain, and in what share of its proposals
 # it may change nevertheless; above which it is open. How fast earlier sweeps' probabilities fade. How much wider than a
 # Newton step's law a transfer's may be, by the noise's scale and at most: wide noise has its curvature in kinks.
-CERTAIN, FADING, WIDER = (1e-6, 0.125, 1e-3), 0.3, (0.04, 4.0)
+CERTAIN, FADING, WIDER = (1e-6, 0.125), 0.3, (0.04, 4.0)
 
 
 @inner
@@ -356,11 +356,11 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, settle
             transferred += _transfer(t, other, known, data, latent, sums, tables, rest, work, rng)
     if free and not settle and n_states > 1:
         # From one cell whose state is open to another one: after the burn-in these are the same in all sweeps.
-        loose = np.flatnonzero(data[6] > CERTAIN[2])
+        loose = np.flatnonzero(data[6] > CERTAIN[0])
         for _ in range(math.ceil(len(loose) * min(RUNS[0] * scale, RUNS[1]))):
             t = loose[int(rng.random() * len(loose))]
-            end = t + 2 + int(rng.random() * (min(RUNS[2], n_cells) - 1))
-            if end <= n_cells and data[6][end - 1] > CERTAIN[2]:
+            end = t + 2 + int(math.log(1 - rng.random()) / RUNS[2])
+            if end <= n_cells and data[6][end - 1] > CERTAIN[0]:
                 changed += _move_run(t, end, data, observed, latent, sums, layout, prior, tables, work, rng)
     # A cell by itself whose counts are all drawn anew in most sweeps has no use for exchanges.
     fewest = 2 if rest[0] == 0 else 1
