@@ -40,6 +40,7 @@ SETTINGS = Schema(
     search_limit=Real(at_least=1),
     exact_rounds=Integer(at_least=0),
     resplits=Integer(at_least=0),
+    many_resplits=Integer(at_least=0),
     replicas=Integer(at_least=1),
     many_exchanging=Choice("none", "laplace"),
     hottest=Real(at_least=1),
@@ -141,6 +142,7 @@ def _setup(config, logs, n_states: int) -> Setup:
         return replace(setup, exchanging=("non_private",))
     budget = {"rounds": config.many_rounds, "rounds_burn_in": config.many_rounds_burn_in}
     budget |= {"ops_rounds": config.many_ops_rounds, "exact_rounds": 0}
+    budget["annealing"] = replace(setup.annealing, resplits=config.many_resplits)
     return replace(setup, **budget, exchanging=(config.many_exchanging,))
 
 
