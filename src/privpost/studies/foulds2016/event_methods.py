@@ -23,6 +23,8 @@ from privpost.samplers.hidden_markov_collapsed import Annealing
 
 # Methods that release draws of the posterior from the events themselves.
 SAMPLED = ("ops", "private_gibbs")
+# Whose collapsed chains have replicas, beside OPS's, by the name of the choice.
+EXCHANGING = {"none": (), "laplace": ("laplace",), "all": ("laplace", "non_private")}
 
 
 class Row(NamedTuple):
@@ -141,7 +143,7 @@ class Setup:
         if hasattr(config, "resplits"):
             replicas = getattr(config, "replicas", 1)
             given["annealing"] = Annealing(config.hottest, config.resplits, replicas=replicas)
-        given["exchanging"] = (getattr(config, "exchanging", "none"),)
+        given["exchanging"] = EXCHANGING[getattr(config, "exchanging", "none")]
         return cls(model, n, tempered_prior=getattr(config, "prior", "tempered") == "tempered", **given)
 
     def same_law(self, listed: Sequence[Row], row: Row) -> list[int]:

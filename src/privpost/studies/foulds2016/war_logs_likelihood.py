@@ -6,7 +6,7 @@ from privpost.datasets import war_logs
 from privpost.evaluation.summaries import mean_columns
 from privpost.pipeline.schema import Choice, Integer, Real, Schema
 from privpost.studies.foulds2016.chain_checks import verdict
-from privpost.studies.foulds2016.event_methods import Row, Setup
+from privpost.studies.foulds2016.event_methods import EXCHANGING, Row, Setup
 from privpost.studies.foulds2016.held_out import CHAINS, SPLIT, rows, setups, simulate
 from privpost.studies.foulds2016.war_logs import uses_private_metadata
 from privpost.studies.ranges import TRUNCATION, WITHOUT_POLE
@@ -22,7 +22,7 @@ SETTINGS = Schema(
     ops_rounds=Integer(at_least=2),
     search_limit=Real(at_least=1),
     replicas=Integer(at_least=1),
-    exchanging=Choice("none", "laplace"),
+    exchanging=Choice(*EXCHANGING),
     method=Choice("non_private", "laplace", "ops", "private_gibbs"),
     truncation=TRUNCATION,
 )

@@ -15,7 +15,7 @@ from privpost.pipeline.schema import Choice, DatasetName, Integer, Real, Schema,
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.studies.foulds2016 import chain_times, event_methods
 from privpost.studies.foulds2016.chain_checks import ARRAYS, Monitor, verdict
-from privpost.studies.foulds2016.event_methods import Row, Setup
+from privpost.studies.foulds2016.event_methods import EXCHANGING, Row, Setup
 from privpost.studies.foulds2016.state_labels import Frequencies, align, matched
 from privpost.studies.foulds2016.turning_points import turning_months, turns, without_level
 from privpost.studies.foulds2016.war_logs import uses_private_metadata
@@ -42,7 +42,7 @@ SETTINGS = Schema(
     resplits=Integer(at_least=0),
     many_resplits=Integer(at_least=0),
     replicas=Integer(at_least=1),
-    many_exchanging=Choice("none", "laplace"),
+    many_exchanging=Choice(*EXCHANGING),
     hottest=Real(at_least=1),
     diagnostic_chains=Integer(at_least=1),
     without=Choice("none", "IED cleared"),
@@ -143,7 +143,7 @@ def _setup(config, logs, n_states: int) -> Setup:
     budget = {"rounds": config.many_rounds, "rounds_burn_in": config.many_rounds_burn_in}
     budget |= {"ops_rounds": config.many_ops_rounds, "exact_rounds": 0}
     budget["annealing"] = replace(setup.annealing, resplits=config.many_resplits)
-    return replace(setup, **budget, exchanging=(config.many_exchanging,))
+    return replace(setup, **budget, exchanging=EXCHANGING[config.many_exchanging])
 
 
 def _fit(config, logs, setup, listed, streams, block, ledger, **named) -> list[Fit]:
