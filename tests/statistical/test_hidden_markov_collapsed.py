@@ -332,5 +332,6 @@ def test_weights_of_a_cell_are_scipys(n_states, b) -> None:
 def test_counts_beyond_the_table_are_refused() -> None:
     with pytest.raises(ValueError, match="counts sum to 6e"):
         collapsed.Cells.of(np.full((1, 3), 2e8), np.ones(1, bool), 1.0, [slice(0, 3)])
-    with pytest.raises(ValueError, match=r"emission is 0\.05"):
-        collapsed.Entries.of(gibbs.Prior(2, SIZES, 1.0, 0.05))
+    for emission in (0.05, 3e8, np.inf):
+        with pytest.raises(ValueError, match=f"emission is {emission!r}"):
+            collapsed.Entries.of(gibbs.Prior(2, SIZES, 1.0, emission))

@@ -1,7 +1,7 @@
 """Noise-aware steps for event counts against enumeration of all latent counts, and what no step may change.
 
 Every test has a fixed seed. The last states of independent chains are plain multinomial samples; each chi-square test
-fails by chance with probability 1e-4, and there are 12 of them: joint false-alarm rate below 0.2 %.
+fails by chance with probability 1e-4, and there are 13 of them: joint false-alarm rate below 0.2 %.
 """
 
 from __future__ import annotations
@@ -154,6 +154,25 @@ def test_cells_of_a_hidden_markov_model_follow_the_exact_law(n_held) -> None:
     assert_multinomial(np.bincount(first[:, 0], minlength=EVENTS + 1), counts)
     # 4.5 standard errors: 7e-6.
     assert abs(same / n_chains - together) < 4.5 * math.sqrt(together * (1 - together) / n_chains)
+
+
+def test_transfers_of_wide_steps_follow_the_exact_law() -> None:
+    """Two cells of one state under noise as wide as their counts; steps are wider than a Newton step's law."""
+    n, scale, n_chains, prior = 60, 25.0, 3_000, gibbs.Prior(1, (2,))
+    noisy = np.array([[31.0, -8.0], [22.0, 35.0]])
+    total, first, second = np.meshgrid(*[np.arange(n + 1)] * 3, indexing="ij")
+    counts = np.stack([first, total - first, second, n - total - second])
+    possible = (counts >= 0).all(axis=0)
+    counts = np.maximum(counts, 0)
+    logs = gammaln(total + 1) + gammaln(n - total + 1) - gammaln(counts + 1).sum(axis=0)
+    logs += gammaln(counts[0] + counts[2] + 1) + gammaln(counts[1] + counts[3] + 1)
+    logs -= np.abs(counts - noisy.reshape(4, 1, 1, 1)).sum(axis=0) / scale
+    law = (possible * np.exp(logs - logs[possible].max())).sum(axis=(1, 2))
+    latent = events.LatentCounts(np.tile(noisy, (n_chains, 1, 1)), np.ones((n_chains, 2), bool), prior, scale, n)
+    chains = events.Chains([latent], gibbs.Layout.of([0, 0]), prior, 60)
+    ((state, _),) = run(chains, [np.random.default_rng(39)], draws=1, burn_in=100)
+    found = state.counts[0][:, 0].sum(axis=1).astype(int)
+    assert_multinomial(np.bincount(found, minlength=n + 1), law / law.sum())
 
 
 # Three months of a region, one field, six events: a run of two states' cells is longer or shorter than the others.

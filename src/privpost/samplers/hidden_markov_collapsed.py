@@ -177,6 +177,10 @@ class Entries(NamedTuple):
         lows = np.zeros(len(sizes)) if lows is None else np.array(lows, float)
         if not b > 2.0**FIRST_OCTAVE:
             raise ValueError(f"emission is {prior.emission!r}; of collapsed chains it must be > {2.0**FIRST_OCTAVE}")
+        # So that with counts, which `Cells` bounds likewise, no argument lies beyond the table.
+        if not offset.max() < 2.0 ** (END_OCTAVE - 1):
+            most = f"below 5e8 / {sizes.max()}, the levels of a field"
+            raise ValueError(f"emission is {prior.emission!r}; of collapsed chains it must be {most}")
         if lows.any() and b != 1:
             raise ValueError(f"emission is {prior.emission!r}; with truncated emissions it must be 1")
         return cls(offset, sign, np.concatenate([[0], np.cumsum(sizes)]), lows, gamma_table())

@@ -41,8 +41,8 @@ SETTINGS = SimpleNamespace(n=5, epsilon=[0.1, 1.0], method=["non_private", "ops"
 
 
 def test_places_are_in_the_order_of_arrays_and_give_the_values_of_axes():
-    found = list(places(SETTINGS, "metric", "epsilon", metric=("error", "likelihood")))
-    assert [at for at, _ in found] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    found = list(places(SETTINGS, "metric", "epsilon", metric=("error", "likelihood", "time")))
+    assert [at for at, _ in found] == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
     assert columns(found[1][1], "metric", "n", "epsilon") == {"metric": "error", "n": 5, "epsilon": 1.0}
     assert SETTINGS.epsilon == [0.1, 1.0]
 

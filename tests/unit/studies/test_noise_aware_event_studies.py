@@ -15,6 +15,7 @@ from privpost.claims.noise_aware import event_calibration as event_calibration_c
 from privpost.claims.noise_aware import war_logs as war_logs_claims
 from privpost.figures import style
 from privpost.pipeline import grid
+from privpost.pipeline.schema import SettingError
 from privpost.pipeline.streams import Streams
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.studies.foulds2016 import event_methods, held_out
@@ -58,6 +59,11 @@ def test_noise_naive_and_noise_aware_models_read_one_release(monkeypatch) -> Non
     for first, second in zip(naive, aware, strict=True):
         # The last chains of the noise-aware model are further ones on the first split.
         assert np.array_equal(first, second.reshape(5, *first.shape[1:])[:2])
+
+
+def test_noise_too_wide_for_the_collapsed_sampler_is_refused_by_its_epsilon() -> None:
+    with pytest.raises(SettingError, match=r"epsilon is 1e-10, but counts sum to .*e\+1"):
+        run("noise_aware/war_logs", epsilon=[1e-10], model=["hmm"], method=["laplace"])
 
 
 def test_known_counts_are_scored_as_before(built) -> None:

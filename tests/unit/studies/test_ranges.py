@@ -15,7 +15,7 @@ from privpost.studies.ranges import LOG_EPSILON
     [
         ("foulds2016/war_logs_states", "exact_rounds", 1e21),
         ("foulds2016/war_logs_states", "truncation", 1.00001),
-        ("noise_aware/war_logs", "emission_concentration", 1e-30),
+        ("noise_aware/war_logs", "emission_concentration", 0.0625),
         ("noise_aware/event_calibration", "sizes", []),
         ("noise_aware/naive_bayes", "alpha", 1e-300),
         ("geumlek2017/logistic", "log_epsilon", -700),
@@ -48,6 +48,13 @@ def test_settings_of_the_tradeoff_that_do_not_go_together(given, message) -> Non
     study = grid.load_study("geumlek2017/tradeoff", "smoke")
     with pytest.raises(SettingError, match=message):
         study.module().simulate(grid.make_cell(study, given).config, None, None)
+
+
+def test_the_exact_oracle_is_refused_for_several_states_and_cells_with_their_numbers() -> None:
+    study = grid.load_study("noise_aware/event_calibration", "smoke")
+    given = {"method": ["exact"], "n_states": 2, "months": 3}
+    with pytest.raises(SettingError, match=r"method is exact, but .*'n_states': 2, .*'months': 3, .*; each must be 1"):
+        study.module().rows(grid.make_cell(study, given).config)
 
 
 def test_records_are_left_for_the_test() -> None:

@@ -14,6 +14,7 @@ from privpost.distributions.noise import Common
 from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler, chains_of, prior_of
 from privpost.mechanisms.private_gibbs import PrivateGibbs
 from privpost.models.event_counts import EventCounts
+from privpost.pipeline.schema import SettingError
 from privpost.privacy import count_tables
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Ledger, Release
@@ -273,7 +274,13 @@ class Setup:
             if chains.latent is not None:
                 sampler = noise_aware_events.Chains([chains.latent], self.layout, self.prior, burn_in)
             else:
-                sampler = chains_of(self.model, [self.law(chains)], self.search(row), burn_in)
+                try:
+                    sampler = chains_of(self.model, [self.law(chains)], self.search(row), burn_in)
+                except ValueError as error:
+                    if row.method == "non_private":
+                        raise
+                    # Noise too wide for the collapsed sampler.
+                    raise SettingError(f"epsilon is {row.epsilon or self.epsilon!r}, but {error}") from error
             (end,) = gibbs.follow(sampler, [chains.rng], iterations, [watch])
             found.append(Release(end.state.probabilities, end))
         return found

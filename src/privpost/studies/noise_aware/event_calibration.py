@@ -48,10 +48,12 @@ def rows(config) -> list[Row]:
     Raises SettingError when nothing is left.
     """
     model = "naive_bayes" if config.n_states == 1 else "hmm"
-    known = (config.n_states, config.regions * config.months, len(config.sizes)) == (1, 1, 1)
-    listed = [row for row in event_methods.rows(config, model, config.epsilon) if row.method != "exact" or known]
+    numbers = config.n_states, config.regions, config.months, len(config.sizes)
+    exact = set(numbers) == {1}
+    listed = [row for row in event_methods.rows(config, model, config.epsilon) if row.method != "exact" or exact]
     if not listed:
-        raise SettingError("method is exact, which n_states, regions, months and sizes of one each alone have")
+        found = dict(zip(("n_states", "regions", "months", "fields"), numbers, strict=True))
+        raise SettingError(f"method is exact, but has {found}; each must be 1")
     return listed
 
 
