@@ -1,9 +1,10 @@
-"""Priors that a model cannot have are refused by name, before an account is opened."""
+"""Priors that a model cannot have are refused by name; chains of one release share it."""
 
+import numpy as np
 import pytest
 
 from privpost.pipeline.schema import SettingError
-from privpost.studies.bernstein2018.trials import experiment
+from privpost.studies.bernstein2018.trials import Data, Release, experiment, many_chains
 
 
 @pytest.mark.parametrize(
@@ -32,3 +33,12 @@ def test_a_prior_that_a_model_cannot_have_is_refused(model, prior, message) -> N
 )
 def test_other_priors_are_taken(model, prior) -> None:
     assert experiment(model, prior, "corrected").parameters
+
+
+def test_chains_of_one_release_have_its_data_and_noise() -> None:
+    trials, scale = np.arange(6.0).reshape(2, 3), np.array([1.0, 2.0, 3.0])
+    data, release = many_chains(Data(trials, trials + 10, trials + 20, low=scale), Release(trials + 30, scale), 4)
+    assert [values.shape for values in (data.theta, release.values, release.scale)] == [(2, 12), (2, 12), (12,)]
+    assert (release.values == data.theta + 30).all() and (data.exact == data.statistics + 10).all()
+    assert (release.scale == data.low).all() and data.high is None
+    assert many_chains(data, Release(trials, 0.5), 4)[1].scale == 0.5

@@ -42,6 +42,15 @@ STUDIES = [
 UNIFORM = BetaBernoulli(1, 1)
 
 
+def test_both_mechanisms_for_bits_spend_epsilon_on_the_prior_of_the_study():
+    config = SimpleNamespace(alpha=2.0, beta=3.0, a0=0.1)
+    for method, kind in (("laplace", LaplaceMechanism), ("ops", ExponentialMechanism)):
+        mechanism = efficiency.calibrated(method, config, 20, 0.7)
+        assert isinstance(mechanism, kind) and mechanism.model == BetaBernoulli(2, 3) and mechanism.n == 20
+        assert mechanism.cost().epsilon == pytest.approx(0.7, rel=1e-12)
+    assert mechanism.a0 == 0.1
+
+
 @pytest.fixture(scope="module")
 def shipped():
     return {
