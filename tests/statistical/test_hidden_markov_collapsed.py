@@ -188,11 +188,13 @@ def test_the_search_starts_from_its_best_partition() -> None:
     assert (partitions >= 0).all() and (partitions < 4).all()
 
 
-def test_real_valued_counts_of_each_chain_and_three_states() -> None:
+@pytest.mark.parametrize("n_states", [3, 6])
+def test_real_valued_counts_of_each_chain_and_several_states(n_states) -> None:
+    """Also of more states than are weighed at once."""
     n_chains, counts = 3_000, COUNTS * 1.37 + 0.21 * (COUNTS > 1)
-    _, exact = exact_state_probabilities(counts, OBSERVED, 3, 0.5, 1.0)
+    _, exact = exact_state_probabilities(counts, OBSERVED, n_states, 0.5, 1.0)
     group = gibbs.Group(np.tile(counts, (n_chains, 1, 1)), np.tile(OBSERVED, (n_chains, 1)))
-    assert chi_square(last_states(group, gibbs.Prior(3, SIZES, 0.5)), exact, 3) > 1e-4
+    assert chi_square(last_states(group, gibbs.Prior(n_states, SIZES, 0.5)), exact, n_states) > 1e-4
 
 
 def truncated_logs(group, a: float) -> tuple[np.ndarray, np.ndarray]:
