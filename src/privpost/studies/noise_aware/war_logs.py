@@ -77,8 +77,9 @@ def tabulate(cells):
                     converged = checked[aware]["converged"] and checked[index]["converged"]
                     named["sampler"] = checked[aware]["sampler"]
                     pairs.append({**fixed, **named, **gain, "converged": converged, **last})
-    # Cells that differ in the noise-aware chains' sweeps share the non-private rows.
-    found = {"war_logs": pd.DataFrame(table).drop_duplicates(), "war_logs_pairs": pd.DataFrame(pairs)}
+    # Cells that differ in the lengths of chains have each a non-private row, on the same splits: the first one stands.
+    key = ["dataset", "score", "model", "n_states", "variant", "epsilon", "method"]
+    found = {"war_logs": pd.DataFrame(table).drop_duplicates(key), "war_logs_pairs": pd.DataFrame(pairs)}
     return {name: rows.reset_index(drop=True) for name, rows in found.items()}
 
 
