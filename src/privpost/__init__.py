@@ -4,8 +4,6 @@ Every mechanism and every model can be imported from here, and so can `Cost`, `L
 imported when it is first asked for.
 """
 
-from pathlib import Path as _Path
-
 __version__ = "0.1.0"
 
 # Beside those in `mechanisms` and `models`: what an account of releases is made of.
@@ -15,6 +13,7 @@ _FOLDERS = ("mechanisms", "models")
 
 def __getattr__(name: str):
     from importlib import import_module
+    from pathlib import Path
 
     if name in _OTHERS:
         return getattr(import_module(f"{__name__}.{_OTHERS[name]}"), name)
@@ -22,13 +21,15 @@ def __getattr__(name: str):
         from privpost import lookup
 
         for folder in _FOLDERS:
-            if lookup.home(name, _Path(__file__).parent / folder):
+            if lookup.home(name, Path(__file__).parent / folder):
                 return lookup.find(f"{__name__}.{folder}", name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
+    from pathlib import Path
+
     from privpost import lookup
 
-    found = {name for folder in _FOLDERS for name in lookup.names(_Path(__file__).parent / folder)}
+    found = {name for folder in _FOLDERS for name in lookup.names(Path(__file__).parent / folder)}
     return sorted({*globals(), *_OTHERS, *found})
