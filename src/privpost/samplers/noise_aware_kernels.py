@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from privpost.samplers.compiled import inner
+from privpost.samplers.compiled import bare
 
 # Weights below this share of the largest one are left out of a level's moments. Newton steps at most.
 _ROUGH = 1e-6
@@ -26,19 +26,19 @@ _STEPS = 3
 # Loops, and below numbers that are no literals: each compiles in a fraction of the time.
 
 
-@inner
+@bare
 def _add(target, source, sign):
     for i in range(len(target)):
         target[i] += sign * source[i]
 
 
-@inner
+@bare
 def _copy(source, target):
     for i in range(len(target)):
         target[i] = source[i]
 
 
-@inner
+@bare
 def _growth(c, a, y, crossing, factors, inverse):
     """w(c + 1)/w(c); `factors` are e^(θ + 1/s), e^θ and e^(θ − 1/s)."""
     ratio = (a + c) * inverse[c + 1]
@@ -49,7 +49,7 @@ def _growth(c, a, y, crossing, factors, inverse):
     return ratio * factors[1] * crossing
 
 
-@inner
+@bare
 def _mode(a, y, n, factors):
     """Where w is largest, for α ≥ 1; else near there."""
     if factors[0] < 1:
@@ -65,12 +65,12 @@ def _mode(a, y, n, factors):
     return min(int(max(above, math.floor(y), 0)), n)
 
 
-@inner
+@bare
 def _factors(theta, scale):
     return math.exp(theta + 1 / scale), math.exp(theta), math.exp(theta - 1 / scale)
 
 
-@inner
+@bare
 def _moments(first, near, far, y, crossing, n, theta, scale, tables, row):
     """ln Σ_c w(c), summed over a field's slots; each slot's mean, variance, start and Σ w/w(start) are written."""
     log_gammas, log_factorials, inverse, b = tables
@@ -122,13 +122,13 @@ def _moments(first, near, far, y, crossing, n, theta, scale, tables, row):
     return total + math.log(product)
 
 
-@inner
+@bare
 def _untilted(n, total):
     """θ at which the means sum to about n where there is no noise; `total` is the sum of the levels' α."""
     return math.log((n + 0.5) / (n + total))
 
 
-@inner
+@bare
 def _tilt(first, near, far, y, crossing, n, state_total, offset, scale, tables, row):
     """θ of a field, and an estimate of the log of p(n, k, y) = Σ_C p(C | n, k) e^(−Σ|y − C|/s).
 
@@ -154,13 +154,13 @@ def _tilt(first, near, far, y, crossing, n, state_total, offset, scale, tables, 
     return theta, logs
 
 
-@inner
+@bare
 def _row(work, row):
     """α, means, variances, masses and starts of all slots, in a row of `work`."""
     return work[0][row], work[1][row], work[2][row], work[3][row], work[4][row]
 
 
-@inner
+@bare
 def _tilts(t, n, state, row, data, sums, tables, work):
     """Tilts and moments of all fields of a cell for n events in a state, to a `row` of `work`; estimate ln p(n, y)."""
     (levels, nears, y, crossing), scale, sizes, offsets = data[1], data[2], data[3], data[5]
@@ -183,14 +183,14 @@ def _tilts(t, n, state, row, data, sums, tables, work):
     return total
 
 
-@inner
+@bare
 def _remember(t, n, state, data, sums, tables, work):
     """Keep a cell's tilts as the start of later ones."""
     for d in range(len(data[3])):
         data[5][t, d] = work[5][state, d] - _untilted(n, sums[1][state] + tables[3] * data[3][d])
 
 
-@inner
+@bare
 def _estimate(t, n, old, free, data, sums, tables, work, estimates):
     """Estimate ln p(n, release of cell t | state) of all states, or of the old one where they are not free to change.
 

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from privpost.samplers.compiled import inner, outer
+from privpost.samplers.compiled import bare, inner, outer
 from privpost.samplers.hidden_markov_kernels import choose, count_moves, log_prior, move_site, site_weights
 from privpost.samplers.noise_aware_kernels import _add, _copy, _estimate, _remember
 from privpost.samplers.noise_aware_proposals import _draw, _weigh
@@ -71,7 +71,7 @@ def _move_cell(t, free, data, latent, sums, layout, prior, tables, settle, learn
     return again, accepted, new != old, forward if accepted else back
 
 
-@inner
+@bare
 def _move_held_out(t, latent, sums, layout, prior, work, rng):
     """Draw the state of a cell without a release given all others."""
     states = latent[0]
@@ -85,7 +85,7 @@ def _move_held_out(t, latent, sums, layout, prior, work, rng):
     move_site(t, states[t], states, layout[0], layout[1], moves, leaving, 1.0)
 
 
-@inner
+@bare
 def _place(cells, state, tables, totals, sums, sign):
     """Add the counts of cells to those of a state, or take them away; `tables` has a row for each."""
     for place in range(len(cells)):
@@ -93,7 +93,7 @@ def _place(cells, state, tables, totals, sums, sign):
         sums[1][state] += sign * totals[cells[place]]
 
 
-@inner
+@bare
 def _relabel(t, end, state, states, layout, sums):
     """Put all cells from t to before `end` into a state."""
     for j in range(t, end):
@@ -140,7 +140,7 @@ def _move_run(t, end, data, observed, latent, sums, layout, prior, tables, work,
     return accepted
 
 
-@inner
+@bare
 def _log_rounded(step, centre, width):
     """Log-probability that a logistic variate about the centre rounds to a step."""
     half = 0.5 / width
@@ -208,7 +208,7 @@ def _transfer(t, other, known, data, latent, sums, tables, rest, work, rng):
     return accepted
 
 
-@inner
+@bare
 def _thin(n, log_stay, share, rng):
     """Binomial(n, share) for n > 0, `log_stay` being ln(1 − share); by inversion where few are expected."""
     if n * share > 10 or log_stay < -1:
@@ -221,7 +221,7 @@ def _thin(n, log_stay, share, rng):
     return found
 
 
-@inner
+@bare
 def _exchange_levels(i, j, cells, n_cells, state, data, counts, by_state, b, moved, rng):
     """Move the odds of two levels in a state, and with them events of all of its cells, of one kind into the other.
 
@@ -289,7 +289,7 @@ def _exchange(data, latent, by_state, seen, fewest, b, rng):
             start += size
 
 
-@inner
+@bare
 def _log_joint(data, latent, sums, layout, observed, prior, tables, rest):
     """Collapsed log-density of states, counts and release, up to a constant."""
     y, scale, sizes = data[0], data[2], data[3]

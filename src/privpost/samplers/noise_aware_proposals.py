@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from privpost.samplers.compiled import inner
+from privpost.samplers.compiled import bare
 from privpost.samplers.noise_aware_kernels import _ROUGH, _factors, _growth, _row, _tilts
 
 # Weights below this share of their sum are left out of a slot's law. Levels of variances below one of `_SMALL` of the
@@ -17,7 +17,7 @@ from privpost.samplers.noise_aware_kernels import _ROUGH, _factors, _growth, _ro
 _CUT, _SMALL, _MOST = 1e-7, (0.8, 0.1), 0.25
 
 
-@inner
+@bare
 def _law(i, j, alphas, y, crossing, rest, mean, variance, start, factors, inverse, weights):
     """Weights of a slot's counts given the events that are left, from `start` both ways; lowest, highest and sum.
 
@@ -57,7 +57,7 @@ def _law(i, j, alphas, y, crossing, rest, mean, variance, start, factors, invers
     return low, high, mass
 
 
-@inner
+@bare
 def _widest(first, size, variances):
     """The slots of the largest and the second largest variance."""
     last, next_to_last = first, first + 1
@@ -71,7 +71,7 @@ def _widest(first, size, variances):
     return last, next_to_last
 
 
-@inner
+@bare
 def _alone(first, near, variances, variance):
     """Below which variance levels are drawn by their own weights alone."""
     limit, total = _SMALL[0] * variance / (near + 1), 0.0
@@ -81,7 +81,7 @@ def _alone(first, near, variances, variance):
     return limit if total < _MOST * variance else _SMALL[1] * variance / (near + 1)
 
 
-@inner
+@bare
 def _propose(first, near, far, y, crossing, n, theta, scale, tables, row, counts, draw, weights, rng):
     """Draw the counts of a field's slots that sum to n, or leave those given; return the log-probability of them.
 
@@ -133,7 +133,7 @@ def _propose(first, near, far, y, crossing, n, theta, scale, tables, row, counts
     return logs
 
 
-@inner
+@bare
 def _pick_alone(i, n, alphas, y, crossing, starts, masses, factors, inverse, counts, draw, rng):
     """Draw or read a level's count by its own weights; its probability, 0 outside the weights."""
     a, own, start = alphas[i], y[i], starts[i]
@@ -164,7 +164,7 @@ def _pick_alone(i, n, alphas, y, crossing, starts, masses, factors, inverse, cou
     return w / masses[i] if w >= _ROUGH else 0.0
 
 
-@inner
+@bare
 def _pick(i, low, high, mass, weights, counts, draw, rng):
     """Draw or read a slot's count; log of its probability, −inf outside the weights and where they overflow."""
     if not mass < math.inf:
@@ -182,7 +182,7 @@ def _pick(i, low, high, mass, weights, counts, draw, rng):
     return math.log(weights[counts[i]] / mass)
 
 
-@inner
+@bare
 def _log_density(first, near, far, y, n, state_total, scale, tables, alphas, counts):
     """ln of p(C | n, k) e^(−Σ|y − C|/s) of one field's slots, up to a constant of the release."""
     log_gammas, log_factorials, _, b = tables
@@ -201,7 +201,7 @@ def _log_density(first, near, far, y, n, state_total, scale, tables, alphas, cou
     return logs
 
 
-@inner
+@bare
 def _split(levels, first, end, n, base, b, counts, work, rng):
     """Draw Dirichlet-multinomial counts of the levels from `first` to before `end`, n in all, by a Pólya urn."""
     cumulated, guide, urn = work[11], work[12], work[13]
@@ -227,7 +227,7 @@ def _split(levels, first, end, n, base, b, counts, work, rng):
         counts[urn[event]] += 1
 
 
-@inner
+@bare
 def _draw(t, n, state, row, data, sums, tables, work, counts, draw, rng):
     """Draw a cell's counts for n events in a state, or read them; log-density less log-probability of the proposal.
 
@@ -270,7 +270,7 @@ def _draw(t, n, state, row, data, sums, tables, work, counts, draw, rng):
     return total, slope, curve
 
 
-@inner
+@bare
 def _weigh(t, n, state, data, sums, tables, work, counts, draw, rng):
     """As `_draw`, with tilts and moments for n events, which are written to the first row of `work`."""
     _tilts(t, n, state, 0, data, sums, tables, work)
