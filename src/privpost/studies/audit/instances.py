@@ -10,7 +10,7 @@ import numpy as np
 
 from privpost import discovery
 from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
-from privpost.mechanisms.event_counts import HiddenMarkovSampler
+from privpost.mechanisms.event_counts import Annealing, HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.linear_sampling import LinearSampler
@@ -179,8 +179,11 @@ def reduced(mechanism: Mechanism) -> Mechanism:
     several = isinstance(mechanism, HiddenMarkovSampler) and not isinstance(mechanism, PrivateGibbs)
     if several and model.n_states > 1 and sum(model.cells) > 2:
         n, iterations = TWO_STATES
-        small = replace(model, cells=(2,), sizes=(2,), n_states=2)
-        return replace(mechanism, model=small, n=n, iterations=iterations, burn_in=0)
+        small, chains = replace(model, cells=(2,), sizes=(2,), n_states=2), mechanism.annealing
+        if chains is not None:
+            # Without a burn-in nothing is searched for, and two replicas stand for more.
+            chains = Annealing(replicas=min(2, chains.replicas), top=chains.top)
+        return replace(mechanism, model=small, n=n, iterations=iterations, burn_in=0, annealing=chains)
     if isinstance(mechanism, HiddenMarkovSampler) and (sum(model.cells) > 3 or max(model.sizes) > LEVELS):
         sizes = tuple(min(size, LEVELS) for size in model.sizes)
         return replace(mechanism, model=replace(model, cells=(1,), sizes=sizes, n_states=1), iterations=1, burn_in=0)
