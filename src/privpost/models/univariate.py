@@ -168,9 +168,11 @@ class GammaPrior(UnivariateFamily):
 
     def sample(self, parameters, rng, size=None):
         """Draws θ, shape ([size,] ...)."""
-        parameters = np.asarray(parameters, float)
-        shape, rate = parameters[..., 0], parameters[..., 1]
-        return rng.standard_gamma(shape, size=None if size is None else (size, *shape.shape)) / rate
+        shape, rate = np.moveaxis(np.asarray(parameters, float), -1, 0)
+        size = shape.shape if size is None else (size, *shape.shape)
+        # Where all are alike, as after as many exponential records, one number is quicker and draws the same.
+        alike = shape.size > 1 and (shape == shape.flat[0]).all()
+        return rng.standard_gamma(shape.flat[0] if alike else shape, size) / rate
 
     def mean(self, parameters):
         """shape / rate."""
