@@ -7,16 +7,17 @@ another one. So each state of the code has a folder of its own.
 import functools
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import numba
 from numba.core.caching import InTreeCacheLocator
 
 # What compiled loops call is compiled into them, and not kept: a function that comes from the disk could not be.
 # Nor are they called from Python: without the wrappers for that a quarter of the compilation is saved.
-_within = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_within: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 inner = numba.njit(**_within)
 # Arrays' references are not counted in what makes no arrays: atomic counts at every call take as long as short loops.
-bare = numba.njit(**_within, _nrt=False)
+bare = numba.njit(**_within | {"_nrt": False})
 # Arrays are many arguments: a call may take longer than what is called, and is avoided in the innermost loops.
 inlined = numba.njit(**_within, forceinline=True)
 # Where the sources' folder cannot be written, numba's own folder of the user serves.
