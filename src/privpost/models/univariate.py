@@ -168,7 +168,8 @@ class GammaPrior(UnivariateFamily):
 
     def sample(self, parameters, rng, size=None):
         """Draws θ, shape ([size,] ...)."""
-        shape, rate = np.moveaxis(np.asarray(parameters, float), -1, 0)
+        parameters = np.asarray(parameters, float)
+        shape, rate = parameters[..., 0], parameters[..., 1]
         size = shape.shape if size is None else (size, *shape.shape)
         # Where all are alike, as after as many exponential records, one number is quicker and draws the same.
         alike = shape.size > 1 and (shape == shape.flat[0]).all()
