@@ -19,7 +19,6 @@ SETTINGS = Schema(
     prior=Choice("tempered", "untempered"),
     emission_concentration=WITHOUT_POLE,
     private_iterations=Integer(at_least=1),
-    patience=Integer(at_least=1),
     ops_rounds=Integer(at_least=2),
     search_limit=Real(at_least=1),
     replicas=Integer(at_least=1),
