@@ -20,6 +20,7 @@ from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers import hidden_markov_kernels as kernels
 from privpost.samplers import hidden_markov_lanes as lanes
 from privpost.samplers import hidden_markov_passes as passes
+from privpost.samplers import hidden_markov_resplit as resplit
 from privpost.samplers.chain import run
 from privpost.samplers.hidden_markov_search import AGREEING, Annealing, crossed, search
 from privpost.samplers.log_gamma_table import gamma_table
@@ -358,6 +359,31 @@ def test_weights_of_a_cell_are_scipys(n_states, b) -> None:
             # Each ln Γ to 1e-13 of itself.
             bound = 2e-13 * (np.maximum(1, np.abs(gammaln(totals + added)))).sum(axis=1)
             assert (np.abs(found - terms.sum(axis=1)) <= bound).all()
+
+
+_partner = njit(resplit.partner.py_func, error_model="numpy")
+
+
+def test_a_state_is_merged_with_the_one_that_it_fits_best() -> None:
+    """In the cold the union of highest joint, and else by the joint to the power 1/τ."""
+    rng, prior = np.random.default_rng(38), gibbs.Prior(6, SIZES)
+    entries, group = collapsed.Entries.of(prior), ragged(1)
+    states = rng.integers(6, size=(30, 1))
+    totals = gibbs.state_totals(group.counts, states, group.observed, 6)[0]
+    totals = np.concatenate([totals, *(totals[:, field].sum(axis=1, keepdims=True) for field in prior.fields)], axis=1)
+    totals += entries.offset
+    sums, logs = np.stack([totals, gammaln(totals)], axis=-1), np.full((6, 6), -np.inf)
+    for free, k in itertools.permutations(range(6), 2):
+        merged = np.where(states == free, k, states)
+        logs[free, k] = collapsed.log_joint(merged, group, gibbs.Layout.of(np.arange(30)), prior)[0, 0]
+    law = np.exp(logs - logs.max(axis=1, keepdims=True)) ** 0.05
+    for free in range(6):
+        assert _partner(free, tuple(entries), 1e9, 0.5, sums) == logs[free].argmax()
+        uniforms = (np.arange(2_000) + 0.5) / 2_000
+        found = [_partner(free, tuple(entries), 0.05, uniform, sums) for uniform in uniforms]
+        # One uniform more or less at each end of a state's part.
+        expected = law[free] / law[free].sum()
+        np.testing.assert_allclose(np.bincount(found, minlength=6) / 2_000, expected, atol=1e-3)
 
 
 def test_counts_beyond_the_table_are_refused() -> None:
