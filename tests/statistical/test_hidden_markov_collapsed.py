@@ -20,9 +20,7 @@ from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers import hidden_markov_kernels as kernels
 from privpost.samplers import hidden_markov_lanes as lanes
 from privpost.samplers import hidden_markov_passes as passes
-from privpost.samplers import hidden_markov_resplit as resplit
 from privpost.samplers.chain import run
-from privpost.samplers.hidden_markov_search import AGREEING, Annealing, crossed, search
 from privpost.samplers.log_gamma_table import gamma_table
 
 # Loops that are compiled into others have no entry of their own.
@@ -60,8 +58,9 @@ def chi_square(states, exact, n_states: int) -> float:
 
 def last_states(group, prior, power: float = 1.0, annealing=None, burn_in: int = 100):
     """States after 20 rounds of independent chains: a multinomial sample, if they forget the start on 5 cells."""
-    sampler = collapsed.Chains([group], LAYOUT, prior, annealing or Annealing(), burn_in)
-    sampler._ladder = sampler._ladder * power
+    annealing = annealing or collapsed.Annealing(1.0, 0, 1)
+    sampler = collapsed.Chains([group], LAYOUT, prior, annealing, burn_in)
+    sampler._powers[0][0][:] *= power
     ((state, _),) = run(sampler, [np.random.default_rng(21)], draws=1, burn_in=19)
     return state.states[0][:, 0]
 
@@ -71,7 +70,7 @@ def last_states(group, prior, power: float = 1.0, annealing=None, burn_in: int =
     [(1.0, 1.0, 1.0, 1.0, 0.3), (4.0, 4.0, 0.7, 2.0, 1.0), (3.0, 1.0, 1.5, 1.0, 1.0)],
 )
 def test_passes_follow_their_law(temperature, prior_temperature, a, b, power) -> None:
-    """Also where it is the law to the power 1/τ."""
+    """Also in the burn-in, where it is the law to the power 1/τ."""
     _, exact = exact_state_probabilities(COUNTS, OBSERVED, 2, a, b, temperature, prior_temperature)
     group = gibbs.Group(COUNTS, np.tile(OBSERVED, (3_000, 1)), temperature, prior_temperature)
     law = exact**power
@@ -80,7 +79,7 @@ def test_passes_follow_their_law(temperature, prior_temperature, a, b, power) ->
 
 def test_rounds_after_an_annealed_start_follow_the_law() -> None:
     _, exact = exact_state_probabilities(COUNTS, OBSERVED, 2, 1.0, 1.0)
-    group, annealing = gibbs.Group(COUNTS, np.tile(OBSERVED, (3_000, 1))), Annealing(144, 5.0, cooling=6)
+    group, annealing = gibbs.Group(COUNTS, np.tile(OBSERVED, (3_000, 1))), collapsed.Annealing(5.0, 2)
     states = last_states(group, gibbs.Prior(2, SIZES), annealing=annealing, burn_in=8)
     assert chi_square(states, exact, 2) > 1e-4
 
@@ -88,11 +87,12 @@ def test_rounds_after_an_annealed_start_follow_the_law() -> None:
 def test_replicas_follow_their_laws() -> None:
     """Each to its power 1/τ, while they trade places."""
     _, exact = exact_state_probabilities(COUNTS, OBSERVED, 2, 1.0, 1.0)
-    n_chains, annealing = 3_000, Annealing(replicas=3, top=4.0)
+    n_chains, annealing = 3_000, collapsed.Annealing(1.0, 0, 1, replicas=3, top=4.0)
     sampler = collapsed.Chains(
         [gibbs.Group(COUNTS, np.tile(OBSERVED, (n_chains, 1)))], LAYOUT, gibbs.Prior(2, SIZES), annealing, 100
     )
     ((state, _),) = run(sampler, [np.random.default_rng(34)], draws=1, burn_in=99)
+    assert sampler._search < 99
     for replica, power in enumerate(annealing.ladder):
         law = exact**power
         assert chi_square(state.states[0][:, replica], law / law.sum(), 2) > 1e-4
@@ -105,7 +105,7 @@ def test_replicas_carry_a_chain_between_modes() -> None:
     layout, observed, prior = gibbs.Layout.of(np.arange(12)), np.ones((8, 12), bool), gibbs.Prior(2, (3,))
     changed = {}
     for replicas in (1, 12):
-        annealing = Annealing(replicas=replicas, top=60.0)
+        annealing = collapsed.Annealing(1.0, 0, 1, replicas=replicas, top=60.0)
         sampler = collapsed.Chains([gibbs.Group(counts, observed)], layout, prior, annealing, 2)
         own = [np.random.default_rng(35)]
         state, seen = sampler.init(own), [set() for _ in observed]
@@ -127,11 +127,14 @@ def test_a_resplit_finds_states_that_no_cell_by_itself_would_leave() -> None:
     prior, wrong, right = gibbs.Prior(3, (3,)), np.array([0, 0, 1, 2])[kinds], np.array([0, 1, 2, 2])[kinds]
     found = {}
     for resplits in (0, 30):
-        sampler = collapsed.Chains([gibbs.Group(counts, observed)], layout, prior, Annealing())
-        state, own = sampler.init([np.random.default_rng(30)]), np.random.default_rng(30)
+        sampler = collapsed.Chains(
+            [gibbs.Group(counts, observed)], layout, prior, collapsed.Annealing(1.0, resplits), 9
+        )
+        own = [np.random.default_rng(30)]
+        state = sampler.init(own)
         state.states[0][:] = wrong
-        for chain, states in enumerate(state.states[0][:, 0]):
-            sampler._run(0, chain, states, np.ones(8), resplits, state.memory[0][chain][0], own)
+        for _ in range(8):
+            state, _ = sampler.step(state, own)
         found[resplits] = [len(set(zip(right, states, strict=True))) == 3 for states in state.states[0][:, 0].tolist()]
     assert not any(found[0])
     assert all(found[30])
@@ -139,18 +142,15 @@ def test_a_resplit_finds_states_that_no_cell_by_itself_would_leave() -> None:
 
 def test_cold_rounds_with_resplits_never_lower_the_joint() -> None:
     """At τ near 0 a resplit is accepted only if it raises the joint, whose change it sums from parts."""
-    rng, prior = np.random.default_rng(31), gibbs.Prior(4, SIZES)
+    rng, rounds, prior = np.random.default_rng(31), 12, gibbs.Prior(4, SIZES)
     counts, observed = rng.poisson(rng.gamma(0.5, 8, (30, sum(SIZES)))).astype(float), np.ones((6, 30), bool)
     layout = gibbs.Layout.of(np.arange(30))
     group = gibbs.Group(counts, observed)
-    sampler, joints = collapsed.Chains([group], layout, prior, Annealing()), []
-    state = sampler.init([rng])
-    for _ in range(12):
-        for chain, states in enumerate(state.states[0][:, 0]):
-            energies = sampler._run(0, chain, states, np.full(2, 1e9), 20, state.memory[0][chain][0], rng)
-            # Sums of some hundred terms below 1e4, each to 1e-13 of itself.
-            found = collapsed.log_joint(states[:, None], replace(group, observed=observed[:1]), layout, prior)[:, 0]
-            np.testing.assert_allclose(energies, found, atol=1e-8)
+    sampler = collapsed.Chains([group], layout, prior, collapsed.Annealing(resplits=20), rounds)
+    sampler._powers = [(np.full(rounds, 1e9), np.zeros(rounds, bool))]
+    state, joints = sampler.init([rng]), []
+    for _ in range(rounds):
+        state, _ = sampler.step(state, [rng])
         joints.append(collapsed.log_joint(state.states[0][:, 0].T, group, layout, prior).sum(axis=0))
     changes = np.diff(joints, axis=0)
     assert changes.min() > -1e-8
@@ -161,61 +161,31 @@ def test_a_child_has_what_its_parents_agree_on() -> None:
     """Whatever the labels: of one partition it is a copy, and cells that both parents keep together stay together."""
     rng = np.random.default_rng(32)
     first, second = np.repeat(np.arange(4), [9, 7, 5, 3]), np.repeat([2, 0, 3, 1], [9, 7, 4, 4])
-    copy = crossed(first, (first + 1) % 4, 4, rng)
+    copy = collapsed.crossed(first, (first + 1) % 4, 4, rng)
     assert len(set(zip(first.tolist(), copy.tolist(), strict=True))) == len(set(copy.tolist())) == 4
-    child = crossed(first, second, 4, rng)
+    child = collapsed.crossed(first, second, 4, rng)
     kept = np.array([place not in (20,) for place in range(24)])
     assert len(set(zip(first[kept].tolist(), child[kept].tolist(), strict=True))) == 4
 
 
 def test_the_search_starts_from_its_best_partition() -> None:
-    """Children make its members better, and a chain starts in the best of them, its replicas in others."""
-    prior = gibbs.Prior(4, SIZES)
-    layout, group = gibbs.Layout.of(np.arange(30)), ragged(1)
-    best = []
-    for rounds in (48, 800):
-        sampler = collapsed.Chains([group], layout, prior, Annealing(rounds, 20.0, cooling=4, replicas=3))
-        state = sampler.init([np.random.default_rng(33)])
-        found = [collapsed.log_joint(own[None].T, group, layout, prior).sum() for own in state.states[0][0]]
-        assert found == sorted(found, reverse=True)
-        assert len(set(found)) == 3
-        best.append(found)
-    assert (np.array(best[1]) >= best[0]).all() and best[1] != best[0]
-    np.testing.assert_array_equal(state.cold.states.T, state.states[0][:, 0])
-
-
-def ragged(n_chains: int) -> gibbs.Group:
-    """30 cells of few events that four states do not fit."""
-    rng = np.random.default_rng(33)
-    counts = rng.poisson(rng.gamma(0.5, 8, (30, sum(SIZES)))).astype(float)
-    return gibbs.Group(counts, np.ones((n_chains, 30), bool))
-
-
-@pytest.mark.parametrize(
-    ("joint", "partitions", "children"),
-    [
-        # Half of the least number of partitions agree at once.
-        (lambda turn, place: -100.0 if place % 2 else 0.4 * turn / 100, AGREEING, 0),
-        # Nothing gets better any more.
-        (lambda turn, place: -5.0 * place, 20, 2 * 20 + 1),
-        # Children get better to the end.
-        (lambda turn, place: 2.0 * turn, 20, (1_000 - 20 * 12) // 4),
-        # Until the 60th child, and then nearly as many again.
-        (lambda turn, place: 2.0 * min(turn, 20 + 60), 20, 118),
-    ],
-)
-def test_a_search_ends_when_it_finds_no_better(joint, partitions, children) -> None:
-    seen = {"cooled": 0, "children": 0}
-
-    def rounds(states, powers, place):
-        seen["cooled" if len(powers) == 12 else "children"] += 1
-        return joint(sum(seen.values()), place) if len(powers) == 12 else joint(sum(seen.values()), 1_000)
-
-    states, rng = np.zeros(40, np.intp), np.random.default_rng(37)
-    found, joints = search(states, rounds, Annealing(1_000), 5, 1.0, rng)
-    assert seen == {"cooled": partitions, "children": children}
-    assert len(found) == len(joints) == partitions
-    assert (np.diff(joints) <= 0).all()
+    """A population gets no worse, its members differ, and after the burn-in a chain is in the best of them."""
+    rng, burn_in, prior = np.random.default_rng(33), 120, gibbs.Prior(4, SIZES)
+    counts, observed = rng.poisson(rng.gamma(0.5, 8, (30, sum(SIZES)))).astype(float), np.ones((3, 30), bool)
+    layout, group = gibbs.Layout.of(np.arange(30)), gibbs.Group(counts, observed)
+    sampler, worst = collapsed.Chains([group], layout, prior, collapsed.Annealing(20.0), burn_in), []
+    state = sampler.init([rng])
+    for place in range(burn_in):
+        state, _ = sampler.step(state, [rng])
+        partitions, joints = state.members[0]
+        if place >= burn_in // 3:
+            worst.append(joints.min(axis=1))
+    assert joints.shape == (3, 3) and np.isfinite(joints).all()
+    assert (np.diff(worst, axis=0) >= 0).all() and (worst[-1] > worst[0]).all()
+    assert (np.diff(np.sort(joints, axis=1), axis=1) > 1).all()
+    found = collapsed.log_joint(state.states[0][:, 0].T, group, layout, prior).sum(axis=0)
+    np.testing.assert_allclose(found, joints.max(axis=1), atol=1e-8)
+    assert (partitions >= 0).all() and (partitions < 4).all()
 
 
 @pytest.mark.parametrize("n_states", [3, 6])
@@ -247,7 +217,8 @@ def test_truncated_emissions_weigh_the_states_by_their_mass(explicit) -> None:
     group = gibbs.Group(4 * COUNTS[:, :4], np.tile(OBSERVED, (3_000, 1)), 2.0, lows=lows)
     logs = truncated_logs(group, 1.0)[1]
     exact = np.exp(logs - logs.max())
-    sampler = collapsed.Chains([group], LAYOUT, gibbs.Prior(2, (2, 2)), Annealing(), 0 if explicit else 100)
+    annealing, burn_in = collapsed.Annealing(1.0, 0, 1), 0 if explicit else 100
+    sampler = collapsed.Chains([group], LAYOUT, gibbs.Prior(2, (2, 2)), annealing, burn_in)
     ((state, _),) = run(sampler, [np.random.default_rng(26)], draws=1, burn_in=19)
     assert chi_square(state.cold.states.T, exact / exact.sum(), 2) > 1e-4
     if explicit:
@@ -300,7 +271,7 @@ def test_energies_are_the_collapsed_log_joint_and_chains_repeat_themselves(setti
     prior = gibbs.Prior(3, SIZES, 0.8, 1.0)
     ends = []
     for _ in range(2):
-        sampler = collapsed.Chains([group], LAYOUT, prior, Annealing(), burn_in=100)
+        sampler = collapsed.Chains([group], LAYOUT, prior, collapsed.Annealing(1.0, 0, 1), burn_in=100)
         ((state, _),) = run(sampler, [np.random.default_rng(24)], draws=1, burn_in=6)
         found = collapsed.log_joint(state.cold.states, group, LAYOUT, prior)
         np.testing.assert_allclose(state.energies[0][:, 0], found.T, atol=tolerance)
@@ -314,7 +285,7 @@ def test_what_is_kept_of_a_chain_changes_nothing(lows) -> None:
     rng, prior = np.random.default_rng(28), gibbs.Prior(3, (3, 2))
     counts = rng.gamma(0.4, 30.0, size=(4, 5, 5))
     group = gibbs.Group(counts, np.tile(OBSERVED, (4, 1)), 2.0, lows=lows)
-    sampler, ends = collapsed.Chains([group], LAYOUT, prior, Annealing(replicas=2), burn_in=8), []
+    sampler, ends = collapsed.Chains([group], LAYOUT, prior, collapsed.Annealing(20.0, 2), burn_in=8), []
     for keep in (True, False):
         own = [np.random.default_rng(29)]
         state = sampler.init(own)
@@ -325,8 +296,7 @@ def test_what_is_kept_of_a_chain_changes_nothing(lows) -> None:
     np.testing.assert_array_equal(ends[0].states[0], ends[1].states[0])
     # Sums of some dozen terms below 1e3; the mass of truncation depends on the guess of its saddlepoint, but by less
     # than the saddlepoint errs with so few counts.
-    found, expected = (end.energies[0][:, 0] for end in ends)
-    np.testing.assert_allclose(found, expected, atol=1e-9 if lows is None else 2e-2)
+    np.testing.assert_allclose(ends[0].energies[0], ends[1].energies[0], atol=1e-9 if lows is None else 2e-2)
 
 
 def test_log_gamma_is_scipys() -> None:
@@ -359,31 +329,6 @@ def test_weights_of_a_cell_are_scipys(n_states, b) -> None:
             # Each ln Γ to 1e-13 of itself.
             bound = 2e-13 * (np.maximum(1, np.abs(gammaln(totals + added)))).sum(axis=1)
             assert (np.abs(found - terms.sum(axis=1)) <= bound).all()
-
-
-_partner = njit(resplit.partner.py_func, error_model="numpy")
-
-
-def test_a_state_is_merged_with_the_one_that_it_fits_best() -> None:
-    """In the cold the union of highest joint, and else by the joint to the power 1/τ."""
-    rng, prior = np.random.default_rng(38), gibbs.Prior(6, SIZES)
-    entries, group = collapsed.Entries.of(prior), ragged(1)
-    states = rng.integers(6, size=(30, 1))
-    totals = gibbs.state_totals(group.counts, states, group.observed, 6)[0]
-    totals = np.concatenate([totals, *(totals[:, field].sum(axis=1, keepdims=True) for field in prior.fields)], axis=1)
-    totals += entries.offset
-    sums, logs = np.stack([totals, gammaln(totals)], axis=-1), np.full((6, 6), -np.inf)
-    for free, k in itertools.permutations(range(6), 2):
-        merged = np.where(states == free, k, states)
-        logs[free, k] = collapsed.log_joint(merged, group, gibbs.Layout.of(np.arange(30)), prior)[0, 0]
-    law = np.exp(logs - logs.max(axis=1, keepdims=True)) ** 0.05
-    for free in range(6):
-        assert _partner(free, tuple(entries), 1e9, 0.5, sums) == logs[free].argmax()
-        uniforms = (np.arange(2_000) + 0.5) / 2_000
-        found = [_partner(free, tuple(entries), 0.05, uniform, sums) for uniform in uniforms]
-        # One uniform more or less at each end of a state's part.
-        expected = law[free] / law[free].sum()
-        np.testing.assert_allclose(np.bincount(found, minlength=6) / 2_000, expected, atol=1e-3)
 
 
 def test_counts_beyond_the_table_are_refused() -> None:

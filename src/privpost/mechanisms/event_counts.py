@@ -20,7 +20,7 @@ from privpost.privacy.ledger import Release
 from privpost.samplers import hidden_markov_collapsed as collapsed
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers import noise_aware_draws, noise_aware_event_draws
-from privpost.samplers.hidden_markov_search import Annealing
+from privpost.samplers.hidden_markov_collapsed import Annealing
 
 
 def prior_of(model: EventCounts) -> gibbs.Prior:
@@ -226,5 +226,5 @@ class HiddenMarkovSampler(TemperedEvents):
         return [
             cls(EventCounts((1,), (2,), 1), 8, 2.0, iterations=2),
             cls(EventCounts((2,), (2,)), 4, 4.0, iterations=12),
-            cls(EventCounts((2,), (2,)), 4, 4.0, iterations=8, annealing=Annealing(40, 3.0)),
+            cls(EventCounts((2,), (2,)), 4, 4.0, iterations=8, annealing=Annealing(3.0)),
         ]

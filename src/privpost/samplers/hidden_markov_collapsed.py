@@ -1,8 +1,9 @@
-"""Collapsed Gibbs sampling of the hidden Markov model of `hidden_markov_gibbs`.
+"""Collapsed Gibbs sampling from annealed starts of the hidden Markov model of `hidden_markov_gibbs`.
 
-Emissions and transitions are integrated out, so that a chain is one of states alone. It starts from what a search of
-its own has found (`hidden_markov_search`); what it yields after every round are its states, with emissions drawn given
-them.
+Emissions and transitions are integrated out, so that a chain is one of states alone. Its burn-in is a search for a
+start: from random states of its own some partitions are cooled (the target is the collapsed joint to the power 1/τ, τ
+falling to 1), states are merged and split anew, and partitions are crossed. After that it is a Gibbs sampler at τ = 1;
+what it yields after every round are its states, with emissions drawn given them.
 """
 
 from __future__ import annotations
@@ -10,13 +11,98 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.samplers.hidden_markov_search import Annealing, search
 from privpost.samplers.log_gamma_table import END_OCTAVE, FIRST_OCTAVE, gamma_table
+
+
+@dataclass(frozen=True)
+class Annealing:
+    """How a chain searches for its start during its burn-in: a population of its own that is crossed.
+
+    In the first third of the burn-in `members` partitions, or as many as get 12 rounds each, are cooled one after
+    another from random states: τ falls in geometric steps to 1 in two thirds of a member's rounds, from `hottest`, or
+    in a group that is tempered by T already from hottest/T or 3, whichever is more. After that two members at a time
+    are crossed (`crossed`), and the child has `cycle` rounds at τ = 1; it replaces the worst member if it is better.
+    The best one is the start.
+
+    With replicas, that search has the first two thirds of the burn-in only. From then on each chain has replicas whose
+    targets are the joint to the powers 1/τ, τ from 1 to `top` in geometric steps; they start from the other partitions.
+    After every round neighbours trade places by the rule of Metropolis, so that the one at τ = 1 keeps its law.
+
+    Attributes:
+        hottest: the highest temperature τ.
+        resplits: how often in each round of the burn-in states are merged and split anew (`resplit`).
+        members: largest size of the population.
+        cycle: rounds of a child.
+        replicas: how many there are of a chain after the search, itself included.
+        top: the highest temperature τ of a replica.
+
+    Raises:
+        ValueError: a hottest or top temperature below 1, a negative number of resplits, no member or replica, or a
+            cycle without a round.
+    """
+
+    hottest: float = 100.0
+    resplits: int = 1
+    members: int = 36
+    cycle: int = 4
+    replicas: int = 1
+    top: float = 2.0
+
+    def __post_init__(self):
+        for name in ("hottest", "top"):
+            if not getattr(self, name) >= 1:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be >= 1")
+        if self.resplits < 0:
+            raise ValueError(f"resplits is {self.resplits!r}; it must be >= 0")
+        for name in ("members", "cycle", "replicas"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be >= 1")
+
+    @property
+    def ladder(self) -> np.ndarray:
+        """1/τ of the replicas, shape (replicas,)."""
+        return np.geomspace(1, 1 / self.top, self.replicas)
+
+    def search(self, burn_in: int) -> int:
+        """Rounds of a burn-in before replicas run."""
+        return burn_in if self.replicas == 1 else burn_in * 2 // 3
+
+    def population(self, burn_in: int) -> int:
+        """How many partitions a burn-in of so many rounds cools; a single one is not crossed."""
+        return max(1, min(self.members, burn_in // 36))
+
+    def powers(self, burn_in: int, temperature: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+        """1/τ of the rounds of a group's burn-in, and which of them end a member or a child, shape (burn_in,) each."""
+        start, number = min(self.hottest, max(3.0, self.hottest / temperature)), self.population(burn_in)
+        powers, ends = np.ones(burn_in), np.zeros(burn_in, bool)
+        cooled = burn_in if number == 1 else burn_in // 3
+        for part in np.array_split(np.arange(cooled), number):
+            cooling = part[: len(part) * 2 // 3]
+            powers[cooling] = 1 / np.geomspace(start, 1, len(cooling))
+            ends[part[-1:]] = True
+        ends[cooled + self.cycle - 1 :: self.cycle] = True
+        ends[-1:] = True
+        return powers, ends
+
+
+def crossed(first, second, n_states: int, rng) -> np.ndarray:
+    """A child of two partitions (cells,): in turn the largest state of each is handed on, less what is taken already.
+
+    As for colourings of graphs (Galinier and Hao 1999); cells that are left get random states.
+    """
+    child, parents = np.full(len(first), -1), (first, second)
+    for k in range(n_states):
+        free, parent = child < 0, parents[k % 2]
+        child[free & (parent == np.bincount(parent[free], minlength=n_states).argmax())] = k
+    free = child < 0
+    child[free] = rng.integers(n_states, size=free.sum())
+    return child
 
 
 class Cells(NamedTuple):
@@ -53,13 +139,15 @@ class State(NamedTuple):
     `states`, for each group (chains, replicas, cells); `energies`, for each group (chains, replicas, 2): the collapsed
     log-likelihood and log-prior at the group's temperatures after the round's pass; `cold` is the
     `hidden_markov_gibbs.State`; `memory`, for each group, chain and replica, spares computing again what has not
-    changed.
+    changed; `members`, of each group the search's
+    partitions (chains, members, cells) and their log joints (chains, members).
     """
 
     states: Sequence[np.ndarray]
     energies: Sequence[np.ndarray]
     cold: gibbs.State
     memory: Sequence[Sequence[list[tuple]]]
+    members: Sequence[tuple[np.ndarray, np.ndarray]]
     rounds: int = 0
 
     def part(self, group: int, chains: slice) -> gibbs.State:
@@ -136,74 +224,69 @@ def log_joint(states, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Pri
 class Chains:
     """All chains of all groups (`chain.Sampler`), as `hidden_markov_gibbs.Chains`; `rng` is one generator per group.
 
-    A step is a pass over all cells. After the burn-in an iteration of the explicit sampler follows, which draws the
-    emissions given the states, and then the states: where emissions are truncated that step is exact, and the passes
-    only as good as `log_mass`.
+    A step is a round: a pass over all cells, and during the burn-in resplits. After it an iteration of the explicit
+    sampler follows, which draws the emissions given the states, and then the states: where emissions are truncated that
+    step is exact, and the passes only as good as `log_mass`.
 
     Args:
-        annealing: how chains search for their start, each by itself, before the first step.
-        burn_in: steps without emissions.
+        annealing: how the burn-in searches.
+        burn_in: rounds without emissions.
     """
 
     def __init__(self, groups, layout: gibbs.Layout, prior: gibbs.Prior, annealing: Annealing, burn_in: int = 0):
-        from privpost.samplers.hidden_markov_resplit import collapsed_rounds
+        from privpost.samplers.hidden_markov_resplit import collapsed_round
 
-        self._rounds, self._explicit = collapsed_rounds, gibbs.Chains(groups, layout, prior)
+        self._round, self._explicit = collapsed_round, gibbs.Chains(groups, layout, prior)
         self.groups, self.prior, self.slices, self.burn_in = groups, prior, self._explicit.slices, burn_in
-        self._layout, self._annealing, self._ladder = layout, annealing, annealing.ladder
+        self._layout, self._resplits = layout, annealing.resplits if prior.n_states > 1 else 0
+        self._ladder, self._search = annealing.ladder, annealing.search(burn_in)
+        self._population = annealing.population(self._search)
+        self._powers = [annealing.powers(self._search, group.temperature) for group in groups]
         self._cells = [_cells(group, prior.fields) for group in groups]
         self._entries = [Entries.of(prior, group.prior_temperature, group.lows) for group in groups]
 
     def init(self, rng: Sequence[np.random.Generator]) -> State:
-        """Return states that each chain has found by a search of its own, from ones that are drawn uniformly."""
-        cold, states = self._explicit.init(rng), []
-        for place, own in enumerate(rng):
-            first = cold.states[:, self.slices[place]].T
-            found = [self._found(place, chain, start, own) for chain, start in enumerate(first)]
-            states.append(np.stack([np.resize(one, (len(self._ladder), *one.shape[1:])) for one in found]))
-        memory = [[[self._memory() for _ in self._ladder] for _ in own] for own in states]
-        energies = [np.full((*own.shape[:2], 2), -np.inf) for own in states]
-        return State(states, energies, self._cold(states), memory)
-
-    def _found(self, place: int, chain: int, start, rng) -> np.ndarray:
-        """The partitions (members, cells) of a chain's search, the best first."""
-        memory, resplits = self._memory(), self._annealing.resplits * self.prior.n_states // 2
-
-        def rounds(states, powers, turn):
-            # A split does not know of truncation, and may cool to other modes: every second partition does without.
-            number = resplits if self.groups[place].lows is None or turn % 2 else 0
-            return sum(self._run(place, chain, states, powers, number, memory, rng))
-
-        if not self._annealing.rounds:
-            return start[None]
-        return search(start, rounds, self._annealing, self.prior.n_states, self.groups[place].temperature, rng)[0]
-
-    def _memory(self) -> tuple:
-        return _memory(len(self._layout.first), self.prior.n_states, self.prior.sizes)
-
-    def _cold(self, states) -> gibbs.State:
-        return self._explicit.start(np.concatenate([own[:, 0] for own in states]).T)
-
-    def _run(self, place: int, chain: int, states, powers, resplits: int, memory, rng) -> tuple[float, float]:
-        """Rounds at some 1/τ of states (cells,), in place, with resplits after all but the last; its energies."""
-        group, n_cells = self.groups[place], len(states)
-        return self._rounds(
-            states, self.prior.n_states, tuple(self._cells[place][chain]), tuple(self._entries[place]),
-            tuple(self._layout), (1 / group.prior_temperature, self.prior.transition), powers,
-            rng.random((len(powers), n_cells * (1 if group.lows is None else 2))),
-            rng.random((len(powers) - 1, resplits, 4 + 4 * n_cells)), memory,
-        )  # fmt: skip
+        """Return states of all chains that are drawn uniformly, each by itself."""
+        cold = self._explicit.init(rng)
+        first, replicas = [cold.states[:, chains].T for chains in self.slices], len(self._ladder)
+        states = tuple(np.stack([own] * replicas, axis=1) for own in first)
+        sizes = len(self._layout.first), self.prior.n_states, self.prior.sizes
+        memory = [[[_memory(*sizes) for _ in range(replicas)] for _ in own] for own in states]
+        energies = tuple(np.full((len(own), replicas, 2), -np.inf) for own in states)
+        members = [
+            (np.stack([own] * self._population, axis=1), np.full((len(own), self._population), -np.inf))
+            for own in first
+        ]
+        return State(states, energies, cold, memory, members)
 
     def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
         """One round of every chain; the cost is the variates that the emissions took, shape (groups,)."""
-        for place, (states, energies, own) in enumerate(zip(state.states, state.energies, rng, strict=True)):
-            for chain, replica in itertools.product(range(len(states)), range(len(self._ladder))):
-                given = place, chain, states[chain, replica], self._ladder[[replica]], 0
-                energies[chain, replica] = self._run(*given, state.memory[place][chain][replica], own)
-            for chain in range(len(states)):
-                self._exchange(states[chain], energies[chain], state.memory[place][chain], state.rounds % 2, own)
-        cold, variates = self._cold(state.states), np.zeros(len(self.groups), np.int64)
-        if state.rounds >= self.burn_in:
+        searching, cooling = state.rounds < self._search, state.rounds < self.burn_in
+        for place, (group, states, own) in enumerate(zip(self.groups, state.states, rng, strict=True)):
+            (powers, ends), n_cells = self._powers[place], states.shape[-1]
+            ladder, end = (powers[[state.rounds]], ends[state.rounds]) if searching else (self._ladder, False)
+            turn = int(ends[: state.rounds].sum())
+            # A split does not know of truncation, and may cool to other modes: every second partition does without.
+            resplits = self._resplits if searching and not end and (group.lows is None or turn % 2) else 0
+            for chain, replica in itertools.product(range(len(states)), range(len(ladder))):
+                settings = 1 / group.prior_temperature, self.prior.transition, ladder[replica]
+                state.energies[place][chain, replica] = self._round(
+                    states[chain, replica], self.prior.n_states, tuple(self._cells[place][chain]),
+                    tuple(self._entries[place]), tuple(self._layout), settings,
+                    own.random(n_cells * (1 if group.lows is None else 2)),
+                    own.random((resplits, 4 + 4 * n_cells)), state.memory[place][chain][replica],
+                )  # fmt: skip
+            if end:
+                last = state.rounds + 1 == self._search
+                for chain, joint in enumerate(state.energies[place][:, 0].sum(axis=1)):
+                    partitions, joints = (part[chain] for part in state.members[place])
+                    self._breed(states[chain], joint, partitions, joints, turn, last, own)
+            elif not searching:
+                for chain, energies in enumerate(state.energies[place]):
+                    self._exchange(states[chain], energies, state.memory[place][chain], state.rounds % 2, own)
+        cold = self._explicit.start(np.concatenate([states[:, 0] for states in state.states]).T)
+        variates = np.zeros(len(self.groups), np.int64)
+        if not cooling:
             cold, variates = self._explicit.step(cold, rng)
             for states, chains in zip(state.states, self.slices, strict=True):
                 states[:, 0] = cold.states[:, chains].T
@@ -218,3 +301,18 @@ class Chains:
                 for part in (states, energies):
                     part[[r, r + 1]] = part[[r + 1, r]]
                 memory[r], memory[r + 1] = memory[r + 1], memory[r]
+
+    def _breed(self, states, joint, partitions, joints, turn: int, last: bool, rng) -> None:
+        """Keep one chain's states at the end of a cycle, and replace them by those that the next one starts from."""
+        number, n_states = len(joints), self.prior.n_states
+        place = turn if turn < number else int(joints.argmin())
+        # Of partitions that differ by less than a nat one is enough.
+        if turn < number or (joint > joints[place] and np.abs(joints - joint).min() > 1):
+            partitions[place], joints[place] = states[0], joint
+        if last:
+            # The best one for τ = 1, and the others for its replicas.
+            states[:] = np.resize(partitions[np.argsort(-joints, kind="stable")], states.shape)
+        elif turn + 1 < number:
+            states[0] = rng.integers(n_states, size=states.shape[1])
+        else:
+            states[0] = crossed(*partitions[rng.choice(number, 2, replace=False)], n_states, rng)

@@ -66,15 +66,14 @@ def add_up(states, indptr, index, value, offset, sums):
 def log_prior(moves, n_regions, a):
     """ln p(z), transitions integrated out, of the moves (K, K) within a number of regions."""
     n_states = len(moves)
-    total, empty, whole = -n_regions * math.log(n_states), math.lgamma(a), math.lgamma(n_states * a)
+    total = -n_regions * math.log(n_states)
+    constant = math.lgamma(n_states * a) - n_states * math.lgamma(a)
     for k in range(n_states):
         left = 0.0
         for other in range(n_states):
-            # Most moves do not occur.
-            if moves[k, other] > 0:
-                total += math.lgamma(moves[k, other] + a) - empty
-                left += moves[k, other]
-        total += whole - math.lgamma(left + n_states * a)
+            total += math.lgamma(moves[k, other] + a)
+            left += moves[k, other]
+        total += constant - math.lgamma(left + n_states * a)
     return total
 
 

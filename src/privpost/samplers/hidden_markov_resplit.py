@@ -11,6 +11,7 @@ from privpost.samplers.hidden_markov_kernels import (
     _log,
     choose,
     count_moves,
+    log_gamma,
     log_prior,
     move_site,
     site_weights,
@@ -22,14 +23,13 @@ from privpost.samplers.hidden_markov_passes import add_cell, collapsed_sweep, fi
 @inner
 def partner(free, entries, power, uniform, sums):
     """A state to take over the cells of `free`, by the collapsed log-likelihood of their union to the power 1/τ."""
-    offset, n_states = entries[0], len(sums)
-    index, value = np.arange(len(offset)).astype(np.uint32), sums[free, :, 0] - offset
-    chosen, gains = np.empty(-(-n_states // LANES) * LANES, np.int64), np.empty(-(-n_states // LANES) * LANES)
-    chosen[:n_states] = np.arange(n_states)
-    weigh(chosen, n_states, -1, (0, len(offset)), (index, index, value), entries, sums, gains)
-    gains[:n_states] *= power
+    (offset, sign), table, gains = entries[:2], entries[4], np.zeros(len(sums))
+    for k in range(len(sums)):
+        for i in range(len(offset)):
+            x = sums[free, i, 0] + sums[k, i, 0] - offset[i]
+            gains[k] += power * sign[i] * (log_gamma(x, table) - sums[k, i, 1])
     gains[free] = -math.inf
-    return choose(gains[:n_states], uniform)
+    return choose(gains, uniform)
 
 
 @inner
@@ -121,26 +121,23 @@ def resplit(rows, states, cells, entries, layout, settings, uniforms, sums, trun
 
 
 @outer()
-def collapsed_rounds(states, n_states, cells, entries, layout, settings, powers, uniforms, resplits, memory):
-    """Passes over all cells, and after each but the last `resplit` of random states; `states` (cells,) in place.
+def collapsed_round(states, n_states, cells, entries, layout, settings, uniforms, resplits, memory):
+    """A pass over all cells, then `resplit` of states chosen at random; `states` (cells,) in place.
 
     Args:
         cells, entries, layout, memory: as in `collapsed_sweep`.
-        settings: prior_power, a of it.
-        powers: 1/τ of the rounds, (rounds,).
-        uniforms: of each pass, (rounds, cells), or twice as many where emissions are truncated.
-        resplits: uniforms of each, (rounds − 1, resplits, 4 + 4 cells).
+        settings: prior_power, a, power of it.
+        uniforms: (cells,), or twice as many where emissions are truncated.
+        resplits: uniforms of each, (resplits, 4 + 4 cells).
 
     Returns:
-        The collapsed log-likelihood of the states after the last pass, and prior_power ln p(z).
+        The collapsed log-likelihood of the states after the pass, and prior_power ln p(z).
     """
-    sums, energies = np.empty((n_states, len(entries[0]), 2)), (0.0, 0.0)
-    for turn, power in enumerate(powers):
-        energies = collapsed_sweep(states, cells, entries, layout, *settings, power, uniforms[turn], memory, sums)
-        for drawn in resplits[turn : turn + 1].reshape(-1, resplits.shape[2]):
-            free, split = int(drawn[0] * n_states), int(drawn[2] * (n_states - 1))
-            into = partner(free, entries, power, drawn[1], sums)
-            rows = into, free, split + (split >= free)
-            given = states, cells, entries, layout, (settings[0], settings[1], power)
-            resplit(rows, *given, drawn[3:], sums, memory[4:])
+    sums, (prior_power, a, power) = np.empty((n_states, len(entries[0]), 2)), settings
+    energies = collapsed_sweep(states, cells, entries, layout, prior_power, a, power, uniforms, memory, sums)
+    for drawn in resplits:
+        free, split = int(drawn[0] * n_states), int(drawn[2] * (n_states - 1))
+        into = partner(free, entries, power, drawn[1], sums)
+        rows = into, free, split + (split >= free)
+        resplit(rows, states, cells, entries, layout, settings, drawn[3:], sums, memory[4:])
     return energies

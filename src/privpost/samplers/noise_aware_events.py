@@ -20,13 +20,13 @@ import numpy as np
 from scipy.special import betainc, gammaln, logsumexp
 
 from privpost.privacy import count_tables
+from privpost.samplers import chain
 from privpost.samplers import hidden_markov_collapsed as collapsed
 from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.samplers.hidden_markov_search import Annealing
 
-# Rounds of the search for the states that a chain starts from: at most, and for each cell. The first sweeps at most,
-# in which states stay and all proposals of counts are accepted.
-ROUNDS, SETTLING = (150, 2), 10
+# The search for the states that a chain starts from, and its rounds: at most, and for each cell. The first sweeps at
+# most, in which states stay and all proposals of counts are accepted.
+SEARCH, ROUNDS, SETTLING = collapsed.Annealing(resplits=5), (150, 2), 10
 
 
 class LatentCounts:
@@ -100,8 +100,10 @@ class LatentCounts:
         above = max((shares[self.observed][:, field] > 0).sum(axis=1).mean() for field in self.prior.fields)
         temperature = 1 + 2 * self.scale**2 * above * n_cells / max(self.n_events, 1)
         group = gibbs.Group(shares, self.observed, temperature, prior_temperature=1.0)
-        annealing = Annealing(min(ROUNDS[0], ROUNDS[1] * n_cells))
-        return collapsed.Chains([group], layout, self.prior, annealing).init([rng]).cold.states
+        rounds = min(ROUNDS[0], ROUNDS[1] * n_cells)
+        search = collapsed.Chains([group], layout, self.prior, SEARCH, rounds)
+        ((found, _),) = chain.run(search, [rng], draws=1, burn_in=rounds - 1)
+        return found.cold.states
 
     def _starting_totals(self) -> tuple[np.ndarray, np.ndarray]:
         """Means of the fields' noisy sums, weighted by their precisions 1/levels, and the events that are left of n."""

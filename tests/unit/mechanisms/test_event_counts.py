@@ -10,7 +10,7 @@ from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSam
 from privpost.models.event_counts import EventCounts
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Ledger, Request
-from privpost.samplers.hidden_markov_search import Annealing
+from privpost.samplers.hidden_markov_collapsed import Annealing
 
 MODEL = EventCounts((3, 2), (3, 2), 2, transition=0.5)
 COUNTS = np.random.default_rng(1).multinomial(9, np.full(5, 0.2), size=5).astype(float).ravel()
@@ -30,7 +30,7 @@ def test_common_noise_is_what_its_generator_draws_at_every_scale() -> None:
 
 
 def test_requests_together_draw_what_each_draws_alone() -> None:
-    mechanisms, seen = [sampler(0.5), sampler(2.0, tempered_prior=False, annealing=Annealing(40, 20.0))], []
+    mechanisms, seen = [sampler(0.5), sampler(2.0, tempered_prior=False, annealing=Annealing(20.0))], []
     ledger, requests = Ledger(), []
     for number, mechanism in enumerate(mechanisms):
         ledger.open(str(number), Cost("pure", mechanism.epsilon), mechanism)
@@ -69,7 +69,7 @@ def test_the_priors_temperature_is_that_of_the_likelihood_or_1() -> None:
 def test_a_sample_of_unknown_convergence_costs_all_updates_or_the_last_ones() -> None:
     # 4 iterations of two updates; or the last iteration from any states, 45 events and one more.
     assert np.isclose(sampler(0.5).unconverged_cost(), 8 * 0.5, rtol=1e-12)
-    assert np.isclose(sampler(0.5, annealing=Annealing(40, 20.0)).unconverged_cost(), 46 * 0.5, rtol=1e-12)
+    assert np.isclose(sampler(0.5, annealing=Annealing(20.0)).unconverged_cost(), 46 * 0.5, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

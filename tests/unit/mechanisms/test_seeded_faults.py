@@ -52,7 +52,7 @@ from privpost.privacy.accounting import Cost
 from privpost.privacy.audit import lower_bound
 from privpost.privacy.ledger import Ledger
 from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.samplers.hidden_markov_search import Annealing
+from privpost.samplers.hidden_markov_collapsed import Annealing
 from privpost.studies.audit import audit, instances
 
 SIZE, LEVEL = 3000, 1e-6
@@ -349,7 +349,7 @@ FAULTS = {
         *(
             (temperature_of_several_states_halved, HiddenMarkovSampler, on(model, 300, PURE, **options))
             for model in (EventCounts((2,), (2,), 2), EventCounts((4,), (2, 3), 3))
-            for options in ({"iterations": 12}, {"iterations": 8, "annealing": Annealing(40, 3.0)})
+            for options in ({"iterations": 12}, {"iterations": 8, "annealing": Annealing(3.0)})
         ),
         (paid_temperature_halved, PrivateGibbs, on(FIELDS, 300, PURE, iterations=3)),
         (bits_temperature_halved, ExponentialMechanism, on(UNIFORM, 20, PURE, a0=0.2)),

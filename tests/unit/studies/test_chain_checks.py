@@ -10,7 +10,6 @@ from privpost.pipeline import grid
 from privpost.pipeline.schema import SettingError
 from privpost.samplers import hidden_markov_collapsed as collapsed
 from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.samplers.hidden_markov_search import Annealing
 from privpost.studies.foulds2016 import chain_checks, event_methods
 
 MODEL = EventCounts((3, 3), (3, 2), 2)
@@ -20,7 +19,7 @@ MODEL = EventCounts((3, 3), (3, 2), 2)
 @pytest.mark.parametrize(("method", "sampler"), [("ops", "paper"), ("ops", "collapsed"), ("non_private", "paper")])
 def test_a_watch_traces_the_law_of_its_chains(method, sampler, tempered_prior) -> None:
     """OPS's at its temperatures and truncation, by whatever sampler; else the posterior's."""
-    setup = event_methods.Setup(MODEL, 90, tempered_prior=tempered_prior, annealing=Annealing(40, 3.0))
+    setup = event_methods.Setup(MODEL, 90, tempered_prior=tempered_prior, annealing=collapsed.Annealing(3.0))
     private = method == "ops"
     row = event_methods.Row("hmm", method, None, 10.0 if private else None, 1.0 if private else None, sampler)
     counts, observed = np.random.default_rng(1).poisson(6, (6, 5)).astype(float), np.ones((4, 6), bool)
@@ -69,13 +68,13 @@ def test_wide_laws_are_cooled_once() -> None:
     row = event_methods.Row("hmm", "ops", None, 10.0, 1.0, "collapsed")
     temperature = event_methods.Setup(MODEL, 90).mechanism(row).temperature
     for limit, searches in ((1.01 * temperature, True), (0.99 * temperature, False)):
-        setup = event_methods.Setup(MODEL, 90, annealing=Annealing(), search_limit=limit)
+        setup = event_methods.Setup(MODEL, 90, annealing=collapsed.Annealing(), search_limit=limit)
         found = setup.search(row)
         assert ((found.resplits, found.members) != (0, 1)) == searches
         assert setup.search(row._replace(method="laplace")).members > 1
 
 
-PAIRS = [("iterations", "burn_in"), ("rounds", "rounds_burn_in")]
+PAIRS = [("iterations", "burn_in"), ("rounds", "rounds_burn_in"), ("many_rounds", "many_rounds_burn_in")]
 WAR_LOGS = ("foulds2016/war_logs_states", "foulds2016/war_logs_likelihood", "foulds2016/war_logs_ablation")
 
 
@@ -93,12 +92,12 @@ def test_a_burn_in_as_long_as_its_chain_is_refused(name) -> None:
 
 
 def test_rounds_and_replicas_are_those_of_the_rows_method() -> None:
-    """OPS may have fewer rounds and exact counts more; replicas have OPS and the methods that the setup names."""
-    annealing = Annealing(50, 5.0, replicas=3)
-    budget = {"rounds": 20, "rounds_burn_in": 12, "ops_rounds": 16, "exact_rounds": 40}
+    """Exact counts may have more rounds; replicas have OPS and the methods that the setup names."""
+    annealing = collapsed.Annealing(5.0, replicas=3)
+    budget = {"rounds": 20, "rounds_burn_in": 12, "ops_rounds": 16, "exact_rounds": 50}
     setup = event_methods.Setup(MODEL, 90, epsilon=1.0, annealing=annealing, exchanging=("laplace",), **budget)
     found = {}
     for method in ("non_private", "laplace", "ops"):
         row = event_methods.Row("hmm", method, None, 10.0 if method == "ops" else None, None, "collapsed")
         found[method] = setup.length(row), setup.search(row).replicas
-    assert found == {"non_private": ((40, 10), 1), "laplace": ((20, 12), 3), "ops": ((16, 4), 3)}
+    assert found == {"non_private": ((50, 25), 1), "laplace": ((20, 12), 3), "ops": ((16, 12), 3)}

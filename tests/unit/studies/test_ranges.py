@@ -13,7 +13,7 @@ from privpost.studies.ranges import LOG_EPSILON
 @pytest.mark.parametrize(
     ("study", "key", "value"),
     [
-        ("foulds2016/war_logs_states", "search_rounds", 1e21),
+        ("foulds2016/war_logs_states", "exact_rounds", 1e21),
         ("foulds2016/war_logs_states", "truncation", 1.00001),
         ("noise_aware/war_logs", "emission_concentration", 0.0625),
         ("noise_aware/event_calibration", "sizes", []),

@@ -83,7 +83,7 @@ REASONS = {
     ("foulds2016/chain_checks.py", "", "privpost.samplers.hidden_markov_gibbs"): "types of what chains hand on",
     ("foulds2016/chain_checks.py", "Monitor.__call__", "privpost.samplers.hidden_markov_collapsed"): "a chain's score",
     ("foulds2016/event_methods.py", "Setup.of", "getattr("): SETTING,
-    ("foulds2016/event_methods.py", "Setup.of", "privpost.samplers.hidden_markov_search"): "settings of a chain",
+    ("foulds2016/event_methods.py", "Setup.of", "privpost.samplers.hidden_markov_collapsed"): "settings of a chain",
     ("geumlek2017/rounding.py", "log_masses", "privpost.distributions.truncated_beta"): DENSITY,
     ("geumlek2017/dirichlet.py", "simulate", "privpost.mechanisms.posterior_sampling.weighted"): "makes a mechanism",
     ("geumlek2017/rdp_curves.py", "simulate", "privpost.mechanisms.posterior_sampling.weighted"): "makes a mechanism",

@@ -20,7 +20,7 @@ from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Ledger, Release
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers import noise_aware_events
-from privpost.samplers.hidden_markov_search import Annealing
+from privpost.samplers.hidden_markov_collapsed import Annealing
 
 # Methods that release draws of the posterior from the events themselves.
 SAMPLED = ("ops", "private_gibbs")
@@ -112,11 +112,11 @@ class Setup:
         iterations, burn_in: Gibbs iterations of each chain, and how many of them nothing is kept of.
         tempered_prior: whether OPS tempers the prior.
         epsilon: ε of rows that name none.
-        rounds, rounds_burn_in, annealing: the same of the collapsed sampler, and the search before them.
-        ops_rounds: those of OPS where they are fewer, a quarter of them burn-in.
-        exact_rounds: those of the exact counts where they are more, a quarter of them burn-in.
+        rounds, rounds_burn_in, annealing: the same of the collapsed sampler, and its starts.
         exchanging: methods whose chains have replicas, beside OPS.
+        ops_rounds: those of OPS where they are fewer; a quarter of them is kept.
         search_limit: temperature T of OPS above which its chains are cooled once and search no further.
+        exact_rounds: those of the exact counts where they are more; half of them is kept.
         private_iterations: iterations of a chain that pays for every update.
     """
 
@@ -131,19 +131,19 @@ class Setup:
     annealing: Annealing | None = None
     exchanging: tuple[str, ...] = ()
     ops_rounds: int | None = None
-    exact_rounds: int | None = None
     search_limit: float = math.inf
+    exact_rounds: int | None = None
     private_iterations: int = 2
 
     @classmethod
     def of(cls, config, model: EventCounts, n: int) -> Setup:
         """The settings of a study; those that it does not have are not needed."""
-        names = "iterations", "burn_in", "rounds", "rounds_burn_in", "ops_rounds", "search_limit"
+        names = "iterations", "burn_in", "rounds", "rounds_burn_in", "ops_rounds", "search_limit", "exact_rounds"
         names += ("private_iterations",)
         given = {name: getattr(config, name) for name in names if hasattr(config, name)}
-        if hasattr(config, "search_rounds"):
-            more = {name: getattr(config, name) for name in ("patience", "replicas") if hasattr(config, name)}
-            given["annealing"] = Annealing(config.search_rounds, config.hottest, config.resplits, **more)
+        if hasattr(config, "resplits"):
+            replicas = getattr(config, "replicas", 1)
+            given["annealing"] = Annealing(config.hottest, config.resplits, replicas=replicas)
         given["exchanging"] = EXCHANGING[getattr(config, "exchanging", "none")]
         return cls(model, n, tempered_prior=getattr(config, "prior", "tempered") == "tempered", **given)
 
@@ -157,9 +157,10 @@ class Setup:
             return self.private_iterations, 0
         if row.sampler != "collapsed":
             return self.iterations, self.burn_in
-        own = {"ops": self.ops_rounds, "non_private": self.exact_rounds}.get(row.method)
-        if own:
-            return own, own // 4
+        if row.method == "ops" and self.ops_rounds:
+            return self.ops_rounds, self.ops_rounds * 3 // 4
+        if row.method == "non_private" and (self.exact_rounds or 0) > self.rounds:
+            return self.exact_rounds, self.exact_rounds // 2
         return self.rounds, self.rounds_burn_in
 
     def search(self, row: Row) -> Annealing | None:

@@ -36,8 +36,6 @@ CHAINS = {
     "burn_in": Integer(at_least=1, under="iterations"),
     "rounds": Integer(at_least=2),
     "rounds_burn_in": Integer(at_least=1, under="rounds"),
-    "search_rounds": Integer(at_least=1),
-    "patience": Integer(at_least=1),
     "resplits": Integer(at_least=0),
     "hottest": Real(at_least=1),
     "diagnostic_chains": Integer(at_least=1),

@@ -33,14 +33,16 @@ SETTINGS = Schema(
     emission_concentration=WITHOUT_POLE,
     rounds=Integer(at_least=2),
     rounds_burn_in=Integer(at_least=1, under="rounds"),
-    search_rounds=Integer(at_least=1),
-    patience=Integer(at_least=1),
+    many_rounds=Integer(at_least=2),
+    many_rounds_burn_in=Integer(at_least=1, under="many_rounds"),
+    many_ops_rounds=Integer(at_least=2),
     ops_rounds=Integer(at_least=2),
-    exact_rounds=Integer(at_least=2),
     search_limit=Real(at_least=1),
+    exact_rounds=Integer(at_least=0),
     resplits=Integer(at_least=0),
+    many_resplits=Integer(at_least=0),
     replicas=Integer(at_least=1),
-    exchanging=Choice(*EXCHANGING),
+    many_exchanging=Choice(*EXCHANGING),
     hottest=Real(at_least=1),
     diagnostic_chains=Integer(at_least=1),
     without=Choice("none", "IED cleared"),
@@ -135,10 +137,13 @@ def _setup(config, logs, n_states: int) -> Setup:
     concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
     model = EventCounts.of(logs.region, logs.sizes, n_states, **concentrations)
     setup = replace(Setup.of(config, model, int(logs.counts[:, : logs.sizes[0]].sum())), epsilon=config.epsilon)
-    if n_states == config.many_states:
-        return setup
-    # A few states: modes of the exact counts may differ by a few nats.
-    return replace(setup, exchanging=("non_private",), exact_rounds=config.exact_rounds)
+    if n_states != config.many_states:
+        # A few states: modes of the exact counts may differ by a few nats as well.
+        return replace(setup, exchanging=("non_private",))
+    budget = {"rounds": config.many_rounds, "rounds_burn_in": config.many_rounds_burn_in}
+    budget |= {"ops_rounds": config.many_ops_rounds, "exact_rounds": 0}
+    budget["annealing"] = replace(setup.annealing, resplits=config.many_resplits)
+    return replace(setup, **budget, exchanging=EXCHANGING[config.many_exchanging])
 
 
 def _fit(config, logs, setup, listed, streams, block, ledger, **named) -> list[Fit]:
