@@ -179,6 +179,17 @@ def test_draws_at_tiny_concentrations_are_finite():
     assert np.allclose(draws.sum(axis=-1), 1)
 
 
+@pytest.mark.parametrize("size", [None, 5])
+def test_gamma_draws_of_one_shape_are_those_of_each(size):
+    """One shape for all is passed as a number: the same draws as of an array, and of shapes that differ."""
+    for shapes in (np.full((4, 3), 0.4), np.full(6, 101.0), np.array([0.4, 2.0, 2.0])):
+        rates = np.arange(1.0, shapes.size + 1).reshape(shapes.shape)
+        found = models.GammaExponential().sample(np.stack([shapes, rates], axis=-1), np.random.default_rng(4), size)
+        lead = () if size is None else (size,)
+        expected = np.random.default_rng(4).standard_gamma(shapes, (*lead, *shapes.shape)) / rates
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_density_is_zero_outside_the_support():
     assert BetaBernoulli(1, 1).log_density([-0.1, 1.1], (1, 1)).tolist() == [-np.inf, -np.inf]
     assert DirichletCategorical((1, 1)).log_density([[0.5, 0.4], [1.2, -0.2]], (1, 1)).tolist() == [-np.inf] * 2
