@@ -79,6 +79,14 @@ def test_a_job_ends_as_python_does(python, folder):
     assert run(folder, python, "-m", "job").stdout == "closed\n"
 
 
+def test_a_job_ends_without_being_taken_apart(python, folder):
+    """Python itself deletes what is left at its end, object by object, which takes a tenth of a second."""
+    code = "import builtins\nclass Left:\n    def __del__(self):\n        print('deleted')\nbuiltins.left = Left()\n"
+    (folder / "own" / "job.py").write_text(code)
+    forked, started = (run(folder, program, "-m", "job").stdout for program in (python, sys.executable))
+    assert (forked, started) == ("", "deleted\n")
+
+
 def test_what_a_job_imports_is_read_anew(python, folder):
     assert run(folder, python, "-m", "job", "0").returncode == 0
     (folder / "own" / "job.py").write_text("import sys; sys.exit(5)")
