@@ -234,39 +234,38 @@ def test_cells_whose_states_pass_for_certain_follow_the_exact_law() -> None:
     assert abs(same / n_chains - together) < 4.5 * math.sqrt(together * (1 - together) / n_chains)
 
 
-def test_chains_start_from_the_states_of_clear_cells_and_never_read_held_out_releases() -> None:
-    """Each by a search of its own: labels differ, and the partition of the cells that are seen does not."""
-    rng, n_chains, prior = np.random.default_rng(36), 5, gibbs.Prior(4, (9, 3))
+def test_annealed_chains_find_the_states_of_clear_cells_and_never_read_held_out_releases() -> None:
+    """Each from random states of its own: labels differ, and the partition of the cells that are seen does not."""
+    rng, n_chains, prior = np.random.default_rng(36), 20, gibbs.Prior(4, (9, 3))
     truth = np.repeat([0, 1, 2, 0, 1, 2], 5)
     emissions = [rng.dirichlet(np.full(size, 0.5), 3) for size in prior.sizes]
     counts = np.concatenate([rng.multinomial(80, own[truth]) for own in emissions], axis=1)
     observed = np.ones(len(truth), bool)
     observed[[3, 17]] = False
-    noisy, starts = counts + rng.laplace(0, 1.0, counts.shape), []
+    noisy, ends = counts + rng.laplace(0, 1.0, counts.shape), []
     for other in (0.0, 1e4):
         release = np.tile(np.where(observed[:, None], noisy, other), (n_chains, 1, 1))
         seen = np.tile(observed, (n_chains, 1))
         latent = events.LatentCounts(release, seen, prior, 1.0, 80 * len(truth))
-        chains = events.Chains([latent], gibbs.Layout.of(np.repeat([0, 1], 15)), prior, 20)
-        starts.append(chains.init([np.random.default_rng(37)]).states[observed])
-    assert np.array_equal(*starts)
+        chains = events.Chains([latent], gibbs.Layout.of(np.repeat([0, 1], 15)), prior, 40)
+        ((state, _),) = run(chains, [np.random.default_rng(37)], draws=1, burn_in=40)
+        ends.append(state.states[observed])
+    assert np.array_equal(*ends)
     together = truth[observed][:, None] == truth[observed]
-    for states in starts[0].T:
+    for states in ends[0].T:
         assert np.array_equal(states[:, None] == states, together)
-    assert len(np.unique(starts[0][0])) > 1
+    assert len(np.unique(ends[0][0])) > 1
 
 
-def test_counts_settle_given_the_states_of_the_start() -> None:
-    """The first half of the burn-in leaves states as they are; later sweeps do not."""
+def test_all_proposals_are_accepted_while_states_are_annealed_and_not_later() -> None:
     n_chains, prior = 40, gibbs.Prior(2, (2, 2))
     latent = events.LatentCounts(np.tile(CELLS, (n_chains, 1, 1)), np.ones((n_chains, 2), bool), prior, SCALE, EVENTS)
     chains = events.Chains([latent], gibbs.Layout.of([0, 0]), prior, 8)
     rng = [np.random.default_rng(38)]
     state = chains.init(rng)
-    start = state.states.copy()
     for sweep in range(8):
         state, _ = chains.step(state, rng)
-        assert np.array_equal(state.states, start) == (sweep < 4)
+        assert (state.accepted == 1).all() == (sweep < 6)
 
 
 def test_updates_keep_counts_consistent_and_never_read_held_out_releases() -> None:

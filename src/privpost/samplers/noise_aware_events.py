@@ -20,13 +20,10 @@ import numpy as np
 from scipy.special import betainc, gammaln, logsumexp
 
 from privpost.privacy import count_tables
-from privpost.samplers import chain
-from privpost.samplers import hidden_markov_collapsed as collapsed
 from privpost.samplers import hidden_markov_gibbs as gibbs
 
-# The search for the states that a chain starts from, and its rounds: at most, and for each cell. The first sweeps at
-# most, in which states stay and all proposals of counts are accepted.
-SEARCH, ROUNDS, SETTLING = collapsed.Annealing(resplits=5), (150, 2), 10
+# The share of the burn-in in which states are annealed, and the temperature τ at which that begins.
+ANNEALED, HOTTEST = 0.75, 10.0
 
 
 class LatentCounts:
@@ -87,23 +84,12 @@ class LatentCounts:
             counts[..., field] = _shared_out(totals[..., None], np.where(empty, 1 / size, shares[..., field]))
         return counts, held
 
-    def start_states(self, layout: gibbs.Layout, rng) -> np.ndarray:
-        """Return states (cells, chains) that each chain finds by a search of its own given the projected noisy counts.
-
-        The likelihood is tempered by about how much more the counts vary than multinomial ones: by 1 plus the variance
-        2s² of each level that the projection leaves above 0, in the field that has most of them, over a cell's events.
-        """
+    def start_states(self, rng) -> np.ndarray:
+        """Return states (cells, chains): each cell's own where they are fixed, else drawn uniformly."""
         n_chains, n_cells = self.observed.shape
         if self.fixed:
             return np.tile(np.arange(n_cells)[:, None], n_chains)
-        shares = count_tables.project(self.noisy, self.prior.sizes)
-        above = max((shares[self.observed][:, field] > 0).sum(axis=1).mean() for field in self.prior.fields)
-        temperature = 1 + 2 * self.scale**2 * above * n_cells / max(self.n_events, 1)
-        group = gibbs.Group(shares, self.observed, temperature, prior_temperature=1.0)
-        rounds = min(ROUNDS[0], ROUNDS[1] * n_cells)
-        search = collapsed.Chains([group], layout, self.prior, SEARCH, rounds)
-        ((found, _),) = chain.run(search, [rng], draws=1, burn_in=rounds - 1)
-        return found.cold.states
+        return rng.integers(self.prior.n_states, size=(n_cells, n_chains))
 
     def _starting_totals(self) -> tuple[np.ndarray, np.ndarray]:
         """Means of the fields' noisy sums, weighted by their precisions 1/levels, and the events that are left of n."""
@@ -160,8 +146,9 @@ class Chains:
     """Chains (`chain.Sampler`) on latent counts of several groups; `rng` is one generator per group.
 
     A step is a sweep of joint moves and transfers, after which emissions are drawn given states and counts. Chains
-    start from `LatentCounts.start_states`. The first sweeps, at most half of `burn_in`, accept all counts that they
-    propose given these states: they leave no law invariant.
+    start from `LatentCounts.start_states`. The first sweeps anneal: they draw a state by its estimated odds to the
+    power 1/τ < 1, τ falling in geometric steps, and accept all counts, so that they leave no law invariant. A search
+    given projected counts instead ends in modes that the noise has made, and chains stay there.
     """
 
     def __init__(self, latents: Sequence[LatentCounts], layout: gibbs.Layout, prior: gibbs.Prior, burn_in: int):
@@ -169,7 +156,7 @@ class Chains:
         from privpost.samplers import noise_aware_moves
 
         self._sweeps, self.latents, self.prior = noise_aware_moves.sweeps, latents, prior
-        self._settling, self._burn_in = min(SETTLING, burn_in // 2), burn_in
+        self._powers, self._burn_in = np.geomspace(1 / HOTTEST, 1, int(burn_in * ANNEALED) + 1)[:-1], burn_in
         ends = np.cumsum([len(latent.observed) for latent in latents])
         self.slices = [slice(int(end - len(own.observed)), int(end)) for end, own in zip(ends, latents, strict=True)]
         self._layout, self._sizes = layout, np.array(prior.sizes)
@@ -183,15 +170,15 @@ class Chains:
         self._learnt = [(np.zeros((*shape, fields)), np.ones(shape)) for shape in shapes]
 
     def init(self, rng: Sequence[np.random.Generator]) -> State:
-        """Return the states of a search, or those that are fixed, and counts in proportion to the noisy ones."""
+        """Return random states, or those that are fixed, and counts in proportion to the noisy ones."""
         self._restart()
         counts, held = zip(*(latent.start() for latent in self.latents), strict=True)
-        states = [latent.start_states(self._layout, own) for latent, own in zip(self.latents, rng, strict=True)]
+        states = [latent.start_states(own) for latent, own in zip(self.latents, rng, strict=True)]
         return State(np.concatenate(states, axis=1), counts, np.concatenate(held))
 
     def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
         """One sweep of every chain, then emissions; the cost is the variates that these take, (groups,)."""
-        settle = self._taken < self._settling
+        power = float(self._powers[self._taken]) if self._taken < len(self._powers) else 1.0
         self._taken += 1
         states, held = state.states.T.copy(), state.held.copy()
         found, draws = np.empty((4, len(states))), []
@@ -203,7 +190,7 @@ class Chains:
             rest = np.stack([np.full_like(held[chains], latent.n_held), held[chains]], axis=1)
             self._sweeps(
                 data, latent.observed, (states[chains], counts, totals), self.prior.n_states, rest, tuple(self._layout),
-                float(self.prior.transition), tables, settle, own, found[:, chains], self._taken <= self._burn_in,
+                float(self.prior.transition), tables, power, own, found[:, chains], self._taken <= self._burn_in,
             )  # fmt: skip
             held[chains] = rest[:, 1]
             group = gibbs.Group(counts, latent.observed)

@@ -191,10 +191,10 @@ def _remember(t, n, state, data, sums, tables, work):
 
 
 @bare
-def _estimate(t, n, old, free, data, sums, tables, work, estimates):
+def _estimate(t, n, old, free, power, data, sums, tables, work, estimates):
     """Estimate ln p(n, release of cell t | state) of all states, or of the old one where they are not free to change.
 
-    `work` gets θ, moments, and ln weights.
+    `work` gets θ, moments, and ln weights, times the power.
     """
     state_totals = sums[1]
     logs, site = work[7], work[9]
@@ -213,4 +213,4 @@ def _estimate(t, n, old, free, data, sums, tables, work, estimates):
             estimates[k] = _tilts(t, n, k, k, data, sums, tables, work)
             if state_totals[k] == 0:
                 empty = k
-        logs[k] = estimates[k] + math.log(site[k])
+        logs[k] = power * (estimates[k] + math.log(site[k]))

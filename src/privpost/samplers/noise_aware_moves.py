@@ -25,11 +25,11 @@ CERTAIN, FADING, WIDER = (1e-6, 0.125), 0.3, (0.04, 4.0)
 
 
 @inner
-def _move_cell(t, free, data, latent, sums, layout, prior, tables, settle, learn, again, work, rng):
+def _move_cell(t, free, data, latent, sums, layout, prior, tables, power, learn, again, work, rng):
     """Propose a state and counts for an observed cell; counts in its own state only if they are to be drawn `again`.
 
-    The state stays where it is not `free` to change. Returns whether they were proposed, whether accepted, whether the
-    state changed, and what `_draw` says of the cell as it is now.
+    The state stays where it is not `free` to change. With a power below 1 all that is proposed is accepted. Returns
+    whether they were proposed, whether accepted, whether the state changed, and what `_draw` says of the cell as it is.
     """
     states, counts, totals = latent
     by_state, state_totals, moves, leaving = sums
@@ -42,16 +42,16 @@ def _move_cell(t, free, data, latent, sums, layout, prior, tables, settle, learn
     move_site(t, old, states, first, last, moves, leaving, -1.0)
     site_weights(t, states, first, last, moves, leaving, prior, site)
     estimates = np.zeros(n_states)
-    _estimate(t, n, old, free, data, sums, tables, work, estimates)
+    _estimate(t, n, old, free, power, data, sums, tables, work, estimates)
     new = choose(logs, rng.random()) if free else old
     if learn and free:
         # `choose` leaves cumulative weights.
         kept = logs[old] - (logs[old - 1] if old > 0 else 0.0)
         data[6][t] = max(1 - kept / logs[n_states - 1], FADING * data[6][t])
     # The choice does not look at the counts, so that a cell which keeps its state may keep them.
-    again = again or new != old or settle
+    again = again or new != old or power < 1
     back, gain = (math.nan, 0.0, 0.0), 0.0
-    if not settle:
+    if power == 1:
         back = _draw(t, n, old, old, data, sums, tables, work, counts[t], False, rng)
     forward = back
     if again:
@@ -60,7 +60,7 @@ def _move_cell(t, free, data, latent, sums, layout, prior, tables, settle, learn
     if learn:
         _remember(t, n, new, data, sums, tables, work)
     # Neither where numbers overflowed, and a weight is not a number.
-    accepted = again and not math.isnan(forward[0]) and (settle or -rng.standard_exponential() < gain)
+    accepted = again and not math.isnan(forward[0]) and (power < 1 or -rng.standard_exponential() < gain)
     if accepted:
         states[t] = new
         _copy(proposal, counts[t])
@@ -315,7 +315,7 @@ def _log_joint(data, latent, sums, layout, observed, prior, tables, rest):
 
 
 @inner
-def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, settle, learn, rng):
+def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power, learn, rng):
     states, counts, totals = latent
     (n_cells, n_levels), n_fields, scale, free = counts.shape, len(data[3]), data[2], data[4]
     by_state, state_totals = np.zeros((n_states, n_levels), np.int64), np.zeros(n_states, np.int64)
@@ -342,11 +342,11 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, settle
             if free:
                 _move_held_out(t, latent, sums, layout, prior, work, rng)
             continue
-        if settle or rng.random() * n_states <= STATES:
+        if power < 1 or rng.random() * n_states <= STATES:
             again = rest[0] == 0 or rng.random() < AGAIN
-            loose = free and not settle and (learn or data[6][t] > CERTAIN[0] or rng.random() < CERTAIN[1])
+            loose = free and (learn or data[6][t] > CERTAIN[0] or rng.random() < CERTAIN[1])
             drawn, found, moved, known = _move_cell(
-                t, loose, data, latent, sums, layout, prior, tables, settle, learn, again, work, rng
+                t, loose, data, latent, sums, layout, prior, tables, power, learn, again, work, rng
             )
             proposed += drawn
             accepted += found
@@ -354,7 +354,7 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, settle
         other = -1 if rest[0] > 0 else seen[int(rng.random() * len(seen))]
         if other != t and (other < 0 or rng.random() < PAIRS[int(free)]):
             transferred += _transfer(t, other, known, data, latent, sums, tables, rest, work, rng)
-    if free and not settle and n_states > 1:
+    if free and power == 1 and n_states > 1:
         # From one cell whose state is open to another one: after the burn-in these are the same in all sweeps.
         loose = np.flatnonzero(data[6] > CERTAIN[0])
         for _ in range(math.ceil(len(loose) * min(RUNS[0] * scale, RUNS[1]))):
@@ -371,7 +371,7 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, settle
 
 
 @outer()
-def sweeps(data, observed, latent, n_states, rest, layout, prior, tables, settle, rng, found, learn):
+def sweeps(data, observed, latent, n_states, rest, layout, prior, tables, power, rng, found, learn):
     """One pass of the joint moves and transfers over all cells, then moves of runs and exchanges, in every chain.
 
     Args:
@@ -384,7 +384,7 @@ def sweeps(data, observed, latent, n_states, rest, layout, prior, tables, settle
         layout: `first`, `last` (cells,).
         prior: a.
         tables: ln Γ(j + b), ln j!, 1/j for j = 0, 1, …, and b.
-        settle: whether states stay and all counts given them are accepted: for the start only.
+        power: of the states' odds; below 1 all that is proposed is accepted, and 1 leaves the law invariant.
         found: (4, chains): overwritten by the share of joint moves accepted, the number of moves that changed a state,
             the transfers accepted and the collapsed log joint.
         learn: whether the searches for tilts are to start where these end, and which states are certain is to be found
@@ -396,5 +396,5 @@ def sweeps(data, observed, latent, n_states, rest, layout, prior, tables, settle
         own = data[0][c], slots, data[2], data[3], data[4], data[5][c], data[6][c], data[7][c]
         parts = latent[0][c], latent[1][c], latent[2][c]
         found[0, c], found[1, c], found[2, c], found[3, c] = _sweep(
-            own, observed[c], parts, n_states, rest[c], layout, prior, tables, settle, learn, rng
+            own, observed[c], parts, n_states, rest[c], layout, prior, tables, power, learn, rng
         )
