@@ -268,6 +268,20 @@ def test_all_proposals_are_accepted_while_states_are_annealed_and_not_later() ->
         assert (state.accepted == 1).all() == (sweep < 6)
 
 
+@pytest.mark.parametrize("hottest", [1 + 1e-9, 1e9])
+def test_states_are_annealed_from_the_highest_temperature(monkeypatch, hottest) -> None:
+    """There all states are alike; at τ = 1 two cells that are alike share one."""
+    monkeypatch.setattr(events, "HOTTEST", hottest)
+    n_chains, prior = 400, gibbs.Prior(2, (4, 2))
+    release = np.tile([[40.0, 0, 0, 0, 40, 0]], (n_chains, 2, 1))
+    latent = events.LatentCounts(release, np.ones((n_chains, 2), bool), prior, 0.5, 80)
+    chains = events.Chains([latent], gibbs.Layout.of([0, 0]), prior, 40)
+    ((state, _),) = run(chains, [np.random.default_rng(39)], draws=1, burn_in=2)
+    share = (state.states[0] == state.states[1]).mean()
+    # 4.5 standard errors: 7e-6.
+    assert (abs(share - 0.5) < 4.5 * 0.5 / math.sqrt(n_chains)) == (hottest > 2)
+
+
 def test_updates_keep_counts_consistent_and_never_read_held_out_releases() -> None:
     rng = np.random.default_rng(33)
     sizes, n_chains, n_cells = (7, 2), 3, 6
