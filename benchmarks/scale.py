@@ -1,6 +1,6 @@
 """Measure how planning and computing grow with the number of cells; writes results/scale.csv.
 
-    .venv/bin/python benchmarks/scale.py            some minutes; works in a temporary clone of the last commit
+    .venv/bin/python benchmarks/scale.py            half an hour; works in a temporary clone of the last commit
 
 The cells are cheap ones (RDP curves of one order), so what is measured is the pipeline's own cost. Each row is one
 process: wall and CPU seconds, peak memory. Measured on whatever runs beside it: CPU seconds are what to compare.
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from run import machine
@@ -23,7 +24,7 @@ YAML = Path("conf/study") / f"{STUDY}.yaml"
 TABLE = Path("results/scale.csv")
 BATCH = 100
 SHARD = 1000
-GATHERED = 2000
+GATHERED, AT_ONCE = 100_000, 2
 
 
 def measure(command: list[str], folder: Path, log: Path) -> dict[str, float]:
@@ -84,7 +85,10 @@ def rows(folder: Path, log: Path):
     yield row("compute a cell by itself", 1, 1, ["privpost", f"study={STUDY}", "alpha=1", "beta=1", "order=2"])
     yield row("compute a shard", SHARD, 1, ["privpost", *sweep(100_000), "shard=100/100"])
     yield row("find a shard done", SHARD, 1, ["privpost", *sweep(100_000), "shard=100/100"])
-    measure(["privpost", *sweep(GATHERED), "shard=1/1"], folder, log)
+    shards = [["privpost", *sweep(GATHERED), f"shard={part}/{AT_ONCE}"] for part in range(1, AT_ONCE + 1)]
+    logs = [log.with_suffix(f".{part}") for part in range(AT_ONCE)]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(measure, shards, [folder] * AT_ONCE, logs))
     yield row("gather a sweep: table and figure", GATHERED, 1, ["privpost", *sweep(GATHERED)])
 
 

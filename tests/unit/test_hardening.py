@@ -98,6 +98,23 @@ def test_a_rebuild_makes_altered_tables_anew(built):
     assert os.stat(Plan().table_stamp(study)).st_mtime > study.table_path("curve").stat().st_mtime - 1
 
 
+def test_a_rebuild_makes_tables_of_another_grid_anew_whenever_they_were_put_there(built):
+    """As git does when it checks out older tables: they are newer than what a plan before saw, and other ones."""
+    study, contents = built.study(), []
+    grid = study.grid_path().read_text()
+    for digest in ("a", "b"):
+        study.grid_path().write_text(grid.replace('"digest":"', f'"digest":"{digest}'))
+        later = time.time() + 0.01
+        os.utime(study.table_path("curve"), (later, later))
+        time.sleep(0.02)
+        stamp = Path(Plan().table_stamp(study))
+        assert stamp.stat().st_mtime > later
+        contents.append(stamp.read_text())
+    assert contents[0] != contents[1]
+    study.grid_path().write_text(grid)
+    assert os.stat(Plan().table_stamp(study)).st_mtime == 0
+
+
 def test_every_file_is_on_the_disk_before_it_takes_its_place(tmp_path, monkeypatch):
     synced, replaced = set(), []
     fsync, replace = os.fsync, os.replace

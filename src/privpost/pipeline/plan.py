@@ -1,5 +1,6 @@
 """What a rebuild consists of: every study's cells, tables, figures and data, as Snakemake's rules need them."""
 
+import hashlib
 import os
 import shlex
 from collections.abc import Sequence
@@ -142,14 +143,14 @@ class Plan:
 
         On a clone, shipped tables therefore stand without a single cell.
         """
-        cells, altered = self.cells_of(study), manifest.altered(study) if study.grid_path().is_file() else []
+        cells, path = self.cells_of(study), study.grid_path()
+        altered = manifest.altered(study) if path.is_file() else []
+        shown = manifest.shows(study, cells) and not altered
         # Snakemake looks at the content too: a newer stamp of the same content makes nothing anew.
-        content = "\n".join([manifest.describe(study, cells), *altered])
+        other = [] if shown or not path.is_file() else [hashlib.sha256(path.read_bytes()).hexdigest()]
+        content = "\n".join([manifest.describe(study, cells), *altered, *other])
         stamp = Path(_content_stamp(STATE / study.table_root / f"{study.name}.grid", content))
-        if manifest.shows(study, cells) and not altered:
-            os.utime(stamp, (0, 0))
-        elif stamp.stat().st_mtime == 0:
-            os.utime(stamp)
+        os.utime(stamp, (0, 0) if shown else None)
         return str(stamp)
 
     def figure_stamp(self, study: Study) -> str:
