@@ -124,7 +124,7 @@ def _joined(cells: list[Cell], all_own: list[dict], packed: _Frames, keys: list[
         else:
             columns[key] = f"{key}_setting"
         added[columns[key]] = values
-    joined, frames, order = [], [], {}
+    joined, frames = [], []
     for place, frame in enumerate(packed):
         for column, values in added.items():
             if column not in frame:
@@ -132,11 +132,10 @@ def _joined(cells: list[Cell], all_own: list[dict], packed: _Frames, keys: list[
             elif frame[column].isna().any() and values[place] is not None:
                 frame[column] = frame[column].astype(object).where(frame[column].notna(), values[place]).infer_objects()
         frames.append(frame.dropna(axis="columns", how="all"))
-        order |= dict.fromkeys(frames[-1])
         if len(frames) == JOINED:
             joined.append(pd.concat(frames, ignore_index=True))
             frames = []
-    return pd.concat([*joined, *frames], ignore_index=True)[list(order)], columns
+    return pd.concat([*joined, *frames], ignore_index=True), columns
 
 
 def _tells_apart(values: list, own: list[tuple]) -> bool:

@@ -42,6 +42,8 @@ def of_scale(scale) -> dict[str, object]:
         "cluster/plan_ms": 1000 * growth(rows("plan a sweep"), "cpu_seconds"),
         "cluster/shard_ms": float(1000 * shard.cpu_seconds / shard.cells),
         "cluster/single_ms": float(1000 * single.cpu_seconds),
+        "cluster/gather_mib": float(gather.peak_mib),
+        "cluster/gather_cells": f"{gather.cells:,}",
         "cluster/gather_ms": float(1000 * gather.cpu_seconds / gather.cells),
         "cluster/ten_million/plan_gib": TEN_MILLION * growth(rows("plan a sweep"), "peak_mib") / 1024,
         "cluster/ten_million/dag_gib": TEN_MILLION * growth(dag, "peak_mib") / 1024,
