@@ -1,6 +1,6 @@
 """Measure how planning and computing grow with the number of cells; writes results/scale.csv.
 
-    .venv/bin/python benchmarks/scale.py            half an hour; works in a temporary clone of the last commit
+    .venv/bin/python benchmarks/scale.py            ten minutes; works in a temporary clone of the last commit
 
 The cells are cheap ones (RDP curves of one order), so what is measured is the pipeline's own cost. Each row is one
 process: wall and CPU seconds, peak memory. Measured on whatever runs beside it: CPU seconds are what to compare.

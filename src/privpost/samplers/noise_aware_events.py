@@ -148,7 +148,7 @@ class Chains:
     A step is a sweep of joint moves and transfers, after which emissions are drawn given states and counts. Chains
     start from `LatentCounts.start_states`. The first sweeps anneal: they draw a state by its estimated odds to the
     power 1/τ < 1, τ falling in geometric steps, and accept all counts, so that they leave no law invariant. A search
-    given projected counts instead ends in modes that the noise has made, and chains stay there.
+    given projected counts instead can end in modes that the noise has made, and chains of many states stay there.
     """
 
     def __init__(self, latents: Sequence[LatentCounts], layout: gibbs.Layout, prior: gibbs.Prior, burn_in: int):
