@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from privpost.pipeline import warm
+from privpost.samplers import compiled
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = "geumlek2017/rdp_curves"
@@ -223,9 +224,11 @@ def pristine(once) -> Clone:
 
 def _cloned(place: Path) -> None:
     subprocess.run(["git", "clone", "--quiet", ROOT, place], check=True)
-    # Compiled loops are kept by the state of their sources, whichever folder they stand in.
-    for kept in ROOT.glob("src/privpost/samplers/__pycache__/compiled_*"):
-        shutil.copytree(kept, place / kept.relative_to(ROOT))
+    # Compiled loops are kept by the state of their sources, whichever folder they stand in: all clones share them.
+    kept = Path("src/privpost/samplers/__pycache__") / compiled.folder()
+    (ROOT / kept).mkdir(parents=True, exist_ok=True)
+    (place / kept).parent.mkdir()
+    (place / kept).symlink_to(ROOT / kept)
 
 
 @pytest.fixture

@@ -88,6 +88,10 @@ def _every_mechanism_twice_as_long(own):
     return _with(own, "war_logs_cpu", seconds=seconds)
 
 
+def _every_mechanism_as_long(own):
+    return _with(own, "war_logs_cpu", seconds=1.0)
+
+
 def _other_numbers_of_states(own):
     used = own["war_logs_states_used"].states_used_at_all
     lied = {"states_used_at_all": np.where(used > 9.5, 2.0, 10.0)}
@@ -153,8 +157,8 @@ def _exact_curves_leave_nothing(own):
 
 
 LIES = (
-    _calibrated_with_dependence_only, _every_mechanism_twice_as_long, _costly_privacy, _every_chain_converged,
-    _other_numbers_of_states, _paid_updates_far_ahead,
+    _calibrated_with_dependence_only, _every_mechanism_twice_as_long, _every_mechanism_as_long, _costly_privacy,
+    _every_chain_converged, _other_numbers_of_states, _paid_updates_far_ahead,
     _civilians_in_two_states, _every_bound_holds, _restless_ops, _papers_chains_apart, _infinite_costs,
     _noise_aware_only_uncalibrated, _noise_aware_events_only_uncalibrated,
     _exact_curves_leave_nothing,

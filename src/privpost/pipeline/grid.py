@@ -9,6 +9,7 @@ import functools
 import hashlib
 import itertools
 import math
+import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -187,6 +188,7 @@ class _Base:
         self.study = study
         self.settings = {k: v if k in keys else schema.value(k, v, where) for k, v in settings.items()}
         self.within = {k: v if k in keys else _within_values(schema, k, v, where) for k, v in within.items()}
+        self.pinned: dict[tuple[int, str, str], dict] = {}
         self.within_json = None if set(keys) & set(within) else canonical(self.within)
         self.sizes = {key: config[key] for key in SIZES}
         if not set(keys) & set(SIZES):
@@ -201,8 +203,7 @@ class _Base:
         settings, sizes, within = dict(self.settings), self.sizes, self.within
         for key, value in overrides.items():
             if key in within:
-                values = value if isinstance(value, list | Mapping) else [value]
-                within = {**within, key: _within_values(schema, key, values, where)}
+                within = self._with_axis(within, key, value if isinstance(value, list | Mapping) else [value])
             elif key in sizes:
                 sizes = {**sizes, key: value}
             else:
@@ -226,9 +227,16 @@ class _Base:
             root=self.study.config["root"],
             data=_identity(settings.get("dataset")),
             reads=self.reads,
-            overrides=(*self.scale, *words),
+            overrides=(*self.scale, *map(sys.intern, words)),
             within_json=self.within_json,
         )
+
+    def _with_axis(self, within: dict, key: str, values: Any) -> dict:
+        """Return some axes with another one; cells that have the same ones share them."""
+        name = (id(within), key, repr(values))
+        if name not in self.pinned:
+            self.pinned[name] = {**within, key: _within_values(self.study.schema, key, values, self.study.file)}
+        return self.pinned[name]
 
 
 def _within_values(schema: Schema, key: str, values: Any, where: str) -> list:

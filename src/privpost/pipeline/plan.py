@@ -101,14 +101,13 @@ class Plan:
         missing = [path for path in paths if not Path(path).exists()]
         datasets = {self.by_path[path].dataset for path in missing} - {None}
         readers = {self.by_path[path].study for path in missing if self.by_path[path].reads}
-        built = {study.name for study in self.tabulated}
-        read = {
-            str(ledgers.path_of(other))
-            for name in readers
-            for other in grid.read_by(self.partial.get(name, self.studies[name]))
-            if other.name in built
-        }
+        read = {str(path) for name in readers for path in self._read_by(self.partial.get(name, self.studies[name]))}
         return [str(PREPARED / f"{dataset}.npz") for dataset in sorted(datasets)] + sorted(read)
+
+    def _read_by(self, study: Study) -> list[Path]:
+        """Return the ledgers that a study's cells read, of the studies that are built."""
+        built = {other.name for other in self.tabulated}
+        return [ledgers.path_of(other) for other in grid.read_by(study) if other.name in built]
 
     def raw_files(self, dataset: str) -> list[str]:
         """Return the raw files of a data set."""
@@ -151,7 +150,16 @@ class Plan:
         content = "\n".join([manifest.describe(study, cells), *altered, *other])
         stamp = Path(_content_stamp(STATE / study.table_root / f"{study.name}.grid", content))
         os.utime(stamp, (0, 0) if shown else None)
+        if shown and not any(cell.path.exists() for cell in cells):
+            self._date_after_ledgers(study)
         return str(stamp)
+
+    def _date_after_ledgers(self, study: Study) -> None:
+        """Make shipped tables no older than the ledgers that their cells read: Git writes files in any order."""
+        read = [path.stat().st_mtime_ns for path in self._read_by(study) if path.is_file()]
+        for path in [*table_files(study), ledgers.path_of(study)]:
+            if path.is_file() and path.stat().st_mtime_ns < (newest := max(read, default=0)):
+                os.utime(path, ns=(newest, newest))
 
     def figure_stamp(self, study: Study) -> str:
         """Return a stamp that is renewed when the code of the study's figures changes."""

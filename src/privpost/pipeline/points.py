@@ -1,10 +1,10 @@
 """Tables of any set of points: each point's own tables, under one another, with the settings that tell points apart."""
 
-import pickle
 import traceback
-import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from privpost.pipeline import store, tables
 from privpost.pipeline.study import Cell, Study, canonical
@@ -43,18 +43,22 @@ class Points(NamedTuple):
 def tabulate(study: Study, cells: Sequence[Cell], results: Iterable[store.Result], asked: Iterable[str] = ()) -> Points:
     """Return the tables of some points; each is tabulated by itself, so any set of them can be put together.
 
-    Results are taken one after another, and the points' frames are packed until all are joined.
+    Results are taken one after another, and the points' frames are joined as they come.
 
     A setting in `asked`, or one that differs between the cells, is a column: the study's own one of this name where it
     tells the points apart (empty entries, such as the ε of the true posterior, then take the point's value), else one
     of its own, `<setting>_setting` where the name is taken.
     """
+    import pandas as pd
+
     asked, known = set(asked), [*study.schema.fields, *cells[0].sizes]
     keys = [key for key in known if key in asked or len({canonical(value_of(cell, key)) for cell in cells}) > 1]
-    parts, failed = {name: ([], [], _Frames()) for name in study.tables}, {}
+    parts, failed = {name: _Rows(keys) for name in study.tables}, {}
     for cell, result in zip(cells, results, strict=True):
         try:
-            frames = tables.tables_of(study, [result])
+            # Joined texts of Arrow would stay a piece a point, each of a kilobyte.
+            with pd.option_context("mode.string_storage", "python"):
+                frames = tables.tables_of(study, [result])
         except Exception as error:
             # One point's results must not cost the others theirs; the run ends with this error, and with its place.
             place = traceback.extract_tb(error.__traceback__)[-1]
@@ -62,15 +66,14 @@ def tabulate(study: Study, cells: Sequence[Cell], results: Iterable[store.Result
             continue
         for name, frame in frames.items():
             if not frame.empty:
-                at, own, packed = parts[name]
-                at.append(cell)
-                own.append({key: tuple(frame[key].dropna().unique()) for key in keys if key in frame})
-                packed.add(frame)
+                parts[name].add(cell, frame)
     made, settings, counts = {}, {key: {} for key in keys}, {}
     for name in study.tables:
-        counts[name] = len(parts[name][0])
-        if counts[name]:
-            made[name], columns = _joined(*parts.pop(name), keys)
+        rows = parts.pop(name)
+        counts[name] = len(rows.cells)
+        if rows.cells:
+            columns = rows.columns()
+            made[name] = rows.joined(columns)
             for key, column in columns.items():
                 settings[key][name] = column
     return Points(made, settings, counts, failed)
@@ -89,62 +92,72 @@ def _word(value: Any) -> Any:
     return " ".join(map(str, value)) if isinstance(value, list) else value
 
 
-class _Frames:
-    """Frames in the order of their coming, packed many at once: alone each takes a kilobyte, together a tenth."""
+class _Rows:
+    """The rows of one table, joined as points come.
 
-    def __init__(self):
-        self._packs: list[bytes] = []
+    Attributes:
+        cells: the points that have rows.
+    """
+
+    def __init__(self, keys: list[str]):
+        self.cells: list[Cell] = []
+        self._keys = keys
+        # A key's entries in the table's own column → the value of the points that have it; None: not told apart by it.
+        self._own: dict[str, dict[str, str] | None] = {}
         self._open: list[Any] = []
+        self._joined: list[Any] = []
 
-    def add(self, frame: Any) -> None:
-        self._open.append(frame)
+    def add(self, cell: Cell, frame: Any) -> None:
+        """Take a point's rows."""
+        self.cells.append(cell)
+        for key in self._keys:
+            if key in frame and self._own.setdefault(key, {}) is not None:
+                self._note(key, frame[key].dropna().unique(), str(_word(value_of(cell, key))))
+        self._open.append(frame.dropna(axis="columns", how="all"))
         if len(self._open) == JOINED:
-            self._packs.append(zlib.compress(pickle.dumps(self._open), 1))
-            self._open = []
+            self._join()
 
-    def __iter__(self) -> Iterator[Any]:
-        for pack in self._packs:
-            yield from pickle.loads(zlib.decompress(pack))
-        yield from self._open
+    def _note(self, key: str, entries: Sequence, value: str) -> None:
+        """Note a point's entries: a column tells points apart by one entry each, other ones for other values."""
+        seen = self._own[key]
+        if len(entries) > 1 or any(seen.setdefault(str(entry), value) != value for entry in entries):
+            self._own[key] = None
+
+    def _join(self) -> None:
+        import pandas as pd
+
+        first = len(self.cells) - len(self._open)
+        frame = pd.concat(self._open, ignore_index=True)
+        # The index says which point a row is of.
+        frame.index = np.repeat(np.arange(first, len(self.cells)), list(map(len, self._open)))
+        self._joined.append(frame)
+        self._open = []
+
+    def columns(self) -> dict[str, str]:
+        """Return the column of each key: one of its name where there is none or it tells points apart, else another."""
+        return {key: key if self._own.get(key, {"": ""}) else f"{key}_setting" for key in self._keys}
+
+    def joined(self, columns: dict[str, str]) -> Any:
+        """Return all rows as one DataFrame, with a column for each key."""
+        import pandas as pd
+
+        if self._open:
+            self._join()
+        for key, column in columns.items():
+            values = np.empty(len(self.cells), dtype=object)
+            values[:] = [_word(value_of(cell, key)) for cell in self.cells]
+            for place, frame in enumerate(self._joined):
+                given = pd.Series(values[frame.index].tolist(), frame.index)
+                if column not in frame:
+                    frame.insert(len([c for c in columns.values() if c in frame]), column, given)
+                elif frame[column].isna().any():
+                    self._joined[place] = frame.assign(**{column: _completed(frame[column], given)})
+        return pd.concat(self._joined, ignore_index=True)
 
 
-def _joined(cells: list[Cell], all_own: list[dict], packed: _Frames, keys: list[str]) -> tuple[Any, dict[str, str]]:
-    """Return the points' packed frames as one, and the column of each key; `all_own` are the frames' own entries."""
-    import pandas as pd
-
-    columns, added = {}, {}
-    for key in keys:
-        values = [_word(value_of(cell, key)) for cell in cells]
-        own = [entries.get(key, ()) for entries in all_own]
-        if all(key not in entries for entries in all_own):
-            columns[key] = key
-        elif _tells_apart(values, own):
-            columns[key] = key
-            values = [next(iter(entries), value) for value, entries in zip(values, own, strict=True)]
-        else:
-            columns[key] = f"{key}_setting"
-        added[columns[key]] = values
-    joined, frames = [], []
-    for place, frame in enumerate(packed):
-        for column, values in added.items():
-            if column not in frame:
-                frame.insert(len([c for c in added if c in frame]), column, values[place])
-            elif frame[column].isna().any() and values[place] is not None:
-                frame[column] = frame[column].astype(object).where(frame[column].notna(), values[place]).infer_objects()
-        frames.append(frame.dropna(axis="columns", how="all"))
-        if len(frames) == JOINED:
-            joined.append(pd.concat(frames, ignore_index=True))
-            frames = []
-    return pd.concat([*joined, *frames], ignore_index=True), columns
-
-
-def _tells_apart(values: list, own: list[tuple]) -> bool:
-    """Whether a table's own column has one entry a point, another one for another value of the setting."""
-    if any(len(entries) > 1 for entries in own):
-        return False
-    seen: dict[str, str] = {}
-    for value, entries in zip(values, own, strict=True):
-        for entry in entries:
-            if seen.setdefault(str(entry), str(value)) != str(value):
-                return False
-    return any(own)
+def _completed(column: Any, given: Any) -> Any:
+    """Return a column whose empty entries are its point's own one, or else the given value."""
+    own = column.groupby(level=0).transform("first")
+    for values in (own, given):
+        column = column.astype(object).where(column.notna() | values.isna(), values).infer_objects()
+    return column

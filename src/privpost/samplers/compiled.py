@@ -4,8 +4,11 @@ numba looks at a function's own file to see whether what it kept is out of date;
 another one. So each state of the code has a folder of its own.
 """
 
+import contextlib
+import fcntl
 import functools
 import hashlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +28,11 @@ _LOCATORS = f"{__name__}.Locator,UserWideCacheLocator"
 
 
 @functools.cache
-def _state() -> str:
+def folder() -> str:
+    """Return the name of the folder that keeps what this state of the samplers' code is compiled to."""
     sources = sorted(Path(__file__).parent.glob("*.py"))
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()[:10]
+    digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
+    return f"compiled_{digest[:10]}"
 
 
 class Locator(InTreeCacheLocator):
@@ -35,18 +40,36 @@ class Locator(InTreeCacheLocator):
 
     def __init__(self, function, file):
         super().__init__(function, file)
-        self._cache_path = str(Path(self._cache_path) / f"compiled_{_state()}")
+        self._cache_path = str(Path(self._cache_path) / folder())
 
 
-def outer(*signature):
+@contextlib.contextmanager
+def _alone(name: str) -> Iterator[None]:
+    """Let other processes wait for a loop that this one compiles, and read it then, instead of compiling it too."""
+    with contextlib.ExitStack() as held:
+        # Without a lock all compile: the folder may be read-only.
+        with contextlib.suppress(OSError):
+            place = Path(__file__).parent / "__pycache__" / folder()
+            place.mkdir(parents=True, exist_ok=True)
+            fcntl.flock(held.enter_context((place / f"{name}.lock").open("a")), fcntl.LOCK_EX)
+        yield
+
+
+def outer(*signature) -> Callable[[Callable], Any]:
     """Compile a loop that Python calls, for one signature or, without it, for each that occurs."""
 
     def decorate(function):
         before = numba.config.CACHE_LOCATOR_CLASSES
         numba.config.CACHE_LOCATOR_CLASSES = _LOCATORS
         try:
-            return numba.njit(*signature, cache=True, error_model="numpy")(function)
+            loop = numba.njit(cache=True, error_model="numpy")(function)
         finally:
             numba.config.CACHE_LOCATOR_CLASSES = before
+        loop.compile = _alone(f"{function.__module__}.{function.__qualname__}")(loop.compile)
+        for one in signature:
+            loop.compile(one)
+        if signature:
+            loop.disable_compile()
+        return loop
 
     return decorate
