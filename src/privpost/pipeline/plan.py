@@ -1,5 +1,6 @@
 """What a rebuild consists of: every study's cells, tables, figures and data, as Snakemake's rules need them."""
 
+import contextlib
 import hashlib
 import os
 import shlex
@@ -156,10 +157,12 @@ class Plan:
 
     def _date_after_ledgers(self, study: Study) -> None:
         """Make shipped tables no older than the ledgers that their cells read: Git writes files in any order."""
-        read = [path.stat().st_mtime_ns for path in self._read_by(study) if path.is_file()]
-        for path in [*table_files(study), ledgers.path_of(study)]:
-            if path.is_file() and path.stat().st_mtime_ns < (newest := max(read, default=0)):
-                os.utime(path, ns=(newest, newest))
+        newest = max((path.stat().st_mtime_ns for path in self._read_by(study) if path.is_file()), default=0)
+        # Only their owner may date files.
+        with contextlib.suppress(OSError):
+            for path in [*table_files(study), ledgers.path_of(study)]:
+                if path.stat().st_mtime_ns < newest:
+                    os.utime(path, ns=(newest, newest))
 
     def figure_stamp(self, study: Study) -> str:
         """Return a stamp that is renewed when the code of the study's figures changes."""

@@ -20,6 +20,14 @@ def digests(toy, scale="paper"):
     return {json.dumps(cell.point, sort_keys=True): cell.digest for cell in toy.cells(scale)}
 
 
+def test_cells_share_the_axes_that_they_have_in_common(toy):
+    points = [{"level": level, "order": order} for level in (1, 2) for order in ([2], [2.5], 2)]
+    first, second, third, *again = grid.make_cells(toy.study(), points)
+    assert [cell.within["order"] for cell in (first, second, third)] == [[2], [2.5], [2]]
+    assert [cell.within for cell in again] == [first.within, second.within, third.within]
+    assert again[0].within is first.within and first.within is not second.within
+
+
 def test_a_sweep_is_the_product_of_its_axes_in_order(toy):
     assert [cell.point for cell in toy.cells()] == [
         {"method": method, "level": level} for method in "ab" for level in (1.0, 2.0)

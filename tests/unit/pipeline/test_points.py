@@ -53,6 +53,25 @@ def test_a_column_of_the_settings_name_that_does_not_tell_points_apart_stays_bes
     assert table["level_setting"].tolist() == [1, 1, 4, 4]
 
 
+@pytest.mark.parametrize("joined", [1, 2])
+def test_a_table_does_not_depend_on_how_many_points_are_joined_at_once(toy, monkeypatch, joined):
+    def some(found):
+        """A setting's column with empty entries, one that some points lack, and a text."""
+        level = found[0].config.level
+        lacking = {} if level == 5 else {"seen": [level, 7]}
+        return pd.DataFrame({"level": [None, level / 1], **lacking, "text": ["a", f"{level}"], "empty": [None, None]})
+
+    sweep = ("level=1,4,5", "seed=1,2")
+    whole = tabulated(toy, monkeypatch, some, *sweep)
+    monkeypatch.setattr(points, "JOINED", joined)
+    pieces = tabulated(toy, monkeypatch, some, *sweep)
+    pd.testing.assert_frame_equal(pieces.tables["curve"], whole.tables["curve"])
+    assert pieces.settings == whole.settings
+    assert whole.tables["curve"]["level"].tolist() == [1] * 4 + [4] * 4 + [5] * 4
+    # Texts of Arrow would be a piece a point, each of a kilobyte.
+    assert whole.tables["curve"]["text"].dtype.storage == "python"
+
+
 def test_lists_of_an_axis_within_cells_are_told_apart_though_they_share_values(toy):
     assert privpost(["-m", "study=toy/curve", "order=[2,3],[3,4]"]) == 0
     (path,) = toy.folder.glob(TABLE)
