@@ -1,0 +1,50 @@
+"""Compiled loops: one process compiles, the others wait and read."""
+
+from __future__ import annotations
+
+import fcntl
+import threading
+
+import pytest
+
+from privpost.samplers import compiled
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """The folder of compiled loops, as if the sources stood in a temporary folder."""
+    name = compiled.folder()
+    monkeypatch.setattr(compiled, "__file__", str(tmp_path / "sources" / "compiled.py"))
+    return tmp_path / "sources" / "__pycache__" / name
+
+
+def compile_one():
+    """Compile a small loop in a thread; returns the event that it is compiled, and the thread."""
+    done = threading.Event()
+
+    def work():
+        loop = compiled.outer()(lambda n: n + 1)
+        assert loop(1) == 2
+        done.set()
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return done, thread
+
+
+def test_a_loop_that_another_process_compiles_is_waited_for(place):
+    place.mkdir(parents=True)
+    lock = place / f"{__name__}.compile_one.<locals>.work.<locals>.<lambda>.lock"
+    with lock.open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        done, thread = compile_one()
+        assert not done.wait(1)
+    assert done.wait(60)
+    thread.join()
+
+
+def test_without_a_folder_for_locks_a_loop_is_compiled_anyway(place):
+    place.parent.parent.touch()
+    done, thread = compile_one()
+    assert done.wait(60)
+    thread.join()
