@@ -17,7 +17,7 @@ def draw(tables):
     measured are left out.
     """
     table = tables["benchmarks"].dropna(subset="ratio").iloc[::-1].reset_index(drop=True)
-    words = [textwrap.wrap(f"{row.what}: {row.against}", 46) for row in table.itertuples()]
+    words = [textwrap.wrap(f"{row.what}: {row.against}", 64) for row in table.itertuples()]
     figure, ((axes,),) = multiples.grid(1, 1, 1.1 + 0.235 * len(table))
     margins = [_margin(row) for row in table.itertuples()]
     known = [margin for margin in margins if margin is not None]
@@ -33,7 +33,7 @@ def draw(tables):
             f"{row.ratio:.3g}{sign}", (1.02, i), xycoords=("axes fraction", "data"), va="center", fontsize=6,
             color="black" if margin is not None else NO_BAR, annotation_clip=False,
         )  # fmt: skip
-    axes.set_yticks(range(len(table)), ["\n".join(lines) for lines in words], fontsize=5.5, linespacing=0.9)
+    axes.set_yticks(range(len(table)), ["\n".join(lines) for lines in words], fontsize=5.5, linespacing=1.0)
     axes.set(xlim=(min(0.6, min(known, default=1) / 1.5), max(known, default=1) * 1.5), ylim=(-0.7, len(table) - 0.3))
     axes.set_xlabel("how far beyond its bar  (1: at the bar)")
     axes.grid(axis="y", visible=False)
