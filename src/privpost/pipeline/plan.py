@@ -1,6 +1,7 @@
 """What a rebuild consists of: every study's cells, tables, figures and data, as Snakemake's rules need them."""
 
 import contextlib
+import functools
 import hashlib
 import os
 import shlex
@@ -172,8 +173,13 @@ class Plan:
 
     def report_stamp(self, name: str, *modules: str) -> str:
         """Return a stamp that is renewed when the code of a part of the report, or a study's own, changes."""
-        targets = [study.config["target"] for study in self.studies.values()]
-        return _content_stamp(STATE / self.root / f"{name}.report", provenance.source_digest(*modules, *targets))
+        content = provenance.source_digest(*modules) + self._studies_code
+        return _content_stamp(STATE / self.root / f"{name}.report", content)
+
+    @functools.cached_property
+    def _studies_code(self) -> str:
+        """The digest of all studies' code, which takes as long as the rest of a stamp."""
+        return provenance.source_digest(*(study.config["target"] for study in self.studies.values()))
 
     def data_stamp(self, dataset: str) -> str:
         """Return a stamp that is renewed when a data set's identity or its loader's code changes."""
