@@ -23,6 +23,8 @@ from privpost.models import DirichletCategorical
 levels, shares = ["car", "train", "bicycle", "on foot"], [0.5, 0.3, 0.17, 0.03]
 examples = Path(__file__).parent if "__file__" in globals() else Path("examples")
 folder = Path("commute")
+if folder.exists():
+    raise SystemExit(f"The folder {folder} is there already: move it away, and its ledger with it.")
 folder.mkdir()
 shutil.copy(examples / "commute.yaml", folder)
 answers = np.random.default_rng(20240607).choice(levels, size=400, p=shares)

@@ -124,6 +124,9 @@ def draw(table, swept: list[str], known, title: str = ""):
         if len(found) > limit:
             notes.append(f"The figure shows {limit} of {len(found)} {what} of panels; the table has all.")
     rows, columns = rows[:ROWS], columns[:COLUMNS]
+    endless = sorted({measure for _, measure in rows if (table[measure].abs() == float("inf")).any()})
+    if endless:
+        notes.append(f"The figure leaves out infinite values of {', '.join(endless)}; the table has all.")
     looks = _Looks(table, parts)
     width = max(style.ONE_COLUMN, min(style.TWO_COLUMNS, 2.3 * len(columns)))
     figure, grid = multiples.grid(

@@ -153,12 +153,15 @@ class Plan:
         stamp = Path(_content_stamp(STATE / study.table_root / f"{study.name}.grid", content))
         os.utime(stamp, (0, 0) if shown else None)
         if shown and not any(cell.path.exists() for cell in cells):
-            self._date_after_ledgers(study)
+            self._date_after_inputs(study, cells)
         return str(stamp)
 
-    def _date_after_ledgers(self, study: Study) -> None:
-        """Make shipped tables no older than the ledgers that their cells read: Git writes files in any order."""
-        newest = max((path.stat().st_mtime_ns for path in self._read_by(study) if path.is_file()), default=0)
+    def _date_after_inputs(self, study: Study, cells: Sequence[Cell]) -> None:
+        """Make shipped tables no older than what their cells read: ledgers, which Git writes in any order, and data."""
+        datasets = sorted({cell.dataset for cell in cells if cell.dataset} & set(self.datasets))
+        data = [path for name in datasets for path in (PREPARED / f"{name}.npz", *map(Path, self.raw_files(name)))]
+        read = [path for path in (*self._read_by(study), *data) if path.is_file()]
+        newest = max((path.stat().st_mtime_ns for path in read), default=0)
         # Only their owner may date files.
         with contextlib.suppress(OSError):
             for path in [*table_files(study), ledgers.path_of(study)]:
@@ -185,9 +188,11 @@ class Plan:
         """Return a stamp that is renewed when a data set's identity or its loader's code changes."""
         content = grid.canonical(self.datasets[dataset].identity())
         content += provenance.source_digest(f"privpost.datasets.{dataset}")
+        known = (STATE / "data" / dataset).is_file()
         stamp = _content_stamp(STATE / "data" / dataset, content)
-        # Where nothing is prepared there is nothing to renew; a new stamp would make shipped tables look outdated.
-        if not (PREPARED / f"{dataset}.npz").is_file():
+        # A new stamp would make shipped tables look outdated. Where nothing is prepared there is nothing to renew, and a
+        # first stamp knows of no other state.
+        if not (known and (PREPARED / f"{dataset}.npz").is_file()):
             os.utime(stamp, (0, 0))
         return stamp
 

@@ -47,7 +47,7 @@ class Request(NamedTuple):
     def runs(self) -> list[list[str]]:
         """The arguments of the runs of Hydra that compute the cells: a ragged grid takes several."""
         if not self.whole:
-            return [["-m"] * self.multirun + self.others + self.settings]
+            return [["-m"] * self.multirun + self.others + [_listed(word) for word in self.settings]]
         blocks = grid.sweep_blocks(self.study)
         return [["-m", *self.others, *(_sweep_word(self.study, *axis) for axis in block.items())] for block in blocks]
 
@@ -172,9 +172,11 @@ def _values(word: str) -> list:
             raise SettingError(f"{word!r} has too many values; at most {LARGEST_GRID} are allowed.")
         texts = list(override.sweep_string_iterator())
         # Hydra's parser takes a millisecond a value; plain numbers, of which sweeps have thousands, need none.
-        return [
+        values = [
             _number(text) if _NUMBER.fullmatch(text) else parser.parse_override(f"key={text}").value() for text in texts
         ]
+        # The sums of a range are not the numbers that a user means: 0.1 + 0.1 + 0.1 is not 0.3.
+        return [_rounded(value) for value in values] if _is_range(override.value()) else values
     except SettingError:
         raise
     # Beside Hydra's own errors those of the numbers in a range: without end, or with too many digits.
@@ -186,17 +188,31 @@ def _values(word: str) -> list:
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?")
 
 
-def _length(sweep) -> float:
-    """Return how many values a sweep has, for a range without counting them out."""
+def _is_range(sweep) -> bool:
     from hydra.core.override_parser.types import RangeSweep
 
-    if not isinstance(sweep, RangeSweep):
+    return isinstance(sweep, RangeSweep)
+
+
+def _length(sweep) -> float:
+    """Return how many values a sweep has, for a range without counting them out."""
+    if not _is_range(sweep):
         return 0
     return abs((sweep.stop - sweep.start) / sweep.step) if sweep.step else math.inf
 
 
 def _number(text: str) -> int | float:
     return int(text) if text.lstrip("-").isdecimal() else float(text)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.12g}") if isinstance(value, float) else value
+
+
+def _listed(word: str) -> str:
+    """Return an override with a range written out, as Hydra gives a range's values unrounded."""
+    key, value = word.split("=", 1)
+    return f"{key}={','.join(map(hydra_value, _values(word)))}" if value.startswith("range(") else word
 
 
 def _pinned(key: str, values: list) -> str:

@@ -33,6 +33,16 @@ def test_every_setting_that_differs_is_a_column(toy, monkeypatch):
     assert made.settings == {"level": {"curve": "level"}, "seed": {"curve": "seed"}}
 
 
+def test_a_range_has_the_numbers_that_a_list_has(toy):
+    words = ["-m", "study=toy/curve", "method=a"]
+    ranged, listed = (
+        request.understand([*words, f"level={values}"]) for values in ("range(0.1,0.5,0.1)", "0.1,0.2,0.3,0.4")
+    )
+    assert [cell.digest for cell in ranged.cells] == [cell.digest for cell in listed.cells]
+    # What a launcher's jobs are told, too.
+    assert ranged.runs == listed.runs
+
+
 def test_an_override_of_one_value_is_a_column_too(toy, monkeypatch):
     made = tabulated(toy, monkeypatch, lambda found: pd.DataFrame({"mean": [1.0]}), "level=3", "seed=1,2")
     assert made.tables["curve"]["level"].tolist() == [3, 3]
@@ -196,6 +206,14 @@ def test_rows_that_nothing_tells_apart_are_not_joined_and_what_no_metric_changes
     assert all(line.get_linestyle() == "None" for line in again.axes[0].get_lines())
     for made in (figure, again):
         style.close(made)
+
+
+def test_infinite_values_are_left_out_of_the_figure_and_named():
+    table = product(n=[13, 77], alpha=[1.0, 2.0])
+    with style.context():
+        figure, notes = sweep.draw(table.assign(cost=[1.0, 2.0, 3.0, np.inf]), ["n", "alpha"], {"n", "alpha"})
+    assert notes == ["The figure leaves out infinite values of cost; the table has all."]
+    style.close(figure)
 
 
 def test_long_curves_of_many_keys_have_markers_too():
