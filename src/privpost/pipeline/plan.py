@@ -190,7 +190,7 @@ class Plan:
         content += provenance.source_digest(f"privpost.datasets.{dataset}")
         known = (STATE / "data" / dataset).is_file()
         stamp = _content_stamp(STATE / "data" / dataset, content)
-        # A new stamp would make shipped tables look outdated. Where nothing is prepared there is nothing to renew, and a
+        # A new stamp makes shipped tables look outdated. Where nothing is prepared there is nothing to renew, and a
         # first stamp knows of no other state.
         if not (known and (PREPARED / f"{dataset}.npz").is_file()):
             os.utime(stamp, (0, 0))
