@@ -55,6 +55,13 @@ def test_an_empty_entry_of_a_swept_setting_is_the_points_own(toy, monkeypatch):
     assert tabulated(toy, monkeypatch, two, "level=1,4").tables["curve"]["level"].tolist() == [1, 1, 4, 4]
 
 
+def test_an_empty_entry_takes_what_the_point_has_in_its_other_rows(toy, monkeypatch):
+    def two(found):
+        return pd.DataFrame({"level": [None, 10.0 * found[0].config.level], "mean": [1.0, 2.0]})
+
+    assert tabulated(toy, monkeypatch, two, "level=1,4").tables["curve"]["level"].tolist() == [10, 10, 40, 40]
+
+
 @pytest.mark.parametrize("entries", [[7.0, 7.0], [1.0, 2.0]], ids=["equal in all points", "several in a point"])
 def test_a_column_of_the_settings_name_that_does_not_tell_points_apart_stays_beside_it(toy, monkeypatch, entries):
     made = tabulated(toy, monkeypatch, lambda found: pd.DataFrame({"level": entries}), "level=1,4")
