@@ -7,7 +7,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bars import BASELINE, COMMANDS, Command, row, run_command
@@ -36,7 +36,7 @@ def run() -> list[dict]:
             subprocess.run(["git", "checkout", "--quiet", commit], cwd=folder, check=True)
             (folder / "data").symlink_to(Path("data").resolve())
         rows = [_against(folders, what) for what in WORDS]
-        theirs, ours = _draw(folders)
+        theirs, ours = _in_turn(folders, _draw)
         rows.append(_row("all figures from the shipped tables", ours, theirs, "s"))
         draw = ["-m", "privpost", "draw", STUDY]
         one = statistics.median(_run(folders[1], draw).wall_seconds for _ in range(REPEATS))
@@ -51,26 +51,33 @@ def run() -> list[dict]:
     return rows
 
 
-def _draw(folders: list[Path]) -> list[float]:
-    """Return the median seconds of drawing all figures in each folder, in alternating order."""
+def _against(folders: list[Path], what: str) -> dict:
+    """Time a command in both folders, after a run that fills caches."""
+
+    def seconds(folder: Path, repeat: int) -> float:
+        # Cells that are computed are so each time.
+        shutil.rmtree(folder / "build/smoke/cells", ignore_errors=True)
+        return _run(folder, WORDS[what]).cpu_seconds
+
+    for folder in folders:
+        seconds(folder, 0)
+    theirs, ours = _in_turn(folders, seconds)
+    return _row(what, ours, theirs, "s of CPU")
+
+
+def _draw(folder: Path, repeat: int) -> float:
+    """Return the seconds of drawing all figures into a new place."""
+    place = folder.with_name(f"figures-{folder.name}-{repeat}")
+    return _run(folder, ["-c", FIGURES, str(place)]).wall_seconds
+
+
+def _in_turn(folders: list[Path], seconds: Callable[[Path, int], float]) -> list[float]:
+    """Return the median of some measurements in each folder, in alternating order."""
     times: dict[Path, list[float]] = {folder: [] for folder in folders}
     for repeat in range(REPEATS):
         for folder in folders if repeat % 2 else folders[::-1]:
-            place = folder.with_name(f"figures-{folder.name}-{repeat}")
-            times[folder].append(_run(folder, ["-c", FIGURES, str(place)]).wall_seconds)
+            times[folder].append(seconds(folder, repeat))
     return [statistics.median(times[folder]) for folder in folders]
-
-
-def _against(folders: list[Path], what: str) -> dict:
-    """Time a command in both folders, in alternating order, after a run that fills caches."""
-    times: dict[Path, list[float]] = {folder: [] for folder in folders}
-    for repeat in range(REPEATS + 1):
-        for folder in folders if repeat % 2 else folders[::-1]:
-            # Cells that are computed are so each time.
-            shutil.rmtree(folder / "build/smoke/cells", ignore_errors=True)
-            times[folder].append(_run(folder, WORDS[what]).cpu_seconds)
-    theirs, ours = (statistics.median(times[folder][1:]) for folder in folders)
-    return _row(what, ours, theirs, "s of CPU")
 
 
 def _row(what: str, ours: float, theirs: float, unit: str) -> dict:

@@ -176,6 +176,12 @@ def test_shipped_tables_stand_whatever_is_newer_than_they_are(clone, data):
     assert not re.search("Compute|Parse|Fetch", output)
 
 
+def test_data_that_an_edited_loader_did_not_prepare_are_prepared_again_without_any_stamp(clone):
+    clone.run("privpost", "prepare", "abalone")
+    (clone / "src/privpost/datasets/abalone.py").open("a").write("\nEDITED = True\n")
+    assert "Parse the raw data of abalone" in clone.run("snakemake", "figures", "--dry-run")
+
+
 def test_a_clone_rebuilds_what_is_shipped_and_then_has_nothing_to_do(paper, pristine):
     """Cells, table and figures of the quick study; the closed form agrees to 1e-9, whatever the processor."""
     import numpy as np

@@ -186,14 +186,17 @@ class Plan:
 
     def data_stamp(self, dataset: str) -> str:
         """Return a stamp that is renewed when a data set's identity or its loader's code changes."""
-        content = grid.canonical(self.datasets[dataset].identity())
-        content += provenance.source_digest(f"privpost.datasets.{dataset}")
+        content, loader = grid.canonical(self.datasets[dataset].identity()), f"privpost.datasets.{dataset}"
+        content += provenance.source_digest(loader)
         known = (STATE / "data" / dataset).is_file()
         stamp = _content_stamp(STATE / "data" / dataset, content)
-        # A new stamp makes shipped tables look outdated. Where nothing is prepared there is nothing to renew, and a
-        # first stamp knows of no other state.
-        if not (known and (PREPARED / f"{dataset}.npz").is_file()):
+        # A new stamp makes shipped tables look outdated. Where nothing is prepared there is nothing to renew; a first
+        # stamp is as old as the loader.
+        if not (PREPARED / f"{dataset}.npz").is_file():
             os.utime(stamp, (0, 0))
+        elif not known:
+            edited = max((provenance.PACKAGE / file).stat().st_mtime_ns for file in provenance.source(loader))
+            os.utime(stamp, ns=(edited, edited))
         return stamp
 
 
