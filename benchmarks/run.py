@@ -103,7 +103,7 @@ def main(names: list[str]) -> int:
     """
     import pandas as pd
 
-    from privpost.pipeline import store
+    from privpost.lab import store
 
     known = collect()
     unknown = sorted(set(names) - set(known))
@@ -144,14 +144,14 @@ def draw() -> None:
     """Draw the figures of the tables that are there."""
     import pandas as pd
 
-    from privpost.figures import style
-    from privpost.pipeline import store
+    from privpost.drawing import style
+    from privpost.lab import store
 
     for name, (table, stem) in FIGURES.items():
         if not table.is_file():
             continue
         with style.context():
-            figure = importlib.import_module(f"privpost.figures.{name}").draw({name: pd.read_csv(table)})
+            figure = importlib.import_module(f"privpost.report.figures.{name}").draw({name: pd.read_csv(table)})
             for ending in ("pdf", "png", "svg"):
                 with store.replacing(stem.with_suffix(f".{ending}")) as temporary:
                     style.save(figure, temporary)
@@ -160,8 +160,8 @@ def draw() -> None:
 
 def render() -> None:
     """Render the document that shows the tables."""
-    from privpost.pipeline import store
-    from privpost.pipeline.plan import Plan
+    from privpost.lab import store
+    from privpost.lab.plan import Plan
     from privpost.report import documents
 
     name = "performance"

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from privpost.datasets import war_logs
+from privpost.experiments.foulds2016 import chain_times
 from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler, chains_of
 from privpost.models.event_counts import EventCounts
 from privpost.privacy import count_tables
 from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.studies.foulds2016 import chain_times
 
 # As in foulds2016/war_logs_states.
 STATES = {"afghanistan": (3, 10), "afghanistan_dense": (3, 10), "iraq_sigact": (2, 10), "iraq_simulated": (2, 10)}

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TOY_MODULE = """
 import numpy as np
 from privpost.evaluation.claims import from_checks
-from privpost.pipeline.schema import Choice, Integer, Real, Schema
+from privpost.lab.schema import Choice, Integer, Real, Schema
 from privpost.privacy.accounting import Cost
 
 SETTINGS = Schema(
@@ -112,8 +112,8 @@ def pytest_sessionfinish(session, exitstatus):
     if exitstatus or not chosen:
         print("\nThe time is not kept: only a run of all tests, none of which fails, is one to quote.")
         return
-    from privpost.pipeline import times
-    from privpost.pipeline.plan import Plan
+    from privpost.lab import times
+    from privpost.lab.plan import Plan
     from privpost.report import record
 
     os.environ[times.RECORD] = "1"
@@ -154,12 +154,12 @@ class Toy:
         self.yaml.write_text(text.replace(old, new))
 
     def study(self, scale: str = "paper"):
-        from privpost.pipeline import grid
+        from privpost.lab import grid
 
         return grid.load_study("toy/curve", scale)
 
     def cells(self, scale: str = "paper"):
-        from privpost.pipeline import grid
+        from privpost.lab import grid
 
         return grid.expand(self.study(scale))
 

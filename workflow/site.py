@@ -14,7 +14,7 @@ PAGES = ("README.md", "CONTRIBUTING.md")
 LINKED = ("conf", "examples", "figures", "results", "src")
 SUFFIXES = (".csv", ".md", ".png", ".py", ".svg", ".yaml")
 # The packages with an interface of their own; studies, claims and figures are found from "Find your way".
-API = ("distributions", "datasets", "evaluation", "mechanisms", "models", "pipeline", "privacy", "release", "samplers")
+API = ("distributions", "datasets", "evaluation", "mechanisms", "models", "lab", "privacy", "release", "samplers")
 
 
 def main() -> None:

@@ -11,8 +11,8 @@ from unittest import mock
 from bars import row
 
 from privpost import discovery
+from privpost.lab import cells, grid
 from privpost.mechanisms.base import Mechanism
-from privpost.pipeline import cells, grid
 from privpost.privacy import ledger
 from privpost.privacy.ledger import Ledger
 

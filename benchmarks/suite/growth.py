@@ -11,15 +11,15 @@ from typing import NamedTuple
 import numpy as np
 from bars import cpu_seconds, reference, row
 
+from privpost.experiments.bernstein2018.trials import Release, experiment
+from privpost.lab import grid, store
 from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
-from privpost.pipeline import grid, store
 from privpost.privacy.renyi import dirichlet_categorical_supremum
 from privpost.samplers import hidden_markov_gibbs
 from privpost.samplers.hidden_markov_kernels import explicit_sweep
-from privpost.studies.bernstein2018.trials import Release, experiment
 
 NAME = "growth"
 TABLE = Path("results/growth.csv")

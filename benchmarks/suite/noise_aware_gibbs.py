@@ -6,7 +6,7 @@ import numpy as np
 import scalar_gibbs as scalar
 from bars import reference, row, side_by_side
 
-from privpost.studies.bernstein2018.trials import Release, experiment
+from privpost.experiments.bernstein2018.trials import Release, experiment
 
 NAME = "noise_aware_gibbs"
 # The study's batch.

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from bars import row, run_command
 
-from privpost.pipeline import grid
-from privpost.pipeline.plan import table_files
+from privpost.lab import grid
+from privpost.lab.plan import table_files
 from privpost.report import numbers
 
 NAME = "rebuild"

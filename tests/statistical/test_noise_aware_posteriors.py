@@ -6,14 +6,14 @@ import pytest
 from privpost import discovery
 from privpost.evaluation.calibration import ks_p_value, ks_statistic
 from privpost.evaluation.diagnostics import diagnose
+from privpost.experiments.bernstein2018.calibration.study import gibbs_quantiles
+from privpost.experiments.bernstein2018.oracle.study import parameter_grid, stationary_density
+from privpost.experiments.bernstein2018.trials import Counts, RedactedSums, Release, experiment
 from privpost.models import BetaBernoulli
 from privpost.models.univariate import UnivariateFamily
 from privpost.samplers import noise_aware_gibbs
 from privpost.samplers.noise_aware_exact import posterior_density
 from privpost.samplers.noise_aware_gibbs import bounded_kernel, run
-from privpost.studies.bernstein2018.calibration import gibbs_quantiles
-from privpost.studies.bernstein2018.oracle import parameter_grid, stationary_density
-from privpost.studies.bernstein2018.trials import Counts, RedactedSums, Release, experiment
 
 # KS tests at 1e-4; about 10 are made, so a false alarm in 1000 seeds, and none at the fixed ones.
 ALARM = 1e-4

@@ -94,9 +94,9 @@ def test_a_module_that_fails_costs_the_others_nothing(modules, monkeypatch, tmp_
 
 
 def test_a_bar_that_is_not_measured_is_listed_and_the_exit_status(modules, monkeypatch, tmp_path, capsys):
-    from privpost.figures import benchmarks as figure
-    from privpost.figures import style
+    from privpost.drawing import style
     from privpost.report.documents import performance
+    from privpost.report.figures import benchmarks as figure
 
     bars, _, run = modules
     rows = [bars.row("w", "x", 1.23456, at_least=1, ours=1.0, theirs=1.2, unit="s")]
@@ -229,7 +229,8 @@ def test_unknown_benchmark_is_named(modules, capsys):
 
 
 def test_figure_is_drawn_from_the_table(modules):
-    from privpost.figures import benchmarks, style
+    from privpost.drawing import style
+    from privpost.report.figures import benchmarks
 
     bars, _, run = modules
     rows = {"a": [bars.row("w", "x", 200.0, at_least=10), bars.row("w", "y", 3.0, at_most=1.5)]}
@@ -246,7 +247,8 @@ def test_figure_is_drawn_from_the_table(modules):
 
 
 def test_growth_and_timeline_are_drawn():
-    from privpost.figures import growth, style, timeline
+    from privpost.drawing import style
+    from privpost.report.figures import growth, timeline
 
     points = pd.DataFrame({"axis": "n", "what": "a, b", "size": [1, 10, 100], "seconds": [2.0, 20.0, 200.0]})
     points = points.assign(fitted=[False, True, True], exponent=1.0)

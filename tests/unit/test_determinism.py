@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privpost.pipeline import cells, grid, store
+from privpost.experiments.bernstein2018 import trials
+from privpost.lab import cells, grid, store
 from privpost.samplers import noise_aware_gibbs
-from privpost.studies.bernstein2018 import trials
 
 # Monte Carlo studies with each kind of sampler, a second in all at smoke scale.
 STUDIES = ("bernstein2018/calibration", "bernstein2018/utility", "foulds2016/sampling_error", "zhang2016/naive_bayes")

@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 from privpost.commands import cli
 from privpost.datasets import catalogue, prepared
 from privpost.datasets.files import checksum
-from privpost.pipeline import declaration, grid, manifest, request, store
-from privpost.pipeline.schema import SettingError
-from privpost.pipeline.study import FORMATS
+from privpost.lab import declaration, grid, manifest, request, store
+from privpost.lab.schema import SettingError
+from privpost.lab.study import FORMATS
 
 ROOT = Path(__file__).resolve().parents[2]
 # A case that takes longer (in seconds) hangs: the slowest takes a tenth of a second on an idle machine.

@@ -15,10 +15,10 @@ import pytest
 
 from privpost import atomic
 from privpost.commands import cli, rebuild, run
-from privpost.figures import style
-from privpost.pipeline import cells, request, store
-from privpost.pipeline.plan import Plan
-from privpost.pipeline.schema import SettingError
+from privpost.drawing import style
+from privpost.lab import cells, request, store
+from privpost.lab.plan import Plan
+from privpost.lab.schema import SettingError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -135,7 +135,7 @@ def test_one_function_puts_files_in_their_place():
         for path in (ROOT / folder).rglob("*.py")
         if re.search(r"os\.(replace|rename)\(|\.(rename|replace)\(\w*(path|target)\w*\)", path.read_text())
     }
-    aside = {"src/privpost/pipeline/store.py", "src/privpost/datasets/fetch.py"}
+    aside = {"src/privpost/lab/store.py", "src/privpost/datasets/fetch.py"}
     assert found == {"src/privpost/atomic.py", *aside}
 
 

@@ -9,7 +9,7 @@ import subprocess
 import pandas as pd
 import pytest
 
-from privpost.pipeline import grid, request
+from privpost.lab import grid, request
 from privpost.report.documents import cluster
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from privpost.pipeline import warm
+from privpost.lab import warm
 from privpost.samplers import compiled
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,7 +107,7 @@ class Clone:
     # Slow cells
 
     def make_slow(self) -> None:
-        module = f"src/privpost/studies/{QUICK}.py"
+        module = f"src/privpost/experiments/{QUICK}/study.py"
         text = (self / module).read_text()
         head, place, tail = text.partition("    epsilon = np.full")
         assert place

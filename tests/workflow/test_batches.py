@@ -21,7 +21,7 @@ def test_batches_of_any_size_give_the_same_tables(clone, _smoke):
 
 
 def test_after_a_failure_the_profile_of_clusters_keeps_the_batchs_other_cells(clone):
-    module, line = f"src/privpost/studies/{QUICK}.py", "    epsilon = np.full"
+    module, line = f"src/privpost/experiments/{QUICK}/study.py", "    epsilon = np.full"
     failing = f'    if config.coefficient == 0.5:\n        raise RuntimeError("no curve today")\n{line}'
     clone.edit(module, line, failing)
     # The cluster's own profile, with jobs on this computer.

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privpost.pipeline import grid, tables
+from privpost.lab import grid, tables
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = sorted(
@@ -211,7 +211,9 @@ def unturned(module, own) -> set[tuple[str, str]]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", [name for name in STUDIES if (ROOT / f"src/privpost/claims/{name}.py").is_file()])
+@pytest.mark.parametrize("name", [n for n in STUDIES if (ROOT / f"src/privpost/experiments/{n}/claims.py").is_file()])
+    "name", [name for name in STUDIES if (ROOT / f"src/privpost/experiments/{name}/claims.py").is_file()]
+)
 def test_a_falsified_table_turns_every_check(name, monkeypatch):
     monkeypatch.chdir(ROOT)
     study = grid.load_study(name)
@@ -219,16 +221,18 @@ def test_a_falsified_table_turns_every_check(name, monkeypatch):
         pytest.skip(f"the tables of {name} are not in this checkout")
     assert unturned(importlib.import_module(study.claims_target), tables.read_tables(study)) == set()
 
-
+@pytest.mark.parametrize("paper", sorted(p.parent.name for p in ROOT.glob("src/privpost/experiments/*/claims.py")))
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("paper", sorted(path.parent.name for path in ROOT.glob("src/privpost/claims/*/paper.py")))
+@pytest.mark.parametrize(
+    "paper", sorted(path.parent.name for path in ROOT.glob("src/privpost/experiments/*/claims.py"))
+)
 def test_a_falsified_table_turns_the_claims_over_several_studies(paper, monkeypatch):
     monkeypatch.chdir(ROOT)
     studies = [grid.load_study(name) for name in STUDIES if name.startswith(f"{paper}/")]
     if not all(study.table_path(table).is_file() for study in studies for table in study.tables):
         pytest.skip(f"tables of {paper} are not in this checkout")
     own = {name: table for study in studies for name, table in tables.read_tables(study).items()}
-    assert unturned(importlib.import_module(f"privpost.claims.{paper}.paper"), own) == set()
+    assert unturned(importlib.import_module(f"privpost.experiments.{paper}.claims"), own) == set()
 
 
 def test_a_typed_verdict_is_caught():

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from typed_numbers import bare_numbers
 
-from privpost.pipeline import tables
-from privpost.pipeline.plan import Plan
+from privpost.lab import tables
+from privpost.lab.plan import Plan
 from privpost.release import models
 from privpost.report import documents, quotes, templates
 from privpost.report.documents import release

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from privpost.pipeline import store
+from privpost.lab import store
 
 QUICK = "geumlek2017/rdp_curves"
 SMOKE = Path("build/smoke")
@@ -252,7 +252,7 @@ def test_damaged_prepared_data_are_prepared_again_before_a_cell_reads_them(clone
     prepared = clone / "data/prepared/abalone.npz"
     prepared.write_bytes(prepared.read_bytes()[:-200])
     code = (
-        "from privpost.commands import rebuild; from privpost.pipeline.plan import Plan; "
+        "from privpost.commands import rebuild; from privpost.lab.plan import Plan; "
         "rebuild._look_through_data(Plan('smoke'))"
     )
     output = subprocess.run(
@@ -293,7 +293,7 @@ def test_a_sweep_that_is_killed_goes_on_where_it_stopped(slow, truth):
 @pytest.mark.parametrize("points", [MANY, pytest.param(500, marks=pytest.mark.by_hand)])
 def test_one_failing_point_of_many_is_named_and_alone_computed_again(toy, capsys, monkeypatch, points):
     from privpost.commands import cli
-    from privpost.pipeline import grid
+    from privpost.lab import grid
 
     argv = ["-m", "study=toy/curve", f"level=range(1,{points + 1})", "trials=10"]
     module = toy.study().module()
@@ -320,7 +320,7 @@ def test_one_failing_point_of_many_is_named_and_alone_computed_again(toy, capsys
     assert calls == [bad]
     monkeypatch.setattr(module, "simulate", simulate)
     study = grid.load_study("toy/curve")
-    from privpost.pipeline.cells import compute
+    from privpost.lab.cells import compute
 
     for level in (1.0, bad):
         cell = grid.make_cell(study, {"level": level, "trials": 10})
@@ -368,7 +368,7 @@ def test_a_rebuild_that_is_asked_to_end_lets_its_jobs_end_and_leaves_no_litter(s
 def test_a_job_that_is_killed_while_it_writes_tables_leaves_the_old_ones(smoke, truth):
     """Killed after the first file has been written under its temporary name, before any has been replaced."""
     smoke.edit(
-        "src/privpost/pipeline/store.py",
+        "src/privpost/lab/store.py",
         'stack.enter_context(replacing(path)).write_text(text, encoding="utf-8")',
         "stack.enter_context(replacing(path)).write_text('half'); import signal; os.kill(os.getpid(), signal.SIGKILL)",
     )

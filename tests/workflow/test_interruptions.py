@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from privpost.pipeline import store
+from privpost.lab import store
 
 QUICK = "geumlek2017/rdp_curves"
 CONFIG = ("--cores", "2", "--config", "scale=smoke", f"studies={QUICK}")
@@ -170,7 +170,7 @@ def test_data_that_cannot_be_had_fail_their_own_studies_only(clone, without_netw
 
 def test_a_failed_cell_is_named_with_its_reason(clone):
     clone.edit(
-        f"src/privpost/studies/{QUICK}.py",
+        f"src/privpost/experiments/{QUICK}/study.py",
         "    epsilon = np.full",
         '    if config.coefficient == 0.5:\n        raise RuntimeError("seeded failure")\n    epsilon = np.full',
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from privpost.pipeline.plan import Plan
+from privpost.lab.plan import Plan
 from privpost.report import build, documents, scorecard
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from privpost.pipeline import tables
+from privpost.lab import tables
 
 QUICK = "geumlek2017/rdp_curves"
 YAML = f"conf/study/{QUICK}.yaml"
-MODULE = f"src/privpost/studies/{QUICK}.py"
-DRAWING = "src/privpost/figures/geumlek2017/fig1_rdp_curves.py"
+MODULE = f"src/privpost/experiments/{QUICK}/study.py"
+DRAWING = "src/privpost/experiments/geumlek2017/rdp_curves/figures/fig1_rdp_curves.py"
 POINTS = "coefficient: [0.5, 1.0]"
 FIGURE = "build/smoke/figures/geumlek2017/fig1_rdp_curves.svg"
 
@@ -58,7 +58,7 @@ CASES = {
         {"draw": 1},
     ),
     "figure style edited": (
-        lambda c: c.edit("src/privpost/figures/style.py", '"font.size": 8', '"font.size": 9'),
+        lambda c: c.edit("src/privpost/drawing/style.py", '"font.size": 8', '"font.size": 9'),
         {"draw": 1},
     ),
     "comment of a figure module edited": (
@@ -291,7 +291,7 @@ def test_a_sweep_finds_the_cells_of_snakemake(smoke):
 
 def test_the_launchers_give_the_same_cells(clone, tmp_path):
     """joblib runs a sweep in several processes; the arrays are those of the basic launcher."""
-    from privpost.pipeline import store
+    from privpost.lab import store
 
     sweep = ["-m", f"study={QUICK}", "scale=smoke", "coefficient=0.5,0.7,1"]
     other = clone.copy(tmp_path / "other")

@@ -9,8 +9,8 @@ from pathlib import Path
 import browser
 import pytest
 
-from privpost.pipeline import grid
-from privpost.pipeline.plan import Plan
+from privpost.lab import grid
+from privpost.lab.plan import Plan
 from privpost.report import audited, build, page, scorecard
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,9 +14,9 @@ import pytest
 from test_studies import built, every_study
 
 from privpost import discovery
+from privpost.lab import grid, store
+from privpost.lab.streams import Streams
 from privpost.mechanisms.base import Mechanism
-from privpost.pipeline import grid, store
-from privpost.pipeline.streams import Streams
 from privpost.privacy.ledger import Ledger, Release
 
 __all__ = ["built"]

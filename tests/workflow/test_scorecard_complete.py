@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from privpost.claims.foulds2016.stand_ins import MADE_UP
-from privpost.pipeline import grid
+from privpost.experiments.foulds2016.stand_ins import MADE_UP
+from privpost.lab import grid
 from privpost.report import describe, scorecard
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from privpost.pipeline import grid
+from privpost.lab import grid
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = "geumlek2017/rdp_curves"
@@ -130,7 +130,7 @@ def test_a_cancelled_job_is_submitted_again_and_the_rebuild_completes(slow, slur
 
 def test_a_failing_jobs_error_reaches_the_terminal_and_its_other_cells_stay(clone, slurm):
     line = '    if config.coefficient == 0.5:\n        raise RuntimeError("no curve today")\n    epsilon = np.full'
-    clone.edit(f"src/privpost/studies/{QUICK}.py", "    epsilon = np.full", line)
+    clone.edit(f"src/privpost/experiments/{QUICK}/study.py", "    epsilon = np.full", line)
     output = clone.run(*through_slurm(QUICK, "--retries", "0"), status=1, **slurm)
     assert "privpost: 0.5: RuntimeError: no curve today" in output
     assert "1 of 2 cells could not be computed" in output

@@ -12,8 +12,8 @@ import pytest
 
 from privpost.commands import drawing, sweeps
 from privpost.evaluation.claims import Claim
-from privpost.pipeline import grid, store, tables
-from privpost.pipeline.study import figure_module
+from privpost.lab import grid, store, tables
+from privpost.lab.study import figure_module
 from privpost.report.scorecard import claims_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -145,7 +145,7 @@ AGAIN = """
 import os, sys
 from pathlib import Path
 import privpost.__main__
-from privpost.pipeline import cells, grid, project, tables
+from privpost.lab import cells, grid, project, tables
 
 os.umask(0o077)
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from privpost.commands import sweeps
-from privpost.figures import style
-from privpost.pipeline import cells, grid, request, schema, tables
-from privpost.pipeline.compose import hydra_value
-from privpost.pipeline.schema import SettingError
-from privpost.pipeline.study import canonical
+from privpost.drawing import style
+from privpost.lab import cells, grid, request, schema, tables
+from privpost.lab.compose import hydra_value
+from privpost.lab.schema import SettingError
+from privpost.lab.study import canonical
 
 ROOT = Path(__file__).resolve().parents[2]
 MATRIX = os.environ.get("PRIVPOST_MATRIX", "")

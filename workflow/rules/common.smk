@@ -6,11 +6,11 @@ import sys
 from snakemake.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.settings import ExecMode
 
-from privpost.pipeline import clock, ledgers, locks, warm
-from privpost.pipeline.plan import PREPARED as PREPARED_FOLDER
-from privpost.pipeline.plan import Plan, table_files
-from privpost.pipeline.project import STATE, plainly
-from privpost.pipeline.schema import SettingError
+from privpost.lab import clock, ledgers, locks, warm
+from privpost.lab.plan import PREPARED as PREPARED_FOLDER
+from privpost.lab.plan import Plan, table_files
+from privpost.lab.project import STATE, plainly
+from privpost.lab.schema import SettingError
 from privpost.report import build as overview
 from privpost.report import documents
 

@@ -22,7 +22,7 @@ if WHOLE:
     rule draw_overview:
         input:
             scores=SCORES,
-            stamp=PLAN.report_stamp("overview", *(f"privpost.figures.{name}" for name in overview.FIGURES)),
+            stamp=PLAN.report_stamp("overview", *(f"privpost.report.figures.{name}" for name in overview.FIGURES)),
         output:
             [update(path) for path in OVERVIEW],
         log:

@@ -74,8 +74,8 @@ def main(argv: list[str]) -> int:
         print(f"privpost {__version__}")
         return 0
     # Not before: help is to be there at once.
-    from privpost.pipeline import project
-    from privpost.pipeline.schema import SettingError, suggest
+    from privpost.lab import project
+    from privpost.lab.schema import SettingError, suggest
 
     try:
         if argv[0] in COMMANDS:

@@ -4,7 +4,7 @@ import argparse
 
 from privpost.datasets import catalogue, prepared
 from privpost.datasets import fetch as fetching
-from privpost.pipeline.schema import SettingError, suggest
+from privpost.lab.schema import SettingError, suggest
 
 
 def fetch(argv: list[str]) -> int:

@@ -3,8 +3,8 @@
 import argparse
 
 from privpost import discovery
+from privpost.lab import grid
 from privpost.mechanisms.base import Mechanism
-from privpost.pipeline import grid
 from privpost.progress import counted
 
 

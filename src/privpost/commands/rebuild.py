@@ -10,10 +10,10 @@ from pathlib import Path
 from privpost import progress
 from privpost.commands import options
 from privpost.datasets import catalogue
-from privpost.pipeline import inventory, locks, runner, times
-from privpost.pipeline.cells import in_store
-from privpost.pipeline.plan import PREPARED, Plan
-from privpost.pipeline.runner import Failure
+from privpost.lab import inventory, locks, runner, times
+from privpost.lab.cells import in_store
+from privpost.lab.plan import PREPARED, Plan
+from privpost.lab.runner import Failure
 
 PROFILES = Path("profiles")
 # A cell whose time no earlier run recorded counts as this long.

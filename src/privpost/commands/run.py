@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Mapping
 
 from privpost import configurations
-from privpost.pipeline import cells, request
-from privpost.pipeline.plan import PREPARED
-from privpost.pipeline.project import plainly
-from privpost.pipeline.request import Request
-from privpost.pipeline.schema import SettingError
-from privpost.pipeline.study import Cell
+from privpost.lab import cells, request
+from privpost.lab.plan import PREPARED
+from privpost.lab.project import plainly
+from privpost.lab.request import Request
+from privpost.lab.schema import SettingError
+from privpost.lab.study import Cell
 from privpost.progress import counted, say
 
 # Names the process of a sweep to the workers of a launcher, which look every so many seconds whether it lives.

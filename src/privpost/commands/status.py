@@ -4,8 +4,8 @@ from pathlib import Path
 
 from privpost.atomic import abandoned, abandoned_in
 from privpost.commands import options, sweeps
-from privpost.pipeline import grid, inventory, planned
-from privpost.pipeline.study import Study
+from privpost.lab import grid, inventory, planned
+from privpost.lab.study import Study
 from privpost.progress import counted
 from privpost.report import build, documents
 

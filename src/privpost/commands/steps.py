@@ -18,7 +18,7 @@ def _study_parser(name: str, text: str) -> argparse.ArgumentParser:
 
 
 def _load(given: argparse.Namespace):
-    from privpost.pipeline import compose, grid
+    from privpost.lab import compose, grid
 
     study = grid.load_study(given.study, given.scale, compose.rooted(given.root))
     return grid.without_missing(study) if given.partial else study
@@ -32,7 +32,7 @@ def _of_study(name: str, text: str, function: str, argv: list[str]) -> int:
 
 def _of_all(name: str, text: str, function: str, argv: list[str]) -> int:
     """Call a function of the package with the plan of all studies, and print the paths of the files that it made."""
-    from privpost.pipeline.plan import Plan
+    from privpost.lab.plan import Plan
 
     given = options.parser(name, text, root=True).parse_args(argv)
     return _tell(pkgutil.resolve_name(f"privpost.{function}")(Plan(given.scale, given.root)))
@@ -44,7 +44,7 @@ def _tell(made: list[Path] | Path) -> int:
     return 0
 
 
-tabulate = functools.partial(_of_study, "tabulate", "Write a study's tables.", "pipeline.tables:tabulate")
+tabulate = functools.partial(_of_study, "tabulate", "Write a study's tables.", "lab.tables:tabulate")
 scorecard = functools.partial(_of_all, "scorecard", "Score all claims from the tables.", "report.build:write_scores")
 overview = functools.partial(_of_all, "overview", "Draw the figures that cover all studies.", "report.build:draw")
 readme = functools.partial(_of_all, "readme", "Render README.md and the other documents.", "report.documents:write")
@@ -67,7 +67,7 @@ def claims(argv: list[str]) -> int:
     import textwrap
     from collections import Counter
 
-    from privpost.pipeline import tables
+    from privpost.lab import tables
     from privpost.report.scorecard import claims_of, in_words
 
     parser = _study_parser("claims", "Score a study's claims.")

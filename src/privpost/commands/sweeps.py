@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from privpost.figures import style, sweep
-from privpost.pipeline import points, request, store, tables
-from privpost.pipeline.study import Cell, Study, figure_module
+from privpost.drawing import style, sweep
+from privpost.lab import points, request, store, tables
+from privpost.lab.study import Cell, Study, figure_module
 
 FOLDER = Path("build/sweeps")
 NAME_LENGTH = 80
@@ -58,7 +58,7 @@ def write(study: Study, cells: list[Cell], results: Iterable[store.Result], word
     frames, paths = {name: tables.read_table(path) for name, path in files.items()}, [*files.values()]
     with style.context():
         if made is None and study.figures:
-            modules = {stem: importlib.import_module(figure_module(study.paper, stem)) for stem in study.figures}
+            modules = {stem: importlib.import_module(figure_module(study, stem)) for stem in study.figures}
             figures = {stem: module.draw(frames) for stem, module in modules.items()}
         else:
             settings = {} if made is None else made.settings

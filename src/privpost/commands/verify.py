@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from privpost.commands import rebuild
-from privpost.pipeline import compose, grid, tables
-from privpost.pipeline.study import Study
+from privpost.lab import compose, grid, tables
+from privpost.lab.study import Study
 from privpost.report import numbers, scorecard
 
 ROOT = Path("build/verify")

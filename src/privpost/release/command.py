@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from privpost.distributions import noise
+from privpost.lab.schema import SettingError
 from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
-from privpost.pipeline.schema import SettingError
 from privpost.privacy.approximate import gaussian_from_approximate
 from privpost.release import delivery, models, posterior_draw, spending, statement, summary, table
 from privpost.release.spec import read

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from privpost.atomic import claim, replacing
-from privpost.pipeline.schema import SettingError
+from privpost.lab.schema import SettingError
 from privpost.release.specification import Specification
 
 # Room for a statement besides its terms, tried on the disk before the charge.

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from privpost.distributions.exact_draws import flint
+from privpost.lab.schema import SettingError
 from privpost.mechanisms.base import SamplingMechanism
-from privpost.pipeline.schema import SettingError
 from privpost.privacy import certified
 from privpost.privacy.approximate import ORDERS, largest_within
 from privpost.release import statement

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import yaml
 
 from privpost.distributions.exact_draws import LARGEST_BITS
-from privpost.pipeline.schema import Choice, Flag, Integer, Real, Schema, SettingError, Text
+from privpost.lab.schema import Choice, Flag, Integer, Real, Schema, SettingError, Text
 from privpost.release import models
 from privpost.release.models.base import Inferred
 from privpost.release.specification import COLUMN, MISSING, SAMPLING, Specification

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from privpost.pipeline.schema import Setting, SettingError, Text, Vector
+from privpost.lab.schema import Setting, SettingError, Text, Vector
 
 # Mechanisms that release one posterior draw.
 SAMPLING = ("ops", "direct", "diffused", "concentrated")

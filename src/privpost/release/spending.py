@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from privpost.pipeline.schema import SettingError
+from privpost.lab.schema import SettingError
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import BudgetExceeded, Ledger
 from privpost.release.specification import Specification

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from privpost.pipeline.schema import SettingError
+from privpost.lab.schema import SettingError
 from privpost.release.models.base import Kind
 from privpost.release.specification import Specification
 

@@ -5,10 +5,10 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from privpost.pipeline import ledgers
-from privpost.pipeline.plan import Plan
-from privpost.pipeline.tables import read_tables
-from privpost.studies.audit.audit import VARIANTS
+from privpost.experiments.audit.audit.study import VARIANTS
+from privpost.lab import ledgers
+from privpost.lab.plan import Plan
+from privpost.lab.tables import read_tables
 
 STUDY = "audit/audit"
 

@@ -3,8 +3,8 @@
 import importlib
 from pathlib import Path
 
-from privpost.pipeline import store, times
-from privpost.pipeline.plan import Plan
+from privpost.lab import store, times
+from privpost.lab.plan import Plan
 from privpost.report import numbers, scorecard
 
 TIMELINE = "timing/timeline.csv"
@@ -74,14 +74,14 @@ def draw(plan: Plan) -> list[Path]:
     root, folder = plan.root, plan.figure_root
     import pandas as pd
 
-    from privpost.figures import style
+    from privpost.drawing import style
 
     drawn = [(name, root / table, folder / stem) for name, (table, stem) in FIGURES.items()]
     own = [(name, times.here(path), times.here(stem)) for name, path, stem in drawn if times.here(path) != path]
     for name, path, stem in [*drawn, *(entry for entry in own if entry[1].is_file())]:
         frame = scorecard.read(path) if name == "scorecard" else pd.read_csv(path)
         with style.context():
-            module = importlib.import_module(f"privpost.figures.{name}")
+            module = importlib.import_module(f"privpost.report.figures.{name}")
             figure = module.draw({path.stem: frame})
             with store.replacing(stem.with_name(f"{stem.name}.svg")) as temporary:
                 style.save(figure, temporary)

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from privpost import discovery, mechanisms
 from privpost.datasets import catalogue
-from privpost.pipeline import grid
-from privpost.pipeline.grid import Cell, Study
-from privpost.pipeline.provenance import PACKAGE
-from privpost.pipeline.study import blocks, figure_module
+from privpost.lab import grid
+from privpost.lab.grid import Cell, Study
+from privpost.lab.provenance import PACKAGE
+from privpost.lab.study import blocks, figure_module
 
 # In words, what a mechanism declares its neighbours to be.
 RELATIONS = {"substitution": "one record substituted, n public", "add/remove": "one record added or removed"}
@@ -111,7 +111,7 @@ def section(see: str) -> tuple[str, str]:
 
     Raises ValueError naming the nearest anchor when the file has no such heading.
     """
-    from privpost.pipeline.schema import suggest
+    from privpost.lab.schema import suggest
 
     name, _, anchor = see.partition("#")
     # A document that is rendered may not be there yet; its headings are those of its template.
@@ -152,7 +152,7 @@ def caption(module: str) -> Caption:
 
 def figure_caption(study: Study, stem: str) -> Caption:
     """Return the caption of one of a study's figures."""
-    return caption(figure_module(study.paper, stem))
+    return caption(figure_module(study, stem))
 
 
 def data_notes(cells: Iterable[Cell]) -> list[dict[str, str]]:
@@ -185,7 +185,7 @@ def validity_notes(study: Study, tables: Mapping[str, Any], data: list[dict[str,
         f"{note['title']} stands in for the paper's own data." for note in data if note["kind"].startswith("stands")
     ]
     columns = {column for table in tables.values() for column in table.columns}
-    notes += _sampling_notes(tables, _runs_chains(study.config["target"]))
+    notes += _sampling_notes(tables, _runs_chains(study.target))
     private = sorted(_variants_with_private_metadata(tables))
     if private:
         notes.append(f"Uses private metadata (bounds, levels or counts read off the records): {', '.join(private)}.")
@@ -230,7 +230,7 @@ def _imported(target: str, kind: str) -> set[str]:
         for node in ast.walk(ast.parse(_file(module).read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module:
                 names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-                waiting += [name for name in names if name.startswith("privpost.studies.")]
+                waiting += [name for name in names if name.startswith("privpost.experiments.")]
                 found |= {name for name in names if name.startswith(f"privpost.{kind}.") and _file(name).is_file()}
     return found
 
@@ -252,7 +252,7 @@ def neighbours(study: Study) -> str:
 
     Raises ValueError naming the mechanism whose relation has no words.
     """
-    modules = _imported(study.config["target"], "mechanisms")
+    modules = _imported(study.target, "mechanisms")
     kinds = [kind for group in discovery.mechanisms().values() for kind in group]
     own = [kind for kind in kinds if kind.__module__ in modules]
     return relation(own or kinds)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from privpost.pipeline import tables
-from privpost.pipeline.grid import Cell, Study
+from privpost.lab import tables
+from privpost.lab.grid import Cell, Study
 from privpost.report import scorecard
 
 FILES = ("numbers.json", "timing/numbers.json")
@@ -166,14 +166,14 @@ def of_timing(times, folder: Path) -> dict[str, Any]:
 
 def record_run(folder: Path, command: str, **numbers: float) -> None:
     """Keep what a whole run of a command measured: seconds, cores, and whatever else it names."""
-    from privpost.pipeline import store, times
+    from privpost.lab import store, times
 
     store.write_texts(times.texts(folder / f"run_{command}.json", _json(numbers)))
 
 
 def write(path: Path, numbers: Mapping[str, Any]) -> None:
     """Write numbers as sorted JSON, one per line."""
-    from privpost.pipeline import store
+    from privpost.lab import store
 
     store.write_text(path, _json(numbers))
 

@@ -15,10 +15,10 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from privpost.pipeline import ledgers, provenance, store, times
-from privpost.pipeline.plan import Plan
-from privpost.pipeline.study import Cell, Study
-from privpost.pipeline.tables import read_tables
+from privpost.lab import ledgers, provenance, store, times
+from privpost.lab.plan import Plan
+from privpost.lab.study import Cell, Study
+from privpost.lab.tables import read_tables
 from privpost.report import audited, build, describe, numbers, scorecard, templates
 
 TEMPLATES = Path("docs/templates")
@@ -179,7 +179,7 @@ def _validity(study: Study, data: list[dict[str, str]]) -> list[str]:
 
 def _overview_figure(name: str, folder: Path) -> dict[str, Any]:
     stem = times.latest(folder / f"{build.FIGURES[name][1]}.svg").with_suffix("")
-    return figure(stem, describe.caption(f"privpost.figures.{name}"))
+    return figure(stem, describe.caption(f"privpost.report.figures.{name}"))
 
 
 def figure(stem: Path, caption: describe.Caption) -> dict[str, Any]:
@@ -203,8 +203,8 @@ def _provenance(study: Study, cells: Sequence[Cell], data: list[dict[str, str]])
     records, damaged = _records(cells)
     kept = sorted({json.dumps(record["versions"], sort_keys=True) for record in records})
     return {
-        "module": study.config["target"],
-        "code": provenance.source_digest(study.config["target"]),
+        "module": study.target,
+        "code": provenance.source_digest(study.target),
         "sizes": cells[0].sizes,
         "versions": "; ".join(", ".join(f"{name} {v}" for name, v in json.loads(text).items()) for text in kept),
         "stored": len(records),

@@ -21,7 +21,7 @@ from typing import Any
 
 from privpost.evaluation.claims import plain
 from privpost.evaluation.rows import markdown
-from privpost.pipeline import tables
+from privpost.lab import tables
 
 SOURCE = re.compile(r"(\w+/\w+)\[([^\]]*)\]")
 CELL = re.compile(rf"(?:(largest|smallest|median|count) )?{SOURCE.pattern}(?:\.(\w+)(?: ± (\w+))?)?")
@@ -172,7 +172,7 @@ def _lacking(value: Any) -> bool:
 
 
 def _label(column: str, value: Any) -> str:
-    from privpost.figures import style
+    from privpost.drawing import style
 
     if _lacking(value):
         return ""

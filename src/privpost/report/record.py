@@ -1,6 +1,6 @@
 """Keeps what a whole run of a command measured, and brings every page that quotes it up to date."""
 
-from privpost.pipeline.plan import Plan
+from privpost.lab.plan import Plan
 from privpost.report import build, documents, numbers, page
 
 

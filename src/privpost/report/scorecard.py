@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from privpost.evaluation.claims import VERDICTS, Claim
-from privpost.pipeline import grid, tables
-from privpost.pipeline.grid import Study
+from privpost.lab import grid, tables
+from privpost.lab.grid import Study
 
 COLUMNS = (
     "id", "paper", "study", "place", "statement", "test", "verdict", "reason", "checks", "failed", "why", "unexplained",
@@ -53,7 +53,7 @@ class Scored(NamedTuple):
 def score(studies: Iterable[Study]) -> list[Scored]:
     """Return the claims of each study from its tables, and of each paper that scores claims over several studies.
 
-    Those of a study stand in `claims/<paper>/<study>.py`, those over several in `claims/<paper>/paper.py`, whose
+    Those of a study stand in its claims.py, those over several in `experiments/<paper>/claims.py`, whose
     `claims(tables)` is given all the paper's tables. Raises ValueError naming the study whose claim function fails.
     """
     scored, found, lacking = [], {}, {}
@@ -70,7 +70,7 @@ def score(studies: Iterable[Study]) -> list[Scored]:
         found.setdefault(study.paper, {}).update(own)
         scored.append(Scored(study.name, claims_of(study, own)))
     for paper in sorted({*found, *lacking}, key=paper_order):
-        name = f"privpost.claims.{paper}.paper"
+        name = f"privpost.experiments.{paper}.claims"
         if not _exists(name) or any(other.startswith(f"{paper}/") for other in others):
             continue
         if paper in lacking:
@@ -173,7 +173,7 @@ def plain(value: Any) -> Any:
 
 def write(scored: Iterable[Scored], path: Path) -> None:
     """Write the scorecard as a CSV file."""
-    from privpost.pipeline import store
+    from privpost.lab import store
 
     store.write_text(path, table(scored).to_csv(index=False, lineterminator="\n"))
 

@@ -18,7 +18,7 @@ def render(text: str, values: Mapping[str, Any], where: str = "template") -> str
     A format is Python's (`.3g`), or `duration` (of seconds), `memory` (of MiB), `percent`; `{{ constant 0.05 }}` is
     the text that follows. Raises ValueError naming an unknown placeholder, with the nearest known one.
     """
-    from privpost.pipeline.schema import suggest
+    from privpost.lab.schema import suggest
 
     def value(match: re.Match) -> str:
         name, form = match[1], match[2]

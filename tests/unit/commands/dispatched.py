@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privpost.commands import cli
-from privpost.pipeline import cells, grid
+from privpost.lab import cells, grid
 
 
 def privpost(*argv: str) -> int:

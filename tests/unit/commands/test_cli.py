@@ -11,7 +11,7 @@ from dispatched import in_store, privpost
 
 from privpost import configurations
 from privpost.commands import cli
-from privpost.pipeline import store
+from privpost.lab import store
 
 
 def files(toy) -> set[str]:

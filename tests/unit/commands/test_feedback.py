@@ -12,7 +12,7 @@ from dispatched import in_store, privpost
 
 from privpost import __version__, progress
 from privpost.commands import cli, data
-from privpost.pipeline import grid, plan
+from privpost.lab import grid, plan
 
 SWEEP = ("-m", "study=toy/curve", "level=range(1,7)")
 
@@ -88,7 +88,7 @@ def reading(toy, monkeypatch, status: int) -> list[str]:
     asked = []
     monkeypatch.setattr(grid, "make_cells", with_data)
     monkeypatch.setattr(data, "prepare", lambda names: (asked.extend(names), status)[1])
-    monkeypatch.setattr("privpost.pipeline.cells.origin_of", lambda *given: {"source": {}})
+    monkeypatch.setattr("privpost.lab.cells.origin_of", lambda *given: {"source": {}})
     return asked
 
 

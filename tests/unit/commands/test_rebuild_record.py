@@ -7,8 +7,8 @@ import json
 import pytest
 
 from privpost.commands import rebuild
-from privpost.pipeline import cells, runner, tables, times
-from privpost.pipeline.plan import Plan
+from privpost.lab import cells, runner, tables, times
+from privpost.lab.plan import Plan
 from privpost.report import build, documents, numbers, page, record
 
 RECORD = "results/timing/run_reproduce.json"

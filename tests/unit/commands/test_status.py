@@ -64,9 +64,7 @@ def test_status_in_each_state(toy, capsys, monkeypatch):
     assert line == expected(current=4, tables="current")
     assert "ad hoc: 1 cell of" in text
 
-    monkeypatch.setattr(
-        "privpost.pipeline.provenance.versions", lambda: {"python": "3.11.0", "numpy": "9", "scipy": "9"}
-    )
+    monkeypatch.setattr("privpost.lab.provenance.versions", lambda: {"python": "3.11.0", "numpy": "9", "scipy": "9"})
     line, text = status(capsys)
     assert line == expected(behind=4, tables="current")
     assert "became 9 since 4 cells were computed" in text

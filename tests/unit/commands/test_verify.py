@@ -9,7 +9,7 @@ import pytest
 from dispatched import build, privpost
 
 from privpost.commands import verify
-from privpost.pipeline import manifest, store
+from privpost.lab import manifest, store
 
 
 def test_tabulate_recomputes_a_damaged_cell_and_gives_the_same_tables(toy, capsys):
@@ -100,7 +100,7 @@ def test_other_differences_are_said_in_words(toy, change, part):
 
 
 def test_a_verify_empties_its_folder_unless_another_rebuild_is_running(toy, monkeypatch):
-    from privpost.pipeline import locks, runner
+    from privpost.lab import locks, runner
 
     stored = toy.folder / "build/verify/cells/toy/curve/a.npz"
     stored.parent.mkdir(parents=True)

@@ -9,13 +9,13 @@ import pytest
 from scipy import optimize
 from scipy.special import expit
 
+from privpost.experiments.audit import laws
+from privpost.experiments.audit.expected import law_of
+from privpost.experiments.geumlek2017.theorem16 import study as theorem16
 from privpost.mechanisms.link_sampling import LinkDiffused
 from privpost.models.link_regression import LinkPosterior, LinkRegression, steepest
 from privpost.privacy.glm import posterior_rdp
 from privpost.samplers import logistic_exact
-from privpost.studies.audit import laws
-from privpost.studies.audit.expected import law_of
-from privpost.studies.geumlek2017 import theorem16
 
 
 def posterior(link, z=0.0, label=1.0, features=None):

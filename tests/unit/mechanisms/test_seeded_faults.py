@@ -25,6 +25,8 @@ from test_private_gibbs import (
 )
 
 from privpost.distributions import gaussian_in_ball
+from privpost.experiments.audit import instances
+from privpost.experiments.audit.audit import study as audit
 from privpost.mechanisms import fourier, logistic_sampling, private_gibbs, redacted_laplace
 from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
@@ -53,7 +55,6 @@ from privpost.privacy.audit import lower_bound
 from privpost.privacy.ledger import Ledger
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers.hidden_markov_collapsed import Annealing
-from privpost.studies.audit import audit, instances
 
 SIZE, LEVEL = 3000, 1e-6
 

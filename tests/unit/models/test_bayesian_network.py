@@ -9,6 +9,8 @@ import pytest
 from scipy.special import logsumexp
 
 from privpost import configurations
+from privpost.experiments.zhang2016.bounds import study as bounds
+from privpost.experiments.zhang2016.settings import Network
 from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.map_estimate import GRID, MapMechanism, choose, largest_changes, utility, utility_sensitivity
 from privpost.mechanisms.network_laplace import NetworkLaplace
@@ -16,8 +18,6 @@ from privpost.mechanisms.network_sampling import AttributeSampler, RecordSampler
 from privpost.models import BetaBernoulli, graphs
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.models.fourier_basis import closure, largest_flips, signed_sums, transforms
-from privpost.studies.zhang2016 import bounds
-from privpost.studies.zhang2016.settings import Network
 
 CHAIN = {"a": [], "b": ["a"], "c": ["b"]}
 COLLIDER = {"a": [], "b": [], "c": ["a", "b"]}

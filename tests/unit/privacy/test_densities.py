@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import privpost
+from privpost.experiments.fair_axis.beta_bernoulli.study import Divergence
 from privpost.mechanisms.base import AdditiveNoiseMechanism, SamplingMechanism
 from privpost.privacy import densities
 from privpost.privacy.accounting import Cost
 from privpost.privacy.checks import pure_epsilon, rdp_budget
-from privpost.studies.fair_axis.beta_bernoulli import Divergence
 
 BITS = privpost.BetaBernoulli(6, 12)
 CLOSED = [

@@ -14,6 +14,7 @@ from scipy import stats
 
 from privpost import discovery
 from privpost.distributions import noise
+from privpost.lab.schema import SettingError
 from privpost.mechanisms import (
     ExponentialMechanism,
     FourierMechanism,
@@ -22,7 +23,6 @@ from privpost.mechanisms import (
 )
 from privpost.mechanisms.redacted_laplace import RedactedSum
 from privpost.models import BetaBernoulli, GammaExponential
-from privpost.pipeline.schema import SettingError
 from privpost.privacy.accounting import to_approximate
 from privpost.privacy.approximate import ORDERS, gaussian_from_approximate
 from privpost.release import command

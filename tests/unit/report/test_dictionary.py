@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from privpost.pipeline import grid
+from privpost.lab import grid
 from privpost.report.documents import dictionary
 
 

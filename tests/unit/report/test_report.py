@@ -15,11 +15,11 @@ import pytest
 from typed_numbers import bare_numbers
 
 from privpost.evaluation.claims import VERDICTS, Claim
+from privpost.lab import grid, ledgers, manifest, store
+from privpost.lab.grid import Study
+from privpost.lab.schema import Real, Schema
 from privpost.mechanisms.posterior_sampling import DiffusedPosterior
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline import grid, ledgers, manifest, store
-from privpost.pipeline.grid import Study
-from privpost.pipeline.schema import Real, Schema
 from privpost.privacy.accounting import Cost
 from privpost.privacy.described import rebuild
 from privpost.privacy.ledger import Ledger
@@ -365,7 +365,7 @@ def test_chains_and_neighbours_are_read_from_declarations(monkeypatch):
     }
     assert list(exact.values()) == [True, False]
     monkeypatch.setattr(describe, "_declares_exact", lambda module: True)
-    assert not describe._runs_chains("privpost.studies.bernstein2018.oracle")
+    assert not describe._runs_chains("privpost.experiments.bernstein2018.oracle.study")
     study = grid.load_study("geumlek2017/tradeoff")
     assert describe.neighbours(study) == "one record substituted, n public"
     other = next(

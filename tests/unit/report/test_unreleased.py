@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from privpost.pipeline import grid
-from privpost.pipeline.streams import Streams
-from privpost.pipeline.tables import read_tables
+from privpost.lab import grid
+from privpost.lab.streams import Streams
+from privpost.lab.tables import read_tables
 from privpost.privacy.ledger import Ledger
 from privpost.report import describe
 
@@ -37,7 +37,7 @@ def test_simulated_data_have_nobody_to_protect(checkout):
 
 
 def test_what_other_records_change_behind_the_same_releases_is_declared(checkout, monkeypatch):
-    from privpost.studies.zhang2016 import linear_regression as module
+    from privpost.experiments.zhang2016.linear_regression import study as module
 
     study = grid.load_study("zhang2016/linear_regression", "smoke")
     cell = grid.expand(study)[0]

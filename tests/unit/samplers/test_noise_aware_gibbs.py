@@ -9,6 +9,7 @@ from scipy.integrate import quad
 from scipy.special import betainc
 
 from privpost import discovery
+from privpost.experiments.bernstein2018.trials import experiment
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.redacted_laplace import RedactedSum
 from privpost.models import BetaBernoulli, DirichletCategorical, GammaExponential, NormalKnownVariance
@@ -26,7 +27,6 @@ from privpost.samplers.noise_aware_gibbs import (
     truncated_normal,
 )
 from privpost.samplers.noise_aware_redacted import SEGMENTS, redacted_kernel
-from privpost.studies.bernstein2018.trials import experiment
 
 # Draws are compared with distribution functions by KS tests at 1e-4; about 30 are made: a false alarm in 300 seeds,
 # and none at the fixed ones.

@@ -8,21 +8,22 @@ from scipy.integrate import quad
 from scipy.special import betaln, gammaln
 from scipy.stats import beta as beta_law
 
-from privpost.claims.noise_aware import naive_bayes as naive_bayes_claims
-from privpost.claims.noise_aware import networks as networks_claims
 from privpost.evaluation import mmd
 from privpost.evaluation.calibration import ks_p_value, ks_statistic
+from privpost.experiments.noise_aware.naive_bayes import claims as naive_bayes_claims
+from privpost.experiments.noise_aware.naive_bayes import study as naive_bayes
+from privpost.experiments.noise_aware.networks import claims as networks_claims
+from privpost.experiments.noise_aware.networks import study as networks
+from privpost.lab import grid, tables
 from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.models.consistency import consistent_counts
-from privpost.pipeline import grid, tables
 from privpost.samplers import naive_bayes_exact, noise_aware_records
 from privpost.samplers.chain import run
 from privpost.samplers.noise_aware_exact import conditional_cdf
 from privpost.samplers.noise_aware_records import Records
 from privpost.samplers.noise_aware_table import State, Tables, cells
-from privpost.studies.noise_aware import naive_bayes, networks
 
 # KS test at 1e-4: a false alarm in 10,000 seeds, and none at the fixed ones.
 ALARM = 1e-4

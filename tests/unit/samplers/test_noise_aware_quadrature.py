@@ -10,6 +10,7 @@ from scipy.special import betainc, gammaln
 from privpost import discovery
 from privpost.evaluation.calibration import ks_limit, ks_statistic, ks_visible
 from privpost.evaluation.mmd import Bins, UnitInterval, beta_embedding, mmd2_of_draws
+from privpost.experiments.bernstein2018.trials import experiment
 from privpost.models import GammaExponential, NormalKnownVariance
 from privpost.models.univariate import UnivariateFamily
 from privpost.samplers import noise_aware_quadrature as quadrature
@@ -21,7 +22,6 @@ from privpost.samplers.noise_aware_exact import (
     expectations,
 )
 from privpost.samplers.noise_aware_gibbs import random_sum, run
-from privpost.studies.bernstein2018.trials import experiment
 
 FAMILIES = [
     pytest.param(model.examples()[0], id=name)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from privpost.experiments.bernstein2018.trials import experiment
 from privpost.models import GammaExponential, GammaPareto, NormalKnownVariance
 from privpost.samplers import noise_aware_redacted
 from privpost.samplers.noise_aware_gibbs import noise_variance, random_sum
 from privpost.samplers.noise_aware_redacted import SEGMENTS, Table, redacted_kernel, sum_moments
-from privpost.studies.bernstein2018.trials import experiment
 
 
 @pytest.mark.parametrize("segments", SEGMENTS)

@@ -4,7 +4,7 @@ Statistics are whole numbers throughout, so that discrete noise hides all of a r
 column's resolution.
 """
 
-from privpost.pipeline.schema import SettingError, suggest
+from privpost.lab.schema import SettingError, suggest
 from privpost.release.models.base import Kind
 from privpost.release.models.bayesian_network import Network
 from privpost.release.models.beta_bernoulli import Bits

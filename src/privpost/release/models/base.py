@@ -8,8 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from privpost.lab.schema import Schema, SettingError
 from privpost.mechanisms.base import AdditiveNoiseMechanism, SamplingMechanism
-from privpost.pipeline.schema import Schema, SettingError
 from privpost.release.specification import Levels, Specification
 
 # Posteriors of counts have tables of n + 1 entries.

@@ -3,9 +3,9 @@
 import itertools
 from typing import Any, ClassVar
 
+from privpost.lab.schema import Real, Schema, SettingError, Text, Vector, suggest
 from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models.bayesian_network import BayesianNetwork
-from privpost.pipeline.schema import Real, Schema, SettingError, Text, Vector, suggest
 from privpost.release.models import chains
 from privpost.release.models.base import NAIVE, Inferred, Posterior, by_name, whole
 from privpost.release.specification import Levels

@@ -1,11 +1,11 @@
 """`model: beta_bernoulli` of a specification."""
 
+from privpost.lab.schema import Real, Schema
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.posterior_sampling import weighted
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline.schema import Real, Schema
 from privpost.release.models.base import Inferred, Sampled, exact_posterior, whole
 from privpost.release.specification import SAMPLING
 

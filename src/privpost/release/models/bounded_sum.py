@@ -1,6 +1,6 @@
 """`model: bounded_sum` of a specification."""
 
-from privpost.pipeline.schema import Schema
+from privpost.lab.schema import Schema
 from privpost.release.models.numeric import Numeric
 
 

@@ -1,10 +1,10 @@
 """`model: dirichlet_categorical` of a specification."""
 
+from privpost.lab.schema import Real, Schema
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.posterior_sampling import weighted
 from privpost.models.dirichlet_categorical import DirichletCategorical
-from privpost.pipeline.schema import Real, Schema
 from privpost.release.models import chains
 from privpost.release.models.base import NAIVE, Inferred, Posterior, Sampled, by_name, exact_posterior, whole
 from privpost.samplers import hidden_markov_gibbs as gibbs

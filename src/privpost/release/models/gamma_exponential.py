@@ -5,9 +5,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from privpost.lab.schema import Real, Schema, SettingError
 from privpost.mechanisms.gamma_sampling import ConcentratedGamma, DiffusedGamma, DirectGamma
 from privpost.models.gamma_exponential import GammaExponential
-from privpost.pipeline.schema import Real, Schema, SettingError
 from privpost.release.models.base import Sampled
 from privpost.release.models.numeric import NumericFamily
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privpost.distributions import noise
+from privpost.lab.schema import Choice, Real, Schema, SettingError
 from privpost.models.logistic_regression import LogisticPosterior
-from privpost.pipeline.schema import Choice, Real, Schema, SettingError
 from privpost.release.models.base import Kind
 from privpost.release.models.numeric import parsed
 from privpost.release.specification import Levels

@@ -4,9 +4,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from privpost.lab.schema import Choice, Real, Schema
 from privpost.mechanisms.event_counts import EventCountsLaplace
 from privpost.models.event_counts import EventCounts
-from privpost.pipeline.schema import Choice, Real, Schema
 from privpost.release.models import chains
 from privpost.release.models.base import Inferred, whole
 from privpost.release.specification import Levels

@@ -2,8 +2,8 @@
 
 import math
 
+from privpost.lab.schema import Real, Schema
 from privpost.models.normal_known_variance import NormalKnownVariance
-from privpost.pipeline.schema import Real, Schema
 from privpost.release.models.numeric import NumericFamily
 
 

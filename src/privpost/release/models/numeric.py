@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from privpost.lab.schema import Choice, Real, Schema, SettingError
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
-from privpost.pipeline.schema import Choice, Real, Schema, SettingError
 from privpost.release.models import chains
 from privpost.release.models.base import Inferred, Kind
 from privpost.samplers import noise_aware_draws

@@ -12,8 +12,8 @@ from importlib import util
 from pathlib import Path
 
 from privpost.evaluation.rows import markdown
-from privpost.pipeline import store
-from privpost.pipeline.plan import Plan
+from privpost.lab import store
+from privpost.lab.plan import Plan
 from privpost.report import numbers, templates
 from privpost.report.quotes import Quotes, number
 from privpost.report.scorecard import read as read_scorecard

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 
 from privpost.evaluation.rows import markdown
+from privpost.experiments.fair_axis import calibration
+from privpost.lab import tables
+from privpost.lab.plan import Plan
+from privpost.lab.study import Study
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.pipeline import tables
-from privpost.pipeline.plan import Plan
-from privpost.pipeline.study import Study
 from privpost.report.documents import release
 from privpost.report.quotes import number
-from privpost.studies.fair_axis import calibration
 
 # Shares from here on count as the whole claim.
 WHOLE = 0.999

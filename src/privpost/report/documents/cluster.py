@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from privpost.evaluation.rows import markdown
-from privpost.pipeline import tables
-from privpost.pipeline.plan import Plan
+from privpost.lab import tables
+from privpost.lab.plan import Plan
 
 # Made by benchmarks/scale.py, and measured: no part of a rebuild.
 SCALE = Path("results/scale.csv")

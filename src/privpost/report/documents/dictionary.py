@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import yaml
 
 from privpost.evaluation.rows import markdown
-from privpost.pipeline import grid
-from privpost.pipeline.plan import Plan
-from privpost.pipeline.study import Study
+from privpost.lab import grid
+from privpost.lab.plan import Plan
+from privpost.lab.study import Study
 
 FILE = Path("docs/templates/dictionary.yaml")
 _ERROR = "_sem"

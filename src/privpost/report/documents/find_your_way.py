@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from privpost.evaluation.rows import markdown
-from privpost.pipeline.grid import Study
-from privpost.pipeline.plan import Plan
-from privpost.pipeline.study import figure_module
+from privpost.lab.grid import Study
+from privpost.lab.plan import Plan
+from privpost.lab.study import figure_module
 from privpost.report import scorecard
 
 
@@ -20,10 +20,10 @@ def values(plan: Plan) -> Mapping[str, str]:
 def files(study: Study) -> list[str]:
     """Return links to the study's settings, its module, its claims and its figures; empty where there are none."""
     claims = source(study.claims_target)
-    figures = [source(figure_module(study.paper, stem)) for stem in study.figures]
+    figures = [source(figure_module(study, stem)) for stem in study.figures]
     return [
         _link(Path(study.file), study.name),
-        _link(source(study.config["target"])),
+        _link(source(study.target)),
         _link(claims) if claims.is_file() else "",
         ", ".join(map(_link, figures)),
     ]

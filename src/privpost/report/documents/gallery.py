@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from privpost.evaluation.rows import markdown
-from privpost.pipeline.grid import Study
-from privpost.pipeline.plan import Plan
+from privpost.lab.grid import Study
+from privpost.lab.plan import Plan
 from privpost.report import describe, scorecard
 
 PER_ROW = 3

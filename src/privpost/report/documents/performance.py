@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from privpost.evaluation.rows import markdown
-from privpost.pipeline.plan import Plan
+from privpost.lab.plan import Plan
 
 COLUMNS = ("what", "against", "ratio", "bar", "met", "ours", "theirs", "unit", "machine", "note")
 ABSENT = "Not measured in this checkout: `make bench`."

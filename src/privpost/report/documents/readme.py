@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from privpost.evaluation.rows import markdown
-from privpost.pipeline.plan import Plan
+from privpost.lab.plan import Plan
 from privpost.report import numbers, scorecard, templates
 
 TIMES = {

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from privpost.drawing import style
 from privpost.evaluation.multiplicity import FALSE_ALARM, critical_value
 from privpost.evaluation.rows import markdown
-from privpost.figures import style
-from privpost.pipeline import tables
-from privpost.pipeline.plan import Plan
+from privpost.lab import tables
+from privpost.lab.plan import Plan
 from privpost.release import command, models, spec
 from privpost.release.models import bayesian_network, dirichlet_categorical, gamma_exponential
 

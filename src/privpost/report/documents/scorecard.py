@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from privpost.pipeline.plan import Plan
+from privpost.lab.plan import Plan
 from privpost.report import describe, documents, scorecard
 
 

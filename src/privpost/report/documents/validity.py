@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from privpost.evaluation.rows import markdown
-from privpost.pipeline.plan import Plan
+from privpost.lab.plan import Plan
 from privpost.report import describe
 
 

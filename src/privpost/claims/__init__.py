@@ -1,1 +1,0 @@
-"""Verdicts on the statements of the papers and on our own, read from the tables alone."""

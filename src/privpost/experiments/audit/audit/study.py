@@ -1,0 +1,262 @@
+"""Privacy audit of every mechanism: claims against targets, exact divergences, statistical bounds, and drawn laws."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from privpost.experiments.audit import instances as audited
+from privpost.experiments.audit import laws
+from privpost.experiments.audit.expected import law_of
+from privpost.experiments.discovered import Discovered
+from privpost.experiments.ranges import EPSILON
+from privpost.lab.schema import Choice, Integer, Real, Schema
+from privpost.mechanisms.base import Mechanism
+from privpost.privacy.accounting import RELATIVE_TOLERANCE, Cost
+from privpost.privacy.audit import Counts, choose_event, lower_bound
+from privpost.privacy.described import key_of
+from privpost.privacy.ledger import Ledger
+
+SETTINGS = Schema(
+    mechanisms=Discovered(audited.names),
+    source=Choice("examples", "records"),
+    epsilon=EPSILON,
+    large_n=Integer(at_least=1),
+    releases=Integer(at_least=1000),
+    chain_share=Real(above=0, below=1),
+    recorded_releases=Integer(at_least=1000),
+    pilot=Integer(at_least=100),
+    confidence=Real(above=0, below=1),
+    false_alarm=Real(above=0, below=1),
+)
+CHUNK = 10_000
+# A claim may be met to rounding: exact divergences have 9 digits or more.
+ROUNDING = 1e-7
+# And of a claim, relative to its target.
+TARGET_ROUNDING = RELATIVE_TOLERANCE
+# Numbers of statistics that all releases about one data set may take, and the fewest releases that tell anything.
+LARGEST_WORK, FEWEST = 3_000_000, 100
+# Options that choose a variant of a mechanism.
+VARIANTS = ("variant", "supremum", "charge")
+VERDICTS = ("within claim", "violated", "over target", "other law", "not examined")
+
+
+class Finding(NamedTuple):
+    """What the audit of one mechanism found.
+
+    Exact divergence and Kolmogorov-Smirnov p-value of the draws (nan if the law is unknown), the event's counts, and
+    the pair of data sets.
+    """
+
+    exact: float
+    drawn: float
+    counts: Counts
+    pair: tuple[np.ndarray, np.ndarray] | None
+
+
+NOTHING = Finding(math.nan, math.nan, Counts(0, 0, 0), None)
+
+
+def examine(
+    mechanism: Mechanism, size: int, pilot: int, rng: np.random.Generator, level: float = 1e-4, gate=None
+) -> Finding:
+    """Audit one mechanism on the neighbours that are worst for it.
+
+    They are those of the largest exact divergence; where the law is not known, those of the largest estimate from
+    `pilot` releases each, over neighbours whose common records are all equal. Fewer releases are drawn where each takes
+    many numbers, and none where fewer than `FEWEST` could be.
+
+    Args:
+        size: releases per neighbour, as many to choose the event as to count it.
+        pilot: releases per neighbour from which the pair is chosen.
+        level: at which events are compared; the reported bound has a level of its own.
+        gate: function of mechanism, statistics, size and rng that draws; by default through a ledger of its own.
+    """
+    gate = gate or Gate(Ledger(), "audit", mechanism, mechanism.cost())
+    order = mechanism.cost().order
+    pairs = audited.neighbours(mechanism)
+    if law_of(mechanism, pairs[0][0]) is None:
+        pair, exact = _worst_by_pilot(mechanism, order, pilot, rng, level, gate), math.nan
+    else:
+        # Each data set stands in many pairs, and some pairs are as bad as each other but for rounding.
+        sides = {data.tobytes(): data for pair in pairs for data in pair}
+        known = {key: law_of(mechanism, data) for key, data in sides.items()}
+        divergences = [known[p.tobytes()].divergence(known[q.tobytes()], order) for p, q in pairs]
+        pair, exact = pairs[int(np.argmax(np.round(divergences, 9)))], float(np.max(divergences))
+    size = min(size, LARGEST_WORK // mechanism.model.sufficient_statistics(pair[0]).size)
+    if size < FEWEST:
+        return Finding(exact, math.nan, Counts(0, 0, 0), pair)
+    samples = [[gate.releases(side, size, rng) for side in pair] for _ in range(2)]
+    exact *= audited.copies(mechanism, samples[0][0])
+    chosen, counted = ([audited.features(mechanism, sample, pair) for sample in half] for half in samples)
+    event = choose_event(*chosen, order, level)
+    counts = Counts(event.hits(counted[0]), event.hits(counted[1]), size)
+    return Finding(exact, _drawn(mechanism, pair, samples, rng), counts, pair)
+
+
+class Gate:
+    """Releases of one mechanism through a ledger's account, each data set's about a simulation of its own."""
+
+    def __init__(self, ledger: Ledger, account: str, mechanism: Mechanism, target: Cost, accounting: str = "stated"):
+        ledger.open(account, target, mechanism, accounting=accounting)
+        self.ledger, self.account, self.mechanism, self.drawn = ledger, account, mechanism, 0
+
+    def releases(self, data, size: int, rng) -> np.ndarray:
+        """Independent releases (size, ...) about records, in parts, as some mechanisms need much memory for each.
+
+        Every other part is asked for as one release per row of statistics, as studies do; the others by their number.
+        """
+        statistics = np.asarray(self.mechanism.model.sufficient_statistics(data), float)
+        parts = []
+        for start in range(0, size, CHUNK):
+            number = min(CHUNK, size - start)
+            for rows in filter(None, (number // 2, number - number // 2)):
+                by_row = len(parts) % 2 == 0
+                # Where trials may have settings of their own each row gets them, as in the studies.
+                mechanism = self.mechanism.each(rows) if by_row else self.mechanism
+                asked = np.broadcast_to(statistics, (rows, *statistics.shape)) if by_row else statistics
+                settings = {"size": None if by_row else rows, "repeats": slice(self.drawn, self.drawn + rows)}
+                parts.append(self.ledger.release(self.account, mechanism, asked, rng, **settings).values)
+                self.drawn += rows
+        return np.concatenate(parts)
+
+
+def _drawn(mechanism, pair, samples, rng) -> float:
+    """Smallest p-value of both data sets' draws under their laws, times two."""
+    if law_of(mechanism, pair[0]) is None or audited.copies(mechanism, samples[0][0]) > 1:
+        return math.nan
+    both = [np.concatenate(halves) for halves in zip(*samples, strict=True)]
+    values = [laws.p_value(law_of(mechanism, p).quantiles(draws, rng)) for p, draws in zip(pair, both, strict=True)]
+    return min(1.0, 2 * min(values))
+
+
+def _worst_by_pilot(mechanism, order, pilot, rng, level, gate):
+    pairs = audited.neighbours(mechanism, vertices=True)
+    cache, best, worst = {}, -np.inf, pairs[0]
+    for pair in pairs:
+        for side in pair:
+            if side.tobytes() not in cache:
+                cache[side.tobytes()] = gate.releases(side, pilot, rng)
+        found = [audited.features(mechanism, cache[side.tobytes()], pair) for side in pair]
+        event = choose_event(*found, order, level)
+        bound = lower_bound(Counts(event.hits(found[0]), event.hits(found[1]), pilot), order, level)
+        if bound > best:
+            best, worst = bound, pair
+    return worst
+
+
+def verdict(claimed: float, bound: float, exact: float, drawn: float, share: float, level: float) -> str:
+    """One of `VERDICTS`.
+
+    Args:
+        claimed: the mechanism's own ε.
+        bound, exact: statistical bound and exact divergence, nan where not known; "not examined" where neither is.
+        drawn: p-value of the draws under the law that the settings mean.
+        share: cost / target.
+        level: p-values below it are rejected.
+    """
+    limit = claimed * (1 + ROUNDING)
+    if share > 1 + TARGET_ROUNDING:
+        return "over target"
+    if drawn < level:
+        return "other law"
+    if math.isnan(bound) and math.isnan(exact):
+        return "not examined"
+    return "violated" if bound > limit or exact > limit else "within claim"
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return one entry per audited mechanism: names, claims, exact divergences and event counts (audited, 3)."""
+    records, rows = {name: ledger.get("mechanisms", []) for name, ledger in config.ledgers.items()}, []
+    releases = config.releases
+    if config.source == "examples":
+        listed = audited.examples(config.epsilon, config.large_n, records)
+    else:
+        listed, releases = audited.recorded(records), config.recorded_releases
+    # Settings that differ in what the reduced ones leave out are examined once.
+    known: dict[object, Finding] = {}
+    for instance in listed:
+        cost = instance.mechanism.cost()
+        if type(instance.mechanism).__name__ not in config.mechanisms:
+            continue
+        found = NOTHING
+        # No event bounds an infinite claim, nor one at order 1.
+        bounded = math.isfinite(cost.epsilon) and (cost.order is None or cost.order > 1)
+        if bounded and instance.share_of_target <= 1 + TARGET_ROUNDING:
+            mechanism = audited.reduced(instance.mechanism)
+            size = releases if mechanism.exact else int(config.chain_share * releases)
+            key = key_of(mechanism)
+            found = known.get(key)
+            if found is None:
+                gate = Gate(ledger, instance.name, mechanism, *instance.targets[0])
+                rng = streams("mechanism", 0, instance=instance.name)
+                known[key] = found = examine(mechanism, size, config.pilot, rng, gate=gate)
+        rows.append(_row(instance, cost, found))
+    return {key: np.array([row[key] for row in rows]) for key in rows[0]} if rows else {"name": np.array([], str)}
+
+
+def _row(instance: audited.Instance, cost, found: Finding) -> dict:
+    mechanism, kind = instance.mechanism, type(instance.mechanism)
+    return {
+        "name": instance.name,
+        "method": kind.method,
+        "study": ", ".join(instance.studies) or "none",
+        "model": type(mechanism.model).__name__,
+        "n": mechanism.n,
+        "notion": kind.notion,
+        "order": np.nan if cost.order is None else cost.order,
+        "claimed": cost.epsilon,
+        "target": "; ".join(str(budget) for budget, _ in instance.targets),
+        "share": instance.share_of_target,
+        "exact": found.exact,
+        "drawn": found.drawn,
+        "counts": found.counts,
+        "mcmc": not kind.exact,
+        "variant": next((str(v) for k, v in mechanism.options.items() if k in VARIANTS), ""),
+        "settings": repr(mechanism),
+    }
+
+
+def tabulate(cells):
+    """Yield one row per mechanism and ε; the bounds hold together with the stated confidence (Bonferroni)."""
+    total = sum(len(cell.arrays["name"]) for cell in cells)
+    for cell in cells:
+        for i in range(len(cell.arrays["name"])):
+            yield _tidy({key: values[i] for key, values in cell.arrays.items()}, cell.config, total)
+
+
+def _tidy(entry: dict, config, total: int) -> dict:
+    level = (1 - config.confidence) / total
+    order = None if np.isnan(entry["order"]) else float(entry["order"])
+    counts = Counts(*map(int, entry["counts"]))
+    claimed, exact, drawn, share = (float(entry[name]) for name in ("claimed", "exact", "drawn", "share"))
+    examined = counts.size > 0 or not math.isnan(exact)
+    bound = lower_bound(counts, order, level) if examined else math.nan
+    return {
+        "method": entry["method"],
+        "study": entry["study"],
+        "mechanism": str(entry["name"]).split()[0],
+        "model": entry["model"],
+        "source": config.source,
+        "instance": entry["name"],
+        "n": int(entry["n"]),
+        "variant": entry["variant"],
+        "target_epsilon": config.epsilon if config.source == "examples" else None,
+        "target": entry["target"],
+        "share_of_target": share,
+        "claimed_epsilon": claimed,
+        "notion": entry["notion"],
+        "order": order,
+        "lower_bound": bound if examined else None,
+        "exact": None if math.isnan(exact) else exact,
+        "drawn_p": None if math.isnan(drawn) else drawn,
+        "confidence": config.confidence,
+        "row_confidence": 1 - level,
+        "n_samples": counts.size,
+        "events_first": counts.first,
+        "events_second": counts.second,
+        "tightness": (bound if math.isnan(exact) else exact) / claimed if examined else None,
+        "verdict": verdict(claimed, bound, exact, drawn, share, config.false_alarm / total),
+        "sampling": "mcmc" if entry["mcmc"] else "exact",
+        "settings": entry["settings"],
+    }

@@ -1,0 +1,232 @@
+"""Which law each mechanism's release must have: its settings read as the papers define them, on given records."""
+
+import itertools
+import math
+
+import numpy as np
+from scipy.special import betaln, log_ndtr, xlog1py, xlogy
+
+from privpost.experiments.audit import laws
+from privpost.mechanisms.event_counts import HiddenMarkovSampler
+from privpost.mechanisms.exponential import ExponentialMechanism
+from privpost.mechanisms.fourier import FourierMechanism
+from privpost.mechanisms.gamma_sampling import ConcentratedGamma, DiffusedGamma, GammaSampling
+from privpost.mechanisms.gaussian import GaussianMechanism
+from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.mechanisms.linear_sampling import LinearSampler
+from privpost.mechanisms.link_sampling import LinkConcentrated, LinkDiffused
+from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
+from privpost.mechanisms.logistic_ops import LogisticOps, LogisticOpsRenyi
+from privpost.mechanisms.logistic_sampling import LogisticConcentrated, LogisticSampling
+from privpost.mechanisms.map_estimate import GRID, MapMechanism, utility_sensitivity
+from privpost.mechanisms.network_sampling import AttributeSampler, TrimmedSampler
+from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior, PosteriorSampling
+from privpost.mechanisms.private_gibbs import PrivateGibbs
+
+# Pure charge of one draw in units of c²ρ/β.
+OPS_CHARGE = {"paper": 4.0, "corrected_charge": 2.0}
+
+
+def law_of(mechanism, data):
+    """The law of a release about records (n, *record_shape); None where it is not known."""
+    for kind, law in LAWS.items():
+        if isinstance(mechanism, kind):
+            return law(mechanism, data)
+    return None
+
+
+def _laplace(mechanism, data):
+    return laws.Noise("laplace", float(mechanism.scale), np.ravel(mechanism.query(data)).astype(float))
+
+
+def _normal(mechanism, data):
+    return laws.Noise("normal", float(mechanism.sigma), np.ravel(mechanism.query(data)).astype(float))
+
+
+def _posterior(mechanism, data):
+    """Dirichlet(α/m + r · counts)."""
+    r = mechanism.coefficient if isinstance(mechanism, DiffusedPosterior) else 1.0
+    m = mechanism.coefficient if isinstance(mechanism, ConcentratedPosterior) else 1.0
+    return laws.Dirichlet(np.asarray(mechanism.model.prior) / m + r * mechanism.model.sufficient_statistics(data))
+
+
+def _gamma(mechanism, data):
+    """Gamma(α/m + rn, β/m + rΣx)."""
+    r = mechanism.coefficient if isinstance(mechanism, DiffusedGamma) else 1.0
+    m = mechanism.coefficient if isinstance(mechanism, ConcentratedGamma) else 1.0
+    alpha, beta = np.asarray(mechanism.model.prior) / m
+    return laws.Gamma(float(alpha + r * len(data)), float(beta + r * np.sum(data)))
+
+
+def _exponential(mechanism, data):
+    """Prior and likelihood of bits to the power 1/T on [a0, 1 − a0], T = max(1, 2 ln((1 − a0)/a0)/ε)."""
+    temperature = max(1.0, 2 * math.log((1 - mechanism.a0) / mechanism.a0) / mechanism.epsilon)
+    alpha, beta = np.asarray(mechanism.model.prior) - 1 + mechanism.model.sufficient_statistics(data)
+    shape = np.array([1 + alpha / temperature]), np.array([1 + beta / temperature])
+    return laws.TruncatedBetas(*shape, mechanism.a0)
+
+
+def _trimmed(mechanism, data):
+    """Posterior of a network on [ω, 1 − ω], ω = 1/(1 + exp(ε/2)) by attribute, ε/(2|I|) by record."""
+    parts = 1 if isinstance(mechanism, AttributeSampler) else len(mechanism.model.nodes)
+    pairs = _pairs(mechanism.model, data)
+    return laws.TruncatedBetas(pairs[:, 0], pairs[:, 1], 1 / (1 + math.exp(mechanism.epsilon / (2 * parts))))
+
+
+def _pairs(model, data):
+    """(α, β) of every parameter's posterior, shape (m, 2)."""
+    counts = model.pairs(model.sufficient_statistics(data))
+    return counts + np.array([float(model.alpha), float(model.beta)])
+
+
+def _map(mechanism, data):
+    """Every parameter on a grid with probability ∝ exp(ε_i u/(2Δ_i)), ε_i = ε/|I|."""
+    model, pairs = mechanism.model, _pairs(mechanism.model, data)
+    a, b = pairs[:, :1], pairs[:, 1:]
+    utility = np.exp(xlogy(a - 1, GRID) + xlog1py(b - 1, -GRID) - betaln(a, b))
+    if mechanism.utility == "mass":
+        utility /= utility.sum(axis=1, keepdims=True)
+    deltas = [
+        utility_sensitivity(float(model.alpha), float(model.beta), mechanism.n, mechanism.utility, len(family) > 1)
+        for family in model.families
+    ]
+    share = mechanism.epsilon / len(model.nodes) / (2 * np.array(deltas))
+    return laws.OnGrid(GRID, share[model.owner][:, None] * utility)
+
+
+def _linear(mechanism, data):
+    """exp(−b|w|²/2 − Σ(y − x·w)²/(2σ²)) on the ball of radius R."""
+    model, statistics = mechanism.model, mechanism.model.sufficient_statistics(data)
+    if model.dimension > 2:
+        return None
+
+    def log_weight(w):
+        return -model.prior_precision * laws.squared(w) / 2 + model.log_likelihood(w, statistics)
+
+    return (
+        laws.Weights(log_weight, model.dimension, mechanism.radius, mechanism.radius) if model.dimension < 3 else None
+    )
+
+
+def _logistic(mechanism, data):
+    if mechanism.model.dimension > 2:
+        return None
+    return logistic_law(mechanism, *_distinct(data))
+
+
+def _distinct(data):
+    """The different records of a data set (n, d), and how often each occurs."""
+    # All records but the last one are often equal; to sort them all would take most of the time.
+    if np.all(data[1:-1] == data[0]):
+        return data[[0, -1]], np.array([len(data) - 1, 1])
+    return np.unique(data, axis=0, return_counts=True)
+
+
+def _mode_with_noise(mechanism, data):
+    """N(mode, (nβ)⁻¹ I), the mode that of the posterior with the likelihood to the power ρ, by Newton's method."""
+    precision, w = mechanism.n * mechanism.model.prior_precision, np.zeros(mechanism.model.dimension)
+    records, numbers = _distinct(data)
+    for _ in range(50):
+        p = 1 / (1 + np.exp(records @ w))
+        pull, curvature = mechanism.coefficient * numbers * p, mechanism.coefficient * numbers * p * (1 - p)
+        hessian = precision * np.eye(len(w)) + (records.T * curvature) @ records
+        w = w + np.linalg.solve(hessian, pull @ records - precision * w)
+    return laws.Noise("normal", precision**-0.5, w)
+
+
+def logistic_law(mechanism, records, numbers) -> laws.Weights:
+    """exp(−nβ|w|²/2) Π 1/(1 + exp(−z·w))^ρ, for OPS on ‖w‖ ≤ c/β, of records (k, d) that occur in numbers (k,)."""
+    model, power, radius = mechanism.model, 1.0, None
+    beta, bound = model.prior_precision, model.feature_bound
+    if isinstance(mechanism, LogisticConcentrated):
+        beta = mechanism.coefficient
+    elif isinstance(mechanism, LogisticOps):
+        charge = OPS_CHARGE[getattr(mechanism, "charge", "corrected_charge")]
+        power, radius = min(1.0, mechanism.epsilon * beta / (charge * bound**2)), bound / beta
+    elif isinstance(mechanism, LogisticOpsRenyi):
+        power, radius = mechanism.coefficient, bound / beta
+    elif "coefficient" in mechanism.__dataclass_fields__:
+        power = mechanism.coefficient
+    precision = mechanism.n * beta
+
+    def log_weight(w):
+        return -precision * laws.squared(w) / 2 - power * np.logaddexp(0, -w @ records.T) @ numbers
+
+    # The mode is at most ρc/β away from 0, and 12 of the prior's standard deviations hold the rest.
+    reach = power * bound / beta + 12 / math.sqrt(precision)
+    return laws.Weights(log_weight, model.dimension, min(reach, radius or math.inf), radius)
+
+
+def _hidden_markov(mechanism, data):
+    """Π x^((b − 1)/T' + count/T) of each field, every x at least 1/(M K); T = max(1, 2Δu/ε), u draws, T' = T or 1.
+
+    Of several states: for two cells and one field of two levels, mixed over both cells' states.
+    """
+    model = mechanism.model
+    several = model.n_states > 1
+    if several and ((model.cells, model.sizes) != ((2,), (2,)) or isinstance(mechanism, PrivateGibbs)):
+        return None
+    lows = [1 / (mechanism.truncation * size) for size in model.sizes]
+    change = sum(math.log((1 - (size - 1) * low) / low) for size, low in zip(model.sizes, lows, strict=True))
+    draws = mechanism.iterations if isinstance(mechanism, PrivateGibbs) else 1
+    temperature = max(1.0, 2 * change * draws / mechanism.epsilon)
+    cells, levels = np.asarray(data)[:, 0], np.asarray(data)[:, 1:]
+    if several:
+        counts = np.zeros((2, 2))
+        np.add.at(counts, (cells, levels[:, 0]), 1)
+        prior = 1 + (model.emission - 1) / (temperature if mechanism.tempered_prior else 1.0)
+        return _of_two_cells(counts / temperature, prior, model.n_states, lows[0])
+    counts = [np.bincount(column, minlength=size) for column, size in zip(levels.T, model.sizes, strict=True)]
+    prior = 1 + (model.emission - 1) / (temperature if mechanism.tempered_prior else 1.0)
+    return laws.TruncatedDirichlets(tuple(prior + count / temperature for count in counts), tuple(lows))
+
+
+def _of_two_cells(counts, prior: float, states: int, low: float) -> laws.BetasOfStates:
+    """Mixture over both cells' states, of equal prior probability as every row of transitions has the same prior."""
+    parts = []
+    for sequence in itertools.product(range(states), repeat=2):
+        shapes = np.full((states, 2), prior)
+        np.add.at(shapes, list(sequence), counts)
+        parts.append(laws.TruncatedBetas(shapes[:, 0], shapes[:, 1], low))
+    return laws.BetasOfStates(tuple(parts))
+
+
+def _link(mechanism, data):
+    """exp(−nβ|w|²/2) Π p(y | x·w)^ρ on ‖w‖ ≤ R, P(y = 1) = Φ(x·w) or 1 − exp(−exp(x·w))."""
+    model = mechanism.model
+    if model.dimension > 2:
+        return None
+    records, numbers = _distinct(data)
+    x, y = records[:, :-1], records[:, -1]
+    concentrated = isinstance(mechanism, LinkConcentrated)
+    power, beta = (1.0, mechanism.coefficient) if concentrated else (mechanism.coefficient, model.prior_precision)
+
+    def log_weight(w):
+        z = w @ x.T
+        if model.link == "cloglog":
+            loss = np.where(y == 1, -np.log(-np.expm1(-np.exp(np.maximum(z, -30)))), np.exp(z))
+        else:
+            signed = np.where(y == 1, z, -z)
+            loss = -log_ndtr(signed) if model.link == "probit" else np.logaddexp(0, -signed)
+        return -mechanism.n * beta * laws.squared(w) / 2 - power * loss @ numbers
+
+    return laws.Weights(log_weight, model.dimension, model.radius, model.radius)
+
+
+LAWS = {
+    LinkDiffused: _link,
+    LinkConcentrated: _link,
+    GaussianMechanism: _normal,
+    LaplaceMechanism: _laplace,
+    FourierMechanism: _laplace,
+    PosteriorSampling: _posterior,
+    GammaSampling: _gamma,
+    ExponentialMechanism: _exponential,
+    TrimmedSampler: _trimmed,
+    MapMechanism: _map,
+    LinearSampler: _linear,
+    LogisticLangevin: lambda mechanism, data: None,
+    LogisticOutputNoise: _mode_with_noise,
+    LogisticSampling: _logistic,
+    HiddenMarkovSampler: _hidden_markov,
+}

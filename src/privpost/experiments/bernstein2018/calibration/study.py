@@ -1,0 +1,202 @@
+"""Calibration of noise-aware and other posteriors (Bernstein and Sheldon 2018, figures 1a and 1b).
+
+In every trial θ is drawn from the prior, data from the model and a release from the mechanism; U is the quantile of
+the true θ in the posterior. Where the posterior's distribution function is known U is its value; for the Gibbs sampler
+it is the share of draws at most θ, for OPS, with fewer draws, the randomised rank of θ among them. `exact` needs no
+chain: for counts it needs no approximation either, for redacted sums it is the posterior of the same normal model as
+the sampler's, by quadrature.
+
+Randomised ranks among independent draws are exactly uniform under calibration. Successive Gibbs draws depend on each
+other, which moves mass of U to both ends and adds up to about 1 / (2 · effective sample size of one chain) to the KS
+statistic: it tests the sampler as it is run, not its stationary law alone.
+
+OPS tempers prior and likelihood, as Foulds et al. (2016) do, or the likelihood alone: the row's `tempered`.
+"""
+
+import itertools
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from privpost.distributions.noise import Swapped
+from privpost.evaluation.calibration import cdf_band, empirical_cdf, ks_columns, randomised_rank
+from privpost.evaluation.rows import columns, private_places
+from privpost.experiments.bernstein2018.trials import CHAINS, Data, Experiment, Release, blocks, experiment
+from privpost.experiments.ranges import EPSILON, SMALLEST_PROBABILITY
+from privpost.lab.schema import Integer, Schema, SettingError
+from privpost.mechanisms.exponential import ExponentialMechanism
+from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.privacy.accounting import Cost
+from privpost.samplers.noise_aware_gibbs import run
+
+SETTINGS = Schema(
+    **CHAINS,
+    ops_draws=Integer(at_least=1),
+    a0=SMALLEST_PROBABILITY,
+    ecdf_n=Integer(at_least=1),
+    ecdf_epsilon=EPSILON,
+    ecdf_points=Integer(at_least=2),
+    repeats=Integer(at_least=1),
+)
+
+
+class Line(NamedTuple):
+    """A method, and what of the prior and the likelihood OPS tempers."""
+
+    method: str
+    tempered: str | None = None
+
+
+OPS = Line("ops", "joint"), Line("ops", "likelihood")
+LINES = (Line("non_private"), Line("gibbs"), Line("naive"), *OPS, Line("exact"))
+
+
+def gibbs_quantiles(
+    run_experiment: Experiment, data: Data, release: Release, n: int, burn_in: int, draws: int, rng
+) -> tuple[np.ndarray, float]:
+    """Return the share of Gibbs draws at most θ, shape (parameters, trials), and the share of rejected proposals."""
+    below = np.zeros(data.theta.shape)
+
+    def consume(theta):
+        below.__iadd__((theta.reshape(len(theta), *data.theta.shape) <= data.theta).sum(axis=0))
+
+    proposals = run(run_experiment.kernel(data, release, n), rng, burn_in, draws, consume)
+    return below / draws, proposals.rejected_share
+
+
+def ops(config, n: int, epsilon: float, tempered: str) -> ExponentialMechanism:
+    """Return the mechanism of OPS, each of whose draws may cost an equal part of ε.
+
+    With the likelihood alone tempered the draw is from Beta(α + s/T, β + (n − s)/T), truncated. That is the mechanism
+    on the prior Beta(1 + T(α − 1), 1 + T(β − 1)), and costs the same: T depends on ε and a0 alone.
+    """
+    mechanism = ExponentialMechanism(BetaBernoulli(*config.prior), n, epsilon / config.ops_draws, a0=config.a0)
+    if tempered == "joint":
+        return mechanism
+    prior = 1 + mechanism.temperature * (np.array(config.prior) - 1)
+    if prior.min() <= 0:
+        raise SettingError(
+            f"prior is {config.prior}, but its numbers must be above {1 - 1 / mechanism.temperature:g}: with the "
+            "likelihood alone tempered OPS has no other prior"
+        )
+    return replace(mechanism, model=BetaBernoulli(*prior))
+
+
+def ops_quantiles(config, data: Data, place, rngs, ledger, trials: slice) -> np.ndarray:
+    """Return the randomised rank of θ among the OPS draws, shape (1, trials).
+
+    `place` is (tempered, n, ε), `rngs` are the generators of the draws and of the ranks.
+    """
+    tempered, n, epsilon = place
+    size = data.theta.shape[1], config.ops_draws
+    statistics = np.broadcast_to(data.statistics.T[:, None], (*size, 2))
+    mechanism = ops(config, n, epsilon, tempered)
+    draws = ledger.release(_ops_account(*place), mechanism, statistics, Swapped(rngs[0]), repeats=trials).values
+    return randomised_rank((draws < data.theta[0][:, None]).sum(axis=1), config.ops_draws, rngs[1])[None]
+
+
+def _ops_account(tempered: str, n: int, epsilon: float) -> str:
+    return f"ops/{tempered}/n={n}/epsilon={epsilon:g}"
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return `quantiles` (line, parameter, n, epsilon, trials) and `rejected` (line, n, epsilon).
+
+    Lines that do not apply to a model are nan. `rejected` is the share of the Gibbs sampler's proposals that are no
+    valid statistics, and of the naive method's releases that had to be projected.
+    """
+    trial = experiment(config.model, config.prior, config.variant)
+    parts = list(blocks(streams, config.repeats))
+    shape = (len(LINES), len(trial.parameters), len(config.n), len(config.epsilon), parts[-1].trials.stop)
+    quantiles, rejected = np.full(shape, np.nan), np.zeros((len(LINES), len(config.n), len(config.epsilon)))
+    row = {line: i for i, line in enumerate(LINES)}
+    reference, gibbs, naive, exact = (row[method, None] for method in ("non_private", "gibbs", "naive", "exact"))
+    _account(config, trial, ledger)
+    for (i, n), block in itertools.product(enumerate(config.n), parts):
+        data = trial.data(n, block.size, streams("data", block.index, n=n))
+        here, releases = quantiles[:, :, i, :, block.trials], []
+        here[reference] = trial.quantiles(data, data.statistics)[:, None]
+        for j, epsilon in enumerate(config.epsilon):
+            point = {"n": n, "epsilon": epsilon}
+            rng = streams("mechanism", block.index, **point)
+            release = trial.release(ledger, f"gibbs/n={n}/epsilon={epsilon:g}", data, n, epsilon, rng, block.trials)
+            releases.append(release)
+            sampler = streams("sampler", block.index, **point)
+            here[gibbs, :, j], share = gibbs_quantiles(trial, data, release, n, config.burn_in, config.draws, sampler)
+            statistics, projected = trial.naive(data, release, n)
+            here[naive, :, j] = trial.quantiles(data, statistics)
+            rejected[[gibbs, naive], i, j] += np.array([share, projected]) / len(parts)
+            for tempered in ("joint", "likelihood") if config.model == "binomial" else ():
+                place, named = (tempered, n, epsilon), {"method": f"ops_{tempered}", **point}
+                rngs = [streams(role, block.index, **named) for role in ("mechanism", "ranks")]
+                here[row["ops", tempered], :, j] = ops_quantiles(config, data, place, rngs, ledger, block.trials)
+        here[exact] = trial.exact_quantiles(data, releases, n)
+    return {"quantiles": quantiles, "rejected": rejected}
+
+
+def _account(config, trial: Experiment, ledger) -> None:
+    """Open each point's accounts: Gibbs, naive and exact read one release, either OPS makes its own."""
+    for n, epsilon in itertools.product(config.n, config.epsilon):
+        point = f"n={n}/epsilon={epsilon:g}"
+        trial.open(ledger, f"gibbs/{point}", n, epsilon)
+        if not _is_private("naive", trial):
+            # Not a release of its own: it shifts the released sum by private records, which no finite ε covers.
+            ledger.open(f"naive/{point}", trial.naive_cost(epsilon))
+            ledger.charge(f"naive/{point}", trial.naive_cost(epsilon))
+        for tempered in ("joint", "likelihood") if config.model == "binomial" else ():
+            make = partial(ops, config, n, epsilon, tempered)
+            ledger.open(_ops_account(tempered, n, epsilon), Cost("pure", epsilon), make)
+
+
+def _is_private(method: str, trial: Experiment) -> bool:
+    """Whether a method's posterior costs a finite ε; bounds from the true θ are a matter of their own."""
+    if method == "non_private":
+        return False
+    return method != "naive" or bool(np.isfinite(trial.naive_cost(1.0).epsilon))
+
+
+def statistics_rows(cells):
+    """Yield one row per (cell, method, tempered, parameter, n, ε) that has quantiles: its KS test.
+
+    `sampling` is `mcmc` where U comes from a chain, `exact` where it comes from a distribution function or from
+    independent exact draws; `private` is false where a method reads what no finite ε covers.
+    """
+    for arrays, trial, at, point in _quantiles(cells):
+        yield {
+            **columns(point, "variant", "model", "method", "tempered", "parameter", "n", "epsilon"),
+            "sampling": "mcmc" if point.method == "gibbs" else "exact",
+            "private": _is_private(point.method, trial),
+            **ks_columns(arrays["quantiles"][at]),
+            "rejected_share": arrays["rejected"][at[0], *at[2:]] if point.method in ("gibbs", "naive") else None,
+            "uses_private_metadata": trial.uses_private_metadata,
+        }
+
+
+def _quantiles(cells):
+    """Yield arrays, experiment, index and point (line, parameter, n, ε) of all that has quantiles."""
+    for cell in cells:
+        trial = experiment(cell.config.model, cell.config.prior, cell.config.variant)
+        others = {"line": LINES, "parameter": trial.parameters}
+        for at, point in private_places(cell.config, "line", "parameter", "n", "epsilon", **others):
+            if not np.isnan(cell.arrays["quantiles"][at[:2]]).any():
+                yield cell.arrays, trial, at, point
+
+
+def tabulate(cells):
+    """Return the KS statistics (`calibration`) and the distribution functions of U at one n and ε (`ecdf`)."""
+    return {"calibration": statistics_rows(cells), "ecdf": _ecdf_rows(cells)}
+
+
+def _ecdf_rows(cells):
+    shown = (cell for cell in cells if cell.config.ecdf_epsilon in cell.config.epsilon)
+    for arrays, _, at, point in _quantiles(shown):
+        if point.n != point.ecdf_n or point.epsilon not in (None, point.ecdf_epsilon):
+            continue
+        points = np.round(np.linspace(0, 1, point.ecdf_points), 12)
+        values = arrays["quantiles"][at]
+        low, high = cdf_band(points, len(values))
+        place = columns(point, "variant", "model", "method", "tempered", "parameter", "n", "epsilon")
+        for u, f, a, b in zip(points, empirical_cdf(values, points), low, high, strict=True):
+            yield {**place, "u": u, "ecdf": f, "band_low": a, "band_high": b}

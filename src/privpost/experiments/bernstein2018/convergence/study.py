@@ -1,0 +1,121 @@
+"""Convergence of the noise-aware Gibbs sampler (Bernstein and Sheldon 2018, supplement).
+
+Several chains per release, each from its own draw of the prior; rank-normalised split R-hat and effective sample
+sizes of the draws after burn-in. For redacted sums a second sampler of the same posterior, which integrates the sum
+out of the update of θ, runs beside the paper's; and a posterior by quadrature says which chains are stuck.
+"""
+
+import itertools
+
+import numpy as np
+
+from privpost.evaluation.diagnostics import LARGEST_RHAT, diagnose
+from privpost.evaluation.rows import columns, places
+from privpost.experiments.bernstein2018.trials import CHAINS, experiment, many_chains
+from privpost.experiments.ranges import EPSILON
+from privpost.lab.schema import Integer, Schema
+from privpost.samplers.noise_aware_gibbs import run
+
+SETTINGS = Schema(
+    **CHAINS | {"draws": Integer(at_least=4)},
+    chains=Integer(at_least=2),
+    collapsed_draws=Integer(at_least=4),
+    trace_n=Integer(at_least=1),
+    trace_epsilon=EPSILON,
+    trace_every=Integer(at_least=1),
+)
+SAMPLERS = ("gibbs", "collapsed")
+DIAGNOSTICS = ("rhat", "ess_bulk", "ess_tail", "distance")
+# A chain is biased whose mean is off by so many posterior standard deviations.
+BIASED = 0.5
+# Sweeps of burn-in of the collapsed sampler.
+BURN_IN = 50
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return `diagnostics` (sampler, diagnostic, n, epsilon, trials), of the first parameter, and one `trace`.
+
+    The last diagnostic is the distance of a chain's mean from that of the posterior without a chain, in posterior
+    standard deviations, the largest of the release's chains. `trace` has shape (chains, burn_in + draws), of the first
+    trial at trace_n and trace_epsilon. The collapsed sampler is nan where there is none.
+    """
+    trial = experiment(config.model, config.prior, config.variant)
+    shape = (len(SAMPLERS), len(DIAGNOSTICS), len(config.n), len(config.epsilon), config.trials)
+    diagnostics = np.full(shape, np.nan)
+    trace = np.full((config.chains, config.burn_in + config.draws), np.nan)
+    for (i, n), (j, epsilon) in itertools.product(enumerate(config.n), enumerate(config.epsilon)):
+        point = {"n": n, "epsilon": epsilon}
+        trial.open(ledger, f"n={n}/epsilon={epsilon:g}", n, epsilon)
+        for block in streams.blocks():
+            data = trial.data(n, block.size, streams("data", block.index, n=n))
+            rng = streams("mechanism", block.index, **point)
+            release = trial.release(ledger, f"n={n}/epsilon={epsilon:g}", data, n, epsilon, rng, block.trials)
+            mean, sd = trial.exact_moments(data, release, n)
+            chains, releases = many_chains(data, release, config.chains)
+            for k, name in enumerate(SAMPLERS[: 1 + trial.collapses]):
+                kernel = trial.kernel(chains, releases, n, **({"collapsed": True} if k else {}))
+                burn_in, draws = (BURN_IN, config.collapsed_draws) if k else (config.burn_in, config.draws)
+                rng = streams("sampler", block.index, **point, **({"method": name} if k else {}))
+                found = _first_parameter(kernel, burn_in + draws, rng).reshape(-1, block.size, config.chains)
+                kept = found[burn_in:].transpose(0, 2, 1)
+                diagnostics[k, :3, i, j, block.trials] = diagnose(kept)
+                far = np.abs(kept.mean(axis=0) - mean) / sd
+                diagnostics[k, 3, i, j, block.trials] = far.max(axis=0)
+                if k == 0 and (n, epsilon) == (config.trace_n, config.trace_epsilon) and block.index == 0:
+                    trace = found[:, 0].T
+    return {"diagnostics": diagnostics, "trace": trace}
+
+
+def _first_parameter(kernel, sweeps: int, rng):
+    """Return all draws of the first parameter, shape (sweeps, chains)."""
+    parts = []
+
+    def consume(theta):
+        parts.append((theta if theta.ndim == 2 else theta[:, 0]).copy())
+
+    run(kernel, rng, 0, sweeps, consume)
+    return np.concatenate(parts)
+
+
+def tabulate(cells):
+    """Return the diagnostics of each sampler over trials, and the thinned traces.
+
+    `rhat` is the worst over releases, effective sizes are medians; `stuck_share` is the share of releases whose chains
+    have an R-hat above `LARGEST_RHAT`, `biased_share` that of releases with a chain whose mean is off by half a
+    posterior standard deviation or more.
+    """
+    return {"convergence": _diagnostics(cells), "traces": _traces(cells)}
+
+
+def _diagnostics(cells):
+    for cell in cells:
+        for (k, i, j), point in places(cell.config, "sampler", "n", "epsilon", sampler=SAMPLERS):
+            hat, bulk, tail, distance = cell.arrays["diagnostics"][k, :, i, j]
+            if np.isnan(hat).all():
+                continue
+            draws = point.collapsed_draws if k else point.draws
+            yield {
+                **columns(point, "model", "variant", "n", "epsilon", "sampler"),
+                "rhat": float(hat.max()),
+                "ess_bulk": float(np.median(bulk)),
+                "ess_tail": float(np.median(tail)),
+                "ess_per_sweep": float(np.median(bulk) / (point.chains * draws)),
+                "rhat_median": float(np.median(hat)),
+                "ess_bulk_min": float(bulk.min()),
+                "ess_tail_min": float(tail.min()),
+                "stuck_share": float((hat > LARGEST_RHAT).mean()),
+                "biased_share": float((distance > BIASED).mean()),
+                "n_chains": point.chains,
+                "n_draws": draws,
+                "n_trials": point.trials,
+            }
+
+
+def _traces(cells):
+    for cell in cells:
+        config = cell.config
+        place = {**columns(config, "model", "variant"), "n": config.trace_n, "epsilon": config.trace_epsilon}
+        place["burn_in"] = config.burn_in
+        for chain, values in enumerate(cell.arrays["trace"]):
+            for sweep in range(0, config.burn_in + config.draws, config.trace_every):
+                yield {**place, "chain": chain + 1, "sweep": sweep, "theta": values[sweep].round(6)}

@@ -1,0 +1,366 @@
+"""What the studies of Bernstein and Sheldon (2018) share: trials of a model, their releases, their posteriors."""
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betainc
+
+from privpost import discovery
+from privpost.evaluation.mmd import Bins, UnitInterval, beta_embedding
+from privpost.experiments.ranges import CONCENTRATION, EPSILON
+from privpost.lab.schema import Choice, Integer, Real, SettingError, Text, Vector, suggest
+from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
+from privpost.models.univariate import UnivariateFamily
+from privpost.privacy.accounting import Cost
+from privpost.samplers import noise_aware_exact, noise_aware_quadrature
+from privpost.samplers.noise_aware_gibbs import Kernel, bounded_kernel
+
+# Models with bounded statistics, and which of them are released: all, or those that n does not give away.
+COUNT_MODELS = {
+    "binomial": ("beta_bernoulli", "free"),
+    "multinomial": ("dirichlet_categorical", "all"),
+    "multinomial_free": ("dirichlet_categorical", "free"),
+    "bit_rows": ("beta_bits", "free"),
+}
+# How redaction bounds and segments are treated: by the paper, with both amended, and with one of them amended.
+VARIANTS = {
+    "paper": ("true_theta", "independent"),
+    "corrected": ("public", "multinomial"),
+    "public_bounds": ("public", "independent"),
+    "joint_segments": ("true_theta", "multinomial"),
+}
+# Which of a model's numbers must be positive, `experiment` checks.
+PRIOR = Vector(Real(at_least=-1e6, at_most=1e6))
+# Settings of the studies that run chains on any model.
+CHAINS = {
+    "model": Text(),
+    "prior": PRIOR,
+    "variant": Choice(*VARIANTS),
+    "burn_in": Integer(at_least=0),
+    "draws": Integer(at_least=1),
+    "n": Integer(at_least=1),
+    "epsilon": EPSILON,
+}
+COVERAGE = 0.95
+# Beyond it records and their squares lose what distinguishes them.
+LARGEST = 1e100
+# Records of a batch that are held in memory at once.
+_RECORDS = 2_000_000
+
+
+def blocks(streams, repeats: int) -> Iterator:
+    """Blocks of the first `repeats` trials, at least one: a model or method may take fewer trials than its study."""
+    for block in streams.blocks():
+        if block.index == 0 or block.trials.stop <= repeats:
+            yield block
+
+
+def repeated(value, times: int):
+    """Return an array with its last axis repeated, trial by trial; a scalar or None as it is."""
+    return value if value is None or np.ndim(value) == 0 else np.repeat(value, times, axis=-1)
+
+
+class Data(NamedTuple):
+    """Trials of a model at one n; the last axis is that of the trials.
+
+    Attributes:
+        theta: true parameters, shape (parameters, trials).
+        statistics: sufficient statistics of the data, shape (d, trials).
+        exact: what the mechanism takes, shape (q, trials).
+        low, high: bounds of the redaction, shape (trials,); None for a model with bounded statistics.
+    """
+
+    theta: np.ndarray
+    statistics: np.ndarray
+    exact: np.ndarray
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
+
+
+class Release(NamedTuple):
+    """Noisy statistics (q, trials), and the scale of their noise, scalar or (trials,)."""
+
+    values: np.ndarray
+    scale: np.ndarray | float
+
+
+class Experiment(ABC):
+    """A model with its prior, its release and its posteriors."""
+
+    parameters: tuple[str, ...]
+    # Of the features whose distance is the MMD of the first parameter's laws.
+    space: UnitInterval | Bins
+    uses_private_metadata = False
+    # Whether `kernel` has a collapsed form, which integrates the latent sum out of the update of θ.
+    collapses = False
+
+    def open(self, ledger, account: str, n: int, epsilon: float) -> None:
+        """Opens the account that `release` draws on, with ε for each trial."""
+        ledger.open(account, Cost("pure", epsilon), partial(self.mechanism, n, epsilon))
+
+    def release(self, ledger, account: str, data: Data, n: int, epsilon: float, rng, trials: slice) -> Release:
+        """The ε-differentially private release of each of the trials of the data."""
+        mechanism = self.mechanism(n, epsilon, data)
+        return Release(ledger.release(account, mechanism, data.exact.T, rng, repeats=trials).values.T, mechanism.scale)
+
+    @abstractmethod
+    def mechanism(self, n: int, epsilon: float, data: Data | None = None) -> LaplaceMechanism:
+        """The mechanism; without data one of the same cost."""
+
+    @abstractmethod
+    def data(self, n: int, size: int, rng: np.random.Generator) -> Data:
+        """Parameters from the prior, and data given them."""
+
+    @abstractmethod
+    def kernel(self, data: Data, release: Release, n: int) -> Kernel:
+        """The noise-aware Gibbs sampler of the release."""
+
+    @abstractmethod
+    def exact_quantiles(self, data: Data, releases: list[Release], n: int) -> np.ndarray:
+        """P(Θ ≤ θ | y) at the true θ, without a chain, of several releases; shape (parameters, releases, trials)."""
+
+    @abstractmethod
+    def exact_moments(self, data: Data, release: Release, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of the first parameter given y, without a chain, shape (trials,) each."""
+
+    @abstractmethod
+    def exact_features(self, data: Data, release: Release, n: int) -> np.ndarray:
+        """Features of the first parameter's law given y, without a chain, in `space`."""
+
+    @abstractmethod
+    def features(self, statistics) -> np.ndarray:
+        """Features of the first parameter's conjugate posterior of statistics (d, trials), in `space`."""
+
+    @abstractmethod
+    def naive(self, data: Data, release: Release, n: int) -> tuple[np.ndarray, float]:
+        """Statistics (d, trials) that the naive method takes to be true, and the share of trials projected."""
+
+    @abstractmethod
+    def quantiles(self, data: Data, statistics: np.ndarray) -> np.ndarray:
+        """P(Θ ≤ θ) at the true θ under the conjugate posterior of statistics (d, trials); (parameters, trials)."""
+
+    def naive_cost(self, epsilon: float) -> Cost:
+        """What the naive method's release costs."""
+        return Cost("pure", epsilon)
+
+
+def many_chains(data: Data, release: Release, chains: int) -> tuple[Data, Release]:
+    """Many chains of one release are so many trials with the same release, one after another."""
+    return Data(*(repeated(entry, chains) for entry in data)), Release(*(repeated(entry, chains) for entry in release))
+
+
+class Counts(Experiment):
+    """Bits, rows of them, or categories: counts are bounded, and released as they are (algorithm 1)."""
+
+    space = UnitInterval()
+
+    def __init__(self, model, coordinates: str):
+        self.model = model
+        self.coordinates = coordinates
+        self.binary = not model.theta_shape
+        self.parameters = ("theta",) if self.binary else tuple(f"theta_{j + 1}" for j in range(len(model.prior)))
+        # Bits in a record.
+        self.size = getattr(model, "size", 1)
+
+    def mechanism(self, n, epsilon, data=None):
+        return LaplaceMechanism(self.model, n, epsilon, coordinates=self.coordinates)
+
+    def data(self, n, size, rng):
+        theta = self.model.sample(self.model.prior, rng, size=size)
+        probabilities = np.stack([theta, 1 - theta], axis=-1) if self.binary else theta
+        counts = rng.multinomial(int(n * self.size), probabilities) / self.size
+        return Data(theta.reshape(size, -1).T, counts.T, counts.T)
+
+    def kernel(self, data, release, n):
+        return bounded_kernel(self.model, release.values, n, release.scale)
+
+    def naive(self, data, release, n):
+        projected = self.mechanism(n, 1.0).project(release.values.T).T
+        changed = np.any(projected[: len(release.values)] != release.values, axis=0)
+        return projected, float(changed.mean())
+
+    def exact_quantiles(self, data, releases, n):
+        if self.binary:
+            values = self.size * np.stack([release.values[0] for release in releases])
+            scales, bits = [self.size * each.scale for each in releases], int(n * self.size)
+            return noise_aware_exact.posterior_cdf(self.model.prior, values, data.theta[0], bits, scales)[None]
+        found = [
+            noise_aware_exact.categories_cdf(self.model.prior, each.values, data.theta, n, each.scale)
+            for each in releases
+        ]
+        return np.stack(found, axis=1)
+
+    def _expectations(self, release, n, given_count):
+        scaled = self.size * release.values, int(n * self.size), self.size * release.scale
+        return noise_aware_exact.expectations(self.model.prior, *scaled, given_count)
+
+    def exact_moments(self, data, release, n):
+        def powers(a, b):
+            mean = a / (a + b)
+            return np.stack([mean, mean * (a + 1) / (a + b + 1)])
+
+        mean, square = self._expectations(release, n, powers)
+        return mean, np.sqrt(square - mean**2)
+
+    def exact_features(self, data, release, n):
+        return self._expectations(release, n, beta_embedding)
+
+    def features(self, statistics):
+        return beta_embedding(*self.marginals(statistics)[:, 0])
+
+    def marginals(self, statistics) -> np.ndarray:
+        """(α, β) of each parameter's beta posterior, shape (2, parameters, trials)."""
+        parameters = self.model.posterior(statistics.T).T
+        total = parameters.sum(axis=0)
+        first = parameters[: len(self.parameters)]
+        return np.stack([first, total - first])
+
+    def quantiles(self, data, statistics):
+        return betainc(*self.marginals(statistics), data.theta)
+
+
+class RedactedSums(Experiment):
+    """A univariate family with unbounded statistics: their sum is redacted before release (algorithm 2).
+
+    With bounds from the true θ the release's noise depends on θ, which no analyst would know.
+    """
+
+    parameters = ("theta",)
+    # Of rates: sharing changes an MMD² by less than 1e-3 of itself.
+    space = Bins(0.04, 2048)
+    collapses = True
+
+    def __init__(self, model: UnivariateFamily, variant: str):
+        self.model = model
+        self.bounds, self.segments = VARIANTS[variant]
+        self.uses_private_metadata = self.bounds == "true_theta"
+
+    def _ends(self, theta=None):
+        """Bounds of the redaction: the quantiles of a record given θ (trials,), or without it of the predictive law."""
+        tails = (1 - COVERAGE) / 2, (1 + COVERAGE) / 2
+        if theta is None:
+            return tuple(float(self.model.predictive_quantile(p)) for p in tails)
+        return tuple(self.model.quantile(p, theta) for p in tails)
+
+    @property
+    def public_bounds(self) -> tuple[float, float]:
+        """Bounds of the redaction that do not depend on θ."""
+        return self._ends()
+
+    def mechanism(self, n, epsilon, data=None):
+        ends = self._ends() if data is None else (data.low, data.high)
+        return RedactedLaplace(RedactedSum(self.model, *ends), n, epsilon)
+
+    def data(self, n, size, rng):
+        theta = self.model.sample(np.broadcast_to(self.model.prior, (size, len(self.model.prior))), rng)
+        low, high = self._ends(theta if self.bounds == "true_theta" else None)
+        low, high = np.broadcast_to(low, size), np.broadcast_to(high, size)
+        statistics, redacted = np.empty((size, 2)), np.empty(size)
+        part = max(1, _RECORDS // n)
+        for start in range(0, size, part):
+            trials = slice(start, start + part)
+            records = self.model.sample_data(theta[trials], n, rng)
+            statistics[trials] = self.model.sufficient_statistics(records)
+            redacted[trials] = RedactedSum(self.model, low[trials], high[trials]).sufficient_statistics(records)[:, 0]
+        return Data(theta[None], statistics.T, redacted[None], low, high)
+
+    def kernel(self, data, release, n, collapsed: bool = False):
+        arguments = self.model, release.values[0], n, release.scale, data.low, data.high
+        if collapsed:
+            return noise_aware_quadrature.collapsed_kernel(*arguments)
+        # Compiled code is loaded where chains are run.
+        from privpost.samplers.noise_aware_redacted import redacted_kernel
+
+        return redacted_kernel(*arguments, self.segments)
+
+    def _posterior(self, data, release, n):
+        return noise_aware_quadrature.redacted_posterior(
+            self.model, release.values[0], n, release.scale, data.low, data.high
+        )
+
+    def exact_quantiles(self, data, releases, n):
+        return np.stack([self._posterior(data, release, n).cdf(data.theta[0]) for release in releases])[None]
+
+    def exact_moments(self, data, release, n):
+        return self._posterior(data, release, n).moments()
+
+    def exact_features(self, data, release, n):
+        return self._features(self._posterior(data, release, n))
+
+    def features(self, statistics):
+        return self._features(
+            noise_aware_quadrature.conjugate_posterior(self.model, self.model.posterior(statistics.T))
+        )
+
+    def _features(self, law):
+        return self.space.features(law.theta.T, law.mass.T)
+
+    def naive(self, data, release, n):
+        """The sum of *all* records with the noise of the release: the paper lets the naive method cheat.
+
+        No finite ε covers it, as the sum is unbounded; it is no mechanism's release but one that was drawn, shifted.
+        """
+        noisy = data.statistics[0] + (release.values - data.exact)[0]
+        low, high = (n * end for end in self.model.statistic_support)
+        projected = np.clip(noisy, low, high)
+        return np.stack([projected, data.statistics[1]]), float((projected != noisy).mean())
+
+    def quantiles(self, data, statistics):
+        return self.model.posterior_cdf(data.theta[0], self.model.posterior(statistics.T))[None]
+
+    def naive_cost(self, epsilon):
+        return Cost("pure", np.inf)
+
+
+def experiment(name: str, prior, variant: str) -> Experiment:
+    """Return the experiment on a model.
+
+    Args:
+        name: one of `COUNT_MODELS`, or the `family` of any univariate family of the project.
+        prior: the model's fields in their order (the multinomial's are its concentrations).
+        variant: one of `VARIANTS`; only redaction differs between them.
+
+    Raises:
+        SettingError: an unknown model, or a prior that it cannot have.
+    """
+    found = discovery.models()
+    families = {model.family: model for model in found.values() if issubclass(model, UnivariateFamily)}
+    if name in COUNT_MODELS:
+        kind = found[COUNT_MODELS[name][0]]
+    elif name in families:
+        kind = families[name]
+    else:
+        allowed = [*COUNT_MODELS, *sorted(families)]
+        raise SettingError(f"model is {name!r}, but must be one of {', '.join(allowed)}.{suggest(name, allowed)}")
+    _check_prior(name, kind, prior)
+    try:
+        if name in COUNT_MODELS:
+            several = "multinomial" in name
+            return Counts(kind(tuple(prior)) if several else kind(*prior), COUNT_MODELS[name][1])
+        made = RedactedSums(kind(*prior), variant)
+    except ValueError as error:
+        raise SettingError(f"prior is {prior}, which {name} cannot have: {error}") from error
+    low, high = made.public_bounds
+    if not -LARGEST < low < high < LARGEST:
+        raise SettingError(f"prior is {prior}, under which 95 % of {name}'s records lie in [{low:g}, {high:g}]")
+    return made
+
+
+def _check_prior(name: str, kind, prior) -> None:
+    """Raises a SettingError unless a prior has numbers for a model's fields, in the range of concentrations."""
+    fields = [field.name for field in dataclasses.fields(kind)]
+    several = "multinomial" in name
+    # Scales and numbers of bits have defaults.
+    most = math.inf if several else len(fields)
+    if not 2 <= len(prior) <= most:
+        needed = "at least 2 concentrations" if several else f"numbers for {', '.join(fields)}, at least the first 2"
+        raise SettingError(f"prior is {prior}, but {name} needs {needed}.")
+    for field, value in zip(fields * len(prior) if several else fields, prior, strict=False):
+        if field != "prior_mean" and not CONCENTRATION.at_least <= value <= CONCENTRATION.at_most:
+            raise SettingError(f"prior is {prior}, but {field} must be {CONCENTRATION.allowed()}.")

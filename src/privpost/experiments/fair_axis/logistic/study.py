@@ -1,0 +1,142 @@
+"""Logistic regression at the same (ε, δ), by exact privacy curves: all posterior samples on three data sets."""
+
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from privpost.datasets import load_design
+from privpost.evaluation.summaries import mean_columns
+from privpost.experiments.discovered import Discovered
+from privpost.experiments.fair_axis import calibration
+from privpost.experiments.ranges import EPSILON, PRECISION
+from privpost.lab.schema import Choice, DatasetName, Real, Schema
+from privpost.mechanisms.logistic_sampling import LogisticDirect, LogisticSampling
+from privpost.models.binary_regression import BinaryRegression
+from privpost.models.logistic_regression import predictive_metrics
+from privpost.privacy.accounting import Cost
+
+SETTINGS = Schema(
+    dataset=DatasetName(task="classification"),
+    methods=Discovered(lambda: calibration.methods(BinaryRegression(1))),
+    beta0=PRECISION,
+    dropped_level=Choice("first", "last", "none"),
+    epsilon=EPSILON,
+    delta=Real(above=0, below=1),
+)
+METRICS = ("test_error", "test_log_likelihood")
+
+
+class Row(NamedTuple):
+    """A method at one (ε, δ), both nan for the true posterior, its mechanism, and its coefficient by conversion."""
+
+    method: str
+    epsilon: float
+    delta: float
+    mechanism: LogisticSampling
+    converted: float = math.nan
+
+    @property
+    def account(self) -> str:
+        """The name of the row in the ledger."""
+        return f"{self.method}/epsilon={self.epsilon:g}/delta={self.delta:g}"
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return `metrics` (rows, 2, repeats) with names and settings of the rows, and proposals per draw.
+
+    The first row is the true posterior. All rows share the split and the random numbers of the sampler; features are
+    scaled by public bounds.
+    """
+    design = load_design(config.dataset, bounds="public", dropped_level=config.dropped_level, rng=streams("split", 0))
+    n, dimension = design.train_features.shape
+    model = BinaryRegression(dimension, config.beta0)
+    statistics = model.statistics_of(design.train_features, design.train_labels)
+    # Nobody takes the time of a simulation's releases.
+    options = {"constant_time": False}
+    listed = [Row("non_private", math.nan, math.nan, LogisticDirect(model, n, calibration.ORDER, **options))]
+    ledger.open(listed[0].account, Cost("rdp", math.inf, order=calibration.ORDER), listed[0].mechanism)
+    for epsilon, delta in itertools.product(config.epsilon, config.delta):
+        for method, mechanism in calibration.converted(model, n, epsilon, delta, **options).items():
+            if method in config.methods:
+                budget = Cost("approximate", epsilon, delta=delta)
+                exact = mechanism.recalibrated(budget)
+                listed.append(Row(method, epsilon, delta, exact, mechanism.coefficient))
+                ledger.open(listed[-1].account, budget, exact, accounting="exact")
+    metrics = np.empty((len(listed), len(METRICS), config.trials))
+    proposals, expected = np.zeros(len(listed)), np.empty(len(listed))
+    starts: dict[str, object] = {}
+    # From the weakest privacy on: each method's mode is the next one's start.
+    for i in sorted(range(len(listed)), key=lambda i: -np.nan_to_num(listed[i].epsilon, nan=np.inf)):
+        row = listed[i]
+        for block in streams.blocks():
+            draws, drawn = ledger.release(
+                row.account,
+                row.mechanism,
+                statistics,
+                streams("sampler", block.index),
+                size=block.size,
+                repeats=block.trials,
+                start=starts.get(row.method),
+            )
+            starts[row.method] = drawn.start
+            metrics[i, :, block.trials] = np.stack(predictive_metrics(draws, design.test_features, design.test_labels))
+            proposals[i] += drawn.proposals * block.size / config.trials
+            expected[i] = drawn.expected
+    return {
+        "metrics": metrics,
+        "method": np.array([row.method for row in listed]),
+        "epsilon": np.array([row.epsilon for row in listed]),
+        "delta": np.array([row.delta for row in listed]),
+        "coefficient": np.array([math.nan, *(row.mechanism.coefficient for row in listed[1:])]),
+        "converted_coefficient": np.array([row.converted for row in listed]),
+        "proposals": proposals,
+        "expected_proposals": expected,
+        "n": np.array(n),
+    }
+
+
+def tabulate(cells):
+    """Return the metrics, and paired differences between methods at the same data set, ε and δ."""
+    rows, pairs = [], []
+    for cell in cells:
+        arrays, dataset = cell.arrays, cell.config.dataset
+        for i, k in np.ndindex(arrays["metrics"].shape[:2]):
+            values = arrays["metrics"][i, k]
+            private = math.isfinite(arrays["epsilon"][i])
+            rows.append(
+                {
+                    "dataset": dataset,
+                    "method": arrays["method"][i],
+                    "epsilon": arrays["epsilon"][i] if private else None,
+                    "delta": arrays["delta"][i] if private else None,
+                    "metric": METRICS[k],
+                    **mean_columns("", values),
+                    "n_repeats": len(values),
+                    "coefficient": arrays["coefficient"][i],
+                    "converted_coefficient": arrays["converted_coefficient"][i],
+                    "proposals": arrays["proposals"][i],
+                    "expected_proposals": arrays["expected_proposals"][i],
+                    "n_train": int(arrays["n"]),
+                    "sampling": "steps" if arrays["method"][i] == "langevin" else "exact",
+                    "uses_private_metadata": False,
+                }
+            )
+        keys = list(zip(arrays["epsilon"], arrays["delta"], strict=True))
+        for key in dict.fromkeys(k for k in keys if math.isfinite(k[0])):
+            members = [i for i, k in enumerate(keys) if k == key]
+            for (i, j), k in itertools.product(itertools.combinations(members, 2), range(len(METRICS))):
+                pairs.append(
+                    {
+                        "dataset": dataset,
+                        "first": arrays["method"][i],
+                        "second": arrays["method"][j],
+                        "epsilon": key[0],
+                        "delta": key[1],
+                        "metric": METRICS[k],
+                        **mean_columns("difference", arrays["metrics"][i, k] - arrays["metrics"][j, k]),
+                        "n_repeats": arrays["metrics"].shape[-1],
+                    }
+                )
+    return {"logistic": rows, "logistic_pairs": pairs}

@@ -1,0 +1,128 @@
+"""Local privacy loss of posterior sampling on data that an adversary adds greedily (Foulds et al. 2016, figure 8)."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betaln, logit
+
+from privpost.distributions import truncated_beta
+from privpost.evaluation.rows import columns, places
+from privpost.experiments.foulds2016 import stopped_chains
+from privpost.experiments.ranges import EPSILON, SMALLEST_PROBABILITY
+from privpost.lab.schema import Integer, Real, Schema, Vector
+from privpost.models.beta_bernoulli import BetaBernoulli
+
+SETTINGS = Schema(
+    # Beyond it the densities at the ends of the interval underflow.
+    alpha=Real(at_least=0.01, at_most=100),
+    beta=Real(at_least=0.01, at_most=100),
+    grid=Integer(at_least=2),
+    largest_n=Integer(at_least=2),
+    a0=SMALLEST_PROBABILITY,
+    records=Integer(at_least=1),
+    states=Integer(at_least=2),
+    epsilons=Vector(EPSILON),
+    steps=Vector(Integer(at_least=1)),
+)
+
+
+class LocalEpsilon(NamedTuple):
+    """Largest |ln p(θ|X) − ln p(θ|X')| over θ and neighbours X' of one data set, and its two terms; shapes (...)."""
+
+    epsilon: np.ndarray
+    likelihood: np.ndarray
+    partition: np.ndarray
+
+
+def _log_partition(model: BetaBernoulli, statistics, a0) -> np.ndarray:
+    """Return ln ∫ θ^(α+s−1) (1−θ)^(β+f−1) dθ over [a0, 1−a0], shape (...)."""
+    parameters = model.posterior(statistics)
+    return betaln(parameters[..., 0], parameters[..., 1]) + truncated_beta.log_mass(parameters, a0, 1 - a0)
+
+
+def local_epsilon(model: BetaBernoulli, statistics, a0, grid: int) -> LocalEpsilon:
+    """Return the local ε of data sets: the maximum over a grid of θ in [a0, 1−a0] and over substituted records.
+
+    With X' one success fewer or more, ln p(θ|X) − ln p(θ|X') = ±logit θ + ln Z(X') − ln Z(X). The first term is that of
+    the likelihoods, at most Δ = ln((1−a0)/a0) and reached at an end of the interval, the second that of the partition
+    functions, at most Δ as well, since Z(X)/Z(X') is an average of e^(±logit θ).
+
+    Args:
+        model: the prior before truncation.
+        statistics: (successes, failures), shape (..., 2), at least one record each.
+        a0: broadcast against the leading axes.
+        grid: number of values of θ, both ends included.
+
+    Raises:
+        ValueError: a data set without records.
+    """
+    statistics, a0 = np.asarray(statistics, float), np.asarray(a0, float)
+    if not np.all(statistics.sum(axis=-1) >= 1):
+        raise ValueError("statistics must describe at least one record")
+    step = np.array([[-1.0, 1.0], [1.0, -1.0]])
+    neighbours = statistics[..., None, :] + step
+    exists = (neighbours >= 0).all(axis=-1)
+    neighbours = np.where(exists[..., None], neighbours, statistics[..., None, :])
+    own = _log_partition(model, statistics, a0)
+    partition = _log_partition(model, neighbours, a0[..., None]) - own[..., None]
+    theta = a0[..., None] + (1 - 2 * a0[..., None]) * np.linspace(0, 1, grid)
+    # A success fewer in X' leaves its factor θ/(1−θ) to X, one more the inverse.
+    likelihood = logit(theta)[..., None, :] * np.array([1.0, -1.0])[:, None]
+    difference = np.where(exists[..., None], likelihood + partition[..., None], 0.0)
+    flat = np.abs(difference).reshape(*difference.shape[:-2], -1)
+    place = flat.argmax(axis=-1)[..., None]
+    sign = np.sign(np.take_along_axis(difference.reshape(flat.shape), place, axis=-1))[..., 0]
+    terms = (
+        np.take_along_axis(np.broadcast_to(term, difference.shape).reshape(flat.shape), place, axis=-1)[..., 0] * sign
+        for term in (likelihood, partition[..., None])
+    )
+    return LocalEpsilon(flat.max(axis=-1), *terms)
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return arrays over (a0, n) along the greedy path: `epsilon`, `likelihood`, `partition`, `added`; and `stopped`.
+
+    Nothing is released: these are losses of one draw of the untempered posterior, which costs at most 2Δ.
+    `added` is whether the n-th record is a success. The adversary adds the outcome after which the local ε is higher,
+    a success at ties (differences below 1e-12).
+    """
+    model, a0 = BetaBernoulli(config.alpha, config.beta), np.array(config.a0)
+    shape = (len(a0), config.largest_n)
+    epsilon, likelihood, partition = np.empty((3, *shape))
+    added = np.empty(shape, bool)
+    statistics = np.zeros((len(a0), 2))
+    outcomes = np.array([[1.0, 0.0], [0.0, 1.0]])
+    for step in range(config.largest_n):
+        found = local_epsilon(model, statistics[:, None, :] + outcomes, a0[:, None], config.grid)
+        failure = (found.epsilon[:, 1] > found.epsilon[:, 0] + 1e-12).astype(int)
+        epsilon[:, step], likelihood[:, step], partition[:, step] = (
+            np.take_along_axis(values, failure[:, None], axis=1)[:, 0] for values in found
+        )
+        added[:, step] = failure == 0
+        statistics += outcomes[failure]
+    paths = {"epsilon": epsilon, "likelihood": likelihood, "partition": partition, "added": added}
+    return {**paths, "stopped": stopped_chains.simulate(config)}
+
+
+def tabulate(cells):
+    """Return one row per a0 and n: the local ε after the n-th record was added, and its two terms; and the chains'."""
+    import pandas as pd
+
+    chains = [stopped_chains.tabulate(cell.config, cell.arrays["stopped"]) for cell in cells]
+    return {"adversary": _paths(cells), "stopped_chains": pd.concat(chains, ignore_index=True)}
+
+
+def _paths(cells):
+    for cell in cells:
+        for at, point in places(cell.config, "a0", "n", n=range(1, cell.config.largest_n + 1)):
+            # Twelve digits: below them the values are rounding errors.
+            epsilon, likelihood, partition = (
+                np.round(cell.arrays[name][at], 12) for name in ("epsilon", "likelihood", "partition")
+            )
+            yield {
+                **columns(point, "a0", "n"),
+                "local_epsilon": epsilon,
+                "added": "success" if cell.arrays["added"][at] else "failure",
+                "likelihood_term": likelihood,
+                "partition_term": partition + 0.0,
+            }

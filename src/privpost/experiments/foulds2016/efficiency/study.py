@@ -1,0 +1,195 @@
+"""Asymptotic relative efficiency of private estimates of a Bernoulli parameter (Foulds et al. 2016, section 3.3).
+
+Theorems 3.1 and 3.2 and remark 1: n E[(θ̂−p)²] I(p), I the Fisher information 1/(p(1−p)), tends to 2 for one sample
+from the true or the Laplace posterior, to 1 for their means, and to 1+T for one OPS sample at temperature T.
+"""
+
+import itertools
+import math
+
+import numpy as np
+
+from privpost.discovery import serving
+from privpost.distributions import truncated_beta
+from privpost.evaluation.rows import columns, private_places
+from privpost.evaluation.summaries import mean_and_sem
+from privpost.experiments.discovered import Discovered
+from privpost.experiments.ranges import CONCENTRATION, EPSILON, PROBABILITY, SMALLEST_PROBABILITY
+from privpost.lab.schema import Integer, Schema, SettingError
+from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
+from privpost.mechanisms.exponential import ExponentialMechanism
+from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import Release, Request
+
+STATISTICS = ("sample", "mean")
+
+
+def known() -> set[str]:
+    """The ids that the study can take: the true posterior and mechanisms that serve bits under pure DP."""
+    return {"non_private", *serving(BetaBernoulli(1, 1), 10, Cost("pure", 1.0), a0=0.25)}
+
+
+SETTINGS = Schema(
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
+    a0=SMALLEST_PROBABILITY,
+    methods=Discovered(known),
+    p=PROBABILITY,
+    epsilon=EPSILON,
+    n=Integer(at_least=1),
+)
+
+
+def mechanisms(config, n: int, epsilon: float) -> dict[str, Mechanism]:
+    """Return the mechanisms of the study's methods, each within ε-DP.
+
+    Raises SettingError when one of them does not serve the study's model and budget.
+    """
+    model = BetaBernoulli(config.alpha, config.beta)
+    served = serving(model, n, Cost("pure", epsilon), a0=config.a0)
+    missing = set(config.methods) - {"non_private", *served}
+    if missing:
+        raise SettingError(
+            f"methods has {', '.join(sorted(missing))}; only {', '.join(served)} serve {model} at n = {n}"
+        )
+    return {method: served[method] for method in config.methods if method in served}
+
+
+def calibrated(method: str, config, n: int, epsilon: float) -> Mechanism:
+    """Return "laplace" or "ops" within ε-DP, on the study's prior and, of OPS, its interval."""
+    model, budget = BetaBernoulli(config.alpha, config.beta), Cost("pure", epsilon)
+    if method == "laplace":
+        return LaplaceMechanism.calibrate(model, n, budget)
+    return ExponentialMechanism.calibrate(model, n, budget, a0=config.a0)
+
+
+def limit(mechanism: Mechanism | None, statistic: str) -> float:
+    """Return the limit of the relative efficiency as n grows; nan where no theorem states one.
+
+    `None` is the true posterior. Noise on the statistics whose law does not depend on n changes no limit.
+    """
+    if mechanism is None or isinstance(mechanism, AdditiveNoiseMechanism | ExponentialMechanism):
+        if statistic == "mean":
+            return 1.0
+        return 1.0 + mechanism.temperature if isinstance(mechanism, ExponentialMechanism) else 2.0
+    return math.nan
+
+
+def first_order(mechanism: Mechanism | None, statistic: str, model: BetaBernoulli, p: float, n: int) -> float:
+    """Return the efficiency to order 1/n; nan where it is not known.
+
+    At temperature T (1 for the true and the Laplace posterior) prior and tempering weigh like u = T+α−1 successes among
+    w = 2T+α+β−2 records. With d = u − wp and q = 1−p, expanding the moments of Beta((u+s)/T, (w−u+n−s)/T) gives
+
+        mean    1 + [d²/(pq) − 2w + v] / n,
+        sample  1 + T + [d²/(pq) − 2w + v + T(d(1−2p)/(pq) − 1 − w − T)] / n,
+
+    v = 2b²(p² + q²)/(pq) for Laplace noise of scale b on both counts, else 0. Truncation and the clipping of noisy
+    counts, exponentially small in n, are left out.
+    """
+    temperature, noise = 1.0, 0.0
+    if isinstance(mechanism, ExponentialMechanism):
+        temperature = mechanism.temperature
+    elif isinstance(mechanism, LaplaceMechanism) and mechanism.coordinates == "all":
+        noise = 2 * mechanism.scale**2 * (p**2 + (1 - p) ** 2) / (p * (1 - p))
+    elif mechanism is not None:
+        return math.nan
+    u, w = temperature + model.alpha - 1, 2 * temperature + model.alpha + model.beta - 2
+    shift, variance = u - w * p, p * (1 - p)
+    coefficient = shift**2 / variance - 2 * w + noise
+    if statistic == "sample":
+        coefficient += temperature * (shift * (1 - 2 * p) / variance - 1 - w - temperature)
+    return limit(mechanism, statistic) + coefficient / n
+
+
+def estimates(mechanism: Mechanism | None, release, model, statistics, rng) -> dict[str, np.ndarray]:
+    """Return `sample` and, where the posterior that it is drawn from has a known one, its `mean`; shapes (trials,).
+
+    For additive noise both come from one release. The mean of an OPS density is no release: it is computed from
+    the data, to show what a mechanism that could release it would gain.
+    """
+    if mechanism is None or isinstance(mechanism, AdditiveNoiseMechanism):
+        posterior = model.posterior(statistics) if mechanism is None else mechanism.naive_posterior(release)
+        return {"sample": model.sample(posterior, rng), "mean": model.mean(posterior)}
+    found = {"sample": mechanism.posterior_draw(release, rng)}
+    if isinstance(mechanism, ExponentialMechanism):
+        found["mean"] = truncated_beta.mean(mechanism.release_law(statistics), *mechanism.ends)
+    return found
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return arrays over (method, statistic, epsilon, n): `are` with a last axis (mean, standard error), `limit`,
+    `first_order`; and `released` and `truncated` over methods: whether the mean is released, and whether a0 is used.
+
+    The true posterior does not depend on epsilon: it fills the first entry of that axis. All methods see the same data.
+    """
+    model, p = BetaBernoulli(config.alpha, config.beta), config.p
+    shape = (len(config.methods), len(STATISTICS), len(config.epsilon), len(config.n))
+    are, limits, firsts = np.full((*shape, 2), np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
+    served = {(j, k): mechanisms(config, n, e) for j, e in enumerate(config.epsilon) for k, n in enumerate(config.n)}
+    for (j, k), found in served.items():
+        for method, mechanism in found.items():
+            budget = Cost("pure", config.epsilon[j])
+            ledger.open(_account(method, config.epsilon[j], config.n[k]), budget, mechanism)
+    for ((j, k), found), (i, method) in itertools.product(served.items(), enumerate(config.methods)):
+        if method in found or j == 0:
+            errors = _squared_errors(method, found.get(method), config, j, k, streams, ledger)
+            for s, statistic in enumerate(STATISTICS):
+                efficiency = errors[s] * config.n[k] / (p * (1 - p))
+                are[i, s, j, k] = mean_and_sem(efficiency)
+                limits[i, s, j, k] = limit(found.get(method), statistic)
+                firsts[i, s, j, k] = first_order(found.get(method), statistic, model, p, config.n[k])
+    last = [served[len(config.epsilon) - 1, len(config.n) - 1].get(method) for method in config.methods]
+    return {
+        "are": are,
+        "limit": limits,
+        "first_order": firsts,
+        "released": np.array([mechanism is not None and mechanism.releases == "statistics" for mechanism in last]),
+        "truncated": np.array([mechanism is not None and "a0" in mechanism.options for mechanism in last]),
+    }
+
+
+def _account(method: str, epsilon: float, n: int) -> str:
+    return f"{method}/epsilon={epsilon:g}/n={n}"
+
+
+def _squared_errors(method, mechanism, config, j: int, k: int, streams, ledger) -> np.ndarray:
+    """Return the squared errors of sample and mean, shape (statistics, trials), at one ε and n."""
+    model, epsilon, n = BetaBernoulli(config.alpha, config.beta), config.epsilon[j], config.n[k]
+    errors, requests = np.empty((len(STATISTICS), config.trials)), []
+    for block in streams.blocks():
+        successes = streams("data", block.index, n=n).binomial(n, config.p, block.size).astype(float)
+        statistics = np.stack([successes, n - successes], axis=-1)
+        rng = streams("mechanism", block.index, method=method, epsilon=epsilon, n=n)
+        requests.append(Request(_account(method, epsilon, n), mechanism, statistics, rng, repeats=block.trials))
+    releases = [Release(None)] * len(requests) if mechanism is None else ledger.release_all(requests)
+    for asked, made in zip(requests, releases, strict=True):
+        found = estimates(mechanism, made.values, model, asked.statistics, asked.rng)
+        for s, statistic in enumerate(STATISTICS):
+            errors[s, asked.repeats] = (found.get(statistic, np.nan) - config.p) ** 2
+    return errors
+
+
+def tabulate(cells):
+    """Yield one row per method, statistic, p, epsilon and n.
+
+    `are_first_order` is the efficiency to order 1/n, `released` whether the estimate can be had within epsilon: the
+    mean of an OPS density cannot.
+    """
+    for cell in cells:
+        arrays, axes = cell.arrays, {"method": cell.config.methods, "statistic": STATISTICS}
+        for at, point in private_places(cell.config, "method", "statistic", "epsilon", "n", **axes):
+            if not np.isnan(arrays["are"][at][0]):
+                yield {
+                    **columns(point, "method", "statistic", "p", "epsilon"),
+                    "a0": point.a0 if arrays["truncated"][at[0]] else None,
+                    "n": point.n,
+                    "are": arrays["are"][at][0],
+                    "are_limit": arrays["limit"][at],
+                    "sem": arrays["are"][at][1],
+                    "are_first_order": arrays["first_order"][at],
+                    "released": point.statistic == "sample" or bool(arrays["released"][at[0]]),
+                    "n_repeats": point.trials,
+                }

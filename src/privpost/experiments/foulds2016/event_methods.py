@@ -1,0 +1,286 @@
+"""Methods on events counted in cells: their rows, accounts, releases and chains, for all studies on such counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import NamedTuple
+
+import numpy as np
+
+from privpost.distributions.noise import Common
+from privpost.lab.schema import SettingError
+from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler, chains_of, prior_of
+from privpost.mechanisms.private_gibbs import PrivateGibbs
+from privpost.models.event_counts import EventCounts
+from privpost.privacy import count_tables
+from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import Ledger, Release
+from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.samplers import noise_aware_events
+from privpost.samplers.hidden_markov_collapsed import Annealing
+
+# Methods that release draws of the posterior from the events themselves.
+SAMPLED = ("ops", "private_gibbs")
+# Whose collapsed chains have replicas, beside OPS's, by the name of the choice.
+EXCHANGING = {"none": (), "laplace": ("laplace",), "all": ("laplace", "non_private")}
+
+
+class Row(NamedTuple):
+    """One method at one setting: variant is the Laplace mechanism's, truncation that of OPS.
+
+    `sampler` is `paper` (explicit emissions, one random start) or `collapsed` (annealed starts); None of exact draws.
+    """
+
+    model: str
+    method: str
+    variant: str | None
+    truncation: float | None
+    epsilon: float | None
+    sampler: str | None = "paper"
+
+    @property
+    def account(self) -> str:
+        """The name of the row in the ledger."""
+        named = [value if isinstance(value, str) else f"{key}={value:g}" for key, value in self.key().items() if value]
+        return "/".join([self.model, self.method, *named])
+
+    def key(self) -> dict:
+        """What, beside the model and the method, names the row's random streams."""
+        chosen = {"sampler": self.sampler} if self.sampler == "collapsed" else {}
+        return {"variant": self.variant, "truncation": self.truncation, "epsilon": self.epsilon, **chosen}
+
+
+def rows(config, model: str, epsilons: Iterable[float | None]) -> list[Row]:
+    """The methods of one model at all their settings, from the within axes."""
+    listed = []
+    for method in config.method:
+        variants = config.variant if method == "laplace" else [None]
+        truncations = config.truncation if method in SAMPLED else [None]
+        of_method = [None] if method == "non_private" else epsilons
+        samplers = getattr(config, "sampler", ["paper"])
+        if model == "naive_bayes":
+            if method == "private_gibbs":
+                continue
+            samplers = [None]
+        elif method in ("private_gibbs", "gibbs"):
+            samplers = ["paper"]
+        listed += [
+            Row(model, method, v, t, epsilon, sampler)
+            for sampler in samplers
+            for epsilon in of_method
+            for v in variants
+            for t in truncations
+        ]
+    return listed
+
+
+def post_process(noisy, sizes, variant: str) -> np.ndarray:
+    """Return valid counts: clipped at 0 (`paper`), or projected with each field's noisy sum kept (`corrected`)."""
+    return count_tables.clip(noisy) if variant == "paper" else count_tables.project(noisy, sizes)
+
+
+class Chains(NamedTuple):
+    """What the chains of a row run on.
+
+    `counts` are exact for OPS and the non-private reference, else processed noisy ones or the start of `latent` ones;
+    `observed` (chains, cells) leaves held-out cells out; `clipped` is the share of observed counts that processing
+    set to 0.
+    """
+
+    row: Row
+    counts: np.ndarray
+    observed: np.ndarray
+    rng: np.random.Generator
+    latent: noise_aware_events.LatentCounts | None = None
+    clipped: float = math.nan
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A model of events, and how its rows are released and sampled.
+
+    The repeats of a study, be they splits of one data set or simulated data sets, are repeats of a simulation: each is
+    an account of its own. Every row has its own account; rows at one ε that are handed the same noise read the same
+    release.
+
+    Attributes:
+        model: cells, fields, states and prior.
+        n: public number of events.
+        iterations, burn_in: Gibbs iterations of each chain, and how many of them nothing is kept of.
+        tempered_prior: whether OPS tempers the prior.
+        epsilon: ε of rows that name none.
+        rounds, rounds_burn_in, annealing: the same of the collapsed sampler, and its starts.
+        exchanging: methods whose chains have replicas, beside OPS.
+        ops_rounds: those of OPS where they are fewer; a quarter of them is kept.
+        search_limit: temperature T of OPS above which its chains are cooled once and search no further.
+        exact_rounds: those of the exact counts where they are more; half of them is kept.
+        private_iterations: iterations of a chain that pays for every update.
+    """
+
+    model: EventCounts
+    n: int
+    iterations: int = 1
+    tempered_prior: bool = True
+    epsilon: float | None = None
+    burn_in: int = 0
+    rounds: int = 1
+    rounds_burn_in: int = 0
+    annealing: Annealing | None = None
+    exchanging: tuple[str, ...] = ()
+    ops_rounds: int | None = None
+    search_limit: float = math.inf
+    exact_rounds: int | None = None
+    private_iterations: int = 2
+
+    @classmethod
+    def of(cls, config, model: EventCounts, n: int) -> Setup:
+        """The settings of a study; those that it does not have are not needed."""
+        names = "iterations", "burn_in", "rounds", "rounds_burn_in", "ops_rounds", "search_limit", "exact_rounds"
+        names += ("private_iterations",)
+        given = {name: getattr(config, name) for name in names if hasattr(config, name)}
+        if hasattr(config, "resplits"):
+            replicas = getattr(config, "replicas", 1)
+            given["annealing"] = Annealing(config.hottest, config.resplits, replicas=replicas)
+        given["exchanging"] = EXCHANGING[getattr(config, "exchanging", "none")]
+        return cls(model, n, tempered_prior=getattr(config, "prior", "tempered") == "tempered", **given)
+
+    def same_law(self, listed: Sequence[Row], row: Row) -> list[int]:
+        """Places of the rows whose chains have the law of this row's, whatever their sampler."""
+        return [index for index, other in enumerate(listed) if other._replace(sampler=row.sampler) == row]
+
+    def length(self, row: Row) -> tuple[int, int]:
+        """Iterations of a row's chains, and how many of them are burn-in."""
+        if row.method == "private_gibbs":
+            return self.private_iterations, 0
+        if row.sampler != "collapsed":
+            return self.iterations, self.burn_in
+        if row.method == "ops" and self.ops_rounds:
+            return self.ops_rounds, self.ops_rounds * 3 // 4
+        if row.method == "non_private" and (self.exact_rounds or 0) > self.rounds:
+            return self.exact_rounds, self.exact_rounds // 2
+        return self.rounds, self.rounds_burn_in
+
+    def search(self, row: Row) -> Annealing | None:
+        """How a row's chains search for a start; None of the paper's sampler.
+
+        The variance of Laplace noise over its mean after clipping grows like 1/ε, and with it the joint's differences.
+        Where OPS's law, tempered already, is wide a search for the best partition would lead away from its mass: its
+        chains are cooled only.
+        """
+        if row.sampler != "collapsed" or self.annealing is None:
+            return None
+        epsilon, found = row.epsilon or self.epsilon, self.annealing
+        if row.method == "ops":
+            wide = count_tables.temperature(self.model.sizes, row.truncation, epsilon) > self.search_limit
+            return replace(found, resplits=0, members=1) if wide else found
+        if row.method == "laplace":
+            found = replace(found, hottest=max(1.0, 1 / epsilon) * found.hottest)
+        return found if row.method in self.exchanging else replace(found, replicas=1)
+
+    @cached_property
+    def prior(self) -> gibbs.Prior:
+        """The model's prior as the samplers take it."""
+        return prior_of(self.model)
+
+    @cached_property
+    def layout(self) -> gibbs.Layout:
+        """Which of the model's cells are neighbours."""
+        return gibbs.Layout.of(self.model.regions)
+
+    def mechanism(self, row: Row) -> EventCountsLaplace | HiddenMarkovSampler | None:
+        """What releases for a row; None for the non-private reference."""
+        if row.method == "non_private":
+            return None
+        epsilon = row.epsilon or self.epsilon
+        if row.method not in SAMPLED:
+            return EventCountsLaplace(self.model, self.n, epsilon)
+        iterations, burn_in = self.length(row)
+        settings = {"truncation": row.truncation, "iterations": iterations, "tempered_prior": self.tempered_prior}
+        if row.method == "private_gibbs":
+            return PrivateGibbs(self.model, self.n, epsilon, **settings)
+        annealing = self.search(row)
+        return HiddenMarkovSampler(self.model, self.n, epsilon, **settings, burn_in=burn_in, annealing=annealing)
+
+    def open(self, ledger: Ledger, listed: Iterable[Row]) -> None:
+        """Open the rows' accounts with the ε of the configuration, before anything is drawn."""
+        for row in listed:
+            if row.method != "non_private":
+                ledger.open(row.account, Cost("pure", row.epsilon or self.epsilon), partial(self.mechanism, row))
+
+    def noisy(self, ledger: Ledger, row: Row, counts, noise: Common, repeats: slice) -> np.ndarray:
+        """Release counts with Laplace noise, shape (repeats, cells, levels).
+
+        Args:
+            counts: (repeats, cells, levels), or (cells, levels) for all of them.
+            noise: of all rows, so that their releases at one ε are the same.
+        """
+        size = repeats.stop - repeats.start if np.ndim(counts) == 2 else None
+        statistics = counts.reshape(-1) if size else counts.reshape(len(counts), -1)
+        mechanism = self.mechanism(row)
+        found = ledger.release(row.account, mechanism, statistics, noise, size=size, repeats=repeats)
+        return self.model.tables(found.values)
+
+    def chains(self, ledger, row, counts, noise, repeats, rng, observed, split, n_held=None) -> Chains:
+        """What the chains of a row run on, with the release that it takes if it is one of noisy counts.
+
+        Args:
+            counts, noise, repeats: as in `noisy`.
+            observed: (chains, cells).
+            split: the repeat of each chain.
+            n_held: number of cells that may hold events of the public n but are not observed (as in `LatentCounts`).
+        """
+        if row.method in ("non_private", *SAMPLED):
+            return Chains(row, counts, observed, rng)
+        noisy = self.noisy(ledger, row, counts, noise, repeats)
+        if row.method == "gibbs":
+            scale = self.mechanism(row).scale
+            latent = noise_aware_events.LatentCounts(noisy[split], observed, self.prior, scale, self.n, n_held)
+            return Chains(row, latent.start()[0], observed, rng, latent)
+        valid = post_process(noisy, self.model.sizes, row.variant)
+        clipped = np.mean(((valid == 0) & (noisy != 0))[observed[: len(noisy)]])
+        return Chains(row, valid[split], observed, rng, clipped=float(clipped))
+
+    def law(self, chains: Chains) -> gibbs.Group:
+        """What a row's chains run on, with the temperatures and the truncation of their law."""
+        given = chains.counts, chains.observed
+        return self.mechanism(chains.row).law(*given) if chains.row.method in SAMPLED else gibbs.Group(*given)
+
+    def run(
+        self, ledger: Ledger, listed: Sequence[Chains], watches: Sequence[Callable | None], repeats: slice
+    ) -> list[Release]:
+        """Run all chains to their end, those on the events themselves through the gate.
+
+        Of OPS's chains one final sample is released for each repeat; what a watch sees of them before that, and further
+        chains, are for diagnosis. The others are the non-private reference, and post-processing of noisy counts.
+
+        Args:
+            watches: for each row None, or a function of the iteration's number and the row's `State`.
+
+        Returns:
+            For each row the emissions' probabilities (repeats or chains, K, levels), and the chains' `End` as info.
+        """
+        size = repeats.stop - repeats.start
+        found = []
+        for chains, watch in zip(listed, watches, strict=True):
+            row, (iterations, burn_in) = chains.row, self.length(chains.row)
+            if row.method in SAMPLED:
+                settings = {"observed": chains.observed, "watch": watch}
+                given = self.mechanism(row), chains.counts.reshape(-1), chains.rng
+                found.append(ledger.release(row.account, *given, size=size, repeats=repeats, **settings))
+                continue
+            if chains.latent is not None:
+                sampler = noise_aware_events.Chains([chains.latent], self.layout, self.prior, burn_in)
+            else:
+                try:
+                    sampler = chains_of(self.model, [self.law(chains)], self.search(row), burn_in)
+                except ValueError as error:
+                    if row.method == "non_private":
+                        raise
+                    # Noise too wide for the collapsed sampler.
+                    raise SettingError(f"epsilon is {row.epsilon or self.epsilon!r}, but {error}") from error
+            (end,) = gibbs.follow(sampler, [chains.rng], iterations, [watch])
+            found.append(Release(end.state.probabilities, end))
+        return found

@@ -1,0 +1,272 @@
+"""Held-out likelihood of naive Bayes and hidden Markov models on war logs: splits, chains and scores.
+
+All methods of a split see the same held-out cells and, where they read noisy counts, the same noise.
+"""
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp, xlogy
+
+from privpost.datasets import war_logs
+from privpost.distributions.noise import Common
+from privpost.experiments.foulds2016 import event_methods
+from privpost.experiments.foulds2016.chain_checks import ARRAYS, Monitor, diagnosed
+from privpost.experiments.foulds2016.event_methods import SAMPLED, Row, Setup
+from privpost.experiments.foulds2016.war_logs import select_fields
+from privpost.experiments.ranges import CONCENTRATION, EPSILON
+from privpost.lab.schema import Choice, DatasetName, Integer, Real
+from privpost.models.event_counts import EventCounts
+from privpost.samplers import hidden_markov_gibbs as gibbs
+
+# Settings of all studies of held-out cells, and those of studies that run chains on them.
+SPLIT = {
+    "dataset": DatasetName(task="counts"),
+    "fields": Choice("all", "no_category"),
+    "replication": Integer(at_least=1),
+    "held_out": Real(above=0, below=1),
+    "n_states": Integer(at_least=2),
+    "transition_concentration": CONCENTRATION,
+    "epsilon": EPSILON,
+}
+CHAINS = {
+    "iterations": Integer(at_least=2),
+    "burn_in": Integer(at_least=1, under="iterations"),
+    "rounds": Integer(at_least=2),
+    "rounds_burn_in": Integer(at_least=1, under="rounds"),
+    "resplits": Integer(at_least=0),
+    "hottest": Real(at_least=1),
+    "diagnostic_chains": Integer(at_least=1),
+    "sampler": Choice("paper", "collapsed"),
+    "model": Choice("naive_bayes", "hmm"),
+    "variant": Choice("paper", "corrected"),
+}
+
+
+def rows(config) -> list[Row]:
+    """Return the methods at all their settings, from the within axes."""
+    return [row for model in config.model for row in event_methods.rows(config, model, config.epsilon)]
+
+
+class Data(NamedTuple):
+    """Counts (cells, levels), the fields' sizes, and each split's held-out cells.
+
+    `sites` is (splits, held-out cells), `observed` (splits, cells).
+    """
+
+    counts: np.ndarray
+    sizes: tuple[int, ...]
+    sites: np.ndarray
+    observed: np.ndarray
+
+    @property
+    def test_counts(self) -> np.ndarray:
+        return self.counts[self.sites]
+
+    @property
+    def test_events(self) -> np.ndarray:
+        return self.test_counts[..., : self.sizes[0]].sum(axis=(1, 2))
+
+
+def split_cells(config, logs, streams, block) -> Data:
+    counts, sizes = select_fields(logs, config.fields)
+    counts = counts * config.replication
+    n_cells = len(counts)
+    n_held = max(1, round(config.held_out * n_cells))
+    rng = streams("data", block.index)
+    sites = np.sort([rng.permutation(n_cells)[:n_held] for _ in range(block.size)], axis=1)
+    observed = np.ones((block.size, n_cells), bool)
+    np.put_along_axis(observed, sites, False, axis=1)
+    return Data(counts, sizes, sites, observed)
+
+
+def setups(config, logs) -> dict[str, Setup]:
+    """Return what releases and samples for each model; naive Bayes has one cell and one state."""
+    counts, sizes = select_fields(logs, config.fields)
+    n = int(counts[:, : sizes[0]].sum()) * config.replication
+    concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
+    hidden = EventCounts.of(logs.region, sizes, config.n_states, **concentrations)
+    return {
+        "naive_bayes": Setup(EventCounts((1,), sizes, 1, **concentrations), n),
+        "hmm": Setup.of(config, hidden, n),
+    }
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return `log_likelihood`, `predictive` (rows, splits), `events` (splits,), `clipped_share` (rows,), and `ARRAYS`.
+
+    `log_likelihood` is the log of the held-out cells' likelihood, averaged over the kept samples or, for OPS, of the
+    released one; without multinomial coefficients. `predictive` takes each field of each event by itself: the sum of
+    the logs of its averaged probability, for which a few samples do for a wide posterior as well as for a narrow one.
+    `ARRAYS` are of the first split's chains, nan where draws are exact or too few to say.
+    """
+    logs = war_logs.load(config.dataset)
+    listed, models = rows(config), setups(config, logs)
+    scores = np.full((2, len(listed), config.trials), np.nan)
+    clipped, checks = np.full(len(listed), np.nan), {name: np.full(len(listed), np.nan) for name in ARRAYS}
+    checks["joint_means"] = np.full((len(listed), config.diagnostic_chains), np.nan)
+    events = np.empty(config.trials)
+    for row in listed:
+        models[row.model].open(ledger, [row])
+    for block in streams.blocks():
+        data = split_cells(config, logs, streams, block)
+        events[block.trials] = data.test_events
+        for model, evaluate in (("naive_bayes", _naive_bayes), ("hmm", _hidden_markov)):
+            chosen = [index for index, row in enumerate(listed) if row.model == model]
+            if not chosen:
+                continue
+            values, shares, diagnostics = evaluate(
+                config, data, models[model], [listed[index] for index in chosen], streams, block, ledger
+            )
+            scores[:, chosen, block.trials] = values
+            if block.index == 0:
+                clipped[chosen] = shares
+                for index, found in zip(chosen, diagnostics, strict=True):
+                    for name, value in found.items():
+                        checks[name][index] = value
+    return {
+        "log_likelihood": scores[0],
+        "predictive": scores[1],
+        "events": events,
+        "clipped_share": clipped,
+        **checks,
+    }
+
+
+def _naive_bayes(config, data, setup, listed, streams, block, ledger):
+    """Both scores (2, rows, splits), share of clipped totals, and checks of K = 1, none where draws are exact."""
+    totals = (data.observed @ data.counts)[:, None]
+    test = data.test_counts.sum(axis=1)
+    noise = Common(streams("mechanism", block.index, model="naive_bayes"))
+    kept = config.iterations - config.burn_in
+    values, shares = np.empty((2, len(listed), block.size)), np.full(len(listed), np.nan)
+    diagnostics: list[dict] = [{} for _ in listed]
+    split = _chains(config, block)
+    for index, row in enumerate(listed):
+        rng = streams("sampler", block.index, model=row.model, method=row.method, **row.key())
+        if row.method == "ops":
+            draws = ledger.release(row.account, setup.mechanism(row), totals[:, 0], rng, repeats=block.trials).values
+        else:
+            own = split if row.method == "gibbs" else np.arange(block.size)
+            observed = np.ones((len(own), 1), bool)
+            # All held-out cells together may hold any number of events.
+            chains = setup.chains(ledger, row, totals, noise, block.trials, rng, observed, own, n_held=1)
+            shares[index] = chains.clipped
+            if row.method == "gibbs":
+                trace, mean = _noise_aware_bayes(config, setup, chains, test[split], ledger, block)
+                values[0, index] = logsumexp(trace[:, : block.size], axis=0) - math.log(len(trace))
+                values[1, index] = xlogy(test, mean[: block.size]).sum(axis=-1)
+                if block.index == 0:
+                    found = diagnosed([trace[:, [0, *range(block.size, trace.shape[1])]]])
+                    diagnostics[index] = dict(zip(ARRAYS, found, strict=False))
+                continue
+            given = np.broadcast_to(chains.counts, (block.size, kept, totals.shape[-1]))
+            draws = gibbs.draw_emissions(gibbs.Group(given, observed), given, setup.prior, rng)[0]
+        scores, predictive = np.zeros(draws.shape[:2]), np.zeros(block.size)
+        for field in setup.prior.fields:
+            scores += xlogy(test[:, None, field], draws[..., field]).sum(axis=-1)
+            predictive += xlogy(test[:, field], draws[..., field].mean(axis=1)).sum(axis=-1)
+        values[:, index] = logsumexp(scores, axis=1) - math.log(draws.shape[1]), predictive
+    return values, shares, diagnostics
+
+
+def _noise_aware_bayes(config, setup, chains, test, ledger, block) -> tuple[np.ndarray, np.ndarray]:
+    """Held-out log-likelihood (kept draws, chains) and mean probabilities (chains, levels) of K = 1 given noise."""
+    kept = config.iterations - config.burn_in
+    trace, mean = np.empty((kept, len(test))), np.zeros(test.shape)
+
+    def watch(iteration, state):
+        if iteration >= config.burn_in:
+            trace[iteration - config.burn_in] = (state.log_probabilities[:, 0] * test).sum(axis=1)
+            mean[:] += state.probabilities[:, 0] / kept
+
+    replace(setup, iterations=config.iterations, burn_in=config.burn_in).run(ledger, [chains], [watch], block.trials)
+    return trace, mean
+
+
+def _chains(config, block) -> np.ndarray:
+    """The split of each chain: one chain a split, and more of the first split, for the diagnostics."""
+    extra = config.diagnostic_chains - 1 if block.index == 0 else 0
+    return np.concatenate([np.arange(block.size), np.zeros(extra, int)])
+
+
+def _hidden_markov(config, data, setup, listed, streams, block, ledger):
+    """Both scores (2, rows, splits), share of clipped counts and checks (dicts of `ARRAYS`) of the HMM.
+
+    The first split runs `diagnostic_chains` chains on the same release; only its first one is evaluated.
+    """
+    split = _chains(config, block)
+    observed, sites, test = data.observed[split], data.sites[split], data.test_counts[split]
+    noise = Common(streams("mechanism", block.index, model="hmm"))
+    monitored = [0, *range(block.size, len(split))]
+    values, clipped, diagnostics = np.empty((2, len(listed), block.size)), [], []
+    for index, row in enumerate(listed):
+        rng = streams("sampler", block.index, model=row.model, method=row.method, **row.key())
+        chains = setup.chains(ledger, row, data.counts, noise, block.trials, rng, observed, split)
+        trace = _Trace(setup, row, chains, sites, test, monitored if block.index == 0 else [])
+        (release,) = setup.run(ledger, [chains], [trace], block.trials)
+        if row.method in SAMPLED:
+            # The released sample, emissions and states, is scored; the trace of its chain is for diagnosis only.
+            own, last = slice(block.size), release.info.state
+            released = np.log(release.values), last.states[:, own], last.transitions[..., own]
+            values[0, index], weights = _score(*released, sites[own], test[own], setup)
+            law = _law(weights, released[0])
+        else:
+            values[0, index] = (logsumexp(trace.held_out, axis=0) - math.log(len(trace.held_out)))[: block.size]
+            law = trace.predictive[: block.size]
+        values[1, index] = xlogy(test[: block.size], law).sum(axis=(1, 2))
+        clipped.append(chains.clipped)
+        diagnostics.append(trace.checks())
+    return values, np.array(clipped), diagnostics
+
+
+def _score(log_probabilities, states, transitions, sites, test, setup) -> tuple[np.ndarray, np.ndarray]:
+    """Log-likelihood (chains,) of held-out cells given all other states, and their states' law (sites, K, chains).
+
+    Args:
+        log_probabilities, states, transitions: of a `State`.
+        sites: held-out cells of each chain, (chains, sites), and their counts `test` (chains, sites, levels).
+    """
+    weights = gibbs.site_prior(states, transitions, sites.T, setup.layout, setup.prior.transition)
+    scores = log_probabilities @ test.transpose(0, 2, 1)
+    scores += np.log(weights).transpose(2, 1, 0)
+    return logsumexp(scores, axis=1).sum(axis=1), weights
+
+
+def _law(weights, log_probabilities) -> np.ndarray:
+    """Probabilities of the levels in the held-out cells, (chains, sites, levels)."""
+    return weights.transpose(2, 0, 1) @ np.exp(log_probabilities)
+
+
+class _Trace:
+    """Watches a row's chains after burn-in.
+
+    `held_out` (kept iterations, chains) is the held-out log-likelihood, `predictive` the mean law of levels (chains,
+    sites, levels) where the chain may be averaged. `monitored` chains are checked for convergence.
+    """
+
+    def __init__(self, setup, row, chains, sites, test, monitored):
+        iterations, self._burn_in = setup.length(row)
+        self._kept, self._given = iterations - self._burn_in, (sites, test, setup)
+        self.held_out = np.empty((self._kept, len(sites)))
+        self.predictive = None if row.method in SAMPLED else np.zeros(test.shape)
+        self._monitored, self._monitor = monitored, None
+        # A chain that pays for its updates is not meant to converge.
+        if monitored and row.method != "private_gibbs":
+            self._monitor = Monitor(setup.law(chains), setup.layout, setup.prior, self._burn_in, monitored)
+
+    def __call__(self, iteration: int, state: gibbs.State) -> None:
+        kept = iteration - self._burn_in
+        if kept < 0:
+            return
+        self.held_out[kept], weights = _score(state.log_probabilities, state.states, state.transitions, *self._given)
+        if self.predictive is not None:
+            self.predictive += _law(weights, state.log_probabilities) * (1 / self._kept)
+        if self._monitor is not None:
+            self._monitor(iteration, state)
+
+    def checks(self) -> dict:
+        """`ARRAYS` of the monitored chains, the held-out likelihood among their traces."""
+        return {} if self._monitor is None else self._monitor.summary(self.held_out[:, self._monitored])

@@ -1,0 +1,136 @@
+"""The two mechanisms side by side, with their constants checked by enumeration (Foulds et al. 2016, table 1)."""
+
+import itertools
+
+import numpy as np
+
+from privpost.evaluation.rows import columns, places
+from privpost.experiments.foulds2016.efficiency.study import calibrated, limit
+from privpost.experiments.ranges import CONCENTRATION, EPSILON, SMALLEST_PROBABILITY
+from privpost.lab.schema import Choice, Integer, Schema
+from privpost.mechanisms.base import Mechanism
+from privpost.privacy.accounting import Cost
+from privpost.privacy.gibbs import chain_cost, scan_cost
+
+SETTINGS = Schema(
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
+    a0=SMALLEST_PROBABILITY,
+    n=Integer(at_least=1, at_most=12),
+    iterations=Integer(at_least=1),
+    updates=Integer(at_least=1),
+    method=Choice("laplace", "ops"),
+    epsilon=EPSILON,
+)
+
+# The words of the paper's table, which no computation can give.
+WORDS = {
+    "laplace": {
+        "sensitivity": "sup ‖S(x) − S(x')‖₁",
+        "statistics": "noised",
+        "release": "statistics",
+        "are_sample": "2",
+        "are_mean": "1",
+        "gibbs": "once",
+    },
+    "ops": {
+        "sensitivity": "sup |ln p(x|θ) − ln p(x'|θ)|",
+        "statistics": "rescaled by 1/T",
+        "release": "one sample",
+        "are_sample": "1 + T",
+        "are_mean": "not released",
+        "gibbs": "per update (unless converged)",
+    },
+}
+
+
+def data_sets(mechanism: Mechanism) -> np.ndarray:
+    """Return every data set of n bits, shape (2^n, n)."""
+    return np.array(list(itertools.product(mechanism.model.records, repeat=mechanism.n)))
+
+
+def _neighbours(n: int):
+    """Yield index pairs, shape (2^n,) each: every data set of `data_sets`, and it with one bit replaced."""
+    index = np.arange(2**n)
+    for bit in range(n):
+        yield index, index ^ (1 << bit)
+
+
+def largest_change(mechanism: Mechanism) -> float:
+    """Return the largest change of the mechanism's query between any two neighbouring data sets of n bits."""
+    values = np.stack([mechanism.query(data) for data in data_sets(mechanism)])
+    size = {
+        "l1": lambda change: np.abs(change).sum(axis=-1),
+        "l2": lambda change: np.sqrt((change**2).sum(axis=-1)),
+        "log-likelihood ratio": lambda change: np.abs(change).max(axis=-1),
+    }[mechanism.norm]
+    return max(float(size(values[a] - values[b]).max()) for a, b in _neighbours(mechanism.n))
+
+
+def largest_loss(mechanism: Mechanism, releases) -> float:
+    """Return the largest log-density ratio of the releases (number, *release_shape) between neighbouring data sets."""
+    statistics = mechanism.model.sufficient_statistics(data_sets(mechanism))
+    log_density = mechanism.log_density(np.asarray(releases)[None], statistics[:, None])
+    return max(float(np.abs(log_density[a] - log_density[b]).max()) for a, b in _neighbours(mechanism.n))
+
+
+def releases(mechanism: Mechanism) -> np.ndarray:
+    """Return releases that attain a mechanism's largest privacy loss on bits: a grid beyond all counts, or one of θ."""
+    if mechanism.releases == "statistics":
+        axis = np.linspace(-1.0, mechanism.n + 1.0, 2 * mechanism.n + 5)
+        return np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    return np.linspace(mechanism.a0, 1 - mechanism.a0, 101)
+
+
+def gibbs_cost(mechanism: Mechanism, iterations: int, updates: int) -> Cost:
+    """Return what a Gibbs chain costs whose updates use the mechanism, without a proof of convergence.
+
+    Released statistics are paid once and serve every update; samples are paid per update.
+    """
+    if mechanism.releases == "statistics":
+        return mechanism.cost()
+    return chain_cost(scan_cost([mechanism.cost()] * updates), iterations)
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return the table's numbers, one array over (method, epsilon) each; nothing is released."""
+    listed = [point for _, point in places(config, "method", "epsilon")]
+    found = [_numbers(calibrated(point.method, config, config.n, point.epsilon), config) for point in listed]
+    shape = len(config.method), len(config.epsilon)
+    return {name: np.array([numbers[name] for numbers in found]).reshape(shape) for name in found[0]}
+
+
+def _numbers(mechanism: Mechanism, config) -> dict[str, float]:
+    return {
+        "sensitivity_value": mechanism.sensitivity,
+        "sensitivity_brute_force": largest_change(mechanism),
+        "epsilon_brute_force": largest_loss(mechanism, releases(mechanism)),
+        "temperature": getattr(mechanism, "temperature", np.nan),
+        "are_sample_value": limit(mechanism, "sample"),
+        "are_mean_value": limit(mechanism, "mean") if mechanism.releases == "statistics" else np.nan,
+        "gibbs_epsilon": gibbs_cost(mechanism, config.iterations, config.updates).epsilon,
+        "gibbs_epsilon_if_converged": mechanism.cost().epsilon,
+    }
+
+
+def tabulate(cells):
+    """Return table 1: one row per mechanism and epsilon, the paper's words and beside them the numbers for bits.
+
+    `*_brute_force` are maxima over all neighbouring data sets of `n_brute_force` bits.
+    """
+    import pandas as pd
+
+    (cell,) = cells
+    rows = []
+    for at, point in places(cell.config, "method", "epsilon"):
+        # Twelve digits: below them the values are rounding errors.
+        numbers = {name: float(f"{values[at]:.12g}") for name, values in cell.arrays.items()}
+        settings = {"a0": point.a0 if point.method == "ops" else None, "n_brute_force": point.n}
+        row = {**columns(point, "method", "epsilon"), **settings, **WORDS[point.method], **numbers}
+        rows.append({**row, "gibbs_iterations": point.iterations})
+    names = ["method", "epsilon", "a0", "sensitivity", "sensitivity_value", "sensitivity_brute_force"]
+    names += ["epsilon_brute_force", "n_brute_force", "statistics", "temperature", "release"]
+    names += ["are_sample", "are_sample_value", "are_mean", "are_mean_value"]
+    return pd.DataFrame(
+        rows, columns=[*names, "gibbs", "gibbs_epsilon", "gibbs_epsilon_if_converged", "gibbs_iterations"]
+    )

@@ -1,0 +1,350 @@
+"""States that private hidden Markov models find in war logs (Foulds et al. 2016, figures 3 to 5 and 7)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from privpost.datasets import war_logs
+from privpost.distributions.noise import Common
+from privpost.evaluation.summaries import mean_and_sem, mean_columns
+from privpost.experiments.foulds2016 import chain_times, event_methods
+from privpost.experiments.foulds2016.chain_checks import ARRAYS, Monitor, verdict
+from privpost.experiments.foulds2016.event_methods import EXCHANGING, Row, Setup
+from privpost.experiments.foulds2016.state_labels import Frequencies, align, matched
+from privpost.experiments.foulds2016.turning_points import turning_months, turns, without_level
+from privpost.experiments.foulds2016.war_logs import uses_private_metadata
+from privpost.experiments.foulds2016.war_logs_likelihood.study import guarantee
+from privpost.experiments.ranges import CONCENTRATION, EPSILON, TRUNCATION, WITHOUT_POLE
+from privpost.lab.schema import Choice, DatasetName, Integer, Real, Schema, SettingError
+from privpost.models.event_counts import EventCounts
+from privpost.samplers import hidden_markov_gibbs as gibbs
+
+SETTINGS = Schema(
+    dataset=DatasetName(task="counts"),
+    n_states=Integer(at_least=2),
+    many_states=Integer(at_least=2),
+    epsilon=EPSILON,
+    iterations=Integer(at_least=2),
+    burn_in=Integer(at_least=1, under="iterations"),
+    transition_concentration=CONCENTRATION,
+    emission_concentration=WITHOUT_POLE,
+    rounds=Integer(at_least=2),
+    rounds_burn_in=Integer(at_least=1, under="rounds"),
+    many_rounds=Integer(at_least=2),
+    many_rounds_burn_in=Integer(at_least=1, under="many_rounds"),
+    many_ops_rounds=Integer(at_least=2),
+    ops_rounds=Integer(at_least=2),
+    search_limit=Real(at_least=1),
+    exact_rounds=Integer(at_least=0),
+    resplits=Integer(at_least=0),
+    many_resplits=Integer(at_least=0),
+    replicas=Integer(at_least=1),
+    many_exchanging=Choice(*EXCHANGING),
+    hottest=Real(at_least=1),
+    diagnostic_chains=Integer(at_least=1),
+    without=Choice("none", "IED cleared"),
+    sampler=Choice("paper", "collapsed"),
+    method=Choice("non_private", "laplace", "ops"),
+    variant=Choice("paper", "corrected"),
+    truncation=TRUNCATION,
+)
+# A state counts as used when it holds more than the first, or at least another of these shares of the cells.
+USED = (0.0, 0.01, 0.05)
+
+
+def rows(config, model: str = "few") -> list[Row]:
+    """Return the methods at all their settings, from the within axes; the one ε is a setting."""
+    # Few and many states are two experiments with a budget of their own, as in the paper.
+    return event_methods.rows(config, f"{model} states", [None])
+
+
+class Fit(NamedTuple):
+    """What the chains of one method give; the leading axis are the repeats.
+
+    `mode` and `final` (repeats, cells): most frequent state after burn-in, and the last one; `frequency`
+    (repeats, cells): how often the most frequent one occurred; `parameters` (repeats, K, levels); `variates`: gamma
+    and exponential variates drawn for the parameters; `checks`: `chain_checks.ARRAYS` of the first repeat.
+    """
+
+    mode: np.ndarray
+    frequency: np.ndarray
+    final: np.ndarray
+    parameters: np.ndarray
+    variates: int
+    checks: dict
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return the fits with few states, aligned to the non-private one, and summaries of all repeats.
+
+    `mode`, `frequency` and `final` are (rows, cells) of the first repeat, `parameters` (rows, K, levels);
+    `switches_*`, `disagreement_*` and `misses_*` (rows, repeats) describe the maps (of the most frequent and the final
+    states); `used_*` (rows, shares, repeats) is the number of states that hold shares `USED` of the cells, of few and
+    of many states; `variates_*` (rows,) the random variates that the parameters took; `few_*` and `many_*` the
+    `chain_checks.ARRAYS` of the first repeat's chains; `turns` (1 or 2, regions) are `turning_months` of the Laplace
+    map of the first repeat, and of one without the level `without`, whose `chain_checks.ARRAYS` are `without_*`.
+
+    States are in the order of their mean month in the non-private fit. For OPS the parameters are the released ones;
+    else the posterior means given the final states and the (noisy) counts.
+    """
+    if "non_private" not in config.method:
+        raise SettingError("method lacks non_private, with whose states those of the others are compared")
+    logs, listed = war_logs.load(config.dataset), rows(config)
+    setups = {name: _setup(config, logs, n) for name, n in (("few", config.n_states), ("many", config.many_states))}
+    for name, setup in setups.items():
+        setup.open(ledger, rows(config, name))
+    few, many = [], []
+    for block in streams.blocks():
+        few.append(_fit(config, logs, setups["few"], rows(config, "few"), streams, block, ledger))
+        many.append(_fit(config, logs, setups["many"], rows(config, "many"), streams, block, ledger))
+    # Of the non-private fits the collapsed one, where there is one.
+    plain = [fit for fit, row in zip(few[0], listed, strict=True) if row.method == "non_private"]
+    reference = plain[-1]
+    order = np.argsort([logs.month[reference.mode[0] == k].mean() for k in range(config.n_states)])
+    target = reference.parameters[0][order]
+    place = align(reference.parameters[0], target, logs.sizes)
+    target_map = place[reference.mode[0]]
+    arrays: dict[str, list] = {}
+    for index in range(len(listed)):
+        own = [[fits[index] for fits in blocks] for blocks in (few, many)]
+        summary = _summarise(config, logs, *own, target, target_map)
+        for name, value in summary.items():
+            arrays.setdefault(name, []).append(value)
+    found = {name: np.array(values) for name, values in arrays.items()}
+    shown = [index for index, row in enumerate(listed) if _is_shown(row)]
+    months = [turning_months(logs, few[0][index].mode[0]) for index in shown]
+    if config.without != "none" and shown:
+        reduced = without_level(logs, config.without)
+        row = listed[shown[0]]._replace(model=f"few states without {config.without}")
+        setup = _setup(config, reduced, config.n_states)
+        setup.open(ledger, [row])
+        block = next(iter(streams.blocks()))
+        (fit,) = _fit(config, reduced, setup, [row], streams, block, ledger, without=config.without)
+        months.append(turning_months(reduced, fit.mode[0]))
+        found |= {f"without_{key}": value[None] for key, value in fit.checks.items()}
+    return found | {"turns": np.array(months).reshape(-1, len(logs.regions))}
+
+
+def _is_shown(row: Row) -> bool:
+    """Whether the claims on one map read the row: the paper's Laplace HMM, by chains that reach their law."""
+    return (row.method, row.variant, row.sampler) == ("laplace", "paper", "collapsed")
+
+
+def _setup(config, logs, n_states: int) -> Setup:
+    concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
+    model = EventCounts.of(logs.region, logs.sizes, n_states, **concentrations)
+    setup = replace(Setup.of(config, model, int(logs.counts[:, : logs.sizes[0]].sum())), epsilon=config.epsilon)
+    if n_states != config.many_states:
+        # A few states: modes of the exact counts may differ by a few nats as well.
+        return replace(setup, exchanging=("non_private",))
+    budget = {"rounds": config.many_rounds, "rounds_burn_in": config.many_rounds_burn_in}
+    budget |= {"ops_rounds": config.many_ops_rounds, "exact_rounds": 0}
+    budget["annealing"] = replace(setup.annealing, resplits=config.many_resplits)
+    return replace(setup, **budget, exchanging=EXCHANGING[config.many_exchanging])
+
+
+def _fit(config, logs, setup, listed, streams, block, ledger, **named) -> list[Fit]:
+    """The fits of all rows; the first repeat of all runs `diagnostic_chains` chains, the first of which counts."""
+    counts, prior = logs.counts.astype(float), setup.prior
+    extra = config.diagnostic_chains - 1 if block.index == 0 else 0
+    split, own = np.concatenate([np.arange(block.size), np.zeros(extra, int)]), slice(block.size)
+    observed, named = np.ones((len(split), len(counts)), bool), {"states": prior.n_states, **named}
+    noise, fits = Common(streams("mechanism", block.index, **named)), []
+    for row in listed:
+        settings = {name: value for name, value in row.key().items() if name != "epsilon"}
+        rng = streams("sampler", block.index, **named, method=row.method, **settings)
+        chains = setup.chains(ledger, row, counts, noise, block.trials, rng, observed, split, None)
+        iterations, burn_in = setup.length(row)
+        seen = Frequencies((prior.n_states, len(counts), block.size), burn_in)
+        monitor = Monitor(setup.law(chains), setup.layout, prior, burn_in, [0, *range(block.size, len(split))])
+        watches = [seen, monitor] if block.index == 0 else [seen]
+        watch = lambda iteration, state, watches=watches: [one(iteration, state) for one in watches]  # noqa: E731
+        ((values, end),) = setup.run(ledger, [chains], [watch], block.trials)
+        # OPS releases its chain's last sample: emissions and final states. Its most frequent states are diagnosis.
+        final, share = end.state.states[:, own], seen.shares(iterations)
+        if row.method == "ops":
+            parameters = values
+        else:
+            given = chains.counts if chains.counts.ndim == 2 else chains.counts[own]
+            totals = gibbs.state_totals(given, final, observed[own], prior.n_states) + prior.emission
+            parameters = np.concatenate(
+                [totals[..., field] / totals[..., field].sum(axis=-1, keepdims=True) for field in prior.fields], axis=-1
+            )
+        mode, frequency = share.argmax(axis=0), share.max(axis=0)
+        variates = end.variates * block.size // len(split)
+        checks = monitor.summary() if block.index == 0 else {}
+        fits.append(Fit(mode.T.copy(), frequency.T.copy(), final.T.copy(), parameters, variates, checks))
+    return fits
+
+
+def _summarise(config, logs, few, many, target, target_map) -> dict:
+    aligned = {"mode": [], "final": []}
+    first = None
+    for fit in few:
+        for repeat in range(len(fit.mode)):
+            place = align(fit.parameters[repeat], target, logs.sizes)
+            aligned["mode"].append(place[fit.mode[repeat]])
+            aligned["final"].append(place[fit.final[repeat]])
+            if first is None:
+                parameters = np.empty_like(fit.parameters[repeat])
+                parameters[place] = fit.parameters[repeat]
+                first = {"parameters": parameters, "frequency": fit.frequency[repeat]}
+    neighbours = logs.region[1:] == logs.region[:-1]
+    summary = {**first, "mode": aligned["mode"][0], "final": aligned["final"][0]}
+    for kind, listed in aligned.items():
+        maps = np.array(listed)
+        summary[f"switches_{kind}"] = (maps[:, 1:] != maps[:, :-1])[:, neighbours].mean(axis=1)
+        summary[f"disagreement_{kind}"] = (maps != target_map).mean(axis=1)
+        summary[f"misses_{kind}"] = _misses(maps, logs.truth, config.n_states)
+    for name, fits in (("few", few), ("many", many)):
+        n_states = config.n_states if name == "few" else config.many_states
+        for kind in ("mode", "final"):
+            maps = np.concatenate([getattr(fit, kind) for fit in fits])
+            shares = np.stack([(maps == k).mean(axis=1) for k in range(n_states)])
+            summary[f"used_{name}_{kind}"] = np.array([(shares >= max(used, 1e-12)).sum(axis=0) for used in USED])
+        summary |= {f"{name}_{key}": value for key, value in fits[0].checks.items()}
+        summary[f"variates_{name}"] = sum(fit.variates for fit in fits) / sum(len(fit.mode) for fit in fits)
+    return summary
+
+
+def _misses(maps, truth, n_states) -> np.ndarray:
+    """Share of cells whose state did not generate them, under the best matching of labels; nan for real data."""
+    if truth is None:
+        return np.full(len(maps), np.nan)
+    return np.array([(matched(states, truth, n_states)[states] != truth).mean() for states in maps])
+
+
+def tabulate(cells):
+    """Return emissions, maps of states, states used, summaries of the maps, turns, and the costs of a chain.
+
+    Emissions are those of the paper's Laplace HMM and the non-private one, maps those of clipped counts; both of chains
+    that reach their law.
+    """
+    import pandas as pd
+
+    names = ("emissions", "assignments", "states_used", "maps", "turns", "operations")
+    tables = {f"war_logs_{name}": [] for name in names}
+    for cell in cells:
+        config, arrays = cell.config, cell.arrays
+        logs = war_logs.load(config.dataset)
+        for index, row in enumerate(rows(config)):
+            few, many = (_fixed(config, logs, arrays, index, name) for name in ("few", "many"))
+            one = {name: array[index] for name, array in arrays.items() if len(array) > index}
+            if row.sampler == "collapsed" and row.variant != "corrected":
+                if row.method != "ops":
+                    tables["war_logs_emissions"].append(pd.DataFrame({**few, **_emissions(logs, one["parameters"])}))
+                for kind in ("mode", "final") if row.method == "ops" else ("mode",):
+                    line = {"summary": kind, **_assignments(logs, kind, one)}
+                    tables["war_logs_assignments"].append(pd.DataFrame({**few, **line, **_unpaid(row, line)}))
+            if _is_shown(row):
+                checked = {}
+                if config.without != "none":
+                    checked = verdict({key: arrays[f"without_{key}"] for key in ARRAYS}, 0, [0])
+                for without, months in zip(("none", config.without), arrays["turns"], strict=False):
+                    said = {**few, **({} if without == "none" else checked), "without": without}
+                    tables["war_logs_turns"] += [{**said, **turn} for turn in turns(logs, months)]
+            tables["war_logs_maps"] += [{**few, **summary, **_unpaid(row, summary)} for summary in _maps(row, one)]
+            for fixed, name, n_states in ((few, "few", config.n_states), (many, "many", config.many_states)):
+                used = _used(n_states, name, one)
+                tables["war_logs_states_used"] += [{**fixed, **line, **_unpaid(row, line)} for line in used]
+                tables["war_logs_operations"].append({**fixed, **_operations(config, logs, row, n_states, name, one)})
+    made = {}
+    for name, parts in tables.items():
+        frames = parts and isinstance(parts[0], pd.DataFrame)
+        made[name] = pd.concat(parts, ignore_index=True) if frames else pd.DataFrame(parts)
+    for name in ("war_logs_emissions", "war_logs_turns"):
+        made[name] = made[name].drop(columns="truncation", errors="ignore")
+    return {**made, "war_logs_cpu": chain_times.recorded()}
+
+
+def _fixed(config, logs, arrays, index: int, name: str) -> dict:
+    """What all tables say of a row with few or many states, with the checks of its chains."""
+    listed = rows(config)
+    row, setup = listed[index], _setup(config, logs, config.n_states if name == "few" else config.many_states)
+    found = verdict({key: arrays[f"{name}_{key}"] for key in ARRAYS}, index, setup.same_law(listed, row))
+    held = guarantee(setup, row, found["converged"])
+    return {
+        "dataset": config.dataset,
+        "stand_in": logs.stand_in,
+        "variant": row.variant,
+        "method": row.method,
+        "sampler": row.sampler,
+        "truncation": row.truncation,
+        "epsilon": None if row.method == "non_private" else config.epsilon,
+        "guarantee": held["guarantee"],
+        "worst_case_epsilon": held["worst_case_epsilon"],
+        **found,
+        "uses_private_metadata": uses_private_metadata(config.dataset),
+    }
+
+
+def _unpaid(row: Row, summary: dict) -> dict:
+    """What a row says of its guarantee where it summarises all samples of OPS's chain: ε pays for the last one."""
+    if row.method == "ops" and summary["summary"] == "mode":
+        return {"guarantee": "none", "worst_case_epsilon": None}
+    return {}
+
+
+def _emissions(logs, parameters) -> dict:
+    n_states = len(parameters)
+    fields, levels = zip(*((field, level) for field, own in logs.levels.items() for level in own), strict=True)
+    return {
+        "state": np.repeat(np.arange(1, n_states + 1), len(levels)),
+        "field": fields * n_states,
+        "level": levels * n_states,
+        "probability": parameters.ravel(),
+    }
+
+
+def _assignments(logs, kind: str, one) -> dict:
+    return {
+        "region": [logs.regions[region] for region in logs.region],
+        "month": [logs.months[month] for month in logs.month],
+        "state": one[kind] + 1,
+        "frequency": 1.0 if kind == "final" else one["frequency"],
+    }
+
+
+def _used(n_states: int, name: str, one):
+    for kind in ("mode", "final"):
+        found = one[f"used_{name}_{kind}"]
+        for place, suffix in ((-1, "over_5_percent"), (0, "used_at_all"), (1, "over_1_percent")):
+            mean, error = mean_and_sem(found[place])
+            if place == -1:
+                line = {"n_states": n_states, "summary": kind, "states_over_5_percent": mean, "sem": error}
+            else:
+                line |= {f"states_{suffix}": mean, f"{suffix}_sem": error}
+        yield {**line, "n_repeats": found.shape[1]}
+
+
+def _maps(row: Row, one):
+    for kind in ("mode", "final"):
+        # The map of reference is the first non-private chain's: compared with itself it would count as agreement.
+        own = 1 if row.method == "non_private" else 0
+        values = {name: one[f"{name}_{kind}"] for name in ("switches", "disagreement", "misses")}
+        values["disagreement"] = values["disagreement"][own:]
+        summary = {"summary": kind, "n_repeats": len(values["switches"]), "n_compared": len(values["disagreement"])}
+        for name, repeats in values.items():
+            summary |= mean_columns(name, repeats)
+        yield summary
+
+
+def _operations(config, logs, row: Row, n_states: int, name: str, one) -> dict:
+    """Count what a chain of all iterations does: multiplications with counts, random variates, evaluations of exp.
+
+    Counted for the paper's sampler; of the collapsed one only the random variates of its emissions are.
+    """
+    n_cells, n_levels = logs.counts.shape
+    sites = config.iterations * n_cells
+    # A tempered update takes a logarithm and an exponential more per state.
+    elementary = sites * n_states * (3 if row.method == "ops" else 1)
+    return {
+        "n_states": n_states,
+        "multiplications": 2 * sites * n_states * n_levels,
+        "noise_variates": n_cells * n_levels if row.method == "laplace" else 0,
+        "sampling_variates": round(float(one[f"variates_{name}"])) + sites,
+        "elementary_functions": elementary,
+    }

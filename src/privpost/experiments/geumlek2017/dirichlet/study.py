@@ -1,0 +1,92 @@
+"""RDP curves of Dirichlet-categorical posterior sampling (Geumlek et al. 2017, appendix)."""
+
+import numpy as np
+from scipy.special import polygamma
+
+from privpost.evaluation.rows import columns, places
+from privpost.experiments.ranges import ABOVE_ONE, COEFFICIENT, CONCENTRATION
+from privpost.lab.schema import Choice, Integer, Real, Schema
+from privpost.mechanisms.posterior_sampling import weighted
+from privpost.models.dirichlet_categorical import DirichletCategorical
+
+SETTINGS = Schema(
+    total_concentration=CONCENTRATION,
+    n=Integer(at_least=1),
+    categories=Integer(at_least=2, at_most=50),
+    prior=Choice("symmetric", "asymmetric"),
+    method=Choice("diffused", "concentrated", "direct"),
+    coefficient=COEFFICIENT,
+    supremum=Choice("paper", "exact"),
+    order=ABOVE_ONE,
+    truncation=Real(above=0, below=1),
+)
+
+
+def concentration(prior: str, categories: int, total: float) -> np.ndarray:
+    """Return the prior's d concentrations, which add up to `total`: equal, or proportional to 1, ..., d."""
+    shares = np.ones(categories) if prior == "symmetric" else np.arange(1, categories + 1, dtype=float)
+    return total * shares / shares.sum()
+
+
+def truncated_bound(order, smallest: float, r: float, truncation) -> np.ndarray:
+    """Return the truncated concentrated DP bound of Dirichlet posterior sampling (Ponnoprat 2022), inf beyond its end.
+
+    (ρ, ω)-tCDP: D_λ ≤ ρλ for λ ≤ ω = 1 + γ/Δ∞, ρ = ½ Δ₂² ψ₁(α_min − γ) for any γ < α_min, here Δ₂² = 2r² and Δ∞ = r. It
+    is a second-order Taylor expansion of the log-partition function, its curvature bounded by the trigamma function at
+    the smallest concentration that is reached.
+
+    Args:
+        order: λ > 1.
+        smallest: α_min > 0.
+        r: weight of the data.
+        truncation: γ/α_min in (0, 1); or None for the γ that is best at each order, (λ − 1)r.
+    """
+    order = np.asarray(order, float)
+    gamma = (order - 1) * r if truncation is None else np.full_like(order, truncation * smallest)
+    # Orders that end at ω count, but for rounding.
+    covered = (gamma < smallest) & ((order - 1) * r <= gamma * (1 + 1e-12))
+    return np.where(covered, order * r**2 * polygamma(1, np.where(covered, smallest - gamma, 1.0)), np.inf)
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return `epsilon` (priors, methods, coefficients, suprema, orders) and `smallest` (priors,); nothing is released.
+
+    The direct posterior has no coefficient: its curves are NaN except at coefficient 1.
+    """
+    shape = tuple(map(len, (config.prior, config.method, config.coefficient, config.supremum, config.order)))
+    epsilon = np.full(shape, np.nan)
+    smallest = np.empty(len(config.prior))
+    for at, point in places(config, "prior", "method", "coefficient", "supremum"):
+        alpha = concentration(point.prior, config.categories, config.total_concentration)
+        smallest[at[0]] = alpha.min()
+        if point.method != "direct" or point.coefficient == 1:
+            model = DirichletCategorical(tuple(alpha))
+            mechanism = weighted(point.method, model, config.n, point.coefficient, supremum=point.supremum)
+            epsilon[at] = mechanism.rdp(config.order)
+    return {"epsilon": epsilon, "smallest": smallest}
+
+
+def tabulate(cells):
+    """Yield one row per prior, number of categories, method, coefficient, supremum and order.
+
+    Beside the exact supremum of the diffused mechanism `truncated_bound` over it, where the bound is finite:
+    `bound_ratio` with the best γ at each order, `tcdp_ratio` with the one γ of the settings.
+    """
+    for cell in cells:
+        for at, point in places(cell.config, "prior", "method", "coefficient", "supremum", "order"):
+            epsilon, smallest = cell.arrays["epsilon"][at], cell.arrays["smallest"][at[0]]
+            if np.isnan(epsilon):
+                continue
+            asymptote, ratios = 1 + smallest / point.coefficient, np.full(2, np.nan)
+            # At the asymptote itself rounding decides.
+            if (point.method, point.supremum) == ("diffused", "exact") and abs(point.order - asymptote) > 1e-9:
+                every = (None, point.truncation)
+                bounds = np.array([truncated_bound(point.order, smallest, point.coefficient, each) for each in every])
+                ratios = np.where(np.isfinite(bounds), bounds, np.nan) / epsilon
+            yield {
+                **columns(point, "method", "coefficient", "order"),
+                "epsilon": epsilon,
+                **columns(point, "supremum", "categories", "prior"),
+                "asymptote": asymptote,
+                **dict(zip(("bound_ratio", "tcdp_ratio"), ratios, strict=True)),
+            }

@@ -1,0 +1,98 @@
+"""Private logistic regression that needs no exact draw: the error of Langevin steps, by charge and by number (ours)."""
+
+import numpy as np
+
+from privpost.datasets import load_design
+from privpost.evaluation.rows import columns, places
+from privpost.evaluation.summaries import mean_and_sem, mean_columns
+from privpost.experiments.ranges import LOG_EPSILON, ORDER, PRECISION
+from privpost.lab.schema import Choice, DatasetName, Real, Schema, Vector
+from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
+from privpost.mechanisms.logistic_sampling import LogisticDiffused
+from privpost.models.binary_regression import BinaryRegression
+from privpost.models.logistic_regression import predictive_metrics
+from privpost.privacy.accounting import Cost
+
+SETTINGS = Schema(
+    dataset=DatasetName(task="classification"),
+    beta0=PRECISION,
+    dropped_level=Choice("first", "last", "none"),
+    order=ORDER,
+    log_epsilon=LOG_EPSILON,
+    step=Real(above=0, at_most=1),
+    relaxations=Vector(Real(above=0)),
+)
+METRICS = ("test_error", "test_log_likelihood")
+
+
+def listed(config, budget: Cost, model: BinaryRegression, n: int) -> list:
+    """The exact draw at the budget, noise on the mode, and Langevin steps of the exact draw's power, shortest first."""
+    exact = LogisticDiffused.calibrate(model, n, budget, constant_time=False)
+    steps = [
+        LogisticLangevin(model, n, config.order, exact.coefficient, step=config.step, relaxations=relaxations)
+        for relaxations in sorted(config.relaxations)
+    ]
+    return [exact, LogisticOutputNoise.calibrate(model, n, budget), *steps]
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return `metrics` (mechanisms, 2, repeats), and of each mechanism `method`, `charge`, `steps` and `power`."""
+    design = load_design(config.dataset, bounds="public", dropped_level=config.dropped_level, rng=streams("split", 0))
+    n, dimension = design.train_features.shape
+    model = BinaryRegression(dimension, config.beta0)
+    statistics = model.statistics_of(design.train_features, design.train_labels)
+    budget = Cost("rdp", float(np.exp(config.log_epsilon)), order=config.order)
+    mechanisms = listed(config, budget, model, n)
+    metrics = np.empty((len(mechanisms), len(METRICS), config.trials))
+    for i, mechanism in enumerate(mechanisms):
+        ledger.open(f"{mechanism.method}/{i}", budget, mechanism)
+    for block in streams.blocks():
+        # Steps of all numbers are those of one chain.
+        chain, settings = streams("sampler", block.index), {}
+        for i, mechanism in enumerate(mechanisms):
+            steps = isinstance(mechanism, LogisticLangevin)
+            draws = ledger.release(
+                f"{mechanism.method}/{i}",
+                mechanism,
+                statistics,
+                chain if steps else streams("sampler", block.index),
+                size=block.size,
+                repeats=block.trials,
+                **settings,
+            ).values
+            settings = {"after": (mechanism, draws)} if steps else {}
+            metrics[i, :, block.trials] = np.stack(predictive_metrics(draws, design.test_features, design.test_labels))
+    return {
+        "metrics": metrics,
+        "method": np.array([mechanism.method for mechanism in mechanisms]),
+        "charge": np.array([mechanism.cost().epsilon for mechanism in mechanisms]),
+        "steps": np.array([getattr(mechanism, "steps", np.nan) for mechanism in mechanisms]),
+        "power": np.array([mechanism.coefficient for mechanism in mechanisms]),
+        "n": np.array(n),
+    }
+
+
+def tabulate(cells):
+    """Yield one row per mechanism and metric; `lead` is how much worse it is than the exact draw of the budget."""
+    for cell in cells:
+        arrays = cell.arrays
+        for (i, k), point in places(cell.config, "mechanism", "metric", mechanism=arrays["method"], metric=METRICS):
+            values, sign = arrays["metrics"][i, k], 1 if point.metric == "test_error" else -1
+            means, sems = mean_and_sem(np.stack([values, arrays["metrics"][0, k]]))
+            yield {
+                **columns(point, "dataset", "order", "log_epsilon"),
+                "method": point.mechanism,
+                "steps": arrays["steps"][i],
+                "metric": point.metric,
+                **mean_columns("", values),
+                "n_repeats": len(values),
+                "charge": arrays["charge"][i],
+                "share_of_budget": arrays["charge"][i] / arrays["charge"][0],
+                "power": arrays["power"][i],
+                # Not paired: the methods' random numbers have different uses.
+                "behind_mean": sign * float(means[0] - means[1]),
+                "behind_sem": float(np.hypot(*sems)),
+                "n_train": int(arrays["n"]),
+                "sampling": "steps" if point.mechanism == "langevin" else "exact",
+                "uses_private_metadata": False,
+            }

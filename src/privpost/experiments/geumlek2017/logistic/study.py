@@ -1,0 +1,256 @@
+"""Bayesian logistic regression under RDP (Geumlek et al. 2017, section 5.2, figure 3 and its appendix figure)."""
+
+import itertools
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from privpost.datasets import load_design
+from privpost.evaluation.rows import columns, places
+from privpost.evaluation.summaries import mean_columns
+from privpost.experiments.ranges import OPTIONAL_LOG_EPSILON, ORDER, PRECISION
+from privpost.lab.schema import Choice, DatasetName, Integer, Real, Schema, SettingError, Vector
+from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
+from privpost.mechanisms.logistic_ops import LogisticOps, LogisticOpsRenyi
+from privpost.mechanisms.logistic_sampling import (
+    LogisticConcentrated,
+    LogisticDiffused,
+    LogisticDirect,
+    LogisticSampling,
+)
+from privpost.models.binary_regression import BinaryRegression
+from privpost.models.logistic_regression import predictive_metrics
+from privpost.privacy.accounting import Cost
+from privpost.privacy.glm import ops_rdp, posterior_rdp
+
+# The variant whose other methods a variant of OPS alone stands beside; the last two are those with public bounds.
+BESIDE = {
+    "paper": "paper",
+    "corrected_charge": "paper",
+    "own_bound": "paper",
+    "corrected": "corrected",
+    "corrected_own_bound": "corrected",
+}
+VARIANTS = tuple(BESIDE)
+METHODS = ("concentrated", "diffused", "ops", "output_noise", "langevin", "non_private")
+SETTINGS = Schema(
+    dataset=DatasetName(task="classification"),
+    beta0=PRECISION,
+    feature_bound=Real(above=0),
+    dropped_level=Choice("first", "last", "none"),
+    glm_orders=Vector(ORDER),
+    glm_powers=Vector(Real(above=0, at_most=1)),
+    variant=Choice(*VARIANTS),
+    method=Choice(*METHODS),
+    order=Real(at_least=1, optional=True),
+    log_epsilon=OPTIONAL_LOG_EPSILON,
+    n_splits=Integer(at_least=1),
+    draws=Integer(at_least=1),
+)
+METRICS = ("test_error", "test_log_likelihood")
+PAIRS = (
+    ("ops", "concentrated"),
+    ("ops", "diffused"),
+    ("concentrated", "diffused"),
+    ("output_noise", "diffused"),
+    ("langevin", "diffused"),
+)
+
+
+# What the methods are; the true posterior is drawn by the mechanism whose budget has no limit.
+KINDS = {
+    "concentrated": LogisticConcentrated,
+    "diffused": LogisticDiffused,
+    "ops": LogisticOps,
+    "output_noise": LogisticOutputNoise,
+    "langevin": LogisticLangevin,
+    "non_private": LogisticDirect,
+}
+
+
+def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Callable[[], LogisticSampling]]]:
+    """Return the budget at each epsilon, and what makes the mechanism; they depend on no data but the public n."""
+    # Nobody takes the time of a simulation's releases.
+    options = {"constant_time": False}
+    kind = KINDS[config.method]
+    if config.method == "ops" and config.variant.endswith("own_bound"):
+        kind = LogisticOpsRenyi
+    elif config.method == "ops":
+        options["charge"] = "paper" if config.variant == "paper" else "corrected_charge"
+    epsilons = [math.inf if value is None else math.exp(value) for value in config.log_epsilon]
+    budgets = [Cost("rdp", epsilon, order=config.order or 1.0) for epsilon in epsilons]
+    if config.method == "non_private":
+        return [(budget, partial(LogisticDirect, model, n, budget.order, **options)) for budget in budgets]
+    return [(budget, partial(kind.calibrate, model, n, budget, **options)) for budget in budgets]
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return test error and log-likelihood of every repeat, the coefficients and the proposals per draw.
+
+    `metrics` (splits settings, epsilons, 2, repeats): with one split all repeats are draws about the same data, with
+    as many splits as repeats each has its own; a repeat is the mean over `draws` draws. `coefficient` (epsilons,):
+    beta or rho. `proposals`, `expected_proposals` (splits settings, epsilons): a draw, on the first split. `n` ():
+    training examples, `majority_error` (): test error of guessing the training data's larger class.
+    """
+    metrics = np.full((len(config.n_splits), len(config.log_epsilon), len(METRICS), config.trials), np.nan)
+    proposals, expected = (np.empty((len(config.n_splits), len(config.log_epsilon))) for _ in range(2))
+    bounds = "public" if BESIDE[config.variant] == "corrected" else "data"
+    design = load_design(config.dataset, bounds=bounds, dropped_level=config.dropped_level, rng=streams("split"))
+    n, dimension = design.train_features.shape
+    model = BinaryRegression(dimension, config.beta0, config.feature_bound)
+    mechanisms = {}
+    for n_splits, (j, (budget, make)) in itertools.product(config.n_splits, enumerate(calibrations(config, model, n))):
+        if config.trials % n_splits:
+            raise SettingError(f"n_splits is {n_splits}, but must divide trials, which is {config.trials}")
+        repeats = config.trials * config.draws
+        mechanisms[j] = budget, ledger.open(_account(config, n_splits, budget), budget, make, repeats=repeats)
+    for i, n_splits in enumerate(config.n_splits):
+        repeats, nearest = config.trials // n_splits, None
+        for split in range(n_splits):
+            # The first split is the publisher's where there is one.
+            data = design if split == 0 else design.resplit(streams("split", split))
+            statistics = model.statistics_of(data.train_features, data.train_labels)
+            start, size = nearest, repeats * config.draws
+            # From the largest epsilon down: each posterior is the next one's start, and the same one is set up once.
+            # At the largest epsilon it is that of the split before.
+            for j in reversed(range(len(mechanisms))):
+                budget, mechanism = mechanisms[j]
+                point = {"log_epsilon": config.log_epsilon[j]}
+                draws, drawn = ledger.release(
+                    _account(config, n_splits, budget),
+                    mechanism,
+                    statistics,
+                    streams("sampler", split, **point),
+                    size=size,
+                    repeats=slice(split * size, (split + 1) * size),
+                    start=start,
+                )
+                start = drawn.start
+                nearest = start if j == len(mechanisms) - 1 else nearest
+                values = np.stack(predictive_metrics(draws, data.test_features, data.test_labels))
+                where = slice(split * repeats, (split + 1) * repeats)
+                metrics[i, j, :, where] = values.reshape(len(METRICS), repeats, config.draws).mean(axis=-1)
+                if split == 0:
+                    proposals[i, j], expected[i, j] = drawn.proposals, drawn.expected
+    private = config.method != "non_private"
+    majority = np.mean(design.test_labels != (design.train_labels.mean() > 0.5))
+    return {
+        "metrics": metrics,
+        "coefficient": np.array(
+            [mechanism.coefficient if private else math.nan for _, mechanism in mechanisms.values()]
+        ),
+        "proposals": proposals,
+        "expected_proposals": expected,
+        "n": np.array(n),
+        "majority_error": np.array(majority),
+    }
+
+
+def _account(config, n_splits: int, budget: Cost) -> str:
+    """Return the account of one budget: each draw of each repeat is a trial with the whole of it."""
+    return f"{config.method}/epsilon={budget.epsilon:.6g}/splits={n_splits}"
+
+
+def tabulate(cells):
+    """Return the curves, the split study, paired differences between methods, and the charges `rdp_glm`."""
+    import pandas as pd
+
+    rows = list(itertools.chain.from_iterable(map(_rows, cells)))
+    # Another charge changes OPS only: the other rows are those of the variant that it stands beside.
+    rows += [
+        {**row, "variant": variant}
+        for row, (variant, beside) in itertools.product(rows, BESIDE.items())
+        if row["method"] in ("concentrated", "diffused", "non_private") and row["variant"] == beside != variant
+    ]
+    ranks, by = {"variant": VARIANTS, "method": METHODS}, ["dataset", "variant", "method", "order", "log_epsilon"]
+    table = pd.DataFrame(rows).sort_values(
+        [*by, "metric", "n_splits"],
+        kind="stable",
+        key=lambda column: column.map(ranks[column.name].index) if column.name in ranks else column,
+    )
+    single = table[table["draws"] == 1].drop(columns="draws")
+    studied = single.dataset.isin(single.dataset[single.n_splits > 1]) & (single.variant == "paper")
+    return {
+        "logistic": single[single.n_splits == 1].reset_index(drop=True),
+        "logistic_splits": single[studied].reset_index(drop=True),
+        "logistic_pairs": _pairs(cells),
+        "rdp_glm": _glm_rows(cells),
+    }
+
+
+def _rows(cell):
+    arrays = cell.arrays
+    for (i, j, k), point in places(cell.config, "n_splits", "log_epsilon", "metric", metric=METRICS):
+        values = arrays["metrics"][i, j, k]
+        yield {
+            **columns(point, "dataset", "variant", "method", "order", "log_epsilon", "metric"),
+            **mean_columns("", values),
+            "n_repeats": len(values),
+            "coefficient": arrays["coefficient"][j],
+            "proposals": arrays["proposals"][i, j],
+            "expected_proposals": arrays["expected_proposals"][i, j],
+            **columns(point, "n_splits", "draws"),
+            "n_train": int(arrays["n"]),
+            "majority_error": float(arrays["majority_error"]),
+            "sampling": "steps" if point.method == "langevin" else "exact",
+            "uses_private_metadata": BESIDE[point.variant] != "corrected",
+        }
+
+
+def _glm_rows(cells):
+    """Yield the RDP guarantees of one posterior draw and of OPS under the same parameters, by data set."""
+    sizes = {cell.config.dataset: (int(cell.arrays["n"]), cell.config) for cell in cells}
+    for dataset, (n, config) in sorted(sizes.items()):
+        for power in config.glm_powers:
+            # On both sides of the orders 2n/rho and n/rho, where OPS is said to become the better one.
+            near = [factor * n / power for factor in (0.99, 1.01, 1.98, 2.02)]
+            orders = np.array(sorted({*config.glm_orders, *near}))
+            draw = "direct" if power == 1 else "diffused"
+            curves = {(draw, "paper"): posterior_rdp(orders, n, config.beta0, power, config.feature_bound)}
+            for charge in ("paper", "corrected_charge"):
+                curves["ops", charge] = ops_rdp(orders, power, config.beta0, config.feature_bound, charge)
+            curves["ops", "own_bound"] = np.minimum(curves["ops", "corrected_charge"], curves[draw, "paper"])
+            for (method, variant), curve in curves.items():
+                place = {"method": method, "variant": variant, "dataset": dataset, "power": power, "n": n}
+                for order, epsilon in zip(orders, curve, strict=True):
+                    yield {**place, "order": order, "epsilon": float(epsilon)}
+
+
+def decisive(pairs):
+    """Return the pairs of each cell with the most draws: they see smaller differences, and vary the split too."""
+    return pairs[pairs["draws"] == pairs.groupby(["dataset", "order", "log_epsilon"])["draws"].transform("max")]
+
+
+def _pairs(cells):
+    """Yield paired differences (first less second method) of both metrics.
+
+    The methods share splits and random numbers, and a difference is taken within each repeat: one draw on the one
+    split, or the mean of many draws on a split of its own.
+    """
+    chosen = {}
+    for cell in cells:
+        config = cell.config
+        if config.method == "non_private":
+            continue
+        for n_splits, values in zip(config.n_splits, cell.arrays["metrics"], strict=True):
+            if n_splits == 1 or config.draws > 1:
+                key = config.dataset, config.variant, config.order, n_splits, config.draws
+                chosen[(*key, config.method)] = (config.log_epsilon, values)
+    for key in sorted({key[:-1] for key in chosen}):
+        dataset, variant, order, n_splits, draws = key
+        for first, second in PAIRS:
+            found = [
+                chosen.get((*key, method)) or chosen.get((dataset, BESIDE[variant], *key[2:], method))
+                for method in (first, second)
+            ]
+            if None in found or (BESIDE[variant] != variant and first != "ops"):
+                continue
+            (log_epsilon, left), (_, right) = found
+            difference = left - right
+            repeats = {"n_repeats": difference.shape[-1], "n_splits": n_splits, "draws": draws}
+            place, pair = {"dataset": dataset, "variant": variant, "order": order}, {"first": first, "second": second}
+            for (j, value), (k, metric) in itertools.product(enumerate(log_epsilon), enumerate(METRICS)):
+                at = {"log_epsilon": value, "metric": metric}
+                yield {**place, **at, **pair, **mean_columns("difference", difference[j, k]), **repeats}

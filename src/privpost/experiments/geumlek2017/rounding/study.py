@@ -1,0 +1,121 @@
+"""Privacy and error of a posterior draw of bits that is rounded down to b bits, for figure 1 of Geumlek et al. 2017."""
+
+import math
+
+import numpy as np
+from scipy.special import betaln, logsumexp
+
+from privpost.distributions import truncated_beta
+from privpost.evaluation.rows import columns, places
+from privpost.experiments.ranges import ABOVE_ONE, COEFFICIENT, CONCENTRATION
+from privpost.lab.schema import Choice, Integer, Schema
+from privpost.mechanisms.posterior_sampling import PosteriorSampling, weighted
+from privpost.models.beta_bernoulli import BetaBernoulli
+
+SETTINGS = Schema(
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
+    n=Integer(at_least=1),
+    coefficient=COEFFICIENT,
+    method=Choice("diffused", "concentrated", "direct"),
+    bits=Integer(at_least=1, at_most=16),
+    order=ABOVE_ONE,
+)
+# Quadrature nodes of a cell, and cells at either end where a density is no short polynomial across one.
+NODES, ENDS = 8, 64
+
+
+def log_masses(parameters: np.ndarray, bits: int) -> np.ndarray:
+    """Return ln P(k/2^bits ≤ θ < (k+1)/2^bits) of beta laws, (laws, 2^bits), accurate where it underflows.
+
+    By Gauss-Legendre quadrature, and near both ends by the incomplete beta function.
+    """
+    size = 2**bits
+    node, weight = np.polynomial.legendre.leggauss(NODES)
+    inner = np.arange(ENDS, size - ENDS)
+    found = np.empty((len(parameters), size))
+    if inner.size:
+        theta = (inner[:, None] + (node + 1) / 2) / size
+        steps = np.stack([np.log(theta), np.log1p(-theta)])
+        for law, (a, b) in zip(found, parameters, strict=True):
+            density = np.tensordot([a - 1, b - 1], steps, axes=1)
+            top = density.max(axis=-1)
+            total = np.exp(density - top[:, None]) @ weight
+            law[ENDS : size - ENDS] = np.log(total) + top - betaln(a, b) - math.log(2 * size)
+    outer = np.setdiff1d(np.arange(size), inner)
+    found[:, outer] = truncated_beta.log_mass(parameters[:, None], outer / size, (outer + 1) / size)
+    return found
+
+
+def coarser(masses: np.ndarray) -> np.ndarray:
+    """Return the log-masses with one bit less, (laws, size / 2)."""
+    return np.logaddexp(masses[:, ::2], masses[:, 1::2])
+
+
+def largest_divergences(masses: np.ndarray, orders) -> np.ndarray:
+    """Return the largest Rényi divergence of neighbours at each order, inf for max-divergence: (orders,).
+
+    Args:
+        masses: log-masses of the laws for 0, 1, ..., n successes; neighbours are next to each other.
+        orders: λ > 1.
+    """
+    worst = np.zeros(len(orders))
+    for first, second in zip(masses[1:], masses[:-1], strict=True):
+        ratio = first - second
+        for p, sign in ((first, 1.0), (second, -1.0)):
+            found = [
+                np.max(sign * ratio) if math.isinf(order) else logsumexp(p + (order - 1) * sign * ratio) / (order - 1)
+                for order in orders
+            ]
+            worst = np.maximum(worst, found)
+    return worst
+
+
+def errors(masses: np.ndarray, mechanism: PosteriorSampling, parameters: np.ndarray) -> float:
+    """Return how much the root mean squared distance from the law's mean grows at the cells' midpoints, worst count."""
+    size = masses.shape[1]
+    middle = (np.arange(size) + 0.5) / size
+    mean, variance = mechanism.model.mean(parameters), mechanism.model.variance(parameters)
+    squared = np.exp(masses) @ middle**2 - 2 * mean * (np.exp(masses) @ middle) + mean**2
+    return float(np.sqrt(squared / variance).max())
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return `epsilon` (methods, bits, orders + 1), the last order infinite, `ideal` without rounding, `error_ratio`.
+
+    Nothing is released. The direct posterior has no coefficient: it is NaN except in the cell of coefficient 1.
+    """
+    orders, bits = [*config.order, math.inf], sorted(config.bits)
+    shape = len(config.method), len(bits)
+    epsilon, error = np.full((*shape, len(orders)), np.nan), np.full(shape, np.nan)
+    ideal = np.full((shape[0], len(orders)), np.nan)
+    for i, method in enumerate(config.method):
+        if (method == "direct") is not (config.coefficient == 1):
+            continue
+        mechanism = weighted(method, BetaBernoulli(config.alpha, config.beta), config.n, config.coefficient)
+        successes = np.arange(config.n + 1.0)
+        parameters = mechanism.release_law(np.stack([successes, config.n - successes], axis=-1))
+        ideal[i] = [*mechanism.rdp(np.array(config.order)), math.inf]
+        masses = log_masses(parameters, bits[-1])
+        for have in range(bits[-1], bits[0] - 1, -1):
+            if have in bits:
+                place = bits.index(have)
+                epsilon[i, place] = largest_divergences(masses, orders)
+                error[i, place] = errors(masses, mechanism, parameters)
+            masses = coarser(masses)
+    return {"epsilon": epsilon, "ideal": ideal, "error_ratio": error}
+
+
+def tabulate(cells):
+    """Yield one row per method, coefficient, bits and order; `ideal` is ε without rounding, or inf."""
+    for cell in cells:
+        axes = {"bits": sorted(cell.config.bits), "order": [*cell.config.order, math.inf]}
+        for (i, j, k), point in places(cell.config, "method", "bits", "order", **axes):
+            if not np.isnan(epsilon := cell.arrays["epsilon"][i, j, k]):
+                yield {
+                    **columns(point, "method", "coefficient", "bits", "order"),
+                    "epsilon": epsilon,
+                    "ideal": cell.arrays["ideal"][i, k],
+                    "error_ratio": cell.arrays["error_ratio"][i, j],
+                    "asymptote": 1 + min(point.alpha, point.beta) / point.coefficient,
+                }

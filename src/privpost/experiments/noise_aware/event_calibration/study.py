@@ -1,0 +1,223 @@
+"""Calibration of posteriors of event models under Laplace-released counts, on data drawn from the models' own prior.
+
+In every trial emissions, states, totals and counts are drawn from the prior, and released as on war logs. U is the
+quantile of an emission probability in its posterior: the probability of the first level in the state of the first cell,
+which no relabelling of states moves. Of a chain it is the rank of the true probability among draws far enough apart to
+be independent, which is uniform for any number of draws; the average of a chain's conditional laws has less noise but
+too many values near 0 and 1, and serves for the comparison with the exact quantile alone. `kl` is the divergence of the
+predictive law of the first field in that cell, the posterior mean, from the true one; no other predictive law has a
+smaller mean over the prior than the true posterior's.
+"""
+
+import math
+
+import numpy as np
+from scipy.special import betainc, rel_entr
+
+from privpost.distributions.noise import Common
+from privpost.evaluation.calibration import ks_limit, ks_p_value, ks_statistic, randomised_rank
+from privpost.evaluation.diagnostics import diagnose
+from privpost.evaluation.summaries import mean_columns
+from privpost.experiments.foulds2016 import event_methods
+from privpost.experiments.foulds2016.event_methods import Row, Setup
+from privpost.experiments.ranges import CONCENTRATION, EPSILON, WITHOUT_POLE
+from privpost.lab.schema import Choice, Integer, Schema, SettingError, Vector
+from privpost.models.event_counts import EventCounts
+from privpost.samplers import noise_aware_events
+
+SETTINGS = Schema(
+    transition_concentration=CONCENTRATION,
+    emission_concentration=WITHOUT_POLE,
+    iterations=Integer(at_least=5),
+    burn_in=Integer(at_least=1, under="iterations"),
+    thin=Integer(at_least=1),
+    n=Integer(at_least=1),
+    n_states=Integer(at_least=1),
+    regions=Integer(at_least=1),
+    months=Integer(at_least=1),
+    sizes=Vector(Integer(at_least=2)),
+    method=Choice("non_private", "laplace", "gibbs", "exact"),
+    variant=Choice("paper", "corrected"),
+    epsilon=EPSILON,
+)
+
+
+def rows(config) -> list[Row]:
+    """Return the methods at all their settings; `exact` for one state, cell and field only.
+
+    Raises SettingError when nothing is left.
+    """
+    model = "naive_bayes" if config.n_states == 1 else "hmm"
+    numbers = config.n_states, config.regions, config.months, len(config.sizes)
+    exact = set(numbers) == {1}
+    listed = [row for row in event_methods.rows(config, model, config.epsilon) if row.method != "exact" or exact]
+    if not listed:
+        found = dict(zip(("n_states", "regions", "months", "fields"), numbers, strict=True))
+        raise SettingError(f"method is exact, but has {found}; each must be 1")
+    return listed
+
+
+def draw_data(config, layout, size, rng) -> tuple[np.ndarray, np.ndarray]:
+    """Return true emissions (trials, levels) of the first cell's state, and counts (trials, cells, levels)."""
+    n_states, n_cells = config.n_states, len(layout.first)
+    moves = rng.dirichlet(np.full(n_states, config.transition_concentration), (size, n_states))
+    states = np.empty((size, n_cells), int)
+    for cell, first in enumerate(layout.first):
+        law = np.full((size, n_states), 1 / n_states) if first else moves[np.arange(size), states[:, cell - 1]]
+        states[:, cell] = np.minimum((law.cumsum(axis=1) <= rng.random((size, 1))).sum(axis=1), n_states - 1)
+    # All ways to spread the events over the cells are equally likely.
+    totals = rng.multinomial(config.n, rng.dirichlet(np.ones(n_cells), size))
+    emissions, counts = [], []
+    for n_levels in config.sizes:
+        probabilities = rng.dirichlet(np.full(n_levels, config.emission_concentration), (size, n_states))
+        of_cells = np.take_along_axis(probabilities, states[..., None], axis=1)
+        counts.append(rng.multinomial(totals, of_cells))
+        emissions.append(of_cells[:, 0])
+    return np.concatenate(emissions, axis=-1), np.concatenate(counts, axis=-1).astype(float)
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return `quantiles`, `averaged` and `kl` (rows, trials), and `rhat` and `ess` (rows,), the medians over trials.
+
+    `averaged` are the quantiles averaged over a chain's conditional laws; where no chain is run both are the same. The
+    last two diagnose the trace of the probability's conditional mean, from the halves of a trial's one chain; nan where
+    no chain was run, where draws are independent, or too few.
+    """
+    listed, setup = rows(config), _setup(config)
+    quantiles, averaged, kl = np.empty((3, len(listed), config.trials))
+    diagnostics = np.full((2, len(listed)), np.nan)
+    setup.open(ledger, listed)
+    chains = [index for index, row in enumerate(listed) if row.method != "exact"]
+    for block in streams.blocks():
+        truth, counts = draw_data(config, setup.layout, block.size, streams("data", block.index))
+        noise = Common(streams("mechanism", block.index))
+        if chains:
+            rest = [listed[index] for index in chains]
+            found = _run(config, setup, counts, noise, truth, rest, streams, block, ledger)
+            quantiles[chains, block.trials], averaged[chains, block.trials], kl[chains, block.trials] = found[:3]
+            if block.index == 0:
+                diagnostics[:, chains] = found[3]
+        for index in set(range(len(listed))) - set(chains):
+            row = listed[index]
+            noisy = setup.noisy(ledger, row, counts, noise, block.trials)[:, 0]
+            law = noise_aware_events.count_probabilities(noisy, config.n, setup.mechanism(row).scale)
+            exact = noise_aware_events.probability_cdf(law, truth[:, 0], config.sizes[0])
+            quantiles[index, block.trials] = averaged[index, block.trials] = exact
+            kl[index, block.trials] = np.nan
+    return {"quantiles": quantiles, "averaged": averaged, "kl": kl, "rhat": diagnostics[0], "ess": diagnostics[1]}
+
+
+def _setup(config) -> Setup:
+    concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
+    cells = (config.months,) * config.regions
+    model = EventCounts(cells, tuple(config.sizes), config.n_states, **concentrations)
+    return Setup(model, config.n, config.iterations, burn_in=config.burn_in)
+
+
+def _run(config, setup, counts, noise, truth, listed, streams, block, ledger):
+    """Both kinds of quantiles and divergences (rows, trials), and (R-hat, ESS) (2, rows), a chain per row and trial."""
+    observed = np.ones(counts.shape[:2], bool)
+    started, watches = [], []
+    for row in listed:
+        rng = streams("sampler", block.index, method=row.method, **row.key())
+        started.append(setup.chains(ledger, row, counts, noise, block.trials, rng, observed, slice(None)))
+        ranks = streams("ranks", block.index, method=row.method, **row.key())
+        watches.append(_Conditional(config, setup.prior, truth[:, 0], ranks))
+    setup.run(ledger, started, watches, block.trials)
+    kl = [rel_entr(truth[:, setup.prior.fields[0]], watch.mean).sum(axis=-1) for watch in watches]
+    averaged = np.clip([watch.cdf for watch in watches], 0.0, 1.0)
+    quantiles, diagnostics = averaged.copy(), np.full((2, len(listed)), np.nan)
+    for index, (row, watch) in enumerate(zip(listed, watches, strict=True)):
+        if row.model == "hmm" or row.method == "gibbs":
+            quantiles[index] = watch.rank()
+            diagnostics[:, index] = np.nanmedian(diagnose(watch.trace[:, None])[:2], axis=1)
+    return quantiles, averaged, kl, diagnostics
+
+
+class _Conditional:
+    """Watches the law of the first cell's probabilities given its state and counts, a chain per trial, after burn-in.
+
+    `cdf` (trials,) and `mean` (trials, levels) are the averages over a chain of the first level's distribution function
+    at its true probability, and of the means; `trace` (kept iterations, trials) has the first level's means.
+    """
+
+    def __init__(self, config, prior, truth, rng):
+        self._burn_in, self._kept = config.burn_in, config.iterations - config.burn_in
+        self._truth, self._prior, self._rng, self._thin = truth, prior, rng, config.thin
+        self._below, self._draws = np.zeros(len(truth), int), 0
+        self.cdf, self.mean = np.zeros(len(truth)), np.zeros((len(truth), prior.sizes[0]))
+        self.trace = np.empty((self._kept, len(truth)))
+
+    def __call__(self, iteration, state) -> None:
+        if iteration < self._burn_in:
+            return
+        member = (state.states == state.states[0]).T[:, None].astype(float)
+        alpha = self._prior.emission + (member @ state.counts[0])[:, 0, self._prior.fields[0]]
+        total = alpha.sum(axis=-1)
+        cdf = betainc(alpha[:, 0], total - alpha[:, 0], self._truth)
+        self.cdf += cdf / self._kept
+        self.mean += alpha / total[:, None] / self._kept
+        self.trace[iteration - self._burn_in] = alpha[:, 0] / total
+        if (iteration - self._burn_in) % self._thin == 0:
+            # Whether a draw of the conditional law lies below the truth.
+            self._below += self._rng.random(len(cdf)) < cdf
+            self._draws += 1
+
+    def rank(self) -> np.ndarray:
+        """Randomised ranks (trials,) of the true probabilities among draws `thin` iterations apart."""
+        return randomised_rank(self._below, self._draws, self._rng)
+
+
+def tabulate(cells):
+    """Return calibration and divergence by method (`event_calibration`), and paired differences from noise-aware."""
+    table, pairs = [], []
+    for cell in cells:
+        config, arrays = cell.config, cell.arrays
+        listed = rows(config)
+        limit = ks_limit(config.trials)
+        places = {(row.method, row.epsilon): index for index, row in enumerate(listed)}
+        for index, row in enumerate(listed):
+            named = {"model": row.model, "n": config.n, "variant": row.variant, "epsilon": row.epsilon}
+            values, kl = arrays["quantiles"][index], arrays["kl"][index]
+            statistic = float(ks_statistic(values))
+            exact = places.get(("exact", row.epsilon)) if row.method == "gibbs" else None
+            table.append(
+                {
+                    **named,
+                    "method": row.method,
+                    "sampling": "mcmc" if row.model == "hmm" or row.method == "gibbs" else "exact",
+                    "ks": statistic,
+                    "ks_limit": limit,
+                    "p_value": float(ks_p_value(statistic, config.trials)),
+                    "oracle_difference": math.nan
+                    if exact is None
+                    else float(np.abs(arrays["averaged"][index] - arrays["averaged"][exact]).mean()),
+                    **mean_columns("kl", kl),
+                    "rhat_median": arrays["rhat"][index],
+                    "ess_median": arrays["ess"][index],
+                    "n_trials": config.trials,
+                }
+            )
+            aware = places.get(("gibbs", row.epsilon))
+            if row.method == "laplace" and aware is not None:
+                gain = mean_columns("kl_gain", kl - arrays["kl"][aware])
+                pairs.append({**named, **gain, "n_trials": config.trials})
+    return {"event_calibration": table, "event_calibration_pairs": pairs}
+
+
+def numbers(tables) -> dict:
+    """Return KS statistics and divergences by model, n, method and epsilon."""
+    found: dict = {}
+    for row in tables["event_calibration"].itertuples():
+        method = row.method if row.method != "laplace" else {"paper": "clipped", "corrected": "projected"}[row.variant]
+        epsilon = "" if math.isnan(row.epsilon) else f"/{row.epsilon:g}"
+        name = f"{row.model}_{row.n}/{method}{epsilon}"
+        found[f"{name}/ks"] = row.ks
+        if not math.isnan(row.kl_mean):
+            found[f"{name}/kl"] = row.kl_mean
+        if not math.isnan(row.oracle_difference):
+            found[f"{name}/oracle_difference"] = row.oracle_difference
+        if not math.isnan(row.rhat_median):
+            found[f"{name}/rhat"] = row.rhat_median
+    found["ks_limit"] = float(tables["event_calibration"].ks_limit.iloc[0])
+    return found

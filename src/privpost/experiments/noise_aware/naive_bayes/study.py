@@ -1,0 +1,147 @@
+"""Naive Bayes from Laplace-released counts: exact noise-aware posterior against the one that ignores the noise."""
+
+import functools
+
+import numpy as np
+from scipy.special import betainc
+
+from privpost.evaluation.mmd import beta_embedding, mmd2_of_embeddings
+from privpost.evaluation.rows import columns
+from privpost.experiments.noise_aware import scores
+from privpost.experiments.ranges import CONCENTRATION, EPSILON
+from privpost.lab.schema import Choice, Integer, Schema
+from privpost.models import graphs
+from privpost.models.bayesian_network import BayesianNetwork
+from privpost.samplers import naive_bayes_exact
+from privpost.samplers.noise_aware_exact import conditional_cdf
+
+SETTINGS = Schema(
+    attributes=Integer(at_least=1, at_most=999),
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
+    concentration=CONCENTRATION,
+    n_test=Integer(at_least=1),
+    n=Integer(at_least=1),
+    method=Choice("non_private", "naive", "exact"),
+    epsilon=EPSILON,
+)
+# Probabilities whose posteriors are looked at; the attributes are alike. None is that of the class.
+PARAMETERS = {"y": None, "x1 | y = 0": (0, 0), "x1 | y = 1": (0, 1)}
+# Columns that name a cell.
+PLACES = ("n", "concentration")
+NOTES = [
+    "At concentration 1 parameters are drawn from the prior that all posteriors have: calibration needs that, and then "
+    "the noise-aware predictions are the best that a release allows. The other concentrations test them without."
+]
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return the scores of every line of `scores.lines` at every ε.
+
+    `quantile` (lines, epsilons, 3, trials): that of the true parameter in its posterior. `accuracy`,
+    `log_likelihood` (of class and attributes), `label_log_likelihood` (of the class given the attributes), means over
+    a trial's test records, `mmd2` to the true posterior, mean over the three parameters, and `truncated`, the share of
+    counts that naive methods truncate: (lines, epsilons, trials).
+    """
+    model, n = BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta), config.n
+    mechanisms = scores.opened(config.epsilon, model, n, ledger)
+    every = scores.lines(config.method)
+    shape = (len(every), len(mechanisms))
+    quantile = np.empty((*shape, len(PARAMETERS), config.trials))
+    names = ("accuracy", "log_likelihood", "label_log_likelihood", "mmd2", "truncated")
+    found = {name: np.zeros((*shape, config.trials)) for name in names}
+
+    @functools.cache
+    def embedding(total: int) -> np.ndarray:
+        ones = np.arange(total + 1.0)
+        return beta_embedding(config.alpha + ones, config.beta + total - ones).T
+
+    for block in streams.blocks():
+        rng = streams("data", block.index)
+        theta = rng.beta(config.concentration, config.concentration, (block.size, *model.theta_shape))
+        records = model.sample_data(theta, n + config.n_test, rng)
+        statistics, tests = model.sufficient_statistics(records[:, :n]), records[:, n:]
+        releases = scores.released(mechanisms, statistics, streams, block, ledger)
+        scale = np.array([mechanism.scale for mechanism in mechanisms])[:, None]
+        truth = np.nan
+        for i, (method, variant) in enumerate(every):
+            if method == "exact":
+                if variant == "paper":
+                    posterior = naive_bayes_exact.posterior(model, releases, n, scale)
+                    log_predictive = naive_bayes_exact.log_predictive(posterior, tests[..., 1:])
+                    weights = [posterior.weights] * len(PARAMETERS)
+                else:
+                    root, families = naive_bayes_exact.by_family(posterior)
+                    log_predictive = conjugate_log_predictive(family_means(posterior), tests[..., 1:])
+                    weights = [root, families[..., 0, :], families[..., 0, :]]
+                features, quantiles = _aware(posterior, weights, config, theta, embedding)
+            else:
+                counts = np.broadcast_to(statistics, releases.shape)
+                if method == "naive":
+                    counts, found["truncated"][i, :, block.trials] = scores.naive_counts(mechanisms, variant, releases)
+                parameters = model.posterior(counts)
+                log_predictive = conjugate_log_predictive(model.mean(parameters), tests[..., 1:])
+                features, quantiles = _conjugate(model.pairs(parameters), theta)
+            truth = features if method == "non_private" else truth
+            quantile[i, ..., block.trials] = quantiles
+            found["mmd2"][i, :, block.trials] = mmd2_of_embeddings(features, truth).mean(axis=0)
+            for name, values in _predictions(log_predictive, tests[..., 0]).items():
+                found[name][i, :, block.trials] = values
+    return {"quantile": quantile, **found}
+
+
+def conjugate_log_predictive(theta, attributes) -> np.ndarray:
+    """Return ln p(x, y) for both classes when all probabilities are independent with means `theta`.
+
+    Shapes: `theta` (..., trials, 2d+1), `attributes` (trials, tests, d), result (..., trials, tests, 2).
+    """
+    attributes = np.asarray(attributes, float)
+    both = []
+    for log_class, means in ((np.log1p(-theta[..., 0]), theta[..., 1::2]), (np.log(theta[..., 0]), theta[..., 2::2])):
+        slope = np.log(means) - np.log1p(-means)
+        terms = np.matmul(attributes, slope[..., None])[..., 0]
+        both.append(terms + (log_class + np.log1p(-means).sum(axis=-1))[..., None])
+    return np.stack(both, axis=-1)
+
+
+def _predictions(log_predictive, labels) -> dict[str, np.ndarray]:
+    """Return the scores of the predictions (..., trials, tests, 2) of the labels (trials, tests), per trial."""
+    chosen = np.where(labels == 1, log_predictive[..., 1], log_predictive[..., 0])
+    total = np.logaddexp(log_predictive[..., 0], log_predictive[..., 1])
+    right = (log_predictive[..., 1] > log_predictive[..., 0]) == (labels == 1)
+    return {
+        "accuracy": right.mean(axis=-1),
+        "log_likelihood": chosen.mean(axis=-1),
+        "label_log_likelihood": (chosen - total).mean(axis=-1),
+    }
+
+
+def _conjugate(pairs, theta) -> tuple[np.ndarray, np.ndarray]:
+    """Return features (12, 3, epsilons, trials) and quantiles (epsilons, 3, trials) of beta posteriors."""
+    a, b = (np.moveaxis(pairs[..., : len(PARAMETERS), side], -1, 0) for side in (0, 1))
+    quantiles = betainc(a, b, theta[:, : len(PARAMETERS)].T[:, None])
+    return beta_embedding(a, b), np.swapaxes(quantiles, 0, 1)
+
+
+def family_means(posterior) -> np.ndarray:
+    """Return the means of all probabilities, each given the counts of its own family and its parent's (..., 2d+1)."""
+    root, families = naive_bayes_exact.by_family(posterior)
+    means = np.einsum("...dck,...dk->...dc", posterior.means, families)
+    return np.concatenate([(root @ posterior.class_mean)[..., None], means.reshape(*means.shape[:-2], -1)], axis=-1)
+
+
+def _aware(posterior, weights, config, theta, embedding) -> tuple[np.ndarray, np.ndarray]:
+    features, quantiles = [], []
+    for index, place in enumerate(PARAMETERS.values()):
+        posterior = posterior._replace(weights=weights[index])
+        own = functools.partial(conditional_cdf, (config.alpha, config.beta), theta[:, index])
+        feature, cdf = naive_bayes_exact.expectations(posterior, place, embedding, own)
+        features.append(np.moveaxis(feature, -1, 0))
+        quantiles.append(np.clip(cdf, 0.0, 1.0))
+    return np.stack(features, axis=1), np.stack(quantiles, axis=1)
+
+
+def tabulate(cells):
+    """Return scores, paired differences, KS statistics and empirical distribution functions."""
+    found = scores.tabulate(cells, lambda config: columns(config, *PLACES), lambda config: list(PARAMETERS))
+    return {f"naive_bayes_{name}".rstrip("_"): table for name, table in found.items()}

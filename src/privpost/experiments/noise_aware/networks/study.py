@@ -1,0 +1,158 @@
+"""Bayesian networks with several parents from Laplace-released counts: a chain on the latent records."""
+
+import itertools
+
+import numpy as np
+from scipy.special import betainc, xlogy
+
+from privpost.evaluation.diagnostics import assess
+from privpost.evaluation.mmd import beta_embedding, mmd2_of_embeddings
+from privpost.evaluation.rows import places
+from privpost.experiments.noise_aware import scores
+from privpost.experiments.ranges import CONCENTRATION, EPSILON
+from privpost.experiments.zhang2016.settings import Network, parse
+from privpost.lab.schema import Choice, Integer, Schema
+from privpost.models.bayesian_network import BayesianNetwork
+from privpost.samplers.chain import run
+
+SETTINGS = Schema(
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
+    n=Integer(at_least=1),
+    burn_in=Integer(at_least=0),
+    draws=Integer(at_least=1),
+    thin=Integer(at_least=1),
+    diagnosed=Integer(at_least=1),
+    graph=Network(),
+    method=Choice("non_private", "naive", "gibbs"),
+    epsilon=EPSILON,
+)
+# Chains of a trial that is diagnosed.
+CHAINS = 4
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return the scores of every line of `scores.lines` at every ε, and the diagnostics of the chains.
+
+    `quantile` (lines, epsilons, m, trials): that of the true parameter in its posterior. `accuracy` (chance to
+    predict a node from all others, mean over nodes), `log_likelihood` of a new record (both expectations over new
+    records, without test data), `mmd2` to the true posterior, mean over parameters, and `truncated`, the share of
+    counts that naive methods truncate: (lines, epsilons, trials). `rhat`, `ess` (epsilons,): the worst over parameters
+    and diagnosed trials; nan where they cannot be assessed.
+    """
+    model, n = BayesianNetwork(parse(config.graph)[1], config.alpha, config.beta), config.n
+    mechanisms = scores.opened(config.epsilon, model, n, ledger)
+    every = scores.lines(config.method)
+    shape = (len(every), len(mechanisms))
+    quantile = np.empty((*shape, *model.theta_shape, config.trials))
+    names = ("accuracy", "log_likelihood", "mmd2", "truncated")
+    found = {name: np.zeros((*shape, config.trials)) for name in names}
+    rhat, ess = np.full(len(mechanisms), -np.inf), np.full(len(mechanisms), np.inf)
+    for block in streams.blocks():
+        rng = streams("data", block.index)
+        theta = model.sample(model.prior, rng, block.size)
+        statistics = model.sufficient_statistics(model.sample_data(theta, n, rng))
+        releases = scores.released(mechanisms, statistics, streams, block, ledger)
+        law, truth = model.record_probabilities(theta), np.nan
+        for i, (method, variant) in enumerate(every):
+            if method == "gibbs":
+                rng = streams("sampler", block.index)
+                quantiles, features, predictive, chains = _aware(model, config, mechanisms, releases, theta, rng)
+                # Chains that cannot be assessed leave nan, never a pass.
+                rhat, ess = np.maximum(rhat, chains[0]), np.minimum(ess, chains[1])
+            else:
+                counts = np.broadcast_to(statistics, releases.shape)
+                if method == "naive":
+                    counts, found["truncated"][i, :, block.trials] = scores.naive_counts(mechanisms, variant, releases)
+                quantiles, features, predictive = _conjugate(model, counts, theta)
+            truth = features if method == "non_private" else truth
+            quantile[i, ..., block.trials] = np.swapaxes(quantiles, 1, 2)
+            found["mmd2"][i, :, block.trials] = mmd2_of_embeddings(features, truth).mean(axis=-1)
+            found["log_likelihood"][i, :, block.trials] = xlogy(law, predictive).sum(axis=-1)
+            found["accuracy"][i, :, block.trials] = expected_accuracy(law, predictive)
+    return {"quantile": quantile, **found, "rhat": rhat, "ess": ess}
+
+
+def expected_accuracy(law, predictive) -> np.ndarray:
+    """Return the chance to predict a node of a new record rightly from all others, mean over nodes.
+
+    Shapes: `law` (..., 2^|I|) are the probabilities of records, `predictive` those that predictions follow (ties
+    count as 0); result (...).
+    """
+    law, predictive = np.broadcast_arrays(law, predictive)
+    size = law.shape[-1].bit_length() - 1
+    split = (*law.shape[:-1], *[2] * size)
+    law, predictive = law.reshape(split), predictive.reshape(split)
+    chances = []
+    for axis in range(-size, 0):
+        likelier = predictive.argmax(axis=axis, keepdims=True)
+        chances.append(np.take_along_axis(law, likelier, axis=axis).sum(axis=tuple(range(-size, 0))))
+    return np.mean(chances, axis=0)
+
+
+def _conjugate(model, counts, theta):
+    """Return quantiles and features (12, first) of θ given counts (..., 2m), and probabilities of new records."""
+    parameters = model.posterior(counts)
+    a, b = (model.pairs(parameters)[..., side] for side in (0, 1))
+    return betainc(a, b, theta), beta_embedding(a, b), model.record_probabilities(model.mean(parameters))
+
+
+def _aware(model, config, mechanisms, releases, theta, rng):
+    """Return what `_conjugate` does, averaged over latent counts, and the worst R-hat and effective size per ε."""
+    # Not before: numba, which compiles it, takes a third of a second to load.
+    from privpost.samplers.noise_aware_records import Records
+
+    epsilons, trials, counts = releases.shape
+    extra = min(config.diagnosed, trials)
+    # Three more chains for each of the first trials.
+    every = np.concatenate([releases, *[releases[:, :extra]] * (CHAINS - 1)], axis=1)
+    scale = np.repeat([mechanism.scale for mechanism in mechanisms], every.shape[1])
+    chains = Records(model, every.reshape(-1, counts), config.n, scale)
+    sums, traces = None, []
+
+    for state, _ in run(chains, rng, draws=config.draws, burn_in=config.burn_in, thin=config.thin):
+        latent = state.counts.reshape(every.shape)
+        parts = _conjugate(model, latent[:, :trials], theta)
+        sums = parts if sums is None else [old + new for old, new in zip(sums, parts, strict=True)]
+        diagnosed = np.concatenate([latent[:, :extra], latent[:, trials:]], axis=1)
+        traces.append(model.sample(model.posterior(diagnosed), rng))
+
+    quantiles, features, predictive = (part / config.draws for part in sums)
+    draws = np.stack(traces).reshape(config.draws, epsilons, CHAINS, extra, -1)
+    worst = [assess(draws[:, j]) for j in range(epsilons)]
+    return quantiles, features, predictive, ([w.rhat_max for w in worst], [w.ess_min for w in worst])
+
+
+def parameters(config) -> list[str]:
+    """Return the names of the network's parameters: a node, and the values of its parents."""
+    return [
+        f"{node} | {', '.join(f'{parent} = {value}' for parent, value in zip(parents, values, strict=True))}".rstrip(
+            "| "
+        )
+        for node, parents in parse(config.graph)[1]
+        for values in itertools.product((0, 1), repeat=len(parents))
+    ]
+
+
+def tabulate(cells):
+    """Return scores, paired differences, KS statistics, empirical distribution functions, and the chains' mixing."""
+
+    def place(config):
+        return {"graph": parse(config.graph)[0]}
+
+    found = scores.tabulate(cells, place, parameters)
+    chains = [
+        {
+            **place(point),
+            "epsilon": point.epsilon,
+            "rhat_max": cell.arrays["rhat"][at],
+            "ess_min": cell.arrays["ess"][at],
+            "n_chains": CHAINS,
+            "n_draws": point.draws,
+            "sampling": "mcmc",
+        }
+        for cell in cells
+        for at, point in places(cell.config, "epsilon")
+    ]
+    tables = {f"networks_{name}".rstrip("_"): table for name, table in found.items()}
+    return {**tables, "networks_chains": chains}

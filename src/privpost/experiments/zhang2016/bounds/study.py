@@ -1,0 +1,325 @@
+"""Utility bounds of Zhang et al. (2016) against simulated releases, consistency of marginals, and noise scales.
+
+With m = Σ_i 2^|π_i| parameters, |I| nodes, N_I the downward closure of the families, and probability ≥ 1 − δ where
+there is a δ:
+
+- proposition 1: no count is perturbed by more than (2|I|/ε) ln(2m/δ);
+- theorem 1: KL(true ‖ released posterior) ≤ its mean + √(−½ Σ c_ij² ln δ), c_ij = (2n+1) ln((α+n+1)(β+n+1));
+- theorem 3: ‖C_i(h) − h_i‖₁ ≤ (4|N_I|/ε)(2^|π_i| ln(|N_I|/δ) + t|N_I|);
+- corollary 3: all cells are non-negative with probability at least 1 − exp(−t);
+- lemma 4: P(u ≤ u* − 2t) ≤ exp(−εt/(2Δ)) / μ(u > u* − t).
+
+What needs no simulation stands in `guarantees`.
+"""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import betaln, digamma
+
+from privpost.experiments.ranges import CONCENTRATION, EPSILON
+from privpost.experiments.zhang2016 import guarantees, table1
+from privpost.experiments.zhang2016.guarantees import difference_bound
+from privpost.experiments.zhang2016.mechanisms import configured, target
+from privpost.experiments.zhang2016.settings import Network, parse
+from privpost.lab.schema import Choice, Integer, Real, Schema, Vector
+from privpost.mechanisms.map_estimate import GRID, UTILITIES, utility
+from privpost.models.bayesian_network import BayesianNetwork
+from privpost.models.fourier_basis import closure
+from privpost.privacy.ledger import Request
+
+SETTINGS = Schema(
+    graph=Network(),
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
+    model_alpha=CONCENTRATION,
+    model_beta=CONCENTRATION,
+    utility=Choice(*UTILITIES),
+    t_shares=Vector(Real(above=0, below=1)),
+    difference_priors=Vector(CONCENTRATION),
+    difference_sizes=Vector(Integer(at_least=1)),
+    exact_graphs=Vector(Network()),
+    exact_sizes=Vector(Integer(at_least=1)),
+    map_sizes=Vector(Integer(at_least=1)),
+    lemma_3_nodes=Vector(Integer(at_least=1)),
+    sampler_draws=Vector(Integer(at_least=1)),
+    noise_graphs=Vector(Network()),
+    n=Integer(at_least=1),
+    epsilon=EPSILON,
+    delta=Real(above=0, below=1),
+    t=Real(above=0),
+)
+# A frequency contradicts a bound beyond this many standard errors.
+LIMIT = 4.0
+# Releases from which consistency is measured, and the largest rounding relative to the size of the counts.
+CONSISTENCY_RELEASES = 200
+
+
+def divergences(truth, released) -> np.ndarray:
+    """Return KL(Beta(truth) ‖ Beta(released)) for pairs (m, 2) and (..., m, 2); shape (..., m).
+
+    The textbook form, several times as fast as `dirichlet_divergence` and enough for sums of some nats.
+    """
+    excess = released - truth
+    slope = digamma(truth.sum(axis=-1)) - digamma(truth[..., 0]), digamma(truth.sum(axis=-1)) - digamma(truth[..., 1])
+    ratio = betaln(released[..., 0], released[..., 1]) - betaln(truth[..., 0], truth[..., 1])
+    return ratio + excess[..., 0] * slope[0] + excess[..., 1] * slope[1]
+
+
+def family_tables(model: BayesianNetwork, counts) -> list[np.ndarray]:
+    """Return per node the table of its family from counts (..., 2m), one axis of length 2 per member."""
+    counts = np.asarray(counts, float)
+    tables = []
+    for i, family in enumerate(model.families):
+        cells = counts[..., 2 * model.offsets[i] : 2 * model.offsets[i + 1]]
+        # Ones come before zeros in the statistics.
+        tables.append(np.flip(cells.reshape(*counts.shape[:-1], *[2] * len(family)), axis=-1))
+    return tables
+
+
+def largest_disagreement(model: BayesianNetwork, counts) -> float:
+    """Return the largest difference of one cell in two families' marginals of what they share, counts (trials, 2m)."""
+    tables = family_tables(model, counts)
+    worst = 0.0
+    for (i, first), (k, second) in itertools.combinations(enumerate(model.families), 2):
+        shared = sorted(set(first) & set(second))
+        if shared:
+            one, two = (_marginal(tables[place], family, shared) for place, family in ((i, first), (k, second)))
+            worst = max(worst, float(np.abs(one - two).max()))
+    return worst
+
+
+def _marginal(table, family, shared) -> np.ndarray:
+    """Return a family's table (trials, 2, 2, ...) summed down to the shared nodes, in the order of `shared`."""
+    left_out = tuple(1 + place for place, node in enumerate(family) if node not in shared)
+    kept = [node for node in family if node in shared]
+    return table.sum(axis=left_out).transpose(0, *(1 + kept.index(node) for node in shared))
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return the rows of the tables `bounds` and `consistency` as columns, `bounds/<column>` and so on."""
+    _, graph = parse(config.graph)
+    model = BayesianNetwork(graph, config.alpha, config.beta)
+    mechanisms = {}
+    for n, epsilon in itertools.product(config.n, config.epsilon):
+        mechanisms[n, epsilon] = [
+            configured(method, model, n, epsilon, utility=config.utility) for method in ("laplace", "fourier", "map")
+        ]
+        for mechanism in mechanisms[n, epsilon]:
+            ledger.open(_account(mechanism), target(mechanism.method, model, epsilon), mechanism)
+    rows, consistency = [], []
+    for n in config.n:
+        rng = streams("data", n=n)
+        theta = rng.beta(config.model_alpha, config.model_beta, model.theta_shape)
+        statistics = model.sufficient_statistics(model.sample_data(theta, n, rng))
+        for epsilon in config.epsilon:
+            point = {"n": n, "epsilon": epsilon}
+            for mechanism, table in zip(mechanisms[n, epsilon], (_laplace_rows, _fourier_rows, _map_rows), strict=True):
+                releases = _releases(mechanism, statistics, streams, ledger)
+                found, disagreements = table(mechanism, statistics, releases, config, point)
+                rows += found
+                consistency += disagreements
+    return {**_columns("bounds", rows), **_columns("consistency", consistency)}
+
+
+def _account(mechanism) -> str:
+    return f"{mechanism.method}/n={mechanism.n}/epsilon={mechanism.epsilon:g}"
+
+
+def _releases(mechanism, statistics, streams, ledger):
+    """Return blocks of releases about one data set, repeats of one experiment: the bounds are on a single release."""
+    account, blocks = _account(mechanism), list(streams.blocks())
+    requests = [
+        Request(account, mechanism, statistics, streams(mechanism.method, block.index), block.size, block.trials)
+        for block in blocks
+    ]
+    return [(block, made.values) for block, made in zip(blocks, ledger.release_all(requests), strict=True)]
+
+
+def _columns(table, rows) -> dict[str, np.ndarray]:
+    return {f"{table}/{name}": np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def _frame(arrays, table):
+    import pandas as pd
+
+    prefix = f"{table}/"
+    return pd.DataFrame({name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)})
+
+
+def _row(statement, point, setting, empirical, bound, rate=math.nan, allowed=math.nan, *, holds=None, trials=1) -> dict:
+    """Return the row of a statement; it holds where the rate is within what is allowed but for simulation error."""
+    if holds is None:
+        holds = rate <= allowed + LIMIT * math.sqrt(allowed * (1 - allowed) / trials)
+    parameter = ",".join(f"{name}={value:.4g}" for name, value in setting.items())
+    row = {"statement": statement, **point, "parameter": parameter, "empirical": float(empirical)}
+    return {**row, "bound": float(bound), "rate": float(rate), "allowed": allowed, "holds": bool(holds)}
+
+
+def _upper(statement, values, bound, delta, point, **setting) -> dict:
+    """Return the row of a bound that may be exceeded with probability δ, for values (releases,)."""
+    exceeded, setting = np.mean(values > bound), {"delta": delta, **setting}
+    return _row(statement, point, setting, np.quantile(values, 1 - delta), bound, exceeded, delta, trials=len(values))
+
+
+def _laplace_rows(mechanism, statistics, releases, config, point):
+    """Return the rows of proposition 1 and theorem 1, and how far Laplace's marginals disagree."""
+    model, n = mechanism.model, point["n"]
+    largest, divergence = np.empty(config.trials), np.empty(config.trials)
+    sums = np.zeros((2, model.theta_shape[0]))
+    truth = model.pairs(model.posterior(statistics))
+    for block, release in releases:
+        largest[block.trials] = np.abs(release - statistics).max(axis=-1)
+        each = divergences(truth, model.pairs(mechanism.naive_posterior(release)))
+        divergence[block.trials] = each.sum(axis=-1)
+        sums += [each.sum(axis=0), (each**2).sum(axis=0)]
+        if block.index == 0:
+            published = mechanism.project(release)[:CONSISTENCY_RELEASES]
+    rows = []
+    noise = 2 * len(model.nodes) / mechanism.epsilon
+    # c_ij with its square, as McDiarmid's inequality has it, and without, as the text prints it.
+    range_ = difference_bound(config.alpha, config.beta, n)
+    widths = {"theorem_1": range_**2, "theorem_1_unsquared": range_}
+    for delta in config.delta:
+        bound = noise * math.log(2 * model.theta_shape[0] / delta)
+        rows.append(_upper("proposition_1", largest, bound, delta, point))
+        for statement, width in widths.items():
+            bound = math.sqrt(-0.5 * model.theta_shape[0] * width * math.log(delta))
+            rows.append(_upper(statement, divergence - divergence.mean(), bound, delta, point))
+    # The printed bound n ln((α+Δα)(β+Δβ)) on a parameter's mean divergence, where it is missed most.
+    mean = sums[0] / config.trials
+    sem = np.sqrt(np.maximum(sums[1] / config.trials - mean**2, 0) / config.trials)
+    printed = n * np.log(truth.prod(axis=-1))
+    worst = int(np.argmax(mean - printed))
+    setting = {"ones": truth[worst, 0] - config.alpha, "zeros": truth[worst, 1] - config.beta}
+    holds = mean[worst] <= printed[worst] + LIMIT * sem[worst]
+    rows.append(_row("theorem_1_expectation", point, setting, mean[worst], printed[worst], holds=holds))
+    return rows, [_consistency("laplace", "published", model, published, point)]
+
+
+def _fourier_rows(mechanism, statistics, releases, config, point):
+    """Return the rows of theorem 3 and corollary 3, and how far Fourier's marginals disagree."""
+    model, size = mechanism.model, len(closure(mechanism.model))
+    widths = np.array([2 ** (len(family) - 1) for family in model.families])
+    needed = np.empty(config.trials)
+    distances = np.empty((len(config.t), len(model.nodes), config.trials))
+    for block, release in releases:
+        needed[block.trials] = mechanism.smallest_t(release)
+        for j, t in enumerate(config.t):
+            raised = replace(mechanism, t=t)
+            off = np.abs(raised.counts(release) - statistics)
+            distances[j, :, block.trials] = np.add.reduceat(off, 2 * model.offsets[:-1], axis=-1).T
+        if block.index == 0:
+            published = raised.counts(release)[:CONSISTENCY_RELEASES]
+            truncated = mechanism.project(release)[:CONSISTENCY_RELEASES]
+    rows = []
+    for j, t in enumerate(config.t):
+        for delta in config.delta:
+            bounds = 4 * size / mechanism.epsilon * (widths * math.log(size / delta) + t * size)
+            # The node that comes nearest to its bound.
+            reached = np.quantile(distances[j], 1 - delta, axis=-1)
+            worst = int(np.argmax(reached / bounds))
+            rows.append(_upper("theorem_3", distances[j, worst], float(bounds[worst]), delta, point, t=t))
+        rate, promised = float(np.mean(needed <= t)), -math.expm1(-t)
+        holds = rate >= promised - LIMIT * math.sqrt(promised * (1 - promised) / config.trials)
+        rows.append(_row("corollary_3", point, {"t": t}, rate, promised, 1 - rate, 1 - promised, holds=holds))
+    return rows, [
+        _consistency("fourier", "published", model, published, point),
+        _consistency("fourier", "truncated", model, truncated, point),
+    ]
+
+
+def _consistency(method, variant, model, counts, point) -> dict:
+    return {
+        "method": method,
+        "variant": variant,
+        **point,
+        "largest_disagreement": largest_disagreement(model, counts),
+        "largest_count": float(np.abs(counts).max()),
+    }
+
+
+def _map_rows(mechanism, statistics, releases, config, point):
+    """Return the rows of lemma 4, with the constant that belongs to the weights, and as printed; nothing disagrees.
+
+    For the parameter that comes nearest to the bound. The base measure is uniform over the grid.
+    """
+    model = mechanism.model
+    scores = mechanism.scores(statistics)
+    chosen = np.concatenate([release for _, release in releases])
+    values = utility(model.pairs(model.posterior(statistics)), config.utility)
+    index = np.rint((chosen - GRID[0]) / (GRID[1] - GRID[0])).astype(int)
+    reached = values[np.arange(len(values)), index]
+    top = values.max(axis=-1)
+    # The exponent's factor of u: ε_i/(2Δ_i), and ε_i alone.
+    weight, budget = scores.max(axis=-1) / top, mechanism.epsilon / len(model.nodes)
+    rows = []
+    for share in config.t_shares:
+        t = share * top
+        outside = np.mean(reached <= top - 2 * t, axis=0)
+        mass = np.mean(values > (top - t)[:, None], axis=-1)
+        for statement, factor in (("lemma_4", weight), ("lemma_4_printed", np.full_like(weight, budget))):
+            bounds = np.exp(-factor * t) / mass
+            worst = int(np.argmax(outside / bounds))
+            setting, missed, bound = {"t_share": share, "t": t[worst]}, outside[worst], bounds[worst]
+            allowed = min(float(bound), 1.0)
+            rows.append(_row(statement, point, setting, missed, bound, missed, allowed, trials=config.trials))
+    return rows, []
+
+
+def tabulate(cells):
+    """Return every statement with its empirical value, bound and margin, table 1, the disagreement of marginals, and
+    the noise scales."""
+    import pandas as pd
+
+    bounds, consistency = [], []
+    for cell in cells:
+        name, graph = parse(cell.config.graph)
+        model = BayesianNetwork(graph)
+        facts = {"nodes": len(graph), "closure": len(closure(model))}
+        for table, found in ((bounds, "bounds"), (consistency, "consistency")):
+            frame = _frame(cell.arrays, found)
+            frame.insert(1 if table is bounds else 2, "graph", name)
+            table.append(frame.assign(**facts))
+    config = cells[0].config
+    bounds = pd.concat([*bounds, pd.DataFrame(guarantees.rows(config))], ignore_index=True)
+    # Margin: how many times the bound exceeds what happens.
+    upper = bounds.bound / bounds.empirical.where(bounds.empirical > 0)
+    lower = bounds.empirical / bounds.bound
+    bounds["margin"] = upper.where(bounds.statement != "corollary_3", lower)
+    for count in ("nodes", "closure"):
+        bounds[count] = bounds[count].astype("Int64")
+    columns = ["statement", "graph", "n", "epsilon", "parameter", "empirical", "bound", "holds", "margin"]
+    return {
+        "bounds": bounds[[*columns, "rate", "allowed", "nodes", "closure"]],
+        "table1": table1.table(bounds),
+        "consistency": pd.concat(consistency, ignore_index=True),
+        "noise_scale": _noise_rows(config.noise_graphs),
+    }
+
+
+def _noise_rows(networks):
+    """Yield the scales of the noise at ε = 1, one row per graph and in-degree that it has.
+
+    `laplace`: 2|I| on a count. `fourier_coefficient`: 2|N_I|/2^(|I|/2) on an orthonormal coefficient. `fourier_cell`:
+    on a rebuilt count, the scale of Laplace noise with the same standard deviation, 2|N_I|/2^(k/2) with k = 1 +
+    in-degree.
+    """
+    for network in networks:
+        name, graph = parse(network)
+        size, subsets = len(graph), len(closure(BayesianNetwork(graph)))
+        degrees = [len(parents) for _, parents in graph]
+        for degree in sorted(set(degrees)):
+            yield {
+                "graph": name,
+                "in_degree": degree,
+                "laplace": 2.0 * size,
+                "fourier_coefficient": 2 * subsets / 2 ** (size / 2),
+                "fourier_cell": 2 * subsets / 2 ** ((degree + 1) / 2),
+                "nodes": size,
+                "closure": subsets,
+                "largest_in_degree": max(degrees),
+                "average_in_degree": float(np.mean(degrees)),
+            }

@@ -1,0 +1,203 @@
+"""Statements of Zhang et al. (2016) that exact computation decides, without a release: rows of the table `bounds`.
+
+Privacy, with the largest log-ratio of a release's probability between neighbouring data sets as the empirical value:
+
+- corollaries 1 and 2: algorithms 1 and 2 are ε-DP;
+- theorem 4 (1): a draw from a posterior on L-Lipschitz parameters is 2L-DP, here the trimmed one;
+- corollary 4: algorithm 3 with Δ = Lr is ε-DP.
+
+Smoothness and utility:
+
+- lemma 2: with the nodes' Lipschitz constants L_i the network has the constant max L_i;
+- lemma 3: 1 − ξ(Θ_L) ≤ exp(−cL), c = min c_i − ln|I|/L0, for L ≥ L0;
+- table 1: N draws estimate an expectation of a function in [0, 1] within √(ln(1/δ)/N), with probability ≥ 1 − δ;
+- theorem 1: c_ij = (2n+1) ln((α+n+1)(β+n+1)) is the range of one parameter's divergence.
+"""
+
+import itertools
+import math
+
+import numpy as np
+
+from privpost.experiments.zhang2016.settings import parse
+from privpost.mechanisms.map_estimate import GRID, utility, utility_sensitivity
+from privpost.mechanisms.network_sampling import RecordSampler
+from privpost.models.bayesian_network import LARGEST_ALPHABET, BayesianNetwork
+from privpost.models.fourier_basis import closure, largest_flips
+from privpost.privacy.renyi import dirichlet_divergence
+
+# Rounding of the exact losses.
+ROUNDING = 1e-9
+# Thresholds L0 of lemma 3, and the multiples of them at which its conclusion is looked at.
+THRESHOLDS, MULTIPLES = (4.0, 8.0), (1.0, 1.5, 2.0, 4.0)
+# Chances of the 0/1 functions whose expectation is estimated.
+CHANCES = (0.5, 0.1, 0.01)
+
+
+def difference_bound(alpha: float, beta: float, n: int) -> float:
+    """Theorem 1's bound (2n+1) ln((α+n+1)(β+n+1)) on the range of one parameter's divergence."""
+    return (2 * n + 1) * math.log((alpha + n + 1) * (beta + n + 1))
+
+
+def largest_divergence(alpha: float, beta: float, n: int) -> float:
+    """Return max KL(Beta(α+a, β+b) ‖ Beta(α+z₁, β+z₂)) over counts a + b ≤ n and z in [0, n]².
+
+    The range of one parameter's divergence, which is 0 at z = (a, b). It is convex in z, so that the corners suffice.
+    """
+    counts = np.array([(a, b) for a in range(n + 1) for b in range(n + 1 - a)], float)
+    prior = np.array([alpha, beta])
+    corners = np.array(list(itertools.product((0.0, float(n)), repeat=2)))
+    return float(dirichlet_divergence(prior + counts[:, None], prior + corners, 1.0).max())
+
+
+def map_loss(n: int, epsilon: float, delta_utility: float, alpha: float = 1.0, beta: float = 1.0) -> float:
+    """Return the largest privacy loss of algorithm 3 on one node: a grid point ∝ exp(ε u / (2Δ)), u its density."""
+    ones = np.arange(n + 1.0)
+    scores = utility(np.stack([alpha + ones, beta + n - ones], axis=-1), "density") * epsilon / (2 * delta_utility)
+    log_chance = scores - scores.max(axis=-1, keepdims=True)
+    log_chance -= np.log(np.exp(log_chance).sum(axis=-1, keepdims=True))
+    return float(np.abs(np.diff(log_chance, axis=0)).max())
+
+
+def trimmed_means(prior: float, most: int, omega: float) -> list[np.ndarray]:
+    """Return per total 0, …, `most` the means of Beta(prior + ones, prior + zeros) restricted to [ω, 1−ω].
+
+    By Gauss's quadrature, exact for a prior of 1: the densities are polynomials.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(most // 2 + 2)
+    theta = 0.5 + (0.5 - omega) * nodes
+    means = []
+    for total in range(most + 1):
+        ones = np.arange(total + 1.0)[:, None]
+        log_density = (prior - 1 + ones) * np.log(theta) + (prior - 1 + total - ones) * np.log1p(-theta)
+        density = weights * np.exp(log_density - log_density.max(axis=1, keepdims=True))
+        means.append(density @ theta / density.sum(axis=1))
+    return means
+
+
+def sampler_loss(mechanism: RecordSampler) -> float:
+    """Return the largest privacy loss of a trimmed draw, each node at its worst: exact without edges, else a bound.
+
+    To add a one to the counts of a parameter multiplies its density by θ/E θ; to turn a zero into a one, by
+    θ/(1−θ) · E(1−θ)/E θ, E over the counts that both data sets have. Both are monotone: θ is ω or 1−ω.
+    """
+    model, n, omega = mechanism.model, mechanism.n, mechanism.omega
+    means = trimmed_means(model.alpha, n - 1, omega)
+    top = math.log((1 - omega) / omega)
+    flipped = np.array([top + np.abs(np.log(mean / (1 - mean))).max() for mean in means])
+    added = np.array([max(np.log(mean / omega).max(), np.log((1 - omega) / mean).max()) for mean in means])
+    # A record leaves one configuration and enters another one, with at most n − 1 other records in the two.
+    pair = max(float((added[: n - t] + added[t]).max()) for t in range(n))
+    return sum(float(flipped[-1]) if len(family) == 1 else max(float(flipped.max()), pair) for family in model.families)
+
+
+def network_lipschitz(model: BayesianNetwork, theta) -> tuple[float, float]:
+    """Return max over records x ≠ y of |ln p(x)/p(y)| / ρ(x, y), ρ the number of nodes that differ, and max L_i.
+
+    L_i is the largest |ln p(x_i|j)/p(y_i|j)| over x_i ≠ y_i and configurations j, all that lemma 2's premise bounds at
+    equal parents; at equal x_i and other parents it asks for no change at all.
+    """
+    records = np.array(list(itertools.product((0, 1), repeat=len(model.nodes))))
+    log_chance = np.log(model.record_probabilities(theta))
+    distance = np.abs(records[:, None] - records).sum(axis=-1)
+    ratio = np.abs(log_chance[:, None] - log_chance)[distance > 0] / distance[distance > 0]
+    return float(ratio.max()), float(np.abs(np.log(theta / (1 - theta))).max())
+
+
+def rows(config) -> list[dict]:
+    """Return all rows that need no simulation."""
+    models = {}
+    for network in config.exact_graphs:
+        name, graph = parse(network)
+        models[name] = BayesianNetwork(graph, config.alpha, config.beta)
+    found = [*_difference_rows(config), *_map_rows(config), *_lemma_3_rows(config), *_utility_rows(config)]
+    for name, model in models.items():
+        found += _loss_rows(config, name, model)
+        if len(model.nodes) <= LARGEST_ALPHABET:
+            found.append(_lemma_2_row(name, model))
+    return found
+
+
+def _row(statement, graph, parameter, empirical, bound, **more) -> dict:
+    row = {"statement": statement, "graph": graph, "parameter": parameter, "empirical": empirical, "bound": bound}
+    return {**row, "holds": bool(empirical <= bound * (1 + ROUNDING)), **more}
+
+
+def _difference_rows(config) -> list[dict]:
+    """Theorem 1's c_ij, checked over all counts, with product and sum in its logarithm."""
+    found = []
+    for prior, n in itertools.product(config.difference_priors, config.difference_sizes):
+        largest, parameter = largest_divergence(prior, prior, n), f"alpha=beta={prior:g}"
+        product, total = difference_bound(prior, prior, n), (2 * n + 1) * math.log(2 * (prior + n + 1))
+        for statement, bound in (("theorem_1_difference", product), ("theorem_1_difference_sum", total)):
+            found.append(_row(statement, "one parameter", parameter, largest, bound, n=n))
+    return found
+
+
+def _map_rows(config) -> list[dict]:
+    """Corollary 4 on one node: at the paper's Δ = Lr, r = 1, and at the largest change of the density itself."""
+    lipschitz = math.log(GRID[-1] / GRID[0])
+    found = []
+    for n in config.map_sizes:
+        own = utility_sensitivity(1.0, 1.0, n, "density", has_parents=False)
+        for statement, value in (("corollary 4", lipschitz), ("corollary 4 with enumerated sensitivity", own)):
+            loss = map_loss(n, 1.0, value)
+            found.append(_row(statement, "one node", f"Delta={value:.4g}", loss, 1.0, n=n, epsilon=1.0))
+    return found
+
+
+def _loss_rows(config, name, model) -> list[dict]:
+    """Corollaries 1 and 2 and theorem 4 (1) at ε = 1."""
+    counts = model.sufficient_statistics(model.records[:, None, :])
+    change = np.abs(counts[:, None] - counts).sum(axis=-1).max()
+    laplace = float(change) / (2 * len(model.nodes))
+    found = [
+        _row("corollary 1", name, "", laplace, 1.0, epsilon=1.0),
+        _row("corollary 2", name, "", largest_flips(model) / len(closure(model)), 1.0, epsilon=1.0),
+    ]
+    for n in config.exact_sizes:
+        mechanism = RecordSampler(model, n, 1.0)
+        parameter = f"omega={mechanism.omega:.4g}"
+        loss, bound = sampler_loss(mechanism), 2 * mechanism.sensitivity
+        found.append(_row("theorem 4 (1)", name, parameter, loss, bound, n=n, epsilon=1.0))
+    return found
+
+
+def _lemma_2_row(name, model) -> dict:
+    """The network's Lipschitz constant against the largest of its nodes', θ alternating between .2 and .9."""
+    theta = np.where(np.arange(model.theta_shape[0]) % 2, 0.9, 0.2)
+    statement = "lemma 2" if all(not parents for _, parents in model.parents) else "lemma 2 with edges"
+    return _row(statement, name, "theta=0.2,0.9", *network_lipschitz(model, theta))
+
+
+def _lemma_3_rows(config) -> list[dict]:
+    """Independent nodes with uniform priors: |logit θ| > L has probability 2/(1 + e^L), so that c_i is known."""
+    found = []
+    for size, threshold in itertools.product(config.lemma_3_nodes, THRESHOLDS):
+        own = math.log((1 + math.exp(threshold)) / 2) / threshold
+        c = own - math.log(size) / threshold
+        for multiple in MULTIPLES:
+            lipschitz = multiple * threshold
+            outside = -math.expm1(size * math.log(math.tanh(lipschitz / 2)))
+            parameter = f"L0={threshold:g},L={lipschitz:g}"
+            found.append(_row("lemma 3", f"independent_{size}", parameter, outside, math.exp(-c * lipschitz)))
+    return found
+
+
+def _utility_rows(config) -> list[dict]:
+    """Exact chances that the mean of N draws of a 0/1 function misses its expectation by more than the bound."""
+    # Slow to import, and not needed where a rebuild is planned.
+    from scipy.stats import binom
+
+    found = []
+    for number, delta in itertools.product(config.sampler_draws, config.delta):
+        squared = math.log(1 / delta) / number
+        for statement, bound in (("sampler utility", math.sqrt(squared)), ("sampler utility without a root", squared)):
+            missed = max(
+                float(binom.cdf(np.ceil(number * (p - bound)) - 1, number, p))
+                + float(binom.sf(np.floor(number * (p + bound)), number, p))
+                for p in CHANCES
+            )
+            row = _row(statement, "any", f"N={number},delta={delta:g},within={bound:.3g}", missed, delta)
+            found.append({**row, "rate": missed, "allowed": delta})
+    return found

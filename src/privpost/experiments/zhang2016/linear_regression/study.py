@@ -1,0 +1,135 @@
+"""Mean squared error of private linear regression against the prior's precision (Zhang et al. 2016, figure 2)."""
+
+import itertools
+import math
+from functools import partial
+
+import numpy as np
+
+from privpost.datasets import catalogue, census, prepared
+from privpost.evaluation.rows import columns, places
+from privpost.evaluation.summaries import mean_columns
+from privpost.experiments.ranges import EPSILON, PRECISION
+from privpost.lab.schema import Choice, DatasetName, Integer, Real, Schema, SettingError
+from privpost.mechanisms.linear_sampling import LinearSampler
+from privpost.models.linear_regression import LinearRegression, Moments
+from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import Request
+
+SETTINGS = Schema(
+    dataset=DatasetName(task="regression"),
+    train_share=Real(above=0, below=1),
+    radius_factor=Real(above=0),
+    feature_bound=Real(above=0),
+    label_bound=Real(above=0),
+    acceptance_draws=Integer(at_least=1),
+    epsilon_target=EPSILON,
+    variant=Choice("paper"),
+    method=Choice("non_private", "sampler_record"),
+    noise_variance=Real(above=0),
+    prior_precision=PRECISION,
+)
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return arrays over (noise variance, prior precision, trial): `non_private` and `sampler_record`, the mean squared
+    errors on the test rows; `acceptance`, of rejection from the untruncated posterior, and `proposal_acceptance`, of
+    the proposals used; and `mean_norm`, the norm of the untruncated posterior mean. Also `epsilon` and `radius` (noise
+    variance, prior precision), `residual_variance` (trial,), that of least squares on the training rows,
+    `clipped_share` of the labels, and `stand_in`.
+
+    Raises ValueError for a ball that costs more than the target, and for records that exceed the bounds that the
+    privacy cost is stated for.
+    """
+    dataset = catalogue.load(config.dataset)
+    columns = prepared.read(config.dataset, dataset)
+    features, labels = census.regression(columns, dataset)
+    rows = round(config.train_share * len(labels))
+    if not 0 < rows < len(labels):
+        raise SettingError(f"train_share is {config.train_share}, which leaves none of {len(labels)} records on a side")
+    mechanisms = _mechanisms(config, features.shape[1], rows, ledger)
+    next(mechanism for _, mechanism in mechanisms.values()).model.check(features, labels)
+    everything = Moments.of(features, labels)
+    shape = (len(config.noise_variance), len(config.prior_precision))
+    names = ("non_private", "sampler_record", "acceptance", "proposal_acceptance", "mean_norm")
+    arrays = {name: np.full((*shape, config.trials), np.nan) for name in names}
+    residual = np.empty(config.trials)
+    for block in streams.blocks():
+        sampler = streams("sampler", block.index)
+        trains = _splits(features, labels, rows, block.size, streams("data", block.index))
+        statistics = np.stack([train.statistics for train in trains])
+        # A draw per split, whose proposals are counted.
+        requests = [Request(*named, statistics, sampler, repeats=block.trials) for named in mechanisms.values()]
+        releases = dict(zip(mechanisms, ledger.release_all(requests), strict=True))
+        for number, (trial, train) in enumerate(zip(range(config.trials)[block.trials], trains, strict=True)):
+            residual[trial] = train.mean_squared_error(np.linalg.solve(train.gram, train.cross))
+            test = everything.without(train)
+            normals = sampler.standard_normal((config.acceptance_draws, features.shape[1]))
+            # All precisions b I + XᵀX/σ² have the eigenvectors of XᵀX.
+            values, vectors = np.linalg.eigh(train.gram)
+            for place, (_, mechanism) in mechanisms.items():
+                at, model = (*place, trial), mechanism.model
+                mean, _ = model.posterior(train.statistics)
+                arrays["non_private"][at] = test.mean_squared_error(mean)
+                arrays["mean_norm"][at] = np.linalg.norm(mean)
+                spread = np.sqrt(model.prior_precision + values / model.noise_variance)
+                untruncated = vectors.T @ mean + normals / spread
+                arrays["acceptance"][at] = np.mean((untruncated**2).sum(axis=1) <= mechanism.radius**2)
+                drawn, accepted = releases[place]
+                arrays["proposal_acceptance"][at] = accepted[number]
+                arrays["sampler_record"][at] = test.mean_squared_error(drawn[number])
+    mechanisms = [mechanism for _, mechanism in mechanisms.values()]
+    return {
+        **arrays,
+        "epsilon": np.array([mechanism.cost().epsilon for mechanism in mechanisms]).reshape(shape),
+        "radius": np.array([mechanism.radius for mechanism in mechanisms]).reshape(shape),
+        "residual_variance": residual,
+        "clipped_share": np.array(census.clipped_share(columns, dataset)),
+        "stand_in": np.array(dataset.stand_in),
+    }
+
+
+def _mechanisms(config, dimension: int, rows: int, ledger) -> dict:
+    """Return account and sampler by the place of its noise variance and of its prior precision."""
+    mechanisms = {}
+    for place in itertools.product(range(len(config.noise_variance)), range(len(config.prior_precision))):
+        variance, b = config.noise_variance[place[0]], config.prior_precision[place[1]]
+        model = LinearRegression(dimension, b, variance, config.feature_bound, config.label_bound)
+        account = f"sampler_record/noise_variance={variance:g}/prior_precision={b:g}"
+        make = partial(LinearSampler, model, rows, config.radius_factor / math.sqrt(b))
+        mechanisms[place] = account, ledger.open(account, Cost("pure", config.epsilon_target), make)
+    return mechanisms
+
+
+def _splits(features, labels, rows: int, size: int, rng) -> list[Moments]:
+    """Return the moments of `size` random sets of training rows."""
+    chosen = (rng.choice(len(labels), rows, replace=False, shuffle=False) for _ in range(size))
+    return [Moments.of(features[each], labels[each]) for each in chosen]
+
+
+def tabulate(cells):
+    """Return mean squared errors per data set, method, noise variance and prior precision, and paired differences.
+
+    `excess`: over the non-private one's; `rise`: over the smallest prior precision's, with the same splits and noise.
+    """
+    import pandas as pd
+
+    names = ["dataset", "stand_in", "variant", "method", "noise_variance", "prior_precision", "epsilon"]
+    names += ["mse_mean", "mse_sem", "n_repeats", "acceptance", "proposal_acceptance", "radius", "mean_norm"]
+    names += ["excess_mean", "excess_sem", "rise_mean", "rise_sem", "residual_variance", "clipped_share"]
+    return pd.DataFrame(_rows(cells), columns=names)
+
+
+def _rows(cells):
+    for cell in cells:
+        arrays = cell.arrays
+        for (_, s, i), point in places(cell.config, "method", "noise_variance", "prior_precision"):
+            errors, private = arrays[point.method], point.method != "non_private"
+            row = columns(point, "dataset", "variant", "method", "noise_variance", "prior_precision")
+            for name in ("stand_in", "clipped_share", *(("epsilon", "radius") if private else ())):
+                row[name] = arrays[name][s, i].item() if arrays[name].ndim else arrays[name].item()
+            for name in ("mean_norm", *(("acceptance", "proposal_acceptance") if private else ())):
+                row[name] = float(arrays[name][s, i].mean())
+            row |= {"n_repeats": point.trials, "residual_variance": float(arrays["residual_variance"].mean())}
+            row |= mean_columns("mse", errors[s, i]) | mean_columns("rise", errors[s, i] - errors[s, 0])
+            yield row | (mean_columns("excess", errors[s, i] - arrays["non_private"][s, i]) if private else {})

@@ -1,0 +1,258 @@
+"""Accuracy of a naive Bayes classifier from private posteriors (Zhang et al. 2016, figure 1)."""
+
+import itertools
+import math
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from privpost.evaluation.summaries import mean_columns
+from privpost.experiments.ranges import CONCENTRATION, EPSILON
+from privpost.experiments.zhang2016.mechanisms import METHODS, configured, target
+from privpost.lab.schema import Choice, Integer, Real, Schema
+from privpost.mechanisms.base import Mechanism
+from privpost.mechanisms.map_estimate import UTILITIES
+from privpost.models import graphs
+from privpost.models.bayesian_network import BayesianNetwork
+from privpost.privacy.ledger import Request
+
+# `one`: the repeats of a block are random splits of one data set, as in the paper; `many`: each has a model and data
+# of its own, so that a difference is one over models and data too.
+DATA = ("many", "one")
+SETTINGS = Schema(
+    data=Choice(*DATA),
+    attributes=Integer(at_least=1, at_most=999),
+    n=Integer(at_least=2),
+    n_train=Integer(at_least=1, under="n"),
+    alpha=CONCENTRATION,
+    beta=CONCENTRATION,
+    model_alpha=CONCENTRATION,
+    model_beta=CONCENTRATION,
+    stealth_target=Real(at_least=0.5, below=1),
+    bound_t=Real(at_least=0.1),
+    method=Choice("non_private", *METHODS),
+    epsilon=EPSILON,
+    t=Real(above=0),
+)
+# What varies within a method. `paper` sets t for the target share of stealthy runs, `bound` as corollary 3 asks,
+# `corrected` releases the number of records without noise and sets t as `paper` does.
+SPREAD = ["method", "variant", "epsilon", "accuracy_mean", "accuracy_spread", "difference_mean", "difference_spread"]
+SPREAD += ["behind", "data_sets", "repeats"]
+VARIANTS = {"fourier": ("paper", "bound", "corrected"), "map": UTILITIES}
+
+
+def lines(methods) -> list[tuple[str, str]]:
+    """Return the (method, variant) pairs that the methods' variants make."""
+    return [(method, variant) for method in methods for variant in VARIANTS.get(method, ("paper",))]
+
+
+def accuracy(theta, attributes, labels) -> np.ndarray:
+    """Return the share of test examples that naive Bayes with given probabilities classifies rightly.
+
+    Shapes: `theta` (..., trials, 2d+1) in the order of the network `graphs.naive_bayes(d)`; `attributes` (trials,
+    tests, d) of floats; `labels` (trials, tests); result (..., trials). Ties count as class 0.
+    """
+    one, zero = theta[..., 2::2], theta[..., 1::2]
+    weights = np.log(one / (1 - one)) - np.log(zero / (1 - zero))
+    prior = np.log(theta[..., 0] / (1 - theta[..., 0]))
+    offset = prior + (np.log1p(-one) - np.log1p(-zero)).sum(axis=-1)
+    leading, (trials, size) = offset.shape[:-1], weights.shape[-2:]
+    right = np.empty((trials, int(np.prod(leading))))
+    # One product for all methods of a trial. Only the sign matters: single precision is enough, and twice as fast.
+    weights = np.moveaxis(weights.reshape(-1, trials, size), 0, -1).astype(attributes.dtype)
+    offset = offset.reshape(-1, trials).T.astype(attributes.dtype)
+    for trial in range(trials):
+        predicted = attributes[trial] @ weights[trial] > -offset[trial]
+        right[trial] = np.mean(predicted == labels[trial][:, None], axis=0)
+    return right.T.reshape(*leading, trials)
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return `accuracy` (line, epsilon, trial), `stealthy` alike, and `t`, `smallest_t` of the Fourier variants.
+
+    `t` (line, epsilon) is the increment that was used, `smallest_t` (epsilon, trial) the one that the paper's
+    mechanism would have needed in each run. Lines are the pairs of `lines`. `data_set` (trial,) numbers the data sets.
+    """
+    model = BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta)
+    every = lines(config.method)
+    named = _open(model, config, every, ledger)
+    named = _with_increments(model, config, every, named, streams, ledger)
+    shape = (len(every), len(config.epsilon))
+    rates, stealthy = np.empty((*shape, config.trials)), np.ones((*shape, config.trials), bool)
+    smallest, data_set = np.zeros((len(config.epsilon), config.trials)), np.arange(config.trials)
+    for block in streams.blocks():
+        statistics, tests = _data(model, config, streams("data", block.index), block.size)
+        if config.data == "one":
+            data_set[block.trials] = block.index
+        theta = np.empty((*shape, block.size, *model.theta_shape))
+        if ("non_private", "paper") in every:
+            theta[every.index(("non_private", "paper"))] = model.mean(model.posterior(statistics))
+        requests = []
+        for (i, j), (account, mechanism) in named.items():
+            rng = streams("mechanism", block.index, method=every[i][0], epsilon=config.epsilon[j])
+            requests.append(Request(account, mechanism, statistics, rng, repeats=block.trials))
+        for (i, j), (_, mechanism), made in zip(named, named.values(), ledger.release_all(requests), strict=True):
+            release = made.values
+            if every[i][0] == "fourier":
+                stealthy[i, j, block.trials] = mechanism.stealthy(release)
+                if every[i][1] == "paper":
+                    smallest[j, block.trials] = mechanism.smallest_t(release)
+            theta[i, j] = release if mechanism.releases == "sample" else model.mean(mechanism.naive_posterior(release))
+        rates[..., block.trials] = accuracy(theta, tests[..., 1:].astype(np.float32), tests[..., 0] == 1)
+    t = np.full(shape, math.nan)
+    for place, (_, mechanism) in named.items():
+        t[place] = getattr(mechanism, "t", math.nan)
+    return {"accuracy": rates, "stealthy": stealthy, "t": t, "smallest_t": smallest, "data_set": data_set}
+
+
+def _open(model, config, every, ledger) -> dict[tuple[int, int], tuple[str, Mechanism]]:
+    """Return account and mechanism by the places of line and ε, the Fourier variants as yet without an increment."""
+    named = {}
+    for (i, (method, variant)), (j, epsilon) in itertools.product(enumerate(every), enumerate(config.epsilon)):
+        if method != "non_private":
+            noise = "corrected" if variant == "corrected" else "paper"
+            make = partial(configured, method, model, config.n_train, epsilon, variant=noise, utility=variant)
+            account = f"{method}/{variant}/epsilon={epsilon:g}"
+            named[i, j] = account, ledger.open(account, target(method, model, epsilon), make)
+    return named
+
+
+def _data(model, config, rng, size) -> tuple[np.ndarray, np.ndarray]:
+    """Return the training counts (size, 2m) and the test records: of data sets from random models, or splits of one."""
+    theta = rng.beta(config.model_alpha, config.model_beta, (size if config.data == "many" else 1, *model.theta_shape))
+    records = model.sample_data(theta, config.n, rng)
+    if config.data == "one":
+        records = records[0, rng.permuted(np.tile(np.arange(config.n), (size, 1)), axis=1)]
+    # Records of a data set of its own are independent and alike, so that the first ones are a random split.
+    return model.sufficient_statistics(records[:, : config.n_train]), records[:, config.n_train :]
+
+
+def _with_increments(model, config, every, named, streams, ledger):
+    """Return the mechanisms with the Fourier variants' t: as corollary 3 asks, or such that the target share of
+    releases about a pilot's data is stealthy. They are of the same law and their own, so that t is public."""
+    pilot, found = [], dict(named)
+    for place, (account, mechanism) in named.items():
+        if every[place[0]][0] == "fourier":
+            t = config.bound_t
+            if every[place[0]][1] != "bound":
+                pilot = pilot or [_pilot(model, config, streams, block) for block in streams.blocks()]
+                ledger.open(f"pilot/{account}", target("fourier", model, config.epsilon[place[1]]), mechanism)
+                t = _stealthy_t(f"pilot/{account}", mechanism, config, pilot, streams, ledger)
+            found[place] = account, replace(mechanism, t=t)
+    return found
+
+
+def _pilot(model, config, streams, block) -> np.ndarray:
+    rng = streams("pilot", block.index)
+    theta = rng.beta(config.model_alpha, config.model_beta, (block.size, *model.theta_shape))
+    return model.sufficient_statistics(model.sample_data(theta, config.n_train, rng))
+
+
+def _stealthy_t(account, mechanism, config, pilot, streams, ledger) -> float:
+    """Return the t at which the target share of the pilot's releases is stealthy."""
+    rng, blocks = streams("pilot noise"), zip(pilot, streams.blocks(), strict=True)
+    requests = [Request(account, mechanism, statistics, rng, repeats=block.trials) for statistics, block in blocks]
+    needed = [mechanism.smallest_t(release.values) for release in ledger.release_all(requests)]
+    return float(np.quantile(np.concatenate(needed), config.stealth_target))
+
+
+def tabulate(cells):
+    """Return mean accuracies, their paired differences (`naive_bayes_pairs`), rates of stealth (`stealth`), and how
+    the means of single data sets vary (`naive_bayes_spread`)."""
+    by_data = {cell.config.data: cell for cell in cells}
+    cell = by_data.get("many", cells[0])
+    rows, pairs = [], []
+    for row, kept, differences in _curves(cell):
+        rows.append({**row, **mean_columns("accuracy", kept), "n_repeats": len(kept)})
+        place = {name: row[name] for name in ("method", "variant", "runs")}
+        for (other, other_variant), values in differences.items():
+            point = {**place, "other": other, "other_variant": other_variant, "epsilon": row["epsilon"]}
+            pairs.append({**point, **mean_columns("difference", values), "n_repeats": len(values)})
+    return {
+        "naive_bayes": rows,
+        "naive_bayes_pairs": pairs + _averages(cell),
+        "stealth": _stealth(cell.config, cell.arrays),
+        "naive_bayes_spread": _spread(by_data.get("one")),
+    }
+
+
+def _curves(cell):
+    """Yield per line, runs and ε a row's first columns, the accuracies kept, and by other line the differences."""
+    config, arrays = cell.config, cell.arrays
+    every = lines(config.method)
+    for i, (method, variant) in enumerate(every):
+        for j, epsilon in enumerate(config.epsilon[: 1 if method == "non_private" else None]):
+            stealthy = arrays["stealthy"][i, j]
+            chosen = {"all": np.ones_like(stealthy)} | ({"stealthy": stealthy} if method == "fourier" else {})
+            for runs, kept in chosen.items():
+                row = {"method": method, "variant": variant, "runs": runs}
+                row["epsilon"] = None if method == "non_private" else epsilon
+                row["stealth_rate"] = stealthy.mean() if method == "fourier" else None
+                row["t"] = arrays["t"][i, j] if method == "fourier" else None
+                if method != "non_private":
+                    row["epsilon_record"] = epsilon * (config.attributes + 1 if method == "sampler_attribute" else 1)
+                own = arrays["accuracy"][i, j, kept]
+                others = [k for k in range(len(every)) if k != i and method != "non_private"]
+                yield row, own, {every[k]: own - arrays["accuracy"][k, j, kept] for k in others}
+
+
+def _spread(cell):
+    """Return mean and standard deviation over data sets of one data set's accuracy, a mean over splits and noise.
+
+    `difference` is that to Laplace's at the same ε; `behind` the share of data sets in which it is negative.
+    """
+    import pandas as pd
+
+    if cell is None:
+        return pd.DataFrame(columns=SPREAD)
+    config, arrays = cell.config, cell.arrays
+    every, sets = lines(config.method), arrays["data_set"]
+    count = np.bincount(sets)
+    means = np.apply_along_axis(lambda values: np.bincount(sets, values) / count, -1, arrays["accuracy"])
+    base = every.index(("laplace", "paper")) if ("laplace", "paper") in every else None
+    rows = []
+    for (i, (method, variant)), (j, epsilon) in itertools.product(enumerate(every), enumerate(config.epsilon)):
+        own = means[i, j]
+        difference = own - means[base, j] if base is not None else np.full_like(own, math.nan)
+        place = (method, variant, epsilon, own.mean(), own.std(ddof=1) if len(own) > 1 else math.nan)
+        spread = difference.std(ddof=1) if len(own) > 1 else math.nan
+        rows.append((*place, difference.mean(), spread, float(np.mean(difference < 0)), len(own), int(count.max())))
+    return pd.DataFrame(rows, columns=SPREAD)
+
+
+def _stealth(config, arrays) -> list[dict]:
+    """Return the share of stealthy runs at each t and ε, with the bound of corollary 3."""
+    return [
+        {
+            "t": t,
+            "epsilon": epsilon,
+            "stealth_rate": float(np.mean(arrays["smallest_t"][j] <= t)),
+            "stealth_sem": float(np.std(arrays["smallest_t"][j] <= t) / math.sqrt(config.trials)),
+            "bound": -math.expm1(-t),
+        }
+        for j, epsilon in enumerate(config.epsilon)
+        for t in config.t
+    ]
+
+
+def _averages(cell) -> list[dict]:
+    """Return the paired differences between mechanisms averaged over ε: rows without an ε, of all and stealthy runs.
+
+    An average over stealthy runs is the mean over ε of the means over the runs that are stealthy there; its error
+    follows from the repeats' contributions to it, which are independent.
+    """
+    accuracies, stealthy = cell.arrays["accuracy"], cell.arrays["stealthy"]
+    every, rows = lines(cell.config.method), []
+    for (i, (method, variant)), (k, (other, other_variant)) in itertools.permutations(enumerate(every), 2):
+        if "non_private" in (method, other):
+            continue
+        chosen = {"all": np.ones_like(stealthy[i])} | ({"stealthy": stealthy[i]} if method == "fourier" else {})
+        for runs, kept in chosen.items():
+            difference, share = accuracies[i] - accuracies[k], kept.mean(axis=1, keepdims=True)
+            level = (difference * kept).mean(axis=1, keepdims=True) / share
+            parts = (level + (difference - level) * kept / share).mean(axis=0)
+            place = {"method": method, "variant": variant, "runs": runs, "other": other}
+            place |= {"other_variant": other_variant, "epsilon": None}
+            rows.append({**place, **mean_columns("difference", parts), "n_repeats": parts.size})
+    return rows

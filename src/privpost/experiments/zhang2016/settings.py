@@ -1,0 +1,32 @@
+"""Types of settings that these studies share."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from privpost.lab.schema import SettingError
+from privpost.models import graphs
+
+
+@dataclass(frozen=True)
+class Network:
+    """A Bayesian network's graph; its normal form, name and formula, puts the graph itself into the cell's digest."""
+
+    def describe(self) -> str:
+        return (
+            "a file of conf/network, the path of a YAML file, a family such as chain_5 or naive_bayes_16, or a name "
+            "and a formula such as `pair [a][b|a]`"
+        )
+
+    def normalise(self, value: Any) -> str:
+        if not isinstance(value, str):
+            raise ValueError
+        try:
+            name, graph = graphs.named(value)
+        except ValueError as error:
+            raise SettingError(str(error)) from error
+        return f"{name} {graphs.formula(graph)}"
+
+
+def parse(network: str) -> tuple[str, graphs.Graph]:
+    """Return name and graph of a setting in its normal form."""
+    return graphs.named(network)

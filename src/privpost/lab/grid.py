@@ -1,0 +1,315 @@
+"""The one grid: a study's YAML becomes a list of cells, each with all that defines its numbers and a digest of it.
+
+A study is composed once (and the composed configuration kept for the next start, see `compose`); its points are
+expanded, validated against the study's typed schema and hashed in plain Python. A cell's path is content-addressed, so
+a changed setting is a missing file.
+"""
+
+import functools
+import hashlib
+import itertools
+import math
+import sys
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from privpost import configurations
+from privpost.lab.axes import axis_values, check_size
+from privpost.lab.compose import compose, hydra_value, study_names
+from privpost.lab.declaration import SIZES, as_study
+from privpost.lab.schema import Schema, SettingError, suggest
+from privpost.lab.study import Cell, Study, blocks, canonical
+
+# Keys of a composed configuration that are not settings of the study itself. `hydra` is left out when composing.
+DESCRIPTION = ("title", "paper", "claim", "tables", "reads", "beyond_papers")
+GRID = ("sweep", "within", "common", "smoke")
+RUN = ("scale", "root", "figure_root", "mirrors", "expect")
+
+
+def load_study(name: str, scale: str = "paper", overrides: Iterable[str] = ()) -> Study:
+    """Return one composed study.
+
+    Raises SettingError for an unknown study or scale, with the nearest known name.
+    """
+    return load_studies([name], scale, overrides)[0]
+
+
+def load_studies(names: Iterable[str] | None = None, scale: str = "paper", overrides: Iterable[str] = ()):
+    """Return the named studies (all when None), composed and checked."""
+    known = study_names()
+    names = known if names is None else list(names)
+    for name in names:
+        if name not in known:
+            raise SettingError(
+                f"study is {name!r}, which does not exist.{suggest(name, known)} Known studies: {', '.join(known)}."
+            )
+    scales = sorted(p.stem for p in (configurations.folder() / "scale").glob("*.yaml"))
+    if scale not in scales:
+        raise SettingError(f"scale is {scale!r}, but must be one of {', '.join(scales)}.{suggest(scale, scales)}")
+    studies = {name: as_study(name, config) for name, config in compose(names, scale, overrides).items()}
+    for study in studies.values():
+        study.kept("beside", lambda: studies)
+    return list(studies.values())
+
+
+def expand(study: Study) -> list[Cell]:
+    """Return the cells of the study's whole grid, in the order of its YAML.
+
+    Raises SettingError for an unknown key or a value that is not allowed, naming the file.
+    """
+    return list(study.kept("cells", lambda: _expand(study)))
+
+
+def _expand(study: Study) -> list[Cell]:
+    cells = {}
+    for cell in make_cells(study, points(study)):
+        if cell.dataset not in study.left_out:
+            cells.setdefault(cell.digest, cell)
+    return list(cells.values())
+
+
+def read_by(study: Study) -> list[Study]:
+    """Return the studies whose ledgers a study's cells read (`reads:` names them, or says all), as far as they go.
+
+    All are those that read none themselves. Raises SettingError for a name of one that does.
+    """
+    return study.kept("read", lambda: _read_by(study))
+
+
+def _read_by(study: Study) -> list[Study]:
+    named = _scaled(study, ()).get("reads") or []
+    names = [name for name in study_names() if name != study.name] if named == "all" else named
+    # Those that were loaded with it need not be loaded again; only their places may be others.
+    beside = study.kept("beside", dict)
+    others = (
+        [beside[name] for name in names] if set(names) <= set(beside) else load_studies(names, study.config["scale"])
+    )
+    found = []
+    for other in others:
+        if other.config.get("reads"):
+            if named == "all":
+                continue
+            raise SettingError(f"{study.file}: reads names {other.name!r}, which reads ledgers itself.")
+        place = {key: study.config[key] for key in ("root", "figure_root")}
+        datasets = {cell.dataset for cell in expand(other)}
+        left_out = tuple(name for name in study.left_out if name in datasets)
+        same = not left_out and {**other.config, **place} == other.config
+        found.append(other if same else replace(other, config={**other.config, **place}, left_out=left_out))
+    return found
+
+
+def without_missing(study: Study, cells: Iterable[Cell] | None = None) -> Study:
+    """Return the study with the bring-your-own data sets left out that cannot be had; itself when all can.
+
+    A study that reads ledgers leaves out what the studies leave out that it reads. `cells` are the study's, when they
+    are known already.
+    """
+    cells = itertools.chain(expand(study) if cells is None else cells, *map(expand, read_by(study)))
+    names = sorted({cell.dataset for cell in cells if cell.dataset})
+    if not names:
+        return study
+    from privpost.datasets import catalogue, fetch
+
+    missing = tuple(name for name in names if not fetch.findable(catalogue.load(name)))
+    return replace(study, left_out=missing)
+
+
+def points(study: Study) -> list[dict[str, Any]]:
+    """Return the points of the study's sweep as maps from key to value.
+
+    Raises SettingError for more points than `LARGEST_GRID`.
+    """
+    factorials = sweep_blocks(study)
+    check_size(sum(math.prod(map(len, block.values())) for block in factorials), f"{study.file}: sweep")
+    return [
+        dict(zip(block, combination, strict=True))
+        for block in factorials
+        for combination in itertools.product(*block.values())
+    ]
+
+
+def sweep_blocks(study: Study) -> list[dict[str, list]]:
+    """Return the study's sweep as full factorials, one for each of the maps under `sweep`: axis to values."""
+    return [
+        {key: axis_values(values, f"{study.file}: sweep.{key}") for key, values in block.items()}
+        for block in blocks(_scaled(study, {}).get("sweep"))
+    ]
+
+
+def _scaled(study: Study, overrides: Container[str]) -> dict[str, Any]:
+    """Return the configuration at the study's scale: the `smoke:` section gives way to explicit overrides only."""
+    config = dict(study.config)
+    if config["scale"] == "smoke":
+        for key, value in config["smoke"].items():
+            if key == "within":
+                config["within"] = {**config["within"], **value}
+            elif key not in overrides:
+                config[key] = value
+    return config
+
+
+def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
+    """Return the cell at the study's base point with some keys set.
+
+    A key of a within axis is pinned (to a value or a list of values); any other key replaces the setting. Raises
+    SettingError for an unknown key or a value that is not allowed.
+    """
+    return next(make_cells(study, [overrides]))
+
+
+def make_cells(study: Study, points: Iterable[Mapping[str, Any]]) -> Iterator[Cell]:
+    """Yield the cell of each point, as `make_cell` returns it; what the points share is checked once."""
+    bases: dict[tuple[str, ...], _Base] = {}
+    for overrides in points:
+        keys = tuple(overrides)
+        if keys not in bases:
+            bases[keys] = _Base(study, keys)
+        yield bases[keys].cell(overrides)
+
+
+class _Base:
+    """What all cells share that set the same keys: the other settings and axes, checked and in their normal form."""
+
+    def __init__(self, study: Study, keys: tuple[str, ...]):
+        where, schema = study.file, study.schema
+        # First: an axis without a base value is known to the schema, but is no setting.
+        self.axes = _axes(study)
+        config = _scaled(study, keys)
+        within = config["within"]
+        settings = {k: v for k, v in config.items() if k not in {*DESCRIPTION, *GRID, *RUN, *SIZES, *within}}
+        for key in keys:
+            if key not in within and key not in SIZES and key not in settings:
+                raise schema.unknown(key, where, others=SIZES)
+        for key in {*settings, *within} - set(schema.fields):
+            raise schema.unknown(key, where, others=[*DESCRIPTION, *GRID, *SIZES])
+        for key in set(schema.fields) - {*settings, *within}:
+            raise SettingError(f"{where}: the setting {key!r} is missing; it must be {schema.fields[key].describe()}.")
+        self.study = study
+        self.settings = {k: v if k in keys else schema.value(k, v, where) for k, v in settings.items()}
+        self.within = {k: v if k in keys else _within_values(schema, k, v, where) for k, v in within.items()}
+        self.pinned: dict[tuple[int, str, str], dict] = {}
+        self.within_json = None if set(keys) & set(within) else canonical(self.within)
+        self.sizes = {key: config[key] for key in SIZES}
+        if not set(keys) & set(SIZES):
+            self.sizes = _checked_sizes(self.sizes, where)
+        read = [cell for other in read_by(study) for cell in expand(other)]
+        self.reads = joint_digest(read) if read else None
+        self.common = _checked_common(config["common"], {*self.axes, *within}, where)
+        self.scale = [f"scale={config['scale']}"] * (config["scale"] != "paper")
+
+    def cell(self, overrides: Mapping[str, Any]) -> Cell:
+        where, schema = self.study.file, self.study.schema
+        settings, sizes, within = dict(self.settings), self.sizes, self.within
+        for key, value in overrides.items():
+            if key in within:
+                within = self._with_axis(within, key, value if isinstance(value, list | Mapping) else [value])
+            elif key in sizes:
+                sizes = {**sizes, key: value}
+            else:
+                settings[key] = schema.value(key, value, where)
+        schema.check_together(settings, where)
+        # Hydra cannot replace an axis given as a map by a list, so a pinned axis is a key of its own (++).
+        words = [
+            f"++{key}={hydra_value(within[key])}"
+            if key in within
+            else f"{key}={hydra_value(settings[key] if key in settings else sizes[key])}"
+            for key in overrides
+        ]
+        return Cell(
+            study=self.study.name,
+            settings=settings,
+            within=within,
+            # Cells share those that none of them sets.
+            sizes=sizes if sizes is self.sizes else _checked_sizes(sizes, where),
+            axes=self.axes,
+            common=self.common,
+            root=self.study.config["root"],
+            data=_identity(settings.get("dataset")),
+            reads=self.reads,
+            overrides=(*self.scale, *map(sys.intern, words)),
+            within_json=self.within_json,
+        )
+
+    def _with_axis(self, within: dict, key: str, values: Any) -> dict:
+        """Return some axes with another one; cells that have the same ones share them."""
+        name = (id(within), key, repr(values))
+        if name not in self.pinned:
+            self.pinned[name] = {**within, key: _within_values(self.study.schema, key, values, self.study.file)}
+        return self.pinned[name]
+
+
+def _within_values(schema: Schema, key: str, values: Any, where: str) -> list:
+    values = [schema.value(key, item, where) for item in axis_values(values, f"{where}: within.{key}")]
+    seen = set()
+    for text in map(canonical, values):
+        if text in seen:
+            raise SettingError(f"{where}: within.{key} has the value {text} twice.")
+        seen.add(text)
+    return values
+
+
+def _axes(study: Study) -> tuple[str, ...]:
+    axes: dict[str, None] = {}
+    for config in (study.config, study.config["smoke"]):
+        for block in blocks(config.get("sweep")):
+            axes.update(dict.fromkeys(key for key in block if key not in study.config["within"]))
+    for key in axes:
+        if key in SIZES:
+            raise SettingError(f"{study.file}: {key!r} is swept, but only settings can be axes of a grid.")
+        if key not in study.schema:
+            raise study.schema.unknown(key, f"{study.file}: sweep")
+        if key not in study.config:
+            raise SettingError(f"{study.file}: {key!r} is swept, so it needs a base value among the settings.")
+    return tuple(axes)
+
+
+def _checked_sizes(sizes: dict, where: str) -> dict:
+    sizes = Schema(**SIZES).checked(sizes, where)
+    trials, block = sizes["trials"], sizes["block"]
+    if (trials is None) != (block is None):
+        raise SettingError(f"{where}: trials is {trials} and block is {block}; give both or neither.")
+    if trials is not None and trials % block:
+        raise SettingError(
+            f"{where}: trials is {trials}, but must be a multiple of block, which is {block}, "
+            f"for instance {max(1, (trials + block // 2) // block) * block}."
+        )
+    return sizes
+
+
+def _checked_common(common: Iterable[str], known: set[str], where: str) -> tuple[str, ...]:
+    for key in common:
+        if key not in known:
+            raise SettingError(
+                f"{where}: common names {key!r}, which is no axis.{suggest(key, known)} "
+                f"Axes: {', '.join(sorted(known))}."
+            )
+    return tuple(common)
+
+
+def _identity(dataset: str | None) -> dict | None:
+    if dataset is None:
+        return None
+    file = configurations.folder() / "dataset" / f"{dataset}.yaml"
+    return _identity_of(dataset, file.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _identity_of(dataset: str, text: str) -> dict:
+    # `text` is the content of the data set's file: many cells share a data set, and parsing YAML is slow.
+    from privpost.datasets import catalogue
+
+    return catalogue.load(dataset).identity()
+
+
+def shard_of(cells: Sequence[Cell], number: int, count: int) -> Sequence[Cell]:
+    """Return one of `count` shards of a list of cells, counted from 1: every `count`-th cell, so that neighbours part.
+
+    Neighbours on an axis take about as long as each other, so shards do too.
+    """
+    return cells[number - 1 :: count]
+
+
+def joint_digest(cells: Iterable[Cell]) -> str:
+    """Return the digest of several cells together: what `expect` names for a shard."""
+    return hashlib.sha256(" ".join(cell.digest for cell in cells).encode()).hexdigest()[:10]

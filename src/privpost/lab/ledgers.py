@@ -1,0 +1,153 @@
+"""A study's privacy ledger as a small shipped file, so that a reader needs no cell to see what was charged."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from privpost.lab.store import Result
+from privpost.lab.study import Study
+
+# Six digits: below the differences between CPU types, above anything that matters in a budget. Settings of mechanisms
+# are kept whole, so that one made again of them costs the same.
+DIGITS = 6
+
+
+def path_of(study: Study) -> Path:
+    """Return where the study's ledger is shipped."""
+    return study.grid_path().with_name(study.name.split("/")[1] + ".ledger.json")
+
+
+def describe(study: Study, results: Iterable[Result]) -> str:
+    """Return the text of a study's .ledger.json: its cells' accounts gathered by kind, and the mechanisms that drew.
+
+    The kind of an account is its name up to the first slash. A row of `accounts` has their number, repeats and releases
+    per account, ε (and δ) charged per release, the budget's ε, and the largest share of a budget that was spent; what
+    differs between the accounts is given as [smallest, largest]. `data` names the real people whom all repeats of an
+    account are about, none where each draws data of its own; `published_epsilon` is what it would cost them to publish
+    every repeat. A row of `mechanisms` is one with its settings, its cost, the budget and the kind of account it was
+    charged to; those that differ in numbers only are one row, in order of cost, whose `varied` has for each number that
+    differs its values (see `unfolded`). No times and no versions: the same results give the same bytes.
+    """
+    groups: dict[tuple, list[dict]] = {}
+    used: dict[tuple, dict[str, dict]] = {}
+    for result in results:
+        for row in result.record["ledger"]:
+            budget = row["budget"]
+            kind = row["account"].split("/")[0]
+            key = (row["mechanism"], kind, row["notion"], budget["notion"], budget["order"])
+            groups.setdefault(key, []).append({**row, "cell": result.record["digest"]})
+            if row["settings"] is not None:
+                made = result.record["mechanisms"][row["settings"]]
+                named = {"kind": kind, "accounting": row["accounting"], "mechanism": made, "budget": budget}
+                named |= {name: row[name] for name in ("notion", "epsilon", "order", "delta")}
+                used.setdefault((*key, _shape(made)), {})[json.dumps(named, sort_keys=True)] = named
+    rows = [_row(key, group) for key, group in sorted(groups.items(), key=lambda item: str(item[0]))]
+    chosen = [_folded(group) for _, group in sorted(used.items(), key=lambda item: str(item[0]))]
+    lists = {"accounts": rows, "mechanisms": chosen}
+    lines = (
+        f'"{name}": [\n' + ",\n".join(json.dumps(row, sort_keys=True) for row in listed) + "\n]"
+        for name, listed in lists.items()
+    )
+    return f'{{"study": "{study.name}", ' + ", ".join(lines) + "}\n"
+
+
+def _folded(group: dict[str, dict]) -> dict:
+    """Return rows that differ in numbers only as one: the first by cost, and the values of the numbers that differ."""
+    ordered = [row for _, row in sorted(group.items(), key=lambda item: (float(item[1]["epsilon"]), item[0]))]
+    columns = zip(*(dict(_leaves(row)).items() for row in ordered), strict=True)
+    values = {column[0][0]: [value for _, value in column] for column in columns}
+    return {**ordered[0], "varied": {path: each for path, each in values.items() if any(v != each[0] for v in each)}}
+
+
+def _leaves(value, path: str = "") -> Iterable[tuple[str, Any]]:
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            yield from _leaves(item, f"{path}/{key}")
+    else:
+        yield path, value
+
+
+def unfolded(row: dict) -> list[dict]:
+    """Return the rows that one row of `mechanisms` stands for, in order of cost."""
+    varied = row.get("varied", {})
+    numbers = range(max(map(len, varied.values()), default=1))
+    fixed = {key: value for key, value in row.items() if key != "varied"}
+    return [_exchanged(fixed, {path: values[number] for path, values in varied.items()}) for number in numbers]
+
+
+def _exchanged(value, leaves: dict[str, Any], path: str = ""):
+    if isinstance(value, dict):
+        return {key: _exchanged(item, leaves, f"{path}/{key}") for key, item in value.items()}
+    if isinstance(value, list):
+        return [_exchanged(item, leaves, f"{path}/{key}") for key, item in enumerate(value)]
+    return leaves.get(path, value)
+
+
+def _shape(value) -> str:
+    """Return a description without its numbers."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{key}:{_shape(item)}" for key, item in sorted(value.items())) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_shape, value)) + "]"
+    return value if isinstance(value, str) and value != "inf" else "number"
+
+
+def _row(key: tuple, group: list[dict]) -> dict[str, Any]:
+    names = ("mechanism", "kind", "charged_notion", "notion", "order")
+    ranges = {name: _range(row[name] for row in group) for name in ("releases", "repeats", "epsilon", "delta")}
+    budgets = {f"budget_{name}": _range(row["budget"][name] for row in group) for name in ("epsilon", "delta")}
+    return {
+        **dict(zip(names, key, strict=True)),
+        **ranges,
+        **budgets,
+        "accounts": len({(row["cell"], row["account"]) for row in group}),
+        "data": sorted({row["data"] for row in group} - {None}),
+        "published_epsilon": _range(row["published"]["epsilon"] for row in group),
+        "largest_share_spent": _digits(max(_share(row) for row in group)),
+    }
+
+
+def _share(row: dict) -> float:
+    spent, budget = float(row["spent"]["epsilon"]), float(row["budget"]["epsilon"])
+    return 0.0 if spent == 0 else spent / budget if budget != float("inf") else 0.0
+
+
+def _range(values: Iterable) -> list | None:
+    numbers = [float(value) for value in values if value is not None]
+    return [_digits(min(numbers)), _digits(max(numbers))] if numbers else None
+
+
+def _digits(number: float) -> float | str:
+    return "inf" if number == float("inf") else float(f"{number:.{DIGITS}g}")
+
+
+def contents(studies: Iterable[Study]) -> dict[str, dict[str, list]]:
+    """Return the ledgers of some studies, by name, as far as there are any: what a study that reads them is given.
+
+    Of `mechanisms` that differ in numbers only there are the three of smallest, middle and largest cost, with all of
+    them as `alike`.
+    """
+    found = {study.name: json.loads(path.read_text("utf-8")) for study in studies if (path := path_of(study)).is_file()}
+    for ledger in found.values():
+        every = [unfolded(row) for row in ledger["mechanisms"]]
+        ledger["mechanisms"] = [
+            {**alike[place], "alike": alike}
+            for alike in every
+            for place in sorted({0, len(alike) // 2, len(alike) - 1})
+        ]
+    return found
+
+
+def digests(studies: Iterable[Study]) -> dict[str, str]:
+    """Return a digest of each ledger of some studies that is there, by path."""
+    paths = filter(Path.is_file, map(path_of, studies))
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest()[:12] for path in paths}
+
+
+def read(study: Study, rows: str = "accounts") -> list[dict[str, Any]] | None:
+    """Return the `accounts` or the `mechanisms` of the shipped ledger, or None where a checkout has none."""
+    path = path_of(study)
+    return json.loads(path.read_text(encoding="utf-8")).get(rows, []) if path.is_file() else None

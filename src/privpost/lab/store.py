@@ -1,0 +1,113 @@
+"""The store of results: one .npz per cell, written atomically, with a record of how it was made and a checksum."""
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from privpost import archive, atomic
+from privpost.lab.project import CannotWrite
+
+RECORD = "record"
+CORRUPT = ".corrupt"
+# Names of arrays that numpy's savez takes for its own arguments.
+RESERVED = (RECORD, "file", "allow_pickle")
+
+
+class CorruptCell(ValueError):
+    """A file of the store that is not a whole, unchanged result of this project."""
+
+
+class Result(NamedTuple):
+    """A stored cell: its settings as attributes, its arrays by name, and its record."""
+
+    config: SimpleNamespace
+    arrays: dict[str, np.ndarray]
+    record: dict[str, Any]
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Do as `atomic.replacing` does; raises CannotWrite, naming `path`, for an error of the operating system."""
+    try:
+        with atomic.replacing(path) as temporary:
+            yield temporary
+            # Results are everyone's to read, whatever the umask.
+            temporary.chmod(0o644)
+    except CannotWrite:
+        raise
+    except OSError as error:
+        raise CannotWrite(path, error) from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically."""
+    write_texts({path: text})
+
+
+def write_texts(texts: Mapping[Path, str]) -> None:
+    """Write text files, in UTF-8 everywhere: all are written before the first takes its place, the last one first."""
+    with contextlib.ExitStack() as stack:
+        for path, text in texts.items():
+            stack.enter_context(replacing(path)).write_text(text, encoding="utf-8")
+
+
+def checksum(arrays: Mapping[str, np.ndarray]) -> str:
+    """Return the sha256 of the arrays' names, types, shapes and bytes, in the order of the names."""
+    return archive.checksum(arrays, lambda name, array: f"{name}:{array.dtype.str}:{array.shape};")
+
+
+def seal(record: Mapping[str, Any]) -> str:
+    """Return the sha256 of a record, as JSON, without its own seal; it holds the arrays' checksum."""
+    text = json.dumps({key: value for key, value in record.items() if key != "seal"}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def write(path: Path, arrays: Mapping[str, np.ndarray], record: Mapping[str, Any]) -> None:
+    """Write a cell's arrays and record (JSON-able; their checksums are added)."""
+    # As it will be read: JSON has no tuples and no keys but texts.
+    record = json.loads(json.dumps({**record, "checksum": checksum(arrays)}))
+    record["seal"] = seal(record)
+    with replacing(path) as temporary, temporary.open("wb") as handle:
+        np.savez(handle, **arrays, **{RECORD: np.array(json.dumps(record, sort_keys=True))})
+
+
+def read(path: Path, digest: str | None = None) -> Result:
+    """Return a stored cell after checking it.
+
+    Raises CorruptCell when the file is missing, damaged, foreign, or (with `digest`) not the cell that was asked for,
+    and PermissionError when it may not be read.
+    """
+    arrays, record = _load(path)
+    if checksum(arrays) != record["checksum"]:
+        raise CorruptCell(f"{path}: the arrays do not match their checksum")
+    if record["seal"] != seal(record):
+        raise CorruptCell(f"{path}: the record does not match its checksum")
+    if digest is not None and record["digest"] != digest:
+        raise CorruptCell(f"{path} holds the cell {record['digest']}, not {digest}")
+    return Result(SimpleNamespace(**record["config"]), arrays, record)
+
+
+def _load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    try:
+        arrays, (text,) = archive.read(path, RECORD)
+        record = json.loads(text)
+        lacking = [key for key in ("study", "digest", "config", "source", "checksum", "seal") if key not in record]
+        if lacking:
+            raise ValueError(f"its record has no {', '.join(lacking)}")
+    except (ValueError, TypeError) as error:
+        raise CorruptCell(f"{path} is not a readable result ({error})") from error
+    return arrays, record
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a damaged file to <name>.corrupt, in place of an earlier one, and return its new path."""
+    aside = path.with_name(path.name + CORRUPT)
+    os.replace(path, aside)
+    return aside

@@ -1,0 +1,56 @@
+"""Random numbers by name: a stream belongs to a study, a point, a role and a block of trials, never to a position.
+
+Adding a grid point changes no other point's numbers, more trials append blocks, and methods that differ only in
+`common` axes share their data and noise (common random numbers, paired comparisons).
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from privpost.lab.study import Cell, canonical
+
+
+class Block(NamedTuple):
+    """A block of trials: its index, its size, and the slice of the cell's trials that it fills."""
+
+    index: int
+    size: int
+    trials: slice
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The random generators of one cell.
+
+    `streams(role, block, **point)` returns a fresh numpy Generator for a role (`data`, `mechanism`, `sampler`, ...);
+    `point` names the within axes on which the draws depend. Axes that the study declares as `common` are left out.
+    """
+
+    study: str
+    seed: int
+    point: Mapping[str, Any]
+    common: tuple[str, ...]
+    trials: int | None
+    block: int | None
+
+    @classmethod
+    def of(cls, cell: Cell) -> "Streams":
+        sizes = cell.sizes
+        return cls(cell.study, sizes["seed"], cell.point, cell.common, sizes["trials"], sizes["block"])
+
+    def __call__(self, role: str, block: int = 0, **point: Any) -> np.random.Generator:
+        own, extra = ({k: v for k, v in axes.items() if k not in self.common} for axes in (self.point, point))
+        name = canonical([self.study, own, role, extra])
+        digest = hashlib.sha256(name.encode()).digest()
+        words = [int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4)]
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(*words, block)))
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the blocks of trials of this cell."""
+        for index in range(self.trials // self.block):
+            start = index * self.block
+            yield Block(index, self.block, slice(start, start + self.block))

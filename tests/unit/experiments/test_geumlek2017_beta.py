@@ -1,0 +1,222 @@
+"""The closed-form studies of Geumlek et al. (2017): known values, quadrature against simulation, and the claims."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privpost.experiments.geumlek2017.rdp_curves import claims as rdp_curves_claims
+from privpost.experiments.geumlek2017.tradeoff import claims as tradeoff_claims
+from privpost.experiments.geumlek2017.tradeoff import study as tradeoff
+from privpost.lab import grid, tables
+from privpost.mechanisms.gaussian import GaussianMechanism
+from privpost.mechanisms.posterior_sampling import DiffusedPosterior, DirectPosterior
+from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.privacy.accounting import Cost
+from privpost.privacy.renyi import dirichlet_divergence
+
+
+@pytest.fixture(scope="module")
+def curves():
+    return tables.read_tables(grid.load_study("geumlek2017/rdp_curves"))
+
+
+@pytest.fixture(scope="module")
+def tradeoffs():
+    return tables.read_tables(grid.load_study("geumlek2017/tradeoff"))
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"), [(1.5, 0.1391405), (2, 0.1912902), (5, 0.6171106), (6.9, 1.3926362), (7, np.inf)]
+)
+def test_direct_posterior_has_the_known_values(curves, order, expected):
+    table = curves["rdp_curves"]
+    row = table[(table.method == "direct") & (table.supremum == "exact") & (table.order == order)]
+    # The values are given to seven decimals.
+    assert row.epsilon.item() == pytest.approx(expected, abs=5e-8)
+
+
+def test_four_pairs_of_the_paper_charge_more_at_low_orders_only(curves):
+    table = curves["rdp_curves"]
+    wide = table[(table.method == "direct") & (table.order < 7)].pivot_table(
+        index="order", columns="supremum", values="epsilon"
+    )
+    assert wide.loc[1.5, "paper"] == pytest.approx(0.14742, abs=5e-6)
+    assert (wide.paper >= wide.exact - 1e-12).all()
+    assert wide.paper.loc[2:].to_numpy() == pytest.approx(wide.exact.loc[2:].to_numpy(), rel=1e-9)
+
+
+def test_coefficient_one_is_the_direct_posterior(curves):
+    table = curves["rdp_curves"]
+    whole = table[table.coefficient == 1].set_index(["supremum", "order"])
+    direct = whole[whole.method == "direct"].epsilon.sort_index()
+    for method in ("diffused", "concentrated"):
+        assert whole[whole.method == method].epsilon.sort_index().equals(direct)
+
+
+@pytest.mark.parametrize(("method", "floor"), [("diffused", 0.09773), ("concentrated", 0.02216)])
+def test_floors_above_the_critical_order(tradeoffs, method, floor):
+    table = tradeoffs["tradeoff"]
+    rows = table[(table.method == method) & (table.order == 15) & (table.metric == "kl") & (table.log_epsilon == 3)]
+    assert rows["mean"].to_numpy() == pytest.approx(floor, abs=1e-5)
+    assert rows.coefficient.to_numpy() == pytest.approx(6 / 14, rel=1e-9)
+
+
+def test_samplers_reach_the_true_posterior_exactly_at_the_cost_of_the_direct_one(tradeoffs):
+    table = tradeoffs["tradeoff"]
+    for method in ("diffused", "concentrated"):
+        rows = table[(table.method == method) & (table.order == 2) & (table.metric == "kl")]
+        assert (rows.coefficient[rows.log_epsilon >= math.log(0.1912902)] == 1).all()
+        assert (rows["mean"][rows.log_epsilon < math.log(0.1912902)] > 0).all()
+
+
+def test_released_density_integrates_to_one_and_matches_simulation():
+    mechanism = GaussianMechanism(BetaBernoulli(6, 12), 100, 15.0, 2.0)
+    node, weight = np.polynomial.legendre.leggauss(400)
+    theta = (node + 1) / 2
+    density = np.exp(tradeoff.released_log_density(theta, mechanism, 38, 400))
+    assert np.sum(weight / 2 * density) == pytest.approx(1, abs=1e-10)
+    rng = np.random.default_rng(8)
+    draws = mechanism.posterior_sample(np.broadcast_to([38.0, 62.0], (20_000, 2)), rng)
+    grid_points = np.linspace(0, 1, 2001)
+    cells = np.exp(tradeoff.released_log_density((grid_points[1:] + grid_points[:-1]) / 2, mechanism, 38, 400))
+    cumulative = np.concatenate([[0], np.cumsum(cells) / cells.sum()])
+    # Kolmogorov-Smirnov test at a false-alarm rate of 1e-4; the seed is fixed.
+    assert stats.kstest(draws, lambda x: np.interp(x, grid_points, cumulative)).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("sigma", [0.3, 5.0, 400.0])
+def test_gaussian_kl_against_monte_carlo(sigma):
+    model = BetaBernoulli(6, 12)
+    mechanism = GaussianMechanism(model, 100, sigma, 2.0)
+    posterior = model.posterior(np.array([38.0, 62.0]))
+    theta = model.sample(posterior, np.random.default_rng(3), size=4000)
+    ratios = model.log_density(theta, posterior) - tradeoff.released_log_density(theta, mechanism, 38, 400)
+    # 5 standard errors: a false alarm in two million.
+    assert tradeoff.gaussian_kl(mechanism, 38, 400) == pytest.approx(
+        ratios.mean(), abs=5 * ratios.std() / math.sqrt(ratios.size) + 1e-12
+    )
+
+
+def test_stated_error_of_the_quadrature_bounds_a_refinement(tradeoffs):
+    table = tradeoffs["tradeoff"]
+    assert table[table.metric == "kl"].error.max() < 1e-9
+    mechanism = GaussianMechanism(BetaBernoulli(6, 12), 100, 20.0, 2.0)
+    assert tradeoff.gaussian_kl(mechanism, 38, 400) == pytest.approx(
+        tradeoff.gaussian_kl(mechanism, 38, 1200), abs=1e-11
+    )
+
+
+def _verdicts(module, tables):
+    return {claim.id: claim.verdict for claim in module.claims(tables)}
+
+
+def test_claims_hold_on_the_shipped_tables(curves, tradeoffs):
+    assert _verdicts(rdp_curves_claims, curves) == {"G1": "holds", "G2": "holds", "G13": "holds in part"}
+    assert _verdicts(tradeoff_claims, tradeoffs) == dict.fromkeys(["G3", "G4", "G5", "G6"], "holds")
+
+
+def _changed(tables, name, change):
+    copy = {key: table.copy() for key, table in tables.items()}
+    change(copy[name])
+    return copy
+
+
+def _set(condition, column, value):
+    def change(table):
+        table.loc[table.eval(condition), column] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("claim", "condition", "column", "value"),
+    [
+        ("G1", "method == 'diffused' and coefficient == 1 and order > 7.5", "epsilon", 1.5),
+        ("G2", "method == 'concentrated' and coefficient == 0.1 and order < 5", "epsilon", 2.0),
+    ],
+)
+def test_a_falsified_curve_turns_the_verdict(curves, claim, condition, column, value):
+    falsified = _changed(curves, "rdp_curves", _set(condition, column, value))
+    assert _verdicts(rdp_curves_claims, falsified)[claim] != "holds"
+
+
+@pytest.mark.parametrize(
+    ("claim", "table", "condition", "column", "value"),
+    [
+        ("G3", "tradeoff", "metric == 'kl' and order == 2 and method == 'diffused'", "mean", 0.01),
+        ("G4", "tradeoff", "metric == 'kl' and order == 15 and method == 'concentrated'", "mean", 0.0),
+        ("G5", "limits", "method == 'gaussian' and theta > 0.5", "density", 0.0),
+        ("G6", "tradeoff", "metric == 'neg_log_likelihood' and method == 'concentrated'", "mean", 90.0),
+    ],
+)
+def test_a_falsified_tradeoff_turns_the_verdict(tradeoffs, claim, table, condition, column, value):
+    falsified = _changed(tradeoffs, table, _set(condition, column, value))
+    assert _verdicts(tradeoff_claims, falsified)[claim] != "holds"
+
+
+def test_common_random_numbers_pair_the_methods():
+    from privpost.lab.streams import Streams
+    from privpost.privacy.ledger import Ledger
+
+    study = grid.load_study("geumlek2017/tradeoff", "smoke")
+    two, fifteen = (grid.make_cell(study, {"order": order}) for order in (2, 15))
+    nll = []
+    for cell in (two, fifteen):
+        arrays = tradeoff.simulate(cell.config, Streams.of(cell), Ledger())
+        nll.append(arrays["neg_log_likelihood_mean"][cell.config.method.index("non_private")])
+    # The true posterior's draws depend neither on the order nor on epsilon.
+    assert (nll[0] == nll[1]).all() and len(set(nll[0])) == 1
+
+
+def test_simulation_charges_what_it_releases():
+    study = grid.load_study("geumlek2017/tradeoff", "smoke")
+    cell = grid.make_cell(study, {"order": 2})
+    from privpost.lab.streams import Streams
+    from privpost.privacy.ledger import Ledger
+
+    ledger = Ledger()
+    tradeoff.simulate(cell.config, Streams.of(cell), ledger)
+    rows = ledger.record()
+    assert len(rows) == 3 * len(cell.config.log_epsilon)
+    for row in rows:
+        assert row["releases"] == 1
+        assert row["spent"]["epsilon"] <= row["budget"]["epsilon"] * (1 + 1e-12)
+
+
+def test_schema_refuses_impossible_orders():
+    study = grid.load_study("geumlek2017/rdp_curves")
+    with pytest.raises(ValueError, match=r"order is 1.*\(1, 1e\+100\]"):
+        grid.make_cell(study, {"order": 1})
+    assert isinstance(grid.make_cell(study, {"order": 2}).config, SimpleNamespace)
+
+
+@pytest.mark.parametrize("order", [1.5, 5.0])
+def test_public_records_in_the_prior_make_a_draw_cheaper_and_more_orders_finite(order):
+    # 30 public bits, 12 of them ones, as after a breach: they update the prior, and the other 70 are protected.
+    all_private = DirectPosterior(BetaBernoulli(6, 12), 100, order, supremum="exact").cost().epsilon
+    with_public = DirectPosterior(BetaBernoulli(18, 30), 70, order, supremum="exact").cost().epsilon
+    assert 0 < with_public < all_private
+    # λ* = 1 + min(α, β) moves from 7 to 19.
+    beyond = np.array([7.5, 18.5, 19.5])
+    found = DirectPosterior(BetaBernoulli(18, 30), 70, order, supremum="exact").rdp(beyond)
+    assert np.isfinite(found).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("n", [100, 10_000])
+def test_a_statistical_query_is_answered_by_a_draw(n):
+    # Values in [0, 1] of n records in place of bits: no pair of neighbours is beyond the supremum over bits.
+    mechanism = DiffusedPosterior.calibrate(BetaBernoulli(6, 12), n, Cost("rdp", 0.1, order=2))
+    rng = np.random.default_rng(3)
+    common, values = (n - 1) * rng.random(2000), rng.random((2, 2000))
+    law, other = (mechanism.release_law(np.stack([common + value, n - common - value], axis=-1)) for value in values)
+    assert dirichlet_divergence(law, other, 2.0).max() <= mechanism.cost().epsilon * (1 + 1e-9)
+    # The answer 0.7: by the prior's pull and the draw's deviation, some 1/n and 1/sqrt(n) of r n records.
+    draws = mechanism.perturb(np.tile([0.7 * n, 0.3 * n], (4000, 1)), rng)
+    weight = mechanism.r * n
+    pull, deviation = 18 * (0.7 - 6 / 18) / (18 + weight), math.sqrt(0.7 * 0.3 / (18 + weight))
+    assert np.mean(draws) == pytest.approx(0.7 - pull, abs=5 * deviation / math.sqrt(4000))
+    assert np.std(draws) == pytest.approx(deviation, rel=0.15)
+    assert np.sqrt(np.mean((draws - 0.7) ** 2)) < (0.2 if n == 100 else 0.01)

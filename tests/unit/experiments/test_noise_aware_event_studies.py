@@ -1,0 +1,295 @@
+"""The studies on noise-aware inference for event counts: toy runs, ledgers, and verdicts that falsified tables flip."""
+
+from __future__ import annotations
+
+import importlib
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import chisquare, kstest
+from war_log_toys import build, project, run, verdicts  # noqa: F401  the project is a fixture
+
+from privpost.drawing import style
+from privpost.experiments.foulds2016 import event_methods, held_out
+from privpost.experiments.noise_aware.event_calibration import claims as event_calibration_claims
+from privpost.experiments.noise_aware.event_calibration import study as event_calibration
+from privpost.experiments.noise_aware.war_logs import claims as war_logs_claims
+from privpost.experiments.noise_aware.war_logs import study as war_logs
+from privpost.lab import grid
+from privpost.lab.schema import SettingError
+from privpost.lab.streams import Streams
+from privpost.samplers import hidden_markov_gibbs as gibbs
+
+
+@pytest.fixture(scope="module")
+def built() -> dict[str, dict]:
+    """Tables of both studies at smoke scale, as they come back from CSV, and their ledgers."""
+    return {name: build(f"noise_aware/{name}") for name in ("war_logs", "event_calibration")}
+
+
+def test_every_release_is_charged_once_and_no_budget_overspent(built) -> None:
+    for made in built.values():
+        for record in made["ledgers"]:
+            assert record
+            for row in record:
+                assert row["spent"]["epsilon"] == pytest.approx(row["budget"]["epsilon"], rel=1e-12)
+    accounts = {row["account"] for row in built["war_logs"]["ledgers"][0]}
+    assert "hmm/gibbs/epsilon=10" in accounts
+    assert not any("non_private" in account for account in accounts)
+
+
+def test_noise_naive_and_noise_aware_models_read_one_release(monkeypatch) -> None:
+    """The releases behind both are caught where they are processed, and compared."""
+    naive, aware = [], []
+    true_process, true_counts = event_methods.post_process, event_methods.noise_aware_events.LatentCounts
+
+    def processed(noisy, sizes, variant):
+        naive.append(noisy)
+        return true_process(noisy, sizes, variant)
+
+    def latent(noisy, *arguments):
+        aware.append(noisy)
+        return true_counts(noisy, *arguments)
+
+    monkeypatch.setattr(event_methods, "post_process", processed)
+    monkeypatch.setattr(event_methods.noise_aware_events, "LatentCounts", latent)
+    run("noise_aware/war_logs", epsilon=[1.0], variant=["corrected"], iterations=5, burn_in=1)
+    assert len(naive) == len(aware) == 2
+    for first, second in zip(naive, aware, strict=True):
+        # The last chains of the noise-aware model are further ones on the first split.
+        assert np.array_equal(first, second.reshape(5, *first.shape[1:])[:2])
+
+
+def test_noise_too_wide_for_the_collapsed_sampler_is_refused_by_its_epsilon() -> None:
+    with pytest.raises(SettingError, match=r"epsilon is 1e-10, but counts sum to .*e\+1"):
+        run("noise_aware/war_logs", epsilon=[1e-10], model=["hmm"], method=["laplace"])
+
+
+def test_known_counts_are_scored_as_before(built) -> None:
+    """What the models score without noise does not depend on the methods that run beside them."""
+    (plain,) = run("noise_aware/war_logs", method=["non_private"])[1]
+    table = built["war_logs"]["war_logs"]
+    for score, name in war_logs.SCORES.items():
+        rows = table[(table.method == "non_private") & (table.score == score)]
+        # Matrix products may differ in the last digits with the shape of a batch.
+        assert np.allclose(rows.per_event_mean, (plain.arrays[name] / plain.arrays["events"]).mean(axis=1), rtol=1e-9)
+
+
+def test_the_predictive_score_of_one_state_is_that_of_its_mean_probabilities() -> None:
+    (cell,) = run("noise_aware/war_logs", model=["naive_bayes"], method=["non_private"], burn_in=8, iterations=4000)[1]
+    study_cell = next(iter(grid.expand(grid.load_study("noise_aware/war_logs", "smoke"))))
+    streams = Streams.of(study_cell)
+    data = held_out.split_cells(
+        cell.config, war_logs.war_logs.load("iraq_simulated"), streams, next(iter(streams.blocks()))
+    )
+    totals, test = data.observed @ data.counts, data.test_counts.sum(axis=1)
+    score = np.zeros(2)
+    for field in gibbs.Prior(1, data.sizes).fields:
+        mean = (totals[:, field] + 1) / (totals[:, field] + 1).sum(axis=1, keepdims=True)
+        score += (test[:, field] * np.log(mean)).sum(axis=1)
+    # A mean of 3992 draws, each probability's relative error below 1/sqrt(3992): 1e-3 per event is far beyond it.
+    assert np.allclose(cell.arrays["predictive"][0] / data.test_events, score / data.test_events, atol=1e-3)
+
+
+def test_data_for_calibration_follow_the_prior() -> None:
+    config = SimpleNamespace(
+        n=4, n_states=2, sizes=[3, 2], transition_concentration=1.0, emission_concentration=1.0, regions=1, months=3
+    )
+    layout = gibbs.Layout.of([0, 0, 0])
+    size = 20_000
+    truth, counts = event_calibration.draw_data(config, layout, size, np.random.default_rng(41))
+    totals = counts[..., :3].sum(axis=-1)
+    assert np.array_equal(totals, counts[..., 3:].sum(axis=-1))
+    assert (totals.sum(axis=1) == 4).all()
+    # The 15 ways to spread 4 events over 3 cells are equally likely: p-value 1e-4.
+    codes = (totals @ np.array([25, 5, 1])).astype(int)
+    assert len(np.unique(codes)) == 15
+    assert chisquare(np.unique(codes, return_counts=True)[1]).pvalue > 1e-4
+    # Dir(1, 1, 1) has mean 1/3 and variance 1/18; 4.5 standard errors of the mean.
+    assert np.allclose(truth[:, :3].mean(axis=0), 1 / 3, atol=4.5 * np.sqrt(1 / 18 / size))
+    # Counts of the first cell given its probabilities: residuals have mean 0 and variance N p (1 − p).
+    residual = counts[:, 0, 0] - totals[:, 0] * truth[:, 0]
+    variance = totals[:, 0] * truth[:, 0] * (1 - truth[:, 0])
+    assert abs(residual.mean()) < 4.5 * np.sqrt(variance.mean() / size)
+
+
+def test_a_failure_says_what_was_measured_and_gives_no_cause(built) -> None:
+    """No experiment of this study could refute one."""
+    made = {name: part.copy() for name, part in built["war_logs"].items() if name != "ledgers"}
+    pairs = made["war_logs_pairs"].assign(gain_mean=0.25, gain_sem=0.1, converged=True)
+    pairs.loc[pairs.epsilon == pairs.epsilon.max(), "gain_mean"] = -0.7
+    naive = made["war_logs"].method == "laplace"
+    made["war_logs_pairs"], made["war_logs"].loc[naive, "per_event_loss_mean"] = pairs, 0.125
+    for claim in war_logs_claims.claims(made):
+        assert claim.why == "" and len(claim.unexplained) == len(claim.failed) > 0
+        assert "gains of +0.250 to +0.250 nats per event" in claim.reason
+        assert "the noise-naive model +0.125 to +0.125; largest loss at any epsilon 0.7" in claim.reason
+
+
+def test_chains_that_have_not_converged_support_no_claim(built) -> None:
+    made = {name: part.copy() for name, part in built["war_logs"].items() if name != "ledgers"}
+    pairs = made["war_logs_pairs"].assign(gain_mean=1.0, gain_sem=0.01, converged=True)
+    made["war_logs_pairs"] = pairs
+    assert set(verdicts(war_logs_claims, made).values()) == {"holds"}
+    # A loss of chains that stand elsewhere counts for nothing; without the smallest budget nothing is left to test.
+    pairs.loc[pairs.epsilon == 10, ["gain_mean", "converged"]] = -1.0, False
+    assert set(verdicts(war_logs_claims, made).values()) == {"holds"}
+    pairs["converged"] = pairs.epsilon > 0.1
+    assert set(verdicts(war_logs_claims, made).values()) == {"not testable"}
+
+
+def test_the_table_tells_how_chains_moved(built) -> None:
+    rows = built["war_logs"]["war_logs"]
+    aware = rows[(rows.model == "hmm") & (rows.method == "gibbs")]
+    assert (aware.sampler == "joint moves").all()
+    assert aware.acceptance.between(0.3, 1).all()
+    # Under much noise states move; under little the data fix them.
+    assert (aware[aware.epsilon == 0.1].moved > 0).all()
+    assert aware.moved.between(0, 1).all()
+    assert (aware.n_chains == 4).all()
+    assert (rows[(rows.model == "hmm") & (rows.method == "laplace")].sampler == "collapsed").all()
+
+
+def test_the_largest_loss_that_splits_leave_possible_is_that_of_students_t() -> None:
+    part = pd.DataFrame({"gain_mean": [0.2, -0.1, 0.3], "gain_sem": [0.01, 0.1, 0.01], "n_splits": 4})
+    # 3.7405: the 1 − 0.05/3 quantile at 3 degrees of freedom, from ∫ of its density in closed form.
+    angle = np.arctan(3.7405 / np.sqrt(3))
+    assert 0.5 + (angle + np.sin(2 * angle) / 2) / np.pi == pytest.approx(1 - 0.05 / 3, abs=1e-5)
+    assert war_logs_claims.loss_bound(part) == pytest.approx(0.1 + 3.7405 * 0.1, abs=1e-4)
+    assert war_logs_claims.loss_bound(part.assign(gain_mean=1.0)) == 0.0
+
+
+def test_the_worst_chains_are_named_with_their_data_and_epsilon(built) -> None:
+    made = {name: part.copy() for name, part in built["war_logs"].items() if name != "ledgers"}
+    table = made["war_logs"]
+    table.loc[table.method == "gibbs", "rhat_max"] = 1.5
+    chosen = (table.method == "gibbs") & (table.model == "hmm") & (table.epsilon == table.epsilon.max())
+    table.loc[chosen, "rhat_max"] = 3.25
+    table.loc[table.method == "non_private", "rhat_max"] = np.nan
+    found = war_logs.numbers(made)
+    assert found["worst_rhat/hmm_2/gibbs"] == 3.25
+    assert found["worst_rhat/hmm_2/gibbs/epsilon"] == table.epsilon.max()
+    assert "imulated" in found["worst_rhat/hmm_2/gibbs/dataset"]
+    assert "worst_rhat/hmm_2/non_private" not in found
+
+
+@pytest.mark.parametrize("stem", ["war_logs_gain", "war_logs_scores"])
+def test_figures_cross_what_has_not_converged(built, stem) -> None:
+    made = {name: part for name, part in built["war_logs"].items() if name != "ledgers"}
+    for reached in (True, False):
+        with style.context():
+            tables = {name: part.assign(converged=reached) for name, part in made.items()}
+            figure = importlib.import_module(f"privpost.figures.noise_aware.{stem}").draw(tables)
+            marks = [line for axes in figure.axes for line in axes.lines if line.get_marker() == "x"]
+            assert any(len(line.get_xdata()) for line in marks) != reached
+            assert "largest R-hat" in figure.get_suptitle()
+            style.close(figure)
+
+
+def test_toy_verdicts_are_as_expected(built) -> None:
+    made = verdicts(event_calibration_claims, built["event_calibration"])
+    # At epsilon = 0.1 noise of scale 20 and more on 50 events: no noise-naive posterior is near calibration.
+    assert made["N7"] == "holds"
+    assert set(verdicts(war_logs_claims, built["war_logs"])) == {"N9-iraq_simulated", "N10-iraq_simulated-2"}
+
+
+def falsified(made, table, change) -> dict:
+    copied = {name: part.copy() for name, part in made.items() if name != "ledgers"}
+    change(copied[table])
+    return copied
+
+
+def test_verdicts_on_calibration_follow_the_tables(built) -> None:
+    made = built["event_calibration"]
+
+    def verdict(claim, table, change):
+        return verdicts(event_calibration_claims, falsified(made, table, change))[claim]
+
+    def calibrated(p_value, difference):
+        def change(table):
+            aware = table.method == "gibbs"
+            table.loc[table.method == "non_private", "p_value"] = 0.5
+            table.loc[aware, "p_value"] = p_value
+            table.loc[aware & (table.model == "naive_bayes"), "oracle_difference"] = difference
+            table["ess_median"] = 100.0
+
+        return change
+
+    assert verdict("N6", "event_calibration", calibrated(0.5, 0.04)) == "holds"
+    assert verdict("N6", "event_calibration", calibrated(0.5, 0.06)) == "holds in part"
+    assert verdict("N6", "event_calibration", calibrated(1e-3, 0.06)) == "does not hold"
+
+    def naive(p_value):
+        def change(table):
+            table.loc[table.method == "laplace", "p_value"] = p_value
+
+        return change
+
+    assert verdict("N7", "event_calibration", naive(1e-9)) == "holds"
+    assert verdict("N7", "event_calibration", naive(0.1)) == "does not hold"
+
+    def gain(mean):
+        def change(table):
+            table["kl_gain_mean"], table["kl_gain_sem"] = mean, 0.01
+
+        return change
+
+    assert verdict("N8", "event_calibration_pairs", gain(0.1)) == "holds"
+    assert verdict("N8", "event_calibration_pairs", gain(0.0)) == "holds in part"
+    assert verdict("N8", "event_calibration_pairs", gain(-0.1)) == "does not hold"
+
+
+@pytest.mark.parametrize(
+    ("gain", "verdict"),
+    [
+        (lambda e: 0.1, "holds"),
+        (lambda e: 0.1 if e < 1 else 0.0, "holds"),
+        (lambda e: 0.04, "holds in part"),
+        (lambda e: 0.1 if e < 1 else -0.1, "holds in part"),
+        (lambda e: -0.1, "does not hold"),
+    ],
+)
+def test_verdicts_on_war_logs_follow_the_tables(built, gain, verdict) -> None:
+    pairs = pd.DataFrame(
+        [
+            {
+                "dataset": "iraq_simulated",
+                "score": score,
+                "model": model,
+                "n_states": n_states,
+                "variant": variant,
+                "epsilon": epsilon,
+                "gain_mean": gain(epsilon),
+                "gain_sem": 0.01,
+                "n_splits": 2,
+                "converged": True,
+            }
+            for score in war_logs.SCORES
+            for model, n_states in (("naive_bayes", 1), ("hmm", 2))
+            for variant in ("paper", "corrected")
+            for epsilon in (0.1, 1.0, 10.0)
+        ]
+    )
+    made = {"war_logs": built["war_logs"]["war_logs"], "war_logs_pairs": pairs}
+    scored = war_logs_claims.claims(made)
+    assert {claim.verdict for claim in scored} == {verdict}
+    assert all("converged" in claim.test for claim in scored)
+
+
+@pytest.mark.parametrize("n", (3, 200))
+def test_ranks_of_the_truth_among_few_draws_are_uniform_and_averages_are_not(n) -> None:
+    """Four independent draws of one known law: one cell of n events, no release, so that the posterior is the prior."""
+    trials, rng = 4000, np.random.default_rng(1)
+    config = SimpleNamespace(burn_in=2, iterations=22, thin=5)
+    prior = gibbs.Prior(1, (2,))
+    watch = event_calibration._Conditional(config, prior, rng.random(trials), rng)
+    for iteration in range(config.burn_in, config.iterations):
+        if (iteration - config.burn_in) % config.thin == 0:
+            first = rng.integers(0, n + 1, trials)
+        counts = np.stack([first, n - first], axis=-1)[:, None]
+        watch(iteration, SimpleNamespace(states=np.zeros((1, trials), int), counts=[counts]))
+    # Seed 1; beyond .001 a right rank is once in a thousand seeds.
+    assert kstest(watch.rank(), "uniform").pvalue > 1e-3
+    assert kstest(watch.cdf, "uniform").pvalue < 1e-6

@@ -1,0 +1,73 @@
+"""Settings at the ends of floating point are refused when they are read, by name."""
+
+from math import exp
+
+import pytest
+
+from privpost.experiments.ranges import LOG_EPSILON
+from privpost.lab import cells, grid
+from privpost.lab.schema import SettingError
+from privpost.privacy.checks import LARGEST, SMALLEST
+
+
+@pytest.mark.parametrize(
+    ("study", "key", "value"),
+    [
+        ("foulds2016/war_logs_states", "exact_rounds", 1e21),
+        ("foulds2016/war_logs_states", "truncation", 1.00001),
+        ("noise_aware/war_logs", "emission_concentration", 0.0625),
+        ("noise_aware/event_calibration", "sizes", []),
+        ("noise_aware/naive_bayes", "alpha", 1e-300),
+        ("geumlek2017/logistic", "log_epsilon", -700),
+        ("geumlek2017/tradeoff", "log_epsilon", 700),
+        ("geumlek2017/logistic", "beta0", 1e-300),
+        ("bernstein2018/calibration", "epsilon", 1e-300),
+        ("bernstein2018/calibration", "a0", 5e-324),
+    ],
+)
+def test_a_setting_that_no_number_could_follow_is_refused_by_name(study, key, value) -> None:
+    with pytest.raises(SettingError, match=rf"{key} is .*, but must be a"):
+        grid.make_cell(grid.load_study(study, "smoke"), {key: value})
+
+
+@pytest.mark.parametrize("graph", ["chain_1000000000", "collider_17", "banded_2000_3"])
+def test_a_graph_too_large_is_refused_at_once(graph) -> None:
+    with pytest.raises(SettingError, match=r"graph: .* (at most 16|above 1000)"):
+        grid.make_cell(grid.load_study("zhang2016/marginal_error", "smoke"), {"graph": graph})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"n": 2}, "successes is 38, but must be at most n, which is 2"),
+        ({"reach_betas": [1]}, "reach_betas are .*; there must be as many as reach_alphas has, 4"),
+        ({"method": "non_private"}, "method is non_private alone"),
+    ],
+)
+def test_settings_of_the_tradeoff_that_do_not_go_together(given, message) -> None:
+    study = grid.load_study("geumlek2017/tradeoff", "smoke")
+    with pytest.raises(SettingError, match=message):
+        study.module().simulate(grid.make_cell(study, given).config, None, None)
+
+
+def test_the_exact_oracle_is_refused_for_several_states_and_cells_with_their_numbers() -> None:
+    study = grid.load_study("noise_aware/event_calibration", "smoke")
+    given = {"method": ["exact"], "n_states": 2, "months": 3}
+    with pytest.raises(SettingError, match=r"method is exact, but .*'n_states': 2, .*'months': 3, .*; each must be 1"):
+        study.module().rows(grid.make_cell(study, given).config)
+
+
+def test_records_are_left_for_the_test() -> None:
+    with pytest.raises(SettingError, match="n_train is 50, but must be below n, which is 3"):
+        grid.make_cell(grid.load_study("zhang2016/naive_bayes", "smoke"), {"n": 3})
+
+
+def test_the_ends_of_log_epsilon_are_budgets() -> None:
+    """`exp` of them lies in the range of ε that mechanisms take."""
+    assert SMALLEST < exp(LOG_EPSILON.at_least) < SMALLEST * 100 and LARGEST / 100 < exp(LOG_EPSILON.at_most) < LARGEST
+
+
+def test_what_a_model_refuses_is_a_refusal_of_the_study(tmp_path) -> None:
+    study = grid.load_study("zhang2016/marginal_error", "smoke", [f"root={tmp_path}"])
+    with pytest.raises(SettingError, match=r"zhang2016/marginal_error: graph has 20 nodes; .* at most 16"):
+        cells.compute(study, grid.make_cell(study, {"graph": "chain_20"}))

@@ -1,0 +1,83 @@
+"""Claims on war logs from tables made by hand: what rows that have not converged do to them."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from privpost.experiments.foulds2016.war_logs_ablation import claims as war_logs_ablation
+from privpost.experiments.foulds2016.war_logs_likelihood import claims as war_logs_likelihood
+from privpost.experiments.foulds2016.war_logs_states.claims import missed_claim
+
+
+def paid(gap: float, converged: bool = True):
+    rows = [
+        {"method": method, "epsilon": epsilon, "converged": converged or method == "private_gibbs" or epsilon > 1}
+        | {"ops_minus_paid_mean": gap * epsilon if method == "private_gibbs" else None}
+        for method in ("ops", "private_gibbs")
+        for epsilon in (0.1, 10.0)
+    ]
+    fixed = {"dataset": "afghanistan", "model": "hmm", "truncation": 10.0, "iterations": 2, "stand_in": False}
+    return pd.DataFrame(rows).assign(**fixed, ops_minus_paid_sem=0.01)
+
+
+def test_what_paying_costs_is_paired_and_asked_where_ops_has_converged() -> None:
+    assert war_logs_likelihood._paid_claim(paid(1.0)).verdict == "holds"
+    assert war_logs_likelihood._paid_claim(paid(-1.0)).verdict == "does not hold"
+    # 0.04 is within five standard errors of 0.01, 4 is not.
+    claim = war_logs_likelihood._paid_claim(paid(0.4))
+    assert claim.verdict == "holds in part" and claim.unexplained == ()
+    assert claim.why == "Undecided at afghanistan, M = 10, epsilon = 0.1: +0.04 ± 0.01 nats per event."
+    assert war_logs_likelihood._paid_claim(paid(0.4, converged=False)).verdict == "holds"
+
+
+def ablation(converged):
+    """OPS ahead, by less the more events a cell holds; `converged` says it of a method, copies and ε."""
+    rows = [
+        {"method": method, "variant": variant, "fields": fields, "prior": prior, "replication": copies}
+        | {"epsilon": epsilon, "converged": converged(method, copies, epsilon)}
+        | {"per_event_mean": -1 / (copies * epsilon * (2 - (fields == "all"))) if method == "laplace" else 0.0}
+        for method, variant in (("laplace", "paper"), ("laplace", "corrected"), ("ops", None))
+        for fields in ("all", "no_category")
+        for prior in ("tempered", *(("untempered",) if method == "ops" else ()))
+        for copies in (1, 10)
+        for epsilon in (0.1, 1.0, 10.0)
+    ]
+    fixed = {"dataset": "afghanistan_dense", "model": "hmm", "sampling": "mcmc", "stand_in": False}
+    return {"war_logs_ablation": pd.DataFrame(rows).assign(**fixed, per_event_sem=0.01)}
+
+
+def test_a_check_of_the_ablation_uses_the_budgets_at_which_both_sides_have_converged() -> None:
+    (claim,) = war_logs_ablation.claims(ablation(lambda *_: True))
+    assert claim.verdict == "holds"
+    assert any("at epsilon = 0.1 " in check for check in claim.checks)
+    # One row that has not converged costs one budget, not the data set.
+    (claim,) = war_logs_ablation.claims(ablation(lambda method, _, epsilon: (method, epsilon) != ("laplace", 0.1)))
+    assert claim.verdict == "holds"
+    assert any("at epsilon = 1 " in check for check in claim.checks)
+    assert not any("at epsilon = 0.1 " in check for check in claim.checks)
+    # OPS alone still says what its prior's temperature does.
+    (claim,) = war_logs_ablation.claims(ablation(lambda method, *_: method == "ops"))
+    assert list(claim.checks) == ["the prior's temperature changes nothing that matters (afghanistan_dense)"]
+    (claim,) = war_logs_ablation.claims(ablation(lambda *_: False))
+    assert claim.verdict == "not testable"
+
+
+def missed(near: bool, rhat: float):
+    fixed = {"dataset": "afghanistan", "method": "non_private", "variant": None, "summary": "mode", "stand_in": False}
+    rows = [
+        {"sampler": "paper", "below_best": 0.9 if near else 900.0, "near": near, "rhat_max": rhat},
+        {"sampler": "collapsed", "below_best": 0.1, "near": True, "rhat_max": 1.0},
+    ]
+    used = pd.DataFrame(rows).assign(**fixed, n_states=3)
+    used["converged"] = used.near & (used.rhat_max < 1.1)
+    maps = pd.DataFrame(rows).assign(**fixed, disagreement_mean=[0.3, 0.01])
+    return missed_claim(used, maps)
+
+
+def test_short_chains_of_the_right_mode_are_not_counted_as_missed() -> None:
+    claim = missed(near=False, rhat=4.0)
+    assert claim.verdict == "holds"
+    assert claim.evidence["share of cells unlike the non-private map, paper, afghanistan, 3 states, non_private"] == 0.3
+    for rhat in (1.0, 1.2):
+        claim = missed(near=True, rhat=rhat)
+        assert claim.verdict == "does not hold" and "within 0.9 nats" in claim.why

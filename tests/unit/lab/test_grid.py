@@ -1,0 +1,312 @@
+"""The grid: expansion, pinning, the smoke section, digests, and the way from a cell to its command and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from privpost.configurations import CHECKOUT as CONF
+from privpost.lab import compose, grid, manifest, request
+from privpost.lab.axes import axis_values
+from privpost.lab.schema import SettingError
+
+
+def digests(toy, scale="paper"):
+    return {json.dumps(cell.point, sort_keys=True): cell.digest for cell in toy.cells(scale)}
+
+
+def test_cells_share_the_axes_that_they_have_in_common(toy):
+    points = [{"level": level, "order": order} for level in (1, 2) for order in ([2], [2.5], 2)]
+    first, second, third, *again = grid.make_cells(toy.study(), points)
+    assert [cell.within["order"] for cell in (first, second, third)] == [[2], [2.5], [2]]
+    assert [cell.within for cell in again] == [first.within, second.within, third.within]
+    assert again[0].within is first.within and first.within is not second.within
+
+
+def test_a_sweep_is_the_product_of_its_axes_in_order(toy):
+    assert [cell.point for cell in toy.cells()] == [
+        {"method": method, "level": level} for method in "ab" for level in (1.0, 2.0)
+    ]
+    assert toy.cells()[0].within == {"order": [2.0, 3.0, 4.0], "variant": ["x", "y"]}
+
+
+def test_a_list_of_maps_is_a_ragged_grid_that_may_pin_a_within_axis(toy):
+    toy.edit(
+        "sweep:\n  method: [a, b]\n  level: [1, 2]\n",
+        "sweep:\n  - {method: [a], level: [1, 3]}\n  - {method: [b], order: [5, [6, 7]]}\n",
+    )
+    cells = toy.cells()
+    assert [(cell.point["method"], cell.point["level"]) for cell in cells] == [("a", 1), ("a", 3), ("b", 1), ("b", 1)]
+    assert [cell.within["order"] for cell in cells] == [[2, 3, 4], [2, 3, 4], [5], [6, 7]]
+
+
+def test_equal_points_are_one_cell(toy):
+    toy.edit("level: [1, 2]", "level: [1, 1.0, 2]")
+    assert len(toy.cells()) == 4
+
+
+def test_a_study_without_a_sweep_is_one_cell(toy):
+    toy.edit("sweep:\n  method: [a, b]\n  level: [1, 2]\n", "")
+    toy.edit("common: [method]\n", "")
+    toy.edit("  sweep:\n    method: [a]\n", "")
+    (cell,) = toy.cells()
+    assert cell.slug == "all"
+
+
+def test_the_smoke_section_replaces_sweep_and_sizes_and_merges_within(toy):
+    (cell,) = toy.cells("smoke")
+    assert cell.within == {"order": [2.0], "variant": ["x", "y"]}
+    assert cell.sizes["trials"] == 10
+    assert cell.sizes["block"] == 10
+    assert str(cell.path).startswith("build/smoke/cells/toy/curve/")
+
+
+def test_an_override_wins_over_the_smoke_section(toy):
+    cell = grid.make_cell(toy.study("smoke"), {"trials": 30, "order": [3]})
+    assert cell.sizes["trials"] == 30
+    assert cell.within["order"] == [3.0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("level: 1\n", "level: 1 # a comment\n"),
+        ("level: 1\nmethod: a\n", "method: a\nlevel: 1\n"),
+        ("level: 1\n", "level: 1.0\n"),
+        ("level: [1, 2]", "level: [1.0, 2]"),
+        ("trials: 20", "trials: 2e1"),
+        ("title: A toy", "title: Another title"),
+        ("claim: None.", "claim: Some."),
+        ("start: 2, stop: 4, num: 3", "num: 3, stop: 4.0, start: 2.0"),
+        ("order: {start: 2, stop: 4, num: 3}", "order: [2, 3, 4]"),
+        ("common: [method]", "common: [method, method]"),
+    ],
+)
+def test_digests_do_not_depend_on_the_way_a_study_is_written(toy, old, new):
+    before = digests(toy)
+    toy.edit(old, new)
+    if "common" not in old:
+        assert digests(toy) == before
+    else:
+        assert set(digests(toy)) == set(before)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("note: n", "note: m"),
+        ("rev: 1", "rev: 2"),
+        ("rev: 1", "rev: 1\nseed: 7"),
+        ("trials: 20", "trials: 40"),
+        ("block: 10", "block: 20"),
+        ("num: 3", "num: 5"),
+        ("variant: [x, y]", "variant: [y, x]"),
+        ("common: [method]", "common: [method, level]"),
+    ],
+)
+def test_whatever_defines_the_numbers_changes_every_digest(toy, old, new):
+    before = digests(toy)
+    toy.edit(old, new)
+    after = digests(toy)
+    assert after.keys() == before.keys()
+    assert all(after[point] != before[point] for point in before)
+
+
+def test_adding_or_removing_a_point_leaves_the_other_digests(toy):
+    before = digests(toy)
+    toy.edit("level: [1, 2]", "level: [1, 2, 5]")
+    after = digests(toy)
+    assert len(after) == 6
+    assert before.items() <= after.items()
+
+
+def test_the_digest_covers_the_data(checkout):
+    study = next(s for s in grid.load_studies() if "dataset" in s.schema)
+    cell = grid.expand(study)[0]
+    other = dataclasses.replace(cell, data={**cell.data, "rev": cell.data["rev"] + 1})
+    assert cell.data["sha256"]
+    assert other.digest != cell.digest
+
+
+def test_the_path_does_not_cover_scale_only_the_root(toy):
+    paper = grid.make_cell(toy.study(), {})
+    smoke = grid.make_cell(toy.study("smoke"), {"trials": 20, "order": [2, 3, 4]})
+    assert paper.digest == smoke.digest
+    assert paper.path != smoke.path
+
+
+@pytest.mark.parametrize(
+    ("axis", "values"),
+    [
+        ({"start": 1, "stop": 2, "num": 3}, [1.0, 1.5, 2.0]),
+        ({"start": 1, "stop": 100, "num": 3, "spacing": "log"}, [1.0, 10.0, 100.0]),
+        ([3, 1], [3, 1]),
+    ],
+)
+def test_axes_are_lists_or_spaced(axis, values):
+    assert axis_values(axis, "here") == values
+
+
+@pytest.mark.parametrize(
+    ("axis", "part"),
+    [
+        ({"start": 1, "stop": 2}, "needs start, stop, num"),
+        ({"start": 1, "stop": 2, "num": 3, "space": 1}, "needs start, stop, num"),
+        ({"start": 1, "stop": 2, "num": 1}, "num is 1, but must be a whole number of at least 2"),
+        ({"start": 1, "stop": 2, "num": 3, "spacing": "lin"}, "spacing is 'lin', but must be one of linear, log"),
+        ({"start": 0, "stop": 2, "num": 3, "spacing": "log"}, "needs both above 0"),
+        ([], "a list of at least one value"),
+        (3, "a list of at least one value"),
+    ],
+)
+def test_an_impossible_axis_is_an_error_that_says_where(axis, part):
+    with pytest.raises(SettingError, match="here") as error:
+        axis_values(axis, "here")
+    assert part in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "part"),
+    [
+        ("note: n", "note: n\nlevl: 2", "there is no setting 'levl'. Did you mean 'level'?"),
+        ("note: n\n", "", "the setting 'note' is missing; it must be one of n, m"),
+        ("note: n", "note: nn", "note is 'nn', but must be one of n, m. Did you mean 'n'?"),
+        ("level: [1, 2]", "level: [0, 2]", "level is 0, but must be a number in (0, inf)"),
+        ("level: [1, 2]", "levels: [1, 2]", "there is no setting 'levels'. Did you mean 'level'?"),
+        ("num: 3", "num: 1", "within.order"),
+        ("variant: [x, y]", "variant: [x, x]", 'within.variant has the value "x" twice'),
+        ("block: 10", "block: 15", "trials is 20, but must be a multiple of block, which is 15, for instance 15"),
+        ("block: 10\n", "", "give both or neither"),
+        ("rev: 1", "rev: 0", "the key 'rev' is missing"),
+        ("rev: 1", "rev: x", "rev is 'x', but must be a whole number of at least 1"),
+        ("common: [method]", "common: [methd]", "common names 'methd', which is no axis. Did you mean 'method'?"),
+        ("target: toystudy", "target: toystudi", "there is no module toystudi"),
+        ("target: toystudy", "target: json", "has no SETTINGS"),
+        ("title: A toy\n", "", "the key 'title' is missing"),
+        ("note: n", "note: n\norder: 3", "'order' is both a setting and a within axis"),
+        ("within:\n  order: {", "withn:\n  order: {", "there is no setting 'withn'. Did you mean 'within'?"),
+    ],
+)
+def test_a_mistake_in_the_yaml_names_file_key_and_what_is_allowed(toy, old, new, part):
+    toy.edit(old, new)
+    with pytest.raises(SettingError) as error:
+        toy.cells()
+    assert part in str(error.value)
+    assert "conf/study/toy/curve.yaml" in str(error.value)
+
+
+def test_a_mistyped_study_or_scale_suggests_the_nearest(toy):
+    with pytest.raises(SettingError, match="Did you mean 'toy/curve'"):
+        grid.load_study("toy/curves")
+    with pytest.raises(SettingError, match="Did you mean 'smoke'"):
+        grid.load_study("toy/curve", "smok")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, False, 0, -3, 1e-7, 1e22, 0.1, "a", "two words", "it's", "null", "true", "1e5", "12e4567890", "nan",
+     "a/b-c.d", "x=1", "back\\slash", "end\\", "\\'", "", "-1", [1, 2.5], ["a", None], ["x,y"], "${a}"],
+)  # fmt: skip
+def test_hydra_reads_a_value_back_as_it_was_written(value):
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    text = f"key={compose.hydra_value(value)}"
+    if value == "${a}":
+        # An interpolation in quotes is still resolved by OmegaConf; the parser itself keeps the text.
+        assert OverridesParser.create().parse_override(text).value() == value
+        return
+    override = OverridesParser.create().parse_override(text)
+    assert not override.is_sweep_override()
+    found = override.value()
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize("scale", ["smoke", "paper"])
+def test_every_cells_command_gives_its_digest_again(checkout, scale):
+    """The command of a cell, read as from a shell, has the digest that was planned; Hydra takes its words too.
+
+    One cell of each entry of a sweep is enough: the entries decide which keys are overridden.
+    """
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+
+    with initialize_config_dir(version_base="1.3", config_dir=str(CONF.resolve())):
+        for study in grid.load_studies(scale=scale):
+            cells = grid.expand(study)
+            cells = list({tuple(map(request.key_of, cell.overrides)): cell for cell in cells}.values())
+            for cell in cells:
+                words = cell.command()
+                (again,) = request.understand(words).cells
+                assert again.digest == cell.digest, f"{study.name}: {' '.join(words)}"
+                # The scale is one more word, which Hydra takes or not whatever the study.
+                if scale == "paper" or study.name == "geumlek2017/rdp_curves":
+                    hydra_compose("config", overrides=words)
+
+
+def test_shipped_grid_files_are_those_of_the_shipped_configurations(checkout):
+    """Every study that ships its tables shows the cells, digest by digest, that its configuration resolves to."""
+    compared = 0
+    for study in grid.load_studies():
+        if study.grid_path().is_file():
+            assert manifest.shows(study, grid.expand(study)), study.name
+            assert manifest.altered(study) == []
+            compared += 1
+    assert compared > 0
+
+
+def test_the_first_lines_of_a_study_file_are_its_package_and_its_command(checkout):
+    for name in grid.study_names():
+        lines = (CONF / "study" / f"{name}.yaml").read_text().splitlines()
+        assert lines[:2] == ["# @package _global_", f"# privpost -m study={name}"]
+
+
+def test_configurations_depend_on_nothing_but_their_files(checkout):
+    """Composed configurations are kept by content, so none may read the environment, the clock or another file."""
+    for path in CONF.rglob("*.yaml"):
+        assert "${oc." not in path.read_text(), path
+        assert "${now" not in path.read_text(), path
+
+
+def test_a_kept_configuration_is_used_and_an_edit_is_seen(toy, monkeypatch):
+    before = digests(toy)
+    monkeypatch.setattr(
+        compose, "_compose_with_hydra", lambda names, *_: {} if not names else pytest.fail("composed anew")
+    )
+    assert digests(toy) == before
+    monkeypatch.undo()
+    monkeypatch.chdir(toy.folder)
+    monkeypatch.syspath_prepend(str(toy.folder))
+    toy.edit("note: n", "note: m")
+    assert digests(toy) != before
+    toy.edit("note: m", "note: n")
+    assert digests(toy) == before
+    assert len(list((toy.folder / ".snakemake/privpost/composed").iterdir())) == 1
+
+
+def test_planning_all_studies_stays_under_two_seconds(checkout):
+    """Everything that Snakemake's parse asks of the package, in a process of its own, with configurations kept.
+
+    In processor time, so that what else the machine does plays no part.
+    """
+
+    def seconds() -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    command = [sys.executable, "-c", "from privpost.lab.plan import Plan; Plan()"]
+    subprocess.run(command, check=True)
+    before = seconds()
+    subprocess.run(command, check=True)
+    assert seconds() - before < 2
+
+
+def test_an_axis_without_a_base_value_is_told_what_it_lacks(toy):
+    toy.edit("method: a\n", "")
+    with pytest.raises(SettingError, match="'method' is swept, so it needs a base value among the settings"):
+        toy.cells()

@@ -1,0 +1,243 @@
+"""Source digests: code counts, comments and docstrings do not; what a study does not import does not either."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from privpost.lab import cells, grid, inventory, provenance, store
+
+STUDY = '''
+"""A study."""
+from privpost.helper import double  # imported
+
+
+def simulate(x):
+    """Return twice x."""
+    # twice
+    return double(x)
+'''
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch) -> Path:
+    """A package of its own in place of the project's."""
+    monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
+    for name, text in {
+        "__init__.py": "",
+        "study.py": STUDY,
+        "helper.py": "from . import deeper\n\ndef double(x):\n    return deeper.two() * x\n",
+        "deeper.py": "def two():\n    return 2\n",
+        "stranger.py": "VALUE = 1\n",
+        "kinds/__init__.py": "from privpost import lookup\n",
+        "kinds/one.py": "class One:\n    pass\n",
+        "kinds/two.py": "class Two:\n    pass\n",
+        "lab/streams.py": "SEED = 1\n",
+        "lab/grid.py": "GRID = 1\n",
+        "privacy/ledger.py": "GATE = 1\n",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("study.py", "# twice", "# two times"),
+        ("study.py", "Return twice x.", "Double x."),
+        ("study.py", '"""A study."""', '"""Another text."""'),
+        ("study.py", "# imported", ""),
+        ("study.py", "\n\n\ndef", "\n\ndef"),
+        ("stranger.py", "1", "2"),
+        ("lab/grid.py", "1", "2"),
+    ],
+)
+def test_words_layout_and_unrelated_files_do_not_count(package, file, old, new):
+    before = provenance.source_digest("privpost.study")
+    edit(package / file, old, new)
+    assert provenance.source_digest("privpost.study") == before
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("study.py", "return double(x)", "return double(x) + 0"),
+        ("helper.py", "two() * x", "x * deeper.two()"),
+        ("deeper.py", "return 2", "return 2.0"),
+    ],
+)
+def test_code_counts_also_of_what_is_imported_indirectly(package, file, old, new):
+    before = provenance.source("privpost.study")
+    edit(package / file, old, new)
+    after = provenance.source("privpost.study")
+    assert {name for name in before if before[name] != after[name]} == {file}
+
+
+def test_a_class_that_is_imported_from_its_package_counts_by_its_own_module(package):
+    edit(package / "study.py", "from privpost.helper import double", "from privpost.kinds import One as double")
+    assert {"kinds/one.py", "kinds/__init__.py"} <= set(provenance.source("privpost.study"))
+    assert "kinds/two.py" not in provenance.source("privpost.study")
+
+
+def test_of_a_file_that_was_edited_during_the_run_nobody_knows_what_ran(package):
+    now = time.time()
+    os.utime(package / "helper.py", (now + 5, now + 5))
+    for name in ("study.py", "deeper.py"):
+        os.utime(package / name, (now - 5, now - 5))
+    found = provenance.source("privpost.study", since=now)
+    assert [name for name, digest in found.items() if digest == "edited meanwhile"] == ["helper.py"]
+    now = provenance.of_cell("privpost.study", None)
+    assert provenance.changes({**now, "source": {**now["source"], **found}}, now) == ["helper.py changed"]
+
+
+def test_random_streams_and_the_ledger_count_for_every_cell(package):
+    assert {"lab/streams.py", "privacy/ledger.py"} <= set(provenance.of_cell("privpost.study", None)["source"])
+    assert "lab/grid.py" not in provenance.of_cell("privpost.study", None)["source"]
+
+
+def test_changes_are_said_in_words(package):
+    before = provenance.of_cell("privpost.study", None)
+    edit(package / "deeper.py", "return 2", "return 3")
+    now = provenance.of_cell("privpost.study", None)
+    now["versions"] = {**now["versions"], "numpy": "9.9.9"}
+    numpy = before["versions"]["numpy"]
+    assert provenance.changes(before, now) == ["deeper.py changed", f"numpy {numpy} became 9.9.9"]
+    assert provenance.changes(now, now) == []
+
+
+def test_a_patch_release_of_python_does_not_count(package):
+    before = provenance.of_cell("privpost.study", None)
+    major = ".".join(before["versions"]["python"].split(".")[:2])
+    patched = {**before, "versions": {**before["versions"], "python": f"{major}.99"}}
+    assert provenance.changes(before, patched) == []
+
+
+# What is behind after an edit of the real package
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory) -> Path:
+    """A copy of the package's sources: one for all edits, since each file of it is parsed once."""
+    folder = tmp_path_factory.mktemp("copy") / "privpost"
+    shutil.copytree(provenance.PACKAGE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+@pytest.fixture
+def copied(sources, monkeypatch):
+    """Return the function that edits a file of the copy, which stands in for the package; undone at the end."""
+    monkeypatch.setattr(provenance, "PACKAGE", sources)
+    versions = provenance.versions()
+    monkeypatch.setattr(provenance, "versions", lambda: versions)
+    undo = {}
+
+    def change(file, old="", new=""):
+        path = sources / file
+        text = undo.setdefault(path, path.read_text() if path.is_file() else "")
+        path.write_text(text.replace(old, new, 1) if old else f"{text}\nEXTRA = 1\n")
+
+    yield change
+    for path, text in undo.items():
+        path.write_text(text)
+
+
+LOGISTIC = ("geumlek2017/logistic", "fair_axis/logistic")
+WAR_LOGS = ("foulds2016/war_logs_states", "foulds2016/war_logs_likelihood", "noise_aware/war_logs")
+# Study → its data set, and what its ledger recorded beside what the study imports by name.
+USED = {
+    "geumlek2017/logistic": ("abalone", ("privpost.mechanisms.logistic_sampling",)),
+    "fair_axis/logistic": ("abalone", ("privpost.mechanisms.logistic_sampling", "privpost.mechanisms.logistic_ops")),
+    "fair_axis/beta_bernoulli": (None, ("privpost.mechanisms.linear_sampling",)),
+    "zhang2016/naive_bayes": ("adult", ()),
+    "foulds2016/posterior_shapes": (None, ()),
+    **{name: ("war_logs_iraq", ()) for name in WAR_LOGS},
+}
+EDITS = {
+    "a claim": ("experiments/geumlek2017/logistic/claims.py", ()),
+    "how claims are scored": ("evaluation/claims.py", ()),
+    "a figure": ("experiments/geumlek2017/logistic/figures/fig3_test_error.py", ()),
+    "the style of figures": ("drawing/style.py", ()),
+    "the report": ("report/scorecard.py", ()),
+    "a command": ("commands/verify.py", ()),
+    "the grid": ("lab/grid.py", ()),
+    "discovery and calibration": ("discovery.py", ("fair_axis/logistic", "fair_axis/beta_bernoulli")),
+    "how classes are found": ("lookup.py", ()),
+    "accounts": ("privacy/account.py", USED),
+    "how mechanisms are recorded": ("privacy/described.py", USED),
+    "the package's version": ("__init__.py", ()),
+    "random streams": ("lab/streams.py", USED),
+    "the ledger": ("privacy/ledger.py", USED),
+    "one mechanism": ("mechanisms/logistic_sampling.py", LOGISTIC),
+    "a mechanism found by discovery": ("mechanisms/linear_sampling.py", ("fair_axis/beta_bernoulli",)),
+    "a mechanism imported by name": ("mechanisms/fourier.py", ("zhang2016/naive_bayes",)),
+    "a new mechanism": ("mechanisms/brand_new.py", ()),
+    "a sampler": ("samplers/hidden_markov_gibbs.py", WAR_LOGS),
+    "a model": ("models/logistic_regression.py", LOGISTIC),
+    "a study": ("experiments/geumlek2017/logistic/study.py", ("geumlek2017/logistic",)),
+    "what studies share": ("experiments/foulds2016/war_logs.py", WAR_LOGS),
+    "a data set's loader": ("datasets/adult.py", ("zhang2016/naive_bayes",)),
+    "downloads": ("datasets/fetch.py", ()),
+}
+
+
+def behind() -> set[str]:
+    return {name for name in USED if provenance.changes(unedited()[name], origin(name))}
+
+
+@functools.cache
+def unedited() -> dict[str, dict]:
+    return {name: origin(name) for name in USED}
+
+
+def origin(name: str) -> dict:
+    return provenance.of_cell(f"privpost.experiments.{name.replace('/', '.')}.study", *USED[name])
+
+
+@pytest.mark.parametrize(("file", "expected"), EDITS.values(), ids=EDITS)
+def test_an_edit_marks_the_studies_that_use_the_file_and_no_others(copied, file, expected):
+    assert not behind()
+    copied(file)
+    assert behind() == set(expected)
+
+
+def test_a_docstring_marks_no_study(copied):
+    assert not behind()
+    copied("mechanisms/base.py", '"""The interface', '"""Now the interface')
+    assert not behind()
+
+
+def test_a_cell_is_behind_when_a_mechanism_changes_that_it_found_and_released_through(toy, copied):
+    """The toy names no mechanism: what it used stands in its record alone."""
+    text = (toy.folder / "toystudy.py").read_text()
+    release = """
+    from privpost import discovery
+    from privpost.models.beta_bernoulli import BetaBernoulli
+    kinds = discovery.mechanisms()["laplace"]
+    mechanism = next(m for kind in kinds for m in kind.examples() if isinstance(m.model, BetaBernoulli))
+    ledger.open("release", mechanism.cost())
+    statistics = np.array([mechanism.n, 0.0])
+    ledger.release("release", mechanism, statistics, streams("mechanism"))
+"""
+    (toy.folder / "toystudy.py").write_text(text.replace('    return {"mean"', release + '    return {"mean"'))
+    study = toy.study()
+    cell = grid.expand(study)[0]
+    cells.compute(study, cell)
+    assert "privpost.mechanisms.laplace" in store.read(cell.path).record["modules"]
+
+    for file, state in (("fourier.py", "current"), ("gaussian.py", "current"), ("laplace.py", "behind")):
+        copied(f"mechanisms/{file}")
+        found = inventory.take(study, [cell])
+        assert getattr(found, state) == [cell], (file, found.reasons)

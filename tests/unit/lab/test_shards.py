@@ -1,0 +1,264 @@
+"""Shards of a sweep and batches of a rebuild: together the cells, each in one process, with the same results."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from privpost.commands import cli, rebuild
+from privpost.lab import cells, grid, request, runner, store
+from privpost.lab.plan import Plan
+from privpost.lab.project import CannotWrite
+from privpost.lab.schema import SettingError
+
+SWEEP = ("study=toy/curve", "level=range(1,8)", "method=a,b", "order=3")
+
+
+def privpost(*words: str) -> int:
+    return cli.main(list(words))
+
+
+def understood(*words: str) -> list[str]:
+    return [cell.digest for cell in request.understand(["-m", *words]).cells]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 14, 20])
+def test_shards_are_the_sweep_each_cell_once(toy, count):
+    shards = [understood(*SWEEP, f"shard={i}/{count}") for i in range(1, count + 1)]
+    assert Counter(itertools.chain(*shards)) == Counter(understood(*SWEEP))
+    assert max(map(len, shards)) - min(map(len, shards)) <= 1
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 5])
+def test_shards_of_a_study_are_its_grid(toy, count):
+    shards = [understood("study=toy/curve", f"shard={i}/{count}") for i in range(1, count + 1)]
+    assert sorted(itertools.chain(*shards)) == sorted(cell.digest for cell in toy.cells())
+
+
+def test_a_shard_computes_its_cells_and_no_others_and_none_twice(toy, capsys):
+    assert privpost("-m", "study=toy/curve", "shard=2/3") == 0
+    expected = [cell.path for cell in toy.cells()[1::3]]
+    assert [cell.path for cell in toy.cells() if cell.path.exists()] == expected
+    assert "shard 2 of 3: 1 of 1 cell in the store" in capsys.readouterr().out
+    times = [path.stat().st_mtime_ns for path in expected]
+    assert privpost("-m", "study=toy/curve", "shard=2/3") == 0
+    assert [path.stat().st_mtime_ns for path in expected] == times
+
+
+def test_results_and_records_are_those_of_single_runs(toy):
+    for cell in toy.cells():
+        assert privpost(*cell.command()) == 0
+    alone = {cell.path: store.read(cell.path) for cell in toy.cells()}
+    for path in alone:
+        path.unlink()
+    assert privpost("-m", "study=toy/curve", "shard=1/1") == 0
+    measured = {"started", "wall_seconds", "peak_mib", "seal"}
+    for path, before in alone.items():
+        after = store.read(path)
+        assert all(np.array_equal(after.arrays[name], array) for name, array in before.arrays.items())
+        assert {k: v for k, v in after.record.items() if k not in measured} == {
+            k: v for k, v in before.record.items() if k not in measured
+        }
+
+
+def test_a_study_that_changes_its_settings_does_not_change_those_of_later_cells(toy):
+    module = toy.folder / "toystudy.py"
+    module.write_text(module.read_text().replace("    ledger.open", "    config.order.reverse()\n    ledger.open"))
+    assert privpost("-m", "study=toy/curve", "shard=1/1") == 0
+    # Every cell saw the axis as it is, and turned it round for itself.
+    assert {tuple(store.read(cell.path).record["config"]["order"]) for cell in toy.cells()} == {(2.0, 3.0, 4.0)}
+
+
+def test_a_sweep_in_shards_ends_with_the_same_table(toy, capsys):
+    for number in (1, 2, 3):
+        assert privpost("-m", *SWEEP, f"shard={number}/3") == 0
+    capsys.readouterr()
+    assert privpost("-m", *SWEEP) == 0
+    assert "14 of 14 cells are in the store already" in capsys.readouterr().out
+    (table,) = (toy.folder / "build/sweeps").rglob("curve.csv")
+    in_shards = table.read_bytes()
+    for path in (toy.folder / "results/cells").rglob("*.npz"):
+        path.unlink()
+    assert privpost("-m", *SWEEP) == 0
+    assert table.read_bytes() == in_shards
+
+
+def test_a_failing_cell_is_named_and_the_others_are_computed(toy, capsys):
+    module = toy.folder / "toystudy.py"
+    failing = '    if config.level == 2 and config.method == "b":\n        raise OSError("disk full")\n    ledger.open'
+    module.write_text(module.read_text().replace("    ledger.open", failing))
+    assert privpost("-m", "study=toy/curve", "shard=1/1") == 1
+    captured = capsys.readouterr()
+    assert "privpost: b-2: disk full" in captured.err
+    assert "Traceback" not in captured.err
+    assert "1 of 4 cells could not be computed" in captured.err
+    assert "[privpost study=toy/curve method=b level=2.0]" in captured.err
+    assert "shard 1 of 1: 3 of 4 cells in the store" in captured.out
+    assert [cell.slug for cell in toy.cells() if not cell.path.exists()] == ["b-2"]
+
+
+def test_where_nothing_can_be_written_no_further_cell_is_computed(toy, capsys, monkeypatch):
+    simulate, calls = toy.study().module().simulate, []
+    monkeypatch.setattr(toy.study().module(), "simulate", lambda *given: (calls.append(given), simulate(*given))[1])
+    write = cells.store.write
+
+    def full(path, *given):
+        if len(calls) == 2:
+            raise CannotWrite(path, OSError(errno.ENOSPC, "No space left on device"))
+        write(path, *given)
+
+    monkeypatch.setattr(cells.store, "write", full)
+    assert privpost("-m", "study=toy/curve", "shard=1/1") == 1
+    captured = capsys.readouterr()
+    assert len(calls) == 2
+    assert captured.err.count("No space left on device") == 1
+    assert "Traceback" not in captured.err
+    assert "3 of 4 cells could not be computed" in captured.err
+    assert "shard 1 of 1: 1 of 4 cells in the store" in captured.out
+
+
+def test_a_cell_that_cannot_be_read_fails_alone(toy, capsys, monkeypatch):
+    forbidden, read = toy.cells()[1].path, store.read
+
+    def refused(path, *given):
+        if path == forbidden:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return read(path, *given)
+
+    monkeypatch.setattr(cells.store, "read", refused)
+    assert privpost("-m", "study=toy/curve", "shard=1/1") == 1
+    captured = capsys.readouterr()
+    assert f"privpost: a-2: cannot use {forbidden}: Permission denied" in captured.err
+    assert "shard 1 of 1: 3 of 4 cells in the store" in captured.out
+
+
+@pytest.mark.parametrize("shard", ["0/3", "4/3", "3", "a/b", "1/0", "-1/3", "1/3/5", ""])
+def test_what_is_no_shard_is_refused(toy, capsys, shard):
+    assert privpost("-m", "study=toy/curve", f"shard={shard}") == 2
+    assert f"shard is {shard!r}, but must be i/n with i from 1 to n" in capsys.readouterr().err
+    assert not (toy.folder / "results").exists()
+
+
+def test_a_shard_is_part_of_a_sweep_and_takes_no_launcher(toy, capsys):
+    assert privpost("study=toy/curve", "shard=1/2") == 2
+    assert "shard is a part of a sweep" in capsys.readouterr().err
+    assert privpost("-m", "study=toy/curve", "shard=1/2", "hydra/launcher=joblib") == 2
+    assert "without Hydra's launchers" in capsys.readouterr().err
+
+
+def test_a_shard_of_other_settings_than_planned_is_refused(toy, capsys):
+    expected = grid.joint_digest(toy.cells()[::2])
+    toy.edit("trials: 20", "trials: 30")
+    assert privpost("-m", "study=toy/curve", "shard=1/2", f"expect={expected}") == 2
+    assert f"expect is {expected}" in capsys.readouterr().err
+    assert not (toy.folder / "results").exists()
+    expected = grid.joint_digest(toy.cells()[::2])
+    assert privpost("-m", "study=toy/curve", "shard=1/2", f"expect='{expected}'") == 0
+
+
+def test_a_dry_run_counts_checks_and_computes_nothing(toy, capsys):
+    privpost("study=toy/curve", "level=1", "method=a", "order=3")
+    capsys.readouterr()
+    before = sorted(toy.folder.rglob("*.npz"))
+    assert privpost("-m", "-n", *SWEEP) == 0
+    assert "14 cells, 1 of them in the store already." in capsys.readouterr().out
+    assert privpost("-m", "--dry-run", "study=toy/curve", "level=1,-2") == 2
+    assert "level is -2" in capsys.readouterr().err
+    assert sorted(toy.folder.rglob("*.npz")) == before
+
+
+@pytest.mark.parametrize(
+    "text", ["0", "7", "-3", "12.50", "0.1", "-0.25", "1e3", "1e-07", "2.5e+2", "100000", "0.30000000000000004"]
+)
+def test_plain_numbers_are_read_as_hydra_reads_them(text):
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    assert request._NUMBER.fullmatch(text)
+    value, expected = request._number(text), OverridesParser.create().parse_override(f"key={text}").value()
+    assert (value, type(value)) == (expected, type(expected))
+
+
+@pytest.mark.parametrize("text", ["007", "1_000", ".5", "inf", "nan", "1.", "true", "0x10", "", "a", "[1]"])
+def test_other_values_are_left_to_hydra(text):
+    assert not request._NUMBER.fullmatch(text)
+
+
+def test_many_cells_are_made_as_single_ones_are(toy):
+    study = toy.study()
+    points = [{"method": m, "level": v, "order": o} for m in "ab" for v in (1, 2.5) for o in (3, [2, 4])]
+    points += [{"note": "m"}, {}, {"seed": 3, "trials": 40}]
+    many = list(grid.make_cells(study, points))
+    assert many == [grid.make_cell(study, point) for point in points]
+    assert len({cell.digest for cell in many}) == len(points)
+
+
+def test_a_digest_is_that_of_everything_as_sorted_json(toy):
+    """The text that is hashed is put together from parts; it must be the one that defines every stored cell."""
+    import hashlib
+
+    for cell in [*toy.cells(), grid.make_cell(toy.study(), {"order": 3})]:
+        names = ("study", "settings", "within", "sizes", "data")
+        parts = {name: getattr(cell, name) for name in names}
+        parts |= {"axes": sorted(cell.axes), "common": sorted(cell.common)}
+        text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+        assert cell.digest == hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 100])
+def test_batches_are_the_grid_whatever_the_store_holds(toy, size):
+    before = Plan().batches(size)
+    assert sorted(path for batch in before for path in batch.paths) == sorted(str(cell.path) for cell in toy.cells())
+    assert max(len(batch.cells) for batch in before) <= size
+    cells.compute(toy.study(), toy.cells()[0])
+    after = Plan().batches(size)
+    assert [(batch.name, batch.paths) for batch in after] == [(batch.name, batch.paths) for batch in before]
+
+
+def test_a_batchs_command_computes_the_batch(toy):
+    import shlex
+
+    plan = Plan("smoke")
+    batch = plan.batches(1)[0]
+    assert privpost(*shlex.split(plan.batch_arguments(batch))) == 0
+    assert [path for path in plan.by_path if (toy.folder / path).exists()] == batch.paths
+
+
+@pytest.mark.parametrize("size", [0, -1, "many", 1.5])
+def test_a_batch_has_a_whole_number_of_cells(toy, size):
+    with pytest.raises(SettingError, match=r"--config: batch is .*, but must be a whole number of at least 1"):
+        Plan().batches(size)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], ["--workflow-profile", "profiles/default", "--cores", "2"]),
+        (["--profile", "slurm", "--cores", "3"], ["--workflow-profile", "profiles/slurm", "--local-cores", "3"]),
+    ],
+)
+def test_a_profile_chooses_where_jobs_run(checkout, monkeypatch, words, expected):
+    asked = []
+    monkeypatch.setattr(rebuild, "rebuild", lambda options: asked.append(rebuild._arguments(options)) or 0)
+    assert rebuild.main([*words, "--scale", "smoke"]) == 0
+    assert asked == [[*expected, "--config", "scale=smoke"]]
+
+
+def test_an_unknown_profile_is_refused(checkout, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        rebuild.main(["--profile", "slrum"])
+    assert "there is no profile 'slrum', but default, slurm" in capsys.readouterr().err
+
+
+def test_a_batch_that_fails_is_told_of_with_its_own_log(tmp_path):
+    log = tmp_path / "cells_1_of_2.log"
+    log.write_text("Traceback\nprivpost: b-2: OSError: disk full\n")
+    failure = runner.Failure("cells_toy_curve_1_of_2")
+    runner._note(failure, "output", "results/a.npz (update), results/b.npz (update)")
+    runner._note(failure, "log", f"{log}, /home/me/.snakemake/slurm_logs/5.log")
+    assert failure.output == ["results/a.npz", "results/b.npz"]
+    assert failure.reason == "b-2: OSError: disk full"
