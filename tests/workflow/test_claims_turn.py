@@ -212,8 +212,6 @@ def unturned(module, own) -> set[tuple[str, str]]:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", [n for n in STUDIES if (ROOT / f"src/privpost/experiments/{n}/claims.py").is_file()])
-    "name", [name for name in STUDIES if (ROOT / f"src/privpost/experiments/{name}/claims.py").is_file()]
-)
 def test_a_falsified_table_turns_every_check(name, monkeypatch):
     monkeypatch.chdir(ROOT)
     study = grid.load_study(name)
@@ -221,11 +219,9 @@ def test_a_falsified_table_turns_every_check(name, monkeypatch):
         pytest.skip(f"the tables of {name} are not in this checkout")
     assert unturned(importlib.import_module(study.claims_target), tables.read_tables(study)) == set()
 
-@pytest.mark.parametrize("paper", sorted(p.parent.name for p in ROOT.glob("src/privpost/experiments/*/claims.py")))
+
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "paper", sorted(path.parent.name for path in ROOT.glob("src/privpost/experiments/*/claims.py"))
-)
+@pytest.mark.parametrize("paper", sorted(p.parent.name for p in ROOT.glob("src/privpost/experiments/*/claims.py")))
 def test_a_falsified_table_turns_the_claims_over_several_studies(paper, monkeypatch):
     monkeypatch.chdir(ROOT)
     studies = [grid.load_study(name) for name in STUDIES if name.startswith(f"{paper}/")]
