@@ -1,12 +1,11 @@
 """From a study's tables to its figures."""
 
 import contextlib
-import importlib
 from pathlib import Path
 
 from privpost.drawing import style
 from privpost.lab import store, tables
-from privpost.lab.study import Study, figure_module
+from privpost.lab.study import Study
 
 SVG_LIMIT = 1_000_000
 
@@ -22,7 +21,7 @@ def draw(study: Study, printed: bool = True) -> list[Path]:
     with contextlib.ExitStack() as written:
         for stem in study.figures:
             with style.context():
-                figure = importlib.import_module(figure_module(study, stem)).draw(frames)
+                figure = study.draw(stem, frames)
                 for path in (path for path in study.figure_paths(printed) if path.stem == stem):
                     temporary = written.enter_context(store.replacing(path))
                     style.save(figure, temporary)

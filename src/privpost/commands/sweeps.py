@@ -1,7 +1,6 @@
 """What an ad hoc sweep ends with: the study's tables over the sweep's cells, and a figure, under build/sweeps."""
 
 import hashlib
-import importlib
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import NamedTuple
 
 from privpost.drawing import style, sweep
 from privpost.lab import points, request, store, tables
-from privpost.lab.study import Cell, Study, figure_module
+from privpost.lab.study import Cell, Study
 
 FOLDER = Path("build/sweeps")
 NAME_LENGTH = 80
@@ -58,8 +57,7 @@ def write(study: Study, cells: list[Cell], results: Iterable[store.Result], word
     frames, paths = {name: tables.read_table(path) for name, path in files.items()}, [*files.values()]
     with style.context():
         if made is None and study.figures:
-            modules = {stem: importlib.import_module(figure_module(study, stem)) for stem in study.figures}
-            figures = {stem: module.draw(frames) for stem, module in modules.items()}
+            figures = {stem: study.draw(stem, frames) for stem in study.figures}
         else:
             settings = {} if made is None else made.settings
             swept = {name: [columns[name] for columns in settings.values() if name in columns] for name in frames}

@@ -1,16 +1,18 @@
 """A study, as its YAML and its module's schema describe it, and a cell: one job, with a digest of what defines it."""
 
+import ast
 import hashlib
 import importlib
 import importlib.util
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from privpost import configurations
+from privpost.drawing import figures as marked
 from privpost.lab.schema import Schema, SettingError
 
 FORMATS = ("pdf", "png", "svg")
@@ -63,7 +65,8 @@ class Study:
 
     @property
     def tables(self) -> list[str]:
-        return self.config.get("tables") or [self.name.split("/")[1]]
+        declared = _keys("TABLES", (self.folder / "study.py").read_text(encoding="utf-8"))
+        return declared or self.config.get("tables") or [self.name.split("/")[1]]
 
     @property
     def package(self) -> str:
@@ -76,11 +79,23 @@ class Study:
         return f"{self.package}.study"
 
     @property
+    def folder(self) -> Path:
+        """The folder of the study's modules."""
+        return Path(next(iter(importlib.util.find_spec(self.package).submodule_search_locations)))
+
+    @property
     def figures(self) -> dict[str, list[str]]:
-        """The figures' stems, each with its file formats: one for each module that draws."""
-        folders = importlib.util.find_spec(self.package).submodule_search_locations
-        modules = sorted(path for folder in folders for path in Path(folder, "figures").glob("*.py"))
-        return {path.stem: list(FORMATS) for path in modules if "\ndef draw(" in path.read_text(encoding="utf-8")}
+        """The figures' stems, each with its file formats: those that figures.py marks."""
+        modules = sorted((self.folder / "figures").glob("*.py"))
+        stems = [path.stem for path in modules if "\ndef draw(" in path.read_text(encoding="utf-8")]
+        return dict.fromkeys([*marked.names(self.folder / "figures.py"), *stems], list(FORMATS))
+
+    def draw(self, stem: str, tables: Mapping[str, Any]):
+        """Return one of the study's figures, drawn from its tables."""
+        if (self.folder / "figures.py").is_file():
+            module = importlib.import_module(f"{self.package}.figures")
+            return marked.draw(marked.functions(module)[stem], tables)
+        return importlib.import_module(figure_module(self, stem)).draw(tables)
 
     def module(self):
         return importlib.import_module(self.target)
@@ -198,6 +213,16 @@ class Cell:
     def command(self) -> list[str]:
         """Return the arguments of `privpost` that compute this cell."""
         return [f"study={self.study}", *self.overrides]
+
+
+def _keys(name: str, text: str) -> list[str]:
+    """Return the keys of a map that a module assigns to a name, without importing it; none where it assigns none."""
+    if f"\n{name} = " not in text:
+        return []
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == [name]:
+            return [key.value for key in node.value.keys]
+    return []
 
 
 def blocks(sweep: Any) -> list[dict]:

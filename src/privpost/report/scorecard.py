@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from privpost.evaluation.claims import VERDICTS, Claim
+from privpost.lab import claims as declared_claims
 from privpost.lab import grid, tables
 from privpost.lab.grid import Study
+from privpost.report import reasons
 
 COLUMNS = (
     "id", "paper", "study", "place", "statement", "test", "verdict", "reason", "checks", "failed", "why", "unexplained",
@@ -97,7 +99,10 @@ def _claims_of(name: str, target: str, own: Mapping[str, Any]) -> list[Claim]:
     if not _exists(target):
         return []
     try:
-        return [claim for claim in importlib.import_module(target).claims(own) if claim is not None]
+        module = importlib.import_module(target)
+        if not hasattr(module, "claims"):
+            return declared_claims.score(module, own)
+        return [claim for claim in module.claims(own) if claim is not None]
     except (KeyError, IndexError, ValueError, TypeError, ArithmeticError, AttributeError) as error:
         raise ValueError(
             f"{name}: its claims cannot be scored from its tables ({type(error).__name__}: {error})"
@@ -125,13 +130,20 @@ def table(scored: Iterable[Scored]):
                     f"the claim {claim.id} is scored by {owner[claim.id]} and by {study}; every claim has one study"
                 )
             owner[claim.id] = study
+            why = {}
+            if isinstance(claim, declared_claims.Claim):
+                texts, unexplained, _ = reasons.explain(claim, reasons.read(fixed["paper"]).get(claim.id, []))
+                why = {"why": " ".join(texts), "see": f"docs/{fixed['paper']}.md" if texts else ""}
+                why["unexplained"] = json.dumps(unexplained, ensure_ascii=False)
+            else:
+                why["unexplained"] = json.dumps(claim.unexplained, ensure_ascii=False)
             rows.append(
                 {
                     **{name: getattr(claim, name, "") for name in COLUMNS},
                     **fixed,
+                    **why,
                     "checks": str(len(claim.checks)),
                     "failed": json.dumps(claim.failed, ensure_ascii=False),
-                    "unexplained": json.dumps(claim.unexplained, ensure_ascii=False),
                     "evidence": json.dumps(plain(claim.evidence), ensure_ascii=False, allow_nan=False),
                     "stand_in": "yes" if claim.stand_in else "no",
                 }

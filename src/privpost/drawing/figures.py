@@ -1,0 +1,48 @@
+"""Figures: functions of a study's tables, marked with the name of the file that they make; the docstring is the caption.
+
+    @figure("fig2_sampling_error")
+    def errors(sampling_error):
+        '''L1 error of one posterior sample against the number of records. ...'''
+        return ...
+
+The function's parameters name the tables that it reads.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+_MARK = re.compile(r'^@figure\(\s*"([^"]+)"', re.MULTILINE)
+
+
+def figure(name: str) -> Callable[[Callable], Callable]:
+    """Mark a function of tables as the one that draws the figure of this name."""
+
+    def mark(function: Callable) -> Callable:
+        function.figure = name  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def names(path: Path) -> list[str]:
+    """Return the names of the figures that a file draws, in its order, without importing it."""
+    return _MARK.findall(path.read_text(encoding="utf-8")) if path.is_file() else []
+
+
+def functions(module: ModuleType) -> dict[str, Callable]:
+    """Return the functions of a module that draw figures, by the figure's name."""
+    return {value.figure: value for value in vars(module).values() if hasattr(value, "figure")}
+
+
+def draw(function: Callable, tables: Mapping[str, Any]) -> Any:
+    """Return the figure that a function draws from the tables that its parameters name."""
+    return function(**{name: tables[name] for name in inspect.signature(function).parameters})
+
+
+def caption(function: Callable) -> str:
+    """Return a figure's caption: the docstring of its function, a paragraph a line."""
+    return re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(function) or "")

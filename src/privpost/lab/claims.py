@@ -1,0 +1,174 @@
+"""Claims: what a paper says, and a function of a study's tables that yields the checks and numbers that decide.
+
+A module of claims declares them one after another:
+
+    @claim("F1", "section 3.2", "One OPS sample is ahead only at small n.", "difference beyond {z:.2f} standard errors")
+    def crossing(sampling_error):
+        yield word("z", 4.07)
+        yield check("OPS is ahead at some n <= 10", ...)
+        yield number("OPS minus Laplace at n = 1", -0.021, error=0.001)
+
+The function's parameters name the tables that it reads. Why a check fails is written in the paper's document.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, NamedTuple
+
+VERDICTS = ("holds", "holds in part", "does not hold", "not testable")
+
+
+class Part(NamedTuple):
+    """One thing that a claim's function yields: a check, a number, a word of its text, or a field."""
+
+    kind: str
+    name: str
+    value: Any
+
+
+def check(name: str, passed: Any) -> Part:
+    """Say whether one check passes; the claim holds when all do."""
+    return Part("check", name, bool(passed))
+
+
+def number(name: str, value: Any, error: Any = None, of: str = "") -> Iterator[Part]:
+    """Give evidence: a value and, where it is an estimate, its standard error (`yield from number(...)`).
+
+    `of` names the estimate in the error's own name, where the whole name would be long.
+    """
+    yield Part("number", name, value)
+    if error is not None:
+        yield Part("number", f"its standard error, {of or name}", error)
+
+
+def word(name: str, value: Any) -> Part:
+    """Give a value that fills `{name}` in the claim's statement, place or test."""
+    return Part("word", name, value)
+
+
+def untestable(reason: str) -> Part:
+    """Say why the claim cannot be tested, for a claim without checks."""
+    return Part("field", "untestable", reason)
+
+
+def about(**fields: Any) -> Iterator[Part]:
+    """Set fields of the claim that depend on the tables: `variant`, `stand_in` (`yield from about(...)`)."""
+    return (Part("field", name, value) for name, value in fields.items())
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim with its verdict, computed from tables.
+
+    Attributes:
+        id: as in the project's list of claims, e.g. `G1`.
+        place: where the paper makes it (section, theorem, figure), or `ours`.
+        statement: the claim in our words.
+        test: how it is tested: statistic, threshold, and how multiplicity is accounted for.
+        verdict: one of `VERDICTS`.
+        checks: each check's name and whether it passed; empty for a claim that cannot be tested.
+        evidence: the numbers that decided, by name.
+        variant: the variant of the study that was tested.
+        stand_in: whether the data stand in for the paper's own.
+        reason: which checks fail, or why the claim cannot be tested; empty when it holds.
+    """
+
+    id: str
+    place: str
+    statement: str
+    test: str
+    verdict: str
+    checks: Mapping[str, bool] = field(default_factory=dict)
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    variant: str = "paper"
+    stand_in: bool = False
+    reason: str = ""
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The names of the checks that failed."""
+        return tuple(name for name, passed in self.checks.items() if not passed)
+
+
+class Declared(NamedTuple):
+    """A claim as its module declares it; `score` gives its verdict from tables."""
+
+    id: str
+    place: str
+    statement: str
+    test: str
+    fields: Mapping[str, Any]
+    given: Mapping[str, Any]
+    function: Callable[..., Iterable[Part] | None]
+
+    def score(self, tables: Mapping[str, Any]) -> Claim | None:
+        """Return the claim with its verdict; None where its function yields nothing, as where a table has no such rows.
+
+        Raises KeyError for a table that the study does not have, and ValueError for checks that share a name.
+        """
+        names = [name for name in inspect.signature(self.function).parameters if name not in self.given]
+        parts = list(self.function(**{name: tables[name] for name in names}, **self.given) or ())
+        if not parts:
+            return None
+        checks, evidence = self._of(parts, "check"), self._of(parts, "number")
+        words = {**self.given, **self._of(parts, "word")}
+        fields = {**self.fields, **self._of(parts, "field")}
+        reason = fields.pop("untestable", "")
+        texts = [text.format(**words) for text in (self.id, self.place, self.statement, self.test)]
+        if not checks:
+            if not reason:
+                raise ValueError(f"{texts[0]}: a claim needs a check, or a reason why it cannot be tested")
+            return Claim(*texts, "not testable", evidence=evidence, reason=reason, **fields)
+        failed = [name for name, passed in checks.items() if not passed]
+        reason = "fails: " + "; ".join(failed) if failed else ""
+        verdict = verdict_of(1 - len(failed) / len(checks))
+        return Claim(*texts, verdict, checks, evidence, reason=reason, **fields)
+
+    def _of(self, parts: Sequence[Part], kind: str) -> dict[str, Any]:
+        named: dict[str, Any] = {}
+        for part in parts:
+            if part.kind == kind and named.setdefault(part.name, part.value) is not part.value:
+                raise ValueError(f"{self.id}: the {kind} {part.name!r} is given twice")
+        return {name: plain(value) for name, value in named.items()}
+
+
+def claim(id: str, place: str, statement: str, test: str, *, cases: Iterable[Mapping] = ({},), **fields: Any):
+    """Declare a claim over the function below, or one for each of `cases`: maps from the function's other parameters.
+
+    `id`, `place`, `statement` and `test` may name words and cases in braces. `fields` are `variant` and `stand_in`.
+    """
+
+    def declare(function: Callable) -> Callable:
+        declared = [Declared(id, place, statement, test, fields, dict(case), function) for case in cases]
+        function.claims = [*getattr(function, "claims", ()), *declared]  # type: ignore[attr-defined]
+        return function
+
+    return declare
+
+
+def declared(module: ModuleType) -> list[Declared]:
+    """Return the claims that a module declares, in its order."""
+    functions = [value for value in vars(module).values() if getattr(value, "__module__", "") == module.__name__]
+    return [each for function in functions for each in getattr(function, "claims", ())]
+
+
+def score(module: ModuleType, tables: Mapping[str, Any]) -> list[Claim]:
+    """Return the claims of a module with their verdicts; errors as `Declared.score`."""
+    scored = (each.score(tables) for each in declared(module))
+    return [claim for claim in scored if claim is not None]
+
+
+def verdict_of(share: float) -> str:
+    """Return the verdict for the share of checks that pass: all, some, or none of them."""
+    return "holds" if share == 1 else "does not hold" if share == 0 else "holds in part"
+
+
+def plain(value: Any) -> Any:
+    """Return a value, or maps and lists of them, with Python's numbers in place of those of numpy and pandas."""
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value.item() if hasattr(value, "item") else value
