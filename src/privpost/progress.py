@@ -15,9 +15,9 @@ def minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.1f} min"
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, which ends in s unless there is one."""
-    return f"{number} {noun}{'s' * (number != 1)}"
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun, in the plural unless there is one."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 class Progress:
@@ -29,9 +29,11 @@ class Progress:
         self._shown = 0.0
         self.terminal = stream.isatty()
 
-    def update(self, done: int, total: int) -> None:
+    def update(self, done: int, total: int, share: float | None = None) -> None:
+        """Show how many of all are done, and the time left; `share` is the part of the work, where parts differ."""
         elapsed = time.perf_counter() - self._start
-        left = elapsed / done * (total - done)
+        share = done / total if share is None else share
+        left = elapsed * (1 / share - 1) if share > 0 else 0.0
         text = f"{done} of {total} {self._noun} done, {minutes(elapsed)} so far, about {minutes(left)} left"
         self._tell(text, elapsed, last=done == total and elapsed > 1)
 

@@ -4,7 +4,7 @@ for dataset in PLAN.datasets:
         name:
             f"fetch_{dataset}"
         output:
-            [update(path) for path in PLAN.raw_files(dataset)],
+            [update(path) for path in plan.raw_files(dataset)],
         log:
             f"logs/data/fetch_{dataset}.log",
         localrule: True
@@ -21,8 +21,8 @@ for dataset in PLAN.datasets:
         name:
             f"prepare_{dataset}"
         input:
-            raw=PLAN.raw_files(dataset),
-            stamp=PLAN.data_stamp(dataset),
+            raw=plan.raw_files(dataset),
+            settings=f"conf/dataset/{dataset}.yaml",
         output:
             f"{PREPARED_FOLDER}/{dataset}.npz",
         log:
@@ -32,6 +32,7 @@ for dataset in PLAN.datasets:
             ENVIRONMENT
         params:
             dataset=dataset,
+            code=plan.loader_code_of(dataset),
         message:
             f"Parse the raw data of {dataset}"
         shell:

@@ -1,25 +1,44 @@
 """`privpost list` and `privpost mechanisms`: what there is."""
 
-import argparse
-
 from privpost import discovery
-from privpost.lab import grid
+from privpost.commands import options
+from privpost.lab import grid, published
 from privpost.mechanisms.base import Mechanism
-from privpost.progress import counted
+from privpost.progress import counted, minutes
+
+COLUMNS = ("method", "class", "neighbours", "notion", "RDP curve", "norm", "releases", "exact", "public")
 
 
 def studies(argv: list[str]) -> int:
-    """Print every study with its number of cells."""
-    argparse.ArgumentParser(prog="privpost list", description="List the studies.").parse_args(argv)
-    for study in grid.load_studies():
-        print(f"{study.name:<36} {counted(len(grid.expand(study)), 'cell'):>10}   {study.config['title']}")
+    """Print every study with its title, and what its published run took."""
+    parser = options.parser("list", "List the studies.")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    given = parser.parse_args(argv)
+    times: dict[str, list[float]] = {}
+    for row in published.read_times():
+        times.setdefault(row["study"], []).append(float(row["wall_seconds"]))
+    rows = [
+        {
+            "study": study.name,
+            "cells": len(t := times.get(study.name, [])),
+            "seconds": sum(t),
+            "title": study.text["title"],
+        }
+        for study in grid.load_studies(None, given.scale)
+    ]
+    if given.json:
+        return options.as_json(rows)
+    for row in rows:
+        cells = counted(row["cells"], "cell") if row["cells"] else "new"
+        print(f"{row['study']:<34}{cells:>9}{minutes(row['seconds']):>10}   {row['title']}")
     return 0
 
 
 def mechanisms(argv: list[str]) -> int:
     """Print what each mechanism of the package declares about itself."""
-    argparse.ArgumentParser(prog="privpost mechanisms", description="List the mechanisms.").parse_args(argv)
-    columns = ("method", "class", "neighbours", "notion", "RDP curve", "norm", "releases", "exact", "public")
+    parser = options.parser("mechanisms", "List the mechanisms.")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    given = parser.parse_args(argv)
     inherited = {"pure": "from its pure ε", "rdp": "none", "approximate": "none"}
     rows = [
         (
@@ -36,7 +55,9 @@ def mechanisms(argv: list[str]) -> int:
         for kinds in discovery.mechanisms().values()
         for kind in kinds
     ]
-    widths = [max(len(row[place]) for row in [columns, *rows]) for place in range(len(columns))]
-    for row in [columns, *rows]:
+    if given.json:
+        return options.as_json([dict(zip(COLUMNS, row, strict=True)) for row in rows])
+    widths = [max(len(row[place]) for row in [COLUMNS, *rows]) for place in range(len(COLUMNS))]
+    for row in [COLUMNS, *rows]:
         print("  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip())
     return 0

@@ -1,20 +1,37 @@
 """The options that commands share, told in one way."""
 
 import argparse
+import json
+from typing import Any
 
 
-def parser(command: str, text: str, *, study: str = "", root: bool = False) -> argparse.ArgumentParser:
+def parser(command: str, text: str, *, study: str = "", built: bool = False) -> argparse.ArgumentParser:
     """Return the parser of a command that works at a scale.
 
-    `study` says whether it is given `one` study, `any` number of them, or none (""); `root` whether results may be in
-    another folder than the scale's own.
+    `study` says whether it is given `one` study, `any` number of them, or none (""); `built` whether it reads what is
+    published unless told to read what was built.
     """
-    found = argparse.ArgumentParser(prog=f"privpost {command}", description=text)
+    options = argparse.ArgumentParser(prog=f"privpost {command}", description=text)
     if study == "one":
-        found.add_argument("study", help="<paper>/<study>")
+        options.add_argument("study", help="<paper>/<study>")
     if study == "any":
-        found.add_argument("study", nargs="*", help="<paper>/<study>; all studies when none is named")
-    found.add_argument("--scale", default="paper", help="paper (default) or smoke")
-    if root:
-        found.add_argument("--root", help="where results are, when not the scale's own folder")
-    return found
+        options.add_argument("study", nargs="*", help="<paper>/<study>, or a paper; all studies when none is named")
+    options.add_argument("--scale", default="paper", help="paper (default) or smoke")
+    if built:
+        options.add_argument(
+            "--built", action="store_true", help="of the tables under build/, not of the published ones"
+        )
+    return options
+
+
+def positive(text: str) -> int:
+    """Return a whole number of at least 1; raises argparse.ArgumentTypeError for anything else."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def as_json(value: Any) -> int:
+    """Print a value as JSON; returns the exit status."""
+    print(json.dumps(value, indent=1, ensure_ascii=False, default=str))
+    return 0

@@ -1,103 +1,128 @@
-"""`privpost status` and `privpost prune`: the states of cells, tables and figures, and the removal of stale ones."""
+"""`privpost status` and `privpost prune`: what the store and the build hold, and the removal of what no grid names."""
 
+import shutil
 from pathlib import Path
+from typing import NamedTuple
 
-from privpost.atomic import abandoned, abandoned_in
+from privpost.atomic import abandoned_in, is_abandoned
 from privpost.commands import options, sweeps
-from privpost.lab import grid, inventory, planned
+from privpost.lab import cells, grid, published, store
+from privpost.lab.plan import missing_of, table_files
+from privpost.lab.project import built
 from privpost.lab.study import Study
 from privpost.progress import counted
-from privpost.report import build, documents
 
-SHOWN = 4
+
+class State(NamedTuple):
+    """What there is of one study: counts of cells, what changed since they were computed, and files to remove."""
+
+    study: Study
+    cells: int
+    current: int
+    behind: int
+    missing: int
+    changes: list[str]
+    stale: list[Path]
+    ad_hoc: list[Path]
+    tables: str
+
+
+def state_of(study: Study) -> State:
+    """Return what there is of a study; every file of the store is read and its checksum compared."""
+    every = grid.expand(study)
+    found = cells.look(study, every)
+    known = {str(cell.path) for cell in every}
+    stale, ad_hoc = [], []
+    for path in sorted(study.cells_folder.glob("*")):
+        if str(path) in known or path.name.startswith(".shard"):
+            continue
+        if path.suffix != ".npz" or path.name.startswith("."):
+            stale += [path] if path.suffix == store.CORRUPT or is_abandoned(path) else []
+            continue
+        try:
+            asked = store.read(path).record["asked_by"]
+        except store.CorruptCell:
+            asked = "nobody"
+        (ad_hoc if asked == "sweep" else stale).append(path)
+    changes = sorted({change for each in found.behind.values() for change in each})
+    current = len(every) - len(found.missing) - len(found.behind)
+    counts = (len(every), current, len(found.behind), len(found.missing))
+    absent = [path for path in table_files(study) if not Path(path).is_file()]
+    return State(study, *counts, changes, stale, ad_hoc, "not built" if absent else "built")
 
 
 def status(argv: list[str]) -> int:
-    """Print the states of cells, tables and figures."""
-    parser = options.parser(
-        "status",
-        "Print, per study, how many cells of its grid are current, behind (the code or a library changed "
-        "since; privpost reproduce --behind computes them again) or missing (the next rebuild computes them), and how "
-        "many stale results, of settings that no grid names any more, privpost prune can remove.",
-        study="any",
-    )
+    """Print what the store and the build hold, a summary first."""
+    text = "Print how many cells of each study are in the store, and which of them other code computed."
+    parser = options.parser("status", text, study="any")
+    parser.add_argument("--json", action="store_true", help="as JSON")
     given = parser.parse_args(argv)
-    print(report(planned.load_studies(given.study or None, given.scale)))
+    states = [state_of(study) for study in grid.load_studies(given.study or None, given.scale, built(given.scale))]
+    if given.json:
+        return options.as_json([_plain(state) for state in states])
+    print("\n".join(report(states)))
     return 0
+
+
+def _plain(state: State) -> dict:
+    names = ("cells", "current", "behind", "missing", "tables")
+    return {"study": state.study.name, **{name: getattr(state, name) for name in names}}
+
+
+def report(states: list[State]) -> list[str]:
+    """Return the lines of `privpost status`: a summary, then the studies of which there is something."""
+    total = sum(state.cells for state in states)
+    there = sum(state.current + state.behind for state in states)
+    behind = sum(state.behind for state in states)
+    done = sum(state.tables == "built" for state in states)
+    lines = [
+        f"{counted(len(states), 'study', 'studies')}: {there} of {counted(total, 'cell')} in the store, "
+        f"{behind} of them by other code; tables of {done} built."
+    ]
+    if altered := [path for path in published.covered() if published.altered(path)]:
+        lines.append(f"{counted(len(altered), 'published file')} altered by hand: {', '.join(map(str, altered))}")
+    if there < total:
+        lines.append("make reproduce computes what is missing.")
+    shown = [state for state in states if state.current + state.behind or state.stale or state.ad_hoc]
+    if shown:
+        lines.append(f"{'study':<34}{'cells':>6}{'current':>9}{'behind':>8}{'missing':>9}  tables")
+    for state in shown:
+        counts = f"{state.cells:>6}{state.current:>9}{state.behind:>8}{state.missing:>9}"
+        lines.append(f"{state.study.name:<34}{counts}  {state.tables}")
+        if state.changes:
+            more = f" and {len(state.changes) - 3} more" if len(state.changes) > 3 else ""
+            lines.append(f"    since they were computed: {', '.join(state.changes[:3])}{more}")
+        if state.stale or state.ad_hoc:
+            lines.append(f"    {len(state.stale)} stale files (privpost prune), {len(state.ad_hoc)} cells of sweeps")
+    lacking = sorted({name for state in states for name in missing_of(state.study)})
+    if lacking:
+        lines.append(f"Data sets that you have to supply: {', '.join(lacking)}")
+    return lines
 
 
 def prune(argv: list[str]) -> int:
-    """Remove stale results from the store."""
-    parser = options.parser(
-        "prune",
-        "Remove stale results, damaged files that were set aside, and temporary files of killed jobs. "
-        "Results of runs and sweeps from the command line stay, unless --sweeps is given.",
-        study="any",
-    )
-    parser.add_argument("--sweeps", action="store_true", help="remove results of ad hoc runs and sweeps too")
+    """Remove results that no grid names."""
+    text = "Remove cells that no grid names, damaged files that were set aside, and temporary files of killed jobs."
+    parser = options.parser("prune", text, study="any")
+    parser.add_argument("--sweeps", action="store_true", help="also the results of runs and sweeps")
     parser.add_argument("-n", "--dry-run", action="store_true", help="only list what would be removed")
     given = parser.parse_args(argv)
-    paths = removable(planned.load_studies(given.study or None, given.scale), given.sweeps)
+    paths: list[Path] = []
+    for study in grid.load_studies(given.study or None, given.scale, built(given.scale)):
+        state = state_of(study)
+        paths += [*state.stale, *abandoned_in(study.results)]
+        if given.sweeps:
+            folders = sorted(sweeps.FOLDER.glob("*")) if sweeps.FOLDER.is_dir() else []
+            paths += [*state.ad_hoc, *(path for path in folders if path.name.split("__")[0] == study.identifier)]
+    paths = list(dict.fromkeys(paths))
+    size = sum(_size(path) for path in paths) / 1e6
     for path in paths:
         print(path)
-    megabytes = sum(map(inventory.size, paths)) / 1e6
-    if not given.dry_run:
-        inventory.remove(paths)
-    print(f"{len(paths)} files, {megabytes:.1f} MB {'would be' if given.dry_run else 'were'} removed")
+        if not given.dry_run:
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    print(f"{len(paths)} files, {size:.1f} MB {'would be' if given.dry_run else 'were'} removed")
     return 0
 
 
-def report(studies: list[Study]) -> str:
-    """Return the table of `privpost status`, with the reasons under each study."""
-    header = f"{'study':<36}{'cells':>7}{'current':>9}{'behind':>8}{'missing':>9}{'stale':>7}  tables    figures"
-    lines = [header]
-    for study in studies:
-        cells = grid.expand(study)
-        found = inventory.take(study, cells)
-        tables, table_reasons = inventory.tables_state(study, cells)
-        figures, figure_reasons = inventory.figures_state(study)
-        lines.append(
-            f"{study.name:<36}{len(cells):>7}{len(found.current):>9}{len(found.behind):>8}"
-            f"{len(found.missing) + len(found.damaged):>9}{len(found.stale):>7}  {tables:<9} {figures}"
-        )
-        reasons = [*found.reasons, *table_reasons, *figure_reasons]
-        if found.ad_hoc:
-            reasons.append(f"ad hoc: {counted(len(found.ad_hoc), 'cell')} of runs and sweeps from the command line")
-        if found.leftovers:
-            reasons.append(f"leftovers: {len(found.leftovers)} set-aside or temporary files (privpost prune)")
-        if len(found.missing) == len(cells) and tables == "current":
-            reasons.append("no cell is in the store, as on a fresh clone: snakemake computes them")
-        lines += [f"    {reason}" for reason in reasons[:SHOWN]]
-        if len(reasons) > SHOWN:
-            lines.append(f"    and {len(reasons) - SHOWN} more")
-    places = {(study.config["root"], study.figure_root): study for study in studies}
-    if others := {path for study in places.values() for path in overview_leftovers(study)}:
-        lines.append(f"leftovers outside the studies' folders: {len(others)} temporary files (privpost prune)")
-    return "\n".join(lines)
-
-
-def removable(studies: list[Study], with_sweeps: bool) -> list[Path]:
-    """Return the files and folders that prune removes: stale cells and leftovers, on request also others."""
-    paths: list[Path] = []
-    for study in studies:
-        found = inventory.take(study, grid.expand(study))
-        paths += [*found.stale, *found.leftovers]
-        if with_sweeps:
-            folders = sorted(sweeps.FOLDER.glob("*")) if sweeps.FOLDER.is_dir() else []
-            paths += [*found.ad_hoc, *(path for path in folders if path.name.split("__")[0] == study.identifier)]
-        paths += overview_leftovers(study)
-    return list(dict.fromkeys(paths))
-
-
-def overview_leftovers(study: Study) -> list[Path]:
-    """Return abandoned temporary files of what covers all studies of a study's scale: scores, figures, documents."""
-    root = Path(study.config["root"])
-    written = [*build.score_files(root), *build.figure_files(study.figure_root), build.report_file(root)]
-    found = []
-    for folder in sorted({path.parent for path in written}):
-        found += abandoned_in(folder)
-    if root == Path("results"):
-        # These folders hold users' own files too.
-        for path in {Path("README.md"), *documents.files()}:
-            found += abandoned(path)
-    return found
+def _size(path: Path) -> int:
+    return sum(entry.stat().st_size for entry in path.rglob("*")) if path.is_dir() else path.lstat().st_size

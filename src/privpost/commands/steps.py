@@ -1,64 +1,92 @@
-"""The single steps of a rebuild, as Snakemake's rules call them: tables, figures, scores, pages."""
+"""The single steps of a rebuild, as Snakemake's rules call them, and the same on what is published."""
 
 import argparse
-import functools
-import pkgutil
 from pathlib import Path
 
 from privpost.commands import options
+from privpost.lab import grid
+from privpost.lab.plan import Plan
+from privpost.lab.project import built
 from privpost.progress import counted
 
-
-def _study_parser(name: str, text: str) -> argparse.ArgumentParser:
-    parser = options.parser(name, text, study="one", root=True)
-    parser.add_argument(
-        "--partial", action="store_true", help="without the data sets that cannot be had, under build/partial"
-    )
-    return parser
+# Where figures, documents and report of the published tables go.
+OF_PUBLISHED = Path("build/published")
 
 
-def _load(given: argparse.Namespace):
-    from privpost.lab import compose, grid
-
-    study = grid.load_study(given.study, given.scale, compose.rooted(given.root))
-    return grid.without_missing(study) if given.partial else study
-
-
-def _of_study(name: str, text: str, function: str, argv: list[str]) -> int:
-    """Call a function of the package with the named study, and print the paths of the files that it made."""
-    study = _load(_study_parser(name, text).parse_args(argv))
-    return _tell(pkgutil.resolve_name(f"privpost.{function}")(study))
+def _places(given: argparse.Namespace) -> tuple[Path | None, Path]:
+    """Return where tables are read, and where what is made of them goes."""
+    if given.built or given.scale != "paper":
+        return built(given.scale), built(given.scale)
+    return None, OF_PUBLISHED
 
 
-def _of_all(name: str, text: str, function: str, argv: list[str]) -> int:
-    """Call a function of the package with the plan of all studies, and print the paths of the files that it made."""
-    from privpost.lab.plan import Plan
-
-    given = options.parser(name, text, root=True).parse_args(argv)
-    return _tell(pkgutil.resolve_name(f"privpost.{function}")(Plan(given.scale, given.root)))
-
-
-def _tell(made: list[Path] | Path) -> int:
-    for path in [made] if isinstance(made, Path) else made:
+def _tell(paths: list[Path]) -> int:
+    for path in paths:
         print(path)
     return 0
 
 
-tabulate = functools.partial(_of_study, "tabulate", "Write a study's tables.", "lab.tables:tabulate")
-scorecard = functools.partial(_of_all, "scorecard", "Score all claims from the tables.", "report.build:write_scores")
-overview = functools.partial(_of_all, "overview", "Draw the figures that cover all studies.", "report.build:draw")
-readme = functools.partial(_of_all, "readme", "Render README.md and the other documents.", "report.documents:write")
-report = functools.partial(_of_all, "report", "Write the report as one HTML file.", "report.page:write")
+def build(argv: list[str]) -> int:
+    """Compute a study's missing cells, then its tables."""
+    from privpost.commands import run
+    from privpost.lab import cells
+
+    given = options.parser("build", "Compute a study's missing cells, then its tables.", study="one").parse_args(argv)
+    study = grid.without_missing(grid.load_study(given.study, given.scale, built(given.scale)))
+    if failed := cells.compute_each(study, grid.expand(study)):
+        return run.name_failed(grid.expand(study), failed)
+    return _tell(run.build(study, draw=False))
 
 
 def draw(argv: list[str]) -> int:
-    """Draw a study's figures."""
+    """Draw figures from the published tables, or from built ones."""
     from privpost.commands import drawing
 
-    parser = _study_parser("draw", "Draw a study's figures.")
-    parser.add_argument("--svg", action="store_true", help="as SVG only; without it also as PDF and PNG")
+    parser = options.parser("draw", "Draw the figures of studies from the published tables.", study="any", built=True)
+    parser.add_argument("--printed", action="store_true", help="also as PDF and PNG")
     given = parser.parse_args(argv)
-    return _tell(drawing.draw(_load(given), printed=not given.svg))
+    home, out = _places(given)
+    endings = ("svg", "pdf", "png") if given.printed else ("svg",)
+    studies = grid.load_studies(given.study or None, given.scale, home)
+    return _tell([path for study in studies for path in drawing.draw(study, out, endings)])
+
+
+def _of_all(name: str, text: str, argv: list[str]) -> tuple[Plan, Path]:
+    given = options.parser(name, text, built=True).parse_args(argv)
+    home, out = _places(given)
+    return Plan(given.scale, home), out
+
+
+def scorecard(argv: list[str]) -> int:
+    """Score all claims."""
+    from privpost.report import build as overall
+
+    plan, out = _of_all("scorecard", "Score all claims from the tables.", argv)
+    return _tell([overall.score(plan.studies.values(), plan.root, out / "results")])
+
+
+def documents(argv: list[str]) -> int:
+    """Render README.md and the documents."""
+    from privpost.report import documents as pages
+
+    plan, out = _of_all("documents", "Render README.md and the documents.", argv)
+    return _tell(pages.write(plan.studies.values(), plan.root, plan.figure_root, out / "documents"))
+
+
+def report(argv: list[str]) -> int:
+    """Write the report as one HTML file."""
+    from privpost.commands import drawing
+    from privpost.report import build as overall
+    from privpost.report import page
+
+    plan, out = _of_all("report", "Write the report as one HTML file.", argv)
+    figures = plan.figure_root
+    if not figures.is_dir():
+        for study in plan.studies.values():
+            drawing.draw(study, out)
+        figures = out / "figures"
+    overall.draw(plan.studies.values(), plan.root, out / "figures")
+    return _tell([page.write(plan.studies.values(), plan.root, figures, out / "report.html")])
 
 
 def claims(argv: list[str]) -> int:
@@ -68,20 +96,25 @@ def claims(argv: list[str]) -> int:
     from collections import Counter
 
     from privpost.lab import tables
-    from privpost.report.scorecard import claims_of, in_words
+    from privpost.report.scorecard import claims_of, evidence_rows, in_words
 
-    parser = _study_parser("claims", "Score a study's claims.")
+    parser = options.parser("claims", "Score the claims of studies from the published tables.", study="any", built=True)
     parser.add_argument("--evidence", action="store_true", help="with the numbers that each verdict rests on")
+    parser.add_argument("--json", action="store_true", help="as JSON")
     given = parser.parse_args(argv)
-    study = _load(given)
-    found = claims_of(study, tables.read_tables(study))
-    first, second = (max((len(getattr(claim, name)) for claim in found), default=0) for name in ("id", "verdict"))
+    studies = grid.load_studies(given.study or None, given.scale, _places(given)[0])
+    scored = [claim for study in studies for claim in claims_of(study, tables.read_tables(study))]
+    if given.json:
+        return options.as_json([vars(claim) for claim in scored])
+    first, second = (max((len(getattr(claim, name)) for claim in scored), default=0) for name in ("id", "verdict"))
     indent = " " * (first + second + 4)
     width = max(60, shutil.get_terminal_size((120, 24)).columns)
-    for claim in found:
+    for claim in scored:
         text = f"{claim.id:<{first}}  {claim.verdict:<{second}}  {claim.statement}"
         print(textwrap.fill(text, width, subsequent_indent=indent))
         if given.evidence:
-            print(textwrap.fill(str(claim.evidence), width, initial_indent=indent, subsequent_indent=indent))
-    print(f"{counted(len(found), 'claim')}: {in_words(Counter(claim.verdict for claim in found))}")
+            print(textwrap.fill(f"asked: {claim.test}", width, initial_indent=indent, subsequent_indent=indent))
+            for name, value in evidence_rows(claim.evidence):
+                print(f"{indent}{value:>24}  {name}")
+    print(f"{counted(len(scored), 'claim')}: {in_words(Counter(claim.verdict for claim in scored))}")
     return 0

@@ -1,13 +1,17 @@
-"""What an ad hoc sweep ends with: the study's tables over the sweep's cells, and a figure, under build/sweeps."""
+"""What a run or a sweep of one's own ends with: tables, a figure and a record, under build/sweeps."""
 
 import hashlib
+import json
 import re
-from collections.abc import Iterable
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from privpost.drawing import style, sweep
-from privpost.lab import points, request, store, tables
+from privpost.lab import provenance, request, store, tables
+from privpost.lab.request import Request
 from privpost.lab.study import Cell, Study
 
 FOLDER = Path("build/sweeps")
@@ -19,57 +23,65 @@ class Written(NamedTuple):
 
     paths: list[Path]
     notes: list[str]
-    failed: dict[str, str]
+    failed: Mapping[str, str]
 
 
-def name_of(study: Study, settings: list[str]) -> str:
-    """Return a sweep's name: the study and the overrides, in characters that every file system takes."""
-    words = [word.lstrip("+") for word in settings]
-    words += [f"scale={study.config['scale']}"] * (study.config["scale"] != "paper")
-    text = re.sub(r"[^A-Za-z0-9.,=_-]+", "", "+".join([study.identifier, *words]).replace("+", "__"))
-    if len(text) > NAME_LENGTH:
-        text = f"{text[: NAME_LENGTH - 9]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-    return text
+def name_of(study: Study, settings: Iterable[str]) -> str:
+    """Return a sweep's name: the study and the overrides; other sweeps have other names."""
+    words = [study.identifier, *(word.lstrip("+") for word in settings)]
+    words += [f"scale={study.scale}"] * (study.scale != "paper")
+    text = "__".join(words)
+    name = re.sub(r"[^A-Za-z0-9.,=_-]+", "", text)
+    if name != text or len(name) > NAME_LENGTH:
+        name = f"{name[: NAME_LENGTH - 9]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return name
 
 
-def write(study: Study, cells: list[Cell], results: Iterable[store.Result], words: list[str], whole: bool) -> Written:
-    """Write the tables and the figure of a sweep's cells.
+def write(asked: Request, cells: list[Cell], results: Iterable[store.Result]) -> Written:
+    """Write the tables, the figure and the record of a sweep's cells: each point by itself, told apart by settings."""
+    study, folder = asked.study, asked.folder or FOLDER / name_of(asked.study, asked.settings)
+    made = tables.of_points(study, cells, results, map(request.key_of, asked.settings))
+    notes = [f"The table {name} has no rows at these points." for name in study.tables if name not in made.tables]
+    paths = []
+    for name, frame in made.tables.items():
+        paths.append(folder / f"{name}.csv")
+        with store.replacing(paths[-1]) as temporary:
+            frame.to_csv(temporary, index=False, lineterminator="\n")
+    if made.tables:
+        frames = {name: tables.read_table(folder / f"{name}.csv") for name in made.tables}
+        drawn, more = _draw(study, frames, made.columns, folder)
+        paths, notes = paths + drawn, notes + more
+    paths.append(folder / "sweep.json")
+    store.write_text(paths[-1], json.dumps(_record(asked, cells), indent=1) + "\n")
+    return Written(paths, notes, made.failed)
 
-    The study's whole grid has the study's own tables and figures. In those of any other sweep each point stands by
-    itself, told apart by its settings (`pipeline.points`), and one table is drawn.
-    """
-    folder = FOLDER / name_of(study, words)
-    made = None
-    if whole:
-        frames = {name: frame for name, frame in tables.tables_of(study, list(results)).items() if not frame.empty}
-    else:
-        made = points.tabulate(study, cells, results, map(request.key_of, words))
-        frames = made.tables
-    notes = [] if made is None else made.notes(len(cells))
-    failed = {} if made is None else made.failed
-    if not frames:
-        return Written([], ["These points give empty tables only."], failed)
-    # Large tables: each is let go once it is written, and read as a study's own are.
-    files = {name: folder / f"{name}.csv" for name in frames}
-    for name, path in files.items():
-        with store.replacing(path) as temporary:
-            frames.pop(name).to_csv(temporary, index=False, lineterminator="\n")
-    frames, paths = {name: tables.read_table(path) for name, path in files.items()}, [*files.values()]
+
+def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], folder: Path):
+    """Draw the first table that fits on a page, else the one that lacks least; returns paths and notes."""
+    sizes = {name: sweep.columns_of(frame, columns[name], study.schema) for name, frame in frames.items()}
+    name = min(sizes, key=lambda name: max(sizes[name], sweep.COLUMNS))
+    paths = [folder / f"sweep.{ending}" for ending in ("pdf", "png")]
     with style.context():
-        if made is None and study.figures:
-            figures = {stem: study.draw(stem, frames) for stem in study.figures}
-        else:
-            settings = {} if made is None else made.settings
-            swept = {name: [columns[name] for columns in settings.values() if name in columns] for name in frames}
-            # The first table that fits on a page, else the one that lacks least.
-            sizes = {name: sweep.columns_of(frames[name], swept[name], study.schema) for name in frames}
-            name = min(sizes, key=lambda name: max(sizes[name], sweep.COLUMNS))
-            figure, more = sweep.draw(frames[name], swept[name], study.schema, f"{study.name}, table {name}")
-            figures, notes = {"sweep": figure}, notes + more
-        for stem, figure in figures.items():
-            for ending in ("pdf", "png"):
-                paths.append(folder / f"{stem}.{ending}")
-                with store.replacing(paths[-1]) as temporary:
-                    style.save(figure, temporary, dpi=150)
-            style.close(figure)
-    return Written(paths, notes, failed)
+        figure, notes = sweep.draw(frames[name], columns[name], study.schema, f"{study.name}, table {name}")
+        if figure is None:
+            return [], notes
+        for path in paths:
+            with store.replacing(path) as temporary:
+                style.save(figure, temporary, dpi=150)
+        style.close(figure)
+    return paths, notes
+
+
+def _record(asked: Request, cells: list[Cell]) -> dict[str, Any]:
+    """Return what a sweep was: command, settings of its first point, versions, commit, and its cells."""
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    first = cells[0]
+    return {
+        "command": ["privpost", *sys.argv[1:]],
+        "study": asked.study.name,
+        "overrides": asked.settings,
+        "first point": {**first.settings, **first.within, **first.sizes},
+        "versions": provenance.versions(),
+        "commit": commit.stdout.strip() if commit.returncode == 0 else None,
+        "cells": [cell.digest for cell in cells],
+    }

@@ -1,4 +1,4 @@
-"""Figures: functions of a study's tables, marked with the name of the file that they make; the docstring is the caption.
+"""Figures: functions of tables, marked with the name of the file that they make; the docstring is the caption.
 
     @figure("fig2_sampling_error")
     def errors(sampling_error):

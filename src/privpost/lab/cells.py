@@ -1,63 +1,68 @@
-"""Computing one cell: the study's `simulate` on its own random streams and ledger, into the store."""
+"""The one loop that computes cells: of a point, a sweep, a study or a shard, in one process or several."""
 
+import contextlib
+import functools
+import multiprocessing
 import os
 import resource
+import signal
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from privpost.lab import grid, ledgers, provenance, store
-from privpost.lab.project import CannotWrite, plainly
+from privpost.lab import grid, ledgers, provenance, published, store
+from privpost.lab.project import PREPARED, CannotWrite, plainly
 from privpost.lab.schema import SettingError
 from privpost.lab.streams import Streams
 from privpost.lab.study import Cell, Study
 from privpost.privacy.ledger import Ledger
-from privpost.progress import Progress, say
+from privpost.progress import Progress, counted
+
+# What a cell is thought to take whose time no run has published.
+DEFAULT_SECONDS = 5.0
+# How often a process of the loop looks whether the loop's own process lives, in seconds.
+WATCHED = 0.5
 
 
-class Known(NamedTuple):
-    """What the cells of one process share: digests of the study's own grid, and where results come from by data set.
+class Origin:
+    """Where the cells of one study come from: code, versions and ledgers, as they are when it is made."""
 
-    `since` is when their code was looked at, in seconds of the epoch.
+    def __init__(self, study: Study):
+        self._study, self._since = study, time.time()
+        self._known: dict[tuple, dict[str, dict[str, str]]] = {}
+
+    def of(self, dataset: str | None, used: Iterable[str] = ()) -> dict[str, dict[str, str]]:
+        """Return the source and versions of a cell on a data set; `used` are the modules that its ledger recorded."""
+        key = (dataset, *used)
+        if key not in self._known:
+            self._known[key] = provenance.of_cell(f"{self._study.package}.study", dataset, key[1:])
+        # Of a file that was edited meanwhile nobody knows which state ran.
+        source = {
+            name: "edited meanwhile" if (provenance.PACKAGE / name).stat().st_mtime > self._since else digest
+            for name, digest in self._known[key]["source"].items()
+        }
+        return {**self._known[key], "source": source | ledgers.digests(grid.read_by(self._study))}
+
+
+def compute(
+    study: Study, cell: Cell, origin: Origin | None = None, *, fresh: bool = False, asked: str = "grid"
+) -> Path:
+    """Compute a cell and store it; returns its path.
+
+    A result that another process stored meanwhile stays, unless `fresh`: a job that outlived its run cannot replace a
+    newer result. `asked` says who asked for it: the study's own grid, or a sweep. Raises SettingError when a mechanism,
+    the ledger or a data set refuses, and ValueError when the study returns something that is not a map from name to
+    array.
     """
-
-    planned: set[str]
-    origins: dict[str | None, dict[str, dict[str, str]]]
-    since: float
-
-    @classmethod
-    def of(cls, study: Study, cells: Sequence[Cell]) -> "Known":
-        since = time.time()
-        origins = {name: origin_of(study, name) for name in {cell.dataset for cell in cells}}
-        return cls(_planned(study.name, study.config["scale"]), origins, since)
-
-    def origin(self, cell: Cell, used: list[str]) -> dict[str, dict[str, str]]:
-        """Return where a cell's result comes from, given the modules that its ledger recorded."""
-        found = self.origins[cell.dataset]
-        return {**found, "source": provenance.source(*used, since=self.since) | found["source"]}
-
-
-def origin_of(study: Study, dataset: str | None, used: Sequence[str] = ()) -> dict[str, dict[str, str]]:
-    """Return where a cell of a study comes from, as `provenance.of_cell` has it, with the ledgers that it reads."""
-    found = provenance.of_cell(study.target, dataset, used)
-    return {**found, "source": found["source"] | ledgers.digests(grid.read_by(study))}
-
-
-def compute(study: Study, cell: Cell, known: Known | None = None) -> Path:
-    """Compute a cell and store it; returns its path. `known` spares finding out again what many cells share.
-
-    A result that another process stored meanwhile stays: a job that outlived its run cannot replace a newer result.
-    Raises SettingError when a mechanism, the ledger or a data set refuses, and ValueError when the study returns
-    something that is not a map from name to array.
-    """
-    started, start = time.time(), time.perf_counter()
-    # Taken before the work: this is the code that runs, even if a file is edited meanwhile.
-    known = known or Known.of(study, [cell])
+    start = time.perf_counter()
+    origin = origin or Origin(study)
     ledger = Ledger(cell.dataset, cell.sizes["trials"])
     config = cell.config
     if cell.reads:
@@ -85,14 +90,13 @@ def compute(study: Study, cell: Cell, known: Known | None = None) -> Path:
         "ledger": ledger.record(),
         "mechanisms": ledger.mechanisms(),
         "modules": ledger.modules(),
-        "asked_by": "grid" if cell.digest in known.planned else "sweep",
-        **known.origin(cell, ledger.modules()),
-        "started": started,
+        "asked_by": asked,
+        **origin.of(cell.dataset, ledger.modules()),
         "wall_seconds": time.perf_counter() - start,
         # ru_maxrss is in KiB on Linux and in bytes on macOS.
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10),
     }
-    if not in_store(cell):
+    if fresh or stored(cell) is None:
         store.write(cell.path, arrays, record)
     return cell.path
 
@@ -100,64 +104,15 @@ def compute(study: Study, cell: Cell, known: Known | None = None) -> Path:
 def _is_refusal(error: ValueError) -> bool:
     """Whether a mechanism, the ledger, a model or a data set refused a setting; other errors are told whole."""
     trace = error.__traceback__
-    while trace.tb_next is not None:
+    while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return trace.tb_frame.f_globals.get("__name__", "").startswith(
+    return trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith(
         ("privpost.mechanisms", "privpost.privacy", "privpost.models", "privpost.datasets")
     )
 
 
-def compute_each(study: Study, cells: Sequence[Cell]) -> dict[str, str]:
-    """Compute those of some cells of a study that the store lacks, one after another in this process.
-
-    Returns the reasons of those that failed, by digest; the others are computed all the same, except that where one
-    cannot be written the rest fails unattempted. Paths go to stdout as cells are stored; progress goes to stderr, and
-    so does the traceback of the first of equal errors that are no refusal. (The peak memory in a cell's record is that
-    of the process so far.)
-    """
-    known = Known.of(study, cells)
-    failed: dict[str, str] = {}
-    progress = Progress(sys.stderr, "points")
-    traced = set()
-    for place, cell in enumerate(cells):
-        path = None
-        try:
-            if not in_store(cell):
-                path = compute(study, cell, known)
-        except CannotWrite as error:
-            progress.clear()
-            rest = {other.digest: "not attempted" for other in cells[place:] if not other.path.exists()}
-            return failed | rest | {cell.digest: str(error)}
-        except (SettingError, OSError, MemoryError) as error:
-            failed[cell.digest] = str(error) if isinstance(error, SettingError) else plainly(error)
-        except Exception as error:
-            failed[cell.digest] = f"{type(error).__name__}: {error}"
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            if (frame.filename, frame.lineno) not in traced:
-                traced.add((frame.filename, frame.lineno))
-                progress.clear()
-                traceback.print_exc()
-        # A terminal has the line of progress for it, unless the paths go elsewhere.
-        if path is not None and not (progress.terminal and sys.stdout.isatty()):
-            say(path)
-        progress.update(place + 1, len(cells))
-    progress.clear()
-    return failed
-
-
-def _planned(name: str, scale: str) -> set[str]:
-    # Composed anew: `study` may carry the overrides of an ad hoc run.
-    study = grid.load_study(name, scale)
-    return {cell.digest for cell in grid.expand(grid.without_missing(study) if study.config.get("reads") else study)}
-
-
-def in_store(cell: Cell) -> bool:
-    """Whether the store has the cell; a damaged file is set aside, which is said on stderr, and counts as none."""
-    return stored(cell) is not None
-
-
 def stored(cell: Cell) -> store.Result | None:
-    """Return a cell as the store has it, or None where `in_store` is false."""
+    """Return a cell as the store has it, or None; a damaged file is set aside, which is said on stderr."""
     try:
         return store.read(cell.path, cell.digest)
     except store.CorruptCell as error:
@@ -166,9 +121,170 @@ def stored(cell: Cell) -> store.Result | None:
     return None
 
 
-def read_or_recompute(study: Study, cell: Cell) -> store.Result:
-    """Return a cell of the grid from the store; a damaged file is set aside, recomputed, and said so on stderr."""
-    if not in_store(cell):
-        print(f"privpost: {cell.path} is computed again", file=sys.stderr)
-        compute(study, cell)
-    return store.read(cell.path, cell.digest)
+class Found(NamedTuple):
+    """Which of some cells the store lacks, and what changed in the code since the others were computed."""
+
+    missing: list[Cell]
+    behind: dict[str, list[str]]
+
+
+def look(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> Found:
+    """Look for cells in the store; with `fresh` all of them count as missing.
+
+    `behind` has, by digest, the files and versions that changed since a cell was computed.
+    """
+    origin, missing, behind = Origin(study), [], {}
+    for cell in cells:
+        result = stored(cell)
+        if result is None or fresh:
+            missing.append(cell)
+            continue
+        now = origin.of(cell.dataset, result.record.get("modules", ()))
+        if changed := provenance.changes(result.record, now):
+            behind[cell.digest] = changed
+    return Found(missing, behind)
+
+
+def tell_behind(found: Found, total: int) -> None:
+    """Say on stderr which stored cells were computed by other code than today's."""
+    if not found.behind:
+        return
+    changes = sorted({change for each in found.behind.values() for change in each})
+    shown = ", ".join(changes[:3]) + (f" and {len(changes) - 3} more" if len(changes) > 3 else "")
+    print(
+        f"privpost: {len(found.behind)} of {counted(total, 'cell')} were computed by other code ({shown}); fresh=true "
+        "computes them again",
+        file=sys.stderr,
+    )
+
+
+def compute_each(
+    study: Study, cells: Sequence[Cell], *, processes: int = 1, fresh: bool = False, asked: str = "grid"
+) -> dict[str, str]:
+    """Compute those of some cells that the store lacks; returns the reasons of those that failed, by digest.
+
+    The others are computed all the same, except that where one cannot be written the rest fails unattempted. Progress
+    goes to stderr, and so does the traceback of the first of equal errors that are no refusal.
+
+    Args:
+        processes: how many cells are computed at a time.
+        fresh: whether cells in the store are computed again.
+        asked: who asks for them, as in `compute`.
+    """
+    found = look(study, cells, fresh=fresh)
+    tell_behind(found, len(cells))
+    failed = _prepare(found.missing)
+    waiting = [cell for cell in found.missing if cell.digest not in failed]
+    how = {"fresh": fresh, "asked": asked}
+    seconds = published.expected_seconds()
+    expected = {c.digest: seconds.get((c.study, c.slug), DEFAULT_SECONDS) for c in waiting}
+    progress, done, total = Progress(sys.stderr, "cells"), 0.0, sum(expected.values())
+    told: set[str] = set()
+    for count, (cell, error, trace) in enumerate(_each(study, waiting, processes, how), 1):
+        if error is not None:
+            failed[cell.digest] = error
+            if trace and trace not in told:
+                told.add(trace)
+                progress.clear()
+                print(trace, file=sys.stderr, end="")
+        done += expected[cell.digest]
+        progress.update(count, len(waiting), share=done / total)
+    progress.clear()
+    return failed
+
+
+class _Outcome(NamedTuple):
+    cell: Cell
+    error: str | None
+    trace: str = ""
+
+
+def _each(study: Study, cells: Sequence[Cell], processes: int, how: dict) -> Iterator[_Outcome]:
+    """Compute cells and yield each as it ends; after one that cannot be written the others are not attempted."""
+    if processes > 1 and len(cells) > 1:
+        yield from _in_processes(study, cells, min(processes, len(cells)), how)
+        return
+    origin, stopped = Origin(study), False
+    for cell in cells:
+        outcome = _Outcome(cell, "not attempted") if stopped else _attempt(study, cell, origin, how)
+        stopped = stopped or (outcome.error or "").startswith("cannot write")
+        yield outcome
+
+
+def _attempt(study: Study, cell: Cell, origin: Origin, how: dict) -> _Outcome:
+    try:
+        compute(study, cell, origin, **how)
+    except SettingError as error:
+        return _Outcome(cell, str(error))
+    except (OSError, MemoryError) as error:
+        return _Outcome(cell, str(error) if isinstance(error, CannotWrite) else plainly(error))
+    except Exception as error:
+        return _Outcome(cell, f"{type(error).__name__}: {error}", traceback.format_exc())
+    return _Outcome(cell, None)
+
+
+def _in_processes(study: Study, cells: Sequence[Cell], processes: int, how: dict) -> Iterator[_Outcome]:
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes, context, initializer=_follow, initargs=(os.getpid(),))
+    try:
+        words = (study.name, study.scale, str(study.home), study.left_out)
+        futures: list[Future] = [pool.submit(_in_process, words, cell, how) for cell in cells]
+        waiting = dict(zip(futures, cells, strict=True))
+        for future in as_completed(futures):
+            if future.cancelled():
+                continue
+            error = future.exception()
+            outcome = _Outcome(waiting[future], f"its process ended: {error}") if error else future.result()
+            yield outcome
+            if (outcome.error or "").startswith("cannot write"):
+                pool.shutdown(wait=True, cancel_futures=True)
+                rest = [waiting[other] for other in futures if other.cancelled()]
+                yield from (_Outcome(cell, "not attempted") for cell in rest)
+                return
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        with contextlib.suppress(Exception):
+            for process in list((pool._processes or {}).values()):
+                process.terminate()
+
+
+def _in_process(words: tuple, cell: Cell, how: dict) -> _Outcome:
+    study, origin = _study_of(words)
+    return _attempt(study, cell, origin, how)
+
+
+@functools.cache
+def _study_of(words: tuple) -> tuple[Study, Origin]:
+    name, scale, home, left_out = words
+    study = Study(name, scale, Path(home), left_out)
+    return study, Origin(study)
+
+
+def _follow(parent: int) -> None:
+    """Leave interrupts to the loop's own process, and end when it is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCHED)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _prepare(missing: Iterable[Cell]) -> dict[str, str]:
+    """Prepare the data sets that some cells read; returns the reasons of cells, by digest, whose data cannot be had."""
+    missing, reasons = list(missing), {}
+    for name in sorted({cell.dataset for cell in missing if cell.dataset}):
+        from privpost.datasets import catalogue, fetch, prepared
+
+        with contextlib.suppress(ValueError, FileNotFoundError):
+            prepared.read(name, catalogue.load(name), prepared=PREPARED)
+            continue
+        if fetch.main([name]) == 0:
+            prepared.prepare(catalogue.load(name))
+        else:
+            text = f"its data set {name} cannot be had (privpost fetch {name} says what is missing)"
+            reasons |= {cell.digest: text for cell in missing if cell.dataset == name}
+    return reasons

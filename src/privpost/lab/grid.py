@@ -1,8 +1,7 @@
 """The one grid: a study's YAML becomes a list of cells, each with all that defines its numbers and a digest of it.
 
-A study is composed once (and the composed configuration kept for the next start, see `compose`); its points are
-expanded, validated against the study's typed schema and hashed in plain Python. A cell's path is content-addressed, so
-a changed setting is a missing file.
+Points are expanded, validated against the study's typed schema and hashed in plain Python. A cell's path is
+content-addressed, so a changed setting is a missing file.
 """
 
 import functools
@@ -12,45 +11,58 @@ import math
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from privpost import configurations
 from privpost.lab.axes import axis_values, check_size
-from privpost.lab.compose import compose, hydra_value, study_names
-from privpost.lab.declaration import SIZES, as_study
+from privpost.lab.compose import hydra_value, study_names
+from privpost.lab.project import PUBLISHED, built
 from privpost.lab.schema import Schema, SettingError, suggest
-from privpost.lab.study import Cell, Study, blocks, canonical
+from privpost.lab.study import SIZES, Cell, Study, canonical
 
-# Keys of a composed configuration that are not settings of the study itself. `hydra` is left out when composing.
-DESCRIPTION = ("title", "paper", "claim", "tables", "reads", "beyond_papers")
+# Keys of a study's file that are not settings.
+DESCRIPTION = ("title", "paper", "claim", "tables", "reads", "beyond_papers", "shards", "tolerance")
 GRID = ("sweep", "within", "common", "smoke")
-RUN = ("scale", "root", "figure_root", "mirrors", "expect")
+RUN = ("scale", "mirrors")
 
 
-def load_study(name: str, scale: str = "paper", overrides: Iterable[str] = ()) -> Study:
-    """Return one composed study.
+def load_study(name: str, scale: str = "paper", home: Path | None = None) -> Study:
+    """Return a study by its name; raises SettingError for an unknown study or scale, with the nearest known name."""
+    return load_studies([name], scale, home)[0]
 
-    Raises SettingError for an unknown study or scale, with the nearest known name.
+
+def load_studies(names: Iterable[str] | None = None, scale: str = "paper", home: Path | None = None) -> list[Study]:
+    """Return the named studies (all when None).
+
+    Args:
+        names: names as `<paper>/<study>`, or a paper's for all its studies.
+        scale: paper or smoke.
+        home: where their tables and figures stand: by default what is published, or at another scale what was built.
+
+    Raises:
+        SettingError: an unknown study or scale, with the nearest known name.
     """
-    return load_studies([name], scale, overrides)[0]
-
-
-def load_studies(names: Iterable[str] | None = None, scale: str = "paper", overrides: Iterable[str] = ()):
-    """Return the named studies (all when None), composed and checked."""
     known = study_names()
-    names = known if names is None else list(names)
-    for name in names:
-        if name not in known:
-            raise SettingError(
-                f"study is {name!r}, which does not exist.{suggest(name, known)} Known studies: {', '.join(known)}."
-            )
+    chosen = known if names is None else [study for name in names for study in _named(name, known)]
     scales = sorted(p.stem for p in (configurations.folder() / "scale").glob("*.yaml"))
     if scale not in scales:
         raise SettingError(f"scale is {scale!r}, but must be one of {', '.join(scales)}.{suggest(scale, scales)}")
-    studies = {name: as_study(name, config) for name, config in compose(names, scale, overrides).items()}
-    for study in studies.values():
-        study.kept("beside", lambda: studies)
-    return list(studies.values())
+    if home is None:
+        home = PUBLISHED if scale == "paper" else built(scale)
+    return [Study(name, scale, home) for name in dict.fromkeys(chosen)]
+
+
+def _named(name: str, known: Sequence[str]) -> list[str]:
+    if name in known:
+        return [name]
+    if of_paper := [study for study in known if study.startswith(f"{name}/")]:
+        return of_paper
+    hint = suggest(name, known)
+    raise SettingError(
+        f"study is {name!r}, which does not exist.{hint or ' Known studies: ' + ', '.join(known) + '.'} "
+        "privpost list shows all."
+    )
 
 
 def expand(study: Study) -> list[Cell]:
@@ -58,11 +70,11 @@ def expand(study: Study) -> list[Cell]:
 
     Raises SettingError for an unknown key or a value that is not allowed, naming the file.
     """
-    return list(study.kept("cells", lambda: _expand(study)))
+    return list(study.once("cells", lambda: _expand(study)))
 
 
 def _expand(study: Study) -> list[Cell]:
-    cells = {}
+    cells: dict[str, Cell] = {}
     for cell in make_cells(study, points(study)):
         if cell.dataset not in study.left_out:
             cells.setdefault(cell.digest, cell)
@@ -70,49 +82,40 @@ def _expand(study: Study) -> list[Cell]:
 
 
 def read_by(study: Study) -> list[Study]:
-    """Return the studies whose ledgers a study's cells read (`reads:` names them, or says all), as far as they go.
+    """Return the studies whose ledgers a study's cells read: those that `reads:` names, or all that read none.
 
-    All are those that read none themselves. Raises SettingError for a name of one that does.
+    Raises SettingError for a name of one that reads ledgers itself.
     """
-    return study.kept("read", lambda: _read_by(study))
+    return study.once("read", lambda: _read_by(study))
 
 
 def _read_by(study: Study) -> list[Study]:
-    named = _scaled(study, ()).get("reads") or []
-    names = [name for name in study_names() if name != study.name] if named == "all" else named
-    # Those that were loaded with it need not be loaded again; only their places may be others.
-    beside = study.kept("beside", dict)
-    others = (
-        [beside[name] for name in names] if set(names) <= set(beside) else load_studies(names, study.config["scale"])
-    )
-    found = []
-    for other in others:
-        if other.config.get("reads"):
-            if named == "all":
+    reads = _scaled(study, ()).get("reads") or []
+    names = [name for name in study_names() if name != study.name] if reads == "all" else reads
+    others = []
+    for other in load_studies(names, study.scale, study.home):
+        if other.text.get("reads"):
+            if reads == "all":
                 continue
             raise SettingError(f"{study.file}: reads names {other.name!r}, which reads ledgers itself.")
-        place = {key: study.config[key] for key in ("root", "figure_root")}
-        datasets = {cell.dataset for cell in expand(other)}
+        datasets = {cell.dataset for cell in expand(other)} if study.left_out else set()
         left_out = tuple(name for name in study.left_out if name in datasets)
-        same = not left_out and {**other.config, **place} == other.config
-        found.append(other if same else replace(other, config={**other.config, **place}, left_out=left_out))
-    return found
+        others.append(replace(other, left_out=left_out) if left_out else other)
+    return others
 
 
-def without_missing(study: Study, cells: Iterable[Cell] | None = None) -> Study:
-    """Return the study with the bring-your-own data sets left out that cannot be had; itself when all can.
+def without_missing(study: Study) -> Study:
+    """Return the study without the bring-your-own data sets that cannot be had; itself when all can.
 
-    A study that reads ledgers leaves out what the studies leave out that it reads. `cells` are the study's, when they
-    are known already.
+    A study that reads ledgers leaves out what the studies leave out that it reads.
     """
-    cells = itertools.chain(expand(study) if cells is None else cells, *map(expand, read_by(study)))
-    names = sorted({cell.dataset for cell in cells if cell.dataset})
-    if not names:
+    cells = itertools.chain(expand(study), *map(expand, read_by(study)))
+    if not (names := sorted({cell.dataset for cell in cells if cell.dataset})):
         return study
     from privpost.datasets import catalogue, fetch
 
     missing = tuple(name for name in names if not fetch.findable(catalogue.load(name)))
-    return replace(study, left_out=missing)
+    return replace(study, left_out=missing) if missing else study
 
 
 def points(study: Study) -> list[dict[str, Any]]:
@@ -133,8 +136,18 @@ def sweep_blocks(study: Study) -> list[dict[str, list]]:
     """Return the study's sweep as full factorials, one for each of the maps under `sweep`: axis to values."""
     return [
         {key: axis_values(values, f"{study.file}: sweep.{key}") for key, values in block.items()}
-        for block in blocks(_scaled(study, {}).get("sweep"))
+        for block in _blocks(_scaled(study, {}).get("sweep"), study.file)
     ]
+
+
+def _blocks(sweep: Any, where: str) -> list[dict]:
+    """Return the maps under a `sweep`, of which there may be one or a list."""
+    blocks = sweep if isinstance(sweep, list) else [sweep or {}]
+    if not all(isinstance(block, Mapping) for block in blocks):
+        raise SettingError(
+            f"{where}: sweep is {sweep!r}, but must be a map from key to values, or a list of such maps."
+        )
+    return blocks
 
 
 def _scaled(study: Study, overrides: Container[str]) -> dict[str, Any]:
@@ -195,8 +208,9 @@ class _Base:
             self.sizes = _checked_sizes(self.sizes, where)
         read = [cell for other in read_by(study) for cell in expand(other)]
         self.reads = joint_digest(read) if read else None
-        self.common = _checked_common(config["common"], {*self.axes, *within}, where)
-        self.scale = [f"scale={config['scale']}"] * (config["scale"] != "paper")
+        self.common = _checked_common(config.get("common") or (), {*self.axes, *within}, where)
+        self.scale = [] if study.scale == "paper" else [f"scale={study.scale}"]
+        self.folder = str(study.cells_folder)
 
     def cell(self, overrides: Mapping[str, Any]) -> Cell:
         where, schema = self.study.file, self.study.schema
@@ -224,7 +238,7 @@ class _Base:
             sizes=sizes if sizes is self.sizes else _checked_sizes(sizes, where),
             axes=self.axes,
             common=self.common,
-            root=self.study.config["root"],
+            folder=self.folder,
             data=_identity(settings.get("dataset")),
             reads=self.reads,
             overrides=(*self.scale, *map(sys.intern, words)),
@@ -252,7 +266,7 @@ def _within_values(schema: Schema, key: str, values: Any, where: str) -> list:
 def _axes(study: Study) -> tuple[str, ...]:
     axes: dict[str, None] = {}
     for config in (study.config, study.config["smoke"]):
-        for block in blocks(config.get("sweep")):
+        for block in _blocks(config.get("sweep"), study.file):
             axes.update(dict.fromkeys(key for key in block if key not in study.config["within"]))
     for key in axes:
         if key in SIZES:
@@ -311,5 +325,5 @@ def shard_of(cells: Sequence[Cell], number: int, count: int) -> Sequence[Cell]:
 
 
 def joint_digest(cells: Iterable[Cell]) -> str:
-    """Return the digest of several cells together: what `expect` names for a shard."""
+    """Return the digest of several cells together."""
     return hashlib.sha256(" ".join(cell.digest for cell in cells).encode()).hexdigest()[:10]

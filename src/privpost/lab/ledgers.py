@@ -3,9 +3,11 @@
 import hashlib
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from privpost.lab.project import PUBLISHED
 from privpost.lab.store import Result
 from privpost.lab.study import Study
 
@@ -14,9 +16,10 @@ from privpost.lab.study import Study
 DIGITS = 6
 
 
-def path_of(study: Study) -> Path:
-    """Return where the study's ledger is shipped."""
-    return study.grid_path().with_name(study.name.split("/")[1] + ".ledger.json")
+def path_of(study: Study) -> Path | None:
+    """Return the study's ledger: that of its build or, where it was not built, the published one; None for neither."""
+    places = (study, replace(study, home=PUBLISHED)) if study.scale == "paper" else (study,)
+    return next((place.ledger_path for place in places if place.ledger_path.is_file()), None)
 
 
 def describe(study: Study, results: Iterable[Result]) -> str:
@@ -130,24 +133,25 @@ def contents(studies: Iterable[Study]) -> dict[str, dict[str, list]]:
     Of `mechanisms` that differ in numbers only there are the three of smallest, middle and largest cost, with all of
     them as `alike`.
     """
-    found = {study.name: json.loads(path.read_text("utf-8")) for study in studies if (path := path_of(study)).is_file()}
-    for ledger in found.values():
+    paths = {study.name: path_of(study) for study in studies}
+    ledgers = {name: json.loads(path.read_text("utf-8")) for name, path in paths.items() if path}
+    for ledger in ledgers.values():
         every = [unfolded(row) for row in ledger["mechanisms"]]
         ledger["mechanisms"] = [
             {**alike[place], "alike": alike}
             for alike in every
             for place in sorted({0, len(alike) // 2, len(alike) - 1})
         ]
-    return found
+    return ledgers
 
 
 def digests(studies: Iterable[Study]) -> dict[str, str]:
-    """Return a digest of each ledger of some studies that is there, by path."""
-    paths = filter(Path.is_file, map(path_of, studies))
-    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest()[:12] for path in paths}
+    """Return a digest of each ledger of some studies that is there, by the study's name."""
+    paths = {study.name: path_of(study) for study in studies}
+    return {f"ledger of {name}": hashlib.sha256(p.read_bytes()).hexdigest()[:12] for name, p in paths.items() if p}
 
 
 def read(study: Study, rows: str = "accounts") -> list[dict[str, Any]] | None:
-    """Return the `accounts` or the `mechanisms` of the shipped ledger, or None where a checkout has none."""
+    """Return the `accounts` or the `mechanisms` of the study's ledger, or None where there is none."""
     path = path_of(study)
-    return json.loads(path.read_text(encoding="utf-8")).get(rows, []) if path.is_file() else None
+    return None if path is None else json.loads(path.read_text(encoding="utf-8")).get(rows, [])

@@ -1,4 +1,4 @@
-"""Where the project is: all paths of the pipeline are relative to its root."""
+"""Where things are: all paths are relative to the project's root."""
 
 import os
 import re
@@ -6,10 +6,16 @@ from pathlib import Path
 
 from privpost import configurations
 
-LOGS = Path("logs")
-STATE = Path(".snakemake/privpost")
+# What is published: results/ and figures/ at the root, tracked, written by `privpost publish` alone.
+PUBLISHED = Path(".")
+LOGS, RAW, PREPARED = Path("logs"), Path("data/raw"), Path("data/prepared")
 # What a study, a table or a figure may be called.
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+
+
+def built(scale: str) -> Path:
+    """Return the folder of all that this machine makes at a scale: cells, results, figures, documents, report."""
+    return Path("build") if scale == "paper" else Path("build") / scale
 
 
 class CannotWrite(OSError):
@@ -17,7 +23,7 @@ class CannotWrite(OSError):
 
     def __init__(self, path: Path, error: OSError):
         super().__init__(
-            f"cannot write {path}: {error.strerror or error}. What is finished is kept: make room, or the folder "
+            f"cannot write {path}: {error.strerror or error}. Finished results are kept: make room, or the folder "
             "writable, and run the same command again."
         )
 
@@ -37,18 +43,18 @@ def find_root(start: Path | None = None, *, checkout: bool = False) -> Path:
     raise FileNotFoundError(f"no conf/config.yaml at or above {start}: run privpost inside a checkout of the project")
 
 
-def plainly(error: OSError | MemoryError) -> str:
-    """Return an error of the machine, not of the settings, in words for the terminal."""
-    if isinstance(error, MemoryError):
-        reason = str(error) or "an allocation failed"
-        return f"not enough memory ({reason}); fewer trials, a smaller block or fewer cores take less"
-    if isinstance(error, CannotWrite) or error.filename is None:
-        return str(error)
-    return f"cannot use {error.filename}: {error.strerror}"
-
-
 def enter(*, checkout: bool = False) -> Path:
     """Change to the project's root and return it; errors as `find_root`."""
     root = find_root(checkout=checkout)
     os.chdir(root)
     return root
+
+
+def plainly(error: OSError | MemoryError) -> str:
+    """Return an error of the machine, not of the settings, in words for the terminal."""
+    if isinstance(error, MemoryError):
+        reason = str(error) or "an allocation failed"
+        return f"not enough memory ({reason}); fewer trials or fewer cores take less"
+    if isinstance(error, CannotWrite) or error.filename is None:
+        return str(error)
+    return f"cannot use {error.filename}: {error.strerror}"

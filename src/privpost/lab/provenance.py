@@ -1,98 +1,57 @@
 """Where a result comes from: versions, and digests of the source files that made it.
 
 The code of a cell is what its study imports, directly or through others, and the modules of the mechanisms, models and
-samplers that the cell's ledger recorded. Looking for mechanisms is not using them all: `privpost.discovery`, which
-also calibrates, counts by itself for those that import it, what it finds by name does not. What
-reads tables only (claims, figures, the report) is not imported by studies.
+samplers that the cell's ledger recorded. Looking for mechanisms is not using them all: what `privpost.discovery` finds
+by name does not count until a ledger records it. What reads tables only (claims, figures, the report) is not imported
+by studies.
 """
 
 import ast
-import atexit
-import contextlib
 import functools
 import hashlib
 import importlib.metadata
 import platform
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import privpost
 from privpost import lookup
-from privpost.lab import kept
-from privpost.lab.project import STATE
 
 PACKAGE = Path(privpost.__file__).parent
-# A cell's numbers depend on these; the rest of the pipeline only moves files.
+# A cell's numbers depend on these; the rest of the lab only moves files.
 LIBRARIES = ("numpy", "scipy")
 # What every cell draws with.
-DRAWING = ("privpost.lab.streams", "privpost.privacy.ledger")
-# Digests and imports of the package's files by their content, and how many of them are kept.
-PARSED, MOST_PARSED = STATE / "parsed.json", 2000
-# These move files and find classes: the rest of the pipeline, and the package's own tools.
+ALWAYS = ("privpost.lab.streams", "privpost.privacy.ledger")
+# These move files and find classes.
 MOVING = ("privpost.lab", "privpost.lookup", "privpost.atomic", "privpost.configurations")
+_IMPORT = re.compile(r"^\s*(?:from (privpost[\w.]*) import (\([^)]*\)|[^\n]*)|import (privpost[\w.]*))", re.MULTILINE)
 
 
 def versions() -> dict[str, str]:
     """Return the versions of Python, of the package and of the numerical libraries."""
-    found = {name: importlib.metadata.version(name) for name in LIBRARIES}
-    return {"python": platform.python_version(), "privpost": privpost.__version__, **found}
+    numerical = {name: importlib.metadata.version(name) for name in LIBRARIES}
+    return {"python": platform.python_version(), "privpost": privpost.__version__, **numerical}
 
 
-def _digest_and_imports(path: Path) -> tuple[str, tuple[str, ...]]:
-    """Return the digest of one file's code (comments and docstrings left out) and the package's modules it imports."""
-    status = path.stat()
-    return _parsed(path, status.st_mtime_ns, status.st_size)
-
-
-@functools.cache
-def _parsed(path: Path, mtime: int, size: int) -> tuple[str, tuple[str, ...]]:
-    content = path.read_bytes()
-    # The syntax tree depends on Python, a relative import on the folder.
-    where = f"{platform.python_version()} {path.parent.relative_to(PACKAGE)} "
-    key, found = hashlib.sha256(where.encode() + content).hexdigest(), _parsed_before()
-    if key not in found:
-        found[key] = _parse(path, content)
-    digest, imports = found[key]
-    return digest, tuple(imports)
+def imports(text: str) -> set[str]:
+    """Return the modules of the package that a source text imports, and names that may be modules."""
+    names: set[str] = set()
+    for module, listed, whole in _IMPORT.findall(text):
+        words = re.findall(r"(\w+)(?: as \w+)?", listed.split("#")[0] if "(" not in listed else listed)
+        names |= {whole} if whole else {module, *(f"{module}.{word}" for word in words)}
+    return names
 
 
 @functools.cache
-def _parsed_before() -> dict[str, tuple[str, list[str]]]:
-    """Return what former processes parsed, and write down at the end what this one adds: parsing all takes a second."""
-    found = kept.read(PARSED) or {}
-    atexit.register(_keep, found, len(found), PARSED.absolute())
-    return found
+def _text(path: Path, mtime: int) -> str:
+    return path.read_text(encoding="utf-8")
 
 
-def _keep(found: dict, before: int, path: Path) -> None:
-    if len(found) == before or not path.parent.is_dir():
-        return
-    with contextlib.suppress(OSError):
-        # States of files that are no more would add up.
-        kept.write_file(path, dict(list(found.items())[-MOST_PARSED:]))
-
-
-def _parse(path: Path, content: bytes) -> tuple[str, tuple[str, ...]]:
-    tree = ast.parse(content)
-    imports = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            imports += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            imports += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        elif isinstance(node, ast.ImportFrom):
-            folder = path.parents[node.level - 1]
-            base = ".".join(("privpost", *folder.relative_to(PACKAGE).parts))
-            base = f"{base}.{node.module}" if node.module else base
-            imports += [base, *(f"{base}.{alias.name}" for alias in node.names)]
-        if (
-            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-            and ast.get_docstring(node, clean=False) is not None
-        ):
-            node.body = node.body[1:]
-    digest = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
-    return digest, tuple(sorted({name for name in imports if name.startswith("privpost")}))
+def text_of(path: Path) -> str:
+    """Return a source file's text."""
+    return _text(path, path.stat().st_mtime_ns)
 
 
 def _file(module: str) -> Path | None:
@@ -108,18 +67,35 @@ def _file(module: str) -> Path | None:
     return None if home is None else base.parent / f"{home}.py"
 
 
-def _states(*modules: str) -> dict[Path, str]:
-    """Return the digests of the package's files that the modules import, directly or through others."""
-    found: dict[Path, str] = {}
+def files(modules: Iterable[str]) -> list[Path]:
+    """Return the package's files that some modules import, directly or through others, themselves included."""
+    paths: set[Path] = set()
     waiting, seen = set(modules), set()
     while waiting:
         seen.add(module := waiting.pop())
         path = _file(module)
-        if path is None or path in found or (module.startswith(MOVING) and module not in DRAWING):
+        if path is None or path in paths or (module.startswith(MOVING) and module not in ALWAYS):
             continue
-        found[path], imports = _digest_and_imports(path)
-        waiting.update(name for name in imports if name not in seen)
-    return found
+        paths.add(path)
+        waiting |= imports(text_of(path)) - seen
+    return sorted(paths)
+
+
+def text_digest(modules: Iterable[str]) -> str:
+    """Return a digest of all the text that some modules import: when it is equal, nothing has to run again."""
+    texts = (f"{path.relative_to(PACKAGE)}\n{text_of(path)}" for path in files(modules))
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+@functools.cache
+def _code_digest(text: str) -> str:
+    """Return a digest of a source text without its comments, docstrings and layout."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        holder = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if holder and ast.get_docstring(node, clean=False) is not None:  # type: ignore[arg-type]
+            node.body = node.body[1:]  # type: ignore[attr-defined]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:12]
 
 
 def source(*modules: str, since: float | None = None) -> dict[str, str]:
@@ -130,8 +106,8 @@ def source(*modules: str, since: float | None = None) -> dict[str, str]:
     return {
         path.relative_to(PACKAGE).as_posix(): "edited meanwhile"
         if since is not None and path.stat().st_mtime > since
-        else digest[:12]
-        for path, digest in sorted(_states(*modules).items())
+        else _code_digest(text_of(path))
+        for path in files(modules)
     }
 
 
@@ -146,7 +122,7 @@ def of_cell(target: str, dataset: str | None, used: Sequence[str] = ()) -> dict[
 
     `used` are the modules that its ledger recorded.
     """
-    modules = [target, *DRAWING, *used] + ([] if dataset is None else [f"privpost.datasets.{dataset}"])
+    modules = [target, *ALWAYS, *used] + ([] if dataset is None else [f"privpost.datasets.{dataset}"])
     return {"source": source(*modules), "versions": versions()}
 
 
@@ -156,13 +132,12 @@ def changes(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     A file that is imported no more needs no mention: the one that imported it has changed.
     """
     before, after = recorded["source"], now["source"]
-    files = sorted(name for name in after if before.get(name) != after[name])
-    found = [f"{name} changed" for name in files]
+    changed = [f"{name} changed" for name in sorted(after) if before.get(name) != after[name]]
     for name in ("python", *LIBRARIES):
         old, new = recorded["versions"].get(name), now["versions"][name]
         # A patch release of Python leaves numbers alone.
         if name == "python":
             old, new = (".".join(str(version).split(".")[:2]) for version in (old, new))
         if old != new:
-            found.append(f"{name} {old} became {new}")
-    return found
+            changed.append(f"{name} {old} became {new}")
+    return changed

@@ -2,64 +2,52 @@
 
 import itertools
 import math
+import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from privpost.lab import grid
 from privpost.lab.axes import LARGEST_GRID, check_size
-from privpost.lab.compose import hydra_value
+from privpost.lab.project import built
 from privpost.lab.schema import SettingError, suggest
-from privpost.lab.study import Cell, Study
+from privpost.lab.study import SIZES, Cell, Study
 
-# Overrides that choose what runs and where, rather than a setting of the study.
-_NOT_SETTINGS = {"study", "shard", *grid.RUN}
-MULTIRUN = {"-m", "--multirun"}
-DRY_RUN = {"-n", "--dry-run"}
+MULTIRUN, DRY_RUN = {"-m", "--multirun"}, {"-n", "--dry-run"}
+LAUNCHERS = ("basic", "joblib")
+# What of Hydra's own settings is served; chdir has no effect, as jobs write nothing into their folder.
+SERVED = ("hydra/launcher", "hydra.launcher.n_jobs", "hydra.sweep.dir", "hydra.run.dir", "hydra.job.chdir")
+# Words that choose what runs and where, rather than a setting of the study.
+WORDS = ("study", "scale", "shard", "fresh", "mirrors")
 
 
 class Request(NamedTuple):
-    """The cells that a command line asks for, with what it said of how to compute them.
+    """The cells that a command line asks for, and how to compute them.
 
-    `settings` are the overrides of the study's settings, as Hydra has to be told them, `others` the rest of the words.
+    Attributes:
+        study: at its build.
+        settings: the overrides of the study's settings, as they were given.
+        multirun: whether it is a sweep.
+        shard: the part `(i, n)` of the cells that was asked for.
+        fresh: whether cells in the store are computed again.
+        processes: how many cells are computed at a time.
+        folder: where a sweep's tables and figure go; None for a folder of its name.
     """
 
     study: Study
     cells: list[Cell]
     settings: list[str]
-    others: list[str]
     multirun: bool
-    # The part `(i, n)` of the cells that was asked for (shard=i/n), and the digest that it is expected to have.
     shard: tuple[int, int] | None
-    expect: str | None
+    fresh: bool
+    processes: int
+    folder: Path | None
 
     @property
     def whole(self) -> bool:
         """Whether this is the study's own grid."""
         return self.multirun and not self.settings
-
-    @property
-    def launcher(self) -> bool:
-        """Whether Hydra is told how to run the jobs."""
-        return any(map(_is_hydras, self.others))
-
-    @property
-    def runs(self) -> list[list[str]]:
-        """The arguments of the runs of Hydra that compute the cells: a ragged grid takes several."""
-        if not self.whole:
-            return [["-m"] * self.multirun + self.others + [_listed(word) for word in self.settings]]
-        blocks = grid.sweep_blocks(self.study)
-        return [["-m", *self.others, *(_sweep_word(self.study, *axis) for axis in block.items())] for block in blocks]
-
-    def check_digest(self) -> None:
-        """Raise SettingError when the cells are not those that `expect` names."""
-        one = len(self.cells) == 1 and self.shard is None
-        digest = self.cells[0].digest if one else grid.joint_digest(self.cells)
-        if self.expect not in (None, digest):
-            raise SettingError(
-                f"expect is {self.expect}, but these settings have the digest {digest}: the configuration changed "
-                "since the run was planned. Nothing was computed; start the run again."
-            )
 
 
 def key_of(override: str) -> str:
@@ -70,9 +58,8 @@ def key_of(override: str) -> str:
 def understand(argv: list[str]) -> Request:
     """Return what a command line asks for.
 
-    Of a shard of a study's own grid those cells are left out whose bring-your-own data set cannot be had, as in a
-    rebuild. Raises SettingError for a missing study, and for a key or a value that is not allowed, with the nearest
-    right one.
+    A whole grid and its shards skip cells whose data set the user has not supplied, as a rebuild does. Raises
+    SettingError for a missing study, and for a key or a value that is not allowed, with the nearest right one.
     """
     words = [word for word in argv if "=" in word and not word.startswith("-")]
     flags = {word for word in argv if word not in words}
@@ -82,75 +69,93 @@ def understand(argv: list[str]) -> Request:
         )
     multirun = bool(MULTIRUN & flags)
     given = {word.split("=", 1)[0]: word.split("=", 1)[1] for word in words}
+    study = _study(given)
+    hydras = _hydras({key.lstrip("+"): value for key, value in given.items() if key.lstrip("+").startswith("hydra")})
+    shard = _shard(given["shard"], multirun) if "shard" in given else None
+    fresh = _truth("fresh", given.get("fresh", "false"))
+    settings = [word for word in words if key_of(word) not in WORDS and not key_of(word).startswith("hydra")]
+    for word in settings:
+        _check_key(study, word)
+    if (not settings and multirun) or study.text.get("reads"):
+        study = grid.without_missing(study)
+    if settings or not multirun:
+        cells = _sweep(study, {key_of(word): values(word) for word in settings}, multirun, shard)
+    else:
+        cells = list(grid.shard_of(grid.expand(study), *shard) if shard else grid.expand(study))
+    return Request(study, cells, settings, multirun, shard, fresh, *hydras)
+
+
+def _study(given: Mapping[str, str]) -> Study:
     if "study" not in given:
         hint = next((suggest(key, ["study"]) for key in given if suggest(key, ["study"])), "")
+        raise SettingError(f"study is missing.{hint} Say study=<paper>/<study>; privpost list shows all.")
+    if "," in given["study"]:
+        first = given["study"].split(",")[0]
         raise SettingError(
-            f"study is missing.{hint} Say study=<paper>/<study>, one of {', '.join(grid.study_names())}."
+            f"study is {given['study']!r}, but a run computes one study: say privpost -m study={first} and the others "
+            "one by one, or privpost reproduce with several names."
         )
-    where = [f"{key}={given[key]}" for key in ("root", "figure_root") if key in given]
-    study = grid.load_study(given["study"], given.get("scale", "paper"), where)
-    if study.config.get("reads"):
-        # Its cells are those of what it can read.
-        study = grid.without_missing(study)
-    others = [word for word in words if not _is_setting(word) and key_of(word) != "shard"]
-    shard = _shard(given["shard"], multirun, others) if "shard" in given else None
-    settings = [_translated(study, word) for word in words if _is_setting(word)]
-    if settings or not multirun:
-        cells = _sweep(study, {key_of(word): _values(word) for word in settings}, multirun, shard)
-    elif shard:
-        cells = grid.shard_of(grid.expand(grid.without_missing(study)), *shard)
-    else:
-        cells = grid.expand(study)
-    expect = given["expect"].strip("'") if "expect" in given else None
-    return Request(study, list(cells), settings, others, multirun, shard, expect)
+    scale = given.get("scale", "paper")
+    return grid.load_study(given["study"], scale, built(scale))
 
 
-def _shard(text: str, multirun: bool, others: list[str]) -> tuple[int, int]:
-    """Return i and n of `shard=i/n`, a part of the cells in one process and without Hydra."""
+def _hydras(given: Mapping[str, str]) -> tuple[int, Path | None]:
+    """Return how many processes and which folder Hydra's own settings ask for."""
+    for key in given:
+        if key not in SERVED:
+            raise SettingError(f"{key} is not served.{suggest(key, SERVED)} Of Hydra's settings: {', '.join(SERVED)}.")
+    launcher = given.get("hydra/launcher", "basic")
+    if launcher not in LAUNCHERS:
+        raise SettingError(
+            f"hydra/launcher is {launcher!r}, but must be {' or '.join(LAUNCHERS)}; clusters: shard=i/n."
+        )
+    jobs = given.get("hydra.launcher.n_jobs", "-1")
+    if not re.fullmatch(r"-1|[1-9]\d{0,4}", jobs):
+        raise SettingError(f"hydra.launcher.n_jobs is {jobs!r}, but must be -1 (all cores) or a number of at least 1.")
+    _truth("hydra.job.chdir", given.get("hydra.job.chdir", "false"))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    processes = 1 if launcher == "basic" else cores if jobs == "-1" else int(jobs)
+    folder = given.get("hydra.sweep.dir", given.get("hydra.run.dir"))
+    return processes, None if folder is None else Path(folder)
+
+
+def _truth(key: str, value: str) -> bool:
+    if value not in ("true", "false"):
+        raise SettingError(f"{key} is {value!r}, but must be true or false.")
+    return value == "true"
+
+
+def _shard(text: str, multirun: bool) -> tuple[int, int]:
+    """Return i and n of `shard=i/n`, a part of a sweep's cells."""
     parts = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
     if parts is None or int(parts[1]) > int(parts[2]):
         raise SettingError(f"shard is {text!r}, but must be i/n with i from 1 to n, for instance shard=3/40.")
     if not multirun:
         raise SettingError("shard is a part of a sweep: say privpost -m study=... shard=i/n.")
-    if launchers := [word for word in others if _is_hydras(word)]:
-        raise SettingError(f"{launchers[0]!r}: a shard is computed in one process, without Hydra's launchers.")
     return int(parts[1]), int(parts[2])
+
+
+def _check_key(study: Study, word: str) -> None:
+    key, within = key_of(word), study.config["within"]
+    if key not in within and (word[0] in "+~" or word.startswith("within.")):
+        raise SettingError(f"{word!r}: a study's settings can be changed (key=value), not added or removed.")
+    if key not in study.schema and key not in SIZES:
+        raise study.schema.unknown(key, study.file, others=[*SIZES, *WORDS])
 
 
 def _sweep(study: Study, axes: Mapping[str, list], multirun: bool, shard: tuple[int, int] | None) -> list[Cell]:
     """Return the cells of a sweep, or with a shard `(i, n)` every n-th of its points from the i-th on."""
-    sweeping = [key for key, values in axes.items() if len(values) > 1]
+    sweeping = [key for key, listed in axes.items() if len(listed) > 1]
     if sweeping and not multirun:
         raise SettingError(f"{sweeping[0]} has several values, which is a sweep: say privpost -m study=...")
     number, count = shard or (1, 1)
     check_size(math.prod(map(len, axes.values())) // count, " ".join(axes))
     combinations = itertools.islice(itertools.product(*axes.values()), number - 1, None, count)
-    points = (dict(zip(axes, values, strict=True)) for values in combinations)
+    points = (dict(zip(axes, listed, strict=True)) for listed in combinations)
     return list({cell.digest: cell for cell in grid.make_cells(study, points)}.values())
 
 
-def _is_setting(word: str) -> bool:
-    return key_of(word) not in _NOT_SETTINGS and not _is_hydras(word)
-
-
-def _is_hydras(word: str) -> bool:
-    return word.lstrip("+").startswith("hydra")
-
-
-def _translated(study: Study, word: str) -> str:
-    """Return an override of a setting as Hydra has to be told it, after checking its key."""
-    key, value = key_of(word), word.split("=", 1)[1]
-    within = study.config["within"]
-    if key not in within and (word[0] in "+~" or word.startswith("within.")):
-        raise SettingError(f"{word!r}: a study's settings can be changed (key=value), not added or removed.")
-    if key not in study.schema and key not in grid.SIZES:
-        raise study.schema.unknown(key, study.file, others=[*grid.SIZES, "scale"])
-    if key not in within:
-        return f"{key}={value}"
-    return "++" + _pinned(key, _values(f"{key}={value}"))
-
-
-def _values(word: str) -> list:
+def values(word: str) -> list:
     """Return the values that an override gives to its key: one, or those of a sweep.
 
     Raises SettingError for a value that Hydra's grammar does not know, and for a sweep over names (glob).
@@ -172,11 +177,11 @@ def _values(word: str) -> list:
             raise SettingError(f"{word!r} has too many values; at most {LARGEST_GRID} are allowed.")
         texts = list(override.sweep_string_iterator())
         # Hydra's parser takes a millisecond a value; plain numbers, of which sweeps have thousands, need none.
-        values = [
+        parsed = [
             _number(text) if _NUMBER.fullmatch(text) else parser.parse_override(f"key={text}").value() for text in texts
         ]
         # The sums of a range are not the numbers that a user means: 0.1 + 0.1 + 0.1 is not 0.3.
-        return [_rounded(value) for value in values] if _is_range(override.value()) else values
+        return [_rounded(value) for value in parsed] if _is_range(override.value()) else parsed
     except SettingError:
         raise
     # Beside Hydra's own errors those of the numbers in a range: without end, or with too many digits.
@@ -207,20 +212,3 @@ def _number(text: str) -> int | float:
 
 def _rounded(value: float) -> float:
     return float(f"{value:.12g}") if isinstance(value, float) else value
-
-
-def _listed(word: str) -> str:
-    """Return an override with a range written out, as Hydra gives a range's values unrounded."""
-    key, value = word.split("=", 1)
-    return f"{key}={','.join(map(hydra_value, _values(word)))}" if value.startswith("range(") else word
-
-
-def _pinned(key: str, values: list) -> str:
-    lists = [value if isinstance(value, list) else [value] for value in values]
-    return f"{key}={','.join(hydra_value(items) for items in lists)}"
-
-
-def _sweep_word(study: Study, key: str, values: list) -> str:
-    if key in study.config["within"]:
-        return "++" + _pinned(key, values)
-    return f"{key}={','.join(hydra_value(value) for value in values)}"

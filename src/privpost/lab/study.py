@@ -1,62 +1,52 @@
-"""A study, as its YAML and its module's schema describe it, and a cell: one job, with a digest of what defines it."""
+"""A study, found by place: its YAML, its modules, its tables and figures; and a cell, one point of its grid."""
 
 import ast
+import functools
 import hashlib
 import importlib
 import importlib.util
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from privpost import configurations
-from privpost.drawing import figures as marked
-from privpost.lab.schema import Schema, SettingError
+import yaml
 
-FORMATS = ("pdf", "png", "svg")
-# Tables and figures of studies some of whose data sets cannot be had: never in the place of shipped ones.
-PARTIAL = Path("build/partial")
+from privpost import configurations
+from privpost.drawing import figures
+from privpost.lab.compose import compose
+from privpost.lab.project import PUBLISHED, built
+from privpost.lab.schema import Integer, Schema, SettingError
+
+SIZES = {
+    "trials": Integer(at_least=1, optional=True),
+    "block": Integer(at_least=1, optional=True),
+    "rev": Integer(at_least=1),
+    "seed": Integer(at_least=0, at_most=None),
+}
 
 
 @dataclass(frozen=True)
 class Study:
-    """One experiment of one paper, as its YAML and its module's schema describe it.
+    """One experiment of one paper at a scale: what its YAML and its modules say.
 
-    `left_out` names data sets that cannot be had: cells on them are no part of the study then, and its tables and
-    figures go to folders of their own.
+    Attributes:
+        name: `<paper>/<study>`.
+        home: the folder below which its `results/` and `figures/` stand: what is published, or a build.
+        left_out: data sets that cannot be had; cells on them are no part of the study then.
     """
 
     name: str
-    config: dict[str, Any]
+    scale: str = "paper"
+    home: Path = PUBLISHED
     left_out: tuple[str, ...] = ()
-    _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def kept(self, name: str, find: Callable[[], Any]) -> Any:
-        """Return what `find` gives, found once: grids are asked for again and again while a rebuild is planned."""
-        if name not in self._kept:
-            self._kept[name] = find()
-        return self._kept[name]
-
-    @property
-    def schema(self) -> Schema:
-        """What the study's module says of its settings; raises SettingError for a target that is no study module."""
-        # Looked up where it is needed: the module imports numpy, scipy and more.
-        return self.kept("schema", lambda: _schema(self.target, self.file))
-
-    @property
-    def file(self) -> str:
-        return f"{configurations.folder()}/study/{self.name}.yaml"
+    _memory: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def paper(self) -> str:
         return self.name.split("/")[0]
-
-    @property
-    def beyond_papers(self) -> bool:
-        """Whether the study is in none of the papers: what its YAML says, else that its folder has no year."""
-        return bool(self.config.get("beyond_papers", not self.paper[-4:].isdigit()))
 
     @property
     def identifier(self) -> str:
@@ -64,9 +54,50 @@ class Study:
         return self.name.replace("/", "_")
 
     @property
-    def tables(self) -> list[str]:
-        declared = _keys("TABLES", (self.folder / "study.py").read_text(encoding="utf-8"))
-        return declared or self.config.get("tables") or [self.name.split("/")[1]]
+    def file(self) -> str:
+        return f"{configurations.folder()}/study/{self.name}.yaml"
+
+    # What its YAML says
+
+    @functools.cached_property
+    def text(self) -> dict[str, Any]:
+        """The study's own file, not composed: title, paper, claim, shards."""
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        return yaml.load(Path(self.file).read_text(encoding="utf-8"), loader) or {}
+
+    @functools.cached_property
+    def config(self) -> dict[str, Any]:
+        """The composed configuration.
+
+        Raises SettingError for a key that is missing, malformed or in two places.
+        """
+        config = compose(self.name, self.scale)
+        for key in ("title", "claim", "rev", "scale"):
+            if not config.get(key):
+                raise SettingError(f"{self.file}: the key {key!r} is missing.")
+        for key in ("within", "smoke"):
+            config[key] = config.get(key) or {}
+            if not isinstance(config[key], Mapping):
+                raise SettingError(f"{self.file}: {key} is {config[key]!r}, but must be a map.")
+        for key in SIZES:
+            config.setdefault(key, None)
+        for key in set(config["within"]) & set(config):
+            raise SettingError(f"{self.file}: {key!r} is both a setting and a within axis; one of the two has to go.")
+        if config.get("dataset") is None and "dataset" not in self.schema:
+            config.pop("dataset", None)
+        return config
+
+    @property
+    def beyond_papers(self) -> bool:
+        """Whether the study is in none of the papers: what its YAML says, else that its folder has no year."""
+        return bool(self.text.get("beyond_papers", not self.paper[-4:].isdigit()))
+
+    @property
+    def shards(self) -> int:
+        """How many jobs share the study's cells on a cluster."""
+        return int(self.text.get("shards", 1))
+
+    # Its modules
 
     @property
     def package(self) -> str:
@@ -74,74 +105,94 @@ class Study:
         return f"privpost.experiments.{self.name.replace('/', '.')}"
 
     @property
-    def target(self) -> str:
-        """The module of its settings, `simulate` and `tabulate`."""
-        return f"{self.package}.study"
-
-    @property
     def folder(self) -> Path:
-        """The folder of the study's modules."""
-        return Path(next(iter(importlib.util.find_spec(self.package).submodule_search_locations)))
+        """The folder of the study's modules; raises SettingError where there is none."""
+        try:
+            spec = importlib.util.find_spec(self.package)
+        except ModuleNotFoundError:
+            spec = None
+        if spec is None or not spec.submodule_search_locations:
+            raise SettingError(f"{self.file}: there is no package {self.package}.")
+        return Path(next(iter(spec.submodule_search_locations)))
 
-    @property
-    def figures(self) -> dict[str, list[str]]:
-        """The figures' stems, each with its file formats: those that figures.py marks."""
+    def module(self, name: str = "study") -> ModuleType:
+        return importlib.import_module(f"{self.package}.{name}")
+
+    def has(self, name: str) -> bool:
+        """Whether the study has a module of this name, or a package."""
+        return (self.folder / f"{name}.py").is_file() or (self.folder / name / "__init__.py").is_file()
+
+    @functools.cached_property
+    def schema(self) -> Schema:
+        """What the study's module says of its settings; raises SettingError for a module that says nothing."""
+        schema = getattr(self.module(), "SETTINGS", None)
+        if not isinstance(schema, Schema):
+            raise SettingError(f"{self.package}.study has no SETTINGS = Schema(...).")
+        return schema
+
+    # Its tables and figures
+
+    @functools.cached_property
+    def tables(self) -> list[str]:
+        """The names of its tables: the keys of `TABLES` in study.py."""
+        declared = _keys("TABLES", (self.folder / "study.py").read_text(encoding="utf-8"))
+        return declared or self.text.get("tables") or [self.name.split("/")[1]]
+
+    @functools.cached_property
+    def figures(self) -> list[str]:
+        """The names of its figures: those that figures.py marks."""
         modules = sorted((self.folder / "figures").glob("*.py"))
         stems = [path.stem for path in modules if "\ndef draw(" in path.read_text(encoding="utf-8")]
-        return dict.fromkeys([*marked.names(self.folder / "figures.py"), *stems], list(FORMATS))
+        return [*figures.names(self.folder / "figures.py"), *stems]
 
     def draw(self, stem: str, tables: Mapping[str, Any]):
         """Return one of the study's figures, drawn from its tables."""
         if (self.folder / "figures.py").is_file():
-            module = importlib.import_module(f"{self.package}.figures")
-            return marked.draw(marked.functions(module)[stem], tables)
-        return importlib.import_module(figure_module(self, stem)).draw(tables)
+            return figures.draw(figures.functions(self.module("figures"))[stem], tables)
+        return self.module(f"figures.{stem}").draw(tables)
 
-    def module(self):
-        return importlib.import_module(self.target)
+    # Its files
 
     @property
-    def claims_target(self) -> str:
-        """The module that scores the study's claims."""
-        return f"{self.package}.claims"
+    def results(self) -> Path:
+        """The folder of its tables and ledger."""
+        return self.home / "results" / self.paper
 
     @property
-    def table_root(self) -> Path:
-        """The folder of tables: that of all results, or, where data are left out, one for partial tables."""
-        root = Path(self.config["root"])
-        return root if not self.left_out else PARTIAL if root == Path("results") else root / PARTIAL.name
-
-    @property
-    def figure_root(self) -> Path:
-        """The folder of figures, chosen as that of tables is."""
-        return self.table_root / "figures" if self.left_out else Path(self.config["figure_root"])
+    def cells_folder(self) -> Path:
+        """The folder of its cells in the store; the only one, whatever is published."""
+        return built(self.scale) / "cells" / self.name
 
     def table_path(self, table: str) -> Path:
-        return self.table_root / self.paper / f"{table}.csv"
+        return self.results / f"{table}.csv"
 
-    def grid_path(self) -> Path:
-        return self.table_root / f"{self.name}.grid.json"
+    def figure_path(self, stem: str, ending: str = "svg") -> Path:
+        return self.home / "figures" / self.paper / f"{stem}.{ending}"
 
-    def timing_path(self) -> Path:
-        return self.table_root / "timing" / f"{self.identifier}.csv"
+    @property
+    def ledger_path(self) -> Path:
+        return self.results / f"{self.name.split('/')[1]}.ledger.json"
 
-    def figure_paths(self, printed: bool = False) -> list[Path]:
-        """Return the figure files: one a figure, the SVG where there is one; with `printed` every format."""
-        folder = self.figure_root / self.paper
-        return [
-            folder / f"{stem}.{ending}"
-            for stem, formats in self.figures.items()
-            for ending in (formats if printed or "svg" not in formats else ["svg"])
-        ]
+    def once(self, name: str, find):
+        """Return what `find` gives, found once."""
+        if name not in self._memory:
+            self._memory[name] = find()
+        return self._memory[name]
 
-    def shipped_figures(self) -> list[Path]:
-        """Return the figure files that the repository holds: text, in which a small change is a small difference."""
-        return [path for path in self.figure_paths() if path.suffix == ".svg"]
+
+def _keys(name: str, text: str) -> list[str]:
+    """Return the keys of a map that a module assigns to a name, without importing it; none where it assigns none."""
+    if f"\n{name} = " not in text:
+        return []
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == [name]:
+            return [key.value for key in node.value.keys]  # type: ignore[attr-defined]
+    return []
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One job: a point of the sweep with all its trials and all its within axes.
+    """A point of the sweep with all its trials and all its within axes.
 
     `digest` covers all that defines the numbers (settings, within axes, trials, block, seed, axes of the random
     streams, rev, the data's identity); not the commit, host, paths or scale.
@@ -153,25 +204,21 @@ class Cell:
     sizes: dict[str, Any]
     axes: tuple[str, ...]
     common: tuple[str, ...]
-    root: str
+    folder: str
     data: dict[str, Any] | None
     # The joint digest of the cells whose ledgers the study reads, where it reads some.
     reads: str | None
     overrides: tuple[str, ...] = field(compare=False)
     # The within axes as JSON where many cells share them: most of what is hashed.
     within_json: str | None = field(default=None, compare=False, repr=False)
-    # Known once it was asked for. A plan has cells by the hundred thousand: they have slots, and keep no paths.
+    # Known once it was asked for. Sweeps have cells by the hundred thousand: they have slots, and keep no paths.
     _digest: str | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
     def digest(self) -> str:
         if self._digest is None:
-            self.known_by(self._worked_out())
-        return self._digest
-
-    def known_by(self, digest: str) -> None:
-        """Take a digest that was worked out before."""
-        object.__setattr__(self, "_digest", digest)
+            object.__setattr__(self, "_digest", self._worked_out())
+        return self._digest  # type: ignore[return-value]
 
     def _worked_out(self) -> str:
         parts = {
@@ -198,7 +245,7 @@ class Cell:
 
     @property
     def path(self) -> Path:
-        return Path(f"{self.root}/cells/{self.study}/{self.slug}_{self.digest}.npz")
+        return Path(f"{self.folder}/{self.slug}_{self.digest}.npz")
 
     @property
     def dataset(self) -> str | None:
@@ -215,21 +262,6 @@ class Cell:
         return [f"study={self.study}", *self.overrides]
 
 
-def _keys(name: str, text: str) -> list[str]:
-    """Return the keys of a map that a module assigns to a name, without importing it; none where it assigns none."""
-    if f"\n{name} = " not in text:
-        return []
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == [name]:
-            return [key.value for key in node.value.keys]
-    return []
-
-
-def blocks(sweep: Any) -> list[dict]:
-    """Return the maps under a `sweep`, of which there may be one or a list."""
-    return sweep if isinstance(sweep, list) else [sweep or {}]
-
-
 def canonical(value: Any) -> str:
     """Return sorted, compact JSON: the form in which settings are hashed and compared."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -241,20 +273,3 @@ def _word(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     return "".join(c if c.isalnum() or c in "._" else "" for c in str(value)) or "empty"
-
-
-def figure_module(study: Study, stem: str) -> str:
-    """Return the name of the module that draws a figure."""
-    return f"{study.package}.figures.{stem}"
-
-
-def _schema(target: str, where: str) -> Schema:
-    try:
-        schema = getattr(importlib.import_module(target), "SETTINGS", None)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{target}.".startswith(f"{error.name}."):
-            raise
-        raise SettingError(f"{where}: target is {target!r}, but there is no module {error.name}.") from None
-    if not isinstance(schema, Schema):
-        raise SettingError(f"{where}: target is {target!r}, which has no SETTINGS = Schema(...).")
-    return schema

@@ -1,67 +1,54 @@
-"""From stored cells to tidy tables."""
+"""From stored cells to tidy tables: a study's own, and those of any set of points."""
 
-import importlib
-import importlib.util
-from dataclasses import replace
+import traceback
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from privpost.lab import grid, ledgers, manifest, provenance, store, times
-from privpost.lab.cells import read_or_recompute
-from privpost.lab.schema import SettingError
-from privpost.lab.study import Study
+from privpost.lab import grid, ledgers, published, store
+from privpost.lab.study import Cell, Study, canonical
+
+# Frames that are joined at once: a frame of one row takes as much memory as a hundred rows of a long one.
+JOINED = 500
 
 
-def tabulate(study: Study) -> list[Path]:
-    """Write the study's tables, its grid file and its timings from the store; returns the tables' paths.
+def write(study: Study, results: Sequence[store.Result]) -> list[Path]:
+    """Write the study's tables, its ledger and the times of its cells from its stored cells; returns the tables' paths.
 
-    A study's YAML may name a module of `documents(tables)`: other renderings of its tables, a map from file name to
-    text.
-
-    Each file replaces the old one only when all have been written, so a failure leaves shipped ones untouched.
-    Raises ValueError when the study's tables are not the ones that its YAML names, and RuntimeError when the study
-    was edited meanwhile.
+    A module `documents` of the study gives further renderings of its tables: a map from file name to text. Each file
+    replaces the old one only when all have been written.
     """
-    import pandas as pd
-
-    cells = grid.expand(study)
-    before = _state(study)
-    results = [read_or_recompute(study, cell) for cell in cells]
     tables = tables_of(study, results)
     texts = {study.table_path(name): table.to_csv(index=False, lineterminator="\n") for name, table in tables.items()}
-    timings = pd.DataFrame(
+    if study.has("documents"):
+        texts |= {study.results / name: text for name, text in study.module("documents").documents(tables).items()}
+    texts[study.ledger_path] = ledgers.describe(study, results)
+    cells = {cell.digest: cell.slug for cell in grid.expand(study)}
+    records = [result.record for result in results]
+    times = [
         {
-            "cell": cell.slug,
-            "wall_seconds": round(result.record["wall_seconds"], 3),
-            "peak_mib": round(result.record["peak_mib"], 1),
-            "started": round(result.record["started"], 2) if "started" in result.record else None,
+            "study": study.name,
+            "cell": cells.get(record["digest"], record["digest"]),
+            "wall_seconds": round(record["wall_seconds"], 3),
+            "peak_mib": round(record["peak_mib"], 1),
         }
-        for cell, result in zip(cells, results, strict=True)
-    )
-    texts[ledgers.path_of(study)] = ledgers.describe(study, results)
-    if importlib.util.find_spec(f"{study.package}.documents"):
-        documents = importlib.import_module(f"{study.package}.documents").documents(tables)
-        texts |= {study.grid_path().with_name(name): text for name, text in documents.items()}
-    # A job that outlived its run must not put back an older state.
-    if _state(replace(grid.load_study(study.name, study.config["scale"]), left_out=study.left_out)) != before:
-        raise RuntimeError(
-            f"{study.name}: its configuration or source changed while the tables were being made; nothing was written"
-        )
-    # The manifest is the first, and so the last to be replaced: it says that the others show these cells.
-    shown = {study.grid_path(): manifest.describe(study, cells, texts)}
-    measured = times.texts(study.timing_path(), timings.to_csv(index=False, lineterminator="\n"))
-    store.write_texts(shown | texts | measured)
+        for record in records
+    ]
+    texts[times_path(study)] = published.times_text(times)
+    store.write_texts(texts)
     return [study.table_path(name) for name in study.tables]
 
 
-def _state(study: Study) -> tuple:
-    return manifest.describe(study, grid.expand(study)), provenance.source_digest(study.target)
+def times_path(study: Study) -> Path:
+    """Return where the times of a study's built cells are."""
+    return study.home / "times" / f"{study.identifier}.csv"
 
 
-def tables_of(study: Study, results: list[store.Result]) -> dict:
+def tables_of(study: Study, results: Sequence[store.Result]) -> dict[str, Any]:
     """Return the tables that the study's `tabulate` makes of some cells, by name.
 
     It gives each as a DataFrame or as rows, maps from column to value; its only one by itself, several by name.
-    Raises ValueError when they are not the ones that its YAML names.
+    Raises ValueError when they are not the ones that the study declares.
     """
     import pandas as pd
 
@@ -69,33 +56,128 @@ def tables_of(study: Study, results: list[store.Result]) -> dict:
     if not isinstance(tables, dict):
         tables = {study.tables[0]: tables}
     if sorted(tables) != sorted(study.tables):
-        raise ValueError(f"{study.name}: tabulate gave {sorted(tables)}, but {study.file} names {sorted(study.tables)}")
+        raise ValueError(f"{study.name}: tabulate gave {sorted(tables)}, but the study declares {sorted(study.tables)}")
     return {
         name: table if isinstance(table, pd.DataFrame) else pd.DataFrame(list(table)) for name, table in tables.items()
     }
 
 
-def read_tables(study: Study) -> dict:
+def read_tables(study: Study) -> dict[str, Any]:
     """Return the study's tables as DataFrames; numbers come back exactly as they were written.
 
     Raises FileNotFoundError naming the command that makes a missing table, and SettingError for one that was altered.
     """
-    for path in (*map(study.table_path, study.tables), study.grid_path()):
-        check_there(path)
-    if found := manifest.altered(study):
-        raise SettingError(f"{found[0]}: take it back from Git, or make it anew with: privpost reproduce {study.name}")
     return {name: read_table(study.table_path(name)) for name in study.tables}
 
 
 def read_table(path: Path):
-    """Return one table; raises FileNotFoundError naming the command that makes it."""
+    """Return one table; errors as `read_tables`."""
     import pandas as pd
 
     check_there(path)
     return pd.read_csv(path, keep_default_na=False, na_values=[""])
 
 
-def check_there(path: Path, target: str = "") -> None:
-    """Raise FileNotFoundError, naming the command that makes it, unless a file is there."""
+def check_there(path: Path) -> None:
+    """Raise FileNotFoundError, naming the command that makes it, where a file is missing; SettingError if altered."""
     if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist; make it with: snakemake {target or path}")
+        raise FileNotFoundError(f"{path} does not exist; make it with: make reproduce")
+    published.check(path)
+
+
+class Points(NamedTuple):
+    """The tables of some points, the column of each setting in each table, and the errors of points by digest."""
+
+    tables: dict[str, Any]
+    columns: dict[str, list[str]]
+    failed: dict[str, str]
+
+
+def of_points(study: Study, cells: Sequence[Cell], results: Iterable[store.Result], asked: Iterable[str]) -> Points:
+    """Return the tables of some points, each tabulated by itself, with the settings that tell points apart.
+
+    A setting in `asked`, or one that differs between the cells, is a column: the study's own one of this name where all
+    its entries are the point's value, else `<setting>_setting`, since an empty entry may stand for an average.
+    """
+    asked, known = set(asked), [*study.schema.fields, *cells[0].sizes]
+    keys = [key for key in known if key in asked or len({canonical(value_of(cell, key)) for cell in cells}) > 1]
+    # Texts of Arrow would stay a piece a point when they are joined, each of a kilobyte.
+    import pandas as pd
+
+    rows: dict[str, _Rows] = {name: _Rows() for name in study.tables}
+    failed: dict[str, str] = {}
+    for cell, result in zip(cells, results, strict=True):
+        try:
+            with pd.option_context("mode.string_storage", "python"):
+                frames = tables_of(study, [result])
+        except Exception as error:
+            # One point's results must not cost the others theirs; the run ends with this error, and with its place.
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            failed[cell.digest] = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
+            continue
+        for name, frame in frames.items():
+            if not frame.empty:
+                rows[name].add(frame, {key: _word(value_of(cell, key)) for key in keys})
+    joined = {name: part.joined() for name, part in rows.items() if part.count}
+    return Points(
+        {name: frame for name, (frame, _) in joined.items()}, {name: columns for name, (_, columns) in joined.items()},
+        failed,
+    )  # fmt: skip
+
+
+def value_of(cell: Cell, key: str) -> Any:
+    """Return a cell's value of a setting, a size, or a within axis: its one value, or the list of them."""
+    if key in cell.within:
+        values = cell.within[key]
+        return values[0] if len(values) == 1 else values
+    return cell.settings[key] if key in cell.settings else cell.sizes[key]
+
+
+def _word(value: Any) -> Any:
+    """Return a setting's value as a table has it: a list is text."""
+    return " ".join(map(str, value)) if isinstance(value, list) else value
+
+
+class _Rows:
+    """The rows of one table, joined as points come, with each point's settings beside."""
+
+    def __init__(self):
+        self.count = 0
+        self._open: list[Any] = []
+        self._joined: list[Any] = []
+        # Settings whose own column does not hold the point's value everywhere.
+        self._other: set[str] = set()
+
+    def add(self, frame: Any, settings: dict[str, Any]) -> None:
+        """Take a point's rows."""
+        for key, value in settings.items():
+            if key in frame and not (frame[key].astype(str) == str(value)).all():
+                self._other.add(key)
+        self.count += 1
+        self._open.append(frame.assign(**{f"{key}_setting": value for key, value in settings.items()}))
+        self._keys = list(settings)
+        if len(self._open) == JOINED:
+            self._join()
+
+    def _join(self) -> None:
+        import pandas as pd
+
+        self._joined.append(pd.concat([f.dropna(axis="columns", how="all") for f in self._open], ignore_index=True))
+        self._open = []
+
+    def joined(self) -> tuple[Any, list[str]]:
+        """Return all rows as one DataFrame, settings first, and the settings' columns."""
+        import pandas as pd
+
+        if self._open:
+            self._join()
+        frame = pd.concat(self._joined, ignore_index=True)
+        columns = []
+        for place, key in enumerate(self._keys):
+            given = frame.pop(f"{key}_setting") if f"{key}_setting" in frame else None
+            if key in frame and key not in self._other:
+                columns.append(key)
+                continue
+            columns.append(f"{key}_setting" if key in frame else key)
+            frame.insert(min(place, frame.shape[1]), columns[-1], given)
+        return frame, columns

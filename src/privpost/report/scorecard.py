@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from privpost.evaluation.claims import VERDICTS, Claim
 from privpost.lab import claims as declared_claims
 from privpost.lab import grid, tables
-from privpost.lab.grid import Study
+from privpost.lab.study import Study
 from privpost.report import reasons
 
 COLUMNS = (
@@ -92,7 +92,7 @@ def _exists(module: str) -> bool:
 
 def claims_of(study: Study, own: Mapping[str, Any]) -> list[Claim]:
     """Return a study's claims from its tables; none where it has no module of claims."""
-    return _claims_of(study.name, study.claims_target, own)
+    return _claims_of(study.name, f"{study.package}.claims", own)
 
 
 def _claims_of(name: str, target: str, own: Mapping[str, Any]) -> list[Claim]:
@@ -197,7 +197,7 @@ def read(path: Path):
     """
     import pandas as pd
 
-    tables.check_there(path, "scorecard")
+    tables.check_there(path)
     return pd.read_csv(path, dtype=str, keep_default_na=False)
 
 

@@ -1,0 +1,75 @@
+"""`privpost publish`: take over what was built into results/, figures/ and the documents, and say what changes."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from privpost.commands import drawing, options
+from privpost.lab import compare, grid, published, store, tables
+from privpost.lab.plan import missing_of, table_files
+from privpost.lab.project import PUBLISHED, built
+from privpost.lab.schema import SettingError
+from privpost.lab.study import Study
+from privpost.progress import counted
+
+
+def main(argv: list[str]) -> int:
+    """Publish the named studies, or all that are built whole; returns the exit status."""
+    text = "Take over built tables, ledgers, times and figures into results/ and figures/, and render the documents."
+    given = options.parser("publish", text, study="any").parse_args(argv)
+    if given.scale != "paper":
+        raise SettingError(f"scale is {given.scale!r}, but only the paper's settings are published.")
+    studies = grid.load_studies(given.study or None, home=built("paper"))
+    ready, refused = [], {}
+    for study in studies:
+        absent = [path for path in table_files(study) if not Path(path).is_file()]
+        reason = f"{absent[0]} is not built" if absent else ", ".join(missing_of(study)) and "its data are incomplete"
+        if reason:
+            refused[study.name] = reason
+        else:
+            ready.append(study)
+    for name, reason in refused.items():
+        if given.study or not reason.endswith("is not built"):
+            print(f"{name} stays as it is: {reason}")
+    for study in ready:
+        _take_over(study)
+    _overall()
+    print(f"{counted(len(ready), 'study', 'studies')} published.")
+    return int(bool(given.study and refused))
+
+
+def _take_over(study: Study) -> None:
+    """Copy a study's tables, ledger and times, and draw its figures."""
+    for comparison in compare.compare(study):
+        if comparison.state != "equal":
+            print(f"{comparison.table}: {comparison.state} {comparison.where}".rstrip())
+    home = replace(study, home=PUBLISHED)
+    for source in sorted((study.results).glob("*")):
+        if source.is_file() and source.name in _own_files(study):
+            store.write_text(home.results / source.name, source.read_text(encoding="utf-8"))
+    rows = [row for row in published.read_times() if row["study"] != study.name]
+    rows += published.read_times(tables.times_path(study))
+    store.write_text(published.TIMES, published.times_text(rows))
+    drawing.draw(study, PUBLISHED)
+
+
+def _own_files(study: Study) -> set[str]:
+    documents = study.module("documents").documents(tables.read_tables(study)) if study.has("documents") else {}
+    return {*(f"{name}.csv" for name in study.tables), study.ledger_path.name, *documents}
+
+
+def _overall() -> None:
+    """Score all claims from the published tables, draw and render what covers all studies, and keep the sums."""
+    from privpost.report import build, documents, scorecard
+
+    studies, results = grid.load_studies(), PUBLISHED / "results"
+    path = results / "scorecard.csv"
+    # The tables are new: only their sums are not yet.
+    published.SUMS.unlink(missing_ok=True)
+    before = scorecard.read(path) if path.is_file() else None
+    build.score(studies, results, results)
+    if before is not None:
+        for line in scorecard.changes(before, scorecard.read(path)):
+            print(f"verdict of {line}")
+    build.draw(studies, results, PUBLISHED / "figures")
+    published.write_sums()
+    documents.write(studies, results, PUBLISHED / "figures", PUBLISHED)

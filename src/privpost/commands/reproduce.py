@@ -1,0 +1,188 @@
+"""`privpost reproduce`: Snakemake with an estimate first, progress in cells, and the comparison that it is for."""
+
+import argparse
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from privpost.commands import options
+from privpost.datasets import catalogue
+from privpost.lab import compare, published, tables
+from privpost.lab.cells import DEFAULT_SECONDS
+from privpost.lab.grid import expand, without_missing
+from privpost.lab.plan import Plan, datasets_of, figure_files, missing_of, table_files
+from privpost.lab.project import LOGS, PUBLISHED, built
+from privpost.lab.study import Cell, Study
+from privpost.progress import Progress, counted, minutes
+
+PROFILES = Path("profiles")
+LOG = LOGS / "reproduce.log"
+# How often the store is looked at, in seconds, and how many lines of a failed run are shown.
+PAUSE, SHOWN = 2.0, 12
+
+
+def main(argv: list[str]) -> int:
+    """Rebuild all studies, or the named ones, and compare with what is published; returns the exit status."""
+    parser = options.parser("reproduce", "Rebuild studies from raw data to build/, and compare.", study="any")
+    parser.add_argument("--cores", type=options.positive, default=2, help="processes at a time, at least 1")
+    parser.add_argument("--profile", default="default", help="folder of profiles/ that says how jobs run")
+    parser.add_argument("--strict", action="store_true", help="status 1 when a data set that users bring is missing")
+    parser.add_argument("--fresh", action="store_true", help="empty the store of these studies first")
+    given = parser.parse_args(argv)
+    known = sorted(path.parent.name for path in PROFILES.glob("*/config.yaml"))
+    if given.profile not in known:
+        parser.error(f"there is no profile {given.profile!r}, but {', '.join(known)}")
+    plan = Plan(given.scale, built(given.scale), given.study or None)
+    if given.fresh:
+        for study in plan.studies.values():
+            shutil.rmtree(study.cells_folder, ignore_errors=True)
+            for path in table_files(study):
+                Path(path).unlink(missing_ok=True)
+    grids = {study.name: expand(without_missing(study)) for study in plan.possible}
+    every = [cell for cells in grids.values() for cell in cells]
+    _announce(plan, every, given.cores)
+    start = time.perf_counter()
+    code = _snakemake(given, plan, every)
+    if code == 130:
+        return code
+    complete = _summarise(plan, code, time.perf_counter() - start)
+    same = _compare(plan) if given.scale == "paper" else True
+    _tell_missing(plan)
+    return int(bool(code) or not complete or not same or (given.strict and bool(plan.missing)))
+
+
+def _announce(plan: Plan, cells: list[Cell], cores: int) -> None:
+    missing = [cell for cell in cells if not cell.path.exists()]
+    seconds = sum(_expected(missing).values()) if plan.scale == "paper" else len(missing)
+    disk = sum(file.bytes for dataset in plan.datasets.values() for file in dataset.files) * 5
+    number = len(plan.studies)
+    print(
+        f"{number} {'study' if number == 1 else 'studies'}, {counted(len(cells), 'cell')}, "
+        f"{len(cells) - len(missing)} of them in the store already. About {minutes((seconds + 3 * number) / cores)} on "
+        f"{counted(cores, 'core')}; data and results take up to {disk / 1e6 + 50:.0f} MB.",
+        flush=True,
+    )
+
+
+def _expected(cells: list[Cell]) -> dict[str, float]:
+    known = published.expected_seconds()
+    return {cell.digest: known.get((cell.study, cell.slug), DEFAULT_SECONDS) for cell in cells}
+
+
+def _snakemake(given: argparse.Namespace, plan: Plan, cells: list[Cell]) -> int:
+    """Run Snakemake with its output in the log, and show how far the store is; returns its exit status."""
+    LOG.parent.mkdir(parents=True, exist_ok=True)
+    config = [f"scale={given.scale}"] + [f"studies={','.join(plan.studies)}"] * bool(given.study)
+    cores = ["--cores", str(given.cores)] if given.profile == "default" else ["--local-cores", str(given.cores)]
+    profile = ["--workflow-profile", str(PROFILES / given.profile)]
+    command = [sys.executable, "-m", "snakemake", *profile, *cores, "--config", *config]
+    missing = [cell for cell in cells if not cell.path.exists()]
+    expected = _expected(missing)
+    progress, total = Progress(sys.stdout, "cells"), sum(expected.values())
+    # A group of its own: an interrupt reaches Snakemake and its jobs once, through us.
+    with LOG.open("w", encoding="utf-8") as log, subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+    ) as process:  # fmt: skip
+        try:
+            while process.poll() is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(PAUSE)
+                there = [cell for cell in missing if cell.path.exists()]
+                if there and total:
+                    progress.update(len(there), len(missing), sum(expected[cell.digest] for cell in there) / total)
+        except (KeyboardInterrupt, SystemExit) as error:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGINT)
+            process.wait()
+            progress.clear()
+            print("Stopped. Finished cells are kept: the same command goes on from here.")
+            if isinstance(error, SystemExit):
+                raise
+            return 130
+    progress.clear()
+    return process.returncode
+
+
+def _summarise(plan: Plan, code: int, seconds: float) -> bool:
+    """Print what was built, what was not and why; returns whether every study that can be built was."""
+    lacking = {study: reason for study in plan.possible if (reason := _lacking(study))}
+    whole = [study.name for study in plan.possible if study not in lacking]
+    shown = ", ".join(whole) if len(whole) <= 8 else f"{len(whole)} studies"
+    print(f"Built in {minutes(seconds)}: {shown or 'nothing'}. Everything is in {plan.home}/.")
+    if lacking:
+        print("Not built:", *(f"  {study.name}: {reason}" for study, reason in lacking.items()), sep="\n")
+    if code:
+        if not lacking:
+            lines = [line for line in LOG.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+            print(*lines[-SHOWN:], sep="\n")
+        print(f"The whole log is in {LOG}.")
+    return not lacking
+
+
+def _lacking(study: Study) -> str:
+    """Return why a study was not built, in a line; empty where it was."""
+    absent = [path for path in (*table_files(study), *figure_files(study)) if not Path(path).is_file()]
+    if not absent:
+        return ""
+    folder = LOGS / study.scale / study.name
+    for log in sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime, reverse=True):
+        lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+        said = [line for line in lines if line.startswith(("privpost:", "error:"))] or lines[-1:]
+        if said:
+            return f"{said[-1].removeprefix('privpost: ')} ({log})"
+    data = [LOGS / "data" / f"{step}_{name}.log" for name in datasets_of(study) for step in ("fetch", "prepare")]
+    for log in data:
+        said = [line for line in log.read_text().splitlines() if line.startswith("error:")] if log.is_file() else []
+        if said:
+            return f"{said[0].removeprefix('error: ')} ({log})"
+    return f"{absent[0]} does not exist"
+
+
+def _compare(plan: Plan) -> bool:
+    """Hold what was built against what is published; returns whether all is within tolerance."""
+    from privpost.report import scorecard
+
+    comparisons = []
+    for study in plan.possible:
+        if all(Path(path).is_file() for path in table_files(study)):
+            comparisons += compare.compare(without_missing(study))
+    _gather_times(plan)
+    outside = [each for each in comparisons if each.state == "outside tolerance"]
+    print(f"Against what is published: {compare.sentence(comparisons)}.")
+    for each in outside:
+        print(f"  {each.table}: {each.where}")
+    before = scorecard.read(PUBLISHED / "results/scorecard.csv")
+    after = scorecard.table(scorecard.score(plan.studies.values(), plan.root))
+    changed = scorecard.changes(before, after[after.verdict != scorecard.NOT_SCORED])
+    print("Verdicts: none changed." if not changed else f"Verdicts: {counted(len(changed), 'change')}.")
+    for line in changed:
+        print(f"  {line}")
+    return not outside
+
+
+def _gather_times(plan: Plan) -> None:
+    """Write the times of all cells that were built here into one file."""
+    rows = [row for path in sorted((plan.home / "times").glob("*.csv")) for row in published.read_times(path)]
+    tables.store.write_text(plan.home / "times.csv", published.times_text(rows))
+
+
+def _tell_missing(plan: Plan) -> None:
+    """Print which data sets that users bring are not there, and which studies were built without them."""
+    if not plan.missing:
+        return
+    print("Missing data sets, which each user has to obtain (see conf/dataset):")
+    for name in plan.missing:
+        dataset = catalogue.load(name)
+        files = ", ".join(file.name for file in dataset.files)
+        print(f"  {name}: {files} in data/raw/{name}/ or data/mirror/{dataset.mirror_folder}/; from {dataset.origin}")
+    for study in plan.studies.values():
+        if names := missing_of(study):
+            print(
+                f"  {study.name} was {'built' if study in plan.possible else 'not built'}, without {', '.join(names)}"
+            )
+    print("Rows on these data sets are not compared, and nothing of these studies is published.")

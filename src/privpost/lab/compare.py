@@ -1,0 +1,118 @@
+"""What a reproduction is for: the built tables held against the published ones."""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from privpost.lab import tables
+from privpost.lab.project import PUBLISHED
+from privpost.lab.study import Study
+
+# A number that has a standard error may differ by this many combined ones, since another processor rounds otherwise
+# and a chain then takes another way; one that has none by this share of its size, unless its study's YAML says more.
+STANDARD_ERRORS, RELATIVE = 5.0, 1e-6
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One table against the published one.
+
+    Attributes:
+        table: `<paper>/<table>`.
+        state: equal, within tolerance, outside tolerance, or not published.
+        size: the largest difference as a share of what is tolerated.
+        where: which column and row differ most, and by how much.
+    """
+
+    table: str
+    state: str
+    size: float = 0.0
+    where: str = ""
+
+
+def compare(built: Study) -> list[Comparison]:
+    """Return how each built table of a study differs from the published one.
+
+    Rows of data sets that the study leaves out are not compared.
+    """
+    published = replace(built, home=PUBLISHED, left_out=())
+    return [_compare(built, published, name) for name in built.tables]
+
+
+def _compare(built: Study, published: Study, name: str) -> Comparison:
+    label, path = f"{built.paper}/{name}", published.table_path(name)
+    if not path.is_file():
+        return Comparison(label, "not published")
+    if built.table_path(name).read_bytes() == path.read_bytes():
+        return Comparison(label, "equal")
+    new, old = tables.read_table(built.table_path(name)), tables.read_table(path)
+    if built.left_out and "dataset" in old:
+        old = old[~old.dataset.isin(built.left_out)].reset_index(drop=True)
+    elif built.left_out:
+        return Comparison(label, "not published", where=f"has rows of {', '.join(built.left_out)} that cannot be told")
+    return compare_frames(label, old, new, float(built.text.get("tolerance", RELATIVE)))
+
+
+def compare_frames(label: str, old: Any, new: Any, relative: float = RELATIVE) -> Comparison:
+    """Return how one table differs from another: shapes and words have to be equal, numbers near."""
+    from pandas.api.types import is_numeric_dtype
+
+    if list(old.columns) != list(new.columns):
+        changed = sorted({*old.columns} ^ {*new.columns}) or ["their order"]
+        return Comparison(label, "outside tolerance", float("inf"), f"columns differ: {', '.join(changed)}")
+    if len(old) != len(new):
+        return Comparison(label, "outside tolerance", float("inf"), f"{len(old)} rows became {len(new)}")
+    worst = Comparison(label, "equal")
+    for column in old:
+        numeric = is_numeric_dtype(old[column]) and is_numeric_dtype(new[column]) and old[column].dtype != bool
+        if not numeric:
+            if not old[column].astype(str).equals(new[column].astype(str)):
+                rows = int((old[column].astype(str) != new[column].astype(str)).sum())
+                return Comparison(label, "outside tolerance", float("inf"), f"{column} has other values in {rows} rows")
+            continue
+        size, where = _largest(column, old, new, relative)
+        if size > worst.size:
+            worst = Comparison(label, "within tolerance" if size <= 1 else "outside tolerance", size, where)
+    return worst
+
+
+def _largest(column: str, old: Any, new: Any, relative: float) -> tuple[float, str]:
+    """Return the largest difference in a column as a share of what is tolerated, and where it is."""
+    import numpy as np
+
+    before, after = old[column].to_numpy(float), new[column].to_numpy(float)
+    same = (before == after) | (np.isnan(before) & np.isnan(after))
+    if same.all():
+        return 0.0, ""
+    difference = np.where(same, 0.0, np.abs(after - before))
+    sem = next((s for s in (f"{column.removesuffix('_mean')}_sem", f"{column}_sem", "sem") if s in old), None)
+    allowed = relative * np.maximum(np.abs(before), np.abs(after))
+    if (
+        sem is not None
+        and sem != column
+        and column in ("mean", sem.removesuffix("_sem"), f"{sem.removesuffix('_sem')}_mean")
+    ):
+        allowed = np.maximum(allowed, STANDARD_ERRORS * np.hypot(old[sem].to_numpy(float), new[sem].to_numpy(float)))
+    with np.errstate(all="ignore"):
+        share = np.where(same, 0.0, np.where(np.isfinite(difference), difference / allowed, np.inf))
+    row = int(np.nanargmax(np.where(np.isnan(share), np.inf, share)))
+    size = float(share[row]) if not np.isnan(share[row]) else float("inf")
+    return size, f"{column} in row {row + 1}: {before[row]:.6g} became {after[row]:.6g}"
+
+
+def sentence(comparisons: Sequence[Comparison]) -> str:
+    """Return the comparison in a sentence: 71 tables: 70 equal, 1 within its tolerance (largest difference ...)."""
+    count = functools.partial(_count, comparisons)
+    parts = [f"{count('equal')} equal"]
+    for state, words in (("within tolerance", "within tolerance"), ("outside tolerance", "OUTSIDE tolerance")):
+        if rows := [each for each in comparisons if each.state == state]:
+            worst = max(rows, key=lambda each: each.size)
+            parts.append(f"{len(rows)} {words} (largest difference: {worst.table}, {worst.where})")
+    if number := count("not published"):
+        parts.append(f"{number} not compared")
+    return f"{len(comparisons)} tables: {', '.join(parts)}"
+
+
+def _count(comparisons: Sequence[Comparison], state: str) -> int:
+    return sum(each.state == state for each in comparisons)
