@@ -1,14 +1,13 @@
 """Temporary clones of the checkout's last commit, in which the workflow tests run Snakemake and privpost.
 
 They use the environment of the tests, with the clone's own sources in front. What takes long is built once, for all
-workers of a parallel run, and commands are forked from a process that has loaded the libraries.
+workers of a parallel run.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import functools
 import os
 import re
 import shutil
@@ -19,7 +18,6 @@ from pathlib import Path
 
 import pytest
 
-from privpost.lab import warm
 from privpost.samplers import compiled
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,7 +50,7 @@ class Clone:
         return found | extra
 
     def start_command(self, module: str, *arguments: str, prefix=()) -> list[str]:
-        return [*prefix, *[sys.executable] * (python() not in prefix), "-m", module, *arguments]
+        return [*prefix, sys.executable, "-m", module, *arguments]
 
     def start(self, module: str, *arguments: str, prefix=(), **extra: str) -> subprocess.Popen:
         return subprocess.Popen(
@@ -66,12 +64,7 @@ class Clone:
         )
 
     def run(self, module: str, *arguments: str, status: int = 0, prefix=(), **extra: str) -> str:
-        """Run a module and return its output; fails the test when the exit status is not the expected one.
-
-        With a prefix, or settings that Python reads when it starts, it is a process from the start.
-        """
-        if not prefix and not FROM_THE_START & set(extra):
-            prefix, extra = (python(),), {warm.RUNNING: python(), **extra}
+        """Run a module and return its output; fails the test when the exit status is not the expected one."""
         process = self.start(module, *arguments, prefix=prefix, **extra)
         output, _ = process.communicate(timeout=600)
         assert process.returncode == status, output
@@ -81,9 +74,12 @@ class Clone:
         config = [f"scale={scale}", f"studies={studies}", *config]
         return self.run("snakemake", "--cores", "2", *arguments, "--config", *config, **options)
 
-    def planned(self, studies: str = QUICK, scale: str = "smoke") -> dict[str, int]:
-        """Return the jobs that Snakemake would run, by kind."""
-        return _jobs(self.snakemake(*PLAN, studies=studies, scale=scale))
+    def planned(self, studies: str = QUICK, scale: str = "smoke") -> list[str]:
+        """Return the rules that Snakemake would run, targets left out."""
+        output = self.snakemake("--dry-run", "--quiet", "host", studies=studies, scale=scale)
+        rules = re.findall(r"^((?:build|compute|draw|fetch|prepare)_\S+)\s+\d+$", output, re.MULTILINE)
+        assert rules or "Nothing to be done" in output, output
+        return sorted(set(rules))
 
     def edit(self, file: str, old: str, new: str) -> None:
         text = (self / file).read_text()
@@ -96,12 +92,12 @@ class Clone:
         return Clone(folder)
 
     def contents(self, *folders: str) -> dict[str, bytes]:
-        """Return every file under some folders, times and cells left out."""
+        """Return every file under some folders, cells and their times left out."""
         return {
             str(path.relative_to(self.folder)): path.read_bytes()
             for folder in folders
             for path in sorted((self / folder).rglob("*"))
-            if path.is_file() and not {"cells", "timing"} & set(path.parts)
+            if path.is_file() and not {"cells", "times"} & set(path.parts)
         }
 
     # Slow cells
@@ -132,31 +128,9 @@ class Clone:
         return [int(path.name.split("-")[-1]) for path in self.folder.glob(f"pid-{token}-*")]
 
 
-PLAN = ("--dry-run", "--quiet", "host")
-FROM_THE_START = {"PYTHONHASHSEED", "TZ", "LC_ALL"}
-
-
-@functools.cache
-def python() -> str:
-    """A program that is called as Python is, and saves loading the libraries anew."""
-    reporter = "snakemake.report.html_reporter"
-    return warm.start("hydra.main", "smart_open", "snakemake.cli", reporter, "snakemake.workflow")
-
-
 def _copy(source: str, target: str) -> None:
     # Git never changes an object.
     os.link(source, target) if "/.git/objects/" in source else shutil.copy2(source, target)
-
-
-def _jobs(output: str) -> dict[str, int]:
-    # A dry run prints its table of jobs twice.
-    rules = dict(re.findall(r"^((?:cell|tabulate|draw|fetch|prepare)\S*)\s+(\d+)$", output, re.MULTILINE))
-    counts: dict[str, int] = {}
-    for rule, count in rules.items():
-        kind = rule.split("_")[0]
-        counts[kind] = counts.get(kind, 0) + int(count)
-    assert counts or "Nothing to be done" in output, output
-    return counts
 
 
 def _alive(process: int) -> bool:
@@ -260,44 +234,27 @@ def smoke(_smoke, tmp_path) -> Clone:
 
 def _take_over(clone) -> None:
     """Give a clone what a smoke rebuild of the checkout has left, such as the one that precedes the tests in CI."""
-    for folder in ("build/smoke", "data/raw", "data/prepared", ".snakemake"):
+    for folder in ("build/smoke/cells", "data/raw", "data/prepared"):
         if (ROOT / folder).is_dir():
-            shutil.copytree(ROOT / folder, clone / folder, ignore=shutil.ignore_patterns("locks"), dirs_exist_ok=True)
+            shutil.copytree(ROOT / folder, clone / folder, dirs_exist_ok=True)
 
 
 @pytest.fixture(scope="session")
 def everything(once, pristine):
     """A clone in which every study has been rebuilt at smoke scale, and what the rebuild said.
 
-    Cells that other code, settings or libraries gave are computed again (`--behind`), so that what is taken over from
-    the checkout is what the rebuild would have given.
+    It goes on from the cells of the checkout's own smoke rebuild, such as the one that precedes the tests in CI.
     """
 
     def rebuild(place):
         clone = pristine.copy(place)
         _take_over(clone)
-        process = clone.start("privpost", "reproduce", "--scale", "smoke", "--behind")
+        process = clone.start("privpost", "reproduce", "--scale", "smoke")
         output, _ = process.communicate(timeout=900)
         (clone / "build/said").write_text(output)
 
     clone = once("everything", rebuild)
     return clone, (clone / "build/said").read_text()
-
-
-@pytest.fixture(scope="session")
-def planned(_smoke, tmp_path_factory):
-    """A function of changes by name, each done to a clone of its own with the quick study built at smoke scale.
-
-    It returns by name the jobs that Snakemake would run then.
-    """
-
-    def plan(changes) -> dict[str, dict[str, int]]:
-        clones = {name: _smoke.copy(tmp_path_factory.mktemp("changed") / CLONE) for name in changes}
-        for name, change in changes.items():
-            change(clones[name])
-        return {name: clone.planned() for name, clone in clones.items()}
-
-    return plan
 
 
 @pytest.fixture(scope="session")

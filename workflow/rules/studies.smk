@@ -1,10 +1,11 @@
 # A study is one job: it computes the cells that the store lacks, and then its tables. A long study has shards, jobs that
 # each compute a part of its cells before. The code's digest and the settings' file are what makes a study run again;
 # cells that are in the store are not computed again.
+SETTINGS = ["conf/config.yaml", f"conf/scale/{SCALE}.yaml", *plan.networks()]
 LEDGERS = [str(study.ledger_path) for study in STUDIES if not study.text.get("reads")]
 
 for study in STUDIES:
-    NEEDS = [study.file, *plan.prepared_files(study), *(LEDGERS if study.text.get("reads") else [])]
+    NEEDS = [study.file, *SETTINGS, *plan.prepared_files(study), *(LEDGERS if study.text.get("reads") else [])]
     SHARDS = [f"{study.cells_folder}/.shard_{i}_of_{study.shards}" for i in range(1, study.shards + 1)]
     if study.shards > 1:
         for number, shard in enumerate(SHARDS, 1):

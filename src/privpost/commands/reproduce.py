@@ -17,11 +17,13 @@ from privpost.lab.cells import DEFAULT_SECONDS
 from privpost.lab.grid import expand, without_missing
 from privpost.lab.plan import Plan, datasets_of, figure_files, missing_of, table_files
 from privpost.lab.project import LOGS, PUBLISHED, built
+from privpost.lab.schema import SettingError
 from privpost.lab.study import Cell, Study
 from privpost.progress import Progress, counted, minutes
 
 PROFILES = Path("profiles")
 LOG = LOGS / "reproduce.log"
+LOCKS = Path(".snakemake/locks")
 # How often the store is looked at, in seconds, and how many lines of a failed run are shown.
 PAUSE, SHOWN = 2.0, 12
 
@@ -37,6 +39,11 @@ def main(argv: list[str]) -> int:
     known = sorted(path.parent.name for path in PROFILES.glob("*/config.yaml"))
     if given.profile not in known:
         parser.error(f"there is no profile {given.profile!r}, but {', '.join(known)}")
+    if LOCKS.is_dir() and any(LOCKS.iterdir()):
+        raise SettingError(
+            "Snakemake is running in this checkout, or was killed in it; wait for it or, if there is none: snakemake "
+            "--unlock. Finished results are kept."
+        )
     plan = Plan(given.scale, built(given.scale), given.study or None)
     if given.fresh:
         for study in plan.studies.values():

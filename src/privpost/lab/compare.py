@@ -8,6 +8,7 @@ from typing import Any
 from privpost.lab import tables
 from privpost.lab.project import PUBLISHED
 from privpost.lab.study import Study
+from privpost.progress import counted
 
 # A number that has a standard error may differ by this many combined ones, since another processor rounds otherwise
 # and a chain then takes another way; one that has none by this share of its size, unless its study's YAML says more.
@@ -111,7 +112,7 @@ def sentence(comparisons: Sequence[Comparison]) -> str:
             parts.append(f"{len(rows)} {words} (largest difference: {worst.table}, {worst.where})")
     if number := count("not published"):
         parts.append(f"{number} not compared")
-    return f"{len(comparisons)} tables: {', '.join(parts)}"
+    return f"{counted(len(comparisons), 'table')}: {', '.join(parts)}"
 
 
 def _count(comparisons: Sequence[Comparison], state: str) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from privpost import configurations
 from privpost.datasets import catalogue, fetch
 from privpost.lab import grid, provenance
 from privpost.lab.project import PREPARED, RAW
@@ -102,6 +103,11 @@ def raw_files(dataset: str) -> list[str]:
 def prepared_files(study: Study) -> list[str]:
     """Return the prepared data of a study's data sets that can be had."""
     return [str(PREPARED / f"{name}.npz") for name in datasets_of(study) if _findable(name)]
+
+
+def networks() -> list[str]:
+    """Return the settings of the networks that studies may name."""
+    return sorted(map(str, (configurations.folder() / "network").glob("*.yaml")))
 
 
 def table_files(study: Study) -> list[str]:
