@@ -86,7 +86,8 @@ def _largest(column: str, old: Any, new: Any, relative: float) -> tuple[float, s
     same = (before == after) | (np.isnan(before) & np.isnan(after))
     if same.all():
         return 0.0, ""
-    difference = np.where(same, 0.0, np.abs(after - before))
+    with np.errstate(invalid="ignore"):
+        difference = np.where(same, 0.0, np.abs(after - before))
     sem = next((s for s in (f"{column.removesuffix('_mean')}_sem", f"{column}_sem", "sem") if s in old), None)
     allowed = relative * np.maximum(np.abs(before), np.abs(after))
     if (
