@@ -43,6 +43,11 @@ def number(name: str, value: Any, error: Any = None, of: str = "") -> Iterator[P
         yield Part("number", f"its standard error, {of or name}", error)
 
 
+def numbers(values: Mapping[str, Any]) -> Iterator[Part]:
+    """Give evidence by name (`yield from numbers(...)`)."""
+    return (Part("number", name, value) for name, value in values.items())
+
+
 def word(name: str, value: Any) -> Part:
     """Give a value that fills `{name}` in the claim's statement, place or test."""
     return Part("word", name, value)
