@@ -121,15 +121,14 @@ class Declared(NamedTuple):
         words = {**self.given, **self._of(parts, "word")}
         fields = {**self.fields, **self._of(parts, "field")}
         reason = fields.pop("untestable", "")
-        texts = [text.format(**words) for text in (self.id, self.place, self.statement, self.test)]
-        if not checks:
-            if not reason:
-                raise ValueError(f"{texts[0]}: a claim needs a check, or a reason why it cannot be tested")
-            return Claim(*texts, "not testable", evidence=evidence, reason=reason, **fields)
+        id, place, statement, test = (text.format(**words) for text in (self.id, self.place, self.statement, self.test))
         failed = [name for name, passed in checks.items() if not passed]
-        reason = "fails: " + "; ".join(failed) if failed else ""
-        verdict = verdict_of(1 - len(failed) / len(checks))
-        return Claim(*texts, verdict, checks, evidence, reason=reason, **fields)
+        if checks:
+            reason = "fails: " + "; ".join(failed) if failed else ""
+        elif not reason:
+            raise ValueError(f"{id}: a claim needs a check, or a reason why it cannot be tested")
+        verdict = verdict_of(1 - len(failed) / len(checks)) if checks else "not testable"
+        return Claim(id, place, statement, test, verdict, checks, evidence, reason=reason, **fields)
 
     def _of(self, parts: Sequence[Part], kind: str) -> dict[str, Any]:
         named: dict[str, Any] = {}
