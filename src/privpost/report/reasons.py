@@ -4,8 +4,9 @@
 
     ## F9
 
-    Checks: `OPS is behind at *`; `the gap closes`
     See: docs/foulds2016_beta.md#heading
+
+    Checks: `OPS is behind at *`; `the gap closes`
 
     Text, with {{ number["OPS minus Laplace at " ~ star] | digits(2) }} from the claim's own evidence.
 
@@ -24,7 +25,7 @@ from privpost.lab.claims import Claim
 FOLDER = Path("docs/templates/reasons")
 _CLAIM = re.compile(r"^## (\S+)$", re.MULTILINE)
 _CHECKS = re.compile(r"^Checks: (.+)$", re.MULTILINE)
-_SEE = re.compile(r"\A\s*See: (\S+)$", re.MULTILINE)
+_SEE = re.compile(r"\s*(?:See: (\S+)\s*)?")
 
 
 class Reason(NamedTuple):
@@ -53,13 +54,13 @@ def read(paper: str, folder: Path = FOLDER) -> dict[str, list[Reason]]:
 
 def _reasons(text: str, where: str) -> list[Reason]:
     before, *parts = _CHECKS.split(text)
-    if before.strip() or not parts:
-        raise ValueError(f"{where}: a reason begins with a line 'Checks: `name`; `name`'")
-    found = []
-    for line, body in zip(parts[::2], parts[1::2], strict=True):
-        see, checks = _SEE.match(body), tuple(re.findall(r"`([^`]+)`", line))
-        found.append(Reason(checks, _SEE.sub("", body).strip(), see[1] if see else ""))
-    return found
+    see = _SEE.fullmatch(before)
+    if not (see and parts):
+        raise ValueError(f"{where}: after 'See: docs/...', if any, a reason begins with 'Checks: `name`; `name`'")
+    return [
+        Reason(tuple(re.findall(r"`([^`]+)`", line)), body.strip(), see[1] or "")
+        for line, body in zip(parts[::2], parts[1::2], strict=True)
+    ]
 
 
 def explain(claim: Claim, reasons: list[Reason]) -> tuple[list[str], list[str], list[Reason]]:
