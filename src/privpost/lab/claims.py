@@ -111,7 +111,7 @@ class Declared(NamedTuple):
     def score(self, tables: Mapping[str, Any]) -> Claim | None:
         """Return the claim with its verdict; None where its function yields nothing, as where a table has no such rows.
 
-        Raises KeyError for a table that the study does not have, and ValueError for checks that share a name.
+        Raises KeyError for a table that the study does not have, and ValueError for two values of one name.
         """
         names = [name for name in inspect.signature(self.function).parameters if name not in self.given]
         parts = list(self.function(**{name: tables[name] for name in names}, **self.given) or ())
@@ -133,9 +133,9 @@ class Declared(NamedTuple):
     def _of(self, parts: Sequence[Part], kind: str) -> dict[str, Any]:
         named: dict[str, Any] = {}
         for part in parts:
-            if part.kind == kind and named.setdefault(part.name, part.value) is not part.value:
-                raise ValueError(f"{self.id}: the {kind} {part.name!r} is given twice")
-        return {name: plain(value) for name, value in named.items()}
+            if part.kind == kind and named.setdefault(part.name, plain(part.value)) != plain(part.value):
+                raise ValueError(f"{self.id}: the {kind} {part.name!r} is given twice, with two values")
+        return named
 
 
 def claim(id: str, place: str, statement: str, test: str, *, cases: Iterable[Mapping] = ({},), **fields: Any):
