@@ -88,10 +88,16 @@ def _told(reason: Reason, claim: Claim, check: str) -> str:
 
     star = reason.star(check)
     try:
-        given = {"check": check, "star": star, "passed": claim.checks}
+        # A scorecard lists the checks that fail alone.
+        given = {"check": check, "star": star, "passed": _Passed(dict.fromkeys(claim.failed, False))}
         return "" if star is None else render(reason.text, claim.evidence, **given)
     except UndefinedError:
         return ""
+
+
+class _Passed(dict):
+    def __missing__(self, name):
+        return True
 
 
 class _Numbers(dict):
