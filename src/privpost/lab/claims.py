@@ -43,6 +43,11 @@ def number(name: str, value: Any, error: Any = None, of: str = "") -> Iterator[P
         yield Part("number", f"its standard error, {of or name}", error)
 
 
+def numbers(values: Mapping[str, Any]) -> Iterator[Part]:
+    """Give evidence by name (`yield from numbers(...)`)."""
+    return (Part("number", name, value) for name, value in values.items())
+
+
 def word(name: str, value: Any) -> Part:
     """Give a value that fills `{name}` in the claim's statement, place or test."""
     return Part("word", name, value)
@@ -106,7 +111,7 @@ class Declared(NamedTuple):
     def score(self, tables: Mapping[str, Any]) -> Claim | None:
         """Return the claim with its verdict; None where its function yields nothing, as where a table has no such rows.
 
-        Raises KeyError for a table that the study does not have, and ValueError for checks that share a name.
+        Raises KeyError for a table that the study does not have, and ValueError for two values of one name.
         """
         names = [name for name in inspect.signature(self.function).parameters if name not in self.given]
         parts = list(self.function(**{name: tables[name] for name in names}, **self.given) or ())
@@ -116,22 +121,21 @@ class Declared(NamedTuple):
         words = {**self.given, **self._of(parts, "word")}
         fields = {**self.fields, **self._of(parts, "field")}
         reason = fields.pop("untestable", "")
-        texts = [text.format(**words) for text in (self.id, self.place, self.statement, self.test)]
-        if not checks:
-            if not reason:
-                raise ValueError(f"{texts[0]}: a claim needs a check, or a reason why it cannot be tested")
-            return Claim(*texts, "not testable", evidence=evidence, reason=reason, **fields)
+        id, place, statement, test = (text.format(**words) for text in (self.id, self.place, self.statement, self.test))
         failed = [name for name, passed in checks.items() if not passed]
-        reason = "fails: " + "; ".join(failed) if failed else ""
-        verdict = verdict_of(1 - len(failed) / len(checks))
-        return Claim(*texts, verdict, checks, evidence, reason=reason, **fields)
+        if checks:
+            reason = "fails: " + "; ".join(failed) if failed else ""
+        elif not reason:
+            raise ValueError(f"{id}: a claim needs a check, or a reason why it cannot be tested")
+        verdict = verdict_of(1 - len(failed) / len(checks)) if checks else "not testable"
+        return Claim(id, place, statement, test, verdict, checks, evidence, reason=reason, **fields)
 
     def _of(self, parts: Sequence[Part], kind: str) -> dict[str, Any]:
         named: dict[str, Any] = {}
         for part in parts:
-            if part.kind == kind and named.setdefault(part.name, part.value) is not part.value:
-                raise ValueError(f"{self.id}: the {kind} {part.name!r} is given twice")
-        return {name: plain(value) for name, value in named.items()}
+            if part.kind == kind and named.setdefault(part.name, plain(part.value)) != plain(part.value):
+                raise ValueError(f"{self.id}: the {kind} {part.name!r} is given twice, with two values")
+        return named
 
 
 def claim(id: str, place: str, statement: str, test: str, *, cases: Iterable[Mapping] = ({},), **fields: Any):

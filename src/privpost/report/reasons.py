@@ -4,35 +4,43 @@
 
     ## F9
 
+    See: docs/foulds2016_beta.md#heading
+
     Checks: `OPS is behind at *`; `the gap closes`
 
-    Text, with {{ number["OPS minus Laplace at n = 10"] | digits(2) }} from the claim's own evidence.
+    Text, with {{ number["OPS minus Laplace at " ~ star] | digits(2) }} from the claim's own evidence.
 
-A `*` stands for anything. A reason whose text is empty for the tables at hand (an `{% if %}`) explains nothing.
+A `*` stands for anything. The text is rendered for each failed check that a pattern fits: `number` is the claim's
+evidence, `check` the failed check, `star` what it has in place of the first `*`, `passed` says which checks pass. Where
+the text is empty (an `{% if %}`) or names a number that the tables at hand do not give, it explains nothing.
 """
 
 import re
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from privpost.lab.claims import Claim
 
 FOLDER = Path("docs/templates/reasons")
 _CLAIM = re.compile(r"^## (\S+)$", re.MULTILINE)
 _CHECKS = re.compile(r"^Checks: (.+)$", re.MULTILINE)
+_SEE = re.compile(r"\s*(?:See: (\S+)\s*)?")
 
 
 class Reason(NamedTuple):
-    """A reason and the checks that it explains, as patterns."""
+    """A reason: the checks that it explains, as patterns, its text, and where it is derived (`docs/a.md#heading`)."""
 
     checks: tuple[str, ...]
     text: str
+    see: str = ""
 
-    def explains(self, check: str) -> bool:
-        """Whether it explains the failure of a check."""
-        return any(fnmatchcase(check, pattern) for pattern in self.checks)
+    def star(self, check: str) -> str | None:
+        """Return what a check has in place of a pattern's first `*`, empty without one; None where no pattern fits."""
+        for pattern in self.checks:
+            if match := re.fullmatch("(.*)".join(map(re.escape, pattern.split("*"))), check):
+                return (*match.groups(), "")[0]
+        return None
 
 
 def read(paper: str, folder: Path = FOLDER) -> dict[str, list[Reason]]:
@@ -46,12 +54,13 @@ def read(paper: str, folder: Path = FOLDER) -> dict[str, list[Reason]]:
 
 def _reasons(text: str, where: str) -> list[Reason]:
     before, *parts = _CHECKS.split(text)
-    if before.strip() or not parts:
-        raise ValueError(f"{where}: a reason begins with a line 'Checks: `name`; `name`'")
-    patterns = (tuple(re.findall(r"`([^`]+)`", line)) for line in parts[::2])
-    # fnmatch takes brackets for sets of letters; here only * is special.
-    literal = (tuple(pattern.replace("[", "[[]") for pattern in group) for group in patterns)
-    return [Reason(checks, body.strip()) for checks, body in zip(literal, parts[1::2], strict=True)]
+    see = _SEE.fullmatch(before)
+    if not (see and parts):
+        raise ValueError(f"{where}: after 'See: docs/...', if any, a reason begins with 'Checks: `name`; `name`'")
+    return [
+        Reason(tuple(re.findall(r"`([^`]+)`", line)), body.strip(), see[1] or "")
+        for line, body in zip(parts[::2], parts[1::2], strict=True)
+    ]
 
 
 def explain(claim: Claim, reasons: list[Reason]) -> tuple[list[str], list[str], list[Reason]]:
@@ -61,19 +70,44 @@ def explain(claim: Claim, reasons: list[Reason]) -> tuple[list[str], list[str], 
         the texts, rendered with the claim's evidence; the failed checks that none explains; the reasons that explain
         no failed check.
     """
-    texts, explained, idle = [], set(), []
+    texts: dict[str, None] = {}
+    explained: set[str] = set()
+    idle = []
     for reason in reasons:
-        failed = {name for name in claim.failed if reason.explains(name)}
-        text = render(reason.text, claim.evidence) if failed else ""
-        if text:
-            texts.append(text)
-            explained |= failed
-        else:
+        found = {check: text for check in claim.failed if (text := _told(reason, claim, check))}
+        texts |= dict.fromkeys(found.values())
+        explained |= set(found)
+        if not found:
             idle.append(reason)
-    return texts, [name for name in claim.failed if name not in explained], idle
+    return list(texts), [name for name in claim.failed if name not in explained], idle
 
 
-def render(text: str, evidence: Mapping) -> str:
+def _told(reason: Reason, claim: Claim, check: str) -> str:
+    """Return a reason's text for a failed check; empty where it does not apply."""
+    from jinja2 import UndefinedError
+
+    star = reason.star(check)
+    try:
+        # A scorecard lists the checks that fail alone.
+        given = {"check": check, "star": star, "passed": _Passed(dict.fromkeys(claim.failed, False))}
+        return "" if star is None else render(reason.text, claim.evidence, **given)
+    except UndefinedError:
+        return ""
+
+
+class _Passed(dict):
+    def __missing__(self, name):
+        return True
+
+
+class _Numbers(dict):
+    def __missing__(self, name):
+        from jinja2 import UndefinedError
+
+        raise UndefinedError(f"the claim's evidence has no number {name!r}")
+
+
+def render(text: str, evidence: Mapping, **given: Any) -> str:
     """Return a reason's text with the claim's own numbers, on one line; raises UndefinedError for an unknown one."""
     import jinja2
 
@@ -81,4 +115,4 @@ def render(text: str, evidence: Mapping) -> str:
     environment.filters["digits"] = lambda value, digits=3: f"{value:.{digits}g}"
     environment.filters["fixed"] = lambda value, digits=2: f"{value:.{digits}f}"
     environment.filters["percent"] = lambda value, digits=0: f"{100 * value:.{digits}f} %"
-    return " ".join(environment.from_string(text).render(number=dict(evidence)).split())
+    return " ".join(environment.from_string(text).render(number=_Numbers(evidence), **given).split())

@@ -132,8 +132,10 @@ def table(scored: Iterable[Scored]):
             owner[claim.id] = study
             why = {}
             if isinstance(claim, declared_claims.Claim):
-                texts, unexplained, _ = reasons.explain(claim, reasons.read(fixed["paper"]).get(claim.id, []))
-                why = {"why": " ".join(texts), "see": f"docs/{fixed['paper']}.md" if texts else ""}
+                known = reasons.read(fixed["paper"]).get(claim.id, [])
+                texts, unexplained, idle = reasons.explain(claim, known)
+                sees = dict.fromkeys(reason.see for reason in known if reason.see and reason not in idle)
+                why = {"why": " ".join(texts), "see": " ".join(sees)}
                 why["unexplained"] = json.dumps(unexplained, ensure_ascii=False)
             else:
                 why["unexplained"] = json.dumps(claim.unexplained, ensure_ascii=False)

@@ -2,84 +2,65 @@
 
 import numpy as np
 
-from privpost.evaluation.claims import Claim, Why, from_checks, verdict_of
+from privpost.lab.claims import check, claim, number
 
+FIGURE = "section 5.1, figure 1"
 # Relative rounding of a supremum.
 ROUNDING = 1e-9
 
 
-def claims(tables) -> list[Claim]:
-    """Score G1 (where the asymptotes are) and G2 (a smaller coefficient is more private at every order)."""
-    table = tables["rdp_curves"]
-    right = np.isfinite(table.epsilon) == (table.order < table.asymptote)
+@claim(
+    "G1",
+    FIGURE,
+    "Each curve is finite below the order 1 + min(alpha, beta)/coefficient and infinite from it on.",
+    "epsilon is finite exactly at the tabulated orders below the asymptote, all curves",
+)
+def asymptotes(rdp_curves):
+    finite, below = np.isfinite(rdp_curves.epsilon), rdp_curves.order < rdp_curves.asymptote
+    yield check("finite at every order below the asymptote", finite[below].all())
+    yield check("infinite at every order from it on", not finite[~below].any())
+    yield from number("share_of_rows", (finite == below).mean())
+    yield from number("rows", len(rdp_curves))
+
+
+@claim(
+    "G2",
+    FIGURE,
+    "A smaller coefficient lowers epsilon at every order and makes more orders finite.",
+    "epsilon increases with the coefficient at every order where it is finite; number of finite orders",
+)
+def smaller_coefficients(rdp_curves):
     by = ["method", "supremum", "order"]
-    tempered = table[table.method != "direct"]
+    tempered = rdp_curves[rdp_curves.method != "direct"]
     wide = tempered.pivot_table(index=by, columns="coefficient", values="epsilon", dropna=False)
-    values = wide.to_numpy()
-    with np.errstate(invalid="ignore"):
-        step = np.diff(values, axis=1)
+    smaller, larger = wide.to_numpy()[:, :-1], wide.to_numpy()[:, 1:]
     # Two infinite values next to each other say nothing about the order of the curves.
-    both_infinite = np.isinf(values[:, 1:]) & np.isinf(values[:, :-1])
-    lower = (step > 0) | both_infinite
-    counts = np.isfinite(values).sum(axis=0)
-    return [
-        Claim(
-            id="G1",
-            place="section 5.1, figure 1",
-            statement="Each curve is finite below the order 1 + min(alpha, beta)/coefficient and infinite from it on.",
-            test="epsilon is finite exactly at the tabulated orders below the asymptote, all curves",
-            verdict=verdict_of(float(right.mean())),
-            evidence={"share_of_rows": float(right.mean()), "rows": len(table)},
-            reason="" if right.all() else "some rows are finite beyond, or infinite before, the asymptote",
-        ),
-        Claim(
-            id="G2",
-            place="section 5.1, figure 1",
-            statement="A smaller coefficient lowers epsilon at every order and makes more orders finite.",
-            test="epsilon increases with the coefficient at every order where it is finite; number of finite orders",
-            verdict=verdict_of(float(lower.mean())) if (np.diff(counts) <= 0).all() else "does not hold",
-            evidence={
-                "share_of_steps": float(lower.mean()),
-                "finite_rows": {f"{c:g}": int(n) for c, n in zip(wide.columns, counts, strict=True)},
-            },
-            reason="" if lower.all() and (np.diff(counts) <= 0).all() else "some steps go the other way",
-        ),
-        _pairs(table),
-    ]
+    rises = (larger > smaller) | (np.isinf(larger) & np.isinf(smaller))
+    finite = np.isfinite(wide).sum()
+    yield check("epsilon rises with the coefficient at every order", rises.all())
+    yield check("fewer orders are finite with a larger coefficient", finite.is_monotonic_decreasing)
+    yield from number("share_of_steps", rises.mean())
+    yield from number("finite_rows", {f"{coefficient:g}": count for coefficient, count in finite.items()})
 
 
-def _pairs(table) -> Claim:
-    """G13: whether the pairs of corollary 2 are the worst neighbours."""
+@claim(
+    "G13",
+    "corollary 2",
+    "The supremum over neighbouring data sets is the largest of the divergences of four pairs.",
+    "epsilon of the paper's pairs against the supremum over all pairs of data sets that exist, at every tabulated "
+    f"order and coefficient: nowhere smaller, and nowhere larger (relative rounding {ROUNDING:g})",
+    variant="paper, exact",
+)
+def pairs(rdp_curves):
     by = ["method", "coefficient", "order"]
-    wide = table.pivot_table(index=by, columns="supremum", values="epsilon", dropna=False)
+    wide = rdp_curves.pivot_table(index=by, columns="supremum", values="epsilon", dropna=False)
     finite = wide[np.isfinite(wide).all(axis=1)]
     ratio = finite["paper"] / finite["exact"]
-    above = ratio[ratio > 1 + ROUNDING].index.get_level_values("order")
-    return from_checks(
-        "G13",
-        "corollary 2",
-        "The supremum over neighbouring data sets is the largest of the divergences of four pairs.",
-        "epsilon of the paper's pairs against the supremum over all pairs of data sets that exist, at every tabulated "
-        f"order and coefficient: nowhere smaller, and nowhere larger (relative rounding {ROUNDING:g})",
-        {
-            "the pairs give an upper bound": (ratio >= 1 - ROUNDING).all()
-            and (np.isfinite(wide["paper"]) == np.isfinite(wide["exact"])).all(),
-            "some neighbours attain it": len(above) == 0,
-        },
-        {
-            "rows": len(finite),
-            "rows that are charged too much": len(above),
-            "largest charge over the supremum": ratio.max(),
-        },
-        variant="paper, exact",
-        whys=[
-            Why(
-                "Two of the four pairs lie beyond the ends, where no data set is: they cost up to "
-                f"{ratio.max() - 1:.1%} more than any pair that exists, at orders up to {above.max():g}."
-                if len(above)
-                else "",
-                ("some neighbours attain it",),
-                "docs/geumlek2017.md#curves-of-the-beta-bernoulli-model-rdp_curves-figure-1",
-            )
-        ],
-    )
+    above = ratio[ratio > 1 + ROUNDING]
+    agree = (np.isfinite(wide["paper"]) == np.isfinite(wide["exact"])).all()
+    yield check("the pairs give an upper bound", (ratio >= 1 - ROUNDING).all() and agree)
+    yield check("some neighbours attain it", above.empty)
+    yield from number("rows", len(finite))
+    yield from number("rows that are charged too much", len(above))
+    yield from number("largest charge over the supremum", ratio.max())
+    yield from number("largest order that is charged too much", above.index.get_level_values("order").max())
