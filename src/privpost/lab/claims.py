@@ -105,20 +105,24 @@ class Declared(NamedTuple):
     statement: str
     test: str
     fields: Mapping[str, Any]
-    given: Mapping[str, Any]
+    cases: Iterable[Mapping] | Callable[[Mapping[str, Any]], Iterable[Mapping]]
     function: Callable[..., Iterable[Part] | None]
 
-    def score(self, tables: Mapping[str, Any]) -> Claim | None:
-        """Return the claim with its verdict; None where its function yields nothing, as where a table has no such rows.
+    def score(self, tables: Mapping[str, Any]) -> list[Claim]:
+        """Return the claim of each case with its verdict; none where its function yields nothing.
 
         Raises KeyError for a table that the study does not have, and ValueError for two values of one name.
         """
-        names = [name for name in inspect.signature(self.function).parameters if name not in self.given]
-        parts = list(self.function(**{name: tables[name] for name in names}, **self.given) or ())
+        cases = self.cases(tables) if callable(self.cases) else self.cases
+        return [claim for case in cases if (claim := self._score(tables, case)) is not None]
+
+    def _score(self, tables: Mapping[str, Any], case: Mapping[str, Any]) -> Claim | None:
+        names = [name for name in inspect.signature(self.function).parameters if name not in case]
+        parts = list(self.function(**{name: tables[name] for name in names}, **case) or ())
         if not parts:
             return None
         checks, evidence = self._of(parts, "check"), self._of(parts, "number")
-        words = {**self.given, **self._of(parts, "word")}
+        words = {**case, **self._of(parts, "word")}
         fields = {**self.fields, **self._of(parts, "field")}
         reason = fields.pop("untestable", "")
         id, place, statement, test = (text.format(**words) for text in (self.id, self.place, self.statement, self.test))
@@ -128,6 +132,9 @@ class Declared(NamedTuple):
         elif not reason:
             raise ValueError(f"{id}: a claim needs a check, or a reason why it cannot be tested")
         verdict = verdict_of(1 - len(failed) / len(checks)) if checks else "not testable"
+        if fields.get("stand_in") and checks and not place.startswith("ours") and (failed or "iraq_simulated" in id):
+            evidence |= {f"seen: {name}": passed for name, passed in checks.items()}
+            verdict, checks, reason = "not testable", {}, "the data stand in for the paper's"
         return Claim(id, place, statement, test, verdict, checks, evidence, reason=reason, **fields)
 
     def _of(self, parts: Sequence[Part], kind: str) -> dict[str, Any]:
@@ -138,18 +145,34 @@ class Declared(NamedTuple):
         return named
 
 
-def claim(id: str, place: str, statement: str, test: str, *, cases: Iterable[Mapping] = ({},), **fields: Any):
+def claim(id: str, place: str, statement: str, test: str, *, cases: Any = ({},), **fields: Any):
     """Declare a claim over the function below, or one for each of `cases`: maps from the function's other parameters.
 
-    `id`, `place`, `statement` and `test` may name words and cases in braces. `fields` are `variant` and `stand_in`.
+    `cases` may be a function of the tables, as `among` gives. `id`, `place`, `statement` and `test` may name words and
+    cases in braces. `fields` are `variant` and `stand_in`.
     """
 
     def declare(function: Callable) -> Callable:
-        declared = [Declared(id, place, statement, test, fields, dict(case), function) for case in cases]
-        function.claims = [*getattr(function, "claims", ()), *declared]  # type: ignore[attr-defined]
+        declared = Declared(id, place, statement, test, fields, cases, function)
+        function.claims = [*getattr(function, "claims", ()), declared]  # type: ignore[attr-defined]
         return function
 
     return declare
+
+
+def among(table: str, *columns: str, **values: Any) -> Callable[[Mapping[str, Any]], Iterator[Mapping]]:
+    """Return the cases of a claim that is scored for each set of values that a table has in some columns.
+
+    `values` choose the table's rows.
+    """
+
+    def cases(tables: Mapping[str, Any]) -> Iterator[Mapping]:
+        rows = tables[table]
+        for name, value in values.items():
+            rows = rows[rows[name] == value]
+        return (row._asdict() for row in rows[list(columns)].drop_duplicates().itertuples(index=False))
+
+    return cases
 
 
 def declared(module: ModuleType) -> list[Declared]:
@@ -160,8 +183,7 @@ def declared(module: ModuleType) -> list[Declared]:
 
 def score(module: ModuleType, tables: Mapping[str, Any]) -> list[Claim]:
     """Return the claims of a module with their verdicts; errors as `Declared.score`."""
-    scored = (each.score(tables) for each in declared(module))
-    return [claim for claim in scored if claim is not None]
+    return [claim for each in declared(module) for claim in each.score(tables)]
 
 
 def verdict_of(share: float) -> str:

@@ -10,13 +10,15 @@
 
     Text, with {{ number["OPS minus Laplace at " ~ star] | digits(2) }} from the claim's own evidence.
 
-A `*` stands for anything. The text is rendered for each failed check that a pattern fits: `number` is the claim's
-evidence, `check` the failed check, `star` what it has in place of the first `*`, `passed` says which checks pass. Where
-the text is empty (an `{% if %}`) or names a number that the tables at hand do not give, it explains nothing.
+A `*` stands for anything, in headings too (`## F7-*`). The text is rendered for each failed check that a pattern fits:
+`number` is the claim's evidence, `check` the failed check, `star` what it has in place of the first `*`, `passed` says
+which checks pass. Where the text is empty (an `{% if %}`) or names a number that the tables at hand do not give, it
+explains nothing.
 """
 
 import re
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,6 +63,11 @@ def _reasons(text: str, where: str) -> list[Reason]:
         Reason(tuple(re.findall(r"`([^`]+)`", line)), body.strip(), see[1] or "")
         for line, body in zip(parts[::2], parts[1::2], strict=True)
     ]
+
+
+def of(id: str, known: Mapping[str, list[Reason]]) -> list[Reason]:
+    """Return the reasons under the headings that fit a claim's id."""
+    return [reason for heading, reasons in known.items() if fnmatchcase(id, heading) for reason in reasons]
 
 
 def explain(claim: Claim, reasons: list[Reason]) -> tuple[list[str], list[str], list[Reason]]:

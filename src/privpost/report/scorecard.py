@@ -132,7 +132,7 @@ def table(scored: Iterable[Scored]):
             owner[claim.id] = study
             why = {}
             if isinstance(claim, declared_claims.Claim):
-                known = reasons.read(fixed["paper"]).get(claim.id, [])
+                known = reasons.of(claim.id, reasons.read(fixed["paper"]))
                 texts, unexplained, idle = reasons.explain(claim, known)
                 sees = dict.fromkeys(reason.see for reason in known if reason.see and reason not in idle)
                 why = {"why": " ".join(texts), "see": " ".join(sees)}

@@ -4,18 +4,9 @@ import math
 
 import numpy as np
 
-from privpost.evaluation.claims import Claim, from_checks
 from privpost.evaluation.rows import select
-from privpost.experiments.claim_helpers import estimate
-from privpost.experiments.foulds2016.war_logs_likelihood.claims import qualified
-
-
-def _curve(table, dataset, method, variant=None, **changes):
-    """Return the likelihood per event by ε, and its standard error, of a method under some changes."""
-    changes = {"fields": "all", "prior": "tempered", "replication": 1, **changes}
-    of_variant = {} if variant is None else {"variant": variant}
-    return select(table, dataset=dataset, method=method, **changes, **of_variant).set_index("epsilon").sort_index()
-
+from privpost.experiments.foulds2016.war_log_claims import reached
+from privpost.lab.claims import about, check, claim, number, untestable
 
 # What is changed: variant of the Laplace mechanism, and columns of the table.
 CHANGES = {
@@ -26,40 +17,15 @@ CHANGES = {
 }
 # Nats per event: a tenth of what Laplace and OPS differ by at the smallest epsilon.
 LITTLE = 0.1
-STATEMENT = (
-    "OPS leads at small epsilon because noise on every cell's counts has a variance of order 1/epsilon^2 and tempering "
-    "one of order 1/epsilon; events per cell and level decide, the prior's temperature does not."
-)
 
 
-def claims(tables) -> list[Claim]:
-    """Score our explanation of where OPS is ahead of the Laplace mechanism, each check where its chains converged."""
-    table = tables["war_logs_ablation"]
-    checks, evidence = {}, {}
-    reached = table.converged.astype(bool)
-    for dataset, share in reached.groupby(table.dataset).mean().items():
-        evidence[f"share of settings whose chains converged, {dataset}"] = share
-        for score in (_prior, _leads):
-            own, found = score(table[reached], dataset)
-            checks, evidence = checks | own, evidence | found
-    claim = from_checks(
-        "F8-why",
-        "ours",
-        STATEMENT,
-        "held-out log-likelihood per event: the prior's temperature moves it by less than 0.1; "
-        "Laplace minus OPS grows from the smallest to the largest epsilon, and at the smallest with ten times the "
-        "events or fewer levels; ten times the events at epsilon and the data at ten epsilon give the same lead "
-        "within 0.1; each at the epsilons where the chains of both sides have converged",
-        checks,
-        evidence,
-        variant="paper, corrected",
-        stand_in=bool(table.stand_in.any()),
-        untestable="at no epsilon have the chains of both sides of a check converged",
-    )
-    return [qualified(claim, table.assign(model="hmm"))]
+def curve(table, method, **changes):
+    """Return a method's rows by ε under some changes of the experiment."""
+    usual = {"fields": "all", "prior": "tempered", "replication": 1}
+    return select(table, method=method, **{**usual, **changes}).set_index("epsilon").sort_index()
 
 
-def _gap(first, second):
+def gap(first, second):
     """Return one curve less another at the ε that both have, and its standard error.
 
     Unpaired, so larger than that of the paired difference.
@@ -69,38 +35,60 @@ def _gap(first, second):
     return both.per_event_mean - both.per_event_mean_other, errors
 
 
-def _prior(table, dataset) -> tuple[dict, dict]:
-    gap, errors = _gap(_curve(table, dataset, "ops"), _curve(table, dataset, "ops", prior="untempered"))
-    if gap.empty:
-        return {}, {}
-    gap = gap.abs()
-    error = errors[gap.idxmax()]
-    checks = {f"the prior's temperature changes nothing that matters ({dataset})": (gap < LITTLE).all()}
-    return checks, estimate(f"largest change by the prior's temperature, {dataset}", gap.max(), error)
+@claim(
+    "F8-why",
+    "ours",
+    "OPS leads at small epsilon because noise on every cell's counts has a variance of order 1/epsilon^2 and tempering "
+    "one of order 1/epsilon; events per cell and level decide, the prior's temperature does not.",
+    "held-out log-likelihood per event: the prior's temperature moves it by less than 0.1; Laplace minus OPS grows "
+    "from the smallest to the largest epsilon, and at the smallest with ten times the events or fewer levels; ten "
+    "times the events at epsilon and the data at ten epsilon give the same lead within 0.1; each at the epsilons where "
+    "the chains of both sides have converged. {reached}",
+    variant="paper, corrected",
+)
+def noise_of_order(war_logs_ablation):
+    table = war_logs_ablation
+    yield from about(stand_in=bool(table.stand_in.any()))
+    yield untestable("at no epsilon have the chains of both sides of a check converged")
+    yield from reached(table[table.sampling == "mcmc"])
+    for dataset, rows in table.groupby("dataset"):
+        converged = rows.converged.astype(bool)
+        yield from number(f"share of settings whose chains converged, {dataset}", converged.mean())
+        yield from prior(rows[converged], dataset)
+        yield from leads(rows[converged], dataset)
 
 
-def _leads(table, dataset) -> tuple[dict, dict]:
-    checks, evidence, lead = {}, {}, {}
+def prior(table, dataset):
+    """Yield what the temperature of OPS's prior changes."""
+    change, errors = gap(curve(table, "ops"), curve(table, "ops", prior="untempered"))
+    if len(change):
+        change = change.abs()
+        yield check(f"the prior's temperature changes nothing that matters ({dataset})", (change < LITTLE).all())
+        largest = f"largest change by the prior's temperature, {dataset}"
+        yield from number(largest, change.max(), errors[change.idxmax()])
+
+
+def leads(table, dataset):
+    """Yield how Laplace minus OPS depends on ε, the number of events and the levels."""
+    lead = {}
     for name, (variant, changes) in CHANGES.items():
-        laplace = _curve(table, dataset, "laplace", variant, **changes)
-        ops = _curve(table, dataset, "ops", **changes)
-        lead[name], errors = _gap(laplace, ops)
+        laplace, ops = curve(table, "laplace", variant=variant, **changes), curve(table, "ops", **changes)
+        lead[name], errors = gap(laplace, ops)
         for words, values in (("", lead[name]), ("unpaired standard error of ", errors)):
             by_epsilon = {f"{epsilon:g}": value for epsilon, value in values.items()}
-            evidence[f"{words}Laplace minus OPS by epsilon, {name}, {dataset}"] = by_epsilon
+            yield from number(f"{words}Laplace minus OPS by epsilon, {name}, {dataset}", by_epsilon)
     paper, dense = lead["paper"], lead["ten times the events"]
     for name in ("ten times the events", "without the category"):
         common = lead[name].index.intersection(paper.index)
         if len(common):
             least = common.min()
-            check = f"{name}: OPS leads by less at epsilon = {least:g} ({dataset})"
-            checks[check] = lead[name][least] > paper[least]
+            less = f"{name}: OPS leads by less at epsilon = {least:g} ({dataset})"
+            yield check(less, lead[name][least] > paper[least])
     pairs = [(low, high) for low in dense.index for high in paper.index if math.isclose(10 * low, high)]
     if pairs:
         apart = max(abs(float(dense[low] - paper[high])) for low, high in pairs)
-        evidence[f"largest difference of ten times the events at epsilon from ten epsilon, {dataset}"] = apart
-        checks[f"events per cell times epsilon is what counts ({dataset})"] = apart < LITTLE
+        yield from number(f"largest difference of ten times the events at epsilon from ten epsilon, {dataset}", apart)
+        yield check(f"events per cell times epsilon is what counts ({dataset})", apart < LITTLE)
     if len(paper) > 1:
         span = f"from {paper.index.min():g} to {paper.index.max():g}"
-        checks[f"Laplace gains on OPS as epsilon grows {span} ({dataset})"] = paper.iloc[-1] > paper.iloc[0]
-    return checks, evidence
+        yield check(f"Laplace gains on OPS as epsilon grows {span} ({dataset})", paper.iloc[-1] > paper.iloc[0])

@@ -1,77 +1,75 @@
 """Naive Bayes from Laplace-released counts: exact noise-aware posterior against the one that ignores the noise."""
 
-import itertools
-
 from privpost.evaluation.calibration import LEVEL
-from privpost.evaluation.claims import Claim, from_checks
-from privpost.experiments.noise_aware import score_claims as scores
+from privpost.evaluation.rows import select
 from privpost.experiments.noise_aware.naive_bayes.study import PLACES
-from privpost.experiments.noise_aware.score_claims import Comparison
+from privpost.experiments.noise_aware.score_claims import NAIVE_NAMES, Comparison, calibrated, gained, uniform
 from privpost.experiments.noise_aware.scores import NAIVE_VARIANTS
+from privpost.lab.claims import check, claim, number, word
 
 
-def claims(tables) -> list[Claim]:
-    """Score N1 to N4."""
-    pairs, calibration = tables["naive_bayes_pairs"], tables["naive_bayes_calibration"]
-    # Calibration is a property of parameters that follow the prior.
-    matched = calibration[calibration.concentration == 1]
-    aware = scores.calibrated(matched, ["exact", "non_private"])
-    return [
-        scores.calibration_claim(
-            "N1",
-            "The noise-aware posterior of naive Bayes is calibrated at every n and epsilon.",
-            "KS statistic of the quantiles of three parameters within the limit, where the true posterior's is, "
-            f"joint false-alarm rate {LEVEL} over {len(aware)} tests; parameters drawn from the prior",
-            aware,
-            "exact",
-            ["parameter", "n"],
-            {"smallest p-value of the noise-aware posterior": aware[aware.method == "exact"].p_value.min()},
-        ),
-        _naive_miscalibrated(scores.calibrated(matched, ["naive"], NAIVE_VARIANTS)),
-        scores.gain_claim(
-            "N3",
-            "Noise-aware predictions of naive Bayes have the higher held-out log-likelihood at every n and epsilon, of "
-            "records and of labels, and are not less accurate; also where the parameters do not follow the prior.",
-            f"paired differences to truncated and to least-squares counts beyond joint chance ({LEVEL} per "
-            "metric and variant); accuracy not below by as much",
-            pairs,
-            [Comparison("log_likelihood"), Comparison("label_log_likelihood"), Comparison("accuracy", ahead=False)],
-            PLACES,
-        ),
-        scores.gain_claim(
-            "N4",
-            "The noise-aware posterior of naive Bayes is closer to the true posterior than the one that ignores the "
-            "noise, at every n and epsilon.",
-            f"paired differences of MMD², mean over three parameters, beyond joint chance ({LEVEL} per variant)",
-            pairs,
-            [Comparison("mmd2", sign=-1)],
-            PLACES,
-        ),
-    ]
+def from_the_prior(calibration, methods, variants=("paper",)):
+    """Return the rows of `calibrated` whose parameters follow the prior: only there is calibration defined."""
+    return calibrated(select(calibration, concentration=1), methods, variants)
 
 
-def _naive_miscalibrated(naive) -> Claim:
-    checks = {}
+@claim(
+    "N1",
+    "ours",
+    "The noise-aware posterior of naive Bayes is calibrated at every n and epsilon.",
+    "KS statistic of the quantiles of three parameters within the limit, where the true posterior's is, joint "
+    f"false-alarm rate {LEVEL} over {{tests}} tests; parameters drawn from the prior",
+)
+def aware_calibrated(naive_bayes_calibration):
+    rows = from_the_prior(naive_bayes_calibration, ["exact", "non_private"])
+    yield word("tests", len(rows))
+    yield from uniform(rows, "exact", ["parameter", "n"])
+
+
+@claim(
+    "N2",
+    "ours",
+    "The posterior that ignores the noise is miscalibrated at small epsilon, from truncated and from least-squares "
+    "counts; a larger epsilon helps.",
+    f"KS statistic beyond the limit at the smallest epsilon (joint false-alarm rate {LEVEL} over {{tests}} tests); the "
+    "mean over parameters at the largest epsilon below that at the smallest; parameters drawn from the prior",
+    variant="paper, consistent",
+)
+def naive_miscalibrated(naive_bayes_calibration):
+    naive = from_the_prior(naive_bayes_calibration, ["naive"], NAIVE_VARIANTS)
+    yield word("tests", len(naive))
     for row in naive[naive.epsilon == naive.epsilon.min()].itertuples():
-        place = f"{scores.NAIVE_NAMES[row.variant]}, {row.parameter}, n = {row.n}, epsilon = {row.epsilon:g}"
-        checks[f"{place} rejected"] = row.rejected
-    mean_ks = naive.groupby(["variant", "n", "epsilon"]).ks.mean()
-    for variant, n in itertools.product(NAIVE_VARIANTS, sorted(naive.n.unique())):
-        better = mean_ks[variant, n].iloc[-1] < mean_ks[variant, n].iloc[0]
-        checks[f"{scores.NAIVE_NAMES[variant]}, n = {n}: better at the largest epsilon"] = better
-    rejected = {
-        f"{scores.NAIVE_NAMES[variant]}, n = {n}": part.rejected.mean()
-        for (variant, n), part in naive.groupby(["variant", "n"])
-    }
-    return from_checks(
-        "N2",
-        "ours",
-        "The posterior that ignores the noise is miscalibrated at small epsilon, from truncated and from "
-        "least-squares counts; a larger epsilon helps.",
-        f"KS statistic beyond the limit at the smallest epsilon (joint false-alarm rate {LEVEL} over "
-        f"{len(naive)} tests); the mean over parameters at the largest epsilon below that at the smallest; parameters "
-        "drawn from the prior",
-        checks,
-        {"share of tests that are rejected": rejected},
-        variant="paper, consistent",
-    )
+        place = f"{NAIVE_NAMES[row.variant]}, {row.parameter}, n = {row.n}, epsilon = {row.epsilon:g}"
+        yield check(f"{place} rejected", row.rejected)
+    shares = {}
+    for (variant, n), part in naive.groupby(["variant", "n"]):
+        name, mean = f"{NAIVE_NAMES[variant]}, n = {n}", part.groupby("epsilon").ks.mean()
+        yield check(f"{name}: better at the largest epsilon", mean.iloc[-1] < mean.iloc[0])
+        shares[name] = part.rejected.mean()
+    yield from number("share of tests that are rejected", shares)
+
+
+@claim(
+    "N3",
+    "ours",
+    "Noise-aware predictions of naive Bayes have the higher held-out log-likelihood at every n and epsilon, of records "
+    "and of labels, and are not less accurate; also where the parameters do not follow the prior.",
+    f"paired differences to truncated and to least-squares counts beyond joint chance ({LEVEL} per metric and "
+    "variant); accuracy not below by as much",
+    variant="paper, consistent",
+)
+def predictions(naive_bayes_pairs):
+    scores = [Comparison("log_likelihood"), Comparison("label_log_likelihood"), Comparison("accuracy", ahead=False)]
+    return gained(naive_bayes_pairs, scores, PLACES)
+
+
+@claim(
+    "N4",
+    "ours",
+    "The noise-aware posterior of naive Bayes is closer to the true posterior than the one that ignores the noise, at "
+    "every n and epsilon.",
+    f"paired differences of MMD², mean over three parameters, beyond joint chance ({LEVEL} per variant)",
+    variant="paper, consistent",
+)
+def distance(naive_bayes_pairs):
+    return gained(naive_bayes_pairs, [Comparison("mmd2", sign=-1)], PLACES)
