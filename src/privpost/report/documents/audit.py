@@ -4,22 +4,20 @@ from collections.abc import Mapping
 
 from privpost.evaluation.rows import markdown
 from privpost.experiments.fair_axis import calibration
-from privpost.lab import tables
-from privpost.lab.plan import Plan
 from privpost.lab.study import Study
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.report.documents import release
-from privpost.report.quotes import number
+from privpost.report.templates import number
 
 # Shares from here on count as the whole claim.
 WHOLE = 0.999
 
 
-def values(plan: Plan) -> Mapping[str, str]:
-    """Return the tables by their placeholders."""
-    audit = tables.read_tables(plan.studies["audit/audit"])["audit"]
-    study = plan.studies[release.BITS]
-    bits = tables.read_tables(study)
+def values(published) -> Mapping[str, str]:
+    """Return the tables by name."""
+    audit = published.tables("audit/audit")["audit"]
+    study = published.studies[release.BITS]
+    bits = published.tables(release.BITS)
     return {
         "audit/shares": shares(audit),
         "audit/bits": release.bits_table(bits),

@@ -9,8 +9,6 @@ import numpy as np
 from privpost.drawing import style
 from privpost.evaluation.multiplicity import FALSE_ALARM, critical_value
 from privpost.evaluation.rows import markdown
-from privpost.lab import tables
-from privpost.lab.plan import Plan
 from privpost.release import command, models, spec
 from privpost.release.models import bayesian_network, dirichlet_categorical, gamma_exponential
 
@@ -20,9 +18,9 @@ EXAMPLE = Path("examples/commute.yaml")
 BITS, LOGISTIC = "fair_axis/beta_bernoulli", "fair_axis/logistic"
 
 
-def values(plan: Plan) -> Mapping[str, str]:
-    """Return the tables by their placeholders."""
-    bits, logistic = (tables.read_tables(plan.studies[name]) for name in (BITS, LOGISTIC))
+def values(published) -> Mapping[str, str]:
+    """Return the tables by name."""
+    bits, logistic = map(published.tables, (BITS, LOGISTIC))
     return {
         "release/bits": bits_table(bits),
         "release/logistic": logistic_table(logistic),
