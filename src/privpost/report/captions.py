@@ -9,6 +9,9 @@ from typing import NamedTuple
 from privpost.drawing import figures as marked
 from privpost.lab.study import Study
 
+# The end of a sentence, which "et al." is not.
+_SENTENCE = re.compile(r"(?<!al\.)(?<=\.) (?=[A-Z(])")
+
 
 class Caption(NamedTuple):
     """What a figure shows: one sentence for its title, and how to read it."""
@@ -18,7 +21,7 @@ class Caption(NamedTuple):
 
     @property
     def alternative(self) -> str:
-        return f"{self.title} {self.text}".strip()
+        return f"{self.title} {self.text}".replace("`", "").strip()
 
 
 def of_studies(studies: Iterable[Study]) -> dict[str, Caption]:
@@ -38,12 +41,13 @@ def of_study(study: Study) -> dict[str, Caption]:
 def _old(study: Study, stem: str) -> str:
     # Figures that still stand one a file.
     module = importlib.import_module(f"{study.package}.figures.{stem}")
-    return f"{inspect.getdoc(module)} {inspect.getdoc(module.draw) or ''}"
+    text = re.sub(r"^Returns? (the |a )?(figure( of|:|,)?\s*)?", "", inspect.getdoc(module.draw) or "")
+    return f"{inspect.getdoc(module)} {text[:1].upper()}{text[1:]}"
 
 
 def split(text: str, where: str) -> Caption:
     """Return a caption's first sentence, the title, and the rest; raises ValueError for an empty one."""
-    title, _, rest = re.sub(r"\s+", " ", text).strip().partition(". ")
+    title, *rest = _SENTENCE.split(re.sub(r"\s+", " ", text).strip(), maxsplit=1)
     if not title:
         raise ValueError(f"{where}: the docstring of a figure's function is its caption, but there is none")
-    return Caption(title.rstrip(".") + ".", rest)
+    return Caption(title, "".join(rest))

@@ -135,7 +135,7 @@ def validity_notes(study: Study, tables: Mapping[str, Any], data: list[dict[str,
         f"{note['title']} stands in for the paper's own data." for note in data if note["kind"].startswith("stands")
     ]
     columns = {column for table in tables.values() for column in table.columns}
-    notes += _sampling_notes(tables, _runs_chains(study.target))
+    notes += _sampling_notes(tables, _runs_chains(f"{study.package}.study"))
     private = sorted(_variants_with_private_metadata(tables))
     if private:
         notes.append(f"Uses private metadata (bounds, levels or counts read off the records): {', '.join(private)}.")
@@ -202,7 +202,7 @@ def neighbours(study: Study) -> str:
 
     Raises ValueError naming the mechanism whose relation has no words.
     """
-    modules = _imported(study.target, "mechanisms")
+    modules = _imported(f"{study.package}.study", "mechanisms")
     kinds = [kind for group in discovery.mechanisms().values() for kind in group]
     own = [kind for kind in kinds if kind.__module__ in modules]
     return relation(own or kinds)

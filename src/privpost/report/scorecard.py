@@ -38,6 +38,16 @@ PAPERS = {
 }
 # The name of a standard error in evidence.
 _ERROR = re.compile(r"(^|: )(its standard error|standard error|sem)(,|$)")
+# What headings and links call them.
+NAMES = {
+    "foulds2016": "Foulds et al. 2016",
+    "zhang2016": "Zhang et al. 2016",
+    "geumlek2017": "Geumlek et al. 2017",
+    "bernstein2018": "Bernstein and Sheldon 2018",
+    "audit": "Privacy audit",
+    "fair_axis": "All mechanisms at the same (ε, δ)",
+    "noise_aware": "Noise-aware inference",
+}
 # Evidence is rounded to six digits: more than any claim turns on, fewer than differ between CPU types.
 DIGITS = 6
 

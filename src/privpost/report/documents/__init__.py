@@ -6,7 +6,7 @@ A template calls what `names` gives it. A module of the document's name in this 
 
 import importlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from importlib import util
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,12 +69,17 @@ def render(published: Published) -> dict[str, str]:
         raise ValueError("reasons of failed checks: " + "; ".join(found))
     quotes = Quotes(published.results)
     texts = {name: text(published, name, quotes) for name in sources() if name != LAST}
-    return {**texts, LAST: text(published, LAST, quotes, **_places(texts))} if LAST in sources() else texts
+    places = _places(texts)
+    card = scorecard.read(published.results / "scorecard.csv")
+    if unspoken := [row.id for row in claims.failed(card).itertuples() if row.id not in places]:
+        raise ValueError(f"no document says why these claims fail (`failing`): {', '.join(unspoken)}")
+    return {**texts, LAST: text(published, LAST, quotes, place=lambda id: places.get(id, ""))}
 
 
 def text(published: Published, name: str, quotes: Quotes, **more: Any) -> str:
     """Return one document's text; raises ValueError naming the template and what it asks for in vain."""
     environment = templates.environment(loader=jinja2.FileSystemLoader(TEMPLATES), trim_blocks=True, lstrip_blocks=True)
+    environment.filters["anchor"] = anchor
     given = {**names(published, quotes, "" if name == "README" else "../"), **_own(published, name), **more}
     try:
         return environment.get_template(f"{name}{ENDING}").render(given)
@@ -93,11 +98,11 @@ def names(published: Published, quotes: Quotes, up: str) -> dict[str, Any]:
         **quotes.names(),
         **claims.names(card),
         "figure": lambda name: _figure(name, shown, published.figures, up),
-        "caption": shown.__getitem__,
+        "exists": lambda name: (published.figures / name).is_file(),
         "setting": lambda study, key: published.studies[study].config[key],
         "largest_rhat": LARGEST_RHAT,
         "studies": studies,
-        "papers": {study.paper: scorecard.PAPERS.get(study.paper, study.paper) for study in studies},
+        "papers": {study.paper: scorecard.NAMES.get(study.paper, study.paper) for study in studies},
         "data": lambda: describe.data_notes(studies),
         "neighbours": describe.all_neighbours,
         "table": markdown,
@@ -124,14 +129,13 @@ def _figure(name: str, shown: Mapping[str, captions.Caption], figures: Path, up:
     return f"![{title}]({up}figures/{name}.svg)\n\n*{title}* {rest}".rstrip()
 
 
-def _places(texts: Mapping[str, str]) -> dict[str, Callable]:
-    """Return `place(id)`: the link to the heading under which a document speaks of a claim; empty where none does."""
-    found = {
+def _places(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the link to the heading under which a document speaks of a claim, by its id."""
+    return {
         heading.split(":")[0]: f"{name}.md#{anchor(heading)}"
         for name, document in texts.items()
         for heading in _HEADING.findall(document)
     }
-    return {"place": lambda id: found.get(id, "")}
 
 
 def anchor(heading: str) -> str:

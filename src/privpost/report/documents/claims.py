@@ -36,7 +36,8 @@ def names(card) -> dict[str, Callable]:
 
 def statement(row) -> str:
     """Return what a claim says; a dagger marks data that stand in for the paper's own."""
-    return escape(row.statement or row.reason, quote=False) + " †" * (row.stand_in == "yes")
+    text = escape(row.statement or row.reason, quote=False).replace("|", "\\|")
+    return text + " †" * (row.stand_in == "yes")
 
 
 def tally(card) -> str:
@@ -45,10 +46,15 @@ def tally(card) -> str:
     return f"{(testable.verdict == 'holds').sum()} of {len(testable)} testable claims hold"
 
 
+def failed(card):
+    """Return the claims that do not hold as stated."""
+    return card[card.verdict.isin(("does not hold", "holds in part"))]
+
+
 def failing(card) -> str:
     """Return the claims that do not hold as stated, each with what fails of it and why, under a heading of its own."""
     parts = []
-    for row in card[card.verdict.isin(("does not hold", "holds in part"))].itertuples():
+    for row in failed(card).itertuples():
         parts += [f"### {row.id}: {row.verdict}", "", statement(row), ""]
         parts += [f"{scorecard.tally(row)}. {scorecard.explanation(row)}".replace("\n", " "), ""]
     return "\n".join(parts).rstrip()
