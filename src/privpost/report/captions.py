@@ -34,7 +34,9 @@ def of_study(study: Study) -> dict[str, Caption]:
     if not study.figures:
         return {}
     functions = marked.functions(importlib.import_module(f"{study.package}.figures"))
-    texts = {stem: marked.caption(functions[stem]) if stem in functions else _old(study, stem) for stem in study.figures}
+    texts = {
+        stem: marked.caption(functions[stem]) if stem in functions else _old(study, stem) for stem in study.figures
+    }
     return {stem: split(text, f"{study.name}: {stem}") for stem, text in texts.items()}
 
 

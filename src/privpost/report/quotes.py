@@ -7,7 +7,7 @@
     {{ number("Z6/largest ratio") | fixed(2) }}
 
 Conditions choose rows: a value, a list of several, `none` for an empty cell, `unlike(value)`, `above(value)`. Numbers
-are equal within a thousandth. `pm` shows the standard error from the column that belongs to the value's (`error_of`).
+with a decimal point are equal within a thousandth. `pm` shows the standard error from the column that belongs to the value's (`error_of`).
 """
 
 import json
@@ -71,7 +71,9 @@ class Quotes:
         rows = self.tables[table]
         for column, wanted in where.items():
             if column not in rows:
-                raise ValueError(f"{_called(table, where)}: {column!r} is none of the columns {', '.join(rows.columns)}")
+                raise ValueError(
+                    f"{_called(table, where)}: {column!r} is none of the columns {', '.join(rows.columns)}"
+                )
             rows = rows[_fulfilled(rows[column], wanted)]
         return rows
 
@@ -116,11 +118,15 @@ class Quotes:
         return float(getattr(values, {"largest": "max", "smallest": "min"}.get(how, how))())
 
     def _of(self, table: str, column: str, where: Mapping[str, Any]):
+        import pandas as pd
+
         rows = self.rows(table, where)
         if column not in rows:
             raise ValueError(f"{_called(table, where)}: {column!r} is none of the columns {', '.join(rows.columns)}")
         self.asked[table, column] = None
-        return rows
+        # Some columns have words in other rows.
+        numbers = pd.to_numeric(rows[column], errors="coerce")
+        return rows.assign(**{column: numbers}) if (numbers.isna() == rows[column].isna()).all() else rows
 
     def pivot(
         self,
@@ -204,7 +210,9 @@ def _fulfilled(column, wanted: Any):
     for value in wanted if isinstance(wanted, list | tuple) else [wanted]:
         if value is None:
             found |= column.isna()
-        elif column.dtype.kind in "if":
+        elif column.dtype.kind == "i":
+            found |= column == value
+        elif column.dtype.kind == "f":
             found |= (column - value).abs() <= TOLERANCE * abs(value)
         else:
             found |= column.astype(str) == str(value)

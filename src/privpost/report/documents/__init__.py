@@ -37,7 +37,7 @@ class Published(NamedTuple):
     def tables(self, study: str) -> dict[str, Any]:
         """Return a study's tables by name."""
         quotes = Quotes(self.results)
-        paper = study.split("/")[0]
+        paper = study.split("/", maxsplit=1)[0]
         return {name: quotes.rows(f"{paper}/{name}", {}) for name in self.studies[study].tables}
 
 
