@@ -33,11 +33,22 @@ function sortRows(body, column, descending) {
   body.append(...rows.sort(compare).map((entry) => entry.row));
 }
 
-function fillTable(details) {
+async function unpacked(name) {
+  const bytes = Uint8Array.from(atob(byId(name).textContent), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+}
+
+async function showFigure(image) {
+  const svg = await unpacked(image.dataset.source);
+  image.src = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
+}
+
+async function fillTable(details) {
   const box = details.querySelector(".box");
   if (box.firstChild) return;
-  const { columns, rows } = JSON.parse(byId(details.dataset.source).textContent);
   const table = document.createElement("table");
+  box.append(table);
+  const { columns, rows } = JSON.parse(await unpacked(details.dataset.source));
   const head = table.createTHead().insertRow();
   for (const name of columns) {
     const cell = document.createElement("th");
@@ -51,7 +62,6 @@ function fillTable(details) {
     for (const value of row) line.insertCell().textContent = value;
   }
   makeSortable(table);
-  box.append(table);
 }
 
 function filterClaims() {
@@ -86,9 +96,12 @@ function enlarge(button) {
 }
 
 document.querySelectorAll("table.sortable").forEach(makeSortable);
+if (typeof DecompressionStream === "undefined") byId("unpacked").hidden = false;
+else document.querySelectorAll("img[data-source]").forEach(showFigure);
 document.querySelectorAll("details.data").forEach((details) => {
   details.addEventListener("toggle", () => details.open && fillTable(details));
 });
+document.querySelector(".filters").addEventListener("submit", (event) => event.preventDefault());
 document.querySelectorAll(".filters input, .filters select").forEach((field) => {
   field.addEventListener("input", filterClaims);
 });
@@ -97,11 +110,14 @@ document.querySelectorAll("figure button").forEach((button) => {
 });
 byId("viewer").querySelector("button").addEventListener("click", () => byId("viewer").close());
 byId("viewer").querySelector("img").addEventListener("click", (event) => event.target.classList.toggle("full"));
-// A link to a claim opens its details.
+// A link opens what it leads to: what the target stands in, a study, or the details of a claim.
 function openTarget() {
   const target = location.hash && byId(decodeURIComponent(location.hash.slice(1)));
-  const details = target && target.querySelector("details");
-  if (details) details.open = true;
+  if (!target) return;
+  for (let outer = target.closest("details"); outer; outer = outer.parentElement.closest("details")) outer.open = true;
+  const own = target.matches("tr") ? target.querySelector("details") : target.querySelector(":scope > details");
+  if (own) own.open = true;
+  target.scrollIntoView();
 }
 addEventListener("hashchange", openTarget);
 openTarget();

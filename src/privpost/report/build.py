@@ -1,93 +1,62 @@
-"""Scores, quoted numbers and the figures that cover all studies: what pages and documents are made of."""
+"""Scores and the figures that cover all studies: what pages and documents are made of."""
 
 import importlib
+from collections.abc import Iterable
 from pathlib import Path
 
-from privpost.lab import store, times
-from privpost.lab.plan import Plan
-from privpost.report import numbers, scorecard
+from privpost.lab import store, tables
+from privpost.lab.study import Study
+from privpost.report import scorecard
 
-TIMELINE = "timing/timeline.csv"
-# Figure → the table that it is drawn from, below the results folder, and its path below the figure folder.
-FIGURES = {
-    "scorecard": ("scorecard.csv", "scorecard"),
-    "workflow": ("workflow.csv", "workflow"),
-    "run_times": ("timing/studies.csv", "measured/run_times"),
-    "timeline": (TIMELINE, "measured/timeline"),
-}
+# Figure → its path below the figure folder.
+FIGURES = {"scorecard": "scorecard", "run_times": "measured/run_times"}
 
 
-def score_files(root: Path) -> list[Path]:
-    """Return the files that `write_scores` makes."""
-    names = ["scorecard.csv", "workflow.csv", "timing/studies.csv", TIMELINE, *numbers.FILES]
-    return [root / name for name in names]
+def score(studies: Iterable[Study], results: Path, out: Path) -> Path:
+    """Score all claims from the tables below `results`; writes `scorecard.csv` into a folder and returns its path."""
+    path = out / "scorecard.csv"
+    scorecard.write(scorecard.score(studies, results), path)
+    return path
 
 
-def figure_files(folder: Path) -> list[Path]:
-    """Return the files that `draw` makes."""
-    return [folder / f"{stem}.svg" for _, stem in FIGURES.values()] + [folder / "scorecard.png"]
+def run_times(studies: Iterable[Study], results: Path):
+    """Return run times and memory, one row per study, from `times.csv`; none where the file is missing.
 
-
-def templates() -> list[Path]:
-    """Return the files that the report's page is made of."""
-    return [Path("docs/templates") / f"report.{ending}" for ending in ("html.in", "css", "js")]
-
-
-def report_file(root: Path) -> Path:
-    """Return where the report goes: outside the shipped results, else beside the tables."""
-    return Path("build/report.html") if root == Path("results") else root / "report.html"
-
-
-def write_scores(plan: Plan) -> list[Path]:
-    """Score all claims of a plan's studies and collect all numbers; returns the paths of the files."""
-    root = plan.root
-    scored = scorecard.score(plan.studies.values())
-    card = scorecard.table(scored)
-    shipped = numbers.measured(plan.studies.values())
-    latest = numbers.measured(plan.studies.values(), times.latest)
-    scorecard.write(scored, root / "scorecard.csv")
-    store.write_text(root / "workflow.csv", numbers.workflow(plan.studies, plan.cells).to_csv(index=False))
-    # The later entry stands where both are one file.
-    tables = {times.here(root / "timing/studies.csv"): latest, root / "timing/studies.csv": shipped}
-    store.write_texts({path: table.to_csv(index=False) for path, table in tables.items()})
-    # Of the last complete rebuild, as `record` keeps it: cells that are computed again later leave other times.
-    if (root / TIMELINE).is_file():
-        store.write_text(root / TIMELINE, (root / TIMELINE).read_text(encoding="utf-8"))
-    else:
-        write_timeline(plan)
-    numbers.write(root / numbers.FILES[0], numbers.of_results(plan.studies, plan.cells, card))
-    numbers.write(root / numbers.FILES[1], numbers.of_timing(shipped, root / "timing"))
-    return score_files(root)
-
-
-def write_timeline(plan: Plan) -> None:
-    """Write when the cells of the last recorded rebuild ran."""
-    table = numbers.timeline(plan.studies.values(), plan.root / "timing", times.latest)
-    store.write_texts(times.texts(plan.root / TIMELINE, table.to_csv(index=False)))
-
-
-def draw(plan: Plan) -> list[Path]:
-    """Draw the scorecard, the graph of the rebuild, run times and timeline from their tables; returns the paths.
-
-    This machine's own times are drawn for the report beside the shipped ones.
+    Columns: `study`, `beyond_papers`, `cells`, `seconds` (wall time, summed over the cells), `longest_cell_seconds`,
+    `peak_mib`.
     """
-    root, folder = plan.root, plan.figure_root
     import pandas as pd
 
+    columns = ["study", "beyond_papers", "cells", "seconds", "longest_cell_seconds", "peak_mib"]
+    if not (results / "times.csv").is_file():
+        return pd.DataFrame(columns=columns)
+    cells = dict(iter(tables.read_table(results / "times.csv").groupby("study")))
+    rows = []
+    for study in sorted(studies, key=lambda study: scorecard.paper_order(study.name)):
+        if study.name in cells:
+            seconds, memory = cells[study.name].wall_seconds, cells[study.name].peak_mib
+            figures = (len(seconds), round(seconds.sum(), 1), round(seconds.max(), 1), round(memory.max(), 1))
+            rows.append((study.name, study.beyond_papers, *figures))
+    return pd.DataFrame(rows, columns=columns)
+
+
+def draw(studies: Iterable[Study], results: Path, figures: Path) -> list[Path]:
+    """Draw the scorecard and the run times of the results into a folder; returns the paths."""
     from privpost.drawing import style
 
-    drawn = [(name, root / table, folder / stem) for name, (table, stem) in FIGURES.items()]
-    own = [(name, times.here(path), times.here(stem)) for name, path, stem in drawn if times.here(path) != path]
-    for name, path, stem in [*drawn, *(entry for entry in own if entry[1].is_file())]:
-        frame = scorecard.read(path) if name == "scorecard" else pd.read_csv(path)
+    drawn = {"scorecard": scorecard.read(results / "scorecard.csv"), "studies": run_times(studies, results)}
+    made = []
+    for name, stem in FIGURES.items():
         with style.context():
             module = importlib.import_module(f"privpost.report.figures.{name}")
-            figure = module.draw({path.stem: frame})
-            with store.replacing(stem.with_name(f"{stem.name}.svg")) as temporary:
+            figure = module.draw(drawn)
+            made.append(figures / f"{stem}.svg")
+            with store.replacing(made[-1]) as temporary:
                 style.save(figure, temporary)
             if name == "scorecard":
                 # The one picture that README.md shows.
-                with store.replacing(stem.with_suffix(".png")) as temporary:
+                made.append(figures / f"{stem}.png")
+                with store.replacing(made[-1]) as temporary:
                     style.save_small(figure, temporary, (mark["color"] for mark in module.MARKS.values()))
             style.close(figure)
-    return figure_files(folder)
+    return made

@@ -1,4 +1,4 @@
-"""What is known about a study without running it: its settings with their sources, figures, data and validity."""
+"""What is known about a study without running it: its settings with their sources, data and validity."""
 
 import ast
 import re
@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 from privpost import discovery, mechanisms
 from privpost.datasets import catalogue
 from privpost.lab import grid
-from privpost.lab.grid import Cell, Study
 from privpost.lab.provenance import PACKAGE
-from privpost.lab.study import blocks, figure_module
+from privpost.lab.study import Study, blocks
 
 # In words, what a mechanism declares its neighbours to be.
 RELATIONS = {"substitution": "one record substituted, n public", "add/remove": "one record added or removed"}
@@ -100,65 +99,16 @@ def _split(note: str, name: str) -> tuple[str, str]:
     return (own[1] if own else source, text)
 
 
-def sections(path: Path) -> dict[str, str]:
-    """Return the headings of a Markdown file by their anchors, as GitHub makes them."""
-    titles = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-"): title.replace("`", "") for title in titles}
+def datasets(study: Study) -> list[str]:
+    """Return the names of the data sets that a study reads."""
+    swept = {name for block in blocks(study.config["sweep"]) for name in block.get("dataset", ())}
+    return sorted(swept or {study.config["dataset"]} if study.config.get("dataset") else swept)
 
 
-def section(see: str) -> tuple[str, str]:
-    """Return the file and the heading that `docs/<file>.md#<anchor>` leads to.
-
-    Raises ValueError naming the nearest anchor when the file has no such heading.
-    """
-    from privpost.lab.schema import suggest
-
-    name, _, anchor = see.partition("#")
-    # A document that is rendered may not be there yet; its headings are those of its template.
-    template = Path(name).parent / "templates" / f"{Path(name).name}.in"
-    found = sections(template if template.is_file() else Path(name))
-    if anchor not in found:
-        raise ValueError(f"{see}: {name} has no such heading.{suggest(anchor, found)}")
-    return name, found[anchor]
-
-
-class Caption(NamedTuple):
-    """What a figure shows: one sentence for its title, and how to read it."""
-
-    title: str
-    text: str
-
-    @property
-    def alternative(self) -> str:
-        return f"{self.title} {self.text}".strip()
-
-
-def caption(module: str) -> Caption:
-    """Return a figure's caption from its module's docstring and that of its `draw`, without importing it.
-
-    Raises ValueError for a figure module without a docstring.
-    """
-    path = _file(module)
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    title = (ast.get_docstring(tree) or "").split("\n\n")[0].replace("\n", " ").strip()
-    if not title:
-        raise ValueError(f"{path}: the first line of a figure module says what the figure shows, but there is none")
-    draws = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "draw")
-    text = " ".join((ast.get_docstring(next(draws)) or "").split())
-    text = re.sub(r"^Returns? (the |a )?(figure( of|:|,)?\s*)?", "", text)
-    # A formula at the start keeps its letters.
-    return Caption(title, text[:1].upper() + text[1:] if text[1:2].isalpha() else text)
-
-
-def figure_caption(study: Study, stem: str) -> Caption:
-    """Return the caption of one of a study's figures."""
-    return caption(figure_module(study, stem))
-
-
-def data_notes(cells: Iterable[Cell]) -> list[dict[str, str]]:
-    """Return the data sets that some cells read, each with title, whether it stands in, access, licence, source."""
+def data_notes(studies: Iterable[Study]) -> list[dict[str, str]]:
+    """Return the data sets that studies read, each with title, whether it stands in, access, licence, source."""
     notes = []
-    for name in sorted({cell.dataset for cell in cells if cell.dataset}):
+    for name in sorted({name for study in studies for name in datasets(study)}):
         data = catalogue.load(name)
         notes.append(
             {
@@ -185,7 +135,7 @@ def validity_notes(study: Study, tables: Mapping[str, Any], data: list[dict[str,
         f"{note['title']} stands in for the paper's own data." for note in data if note["kind"].startswith("stands")
     ]
     columns = {column for table in tables.values() for column in table.columns}
-    notes += _sampling_notes(tables, _runs_chains(study.target))
+    notes += _sampling_notes(tables, _runs_chains(f"{study.package}.study"))
     private = sorted(_variants_with_private_metadata(tables))
     if private:
         notes.append(f"Uses private metadata (bounds, levels or counts read off the records): {', '.join(private)}.")
@@ -252,7 +202,7 @@ def neighbours(study: Study) -> str:
 
     Raises ValueError naming the mechanism whose relation has no words.
     """
-    modules = _imported(study.target, "mechanisms")
+    modules = _imported(f"{study.package}.study", "mechanisms")
     kinds = [kind for group in discovery.mechanisms().values() for kind in group]
     own = [kind for kind in kinds if kind.__module__ in modules]
     return relation(own or kinds)

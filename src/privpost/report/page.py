@@ -1,118 +1,151 @@
-"""The report: one HTML file with everything inside, made from the tables, figures and records of a results folder.
+"""The report: one HTML file with everything inside, made from published tables, figures and ledgers.
 
-The markup stands in docs/templates/report.html.in, which escapes whatever it is given.
+The markup stands in docs/templates/report.html.in, which escapes whatever it is given. Figures and tables are
+compressed; the page's script unpacks them.
 """
 
 import base64
 import csv
 import datetime
+import gzip
+import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from privpost.lab import ledgers, provenance, store, times
-from privpost.lab.plan import Plan
-from privpost.lab.study import Cell, Study
-from privpost.lab.tables import read_tables
-from privpost.report import audited, build, describe, numbers, scorecard, templates
+from privpost.datasets import catalogue
+from privpost.lab import provenance, store
+from privpost.lab.study import Study
+from privpost.report import audited, build, captions, describe, scorecard, templates
 
 TEMPLATES = Path("docs/templates")
 ROWS = 500
-KINDS = {".svg": "svg+xml", ".png": "png"}
+OVERVIEW = {
+    "scorecard": "Every claim with its verdict, by paper.",
+    "run_times": "Computing time and peak memory of each study, as its cells recorded them.",
+}
 
 
-def write(plan: Plan) -> Path:
-    """Write the report on a plan's studies; returns its path (`build.report_file`)."""
-    path = build.report_file(plan.root)
-    store.write_text(path, render(plan))
+def write(studies: Iterable[Study], results: Path, figures: Path, path: Path) -> Path:
+    """Write the report; returns its path."""
+    store.write_text(path, render(studies, results, figures))
     return path
 
 
-def render(plan: Plan) -> str:
-    """Return the report on a plan's studies as one HTML text.
+def render(studies: Iterable[Study], results: Path, figures: Path) -> str:
+    """Return the report on some studies as one HTML text.
 
-    What a checkout lacks (records, ledgers, figures, tables) is said where it would stand. Raises FileNotFoundError,
-    naming the command, when there is no scorecard.
+    What is missing (figures, tables, ledgers) is said where it would stand. Raises FileNotFoundError, naming the
+    command, when there is no scorecard.
     """
-    card = scorecard.read(plan.root / "scorecard.csv")
-    names = sorted({study.paper for study in plan.studies.values()}, key=scorecard.paper_order)
-    tables = Tables()
+    studies = sorted(studies, key=lambda study: scorecard.paper_order(study.name))
+    card = scorecard.read(results / "scorecard.csv")
+    times = build.run_times(studies, results)
+    packed = Packed()
+    known = audited.by_study(studies, results)
+    told = {study.name: _study(study, results, figures, card, packed) for study in studies}
+    css, js = ((TEMPLATES / f"report.{ending}").read_text(encoding="utf-8") for ending in ("css", "js"))
     return (
         environment()
         .get_template("report.html.in")
         .render(
-            css=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
-            js=Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
-            number=numbers.read(plan.root),
+            css=Markup(css),
+            js=Markup(js),
+            policy=policy(css, js),
             counts=scorecard.counts(card),
             severity=[verdict for verdict in scorecard.SEVERITY if (card.verdict == verdict).any()],
             failing={v: rows for v in scorecard.SEVERITY[:3] if (rows := list(card[card.verdict == v].itertuples()))},
             claims=list(card.itertuples()),
-            papers=[_paper(name, plan, card, tables) for name in names],
-            overview={name: _overview_figure(name, plan.figure_root) for name in build.FIGURES},
-            audited=audited.by_study(plan),
-            times=numbers.measured(plan.studies.values(), times.latest).to_dict("records"),
-            workflow=tables.add(plan.root / "workflow.csv"),
-            data=describe.data_notes(cell for cells in plan.cells.values() for cell in cells),
+            papers=[
+                {
+                    "name": paper,
+                    "short": scorecard.NAMES.get(paper, paper),
+                    "title": scorecard.PAPERS.get(paper, ""),
+                    "counts": scorecard.counts(card[card.paper == paper]),
+                    "studies": [told[study.name] for study in studies if study.paper == paper],
+                }
+                for paper in dict.fromkeys(study.paper for study in studies)
+            ],
+            overview={
+                name: packed.figure(figures / f"{build.FIGURES[name]}.svg", captions.Caption(title, ""))
+                for name, title in OVERVIEW.items()
+            },
+            audited=known,
+            times=times.to_dict("records"),
+            cells=int(times.cells.sum()),
+            data=describe.data_notes(studies),
             neighbours=describe.all_neighbours(),
             versions=provenance.versions(),
             moment=_moment(),
-            tables=tables.kept,
+            packed=packed.texts,
         )
     )
 
 
 def environment() -> jinja2.Environment:
     """Return what renders the template: everything is escaped, and an unknown name is an error."""
-    found = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    found = templates.environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=None
     )
     found.filters |= {
         "slug": lambda verdict: verdict.replace(" ", "-"),
-        "duration": templates.duration,
         "from_json": lambda text: json.loads(text or "[]"),
-        "script": _script,
-        "evidence": numbers_of,
+        "evidence": scorecard.evidence_rows,
         "span": _range,
-        "places": lambda see: [describe.section(place) for place in see.split()],
+        "inline": inline,
         "why": scorecard.explanation,
         "tally": scorecard.tally,
-        "shortened": scorecard.shortened,
         "notion": describe.NOTIONS.get,
         "rank": scorecard.SEVERITY.index,
     }
     return found
 
 
-class Tables:
-    """The data of all tables of the page, kept in one place each and shown when their box is opened."""
+def policy(css: str, js: str) -> str:
+    """Return the page's Content-Security-Policy: its own style and script, pictures that it holds, and nothing else."""
+    style, script = (
+        f"'sha256-{base64.b64encode(hashlib.sha256(f'{chr(10)}{text}{chr(10)}'.encode()).digest()).decode()}'"
+        for text in (css, js)
+    )
+    return f"default-src 'none'; img-src data: blob:; style-src {style}; script-src {script}; base-uri 'none'"
+
+
+def inline(text: str) -> Markup:
+    """Return a text in which `backticks` are code; all else is escaped."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+class Packed:
+    """The figures and tables of a page, compressed, each once: `texts` by the id of their element."""
 
     def __init__(self):
-        self.kept: list[dict[str, Any]] = []
+        self.texts: dict[str, str] = {}
 
-    def add(self, path: Path) -> dict[str, Any]:
+    def _add(self, kind: str, content: bytes) -> str:
+        name = f"{kind}-{len(self.texts)}"
+        self.texts[name] = base64.b64encode(gzip.compress(content, mtime=0)).decode()
+        return name
+
+    def table(self, path: Path) -> dict[str, Any]:
         """Keep at most `ROWS` rows of a CSV file; returns its name on the page, path and size, no size without it."""
         if not path.is_file():
             return {"path": path, "rows": None}
         with path.open(newline="", encoding="utf-8") as handle:
             columns, *rows = csv.reader(handle)
         data = {"columns": columns, "rows": [[_short(cell) for cell in row] for row in rows[:ROWS]]}
-        self.kept.append({"name": f"table-{len(self.kept)}", "path": path, "rows": len(rows), "data": data})
-        return self.kept[-1]
+        content = json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
+        return {"name": self._add("table", content), "path": path, "rows": len(rows), "shown": len(data["rows"])}
 
-
-def _script(data: Any) -> Markup:
-    """Return data as JSON that may stand inside a script: a closing tag or a comment there would end it or go on."""
-    return Markup(json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"))
+    def figure(self, path: Path, caption: captions.Caption) -> dict[str, Any]:
+        """Keep an SVG; returns its name on the page, None without the file, with its path and caption."""
+        name = self._add("figure", path.read_bytes()) if path.is_file() else None
+        return {"path": path, "name": name, "caption": caption}
 
 
 def _short(cell: str) -> str:
@@ -123,34 +156,12 @@ def _short(cell: str) -> str:
     return cell if len(cell) < 9 else f"{number:.6g}"
 
 
-def numbers_of(evidence: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Return evidence as (name, value) pairs; nested names are joined by a colon, lists by commas."""
-    pairs = []
-    for name, value in evidence.items():
-        label = f"{prefix}: {name}" if prefix else str(name)
-        if isinstance(value, Mapping):
-            pairs += numbers_of(value, label)
-        else:
-            items = value if isinstance(value, list) else [value]
-            pairs.append((label, ", ".join(f"{v:.4g}" if isinstance(v, float) else str(v) for v in items)))
-    return pairs
-
-
-def _paper(name: str, plan: Plan, card, tables: Tables) -> dict[str, Any]:
-    studies = [study for study in plan.studies.values() if study.paper == name]
-    return {
-        "name": name,
-        "title": scorecard.PAPERS.get(name, ""),
-        "counts": scorecard.counts(card[card.paper == name]),
-        "studies": [_study(study, plan.cells[study.name], card, tables) for study in studies],
-    }
-
-
-def _study(study: Study, cells: Sequence[Cell], card, tables: Tables) -> dict[str, Any]:
+def _study(study: Study, results: Path, figures: Path, card, packed: Packed) -> dict[str, Any]:
     """Return all that the page says about a study, by the names that the template uses."""
-    data = describe.data_notes(cells)
-    folder = Path(study.config["figure_root"]) / study.paper
-    measured = numbers.measured([study], times.latest).to_dict("records")
+    data = describe.data_notes([study])
+    paths = {name: results / study.paper / f"{name}.csv" for name in study.tables}
+    shown = captions.of_study(study)
+    ledger = audited.ledger(study.name, results)
     return {
         "name": study.name,
         "title": study.config["title"],
@@ -158,38 +169,27 @@ def _study(study: Study, cells: Sequence[Cell], card, tables: Tables) -> dict[st
         "file": study.file,
         "command": Path(study.file).read_text(encoding="utf-8").splitlines()[1].lstrip("# "),
         "scored": list(card[(card.study == study.name) & (card.id != "")].itertuples()),
-        "figures": [figure(folder / stem, describe.figure_caption(study, stem)) for stem in study.figures],
-        "notes": _validity(study, data),
-        "tables": [tables.add(study.table_path(table)) for table in study.tables],
-        "ledger": ledgers.read(study),
-        "ledger_file": ledgers.path_of(study),
+        "figures": [packed.figure(figures / study.paper / f"{stem}.svg", shown[stem]) for stem in study.figures],
+        "notes": _validity(study, paths, data),
+        "tables": [packed.table(path) for path in paths.values()],
+        "ledger": None if ledger is None else ledger["accounts"],
         "neighbours": describe.neighbours(study),
         "settings": describe.settings(study),
-        "time": measured[0] if measured else None,
-        "provenance": _provenance(study, cells, data),
+        "module": f"{study.package}.study",
+        "code": provenance.source_digest(f"{study.package}.study"),
+        "seed": study.config["seed"],
+        "rev": study.config["rev"],
+        "data": {note["name"]: catalogue.load(note["name"]).identity()["sha256"] for note in data},
     }
 
 
-def _validity(study: Study, data: list[dict[str, str]]) -> list[str]:
+def _validity(study: Study, paths: Mapping[str, Path], data: list[dict[str, str]]) -> list[str]:
+    from privpost.lab.tables import read_table
+
     try:
-        return describe.validity_notes(study, read_tables(study), data)
+        return describe.validity_notes(study, {name: read_table(path) for name, path in paths.items()}, data)
     except FileNotFoundError as error:
         return [str(error)]
-
-
-def _overview_figure(name: str, folder: Path) -> dict[str, Any]:
-    stem = times.latest(folder / f"{build.FIGURES[name][1]}.svg").with_suffix("")
-    return figure(stem, describe.caption(f"privpost.report.figures.{name}"))
-
-
-def figure(stem: Path, caption: describe.Caption) -> dict[str, Any]:
-    """Return a figure as its caption and its SVG, or its PNG where there is no SVG, as an address of its content."""
-    files = [stem.with_name(f"{stem.name}{ending}") for ending in KINDS]
-    path = next(filter(Path.is_file, files), None)
-    if path is None:
-        return {"path": files[0], "source": None}
-    content = base64.b64encode(path.read_bytes()).decode()
-    return {"path": path, "source": f"data:image/{KINDS[path.suffix]};base64,{content}", "caption": caption}
 
 
 def _range(pair: list | None) -> str:
@@ -197,35 +197,6 @@ def _range(pair: list | None) -> str:
         return ""
     low, high = ("∞" if value == "inf" else f"{value:.4g}" for value in pair)
     return low if low == high else f"{low} to {high}"
-
-
-def _provenance(study: Study, cells: Sequence[Cell], data: list[dict[str, str]]) -> dict[str, Any]:
-    records, damaged = _records(cells)
-    kept = sorted({json.dumps(record["versions"], sort_keys=True) for record in records})
-    return {
-        "module": study.target,
-        "code": provenance.source_digest(study.target),
-        "sizes": cells[0].sizes,
-        "versions": "; ".join(", ".join(f"{name} {v}" for name, v in json.loads(text).items()) for text in kept),
-        "stored": len(records),
-        "damaged": damaged,
-        "digests": [cell.digest for cell in cells],
-        "data": {
-            note["name"]: next(cell.data for cell in cells if cell.dataset == note["name"])["sha256"] for note in data
-        },
-    }
-
-
-def _records(cells: Iterable[Cell]) -> tuple[list[dict[str, Any]], int]:
-    """Return the records of the cells that are in the store, and the number of damaged ones."""
-    records, damaged = [], 0
-    for cell in cells:
-        if cell.path.is_file():
-            try:
-                records.append(store.read(cell.path, cell.digest).record)
-            except store.CorruptCell:
-                damaged += 1
-    return records, damaged
 
 
 def _moment() -> datetime.datetime:

@@ -1,170 +1,222 @@
-"""What a template may quote: collected numbers by name, and cells and small tables straight from the results.
+"""What a template quotes of the published tables, so that no measured number is ever typed.
 
-- `zhang2016/stealth[t=0.01, epsilon=1].bound`: one cell; the conditions have to single out one row.
-- `largest zhang2016/bounds[statement=theorem_3].margin`: also `smallest`, `median`, and `count` (without a column).
-- `….accuracy_mean ± accuracy_sem`: two cells of one row.
-- `table zhang2016/stealth[…] rows t columns epsilon value stealth_rate ± stealth_sem`: a table in Markdown; a name may
-  be followed by a heading in brackets, `value largest …` takes the largest of several rows, and rows without a value of
-  the column axis stand for all of them. With `… unless converged` at the end, cells of rows whose `converged` is false
-  stand in brackets.
+    {{ cell("zhang2016/stealth", "bound", t=0.01, epsilon=1) | fixed(3) }}
+    {{ cell("fair_axis/logistic", "mean", dataset="adult", method="ops", epsilon=2) | pm(3) }}
+    {{ largest("zhang2016/bounds", "margin", statement="theorem_3") | digits }}
+    {{ pivot("zhang2016/stealth", rows="t", columns="epsilon", value="stealth_rate") | fixed(2) }}
+    {{ number("Z6/largest ratio") | fixed(2) }}
 
-Conditions are `=`, `!=`, `<=`, `>=`, `<` or `>`; `epsilon=` asks for no value,
-`epsilon=0.1 or 1` for one of several. Numbers are equal within a thousandth.
+Conditions choose rows: a value, a list of several, `none` for an empty cell, `unlike(value)`, `above(value)`. Numbers
+with a decimal point are equal within a thousandth. `pm` shows the standard error from the column that belongs to the value's (`error_of`).
 """
 
+import json
 import math
-import operator
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from privpost.evaluation.claims import plain
-from privpost.evaluation.rows import markdown
 from privpost.lab import tables
+from privpost.report import scorecard
+from privpost.report.templates import Estimate, Grid, number
 
-SOURCE = re.compile(r"(\w+/\w+)\[([^\]]*)\]")
-CELL = re.compile(rf"(?:(largest|smallest|median|count) )?{SOURCE.pattern}(?:\.(\w+)(?: ± (\w+))?)?")
-TABLE = re.compile(
-    rf"table {SOURCE.pattern} rows (.+?) columns (\w+)(?: \((.+?)\))? value (largest )?(\w+)(?: ± (\w+))?"
-    r"(?: unless (\w+))?"
-)
-_NAMED = re.compile(r"(\w+)(?: \((.+?)\))?(?:, |$)")
-_CONDITION = re.compile(r"(\w+)(<=|>=|!=|=|<|>)(.*)")
-_ORDERS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 # A document names a value such as 2.154 of a logarithmic grid by its first digits.
 TOLERANCE = 1e-3
+# Headings of columns that the papers write as letters.
+SYMBOLS = {"epsilon": "ε", "log_epsilon": "ln ε", "order": "λ", "beta": "β", "noise_variance": "σ²", "dataset": "data"}
+SYMBOLS |= {"prior_precision": "b", "truncation": "M"}
 
 
-class Quotes(dict):
-    """Numbers by name; a name that asks for cells of a table below `root` is answered from that table.
+class Unlike(NamedTuple):
+    """The condition that a column differs from a value."""
 
-    Raises KeyError for any other name, ValueError naming the quotation when it does not fit its table.
+    value: Any
+
+
+class Above(NamedTuple):
+    """The condition that a column is larger than a number."""
+
+    value: float
+
+
+def error_of(column: str) -> str:
+    """Return the column that holds the standard error of another: `x_sem` of `x` and of `x_mean`, `sem` of `mean`."""
+    return "sem" if column == "mean" else f"{column.removesuffix('_mean')}_sem"
+
+
+class Quotes:
+    """The tables below a folder of results; each is read once. `asked` are the numbers that were quoted of them.
+
+    Every method raises ValueError, naming table and conditions, for a quotation that does not fit the table.
     """
 
-    def __init__(self, root: Path, *numbers: dict[str, Any]):
-        super().__init__()
-        for part in numbers:
-            self.update(part)
-        self._root = root
+    def __init__(self, results: Path):
+        self.results = results
         self.tables: dict[str, Any] = {}
+        self.asked: dict[tuple[str, str], None] = {}
+        self._numbers: dict[str, Any] | None = None
 
-    def __missing__(self, name: str) -> Any:
-        if match := CELL.fullmatch(name):
-            return self._cell(name, *match.groups())
-        if match := TABLE.fullmatch(name):
-            return self._pivot(name, *match.groups())
-        raise KeyError(name)
+    def names(self) -> dict[str, Callable]:
+        """Return what templates call, by name."""
+        found = {name: getattr(self, name) for name in ("cell", "pivot", "number", "verdict", "count", "total")}
+        for how in ("largest", "smallest", "median"):
+            found[how] = lambda table, column, how=how, **where: self._extreme(how, table, column, where)
+        return {**found, "unlike": Unlike, "above": Above}
 
-    def _rows(self, name: str, source: str, conditions: str):
-        if source not in self.tables:
-            self.tables[source] = tables.read_table(self._root / f"{source}.csv")
-        table = self.tables[source]
-        # Values such as `Beta(10, 10)` hold a comma too.
-        for condition in re.split(r", (?=\w+(?:[<>]|!?=))", conditions) if conditions else ():
-            match = _CONDITION.fullmatch(condition)
-            if not match or match[1] not in table:
-                raise ValueError(f"{name}: {condition!r} is no condition on the columns {', '.join(table.columns)}")
-            table = table[_fulfilled(table[match[1]], match[2], match[3])]
-        return table
+    def rows(self, table: str, where: Mapping[str, Any]):
+        """Return the rows of a table that fulfil conditions."""
+        if table not in self.tables:
+            self.tables[table] = tables.read_table(self.results / f"{table}.csv")
+        rows = self.tables[table]
+        for column, wanted in where.items():
+            if column not in rows:
+                raise ValueError(
+                    f"{_called(table, where)}: {column!r} is none of the columns {', '.join(rows.columns)}"
+                )
+            rows = rows[_fulfilled(rows[column], wanted)]
+        return rows
 
-    def _cell(self, name: str, how: str | None, source: str, conditions: str, column: str | None, sem: str | None):
-        rows = self._rows(name, source, conditions)
-        if how == "count":
-            return len(rows)
-        for wanted in (column, sem) if sem else (column,):
-            if wanted not in rows:
-                raise ValueError(f"{name}: {wanted!r} is none of the columns {', '.join(rows.columns)}")
-        if how:
-            values = rows[column].dropna().astype(float)
-            if values.empty:
-                raise ValueError(f"{name}: no row fits")
-            return float({"largest": values.max, "smallest": values.min, "median": values.median}[how]())
+    def cell(self, table: str, column: str, error: str = "", **where: Any) -> Any:
+        """Return the value of a column in the only row that fits."""
+        rows = self._of(table, column, where)
         if len(rows) != 1:
-            raise ValueError(f"{name}: {len(rows)} rows fit, but one value is quoted")
-        value = plain(rows[column].iloc[0])
-        return MeanError(value, plain(rows[sem].iloc[0])) if sem else value
+            raise ValueError(f"{_called(table, where)}: {len(rows)} rows fit, but one value is quoted")
+        return _value(rows.to_dict("records")[0], column, error)
 
-    def _pivot(self, name, source, conditions, rows, columns, heading, how, value, sem, sound):
-        found = self._rows(name, source, conditions)
-        axes = _NAMED.findall(rows)
-        keys = [axis for axis, _ in axes]
-        if lacking := {*keys, columns, value, *filter(None, (sem, sound))} - set(found.columns):
-            raise ValueError(f"{name}: the table has no column {', '.join(sorted(lacking))}")
+    def number(self, name: str) -> Any:
+        """Return a claim's number by name, `<id>/<name in its evidence>`."""
+        if self._numbers is None:
+            card = scorecard.read(self.results / "scorecard.csv")
+            self._numbers = {}
+            for row in card[card.id != ""].itertuples():
+                self._numbers |= {f"{row.id}/verdict": row.verdict, **_flat(json.loads(row.evidence), row.id)}
+        if name not in self._numbers:
+            from privpost.lab.schema import suggest
+
+            raise ValueError(f"there is no number {name!r}.{suggest(name, self._numbers)}")
+        self.asked["scorecard", name] = None
+        value = self._numbers[name]
+        return float(value) if value in ("inf", "-inf") else value
+
+    def verdict(self, id: str) -> str:
+        """Return the verdict on a claim."""
+        return self.number(f"{id}/verdict")
+
+    def count(self, table: str, **where: Any) -> int:
+        """Return how many rows fit."""
+        return len(self.rows(table, where))
+
+    def total(self, table: str, column: str, **where: Any) -> float:
+        """Return the sum of a column over the rows that fit."""
+        return self._extreme("sum", table, column, where)
+
+    def _extreme(self, how: str, table: str, column: str, where: Mapping[str, Any]) -> float:
+        values = self._of(table, column, where)[column].dropna().astype(float)
+        if values.empty:
+            raise ValueError(f"{_called(table, where)}: no row fits")
+        return float(getattr(values, {"largest": "max", "smallest": "min"}.get(how, how))())
+
+    def _of(self, table: str, column: str, where: Mapping[str, Any]):
+        import pandas as pd
+
+        rows = self.rows(table, where)
+        if column not in rows:
+            raise ValueError(f"{_called(table, where)}: {column!r} is none of the columns {', '.join(rows.columns)}")
+        self.asked[table, column] = None
+        # Some columns have words in other rows.
+        numbers = pd.to_numeric(rows[column], errors="coerce")
+        return rows.assign(**{column: numbers}) if (numbers.isna() == rows[column].isna()).all() else rows
+
+    def pivot(
+        self,
+        table: str,
+        rows: str | Sequence[str] | Mapping[str, str],
+        columns: str | Mapping[str, str],
+        value: str,
+        *,
+        error: str = "",
+        how: str = "",
+        unless: str = "",
+        **where: Any,
+    ) -> Grid:
+        """Return a table of a column's values over the values of others.
+
+        Args:
+            table: a table's name, `<paper>/<table>`.
+            rows: the columns that label a line, or a map from them to headings.
+            columns: the column whose values stand across; rows without one stand for all of them.
+            value: the column that is shown.
+            error: the column of its standard error, where `error_of` does not name it.
+            how: `largest` takes the largest of several rows, which are an error else.
+            unless: a column of truth values; cells of rows where it is false stand in brackets.
+            where: conditions on columns.
+        """
+        found = self._of(table, value, where)
+        keys, (across, heading) = _headings(rows), next(iter(_headings(columns).items()))
+        if lacking := {*keys, across, *filter(None, (error, unless))} - set(found.columns):
+            raise ValueError(f"{_called(table, where)}: the table has no column {', '.join(sorted(lacking))}")
         if found.empty:
-            raise ValueError(f"{name}: no row fits")
-        across = sorted(found[columns].dropna().unique()) or [None]
+            raise ValueError(f"{_called(table, where)}: no row fits")
+        places = sorted(found[across].dropna().unique()) or [None]
         cells: dict[tuple, dict] = {}
         for row in found.to_dict("records"):
             line = cells.setdefault(tuple(_label(key, row[key]) for key in keys), {})
-            at = across if _lacking(row[columns]) else [row[columns]]
-            for place in at:
+            shown = _value(row, value, error)
+            if unless and isinstance(shown, Estimate):
+                shown.bracketed = not row[unless]
+            for place in places if _lacking(row[across]) else [row[across]]:
                 if place in line and not how:
-                    raise ValueError(f"{name}: two rows fit at {columns} = {place}")
-                shown = MeanError(plain(row[value]), plain(row[sem])) if sem else plain(row[value])
-                if sound and not row[sound]:
-                    shown = Bracketed(shown)
-                line[place] = max(line.get(place, shown), shown) if how else shown
-        prefix = "" if all(isinstance(place, str) for place in across) else f"{heading or columns} = "
-        head = [title or axis for axis, title in axes] + [prefix + _label(columns, place) for place in across]
-        return Grid(head, [(label, [line.get(place) for place in across]) for label, line in cells.items()])
+                    raise ValueError(f"{_called(table, where)}: two rows fit at {across} = {place}")
+                line[place] = max(line.get(place, shown), shown)
+        prefix = "" if all(isinstance(place, str) for place in places) else f"{heading} = "
+        head = [*keys.values(), *(prefix + _label(across, place) for place in places)]
+        return Grid(head, [(label, [line.get(place) for place in places]) for label, line in cells.items()])
 
 
-class MeanError:
-    """A mean and its standard error, shown in one format."""
-
-    def __init__(self, mean: float, error: float):
-        self.mean, self.error = mean, error
-
-    def __format__(self, form: str) -> str:
-        return f"{number(self.mean, form)} ± {number(self.error, form)}"
+def _called(table: str, where: Mapping[str, Any]) -> str:
+    return ", ".join([table, *(f"{name}={value!r}" for name, value in where.items())])
 
 
-class Bracketed:
-    """A value that supports nothing, in brackets."""
-
-    def __init__(self, value: Any):
-        self.value = value
-
-    def __format__(self, form: str) -> str:
-        shown = number(self.value, form)
-        return f"({shown})" if shown else ""
+def _flat(value: Any, prefix: str) -> dict[str, Any]:
+    """Return nested maps as one map, keys joined by slashes; lists are left out."""
+    if isinstance(value, Mapping):
+        return {name: item for key, each in value.items() for name, item in _flat(each, f"{prefix}/{key}").items()}
+    return {} if isinstance(value, list) else {prefix: value}
 
 
-class Grid:
-    """A table of labels and values; its format is that of the values."""
-
-    def __init__(self, head: Sequence[str], lines: Sequence[tuple[Sequence[str], Sequence[Any]]]):
-        self._head, self._lines = head, lines
-
-    def __format__(self, form: str) -> str:
-        lines = [["" if v is None else number(v, form) for v in values] for _, values in self._lines]
-        rows = [[*labels, *shown] for (labels, _), shown in zip(self._lines, lines, strict=True)]
-        return markdown(self._head, rows)
+def _headings(names: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    if isinstance(names, Mapping):
+        return dict(names)
+    return {name: SYMBOLS.get(name, name) for name in ([names] if isinstance(names, str) else names)}
 
 
-def number(value: Any, form: str = "") -> str:
-    """Return a value in a format, numbers with a typographic minus sign; words stay as they are."""
-    if isinstance(value, str | bool):
-        return str(value)
-    if isinstance(value, float) and math.isnan(value):
-        return ""
-    return format(value, form or ".4g" if isinstance(value, float) else form).replace("-", "−")
+def _value(row: Mapping[str, Any], column: str, error: str) -> Any:
+    value = plain(row[column])
+    if not isinstance(value, float):
+        return value
+    shown, sem = Estimate(value), error or error_of(column)
+    shown.error = float(row[sem]) if sem in row else None
+    return shown
 
 
-def _fulfilled(column, relation: str, wanted: str):
-    """Return which entries of a column fulfil a condition; `wanted` is a number, a word, nothing, or several."""
-    if relation in _ORDERS:
-        return _ORDERS[relation](column.astype(float), float(wanted))
+def _fulfilled(column, wanted: Any):
+    """Return which entries of a column fulfil a condition."""
+    if isinstance(wanted, Unlike):
+        return ~_fulfilled(column, wanted.value)
+    if isinstance(wanted, Above):
+        return column.astype(float) > wanted.value
     found = column.isna() & False
-    for part in wanted.split(" or "):
-        if part == "":
+    for value in wanted if isinstance(wanted, list | tuple) else [wanted]:
+        if value is None:
             found |= column.isna()
-        elif column.dtype.kind in "if":
-            found |= (column - float(part)).abs() <= TOLERANCE * abs(float(part))
+        elif column.dtype.kind == "i":
+            found |= column == value
+        elif column.dtype.kind == "f":
+            found |= (column - value).abs() <= TOLERANCE * abs(value)
         else:
-            found |= column.astype(str) == part
-    return ~found if relation == "!=" else found
+            found |= column.astype(str) == str(value)
+    return found
 
 
 def _lacking(value: Any) -> bool:
@@ -176,6 +228,4 @@ def _label(column: str, value: Any) -> str:
 
     if _lacking(value):
         return ""
-    if column == "method":
-        return style.look(value).label
-    return number(float(value), ".4g") if isinstance(value, float) else number(plain(value))
+    return style.look(value).label if column == "method" else number(plain(value))

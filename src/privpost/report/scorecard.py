@@ -36,6 +36,18 @@ PAPERS = {
     "fair_axis": "Beyond the papers: every mechanism at the same (ε, δ)",
     "noise_aware": "Beyond the papers: noise-aware inference for the other papers' models",
 }
+# The name of a standard error in evidence.
+_ERROR = re.compile(r"(^|: )(its standard error|standard error|sem)(,|$)")
+# What headings and links call them.
+NAMES = {
+    "foulds2016": "Foulds et al. 2016",
+    "zhang2016": "Zhang et al. 2016",
+    "geumlek2017": "Geumlek et al. 2017",
+    "bernstein2018": "Bernstein and Sheldon 2018",
+    "audit": "Privacy audit",
+    "fair_axis": "All mechanisms at the same (ε, δ)",
+    "noise_aware": "Noise-aware inference",
+}
 # Evidence is rounded to six digits: more than any claim turns on, fewer than differ between CPU types.
 DIGITS = 6
 
@@ -52,10 +64,10 @@ class Scored(NamedTuple):
         return self.study.split("/")[0]
 
 
-def score(studies: Iterable[Study]) -> list[Scored]:
+def score(studies: Iterable[Study], results: Path | None = None) -> list[Scored]:
     """Return the claims of each study from its tables, and of each paper that scores claims over several studies.
 
-    Those of a study stand in its claims.py, those over several in `experiments/<paper>/claims.py`, whose
+    Tables are those below `results`, or without it the study's own. Those of a study stand in its claims.py, those over several in `experiments/<paper>/claims.py`, whose
     `claims(tables)` is given all the paper's tables. Raises ValueError naming the study whose claim function fails.
     """
     scored, found, lacking = [], {}, {}
@@ -64,7 +76,7 @@ def score(studies: Iterable[Study]) -> list[Scored]:
     others = set(grid.study_names()) - {study.name for study in studies}
     for study in studies:
         try:
-            own = tables.read_tables(study)
+            own = tables.read_tables(study) if results is None else _tables(study, results)
         except FileNotFoundError as error:
             scored.append(Scored(study.name, None, str(error)))
             lacking.setdefault(study.paper, []).append(study.name)
@@ -80,6 +92,10 @@ def score(studies: Iterable[Study]) -> list[Scored]:
         else:
             scored.append(Scored(f"{paper}/claims", _claims_of(f"{paper}/claims", name, found[paper])))
     return scored
+
+
+def _tables(study: Study, results: Path) -> dict[str, Any]:
+    return {name: tables.read_table(results / study.paper / f"{name}.csv") for name in study.tables}
 
 
 def _exists(module: str) -> bool:
@@ -214,15 +230,46 @@ def explanation(row) -> str:
     return row.why + (f" No cause is known for: {'; '.join(unexplained)}." if unexplained else "")
 
 
-def shortened(reason: str, length: int = 700) -> str:
-    """Return a reason cut at a word, with an ellipsis where something was cut."""
-    return reason if len(reason) <= length else reason[:length].rsplit(" ", 1)[0].rstrip(",;:") + " …"
-
-
 def tally(row) -> str:
     """Return how many of a claim's checks fail, empty if none does or the claim is not scored by checks."""
     failed = json.loads(row.failed or "[]")
     return f"{len(failed)} of {row.checks} checks fail" if failed else ""
+
+
+def evidence_rows(claim) -> list[tuple[str, str]]:
+    """Return the numbers that decided a claim (a row of the scorecard, or a `Claim`), as name and value ± standard error.
+
+    A standard error follows its value in the evidence, as `number(name, value, error)` puts it there; nested names are
+    joined by a colon.
+    """
+    evidence = json.loads(claim.evidence or "{}") if isinstance(claim.evidence, str) else plain(claim.evidence)
+    rows: list[tuple[str, Any, Any]] = []
+    for name, value in _leaves(evidence):
+        if rows and _ERROR.search(name) and isinstance(value, float) and isinstance(rows[-1][1], float | int):
+            rows[-1] = (*rows[-1][:2], value)
+        else:
+            rows.append((name, value, None))
+    return [(name, _with_error(value, error)) for name, value, error in rows]
+
+
+def _leaves(value: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    for name, item in value.items():
+        if isinstance(item, Mapping):
+            yield from _leaves(item, f"{prefix}{name}: ")
+        else:
+            yield f"{prefix}{name}", item
+
+
+def _with_error(value: Any, error: float | None) -> str:
+    """Return a value at four digits, or rounded at the second digit of its standard error."""
+    if isinstance(value, list):
+        return ", ".join(_with_error(item, None) for item in value)
+    if error and not isinstance(value, str) and math.isfinite(error):
+        places = max(0, 1 - math.floor(math.log10(error)))
+        if places <= DIGITS:
+            return f"{value:.{places}f} ± {error:.{places}f}".replace("-", "−")
+        return f"{value:.4g} ± {error:.2g}".replace("-", "−")
+    return f"{value:.4g}".replace("-", "−") if isinstance(value, float) else str(value)
 
 
 def changes(before, after) -> list[str]:

@@ -1,52 +1,86 @@
-"""Texts with placeholders `{{ name }}` and `{{ name | format }}`, so that no measured number is ever typed."""
+"""The templates' environment: jinja2 in which an unknown name is an error, and the filters that write numbers."""
 
-import re
-from collections.abc import Mapping
-from typing import Any
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from privpost.report.quotes import number
+import jinja2
 
-PLACEHOLDER = re.compile(r"\{\{\s*([^{}|]+?)\s*(?:\|\s*([^{}]+?)\s*)?\}\}")
-
-# A number that no table could contradict, marked as such: `{{ constant 0.05 }}`.
-CONSTANT = "constant "
+from privpost.evaluation.rows import markdown
 
 
-def render(text: str, values: Mapping[str, Any], where: str = "template") -> str:
-    """Return the text with each placeholder replaced by its value.
+class Estimate(float):
+    """A number of a table, with its standard error where the table has one; in brackets where it supports nothing."""
 
-    A format is Python's (`.3g`), or `duration` (of seconds), `memory` (of MiB), `percent`; `{{ constant 0.05 }}` is
-    the text that follows. Raises ValueError naming an unknown placeholder, with the nearest known one.
-    """
-    from privpost.lab.schema import suggest
-
-    def value(match: re.Match) -> str:
-        name, form = match[1], match[2]
-        if name.startswith(CONSTANT):
-            return name.removeprefix(CONSTANT)
-        try:
-            quoted = values[name]
-        except KeyError:
-            raise ValueError(f"{where}: there is no number {name!r}.{suggest(name, values)}") from None
-        try:
-            return formatted(quoted, form)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{where}: {name} is {quoted!r}, which the format {form!r} cannot show") from error
-
-    return PLACEHOLDER.sub(value, text)
+    error: float | None = None
+    bracketed: bool = False
 
 
-def formatted(value: Any, form: str | None = None) -> str:
-    """Return one value in a format; without one, numbers are shown at four digits."""
-    if value in ("inf", "-inf"):
-        value = float(value)
-    if form == "duration":
-        return duration(float(value))
-    if form == "memory":
-        return f"{value:.0f} MiB" if value < 1024 else f"{value / 1024:.1f} GiB"
-    if form == "percent":
-        return f"{100 * value:.0f} %"
-    return number(value, form or "") if isinstance(value, int | float) else format(value, form or "")
+class Grid(NamedTuple):
+    """A table of labels and values, turned into Markdown by a filter."""
+
+    head: Sequence[str]
+    lines: Sequence[tuple[Sequence[str], Sequence[Any]]]
+
+
+def environment(**options: Any) -> jinja2.Environment:
+    """Return an environment for texts; `options` are jinja2's, such as a loader or `autoescape`."""
+    fixed = {"undefined": jinja2.StrictUndefined, "finalize": number, "keep_trailing_newline": True}
+    found = jinja2.Environment(**{**fixed, **options})
+    found.filters |= FILTERS
+    return found
+
+
+def number(value: Any, form: str = ".4g") -> Any:
+    """Return a number in a format, with a typographic minus sign; truth values, words and anything else as they are."""
+    if isinstance(value, Grid):
+        return as_markdown(value, number)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value if isinstance(value, jinja2.Undefined) else str(value)
+    if math.isnan(value):
+        return ""
+    text = format(value, "" if isinstance(value, int) and form == ".4g" else form).replace("-", "−")
+    return f"({text})" if getattr(value, "bracketed", False) else text
+
+
+def fixed(value: Any, places: int = 2) -> str:
+    """Return a number with so many decimal places; a grid as a table of such numbers."""
+    return _written(value, lambda each: number(each, f".{places}f"))
+
+
+def digits(value: Any, count: int = 4) -> str:
+    """Return a number with so many significant digits; a grid as a table of such numbers."""
+    return _written(value, lambda each: number(each, f".{count}g"))
+
+
+def scientific(value: Any, places: int = 1) -> str:
+    """Return a number as a power of ten; a grid as a table of such numbers."""
+    return _written(value, lambda each: number(each, f".{places}e"))
+
+
+def pm(value: Any, places: int = 3, kind: str = "f") -> str:
+    """Return an estimate ± its standard error; a grid as a table of them. Raises ValueError where there is no error."""
+
+    def text(each: Any) -> str:
+        if not isinstance(each, Estimate):
+            return number(each)
+        if each.error is None:
+            raise ValueError(f"{each!r} has no standard error in its table")
+        shown = number(float(each), f".{places}{kind}")
+        shown = shown and f"{shown} ± {number(each.error, f'.{places}{kind}')}"
+        return f"({shown})" if each.bracketed and shown else shown
+
+    return _written(value, text)
+
+
+def percent(value: float, places: int = 0) -> str:
+    """Return a share in hundredths."""
+    return f"{number(100 * value, f'.{places}f')} %"
+
+
+def thousands(value: float) -> str:
+    """Return a whole number with commas."""
+    return f"{value:,.0f}"
 
 
 def duration(seconds: float) -> str:
@@ -54,3 +88,23 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def memory(mebibytes: float) -> str:
+    """Return an amount of memory."""
+    return f"{mebibytes:.0f} MiB" if mebibytes < 1024 else f"{mebibytes / 1024:.1f} GiB"
+
+
+def as_markdown(grid: Grid, text: Callable[[Any], str]) -> str:
+    """Return a grid as a table in Markdown, its values written by a function."""
+    return markdown(
+        grid.head,
+        [[*labels, *("" if value is None else text(value) for value in values)] for labels, values in grid.lines],
+    )
+
+
+def _written(value: Any, text: Callable[[Any], str]) -> str:
+    return as_markdown(value, text) if isinstance(value, Grid) else text(value)
+
+
+FILTERS = {each.__name__: each for each in (fixed, digits, scientific, pm, percent, thousands, duration, memory)}

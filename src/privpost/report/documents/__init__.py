@@ -1,27 +1,44 @@
-"""README.md and docs/<name>.md from docs/templates/<name>.md.in: prose, measured numbers, tables made from results.
+"""README.md and docs/<name>.md from docs/templates/<name>.md.in: prose, and numbers and tables of the published results.
 
-Placeholders are those of `report.quotes`. A module of the document's name in this folder may add more: its
-`values(plan)` returns a map from names to texts.
+A template calls what `names` gives it. A module of the document's name in this folder may add more: its
+`values(published)` returns a map from names to texts or functions.
 """
 
 import importlib
-import json
 import re
-from html import escape
+from collections.abc import Iterable, Mapping
 from importlib import util
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import jinja2
 
 from privpost.evaluation.rows import markdown
 from privpost.lab import store
-from privpost.lab.plan import Plan
-from privpost.report import numbers, templates
-from privpost.report.quotes import Quotes, number
-from privpost.report.scorecard import read as read_scorecard
+from privpost.lab.study import Study
+from privpost.report import captions, describe, scorecard, templates
+from privpost.report.documents import claims
+from privpost.report.quotes import Quotes
 
 TEMPLATES = Path("docs/templates")
-FOLDER = Path("docs")
 ENDING = ".md.in"
-MARKS = {"holds": "●", "holds in part": "◐", "does not hold": "✖", "not testable": "○", "not scored": "–"}
+# Rendered when the others are: it links to the headings at which they speak of claims.
+LAST = "scorecard"
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+
+
+class Published(NamedTuple):
+    """What documents are rendered from: the studies by name, and the folders of their tables and figures."""
+
+    studies: Mapping[str, Study]
+    results: Path
+    figures: Path
+
+    def tables(self, study: str) -> dict[str, Any]:
+        """Return a study's tables by name."""
+        quotes = Quotes(self.results)
+        paper = study.split("/", maxsplit=1)[0]
+        return {name: quotes.rows(f"{paper}/{name}", {}) for name in self.studies[study].tables}
 
 
 def sources() -> dict[str, Path]:
@@ -31,30 +48,65 @@ def sources() -> dict[str, Path]:
 
 def file(name: str) -> Path:
     """Return where a document stands: README.md above the others."""
-    return Path("README.md") if name == "README" else FOLDER / f"{name}.md"
+    return Path("README.md") if name == "README" else Path("docs", f"{name}.md")
 
 
-def files() -> list[Path]:
-    """Return the files that `write` makes."""
-    return [file(name) for name in sources()]
+def write(studies: Iterable[Study], results: Path, figures: Path, out: Path) -> list[Path]:
+    """Render all documents into a folder, README.md and docs/; returns their paths. Errors as `render`."""
+    texts = render(Published({study.name: study for study in studies}, results, figures))
+    paths = {out / file(name): text for name, text in texts.items()}
+    store.write_texts(paths)
+    return list(paths)
 
 
-def render(plan: Plan, name: str) -> str:
-    """Return a document's text; raises ValueError for a placeholder that names no number and no table."""
-    template = sources()[name]
-    return templates.render(template.read_text(encoding="utf-8"), quotes(plan, name), str(template))
+def render(published: Published) -> dict[str, str]:
+    """Return the texts of all documents by name.
+
+    Raises ValueError, naming the template, for a quotation that fits no table, and, naming the claims, for failed
+    checks without a reason and reasons of no failed check (`claims.problems`).
+    """
+    if found := claims.problems(scorecard.read(published.results / "scorecard.csv")):
+        raise ValueError("reasons of failed checks: " + "; ".join(found))
+    quotes = Quotes(published.results)
+    texts = {name: text(published, name, quotes) for name in sources() if name != LAST}
+    places = _places(texts)
+    card = scorecard.read(published.results / "scorecard.csv")
+    if unspoken := [row.id for row in claims.failed(card).itertuples() if row.id not in places]:
+        raise ValueError(f"no document says why these claims fail (`failing`): {', '.join(unspoken)}")
+    return {**texts, LAST: text(published, LAST, quotes, place=lambda id: places.get(id, ""))}
 
 
-def quotes(plan: Plan, name: str) -> Quotes:
-    """Return all that a document may quote."""
-    return Quotes(plan.root, numbers.read(plan.root), _verdicts(plan), _settings(plan), _own_values(plan, name))
+def text(published: Published, name: str, quotes: Quotes, **more: Any) -> str:
+    """Return one document's text; raises ValueError naming the template and what it asks for in vain."""
+    environment = templates.environment(loader=jinja2.FileSystemLoader(TEMPLATES), trim_blocks=True, lstrip_blocks=True)
+    environment.filters["anchor"] = anchor
+    given = {**names(published, quotes, "" if name == "README" else "../"), **_own(published, name), **more}
+    try:
+        return environment.get_template(f"{name}{ENDING}").render(given)
+    except (jinja2.TemplateError, ValueError, TypeError) as error:
+        raise ValueError(f"{TEMPLATES}/{name}{ENDING}: {error}") from error
 
 
-def write(plan: Plan) -> list[Path]:
-    """Write all documents; returns their paths."""
-    for name in sources():
-        store.write_text(file(name), render(plan, name))
-    return files()
+def names(published: Published, quotes: Quotes, up: str) -> dict[str, Any]:
+    """Return what every template may use; `up` leads from the document to the checkout."""
+    from privpost.evaluation.diagnostics import LARGEST_RHAT
+
+    card = scorecard.read(published.results / "scorecard.csv")
+    studies = sorted(published.studies.values(), key=lambda study: scorecard.paper_order(study.name))
+    shown = captions.of_studies(studies)
+    return {
+        **quotes.names(),
+        **claims.names(card),
+        "figure": lambda name: _figure(name, shown, published.figures, up),
+        "exists": lambda name: (published.figures / name).is_file(),
+        "setting": lambda study, key: published.studies[study].config[key],
+        "largest_rhat": LARGEST_RHAT,
+        "studies": studies,
+        "papers": {study.paper: scorecard.NAMES.get(study.paper, study.paper) for study in studies},
+        "data": lambda: describe.data_notes(studies),
+        "neighbours": describe.all_neighbours,
+        "table": markdown,
+    }
 
 
 def modules() -> list[str]:
@@ -63,55 +115,29 @@ def modules() -> list[str]:
     return [__name__, *(module for module in own if util.find_spec(module))]
 
 
-def _own_values(plan: Plan, name: str) -> dict[str, object]:
+def _own(published: Published, name: str) -> dict[str, Any]:
     module = f"{__name__}.{name.lower()}"
-    return dict(importlib.import_module(module).values(plan)) if module in modules() else {}
+    values = importlib.import_module(module).values(published) if module in modules() else {}
+    return {key.rpartition("/")[2]: value for key, value in values.items()}
 
 
-def _settings(plan: Plan) -> dict[str, int | float]:
-    """Return the numbers that studies are set to, `setting/<study>.<key>`, and limits of the code, `limit/<name>`."""
-    from privpost.evaluation.diagnostics import LARGEST_RHAT
-
-    found = {f"{name}.{key}": value for name, study in plan.studies.items() for key, value in study.config.items()}
-    numbers = {f"setting/{name}": value for name, value in found.items() if isinstance(value, int | float)}
-    return {**numbers, "limit/R-hat": LARGEST_RHAT}
-
-
-def _verdicts(plan: Plan) -> dict[str, str]:
-    """Return the claims of each paper and study as a table, `verdicts/<paper>[/<study>]`; `claim/<id>` is a row."""
-    card = read_scorecard(plan.root / "scorecard.csv")
-    found = {f"verdicts/{name}": verdict_table(rows) for key in ("paper", "study") for name, rows in card.groupby(key)}
-    found |= {f"tests/{name}": ks_tests(rows) for name, rows in card.groupby("paper")}
-    return found | {f"claim/{id}": verdict_table(row).splitlines()[-1] for id, row in card.groupby("id")}
+def _figure(name: str, shown: Mapping[str, captions.Caption], figures: Path, up: str) -> str:
+    """Return a figure with its caption below it."""
+    if name not in shown:
+        raise ValueError(f"there is no figure {name!r}")
+    title, rest = shown[name]
+    return f"![{title}]({up}figures/{name}.svg)\n\n*{title}* {rest}".rstrip()
 
 
-def ks_tests(card) -> str:
-    """Return the KS tests behind the claims of `card` as a table, from their evidence (`claims.shared.ks_evidence`)."""
-    lines = []
-    for row in card.itertuples():
-        evidence = json.loads(row.evidence)
-        for name, total in evidence.items():
-            if not (match := re.fullmatch(r"tests of (.+?) that reject(, .+)?", name)):
-                continue
-            what, where = match[1], match[2] or ""
-            keys = ("trials", "KS beyond which a test rejects", "miscalibration that a test sees with a chance of 80 %")
-            keys += (f"largest KS of {what}", f"smallest p-value of {what}")
-            trials, *shown, p_value = (evidence[key + where] for key in keys)
-            shown = [number(float(value), ".4f") for value in shown] + [number(float(p_value), ".2g")]
-            rejected = f"{total} of {evidence[f'tests of {what}{where}']}"
-            lines.append((row.id, what, where.removeprefix(", "), trials, *shown, rejected))
-    head = ("claim", "posterior", "of", "trials", "KS limit", "KS seen with 80 %", "largest KS", "smallest p", "reject")
-    return markdown(head, lines)
+def _places(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the link to the heading under which a document speaks of a claim, by its id."""
+    return {
+        heading.split(":")[0]: f"{name}.md#{anchor(heading)}"
+        for name, document in texts.items()
+        for heading in _HEADING.findall(document)
+    }
 
 
-def verdict_table(card) -> str:
-    """Return rows of the scorecard as a table; a dagger marks data that stand in for the paper's own."""
-    rows = [
-        (
-            escape(row.id, quote=False),
-            escape(row.statement or row.reason, quote=False) + " †" * (row.stand_in == "yes"),
-            f"{MARKS[row.verdict]} {row.verdict}",
-        )
-        for row in card.itertuples()
-    ]
-    return markdown(("claim", "what it says", "verdict"), rows)
+def anchor(heading: str) -> str:
+    """Return the anchor of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

@@ -1,29 +1,34 @@
-"""What docs/audit.md shows: shares of the claims that are spent, and which mechanisms are unbeaten."""
+"""What docs/audit.md shows: shares of the claims that are spent, and which mechanisms are unbeaten at the same (ε, δ)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+import numpy as np
+
+from privpost.drawing import style
+from privpost.evaluation.multiplicity import FALSE_ALARM, critical_value
 from privpost.evaluation.rows import markdown
 from privpost.experiments.fair_axis import calibration
-from privpost.lab import tables
-from privpost.lab.plan import Plan
 from privpost.lab.study import Study
 from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.report.documents import release
-from privpost.report.quotes import number
+from privpost.report.templates import number
 
 # Shares from here on count as the whole claim.
 WHOLE = 0.999
+# Noise that opendp draws, so that `privpost release` can use it on real data.
+SECURE = ("laplace", "gaussian")
+BITS, LOGISTIC = "fair_axis/beta_bernoulli", "fair_axis/logistic"
 
 
-def values(plan: Plan) -> Mapping[str, str]:
-    """Return the tables by their placeholders."""
-    audit = tables.read_tables(plan.studies["audit/audit"])["audit"]
-    study = plan.studies[release.BITS]
-    bits = tables.read_tables(study)
+def values(published) -> Mapping[str, str]:
+    """Return the tables by name."""
+    bits = published.tables(BITS)
     return {
-        "audit/shares": shares(audit),
-        "audit/bits": release.bits_table(bits),
-        "audit/left_out": left_out(study, bits["beta_bernoulli"]),
+        "shares": shares(published.tables("audit/audit")["audit"]),
+        "bits": bits_table(bits),
+        "logistic": logistic_table(published.tables(LOGISTIC)),
+        "left_out": left_out(published.studies[BITS], bits["beta_bernoulli"]),
+        "false_alarm": f"{FALSE_ALARM:g}",
+        "repeats": str(bits["beta_bernoulli_pairs"].n_repeats.min()),
     }
 
 
@@ -50,3 +55,65 @@ def shares(audit) -> str:
     spent = (known.exact / known.claimed_epsilon).groupby([known.mechanism, known.variant.fillna("")]).max()
     rows = [(*names, number(float(share), ".2f")) for names, share in spent.items() if share < WHOLE]
     return markdown(("mechanism", "variant", "largest share of the claim that is spent"), rows)
+
+
+def unbeaten(pairs, methods: Iterable[str], z: float) -> list[str]:
+    """Return the methods that no other is ahead of by more than z standard errors of their paired difference.
+
+    Args:
+        pairs: rows of one setting and metric, with `first`, `second`, `difference_mean` (first less second; smaller is
+            better) and `difference_sem`.
+        methods: all methods at that setting.
+        z: critical value.
+    """
+    clear = pairs[pairs.difference_mean.abs() > z * pairs.difference_sem]
+    beaten = set(np.where(clear.difference_mean < 0, clear["second"], clear["first"]))
+    return sorted(set(methods) - beaten)
+
+
+def bits_table(bits: Mapping) -> str:
+    """Return, per number of records and budget at the smallest δ, the unbeaten methods and the errors of a draw."""
+    table, pairs = bits["beta_bernoulli"], bits["beta_bernoulli_pairs"]
+    z = critical_value(len(pairs))
+    delta = pairs.delta.min()
+    pairs = pairs[(pairs.accounting == "exact") & (pairs.delta == delta)]
+    errors = table[(table.metric == "l1_error") & (table.statistic == "sample")]
+    head = ("n", f"ε at δ = {delta:g}", "unbeaten in KL", "unbeaten in the error of one draw")
+    rows = []
+    for (n, epsilon), part in pairs.groupby(["n", "epsilon"]):
+        metrics = (part[part.metric == metric] for metric in ("kl", "l1_error"))
+        best = [_named(unbeaten(own, {*own["first"], *own["second"]}, z)) for own in metrics]
+        at = errors[errors.n == n]
+        true = at[at.method == "non_private"]
+        noisy = at[
+            (at.method == "laplace") & (at.accounting == "exact") & (at.epsilon == epsilon) & (at.delta == delta)
+        ]
+        rows.append((n, f"{epsilon:g}", *best, _with_error(true), _with_error(noisy)))
+    return markdown((*head, "error, true posterior", "error, Laplace noise"), rows)
+
+
+def logistic_table(logistic: Mapping) -> str:
+    """Return, per data set and budget at the smallest δ, the unbeaten methods and their test errors."""
+    table, pairs = logistic["logistic"], logistic["logistic_pairs"]
+    z = critical_value(len(pairs))
+    delta = pairs.delta.min()
+    pairs = pairs[(pairs.metric == "test_error") & (pairs.delta == delta)]
+    errors = table[table.metric == "test_error"]
+    head = ("data", f"ε at δ = {delta:g}", "unbeaten", "error of the first of them", "error of OPS")
+    rows = []
+    for (dataset, epsilon), part in pairs.groupby(["dataset", "epsilon"]):
+        best = unbeaten(part, {*part["first"], *part["second"]}, z)
+        own = errors[errors.dataset == dataset]
+        at = own[(own.epsilon == epsilon) & (own.delta == delta)]
+        shown = [at[at.method == best[0]], at[at.method == "ops"], own[own.method == "non_private"]]
+        rows.append((dataset, f"{epsilon:g}", _named(best), *map(_with_error, shown)))
+    return markdown((*head, "error, true posterior"), rows)
+
+
+def _named(methods: Iterable[str]) -> str:
+    return ", ".join(f"**{style.look(m).label}**" if m in SECURE else style.look(m).label for m in methods)
+
+
+def _with_error(rows) -> str:
+    (row,) = rows.itertuples()
+    return f"{row.mean:.4f} ± {row.sem:.4f}"

@@ -1,0 +1,55 @@
+"""What figures show: the docstrings of the functions that draw them, as title and text."""
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from privpost.drawing import figures as marked
+from privpost.lab.study import Study
+
+# The end of a sentence, which "et al." is not.
+_SENTENCE = re.compile(r"(?<!al\.)(?<=\.) (?=[A-Z(])")
+
+
+class Caption(NamedTuple):
+    """What a figure shows: one sentence for its title, and how to read it."""
+
+    title: str
+    text: str
+
+    @property
+    def alternative(self) -> str:
+        return f"{self.title} {self.text}".replace("`", "").strip()
+
+
+def of_studies(studies: Iterable[Study]) -> dict[str, Caption]:
+    """Return the captions of the studies' figures, by `<paper>/<stem>`."""
+    return {f"{study.paper}/{stem}": caption for study in studies for stem, caption in of_study(study).items()}
+
+
+def of_study(study: Study) -> dict[str, Caption]:
+    """Return the captions of a study's figures by stem; raises ValueError for a function without a docstring."""
+    if not study.figures:
+        return {}
+    functions = marked.functions(importlib.import_module(f"{study.package}.figures"))
+    texts = {
+        stem: marked.caption(functions[stem]) if stem in functions else _old(study, stem) for stem in study.figures
+    }
+    return {stem: split(text, f"{study.name}: {stem}") for stem, text in texts.items()}
+
+
+def _old(study: Study, stem: str) -> str:
+    # Figures that still stand one a file.
+    module = importlib.import_module(f"{study.package}.figures.{stem}")
+    text = re.sub(r"^Returns? (the |a )?(figure( of|:|,)?\s*)?", "", inspect.getdoc(module.draw) or "")
+    return f"{inspect.getdoc(module)} {text[:1].upper()}{text[1:]}"
+
+
+def split(text: str, where: str) -> Caption:
+    """Return a caption's first sentence, the title, and the rest; raises ValueError for an empty one."""
+    title, *rest = _SENTENCE.split(re.sub(r"\s+", " ", text).strip(), maxsplit=1)
+    if not title:
+        raise ValueError(f"{where}: the docstring of a figure's function is its caption, but there is none")
+    return Caption(title, "".join(rest))

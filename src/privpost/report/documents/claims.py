@@ -1,0 +1,112 @@
+"""What documents say of claims: verdicts, why failed checks fail, and the tests of calibration behind them."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from html import escape
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from privpost.evaluation.rows import markdown
+from privpost.report import reasons, scorecard
+from privpost.report.templates import number
+
+MARKS = {"holds": "●", "holds in part": "◐", "does not hold": "✖", "not testable": "○", "not scored": "–"}
+# Failed checks whose cause nobody knows: lines "- <claim>: `check`; `check`", `*` standing for anything.
+UNEXPLAINED = reasons.FOLDER / "unexplained.md"
+
+
+def names(card) -> dict[str, Callable]:
+    """Return what templates call, by name; studies are patterns such as `zhang2016/*`."""
+
+    def of(patterns: tuple[str, ...]):
+        return card[card.study.map(lambda study: any(fnmatchcase(study, pattern) for pattern in patterns))]
+
+    return {
+        "claims": lambda *studies: list(of(studies).itertuples()),
+        "failing": lambda *studies: failing(of(studies)),
+        "tests": lambda *studies: ks_tests(of(studies)),
+        "tally": lambda *studies: tally(of(studies)),
+        "mark": lambda row: f"{MARKS[row.verdict]} {row.verdict}",
+        "statement": statement,
+    }
+
+
+def statement(row) -> str:
+    """Return what a claim says; a dagger marks data that stand in for the paper's own."""
+    text = escape(row.statement or row.reason, quote=False).replace("|", "\\|")
+    return text + " †" * (row.stand_in == "yes")
+
+
+def tally(card) -> str:
+    """Return how many of the claims that can be tested hold: 12 of 17 testable claims hold."""
+    testable = card[card.verdict.isin(("holds", "holds in part", "does not hold"))]
+    return f"{(testable.verdict == 'holds').sum()} of {len(testable)} testable claims hold"
+
+
+def failed(card):
+    """Return the claims that do not hold as stated."""
+    return card[card.verdict.isin(("does not hold", "holds in part"))]
+
+
+def failing(card) -> str:
+    """Return the claims that do not hold as stated, each with what fails of it and why, under a heading of its own."""
+    parts = []
+    for row in failed(card).itertuples():
+        parts += [f"### {row.id}: {row.verdict}", "", statement(row), ""]
+        parts += [f"{scorecard.tally(row)}. {scorecard.explanation(row)}".replace("\n", " "), ""]
+    return "\n".join(parts).rstrip()
+
+
+def problems(card, folder: Path = reasons.FOLDER, unexplained: Path = UNEXPLAINED) -> list[str]:
+    """Return, in words, the failed checks without a reason that `unexplained` does not list, and what explains nothing."""
+    listed = _listed(unexplained)
+    used: set[tuple[str, str]] = set()
+    found = []
+    for row in card[card.id != ""].itertuples():
+        for check in json.loads(row.unexplained or "[]"):
+            fits = {(id, pattern) for id, pattern in listed if fnmatchcase(row.id, id) and fnmatchcase(check, pattern)}
+            used |= fits
+            if not fits:
+                found.append(f"{row.id}: no reason says why {check!r} fails")
+    found += [
+        f"{id}: {unexplained} lists {pattern!r}, but no such check lacks a reason" for id, pattern in listed - used
+    ]
+    rows = {row.id: row for row in card.itertuples()}
+    for paper in sorted(set(card.paper)):
+        for id, given in reasons.read(paper, folder).items():
+            idle = reasons.explain(_claim(rows[id]), given)[2] if id in rows else given
+            found += [f"{id}: the reason for {', '.join(reason.checks)} explains no failed check" for reason in idle]
+    return sorted(found)
+
+
+def _claim(row) -> Any:
+    failed = json.loads(row.failed)
+    return SimpleNamespace(failed=failed, checks=dict.fromkeys(failed, False), evidence=json.loads(row.evidence))
+
+
+def _listed(path: Path) -> set[tuple[str, str]]:
+    """Return the claims and checks, as patterns, that a file lists."""
+    lines = re.findall(r"^- (\S+): (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE) if path.is_file() else []
+    return {(id, check.replace("[", "[[]")) for id, checks in lines for check in re.findall(r"`([^`]+)`", checks)}
+
+
+def ks_tests(card) -> str:
+    """Return the KS tests behind the claims of `card` as a table, from their evidence."""
+    lines = []
+    for row in card.itertuples():
+        evidence: Mapping[str, Any] = json.loads(row.evidence)
+        for name, total in evidence.items():
+            if not (match := re.fullmatch(r"tests of (.+?) that reject(, .+)?", name)):
+                continue
+            what, where = match[1], match[2] or ""
+            keys = ("trials", "KS beyond which a test rejects", "miscalibration that a test sees with a chance of 80 %")
+            keys += (f"largest KS of {what}", f"smallest p-value of {what}")
+            trials, *shown, p_value = (evidence[key + where] for key in keys)
+            shown = [number(float(value), ".4f") for value in shown] + [number(float(p_value), ".2g")]
+            rejected = f"{total} of {evidence[f'tests of {what}{where}']}"
+            lines.append((row.id, what, where.removeprefix(", "), trials, *shown, rejected))
+    head = ("claim", "posterior", "of", "trials", "KS limit", "KS seen with 80 %", "largest KS", "smallest p", "reject")
+    return markdown(head, lines)

@@ -1,0 +1,30 @@
+"""What docs/library.md shows: which model each mechanism serves, its budget, and whether it knows its posterior."""
+
+from collections.abc import Mapping
+
+from privpost import discovery
+from privpost.evaluation.rows import markdown
+from privpost.mechanisms.base import COUNTED, AdditiveNoiseMechanism, Mechanism
+
+BUDGETS = {"pure": "ε", "rdp": "ε at an order λ", "approximate": "ε and δ"}
+
+
+def values(published) -> Mapping[str, str]:
+    """Return the table by its name."""
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for kinds in discovery.mechanisms().values():
+        for kind in kinds:
+            for model, example in {type(example.model).__name__: example for example in kind.examples()}.items():
+                releases = "one posterior draw" if kind.releases == "sample" else "noisy counts or sums"
+                row = (f"`{kind.__name__}`", releases, BUDGETS[kind.notion], _posterior(example))
+                rows.setdefault(row, []).append(f"`{model}`")
+    head = ("mechanism", "models", "releases", "budget", "noise-aware posterior")
+    return {"mechanisms": markdown(head, [(row[0], ", ".join(rows[row]), *row[1:]) for row in rows])}
+
+
+def _posterior(mechanism: Mechanism) -> str:
+    """Whether a mechanism hands out the posterior of its releases; a draw needs none."""
+    if mechanism.releases == "sample":
+        return "the draw itself"
+    known = {Mechanism.posterior: False, AdditiveNoiseMechanism.posterior: type(mechanism.model) in COUNTED}
+    return "yes" if known.get(type(mechanism).posterior, True) else "no"
