@@ -1,49 +1,65 @@
-"""Typed settings: what a study's keys may hold, and the errors that say so.
+"""Typed settings: what a study's keys may hold, what they mean, and the errors for anything else.
 
-A study module declares `SETTINGS = Schema(epsilon=Real(above=0), ...)`. Values are normalised (so `1` and `1.0`
-are one setting and one digest) and anything else is a `SettingError` that names the key, its value and what is
-allowed. This module imports nothing heavy, because every Snakemake parse reads it.
+A study declares `SETTINGS = Schema(epsilon=Real(above=0, says="ε of one release", unit="nats"), ...)`. Values are
+normalised, so `1` and `1.0` are one setting and one digest. A value that is not allowed is a `SettingError`, which
+names the key, the value and what is allowed. This module imports nothing heavy: every Snakemake parse reads it.
 """
 
+import copy
 import difflib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 
 class SettingError(ValueError):
-    """A setting that cannot be used; the message names it, its value and what is allowed."""
+    """A setting that cannot be used; the message names the setting, its value and what is allowed."""
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Return ` Did you mean 'x'?` for the nearest of the known words, or nothing when none is near."""
+    """Return ` Did you mean 'x'?` with the nearest known word, or "" when none is near."""
     near = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Setting(ABC):
-    """What values a key may have; `optional` also allows null (an axis that does not apply)."""
+    """What values a key may have, and what it means.
+
+    Attributes:
+        optional: whether null is allowed too, for an axis that does not apply.
+        says: the meaning, in words.
+        unit: the unit; "" for names, truth values and numbers without one.
+    """
 
     optional: bool = False
+    says: str = ""
+    unit: str = ""
 
     @abstractmethod
     def allowed(self) -> str:
-        """Return what is allowed, in words, but for null."""
+        """Return what is allowed beside null, in words."""
 
     @abstractmethod
     def checked(self, value: Any) -> Any:
-        """Return a value in its normal form; raises ValueError, TypeError or OverflowError for one that is none."""
+        """Return the normal form of a value; raises ValueError, TypeError or OverflowError when it is not allowed."""
 
     def describe(self) -> str:
         """Return what is allowed, in words."""
         return self.allowed() + (" or null" if self.optional else "")
 
     def normalise(self, value: Any) -> Any:
-        """Return a value in its normal form; errors as `checked`, or a SettingError that says more."""
+        """Return the normal form of a value; errors as in `checked`, or a SettingError that says more."""
         return None if value is None and self.optional else self.checked(value)
+
+    def means(self, says: str, unit: str = "") -> Self:
+        """Return a setting that allows the same values and means something else."""
+        other = copy.copy(self)
+        object.__setattr__(other, "says", says)
+        object.__setattr__(other, "unit", unit)
+        return other
 
 
 def _check(fits: bool) -> None:
@@ -77,17 +93,18 @@ class Real(Setting):
         return number
 
 
-# What a whole number is at most, where nothing else is said: more rounds end in no lifetime, more records in no memory.
+# The default upper end of whole numbers: no machine has the time for more rounds, or the memory for more records.
 LARGEST_INTEGER = 10**9
 
 
 @dataclass(frozen=True, kw_only=True)
 class Integer(Setting):
-    """A whole number within bounds; `1000.0` and `1e3` count as whole. `under` names a setting that it is below."""
+    """A whole number within bounds; `1000.0` and `1e3` count. `under` names another setting, which must be larger."""
 
     at_least: int | None = None
     at_most: int | None = LARGEST_INTEGER
     under: str | None = None
+    unit: str = "count"
 
     def allowed(self) -> str:
         bounds = (("at least", self.at_least), ("at most", self.at_most))
@@ -105,8 +122,10 @@ class Integer(Setting):
 class Choice(Setting):
     """One of a list of words."""
 
-    def __init__(self, *words: str, optional: bool = False):
-        super().__init__(optional=optional)
+    words: tuple[str, ...]
+
+    def __init__(self, *words: str, **more: Any):
+        super().__init__(**more)
         object.__setattr__(self, "words", words)
 
     def allowed(self) -> str:
@@ -141,7 +160,7 @@ class Text(Setting):
 
 @dataclass(frozen=True)
 class Vector(Setting):
-    """A list whose items follow one type; `empty` allows one without items."""
+    """A list whose items are of one type; `empty` allows a list without items."""
 
     item: Any
     empty: bool = False
@@ -156,7 +175,7 @@ class Vector(Setting):
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetName(Setting):
-    """The name of a data set described in conf/dataset; of one that serves a kind of studies, where `task` is given."""
+    """The name of a data set in conf/dataset; with `task`, of one that serves that kind of study."""
 
     task: str = ""
 
@@ -174,7 +193,7 @@ class DatasetName(Setting):
 
         if isinstance(value, Mapping):
             value = value.get("name")
-        # Of a name that is known, only its own file is read: cells by the hundred name a data set.
+        # Hundreds of cells name a data set, so only the file of that data set is read.
         _check(value in catalogue.names() and (not self.task or catalogue.serves(value, self.task)))
         return value
 

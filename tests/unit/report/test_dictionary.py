@@ -1,62 +1,70 @@
-"""The data dictionary: every column of every shipped table and every setting has a line, and no line is idle."""
+"""The data dictionary: every published column and every setting has a meaning, and no meaning is idle."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+from privpost.experiments import columns
 from privpost.lab import grid
+from privpost.lab.schema import Real, Schema
 from privpost.report.documents import dictionary
 
 
-@pytest.fixture
-def names(checkout) -> list[tuple[str, str]]:
-    studies = grid.load_studies()
-    return [*dictionary.columns(studies), *dictionary.settings(studies)]
+@pytest.fixture(scope="module")
+def studies():
+    return grid.load_studies()
 
 
-@pytest.fixture
-def known(checkout) -> dict[str, dictionary.Entry]:
-    return dictionary.read()
+def lacking(study) -> list[str]:
+    """The columns and settings of a study without a meaning."""
+    return [
+        f"{place}.{name}"
+        for place, names in (*dictionary.columns(study).items(), (study.name, dictionary.settings(study)))
+        for name, meaning in names.items()
+        if meaning is None or not meaning.text
+    ]
 
 
-def lacking(known, names) -> list[str]:
-    return [f"{place}.{name}" for place, name in names if dictionary.look_up(known, place, name) is None]
+def test_every_column_and_every_setting_has_a_meaning(checkout, studies):
+    assert [entry for study in studies for entry in lacking(study)] == []
 
 
-def test_no_column_and_no_setting_lacks_a_line(known, names):
-    assert len(names) > 1000
-    assert lacking(known, names) == [], f"write what these mean into {dictionary.FILE}"
+def test_every_declared_meaning_is_of_a_column_or_a_setting(checkout, studies):
+    names = set()
+    for study in studies:
+        tables = dictionary.columns(study)
+        names |= {*dictionary.settings(study), *(name for table in tables.values() for name in table)}
+        idle = [f"{table}.{name}" for table, given in study.module().TABLES.items() for name in given]
+        idle = [entry for entry in idle if entry.split(".")[1] not in tables[entry.split(".")[0]]]
+        assert idle == [], study.name
+    # `x_mean` gives the meaning of `x_sem`, and `x` that of `x_sem`.
+    assert [name for name in columns.COLUMNS if name not in names] == []
 
 
-def test_no_line_is_about_nothing(known, names):
-    used = {key for place, name in names for key in (name, f"{place}.{name}")}
-    assert [key for key in known if key not in used] == []
+@pytest.mark.parametrize(
+    ("name", "column"), [("bernstein2018/calibration", "band_low"), ("bernstein2018/utility", "mmd2_mean")]
+)
+def test_a_meaning_that_is_taken_away_is_missed(checkout, monkeypatch, name, column):
+    study = grid.load_study(name)
+    for given in study.module().TABLES.values():
+        if column in given:
+            monkeypatch.delitem(given, column)
+    found = {entry.split(".")[1] for entry in lacking(study)}
+    # And with a mean the standard error that leans on it.
+    assert found == {column, *([column.replace("_mean", "_sem")] if column.endswith("_mean") else [])}
 
 
-def test_a_line_that_is_left_out_is_missed(known, names):
-    for name, where in (("ks_limit", "bernstein2018/calibration"), ("held_out", "foulds2016/war_logs_likelihood")):
-        rest = {key: entry for key, entry in known.items() if key != name}
-        assert f"{where}.{name}" in lacking(rest, names)
-    # And with it the standard error that leans on it.
-    rest = {key: entry for key, entry in known.items() if key != "mmd2_mean"}
-    assert lacking(rest, names) == ["bernstein2018/utility.mmd2_mean", "bernstein2018/utility.mmd2_sem"]
-
-
-def test_one_place_may_mean_something_else_and_errors_follow_their_mean():
-    known = {
-        "bound": dictionary.Entry("an upper bound", ""),
-        "toy/curve.bound": dictionary.Entry("a share", "share"),
-        "loss_mean": dictionary.Entry("a loss", "nats"),
-    }
-    assert dictionary.look_up(known, "toy/curve", "bound").unit == "share"
-    assert dictionary.look_up(known, "toy/other", "bound").unit == ""
-    assert dictionary.look_up(known, "toy/curve", "loss_sem") == ("standard error of `loss_mean`", "nats")
-    assert dictionary.look_up(known, "toy/curve", "other_sem") is None
-
-
-@pytest.mark.parametrize("line", ["epsilon: what it may cost", "epsilon: '| nats'"])
-def test_a_line_without_meaning_or_unit_is_refused(tmp_path, monkeypatch, line):
-    monkeypatch.setattr(dictionary, "FILE", tmp_path / "dictionary.yaml")
-    dictionary.FILE.write_text(line)
-    with pytest.raises(ValueError, match=r"dictionary.yaml: epsilon: .* must be `meaning \| unit`"):
-        dictionary.read()
+def test_a_tables_own_meaning_comes_before_the_settings_and_errors_follow_their_mean():
+    tables = {"curve": {"bound": "a share [share]", "loss_mean": "a loss [nats]"}, "other": {"extra": "more"}}
+    study = SimpleNamespace(
+        schema=Schema(bound=Real(says="an upper bound", unit="nats"), silent=Real()),
+        module=lambda: SimpleNamespace(TABLES=tables),
+    )
+    assert columns.of_column(study, "curve", "bound") == ("a share", "share")
+    assert columns.of_column(study, "other", "bound") == ("an upper bound", "nats")
+    assert columns.of_column(study, "curve", "extra") == ("more", "")
+    assert columns.of_column(study, "curve", "loss_sem") == ("standard error of `loss_mean`", "nats")
+    assert columns.of_column(study, "curve", "other_sem") is None
+    assert columns.of_setting(study, "silent") is None

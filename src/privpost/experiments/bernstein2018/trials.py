@@ -12,8 +12,8 @@ from scipy.special import betainc
 
 from privpost import discovery
 from privpost.evaluation.mmd import Bins, UnitInterval, beta_embedding
-from privpost.experiments.ranges import CONCENTRATION, EPSILON
-from privpost.lab.schema import Choice, Integer, Real, SettingError, Text, Vector, suggest
+from privpost.experiments.ranges import BURN_IN, CONCENTRATION, DRAWS, EPSILON, MODEL, N
+from privpost.lab.schema import Choice, Real, SettingError, Text, Vector, suggest
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
 from privpost.models.univariate import UnivariateFamily
@@ -36,15 +36,16 @@ VARIANTS = {
     "joint_segments": ("true_theta", "multinomial"),
 }
 # Which of a model's numbers must be positive, `experiment` checks.
-PRIOR = Vector(Real(at_least=-1e6, at_most=1e6))
+PRIOR = Vector(Real(at_least=-1e6, at_most=1e6), says="parameters of the model's prior")
+VARIANT = Choice(*VARIANTS, says="`paper`, or how redaction bounds and segments differ from the paper's")
 # Settings of the studies that run chains on any model.
 CHAINS = {
-    "model": Text(),
+    "model": Text(says=MODEL),
     "prior": PRIOR,
-    "variant": Choice(*VARIANTS),
-    "burn_in": Integer(at_least=0),
-    "draws": Integer(at_least=1),
-    "n": Integer(at_least=1),
+    "variant": VARIANT,
+    "burn_in": BURN_IN,
+    "draws": DRAWS,
+    "n": N,
     "epsilon": EPSILON,
 }
 COVERAGE = 0.95

@@ -14,35 +14,25 @@ from privpost.datasets import war_logs
 from privpost.distributions.noise import Common
 from privpost.experiments.foulds2016 import event_methods
 from privpost.experiments.foulds2016.chain_checks import ARRAYS, Monitor, diagnosed
+from privpost.experiments.foulds2016.chain_settings import COUNTS, N_STATES
 from privpost.experiments.foulds2016.event_methods import SAMPLED, Row, Setup
 from privpost.experiments.foulds2016.war_logs import select_fields
-from privpost.experiments.ranges import CONCENTRATION, EPSILON
-from privpost.lab.schema import Choice, DatasetName, Integer, Real
+from privpost.experiments.ranges import EPSILON, SHARE, TRANSITION
+from privpost.lab.schema import Choice, Integer
 from privpost.models.event_counts import EventCounts
 from privpost.samplers import hidden_markov_gibbs as gibbs
 
-# Settings of all studies of held-out cells, and those of studies that run chains on them.
+# Settings of all studies of held-out cells.
 SPLIT = {
-    "dataset": DatasetName(task="counts"),
-    "fields": Choice("all", "no_category"),
-    "replication": Integer(at_least=1),
-    "held_out": Real(above=0, below=1),
-    "n_states": Integer(at_least=2),
-    "transition_concentration": CONCENTRATION,
+    "dataset": COUNTS,
+    "fields": Choice("all", "no_category", says="fields of the war logs that are used"),
+    "replication": Integer(at_least=1, says="number of times that each event is counted"),
+    "held_out": SHARE.means("share of the cells that each split holds out", "share"),
+    "n_states": N_STATES,
+    "transition_concentration": TRANSITION,
     "epsilon": EPSILON,
 }
-CHAINS = {
-    "iterations": Integer(at_least=2),
-    "burn_in": Integer(at_least=1, under="iterations"),
-    "rounds": Integer(at_least=2),
-    "rounds_burn_in": Integer(at_least=1, under="rounds"),
-    "resplits": Integer(at_least=0),
-    "hottest": Real(at_least=1),
-    "diagnostic_chains": Integer(at_least=1),
-    "sampler": Choice("paper", "collapsed"),
-    "model": Choice("naive_bayes", "hmm"),
-    "variant": Choice("paper", "corrected"),
-}
+MODELS = Choice("naive_bayes", "hmm", says="`naive_bayes`, or `hmm`, the hidden Markov model")
 
 
 def rows(config) -> list[Row]:

@@ -1,23 +1,21 @@
 """Types of settings that these studies share."""
 
-from dataclasses import dataclass
 from typing import Any
 
-from privpost.lab.schema import SettingError
+from privpost.lab.schema import Setting, SettingError
 from privpost.models import graphs
 
 
-@dataclass(frozen=True)
-class Network:
-    """A Bayesian network's graph; its normal form, name and formula, puts the graph itself into the cell's digest."""
+class Network(Setting):
+    """A Bayesian network's graph; the normal form, name and formula, puts the graph itself into the cell's digest."""
 
-    def describe(self) -> str:
+    def allowed(self) -> str:
         return (
             "a file of conf/network, the path of a YAML file, a family such as chain_5 or naive_bayes_16, or a name "
             "and a formula such as `pair [a][b|a]`"
         )
 
-    def normalise(self, value: Any) -> str:
+    def checked(self, value: Any) -> str:
         if not isinstance(value, str):
             raise ValueError
         try:

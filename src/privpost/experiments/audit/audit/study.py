@@ -9,8 +9,8 @@ from privpost.experiments.audit import instances as audited
 from privpost.experiments.audit import laws
 from privpost.experiments.audit.expected import law_of
 from privpost.experiments.discovered import Discovered
-from privpost.experiments.ranges import EPSILON
-from privpost.lab.schema import Choice, Integer, Real, Schema
+from privpost.experiments.ranges import EPSILON, SHARE
+from privpost.lab.schema import Choice, Integer, Schema
 from privpost.mechanisms.base import Mechanism
 from privpost.privacy.accounting import RELATIVE_TOLERANCE, Cost
 from privpost.privacy.audit import Counts, choose_event, lower_bound
@@ -18,17 +18,39 @@ from privpost.privacy.described import key_of
 from privpost.privacy.ledger import Ledger
 
 SETTINGS = Schema(
-    mechanisms=Discovered(audited.names),
-    source=Choice("examples", "records"),
+    mechanisms=Discovered(audited.names, says="mechanisms that are audited"),
+    source=Choice("examples", "records", says="examples of every mechanism, or the settings that the studies ran"),
     epsilon=EPSILON,
-    large_n=Integer(at_least=1),
-    releases=Integer(at_least=1000),
-    chain_share=Real(above=0, below=1),
-    recorded_releases=Integer(at_least=1000),
-    pilot=Integer(at_least=100),
-    confidence=Real(above=0, below=1),
-    false_alarm=Real(above=0, below=1),
+    large_n=Integer(at_least=1, says="number of bits of the larger audited instances", unit="records"),
+    releases=Integer(at_least=1000, says="releases per neighbour, and as many again to choose the event"),
+    chain_share=SHARE.means("share of these that are drawn from a Markov chain", "share"),
+    recorded_releases=Integer(at_least=1000, says="releases per neighbour for the settings that the studies ran"),
+    pilot=Integer(at_least=100, says="releases per neighbour that choose the worst pair where no law is known"),
+    confidence=SHARE.means("confidence with which all bounds of the table hold together", "probability"),
+    false_alarm=SHARE.means("chance that any correct draws in the table are taken for another law's", "probability"),
 )
+TABLES = {
+    "audit": {
+        "study": "studies whose ledgers have the settings; `none` for examples",
+        "mechanism": "class of the mechanism",
+        "instance": "mechanism and its settings, in short",
+        "target_epsilon": "ε of the budget that a small instance was calibrated to [nats]",
+        "target": "budget that the mechanism was calibrated to",
+        "share_of_target": "what the mechanism claims to spend, as a share of its budget [share]",
+        "claimed_epsilon": "ε that the mechanism claims, in its own notion [nats]",
+        "notion": "notion of privacy that the mechanism promises",
+        "lower_bound": "lower bound of ε from samples, at the row's confidence [nats]",
+        "exact": "exact ε of the worst pair of neighbours, where it is known [nats]",
+        "drawn_p": "p-value of the test that releases have the law that their settings mean [probability]",
+        "row_confidence": "confidence of one row, so that all rows hold together (Bonferroni) [probability]",
+        "n_samples": "releases about each of the two data sets [count]",
+        "events_first": "releases about the first data set in the audited event [count]",
+        "events_second": "releases about its neighbour in the audited event [count]",
+        "tightness": "exact ε, or its lower bound, as a share of the claimed one [share]",
+        "verdict": "the audit's conclusion on the row",
+        "settings": "mechanism with all its settings",
+    },
+}
 CHUNK = 10_000
 # A claim may be met to rounding: exact divergences have 9 digits or more.
 ROUNDING = 1e-7

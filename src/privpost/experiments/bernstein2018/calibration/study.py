@@ -24,7 +24,7 @@ from privpost.distributions.noise import Swapped
 from privpost.evaluation.calibration import cdf_band, empirical_cdf, ks_columns, randomised_rank
 from privpost.evaluation.rows import columns, private_places
 from privpost.experiments.bernstein2018.trials import CHAINS, Data, Experiment, Release, blocks, experiment
-from privpost.experiments.ranges import EPSILON, SMALLEST_PROBABILITY
+from privpost.experiments.ranges import A0, EPSILON
 from privpost.lab.schema import Integer, Schema, SettingError
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
@@ -33,13 +33,22 @@ from privpost.samplers.noise_aware_gibbs import run
 
 SETTINGS = Schema(
     **CHAINS,
-    ops_draws=Integer(at_least=1),
-    a0=SMALLEST_PROBABILITY,
-    ecdf_n=Integer(at_least=1),
-    ecdf_epsilon=EPSILON,
-    ecdf_points=Integer(at_least=2),
-    repeats=Integer(at_least=1),
+    ops_draws=Integer(at_least=1, says="OPS draws per release"),
+    a0=A0,
+    ecdf_n=Integer(at_least=1, says="n of the table of empirical distribution functions", unit="records"),
+    ecdf_epsilon=EPSILON.means("ε of the table of empirical distribution functions", "nats"),
+    ecdf_points=Integer(at_least=2, says="quantiles of the table of empirical distribution functions"),
+    repeats=Integer(at_least=1, says="repeats on each data set"),
 )
+TABLES = {
+    "calibration": {
+        "tempered": "what OPS tempers: prior and likelihood (`joint`) or the likelihood alone",
+    },
+    "ecdf": {
+        "band_low": "lower end of the band in which a calibrated method's ecdf lies [share]",
+        "band_high": "upper end of the band in which a calibrated method's ecdf lies [share]",
+    },
+}
 
 
 class Line(NamedTuple):

@@ -12,18 +12,34 @@ import numpy as np
 from privpost.evaluation.diagnostics import LARGEST_RHAT, diagnose
 from privpost.evaluation.rows import columns, places
 from privpost.experiments.bernstein2018.trials import CHAINS, experiment, many_chains
-from privpost.experiments.ranges import EPSILON
+from privpost.experiments.ranges import DRAWS, EPSILON
 from privpost.lab.schema import Integer, Schema
 from privpost.samplers.noise_aware_gibbs import run
 
 SETTINGS = Schema(
-    **CHAINS | {"draws": Integer(at_least=4)},
-    chains=Integer(at_least=2),
-    collapsed_draws=Integer(at_least=4),
-    trace_n=Integer(at_least=1),
-    trace_epsilon=EPSILON,
-    trace_every=Integer(at_least=1),
+    **CHAINS | {"draws": Integer(at_least=4, says=DRAWS.says)},
+    chains=Integer(at_least=2, says="chains per release"),
+    collapsed_draws=Integer(at_least=4, says="draws of a collapsed chain that are kept"),
+    trace_n=Integer(at_least=1, says="n of the traces", unit="records"),
+    trace_epsilon=EPSILON.means("ε of the traces", "nats"),
+    trace_every=Integer(at_least=1, says="sweeps between two points of a trace"),
 )
+TABLES = {
+    "convergence": {
+        "rhat": "largest R-hat over releases (rank-normalised, split)",
+        "ess_bulk": "median effective sample size of the bulk [draws]",
+        "ess_tail": "median effective sample size of the tails [draws]",
+        "ess_per_sweep": "effective draws per sweep [share]",
+        "ess_bulk_min": "smallest effective sample size of the bulk [draws]",
+        "ess_tail_min": "smallest effective sample size of the tails [draws]",
+        "stuck_share": "share of releases whose chains have an R-hat above 1.1 [share]",
+        "biased_share": "share of releases with a chain mean half a posterior standard deviation off [share]",
+    },
+    "traces": {
+        "chain": "number of the chain, from 0",
+        "sweep": "number of the sweep",
+    },
+}
 SAMPLERS = ("gibbs", "collapsed")
 DIAGNOSTICS = ("rhat", "ess_bulk", "ess_tail", "distance")
 # A chain is biased whose mean is off by so many posterior standard deviations.

@@ -11,7 +11,12 @@ from privpost.experiments.bernstein2018.calibration import study as calibration
 from privpost.experiments.bernstein2018.trials import CHAINS
 from privpost.lab.schema import Integer, Schema
 
-SETTINGS = Schema(**CHAINS, repeats=Integer(at_least=1))
+SETTINGS = Schema(**CHAINS, repeats=Integer(at_least=1, says="repeats on each data set"))
+TABLES = {
+    "families": {
+        "distance_to_exact": "mean distance of the sampler's quantile from the exact posterior's [probability]",
+    },
+}
 
 
 def simulate(config, streams, ledger) -> dict:

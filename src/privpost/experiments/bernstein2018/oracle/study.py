@@ -16,7 +16,7 @@ from scipy.special import betaln, xlog1py, xlogy
 from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_and_sem
 from privpost.experiments.bernstein2018.trials import PRIOR, Counts, experiment, many_chains
-from privpost.experiments.ranges import EPSILON
+from privpost.experiments.ranges import BURN_IN, DRAWS, EPSILON, MODEL, N
 from privpost.lab.schema import Integer, Schema, Text
 from privpost.samplers.noise_aware_exact import conditional_cdf, count_weights, posterior_density
 from privpost.samplers.noise_aware_gibbs import random_sum, run
@@ -28,17 +28,26 @@ from privpost.samplers.noise_aware_quadrature import (
 )
 
 SETTINGS = Schema(
-    model=Text(),
+    model=Text(says=MODEL),
     prior=PRIOR,
-    largest_n=Integer(at_least=1),
-    burn_in=Integer(at_least=0),
-    draws=Integer(at_least=1),
-    chains=Integer(at_least=2),
-    bins=Integer(at_least=2),
-    nodes=Integer(at_least=20),
-    n=Integer(at_least=1),
+    largest_n=Integer(at_least=1, says="largest n that is computed", unit="records"),
+    burn_in=BURN_IN,
+    draws=DRAWS,
+    chains=Integer(at_least=2, says="chains per release"),
+    bins=Integer(at_least=2, says="bins of the sampled total variation, equally likely under the exact posterior"),
+    nodes=Integer(at_least=20, says="quadrature nodes on either side of the release"),
+    n=N,
     epsilon=EPSILON,
 )
+TABLES = {
+    "oracle": {
+        "total_variation": "total variation distance from the exact posterior, mean over trials [probability]",
+        "total_variation_max": "largest total variation distance over trials [probability]",
+        "total_variation_sampled": "total variation distance of the sampler's draws, in bins [probability]",
+        "sampling_floor": "total variation distance that as many independent draws would have, in bins [probability]",
+        "n_bins": "bins of the sampled total variation, equally likely under the exact posterior [count]",
+    },
+}
 # Mass of the exact posterior outside the quadrature's range.
 _TAIL = 1e-10
 

@@ -13,7 +13,13 @@ from privpost.experiments.bernstein2018.calibration.study import gibbs_quantiles
 from privpost.experiments.bernstein2018.trials import CHAINS, VARIANTS, blocks, experiment
 from privpost.lab.schema import Integer, Schema
 
-SETTINGS = Schema(**CHAINS, chain_trials=Integer(at_least=1))
+SETTINGS = Schema(**CHAINS, chain_trials=Integer(at_least=1, says="trials with chains"))
+TABLES = {
+    "truncation": {
+        "bounds": "source of the redaction bounds: `public`, or `true_theta`, the private parameter",
+        "segments": "covariance between the segments of a redacted sum: `multinomial`, or `independent`, none",
+    },
+}
 # The variants with which the posterior by quadrature is given, and whether for all trials or those with a chain: it
 # depends on the bounds alone, and what the paper's bounds miss is large.
 EXACT = {"paper": False, "corrected": True}

@@ -10,20 +10,28 @@ import numpy as np
 from privpost.evaluation.mmd import mmd2_of_draws
 from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_columns
-from privpost.experiments.bernstein2018.trials import PRIOR, VARIANTS, experiment
-from privpost.experiments.ranges import EPSILON
+from privpost.experiments.bernstein2018.trials import PRIOR, VARIANT, experiment
+from privpost.experiments.ranges import BURN_IN, DRAWS, EPSILON, MODEL, N
 from privpost.lab.schema import Choice, Integer, Schema
 from privpost.samplers.noise_aware_gibbs import run
 
 SETTINGS = Schema(
-    model=Choice("binomial", "multinomial", "exponential"),
+    model=Choice("binomial", "multinomial", "exponential", says=MODEL),
     prior=PRIOR,
-    variant=Choice(*VARIANTS),
-    burn_in=Integer(at_least=0),
-    draws=Integer(at_least=2),
-    n=Integer(at_least=1),
+    variant=VARIANT,
+    burn_in=BURN_IN,
+    draws=Integer(at_least=2, says=DRAWS.says),
+    n=N,
     epsilon=EPSILON,
 )
+TABLES = {
+    "utility": {
+        "mmd": "root of mmd2_mean, 0 where that is negative",
+        "mmd2_mean": "squared maximum mean discrepancy from the non-private posterior, unbiased",
+        "below_naive_mean": "squared discrepancy of the noise-naive posterior less the row's, paired",
+        "negative_share": "share of trials with a negative estimate of the squared discrepancy [share]",
+    },
+}
 METHODS = ("gibbs", "exact", "naive")
 
 

@@ -10,21 +10,28 @@ from scipy.special import betainc, betaln, digamma
 from privpost.evaluation.summaries import mean_and_sem, mean_columns
 from privpost.experiments.discovered import Discovered
 from privpost.experiments.fair_axis import calibration
-from privpost.experiments.ranges import CONCENTRATION, EPSILON, SMALLEST_PROBABILITY
-from privpost.lab.schema import Integer, Real, Schema
+from privpost.experiments.ranges import A0, ALPHA, BETA, DELTA, EPSILON, N
+from privpost.lab.schema import Schema
 from privpost.mechanisms.base import Mechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy.accounting import Cost
 
 SETTINGS = Schema(
-    methods=Discovered(lambda: calibration.methods(BetaBernoulli(6, 12), a0=0.05)),
-    alpha=CONCENTRATION,
-    beta=CONCENTRATION,
-    a0=SMALLEST_PROBABILITY,
-    n=Integer(at_least=1),
+    methods=Discovered(lambda: calibration.methods(BetaBernoulli(6, 12), a0=0.05), says="methods that take part"),
+    alpha=ALPHA,
+    beta=BETA,
+    a0=A0,
+    n=N,
     epsilon=EPSILON,
-    delta=Real(above=0, below=1),
+    delta=DELTA,
 )
+TABLES = {
+    "beta_bernoulli": {
+        "accounting": "`converted`: by what the stated guarantee implies; `exact`: by the privacy curve",
+        "setting": "calibrated setting: ε of pure mechanisms, σ of Gaussian noise, or the coefficient",
+    },
+    "beta_bernoulli_pairs": {},
+}
 NODES = 600
 # Of an integral over the noisy count: Gauss-Legendre nodes between two whole numbers, that many or the lower number.
 COUNT_NODES, FEWEST_NODES = 2000, 4

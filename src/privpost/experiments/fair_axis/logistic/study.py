@@ -10,21 +10,27 @@ from privpost.datasets import load_design
 from privpost.evaluation.summaries import mean_columns
 from privpost.experiments.discovered import Discovered
 from privpost.experiments.fair_axis import calibration
-from privpost.experiments.ranges import EPSILON, PRECISION
-from privpost.lab.schema import Choice, DatasetName, Real, Schema
+from privpost.experiments.ranges import BETA0, DELTA, DESIGN, DROPPED_LEVEL, EPSILON
+from privpost.lab.schema import Schema
 from privpost.mechanisms.logistic_sampling import LogisticDirect, LogisticSampling
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import predictive_metrics
 from privpost.privacy.accounting import Cost
 
 SETTINGS = Schema(
-    dataset=DatasetName(task="classification"),
-    methods=Discovered(lambda: calibration.methods(BinaryRegression(1))),
-    beta0=PRECISION,
-    dropped_level=Choice("first", "last", "none"),
+    dataset=DESIGN,
+    methods=Discovered(lambda: calibration.methods(BinaryRegression(1)), says="methods that take part"),
+    beta0=BETA0,
+    dropped_level=DROPPED_LEVEL,
     epsilon=EPSILON,
-    delta=Real(above=0, below=1),
+    delta=DELTA,
 )
+TABLES = {
+    "logistic": {
+        "converted_coefficient": "coefficient that the converted guarantee allows",
+    },
+    "logistic_pairs": {},
+}
 METRICS = ("test_error", "test_log_likelihood")
 
 

@@ -8,22 +8,40 @@ from scipy.special import betaln, logit
 from privpost.distributions import truncated_beta
 from privpost.evaluation.rows import columns, places
 from privpost.experiments.foulds2016 import stopped_chains
-from privpost.experiments.ranges import EPSILON, SMALLEST_PROBABILITY
+from privpost.experiments.ranges import A0, ALPHA, BETA, EPSILON
 from privpost.lab.schema import Integer, Real, Schema, Vector
 from privpost.models.beta_bernoulli import BetaBernoulli
 
 SETTINGS = Schema(
     # Beyond it the densities at the ends of the interval underflow.
-    alpha=Real(at_least=0.01, at_most=100),
-    beta=Real(at_least=0.01, at_most=100),
-    grid=Integer(at_least=2),
-    largest_n=Integer(at_least=2),
-    a0=SMALLEST_PROBABILITY,
-    records=Integer(at_least=1),
-    states=Integer(at_least=2),
-    epsilons=Vector(EPSILON),
-    steps=Vector(Integer(at_least=1)),
+    alpha=Real(at_least=0.01, at_most=100, says=ALPHA.says, unit=ALPHA.unit),
+    beta=Real(at_least=0.01, at_most=100, says=BETA.says, unit=BETA.unit),
+    grid=Integer(at_least=2, says="values of θ at which the loss is computed"),
+    largest_n=Integer(at_least=2, says="records that the adversary adds", unit="records"),
+    a0=A0,
+    records=Integer(at_least=1, says="records of the data sets whose chains are followed", unit="records"),
+    states=Integer(at_least=2, says="values of θ on which these chains move"),
+    epsilons=Vector(EPSILON, says="ε of the posteriors that the stopped chains draw from", unit="nats"),
+    steps=Vector(Integer(at_least=1), says="steps of the chain", unit="count"),
 )
+TABLES = {
+    "adversary": {
+        "local_epsilon": "local privacy loss of a posterior draw after the n-th record is added [nats]",
+        "added": "record that the adversary adds",
+        "likelihood_term": "likelihood's part of the local loss [nats]",
+        "partition_term": "normalising constant's part of the local loss [nats]",
+    },
+    "stopped_chains": {
+        "epsilon": "ε of the posterior that the chain draws from [nats]",
+        "chain": "proposals of the Metropolis chain",
+        "start": "start of the chain: `uniform`, or at the `mode`",
+        "exact_cost": "pure ε of an exact draw [nats]",
+        "distance": "total variation distance of the chain's state from an exact draw [probability]",
+        "delta": "smallest δ at which the chain's state is (ε, δ)-DP at the exact draw's ε [probability]",
+        "cost": "pure ε of the chain's state [nats]",
+        "cost_bound": "bound on `cost` for an independence chain [nats]",
+    },
+}
 
 
 class LocalEpsilon(NamedTuple):

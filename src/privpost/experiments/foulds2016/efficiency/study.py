@@ -14,8 +14,8 @@ from privpost.distributions import truncated_beta
 from privpost.evaluation.rows import columns, private_places
 from privpost.evaluation.summaries import mean_and_sem
 from privpost.experiments.discovered import Discovered
-from privpost.experiments.ranges import CONCENTRATION, EPSILON, PROBABILITY, SMALLEST_PROBABILITY
-from privpost.lab.schema import Integer, Schema, SettingError
+from privpost.experiments.ranges import A0, ALPHA, BETA, EPSILON, N, P
+from privpost.lab.schema import Schema, SettingError
 from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
@@ -32,14 +32,22 @@ def known() -> set[str]:
 
 
 SETTINGS = Schema(
-    alpha=CONCENTRATION,
-    beta=CONCENTRATION,
-    a0=SMALLEST_PROBABILITY,
-    methods=Discovered(known),
-    p=PROBABILITY,
+    alpha=ALPHA,
+    beta=BETA,
+    a0=A0,
+    methods=Discovered(known, says="methods that take part"),
+    p=P,
     epsilon=EPSILON,
-    n=Integer(at_least=1),
+    n=N,
 )
+TABLES = {
+    "efficiency": {
+        "are": "asymptotic relative efficiency: n times the mean squared error times the Fisher information",
+        "are_limit": "limit of the asymptotic relative efficiency for many records",
+        "are_first_order": "asymptotic relative efficiency to first order in 1/n",
+        "released": "whether the estimate can be had within ε",
+    },
+}
 
 
 def mechanisms(config, n: int, epsilon: float) -> dict[str, Mechanism]:

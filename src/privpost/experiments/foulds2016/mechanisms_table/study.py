@@ -6,22 +6,41 @@ import numpy as np
 
 from privpost.evaluation.rows import columns, places
 from privpost.experiments.foulds2016.efficiency.study import calibrated, limit
-from privpost.experiments.ranges import CONCENTRATION, EPSILON, SMALLEST_PROBABILITY
+from privpost.experiments.ranges import A0, ALPHA, BETA, EPSILON, METHOD, N
 from privpost.lab.schema import Choice, Integer, Schema
 from privpost.mechanisms.base import Mechanism
 from privpost.privacy.accounting import Cost
 from privpost.privacy.gibbs import chain_cost, scan_cost
 
 SETTINGS = Schema(
-    alpha=CONCENTRATION,
-    beta=CONCENTRATION,
-    a0=SMALLEST_PROBABILITY,
-    n=Integer(at_least=1, at_most=12),
-    iterations=Integer(at_least=1),
-    updates=Integer(at_least=1),
-    method=Choice("laplace", "ops"),
+    alpha=ALPHA,
+    beta=BETA,
+    a0=A0,
+    n=Integer(at_least=1, at_most=12, says=N.says, unit=N.unit),
+    iterations=Integer(at_least=1, says="iterations of the Gibbs chain of the case study"),
+    updates=Integer(at_least=1, says="updates that are paid for in one iteration"),
+    method=Choice("laplace", "ops", says=METHOD),
     epsilon=EPSILON,
 )
+TABLES = {
+    "table1": {
+        "sensitivity": "sensitivity of the mechanism, in the paper's words",
+        "sensitivity_value": "value of the sensitivity for bits",
+        "sensitivity_brute_force": "sensitivity as the maximum over all neighbouring data sets",
+        "epsilon_brute_force": "largest log-ratio over all neighbouring data sets [nats]",
+        "n_brute_force": "records of the data sets that are enumerated [records]",
+        "statistics": "what the mechanism releases, in the paper's words",
+        "release": "what is released, in the paper's words",
+        "are_sample": "asymptotic relative efficiency of one sample, in the paper's words",
+        "are_sample_value": "asymptotic relative efficiency of one sample",
+        "are_mean": "asymptotic relative efficiency of the mean, in the paper's words",
+        "are_mean_value": "asymptotic relative efficiency of the mean",
+        "gibbs": "what a Gibbs chain costs, in the paper's words",
+        "gibbs_epsilon": "ε of all updates of a Gibbs chain [nats]",
+        "gibbs_epsilon_if_converged": "ε of the last state of a Gibbs chain if the chain has converged [nats]",
+        "gibbs_iterations": "iterations of the Gibbs chain [count]",
+    },
+}
 
 # The words of the paper's table, which no computation can give.
 WORDS = {

@@ -10,7 +10,7 @@ from privpost.distributions import truncated_beta
 from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_and_sem
 from privpost.experiments.foulds2016.efficiency.study import calibrated
-from privpost.experiments.ranges import EPSILON, PROBABILITY, SMALLEST_PROBABILITY, WITHOUT_POLE
+from privpost.experiments.ranges import A0, ALPHA, BETA, EPSILON, METHOD, WITHOUT_POLE, N, P
 from privpost.lab.schema import Choice, Integer, Schema
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
@@ -18,15 +18,21 @@ from privpost.privacy.accounting import Cost
 from privpost.privacy.renyi import dirichlet_divergence
 
 SETTINGS = Schema(
-    alpha=WITHOUT_POLE,
-    beta=WITHOUT_POLE,
-    p=PROBABILITY,
-    a0=SMALLEST_PROBABILITY,
-    quadrature_nodes=Integer(at_least=20),
-    method=Choice("laplace", "ops"),
+    alpha=WITHOUT_POLE.means(ALPHA.says, ALPHA.unit),
+    beta=WITHOUT_POLE.means(BETA.says, BETA.unit),
+    p=P,
+    a0=A0,
+    quadrature_nodes=Integer(at_least=20, says="nodes of the quadrature"),
+    method=Choice("laplace", "ops", says=METHOD),
     epsilon=EPSILON,
-    n=Integer(at_least=1),
+    n=N,
 )
+TABLES = {
+    "posterior_divergence": {
+        "kl_mean": "KL divergence from the true posterior, mean over trials [nats]",
+        "kl_theory": "KL divergence that the paper's expansion gives [nats]",
+    },
+}
 # The bulk of a density ends where it is e^−50 of its largest value.
 DEPTH = 50.0
 

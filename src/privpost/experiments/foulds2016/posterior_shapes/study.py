@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from privpost.experiments.ranges import EPSILON, PROBABILITY, SMALLEST_PROBABILITY, WITHOUT_POLE
+from privpost.experiments.ranges import A0, ALPHA, BETA, DRAWS, EPSILON, WITHOUT_POLE, N, P
 from privpost.lab.schema import Integer, Schema
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
@@ -12,15 +12,20 @@ from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy.accounting import Cost
 
 SETTINGS = Schema(
-    alpha=WITHOUT_POLE,
-    beta=WITHOUT_POLE,
+    alpha=WITHOUT_POLE.means(ALPHA.says, ALPHA.unit),
+    beta=WITHOUT_POLE.means(BETA.says, BETA.unit),
     epsilon=EPSILON,
-    n=Integer(at_least=1),
-    p=PROBABILITY,
-    a0=SMALLEST_PROBABILITY,
-    draws=Integer(at_least=1),
-    points=Integer(at_least=2),
+    n=N,
+    p=P,
+    a0=A0,
+    draws=DRAWS,
+    points=Integer(at_least=2, says="values of θ per curve"),
 )
+TABLES = {
+    "posterior_shapes": {
+        "draw": "number of the posterior, from 0",
+    },
+}
 
 
 def simulate(config, streams, ledger) -> dict:

@@ -8,21 +8,28 @@ import numpy as np
 from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_and_sem
 from privpost.experiments.foulds2016.efficiency.study import calibrated
-from privpost.experiments.ranges import CONCENTRATION, EPSILON, PROBABILITY, SMALLEST_PROBABILITY
-from privpost.lab.schema import Choice, Integer, Schema
+from privpost.experiments.ranges import A0, ALPHA, BETA, EPSILON, METHOD, N, P
+from privpost.lab.schema import Choice, Schema
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Request
 
 SETTINGS = Schema(
-    alpha=CONCENTRATION,
-    beta=CONCENTRATION,
-    p=PROBABILITY,
-    a0=SMALLEST_PROBABILITY,
+    alpha=ALPHA,
+    beta=BETA,
+    p=P,
+    a0=A0,
     epsilon=EPSILON,
-    method=Choice("non_private", "laplace", "ops"),
-    n=Integer(at_least=1),
+    method=Choice("non_private", "laplace", "ops", says=METHOD),
+    n=N,
 )
+TABLES = {
+    "sampling_error": {
+        "l1_mean": "absolute error of one draw [probability]",
+        "over_true_mean": "absolute error of one draw less the true posterior's, paired [probability]",
+        "over_laplace_mean": "absolute error of one draw less the Laplace mechanism's, paired [probability]",
+    },
+}
 
 
 def simulate(config, streams, ledger) -> dict:

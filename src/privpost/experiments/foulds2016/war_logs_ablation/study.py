@@ -9,6 +9,14 @@ from privpost.privacy import count_tables
 
 __all__ = ["SETTINGS", "simulate", "tabulate"]
 
+TABLES = {
+    "war_logs_ablation": {
+        "events_per_cell": "mean number of events in a cell [events]",
+        "rare_levels_per_event": "levels of a mean event that are too rare for the Laplace mechanism [count]",
+    },
+    "war_logs_ablation_differences": {},
+}
+
 
 def critical_count(sizes, truncation: float) -> float:
     """m ε at which noise on cells and tempering blur the count of a level alike, m its events in a mean cell.

@@ -5,27 +5,33 @@ import numpy as np
 from privpost.datasets import war_logs
 from privpost.evaluation.summaries import mean_columns
 from privpost.experiments.foulds2016.chain_checks import verdict
-from privpost.experiments.foulds2016.event_methods import EXCHANGING, Row, Setup
-from privpost.experiments.foulds2016.held_out import CHAINS, SPLIT, rows, setups, simulate
+from privpost.experiments.foulds2016.chain_settings import CHAINS, EXCHANGE, TEMPERED
+from privpost.experiments.foulds2016.event_methods import Row, Setup
+from privpost.experiments.foulds2016.held_out import MODELS, SPLIT, rows, setups, simulate
 from privpost.experiments.foulds2016.war_logs import uses_private_metadata
-from privpost.experiments.ranges import TRUNCATION, WITHOUT_POLE
-from privpost.lab.schema import Choice, Integer, Real, Schema
+from privpost.experiments.ranges import EMISSION, METHOD, TRUNCATION
+from privpost.lab.schema import Choice, Integer, Schema
 
 __all__ = ["SETTINGS", "guarantee", "rows", "simulate", "summarise", "tabulate"]
 
 SETTINGS = Schema(
     **SPLIT,
     **CHAINS,
-    prior=Choice("tempered", "untempered"),
-    emission_concentration=WITHOUT_POLE,
-    private_iterations=Integer(at_least=1),
-    ops_rounds=Integer(at_least=2),
-    search_limit=Real(at_least=1),
-    replicas=Integer(at_least=1),
-    exchanging=Choice(*EXCHANGING),
-    method=Choice("non_private", "laplace", "ops", "private_gibbs"),
+    **TEMPERED,
+    model=MODELS,
+    prior=Choice("tempered", "untempered", says="whether OPS's temperature is on the prior too"),
+    emission_concentration=EMISSION,
+    private_iterations=Integer(at_least=1, says="Gibbs iterations that share the budget where every update is paid"),
+    exchanging=EXCHANGE,
+    method=Choice("non_private", "laplace", "ops", "private_gibbs", says=METHOD),
     truncation=TRUNCATION,
 )
+TABLES = {
+    "war_logs_likelihood": {
+        "ops_minus_paid_mean": "log-likelihood per held-out event, OPS less private_gibbs; paired [nats per event]",
+    },
+    "war_logs_differences": {},
+}
 
 
 COLUMNS = ["dataset", "stand_in", "variant", "model", "n_states", "method", "sampler", "truncation", "epsilon"]

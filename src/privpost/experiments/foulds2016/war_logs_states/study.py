@@ -12,45 +12,74 @@ from privpost.distributions.noise import Common
 from privpost.evaluation.summaries import mean_and_sem, mean_columns
 from privpost.experiments.foulds2016 import chain_times, event_methods
 from privpost.experiments.foulds2016.chain_checks import ARRAYS, Monitor, verdict
+from privpost.experiments.foulds2016.chain_settings import CHAINS, COUNTS, EXCHANGE, N_STATES, TEMPERED
 from privpost.experiments.foulds2016.event_methods import EXCHANGING, Row, Setup
 from privpost.experiments.foulds2016.state_labels import Frequencies, align, matched
 from privpost.experiments.foulds2016.turning_points import turning_months, turns, without_level
 from privpost.experiments.foulds2016.war_logs import uses_private_metadata
 from privpost.experiments.foulds2016.war_logs_likelihood.study import guarantee
-from privpost.experiments.ranges import CONCENTRATION, EPSILON, TRUNCATION, WITHOUT_POLE
-from privpost.lab.schema import Choice, DatasetName, Integer, Real, Schema, SettingError
+from privpost.experiments.ranges import EMISSION, EPSILON, METHOD, TRANSITION, TRUNCATION
+from privpost.lab.schema import Choice, Integer, Schema, SettingError
 from privpost.models.event_counts import EventCounts
 from privpost.samplers import hidden_markov_gibbs as gibbs
 
 SETTINGS = Schema(
-    dataset=DatasetName(task="counts"),
-    n_states=Integer(at_least=2),
-    many_states=Integer(at_least=2),
+    **CHAINS,
+    **TEMPERED,
+    dataset=COUNTS,
+    n_states=N_STATES,
+    many_states=Integer(at_least=2, says="states of the run that asks how many are used"),
     epsilon=EPSILON,
-    iterations=Integer(at_least=2),
-    burn_in=Integer(at_least=1, under="iterations"),
-    transition_concentration=CONCENTRATION,
-    emission_concentration=WITHOUT_POLE,
-    rounds=Integer(at_least=2),
-    rounds_burn_in=Integer(at_least=1, under="rounds"),
-    many_rounds=Integer(at_least=2),
-    many_rounds_burn_in=Integer(at_least=1, under="many_rounds"),
-    many_ops_rounds=Integer(at_least=2),
-    ops_rounds=Integer(at_least=2),
-    search_limit=Real(at_least=1),
-    exact_rounds=Integer(at_least=0),
-    resplits=Integer(at_least=0),
-    many_resplits=Integer(at_least=0),
-    replicas=Integer(at_least=1),
-    many_exchanging=Choice(*EXCHANGING),
-    hottest=Real(at_least=1),
-    diagnostic_chains=Integer(at_least=1),
-    without=Choice("none", "IED cleared"),
-    sampler=Choice("paper", "collapsed"),
-    method=Choice("non_private", "laplace", "ops"),
-    variant=Choice("paper", "corrected"),
+    transition_concentration=TRANSITION,
+    emission_concentration=EMISSION,
+    many_rounds=Integer(at_least=2, says="rounds with many states"),
+    many_rounds_burn_in=Integer(at_least=1, under="many_rounds", says="first of these rounds, which are left out"),
+    many_ops_rounds=Integer(at_least=2, says="rounds of OPS's chain with many states"),
+    exact_rounds=Integer(at_least=0, says="rounds on the exact counts, if more; the first half is left out"),
+    many_resplits=Integer(at_least=0, says="merges and splits in a round of the burn-in, with many states"),
+    many_exchanging=EXCHANGE.means("methods beside OPS whose chains with many states have replicas"),
+    without=Choice("none", "IED cleared", says="category of events that is left out"),
+    method=Choice("non_private", "laplace", "ops", says=METHOD),
     truncation=TRUNCATION,
 )
+TABLES = {
+    "war_logs_emissions": {
+        "state": "hidden state, aligned to the non-private fit",
+        "field": "field of the events",
+        "level": "level of the field",
+        "probability": "emission probability of the level in the state [probability]",
+    },
+    "war_logs_assignments": {
+        "summary": "summary of a cell's states: the `final` one, or the `mode` over the chain",
+        "region": "region of the war logs",
+        "month": "month of the war logs [year-month]",
+        "frequency": "share of the chain's iterations in which the cell has the state [share]",
+    },
+    "war_logs_states_used": {
+        "states_over_5_percent": "states with more than 5 % of the cells, mean over repeats [count]",
+        "sem": "standard error of `states_over_5_percent` [count]",
+        "states_used_at_all": "states with any cell, mean over repeats [count]",
+        "used_at_all_sem": "standard error of `states_used_at_all` [count]",
+        "states_over_1_percent": "states with more than 1 % of the cells, mean over repeats [count]",
+        "over_1_percent_sem": "standard error of `states_over_1_percent` [count]",
+    },
+    "war_logs_maps": {
+        "n_compared": "repeats behind the disagreement [count]",
+        "switches_mean": "share of the pairs of successive months between which a region changes its state [share]",
+        "disagreement_mean": "share of the cells whose state differs from the non-private map's [share]",
+        "misses_mean": "share of the cells whose state did not generate them; empty for real data [share]",
+    },
+    "war_logs_turns": {},
+    "war_logs_operations": {
+        "multiplications": "multiplications with counts in a chain [count]",
+        "noise_variates": "noise variates drawn for one release [count]",
+        "sampling_variates": "random variates that a chain draws [count]",
+        "elementary_functions": "exponentials and logarithms in a chain [count]",
+    },
+    "war_logs_cpu": {
+        "seconds": "CPU time of one chain, measured once [seconds]",
+    },
+}
 # A state counts as used when it holds more than the first, or at least another of these shares of the cells.
 USED = (0.0, 0.01, 0.05)
 

@@ -4,22 +4,35 @@ import numpy as np
 from scipy.special import polygamma
 
 from privpost.evaluation.rows import columns, places
-from privpost.experiments.ranges import ABOVE_ONE, COEFFICIENT, CONCENTRATION
-from privpost.lab.schema import Choice, Integer, Real, Schema
+from privpost.experiments.ranges import ABOVE_ONE, CONCENTRATION, METHOD, SHARE, SUPREMUM, WEIGHT, N
+from privpost.lab.schema import Choice, Integer, Schema
 from privpost.mechanisms.posterior_sampling import weighted
 from privpost.models.dirichlet_categorical import DirichletCategorical
 
 SETTINGS = Schema(
-    total_concentration=CONCENTRATION,
-    n=Integer(at_least=1),
-    categories=Integer(at_least=2, at_most=50),
-    prior=Choice("symmetric", "asymmetric"),
-    method=Choice("diffused", "concentrated", "direct"),
-    coefficient=COEFFICIENT,
-    supremum=Choice("paper", "exact"),
+    total_concentration=CONCENTRATION.means("sum of the Dirichlet prior's parameters", "records"),
+    n=N,
+    categories=Integer(at_least=2, at_most=50, says="categories of the Dirichlet-categorical model"),
+    prior=Choice(
+        "symmetric",
+        "asymmetric",
+        says="prior of the parameters: all concentrations equal, or proportional to 1, 2, ...",
+    ),
+    method=Choice("diffused", "concentrated", "direct", says=METHOD),
+    coefficient=WEIGHT,
+    supremum=SUPREMUM,
     order=ABOVE_ONE,
-    truncation=Real(above=0, below=1),
+    truncation=SHARE.means(
+        "end of the range of `tcdp_ratio`'s bound, as a share of the smallest concentration", "share"
+    ),
 )
+TABLES = {
+    "dirichlet": {
+        "epsilon": "ε of the Rényi guarantee at `order`; inf beyond the asymptote [nats]",
+        "bound_ratio": "truncated concentrated DP bound of ε, best at each order, over the exact supremum [ratio]",
+        "tcdp_ratio": "the same bound with one constant for all orders, over the exact supremum [ratio]",
+    },
+}
 
 
 def concentration(prior: str, categories: int, total: float) -> np.ndarray:

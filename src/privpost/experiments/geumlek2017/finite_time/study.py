@@ -5,8 +5,8 @@ import numpy as np
 from privpost.datasets import load_design
 from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_and_sem, mean_columns
-from privpost.experiments.ranges import LOG_EPSILON, ORDER, PRECISION
-from privpost.lab.schema import Choice, DatasetName, Real, Schema, Vector
+from privpost.experiments.ranges import BETA0, DESIGN, DROPPED_LEVEL, LOG_EPSILON, ORDER
+from privpost.lab.schema import Real, Schema, Vector
 from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
 from privpost.mechanisms.logistic_sampling import LogisticDiffused
 from privpost.models.binary_regression import BinaryRegression
@@ -14,14 +14,22 @@ from privpost.models.logistic_regression import predictive_metrics
 from privpost.privacy.accounting import Cost
 
 SETTINGS = Schema(
-    dataset=DatasetName(task="classification"),
-    beta0=PRECISION,
-    dropped_level=Choice("first", "last", "none"),
+    dataset=DESIGN,
+    beta0=BETA0,
+    dropped_level=DROPPED_LEVEL,
     order=ORDER,
     log_epsilon=LOG_EPSILON,
-    step=Real(above=0, at_most=1),
-    relaxations=Vector(Real(above=0)),
+    step=Real(above=0, at_most=1, says="Langevin step size times the largest curvature"),
+    relaxations=Vector(Real(above=0), says="Langevin steps, in relaxation times of the chain"),
 )
+TABLES = {
+    "finite_time": {
+        "steps": "steps of the chain [count]",
+        "charge": "ε that the Rényi guarantee charges at `order` [nats]",
+        "share_of_budget": "charge, as a share of the exact draw's [share]",
+        "behind_mean": "how much worse than the exact draw of the budget; not paired",
+    },
+}
 METRICS = ("test_error", "test_log_likelihood")
 
 

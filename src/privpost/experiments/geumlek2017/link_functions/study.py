@@ -9,23 +9,28 @@ from scipy.special import ndtr
 from privpost.datasets import load_design
 from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_columns
-from privpost.experiments.ranges import LOG_EPSILON, ORDER, PRECISION
-from privpost.lab.schema import Choice, DatasetName, Real, Schema
+from privpost.experiments.ranges import BETA0, DESIGN, DROPPED_LEVEL, LOG_EPSILON, METHOD, ORDER, RADIUS
+from privpost.lab.schema import Choice, Schema
 from privpost.mechanisms.link_sampling import LinkConcentrated, LinkDiffused
 from privpost.models.link_regression import LINKS, LinkRegression
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Request
 
 SETTINGS = Schema(
-    dataset=DatasetName(task="classification"),
-    beta0=PRECISION,
-    dropped_level=Choice("first", "last", "none"),
+    dataset=DESIGN,
+    beta0=BETA0,
+    dropped_level=DROPPED_LEVEL,
     order=ORDER,
-    link=Choice(*LINKS),
-    radius=Real(at_least=1e-3, at_most=100),
-    method=Choice("diffused", "concentrated"),
+    link=Choice(*LINKS, says="link function of the binary regression"),
+    radius=RADIUS,
+    method=Choice("diffused", "concentrated", says=METHOD),
     log_epsilon=LOG_EPSILON,
 )
+TABLES = {
+    "link_functions": {
+        "slope_bound": "largest slope of the loss on the ball",
+    },
+}
 METRICS = ("test_error", "test_log_likelihood")
 KINDS = {"diffused": LinkDiffused, "concentrated": LinkConcentrated}
 

@@ -10,8 +10,17 @@ import numpy as np
 from privpost.datasets import load_design
 from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_columns
-from privpost.experiments.ranges import OPTIONAL_LOG_EPSILON, ORDER, PRECISION
-from privpost.lab.schema import Choice, DatasetName, Integer, Real, Schema, SettingError, Vector
+from privpost.experiments.ranges import (
+    BETA0,
+    DESIGN,
+    DRAWS,
+    DROPPED_LEVEL,
+    FEATURE_BOUND,
+    METHOD,
+    OPTIONAL_LOG_EPSILON,
+    ORDER,
+)
+from privpost.lab.schema import Choice, Integer, Real, Schema, SettingError, Vector
 from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
 from privpost.mechanisms.logistic_ops import LogisticOps, LogisticOpsRenyi
 from privpost.mechanisms.logistic_sampling import (
@@ -36,19 +45,29 @@ BESIDE = {
 VARIANTS = tuple(BESIDE)
 METHODS = ("concentrated", "diffused", "ops", "output_noise", "langevin", "non_private")
 SETTINGS = Schema(
-    dataset=DatasetName(task="classification"),
-    beta0=PRECISION,
-    feature_bound=Real(above=0),
-    dropped_level=Choice("first", "last", "none"),
-    glm_orders=Vector(ORDER),
-    glm_powers=Vector(Real(above=0, at_most=1)),
-    variant=Choice(*VARIANTS),
-    method=Choice(*METHODS),
-    order=Real(at_least=1, optional=True),
+    dataset=DESIGN,
+    beta0=BETA0,
+    feature_bound=FEATURE_BOUND,
+    dropped_level=DROPPED_LEVEL,
+    glm_orders=Vector(ORDER, says="orders of the table rdp_glm"),
+    glm_powers=Vector(Real(above=0, at_most=1), says="powers of the likelihood in the table rdp_glm"),
+    variant=Choice(
+        *VARIANTS, says="how OPS is charged: as in the `paper`, or with one of its constants or its power changed"
+    ),
+    method=Choice(*METHODS, says=METHOD),
+    order=Real(at_least=1, optional=True, says=ORDER.says),
     log_epsilon=OPTIONAL_LOG_EPSILON,
-    n_splits=Integer(at_least=1),
-    draws=Integer(at_least=1),
+    n_splits=Integer(at_least=1, says="random splits into training and held-out data"),
+    draws=DRAWS,
 )
+TABLES = {
+    "logistic": {
+        "majority_error": "test error of always guessing the majority [share]",
+    },
+    "logistic_splits": {},
+    "logistic_pairs": {},
+    "rdp_glm": {},
+}
 METRICS = ("test_error", "test_log_likelihood")
 PAIRS = (
     ("ops", "concentrated"),

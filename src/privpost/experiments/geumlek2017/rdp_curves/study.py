@@ -3,20 +3,25 @@
 import numpy as np
 
 from privpost.evaluation.rows import columns, places
-from privpost.experiments.ranges import ABOVE_ONE, COEFFICIENT, CONCENTRATION
-from privpost.lab.schema import Choice, Integer, Schema
+from privpost.experiments.ranges import ABOVE_ONE, ALPHA, BETA, METHOD, SUPREMUM, WEIGHT, N
+from privpost.lab.schema import Choice, Schema
 from privpost.mechanisms.posterior_sampling import weighted
 from privpost.models.beta_bernoulli import BetaBernoulli
 
 SETTINGS = Schema(
-    alpha=CONCENTRATION,
-    beta=CONCENTRATION,
-    n=Integer(at_least=1),
-    coefficient=COEFFICIENT,
-    method=Choice("diffused", "concentrated", "direct"),
-    supremum=Choice("paper", "exact"),
+    alpha=ALPHA,
+    beta=BETA,
+    n=N,
+    coefficient=WEIGHT,
+    method=Choice("diffused", "concentrated", "direct", says=METHOD),
+    supremum=SUPREMUM,
     order=ABOVE_ONE,
 )
+TABLES = {
+    "rdp_curves": {
+        "epsilon": "ε of the Rényi guarantee at `order`; inf beyond the asymptote [nats]",
+    },
+}
 
 
 def simulate(config, streams, ledger) -> dict:

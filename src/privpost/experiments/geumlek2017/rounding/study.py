@@ -7,20 +7,26 @@ from scipy.special import betaln, logsumexp
 
 from privpost.distributions import truncated_beta
 from privpost.evaluation.rows import columns, places
-from privpost.experiments.ranges import ABOVE_ONE, COEFFICIENT, CONCENTRATION
+from privpost.experiments.ranges import ABOVE_ONE, ALPHA, BETA, METHOD, WEIGHT, N
 from privpost.lab.schema import Choice, Integer, Schema
 from privpost.mechanisms.posterior_sampling import PosteriorSampling, weighted
 from privpost.models.beta_bernoulli import BetaBernoulli
 
 SETTINGS = Schema(
-    alpha=CONCENTRATION,
-    beta=CONCENTRATION,
-    n=Integer(at_least=1),
-    coefficient=COEFFICIENT,
-    method=Choice("diffused", "concentrated", "direct"),
-    bits=Integer(at_least=1, at_most=16),
+    alpha=ALPHA,
+    beta=BETA,
+    n=N,
+    coefficient=WEIGHT,
+    method=Choice("diffused", "concentrated", "direct", says=METHOD),
+    bits=Integer(at_least=1, at_most=16, says="binary digits of the draw after the point", unit="bits"),
     order=ABOVE_ONE,
 )
+TABLES = {
+    "rounding": {
+        "ideal": "ε of the draw without rounding [nats]",
+        "error_ratio": "error of the rounded draw, as a multiple of the ideal draw's [ratio]",
+    },
+}
 # Quadrature nodes of a cell, and cells at either end where a density is no short polynomial across one.
 NODES, ENDS = 8, 64
 

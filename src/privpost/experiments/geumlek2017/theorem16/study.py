@@ -6,21 +6,43 @@ import numpy as np
 from scipy.special import lambertw, log_ndtr
 
 from privpost.experiments.audit.laws import Weights
-from privpost.experiments.ranges import ABOVE_ONE
+from privpost.experiments.ranges import ABOVE_ONE, RADIUS, N
 from privpost.lab.schema import Choice, Real, Schema, SettingError, Vector
 from privpost.models.link_regression import LINKS, steepest
 from privpost.privacy.glm import posterior_rdp
 
 SETTINGS = Schema(
-    link=Choice(*LINKS),
-    n=Vector(Real(above=1)),
-    betas=Vector(Real(at_least=1e-12, at_most=0.1)),
-    orders=Vector(ABOVE_ONE),
-    radius=Real(at_least=1e-3, at_most=100),
-    angles=Vector(Real(above=0, below=1.5708)),
-    pushing=Vector(Real(above=0, at_most=1)),
-    limit_betas=Vector(Real(at_least=1e-100, at_most=0.01)),
+    link=Choice(*LINKS, says="link function of the binary regression"),
+    n=Vector(Real(above=1), says=N.says, unit=N.unit),
+    betas=Vector(Real(at_least=1e-12, at_most=0.1), says="prior precisions per record, one for each n"),
+    orders=Vector(ABOVE_ONE, says="orders at which the divergence is computed"),
+    radius=RADIUS,
+    angles=Vector(Real(above=0, below=1.5708), says="angles that are tried for the changed record", unit="radians"),
+    pushing=Vector(
+        Real(above=0, at_most=1), says="lengths of the other records, which push the weights", unit="feature norm"
+    ),
+    limit_betas=Vector(
+        Real(at_least=1e-100, at_most=0.01), says="prior precisions per record in the limit of many records"
+    ),
 )
+TABLES = {
+    "theorem16": {
+        "beta": "prior precision per record",
+        "exact": "Rényi divergence of the two posteriors, by quadrature [nats]",
+        "bound_paper": "theorem 16's bound with slope bound 1, as the paper has it for each link [nats]",
+        "bound_own": "theorem 16's bound with the slopes that the ball allows [nats]",
+        "share_of_paper": "divergence, as a share of the paper's bound [share]",
+        "share_of_own": "divergence, as a share of the bound with the ball's slopes [share]",
+        "limit": "share of the bound that the worst pairs spend in the limit of many records [share]",
+        "angle": "angle of the changed record, (± cos a, sin a) [radians]",
+        "pushing": "length of the other records, which push the weights [feature norm]",
+    },
+    "theorem16_limits": {
+        "share": "share of the bound that the worst pairs spend in the limit of many records [share]",
+        "distance": "distance of the mode from 0",
+        "sine": "sine of the changed record's angle",
+    },
+}
 # Standard deviations of the prior that hold what the likelihood leaves of it.
 _WIDTHS = 12
 

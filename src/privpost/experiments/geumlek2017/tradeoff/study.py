@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 from scipy.special import gammaln, log_ndtr, logsumexp
 
-from privpost.experiments.ranges import ABOVE_ONE, CONCENTRATION, LOG_EPSILON, PROBABILITY
+from privpost.experiments.ranges import ABOVE_ONE, ALPHA, BETA, CONCENTRATION, LOG_EPSILON, METHOD, VARIANT, N, P
 from privpost.lab.schema import Choice, Integer, Schema, SettingError, Vector
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior
@@ -22,20 +22,31 @@ from privpost.privacy.ledger import Request
 from privpost.privacy.renyi import dirichlet_divergence
 
 SETTINGS = Schema(
-    alpha=CONCENTRATION,
-    beta=CONCENTRATION,
-    n=Integer(at_least=1),
-    successes=Integer(at_least=0),
-    held_out_probability=PROBABILITY,
-    quadrature_nodes=Integer(at_least=50),
-    variant=Choice("paper", "corrected"),
+    alpha=ALPHA,
+    beta=BETA,
+    n=N,
+    successes=Integer(at_least=0, says="number of ones in the data of panels (a) and (b)", unit="records"),
+    held_out_probability=P.means("probability of a one among the held-out bits", "probability"),
+    quadrature_nodes=Integer(at_least=50, says="nodes of the quadrature"),
+    variant=Choice("paper", "corrected", says=VARIANT),
     order=ABOVE_ONE,
-    method=Choice("diffused", "concentrated", "gaussian", "non_private"),
+    method=Choice("diffused", "concentrated", "gaussian", "non_private", says=METHOD),
     log_epsilon=LOG_EPSILON,
-    reach_alphas=Vector(CONCENTRATION),
-    reach_betas=Vector(CONCENTRATION),
-    reach_log_epsilons=Vector(LOG_EPSILON),
+    reach_alphas=Vector(CONCENTRATION, says="first parameters of the priors in the table reach", unit="records"),
+    reach_betas=Vector(CONCENTRATION, says="second parameters of the priors in the table reach", unit="records"),
+    reach_log_epsilons=Vector(LOG_EPSILON, says="log ε of the budgets in the table reach", unit="log nats"),
 )
+TABLES = {
+    "tradeoff": {
+        "sd": "standard deviation of one trial",
+        "error": "bound on the error of the quadrature [nats]",
+    },
+    "limits": {
+        "prior_mean": "mean of the prior, to which a mechanism that forgets the data may tend",
+        "prior_kl": "KL divergence of the prior from the true posterior [nats]",
+    },
+    "reach": {},
+}
 METHODS = {"diffused": DiffusedPosterior, "concentrated": ConcentratedPosterior, "gaussian": GaussianMechanism}
 SAMPLERS = "diffused", "concentrated"
 LIMIT_POINTS = 241

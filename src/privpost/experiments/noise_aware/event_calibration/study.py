@@ -20,26 +20,36 @@ from privpost.evaluation.diagnostics import diagnose
 from privpost.evaluation.summaries import mean_columns
 from privpost.experiments.foulds2016 import event_methods
 from privpost.experiments.foulds2016.event_methods import Row, Setup
-from privpost.experiments.ranges import CONCENTRATION, EPSILON, WITHOUT_POLE
+from privpost.experiments.ranges import BURN_IN, EMISSION, EPSILON, METHOD, THIN, TRANSITION, VARIANT, N
 from privpost.lab.schema import Choice, Integer, Schema, SettingError, Vector
 from privpost.models.event_counts import EventCounts
 from privpost.samplers import noise_aware_events
 
 SETTINGS = Schema(
-    transition_concentration=CONCENTRATION,
-    emission_concentration=WITHOUT_POLE,
-    iterations=Integer(at_least=5),
-    burn_in=Integer(at_least=1, under="iterations"),
-    thin=Integer(at_least=1),
-    n=Integer(at_least=1),
-    n_states=Integer(at_least=1),
-    regions=Integer(at_least=1),
-    months=Integer(at_least=1),
-    sizes=Vector(Integer(at_least=2)),
-    method=Choice("non_private", "laplace", "gibbs", "exact"),
-    variant=Choice("paper", "corrected"),
+    transition_concentration=TRANSITION,
+    emission_concentration=EMISSION,
+    iterations=Integer(at_least=5, says="iterations of a chain"),
+    burn_in=Integer(at_least=1, under="iterations", says=BURN_IN.says),
+    thin=THIN,
+    n=N,
+    n_states=Integer(at_least=1, says="states of the hidden Markov model; 1 is naive Bayes"),
+    regions=Integer(at_least=1, says="regions of the simulated counts"),
+    months=Integer(at_least=1, says="months of the simulated counts"),
+    sizes=Vector(Integer(at_least=2), says="levels of each field of the simulated events", unit="count"),
+    method=Choice("non_private", "laplace", "gibbs", "exact", says=METHOD),
+    variant=Choice("paper", "corrected", says=VARIANT),
     epsilon=EPSILON,
 )
+TABLES = {
+    "event_calibration": {
+        "oracle_difference": "mean absolute difference of the chain's quantiles from the exact ones [probability]",
+        "kl_mean": "KL divergence of the predictive law from the true one, mean over trials [nats]",
+        "ess_median": "median effective sample size over trials [draws]",
+    },
+    "event_calibration_pairs": {
+        "kl_gain_mean": "KL divergence of the noise-naive predictive law, less the noise-aware one's; paired [nats]",
+    },
+}
 
 
 def rows(config) -> list[Row]:

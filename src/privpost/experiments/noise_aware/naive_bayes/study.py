@@ -8,7 +8,7 @@ from scipy.special import betainc
 from privpost.evaluation.mmd import beta_embedding, mmd2_of_embeddings
 from privpost.evaluation.rows import columns
 from privpost.experiments.noise_aware import scores
-from privpost.experiments.ranges import CONCENTRATION, EPSILON
+from privpost.experiments.ranges import ALPHA, ATTRIBUTES, BETA, CONCENTRATION, EPSILON, METHOD, N
 from privpost.lab.schema import Choice, Integer, Schema
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
@@ -16,15 +16,21 @@ from privpost.samplers import naive_bayes_exact
 from privpost.samplers.noise_aware_exact import conditional_cdf
 
 SETTINGS = Schema(
-    attributes=Integer(at_least=1, at_most=999),
-    alpha=CONCENTRATION,
-    beta=CONCENTRATION,
-    concentration=CONCENTRATION,
-    n_test=Integer(at_least=1),
-    n=Integer(at_least=1),
-    method=Choice("non_private", "naive", "exact"),
+    attributes=ATTRIBUTES,
+    alpha=ALPHA,
+    beta=BETA,
+    concentration=CONCENTRATION.means("c of the law Beta(c, c) from which the true parameters are drawn", "records"),
+    n_test=Integer(at_least=1, says="records of the test part", unit="records"),
+    n=N,
+    method=Choice("non_private", "naive", "exact", says=METHOD),
     epsilon=EPSILON,
 )
+TABLES = {
+    "naive_bayes": {},
+    "naive_bayes_pairs": {},
+    "naive_bayes_calibration": {},
+    "naive_bayes_ecdf": {},
+}
 # Probabilities whose posteriors are looked at; the attributes are alike. None is that of the class.
 PARAMETERS = {"y": None, "x1 | y = 0": (0, 0), "x1 | y = 1": (0, 1)}
 # Columns that name a cell.

@@ -9,24 +9,31 @@ from privpost.evaluation.diagnostics import assess
 from privpost.evaluation.mmd import beta_embedding, mmd2_of_embeddings
 from privpost.evaluation.rows import places
 from privpost.experiments.noise_aware import scores
-from privpost.experiments.ranges import CONCENTRATION, EPSILON
+from privpost.experiments.ranges import ALPHA, BETA, BURN_IN, DRAWS, EPSILON, METHOD, THIN, N
 from privpost.experiments.zhang2016.settings import Network, parse
 from privpost.lab.schema import Choice, Integer, Schema
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.samplers.chain import run
 
 SETTINGS = Schema(
-    alpha=CONCENTRATION,
-    beta=CONCENTRATION,
-    n=Integer(at_least=1),
-    burn_in=Integer(at_least=0),
-    draws=Integer(at_least=1),
-    thin=Integer(at_least=1),
-    diagnosed=Integer(at_least=1),
-    graph=Network(),
-    method=Choice("non_private", "naive", "gibbs"),
+    alpha=ALPHA,
+    beta=BETA,
+    n=N,
+    burn_in=BURN_IN,
+    draws=DRAWS,
+    thin=THIN,
+    diagnosed=Integer(at_least=1, says="trials with several chains, whose convergence is assessed"),
+    graph=Network(says="directed acyclic graph of the network"),
+    method=Choice("non_private", "naive", "gibbs", says=METHOD),
     epsilon=EPSILON,
 )
+TABLES = {
+    "networks": {},
+    "networks_pairs": {},
+    "networks_calibration": {},
+    "networks_ecdf": {},
+    "networks_chains": {},
+}
 # Chains of a trial that is diagnosed.
 CHAINS = 4
 

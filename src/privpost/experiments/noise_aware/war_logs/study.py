@@ -11,9 +11,10 @@ import math
 from privpost.datasets import war_logs
 from privpost.evaluation.summaries import mean_columns
 from privpost.experiments.foulds2016.chain_checks import LIMIT, verdict
-from privpost.experiments.foulds2016.held_out import CHAINS, SPLIT, rows, setups, simulate
+from privpost.experiments.foulds2016.chain_settings import CHAINS
+from privpost.experiments.foulds2016.held_out import MODELS, SPLIT, rows, setups, simulate
 from privpost.experiments.foulds2016.war_logs import title, uses_private_metadata
-from privpost.experiments.ranges import CONCENTRATION
+from privpost.experiments.ranges import CONCENTRATION, EMISSION, METHOD
 from privpost.lab.schema import Choice, Real, Schema
 
 __all__ = ["SETTINGS", "numbers", "simulate", "tabulate"]
@@ -21,10 +22,22 @@ __all__ = ["SETTINGS", "numbers", "simulate", "tabulate"]
 SETTINGS = Schema(
     **SPLIT,
     **CHAINS,
+    model=MODELS,
     # Chains start from a search by the collapsed sampler, which takes no less.
-    emission_concentration=Real(above=0.0625, at_most=CONCENTRATION.at_most),
-    method=Choice("non_private", "laplace", "gibbs"),
+    emission_concentration=Real(above=0.0625, at_most=CONCENTRATION.at_most, says=EMISSION.says, unit=EMISSION.unit),
+    method=Choice("non_private", "laplace", "gibbs", says=METHOD),
 )
+TABLES = {
+    "war_logs": {
+        "score": "`joint`: all held-out cells at once; `predictive`: each field of each event by itself",
+        "acceptance": "share of the proposals that were accepted [share]",
+        "moved": "share of the cells that ever changed their state [share]",
+    },
+    "war_logs_pairs": {
+        "sampler": "sampler of the noise-aware chain; that of the noise-naive one stands in `war_logs`",
+        "gain_mean": "score per held-out event, noise-aware less noise-naive; paired over splits [nats per event]",
+    },
+}
 
 
 # Array of `simulate` behind each score.

@@ -9,7 +9,7 @@ from privpost.datasets import catalogue, prepared
 from privpost.evaluation.diagnostics import assess
 from privpost.evaluation.rows import columns, private_places
 from privpost.evaluation.summaries import mean_columns
-from privpost.experiments.ranges import CONCENTRATION, EPSILON
+from privpost.experiments.ranges import ALPHA, BETA, BURN_IN, DATASET, DRAWS, EPSILON, METHOD, THIN, N, T
 from privpost.experiments.zhang2016.mechanisms import configured, target
 from privpost.lab.schema import Choice, DatasetName, Integer, Real, Schema
 from privpost.models import graphs
@@ -25,21 +25,32 @@ FROM_LAPLACE = ("laplace", "consistent", "exact", "gibbs")
 # Chains of each release, whose mean is taken and whose agreement is measured.
 CHAINS = 4
 SETTINGS = Schema(
-    dataset=DatasetName(task="bits"),
-    alpha=CONCENTRATION,
-    beta=CONCENTRATION,
-    t=Real(at_least=0),
-    most_parents=Integer(at_least=0, at_most=6),
-    aware_up_to=Integer(at_least=0),
-    chain_trials=Integer(at_least=1),
-    burn_in=Integer(at_least=0),
-    draws=Integer(at_least=1),
-    thin=Integer(at_least=1),
-    graph=Choice("naive_bayes", "learned"),
-    n=Integer(at_least=1, at_most=32561),
-    method=Choice("non_private", *MECHANISMS, *FROM_LAPLACE[1:]),
+    dataset=DatasetName(task="bits", says=DATASET),
+    alpha=ALPHA,
+    beta=BETA,
+    t=Real(at_least=0, says=T.says),
+    most_parents=Integer(at_least=0, at_most=6, says="largest number of parents in the learned graph"),
+    aware_up_to=Integer(at_least=0, says="largest n with a noise-aware posterior", unit="records"),
+    chain_trials=Integer(at_least=1, says="trials with chains"),
+    burn_in=BURN_IN,
+    draws=DRAWS,
+    thin=THIN,
+    graph=Choice("naive_bayes", "learned", says="directed acyclic graph of the network"),
+    n=Integer(at_least=1, at_most=32561, says=N.says, unit=N.unit),
+    method=Choice("non_private", *MECHANISMS, *FROM_LAPLACE[1:], says=METHOD),
     epsilon=EPSILON,
 )
+TABLES = {
+    "adult_network": {
+        "divergence_mean": "KL divergence of the released network from the true one [nats]",
+        "accuracy_less_laplace_mean": "accuracy less the Laplace mechanism's; paired over trials [share]",
+        "divergence_less_laplace_mean": "divergence less the Laplace mechanism's; paired over trials [nats]",
+    },
+    "adult_graphs": {
+        "node": "a node of the graph",
+        "parents": "parents of the node",
+    },
+}
 CLASS = "over_50k"
 MANUAL = ("Craft-repair", "Farming-fishing", "Handlers-cleaners", "Machine-op-inspct", "Transport-moving")
 PROFESSIONAL = ("Exec-managerial", "Prof-specialty")

@@ -19,7 +19,18 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import betaln, digamma
 
-from privpost.experiments.ranges import CONCENTRATION, EPSILON
+from privpost.experiments.ranges import (
+    ALPHA,
+    BETA,
+    CONCENTRATION,
+    EPSILON,
+    MODEL_ALPHA,
+    MODEL_BETA,
+    SHARE,
+    UTILITY,
+    N,
+    T,
+)
 from privpost.experiments.zhang2016 import guarantees, table1
 from privpost.experiments.zhang2016.guarantees import difference_bound
 from privpost.experiments.zhang2016.mechanisms import configured, target
@@ -31,26 +42,71 @@ from privpost.models.fourier_basis import closure
 from privpost.privacy.ledger import Request
 
 SETTINGS = Schema(
-    graph=Network(),
-    alpha=CONCENTRATION,
-    beta=CONCENTRATION,
-    model_alpha=CONCENTRATION,
-    model_beta=CONCENTRATION,
-    utility=Choice(*UTILITIES),
-    t_shares=Vector(Real(above=0, below=1)),
-    difference_priors=Vector(CONCENTRATION),
-    difference_sizes=Vector(Integer(at_least=1)),
-    exact_graphs=Vector(Network()),
-    exact_sizes=Vector(Integer(at_least=1)),
-    map_sizes=Vector(Integer(at_least=1)),
-    lemma_3_nodes=Vector(Integer(at_least=1)),
-    sampler_draws=Vector(Integer(at_least=1)),
-    noise_graphs=Vector(Network()),
-    n=Integer(at_least=1),
+    graph=Network(says="directed acyclic graph of the network"),
+    alpha=ALPHA,
+    beta=BETA,
+    model_alpha=MODEL_ALPHA,
+    model_beta=MODEL_BETA,
+    utility=Choice(*UTILITIES, says=UTILITY),
+    t_shares=Vector(Real(above=0, below=1), says="t of lemma 4, as a share of the highest utility", unit="share"),
+    difference_priors=Vector(
+        CONCENTRATION, says="alpha = beta of the exhaustive check of theorem 1's differences", unit="records"
+    ),
+    difference_sizes=Vector(
+        Integer(at_least=1), says="n of the exhaustive check of theorem 1's differences", unit="records"
+    ),
+    exact_graphs=Vector(Network(), says="graphs of the statements that exact computation decides"),
+    exact_sizes=Vector(Integer(at_least=1), says="n at which the trimmed sampler's loss is computed", unit="records"),
+    map_sizes=Vector(Integer(at_least=1), says="n at which the MAP mechanism's loss is computed", unit="records"),
+    lemma_3_nodes=Vector(Integer(at_least=1), says="independent nodes in lemma 3's check", unit="count"),
+    sampler_draws=Vector(
+        Integer(at_least=1), says="N of the sampler's utility, the draws that are averaged", unit="count"
+    ),
+    noise_graphs=Vector(Network(), says="graphs of the table of noise scales"),
+    n=N,
     epsilon=EPSILON,
-    delta=Real(above=0, below=1),
-    t=Real(above=0),
+    delta=SHARE.means("probability that a bound may fail", "probability"),
+    t=T,
 )
+TABLES = {
+    "bounds": {
+        "statement": "proposition, lemma, theorem or corollary of the paper",
+        "parameter": "further parameter of the statement",
+        "empirical": "simulated or exact value that the bound is compared with",
+        "bound": "upper bound on `empirical` that the statement gives",
+        "holds": "whether the statement holds in the row, within its Monte Carlo error",
+        "margin": "`bound` over `empirical` [ratio]",
+        "rate": "share of the trials that exceed the bound [share]",
+        "allowed": "share of the trials that may exceed the bound [share]",
+        "closure": "families and their subsets, whose Fourier coefficients are released [count]",
+    },
+    "table1": {
+        "networks_only": "whether the mechanism is for networks only",
+        "privacy": "the paper's privacy guarantee, in its words",
+        "privacy_rows": "rows of `bounds` about the privacy guarantee [count]",
+        "privacy_rows_that_hold": "rows of `bounds` about the privacy guarantee that hold [count]",
+        "largest_loss": "largest privacy loss found, as a multiple of the promised one [ratio]",
+        "utility": "the paper's utility guarantee, in its words",
+        "bound": "the paper's bound, in its words",
+        "bound_rows": "rows of `bounds` about the utility bound [count]",
+        "bound_rows_that_hold": "rows of `bounds` about the utility bound that hold [count]",
+        "restored": "utility bound with the constants of its proof",
+        "restored_rows": "rows of `bounds` about the restored utility bound [count]",
+        "restored_rows_that_hold": "rows of `bounds` about the restored utility bound that hold [count]",
+        "restored_margin": "smallest margin of the rows about the restored utility bound [ratio]",
+    },
+    "consistency": {
+        "largest_disagreement": "largest difference between two released marginals that should agree [records]",
+        "largest_count": "largest count, for comparison [records]",
+    },
+    "noise_scale": {
+        "laplace": "scale of Laplace noise on a count at ε = 1 [records]",
+        "fourier_coefficient": "scale of Laplace noise on an orthonormal Fourier coefficient at ε = 1 [records]",
+        "fourier_cell": "scale of Laplace noise as large as a count's that is rebuilt from coefficients [records]",
+        "largest_in_degree": "largest number of parents in the graph [count]",
+        "average_in_degree": "mean number of parents [count]",
+    },
+}
 # A frequency contradicts a bound beyond this many standard errors.
 LIMIT = 4.0
 # Releases from which consistency is measured, and the largest rounding relative to the size of the counts.

@@ -9,7 +9,7 @@ import numpy as np
 from privpost.datasets import catalogue, census, prepared
 from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_columns
-from privpost.experiments.ranges import EPSILON, PRECISION
+from privpost.experiments.ranges import DATASET, EPSILON, FEATURE_BOUND, METHOD, PRECISION, SHARE, VARIANT
 from privpost.lab.schema import Choice, DatasetName, Integer, Real, Schema, SettingError
 from privpost.mechanisms.linear_sampling import LinearSampler
 from privpost.models.linear_regression import LinearRegression, Moments
@@ -17,18 +17,33 @@ from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Request
 
 SETTINGS = Schema(
-    dataset=DatasetName(task="regression"),
-    train_share=Real(above=0, below=1),
-    radius_factor=Real(above=0),
-    feature_bound=Real(above=0),
-    label_bound=Real(above=0),
-    acceptance_draws=Integer(at_least=1),
-    epsilon_target=EPSILON,
-    variant=Choice("paper"),
-    method=Choice("non_private", "sampler_record"),
-    noise_variance=Real(above=0),
-    prior_precision=PRECISION,
+    dataset=DatasetName(task="regression", says=DATASET),
+    train_share=SHARE.means("share of the records that train", "share"),
+    radius_factor=Real(above=0, says="largest norm of the weights, in prior standard deviations"),
+    feature_bound=FEATURE_BOUND,
+    label_bound=Real(above=0, says="largest absolute value of a label"),
+    acceptance_draws=Integer(
+        at_least=1, says="untruncated draws per repeat, from which the acceptance of plain rejection is estimated"
+    ),
+    epsilon_target=EPSILON.means(
+        "budget of one draw, which is checked and not calibrated to: set noise_variance or radius_factor to meet it",
+        "nats",
+    ),
+    variant=Choice("paper", says=VARIANT),
+    method=Choice("non_private", "sampler_record", says=METHOD),
+    noise_variance=Real(above=0, says="variance of a label given the weights", unit="squared label range"),
+    prior_precision=PRECISION.means("precision of the normal prior of the weights"),
 )
+TABLES = {
+    "linear_regression": {
+        "mse_mean": "mean squared error on the test part [squared label range]",
+        "acceptance": "share of untruncated posterior draws that lie in the ball [share]",
+        "proposal_acceptance": "share of the exact sampler's proposals that were accepted [share]",
+        "mean_norm": "norm of the posterior mean of the weights",
+        "rise_mean": "mean squared error beyond that at the smallest prior precision; paired [squared label range]",
+        "residual_variance": "residual variance of least squares on the training part [squared label range]",
+    },
+}
 
 
 def simulate(config, streams, ledger) -> dict:

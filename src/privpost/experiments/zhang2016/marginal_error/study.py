@@ -7,26 +7,31 @@ import numpy as np
 
 from privpost.evaluation.rows import columns, private_places
 from privpost.evaluation.summaries import mean_columns
-from privpost.experiments.ranges import CONCENTRATION, EPSILON
+from privpost.experiments.ranges import ALPHA, BETA, EPSILON, METHOD, MODEL_ALPHA, MODEL_BETA, UTILITY, N, T
 from privpost.experiments.zhang2016.mechanisms import METHODS, configured, target
 from privpost.experiments.zhang2016.settings import Network, parse
-from privpost.lab.schema import Choice, Integer, Real, Schema
+from privpost.lab.schema import Choice, Real, Schema
 from privpost.mechanisms.map_estimate import UTILITIES
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.privacy.ledger import Request
 
 SETTINGS = Schema(
-    graph=Network(),
-    alpha=CONCENTRATION,
-    beta=CONCENTRATION,
-    model_alpha=CONCENTRATION,
-    model_beta=CONCENTRATION,
-    t=Real(at_least=0),
-    utility=Choice(*UTILITIES),
-    method=Choice("non_private", *METHODS),
-    n=Integer(at_least=1),
+    graph=Network(says="directed acyclic graph of the network"),
+    alpha=ALPHA,
+    beta=BETA,
+    model_alpha=MODEL_ALPHA,
+    model_beta=MODEL_BETA,
+    t=Real(at_least=0, says=T.says),
+    utility=Choice(*UTILITIES, says=UTILITY),
+    method=Choice("non_private", *METHODS, says=METHOD),
+    n=N,
     epsilon=EPSILON,
 )
+TABLES = {
+    "marginal_error": {
+        "error_mean": "L1 error of the marginals [probability]",
+    },
+}
 
 
 def error(model: BayesianNetwork, released, truth) -> np.ndarray:

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from privpost.evaluation.summaries import mean_columns
-from privpost.experiments.ranges import CONCENTRATION, EPSILON
+from privpost.experiments.ranges import ALPHA, ATTRIBUTES, BETA, EPSILON, METHOD, MODEL_ALPHA, MODEL_BETA, N, T
 from privpost.experiments.zhang2016.mechanisms import METHODS, configured, target
 from privpost.lab.schema import Choice, Integer, Real, Schema
 from privpost.mechanisms.base import Mechanism
@@ -21,20 +21,41 @@ from privpost.privacy.ledger import Request
 # of its own, so that a difference is one over models and data too.
 DATA = ("many", "one")
 SETTINGS = Schema(
-    data=Choice(*DATA),
-    attributes=Integer(at_least=1, at_most=999),
-    n=Integer(at_least=2),
-    n_train=Integer(at_least=1, under="n"),
-    alpha=CONCENTRATION,
-    beta=CONCENTRATION,
-    model_alpha=CONCENTRATION,
-    model_beta=CONCENTRATION,
-    stealth_target=Real(at_least=0.5, below=1),
-    bound_t=Real(at_least=0.1),
-    method=Choice("non_private", *METHODS),
+    data=Choice(*DATA, says="`one` synthesised data set for all trials, or `many`, one for each"),
+    attributes=ATTRIBUTES,
+    n=Integer(at_least=2, says=N.says, unit=N.unit),
+    n_train=Integer(at_least=1, under="n", says="records of the training part", unit="records"),
+    alpha=ALPHA,
+    beta=BETA,
+    model_alpha=MODEL_ALPHA,
+    model_beta=MODEL_BETA,
+    stealth_target=Real(at_least=0.5, below=1, says="share of stealthy releases that t is chosen for", unit="share"),
+    bound_t=Real(at_least=0.1, says="largest t that is tried"),
+    method=Choice("non_private", *METHODS, says=METHOD),
     epsilon=EPSILON,
-    t=Real(above=0),
+    t=T,
 )
+TABLES = {
+    "naive_bayes": {
+        "runs": "`all` runs, or the `stealthy` ones, whose released counts have no negative cell",
+        "stealth_rate": "share of the releases without a negative cell [share]",
+    },
+    "naive_bayes_pairs": {
+        "other": "method that the method is compared with",
+        "other_variant": "variant of the other method",
+    },
+    "stealth": {
+        "stealth_sem": "standard error of `stealth_rate` [share]",
+        "bound": "share of stealthy releases that corollary 3 promises [share]",
+    },
+    "naive_bayes_spread": {
+        "accuracy_spread": "standard deviation of the accuracy between data sets [share]",
+        "difference_spread": "standard deviation of the difference between data sets [share]",
+        "behind": "share of data sets on which the method does worse than the Laplace mechanism [share]",
+        "data_sets": "synthesised data sets [count]",
+        "repeats": "repeats on each data set [count]",
+    },
+}
 # What varies within a method. `paper` sets t for the target share of stealthy runs, `bound` as corollary 3 asks,
 # `corrected` releases the number of records without noise and sets t as `paper` does.
 SPREAD = ["method", "variant", "epsilon", "accuracy_mean", "accuracy_spread", "difference_mean", "difference_spread"]

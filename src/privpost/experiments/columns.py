@@ -1,0 +1,132 @@
+"""What columns and settings mean: the columns that several studies have, and how a name is looked up."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from privpost.experiments import ranges
+from privpost.lab.schema import Setting
+from privpost.lab.study import Study
+
+# `name: meaning [unit]`, or a setting with its own meaning. A study's settings and its TABLES come first.
+COLUMNS: dict[str, str | Setting] = {
+    # Sizes and seeds of every study
+    "trials": "independent repeats of the experiment [count]",
+    "block": "trials that share a stream of random numbers [count]",
+    "seed": "root of all random streams",
+    "rev": "number that is raised when a study's numbers change on purpose",
+    # What a row is about
+    "method": ranges.METHOD,
+    "variant": ranges.VARIANT,
+    "model": ranges.MODEL,
+    "dataset": ranges.DATASET,
+    "n": ranges.N,
+    "epsilon": ranges.EPSILON,
+    "delta": ranges.DELTA,
+    "order": ranges.ORDER,
+    "coefficient": ranges.WEIGHT,
+    "beta": ranges.BETA,
+    "radius": ranges.RADIUS,
+    "temperature": "T, by which OPS divides the log-density",
+    "power": "exponent of the likelihood in the posterior that is sampled",
+    "asymptote": "order at and above which ε is infinite",
+    "epsilon_record": "ε of a release when a whole record is substituted [nats]",
+    "n_train": "records of the training part [records]",
+    "stand_in": "whether the data stand in for the paper's own, which are not public",
+    "uses_private_metadata": "whether bounds, levels or counts were read off the records, which no ε here covers",
+    "private": "whether a finite ε covers the method",
+    "parameter": "parameter of the model that the row is about",
+    "theta": "parameter of the model",
+    "density": "probability density of theta",
+    "nodes": "nodes of the graph [count]",
+    "in_degree": "parents of a node [count]",
+    "first": "first method of the comparison",
+    "second": "method that the first one is compared with",
+    "first_variant": "variant of the first method",
+    "second_variant": "variant of the second method",
+    # Errors and scores
+    "metric": "what `mean` is the mean of",
+    "mean": "mean of the row's metric over repeats",
+    "sem": "standard error of the row's mean",
+    "statistic": "estimate that is judged: one `sample`, or the posterior `mean`",
+    "difference_mean": "paired difference, first less second",
+    "excess_mean": "error beyond the true posterior's, paired over trials",
+    "accuracy_mean": "share of test records that are classified correctly [share]",
+    "per_event_mean": "log-likelihood per held-out event, mean over splits [nats per event]",
+    "per_event_loss_mean": "log-likelihood per held-out event, how far below the non-private one; paired over splits "
+    "[nats per event]",
+    "log_likelihood_mean": "log-likelihood of the held-out cells, mean over splits [nats]",
+    "laplace_minus_ops_mean": "held-out log-likelihood per event, Laplace less OPS, paired over splits "
+    "[nats per event]",
+    "clipped_share": "share of values that were clipped to their bounds [share]",
+    "truncated_share": "share of counts that were truncated to the allowed range [share]",
+    "rejected_share": "share of releases from which the method could give no posterior [share]",
+    # Calibration
+    "ks": "Kolmogorov-Smirnov distance of the true parameter's quantiles from uniform [probability]",
+    "ks_limit": "Kolmogorov-Smirnov distance beyond which a test of one row at 5 % rejects [probability]",
+    "ks_visible": "Kolmogorov-Smirnov distance that such a test detects with a chance of 80 % [probability]",
+    "p_value": "p-value of the Kolmogorov-Smirnov test [probability]",
+    "u": "quantile of the true parameter in the posterior [probability]",
+    "ecdf": "share of the trials whose quantile is at most `u` [share]",
+    # Chains and Monte Carlo
+    "sampling": "`exact` for independent draws from the stated law, `mcmc` for those of a Markov chain, `steps` for "
+    "Langevin steps that are paid for one by one",
+    "sampler": "Markov chain that draws; `exact` or empty where no chain runs",
+    "n_repeats": "repeats behind the row's mean [count]",
+    "n_trials": "trials behind the row [count]",
+    "n_splits": "random splits into training and held-out data [count]",
+    "n_draws": "draws from a posterior [count]",
+    "n_chains": "chains per release [count]",
+    "proposals": "proposals per exact draw, mean [count]",
+    "expected_proposals": "proposals per exact draw that theory gives [count]",
+    "rhat_max": "largest R-hat of all traces; `exact` where no chain runs",
+    "rhat_median": "median R-hat over trials",
+    "ess_min": "smallest effective sample size [draws]",
+    "range_log_joint": "range of the chains' mean log joint density, under the law that they sample from [nats]",
+    "best_log_joint": "highest log joint density that any chain of the row's law reached [nats]",
+    "below_best": "distance of the lowest chain's mean log joint density from `best_log_joint` [nats]",
+    "near": "whether `below_best` is at most 5 standard deviations within chains, or 1 nat",
+    "converged": "whether R-hat is below 1.1 and, where a table has it, `near` is true; else no claim rests on the row",
+    "guarantee": "`unconditional`, `if_converged` or `not_converged`: whether the promise rests on a chain that has "
+    "converged; `none` where no ε covers the row",
+    "worst_case_epsilon": "ε of the release when the chain has not converged [nats]",
+}
+
+
+class Meaning(NamedTuple):
+    """What a name means, and its unit; "" for names, truth values and numbers without one."""
+
+    text: str
+    unit: str
+
+
+def of_column(study: Study, table: str, column: str) -> Meaning | None:
+    """Return the meaning of a column of one of a study's tables; None when nothing gives it.
+
+    The table's own entry in TABLES comes first, then the setting of that name, the study's other tables, and `COLUMNS`.
+    A column `<x>_sem` is the standard error of `<x>_mean`, or of `<x>`.
+    """
+    tables: dict[str, dict[str, str]] = getattr(study.module(), "TABLES", {})
+    places = (tables.get(table, {}), study.schema.fields, *tables.values(), COLUMNS)
+    if (known := _first(column, places)) is not None:
+        return known
+    if column.endswith("_sem"):
+        base = column.removesuffix("_sem")
+        for name in (f"{base}_mean", base):
+            if (known := of_column(study, table, name)) is not None:
+                return Meaning(f"standard error of `{name}`", known.unit)
+    return None
+
+
+def of_setting(study: Study, name: str) -> Meaning | None:
+    """Return the meaning of a study's setting; None when nothing gives it."""
+    return _first(name, (study.schema.fields, COLUMNS))
+
+
+def _first(name: str, places: Iterable[Mapping[str, str | Setting]]) -> Meaning | None:
+    for entry in (place[name] for place in places if name in place):
+        if isinstance(entry, str):
+            text, _, unit = entry.removesuffix("]").partition(" [")
+            return Meaning(text, unit)
+        if entry.says:
+            return Meaning(entry.says, entry.unit)
+    return None
