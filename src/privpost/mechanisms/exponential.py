@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from privpost.distributions import exact_draws, truncated_beta
-from privpost.mechanisms.base import SamplingMechanism
 from privpost.mechanisms.pure import PureMechanism
 from privpost.models.base import is_number
 from privpost.models.beta_bernoulli import BetaBernoulli
@@ -18,7 +17,7 @@ from privpost.privacy.approximate import bits_curve, by_curve
 
 
 @dataclass(frozen=True)
-class ExponentialMechanism(PureMechanism, SamplingMechanism):
+class ExponentialMechanism(PureMechanism):
     """One draw from the beta-Bernoulli log-joint on [a0, 1−a0] at temperature T = max(1, 2Δ/ε).
 
     Prior and likelihood are both tempered: the draw is from Beta(1 + (α−1+s)/T, 1 + (β−1+n−s)/T) truncated to
@@ -37,6 +36,7 @@ class ExponentialMechanism(PureMechanism, SamplingMechanism):
 
     method: ClassVar[str] = "ops"
     norm: ClassVar[str] = "log-likelihood ratio"
+    releases: ClassVar[str] = "sample"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "a0")
     models: ClassVar[tuple[type, ...]] = (BetaBernoulli,)
 

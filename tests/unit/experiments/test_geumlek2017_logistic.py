@@ -26,7 +26,7 @@ from privpost.lab.schema import SettingError
 from privpost.lab.streams import Streams
 from privpost.mechanisms import logistic_sampling
 from privpost.mechanisms.logistic_ops import LogisticOps
-from privpost.mechanisms.logistic_sampling import LogisticDiffused
+from privpost.mechanisms.logistic_sampling import LogisticDraw
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import LogisticPosterior
 from privpost.privacy.accounting import Cost
@@ -235,7 +235,7 @@ def test_chains_have_the_means_of_exact_draws(loads):
     data = logistic.load_design("abalone", bounds="data", dropped_level="first", rng=np.random.default_rng(1))
     model, budget, chains, rng = BinaryRegression(DIMENSION), Cost("rdp", 1.0, order=10), 600, np.random.default_rng(9)
     statistics = model.statistics_of(data.train_features, data.train_labels)
-    mechanism = LogisticDiffused.calibrate(model, TRAIN, budget)
+    mechanism = LogisticDraw.calibrate(model, TRAIN, budget, weighting="diffused")
     posterior = mechanism.release_law(statistics)
     samples = [mechanism.draw(statistics, rng, chains).values]
     samples.append(elliptical_slice.sample(posterior, n_chains=chains, n_draws=1, n_burn_in=10, rng=rng)[0][0])

@@ -84,8 +84,8 @@ def test_a_posterior_sample_is_not_offered():
 def test_every_mechanism_releases_whole_numbers_or_refuses():
     """And those that the guide names are the ones that release."""
     serving = set()
-    for kind in itertools.chain.from_iterable(discovery.mechanisms().values()):
-        example = kind.examples()[0]
+    for kind in discovery.kinds():
+        example = kind.examples[0]
         records = example.model.records[np.arange(example.n) % len(example.model.records)]
         # A redacted sum is one of whole numbers only where its records are.
         statistics = np.floor(example.model.sufficient_statistics(records))
