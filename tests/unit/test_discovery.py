@@ -26,6 +26,8 @@ def test_discovery_finds_the_shipped_mechanisms():
     assert all(PosteriorDraw in found[weighting] for weighting in PosteriorDraw.weightings)
     assert not any(inspect.isabstract(mechanism) for mechanism in CLASSES)
     assert all(issubclass(mechanism, Mechanism) for mechanism in CLASSES)
+    # Mechanism itself and four classes below it at most.
+    assert max(sum(issubclass(base, Mechanism) for base in mechanism.__mro__) for mechanism in CLASSES) <= 5
     with pytest.raises(AttributeError, match="no attribute 'NoSuchMechanism'"):
         _ = mechanisms.NoSuchMechanism
 
