@@ -74,7 +74,7 @@ class ExponentialMechanism(PureMechanism):
         return truncated_beta.sample(self.release_law(statistics), *self.ends, rng)
 
     def rounded(self, statistics, bits: int, randbits: Callable[[int], int] = secrets.randbits) -> list[int]:
-        """⌊2^bits θ⌋ of one ideal draw θ at `temperature`; arguments as in `PosteriorSampling.rounded`."""
+        """⌊2^bits θ⌋ of one ideal draw θ at `temperature`; arguments as in `PosteriorDraw.rounded`."""
         prior, temperature, low = map(float, self.model.prior), Fraction(self.temperature), Fraction(self.a0)
         law = [
             1 + (Fraction(alpha) - 1 + int(count)) / temperature for alpha, count in zip(prior, statistics, strict=True)

@@ -158,13 +158,18 @@ def test_posterior_has_the_calibrated_prior_power_and_ball(loads):
 
 
 def test_ledger_has_one_release_a_repeat_for_every_budget(smoke_study, loads):
-    for method, variant in [("concentrated", "paper"), ("diffused", "paper"), ("ops", "corrected_charge")]:
+    for method, variant, name in (
+        ("concentrated", "paper", "LogisticConcentrated"),
+        ("diffused", "paper", "LogisticDiffused"),
+        ("ops", "corrected_charge", "LogisticOps"),
+        ("ops", "own_bound", "LogisticOpsRenyi"),
+    ):
         _, ledger = run(smoke_study, method=method, variant=variant)
         rows = ledger.record()
         assert len(rows) == 3
         for row in rows:
             assert (row["budget"]["order"], row["releases"], row["repeats"]) == (10, 1, 10)
-            assert row["mechanism"] == logistic.KINDS[method].__name__
+            assert row["mechanism"] == name
             assert 0 < row["spent"]["epsilon"] <= row["budget"]["epsilon"] * (1 + 1e-9)
     _, ledger = run(smoke_study, method="non_private", order=None, log_epsilon=[None])
     assert [(row["mechanism"], row["budget"]["epsilon"]) for row in ledger.record()] == [("LogisticDirect", "inf")]

@@ -95,7 +95,7 @@ def test_every_mechanism_releases_whole_numbers_or_refuses():
             assert "drawn exactly" in str(error)
         else:
             assert np.array_equal(release, np.rint(release))
-            serving.add(kind.__name__)
+            serving.add(kind.name)
     guide = (Path(__file__).parents[3] / "docs/release.md").read_text()
     named = re.search(r"These mechanisms take it: (.*?)\.", guide, re.DOTALL)[1]
     assert set(re.findall(r"`(\w+)`", named)) == serving
