@@ -70,7 +70,7 @@ class Clock:
 def once(study, cell, known) -> tuple[list[float], float]:
     """Return the seconds of each call of the ledger in one run of a cell into the store, and those of the whole run."""
     clock = Clock()
-    kinds = {base for kinds in discovery.mechanisms().values() for kind in kinds for base in kind.__mro__}
+    kinds = {base for kind in discovery.kinds() for base in kind.mechanism.__mro__}
     with ExitStack() as patches:
         for name in ("open", "release_all", "release", "charge", "record", "mechanisms", "modules"):
             patches.enter_context(mock.patch.object(Ledger, name, clock.counted(getattr(Ledger, name))))

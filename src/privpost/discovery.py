@@ -2,10 +2,14 @@
 
 import contextlib
 import inspect
+import itertools
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, fields
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import Any, NamedTuple
 
 from privpost.mechanisms.base import Mechanism
 from privpost.models.base import ConjugateModel
@@ -14,20 +18,88 @@ from privpost.privacy.checks import check_budget
 
 
 def _classes(package: str, base: type) -> Iterator[type]:
-    """Yield the concrete subclasses of `base` that the modules of a package define, in the order of module and name."""
+    """Yield the public concrete subclasses of `base` in the modules of a package, in the order of module and name."""
     for module_info in iter_modules(import_module(f"privpost.{package}").__path__):
         module = import_module(f"privpost.{package}.{module_info.name}")
-        for _, member in inspect.getmembers(module, inspect.isclass):
-            if member.__module__ == module.__name__ and issubclass(member, base) and not inspect.isabstract(member):
+        for name, member in inspect.getmembers(module, inspect.isclass):
+            own = member.__module__ == module.__name__ and not name.startswith("_")
+            if own and issubclass(member, base) and not inspect.isabstract(member):
                 yield member
 
 
-def mechanisms() -> dict[str, tuple[type[Mechanism], ...]]:
-    """Every mechanism, keyed by its method id, in the order of module and class names."""
-    found: dict[str, tuple[type[Mechanism], ...]] = {}
+class Kind(NamedTuple):
+    """A mechanism with one of its weightings, where it has several: what a name in a table or a ledger stands for.
+
+    Attributes:
+        mechanism: the class.
+        settings: the weighting.
+        examples: those of the class with these settings.
+    """
+
+    mechanism: type[Mechanism]
+    settings: dict[str, str]
+    examples: tuple[Mechanism, ...]
+
+    @property
+    def name(self) -> str:
+        """The name in tables and ledgers."""
+        return self.examples[0].name
+
+    @property
+    def method(self) -> str:
+        """The method id."""
+        return self.examples[0].method
+
+    @property
+    def calibrated(self) -> str | None:
+        """The field that `calibrate` determines, None if there is none."""
+        return self.examples[0].calibrated
+
+    def calibrate(self, model, n: int, budget: Cost, **options) -> Mechanism:
+        """The mechanism within the budget."""
+        return self.mechanism.calibrate(model, n, budget, **{**options, **self.settings})
+
+
+def kinds() -> list[Kind]:
+    """Every mechanism with each of its weightings, in the order of module, class and weighting.
+
+    Raises:
+        ValueError: a mechanism without an example of one of its weightings.
+    """
+    found = []
     for member in _classes("mechanisms", Mechanism):
-        found[member.method] = (*found.get(member.method, ()), member)
+        every = member.examples()
+        for settings in [{"weighting": value} for value in member.weightings] or [{}]:
+            examples = tuple(each for each in every if settings.items() <= each.options.items())
+            if not examples:
+                raise ValueError(f"{member.__name__} has no example{''.join(f' of {v}' for v in settings.values())}")
+            found.append(Kind(member, settings, examples))
     return found
+
+
+def mechanisms() -> dict[str, tuple[Kind, ...]]:
+    """Every mechanism, keyed by its method id, in the order of `kinds`."""
+    found: dict[str, tuple[Kind, ...]] = {}
+    for kind in kinds():
+        found[kind.method] = (*found.get(kind.method, ()), kind)
+    return found
+
+
+@cache
+def _by_name() -> dict[str, Kind]:
+    return {kind.name: kind for kind in kinds()}
+
+
+def rebuild(described) -> Any:
+    """The mechanism or model that `described.describe` described."""
+    if isinstance(described, dict):
+        settings = {name: rebuild(value) for name, value in described["settings"].items()}
+        if kind := _by_name().get(described["class"]):
+            return kind.mechanism(**kind.settings, **settings)
+        return getattr(import_module(described["module"]), described["class"])(**settings)
+    if isinstance(described, list):
+        return tuple(map(rebuild, described))
+    return math.inf if described == "inf" else described
 
 
 def models() -> dict[str, type[ConjugateModel]]:
@@ -74,7 +146,7 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
 def left_out(model, n: int, budgets: Iterable[Cost], **settings) -> dict[str, str]:
     """Return the mechanisms that can serve the model within none of some budgets, by class, with the last refusal."""
     found: dict[str, str] = {}
-    for candidate in (kind for classes in mechanisms().values() for kind in classes):
+    for candidate in itertools.chain.from_iterable(mechanisms().values()):
         reason = ""
         for budget in budgets:
             try:
@@ -83,13 +155,13 @@ def left_out(model, n: int, budgets: Iterable[Cost], **settings) -> dict[str, st
             except ValueError as error:
                 reason = str(error)
         else:
-            found[candidate.__name__] = reason
+            found[candidate.name] = reason
     return found
 
 
-def _calibrated(candidate: type[Mechanism], model, n: int, budget: Cost, settings: dict) -> Mechanism:
+def _calibrated(candidate: Kind, model, n: int, budget: Cost, settings: dict) -> Mechanism:
     """The mechanism within the budget; a ValueError says why there is none."""
-    about = sorted({type(example.model).__name__ for example in candidate.examples()})
+    about = sorted({type(example.model).__name__ for example in candidate.examples})
     if type(model).__name__ not in about:
         raise ValueError(f"serves {', '.join(about)}")
     options = options_of(candidate)
@@ -98,18 +170,18 @@ def _calibrated(candidate: type[Mechanism], model, n: int, budget: Cost, setting
     return candidate.calibrate(model, n, budget, **{name: settings[name] for name in options if name in settings})
 
 
-def options_of(candidate: type[Mechanism]) -> dict[str, object]:
+def options_of(candidate: Kind) -> dict[str, object]:
     """The options of a mechanism's `calibrate` and their defaults, MISSING where one is required.
 
     They are its keyword-only parameters and, where it takes any keyword, the class's keyword-only fields. A default of
     None stands for a value that must be given.
     """
-    parameters = inspect.signature(candidate.calibrate).parameters.values()
+    parameters = inspect.signature(candidate.mechanism.calibrate).parameters.values()
     found = {
         entry.name: MISSING if entry.default in (entry.empty, None) else entry.default
         for entry in parameters
         if entry.kind is entry.KEYWORD_ONLY
     }
     if any(entry.kind is entry.VAR_KEYWORD for entry in parameters):
-        found |= {entry.name: entry.default for entry in fields(candidate) if entry.kw_only}
-    return found
+        found |= {entry.name: entry.default for entry in fields(candidate.mechanism) if entry.kw_only}
+    return {name: default for name, default in found.items() if name not in candidate.settings}

@@ -8,28 +8,32 @@ import pytest
 
 from privpost import discovery, mechanisms
 from privpost.mechanisms import (
-    ConcentratedPosterior,
-    DiffusedPosterior,
-    DirectPosterior,
     ExponentialMechanism,
     GaussianMechanism,
     LaplaceMechanism,
+    PosteriorDraw,
 )
 from privpost.mechanisms.base import Mechanism
 
-CLASSES = [mechanism for same_method in discovery.mechanisms().values() for mechanism in same_method]
+CLASSES = [kind.mechanism for kind in discovery.kinds()]
+
+
+def steps_below(kind):
+    """How many classes of mechanisms stand one above the other, Mechanism itself not counted."""
+    return (
+        0 if kind is Mechanism else 1 + max(steps_below(base) for base in kind.__bases__ if issubclass(base, Mechanism))
+    )
 
 
 def test_discovery_finds_the_shipped_mechanisms():
-    found = discovery.mechanisms()
+    found = {method: [kind.mechanism for kind in kinds] for method, kinds in discovery.mechanisms().items()}
     assert LaplaceMechanism in found["laplace"]
     assert GaussianMechanism in found["gaussian"]
     assert ExponentialMechanism in found["ops"]
-    assert DirectPosterior in found["direct"]
-    assert DiffusedPosterior in found["diffused"]
-    assert ConcentratedPosterior in found["concentrated"]
+    assert all(PosteriorDraw in found[weighting] for weighting in PosteriorDraw.weightings)
     assert not any(inspect.isabstract(mechanism) for mechanism in CLASSES)
     assert all(issubclass(mechanism, Mechanism) for mechanism in CLASSES)
+    assert max(map(steps_below, CLASSES)) <= 4
     with pytest.raises(AttributeError, match="no attribute 'NoSuchMechanism'"):
         _ = mechanisms.NoSuchMechanism
 
@@ -48,7 +52,7 @@ def test_a_new_file_is_a_new_mechanism(tmp_path, monkeypatch):
     (tmp_path / "new_mechanism.py").write_text(NEW_MECHANISM)
     monkeypatch.setattr(mechanisms, "__path__", [*mechanisms.__path__, str(tmp_path)])
     monkeypatch.delitem(sys.modules, "privpost.mechanisms.new_mechanism", raising=False)
-    assert [mechanism.__name__ for mechanism in discovery.mechanisms()["new"]] == ["NewMechanism"]
+    assert [kind.name for kind in discovery.mechanisms()["new"]] == ["NewMechanism"]
     assert mechanisms.NewMechanism.method == "new"
     monkeypatch.delitem(sys.modules, "privpost.mechanisms.new_mechanism")
 

@@ -73,8 +73,7 @@ def test_the_release_is_a_notebook_of_cells():
 def test_what_the_example_imports_is_importable_by_name():
     from privpost import discovery, mechanisms, models
 
-    for kinds in discovery.mechanisms().values():
-        for kind in kinds:
-            assert getattr(mechanisms, kind.__name__) is kind
+    for kind in discovery.kinds():
+        assert getattr(mechanisms, kind.mechanism.__name__) is kind.mechanism
     for model in discovery.models().values():
         assert getattr(models, model.__name__) is model

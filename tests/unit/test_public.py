@@ -22,7 +22,7 @@ PURE = privpost.Cost("pure", 1.0)
 
 
 def test_every_mechanism_and_model_is_a_name_of_the_package():
-    mechanisms = [kind for kinds in discovery.mechanisms().values() for kind in kinds]
+    mechanisms = (kind.mechanism for kind in discovery.kinds())
     for kind in (*mechanisms, *discovery.models().values(), privpost.Cost, privpost.Ledger):
         assert getattr(privpost, kind.__name__) is kind
         assert kind.__name__ in dir(privpost)
@@ -58,9 +58,10 @@ def test_importing_the_package_imports_nothing_heavy():
 
 @pytest.mark.parametrize("budget", [0.5, None, "1"])
 def test_a_budget_that_is_no_cost_is_refused(budget):
-    for kind in ("LaplaceMechanism", "GaussianMechanism", "ConcentratedPosterior", "DiffusedPosterior"):
+    for kind in (privpost.LaplaceMechanism, privpost.GaussianMechanism, privpost.PosteriorDraw):
         with pytest.raises(ValueError, match=r"^budget is .*; it must be a Cost, for instance"):
-            getattr(privpost, kind).calibrate(privpost.BetaBernoulli(1, 1), 400, budget)
+            options = {"weighting": "concentrated"} if kind.weightings else {}
+            kind.calibrate(privpost.BetaBernoulli(1, 1), 400, budget, **options)
 
 
 def test_a_release_about_other_than_n_records_or_without_a_generator_is_refused_and_costs_nothing():
@@ -130,8 +131,8 @@ def test_the_posterior_of_bits_has_the_exact_distribution_function():
 
 
 def test_what_has_no_noise_aware_posterior_says_so():
-    sampler = privpost.DirectPosterior(privpost.BetaBernoulli(1, 1), 10, 2.0)
-    with pytest.raises(ValueError, match=r"^DirectPosterior has no noise-aware posterior for BetaBernoulli"):
+    sampler = privpost.PosteriorDraw(privpost.BetaBernoulli(1, 1), 10, 2.0, weighting="direct")
+    with pytest.raises(ValueError, match=r"^PosteriorDraw has no noise-aware posterior for BetaBernoulli"):
         sampler.posterior(0.5, 10, np.random.default_rng(1))
     laplace = privpost.LaplaceMechanism(privpost.BetaBernoulli(1, 1), 10, 1.0)
     for release, draws, rng, message in (
@@ -191,16 +192,19 @@ def spend(mechanism, statistics, rng, **given):
         (lambda: privpost.ExponentialMechanism.calibrate(BITS, 10, PURE), r"^a0 is None; it must lie in \(0, 0.5\)$"),
         *(
             (
-                lambda kind=kind: kind.calibrate(TIMES, 10, RENYI),
+                lambda weighting=weighting: privpost.GammaDraw.calibrate(TIMES, 10, RENYI, weighting=weighting),
                 r"^bounds are None; they must be two numbers, 0 <= low",
             )
-            for kind in (privpost.DirectGamma, privpost.DiffusedGamma, privpost.ConcentratedGamma)
+            for weighting in ("direct", "diffused", "concentrated")
         ),
-        (lambda: privpost.DirectGamma(TIMES, 10, 2.0, bounds=(0, "1")), r"^bounds are \(0, '1'\); they must be two"),
-        (lambda: PureMechanism.calibrate(BITS, 10, PURE), r"^mechanism is PureMechanism; it must be a class that can"),
-        (lambda: privpost.DiffusedPosterior(BITS, 10, 0.5, 0.5), r"^order is 0.5; it must be >= 1$"),
         (
-            lambda: privpost.DiffusedPosterior.calibrate("bits", 10, RENYI),
+            lambda: privpost.GammaDraw(TIMES, 10, 2.0, bounds=(0, "1"), weighting="direct"),
+            r"^bounds are \(0, '1'\); they must be two",
+        ),
+        (lambda: PureMechanism.calibrate(BITS, 10, PURE), r"^mechanism is PureMechanism; it must be a class that can"),
+        (lambda: privpost.PosteriorDraw(BITS, 10, 0.5, 0.5, weighting="diffused"), r"^order is 0.5; it must be >= 1$"),
+        (
+            lambda: privpost.PosteriorDraw.calibrate("bits", 10, RENYI, weighting="diffused"),
             r"^model is 'bits'; it must be a model",
         ),
         (lambda: privpost.BayesianNetwork("x"), r"^nodes is 'x'; it must be a map of nodes to lists of their parents$"),

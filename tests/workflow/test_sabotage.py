@@ -20,7 +20,7 @@ from privpost.mechanisms.base import Mechanism
 from privpost.privacy.ledger import Ledger, Release
 
 __all__ = ["built"]
-KINDS = {kind.__name__: kind for kinds in discovery.mechanisms().values() for kind in kinds}
+KINDS = {kind.name: kind.mechanism for kind in discovery.kinds()}
 # It examines mechanisms, and finds what they do wrong: test_seeded_faults.py.
 AUDIT = "audit/audit"
 
@@ -68,13 +68,18 @@ def through_the_ledger_only(patch) -> None:
 
 
 def sabotage(patch, name: str, draw_all) -> None:
-    """Put a function of the shipped draw and the requests in the place of a mechanism's own, not its subclasses'."""
+    """Put a function of the shipped draw and the requests in a mechanism's place, not in that of its subclasses."""
     kind = KINDS[name]
     shipped = kind.draw_all.__func__
 
     def instead(cls, requests):
-        draw = functools.partial(shipped, cls)
-        return draw_all(draw, requests) if cls is kind else draw(requests)
+        draw, found = functools.partial(shipped, cls), {}
+        own = [cls is kind and request.mechanism.name == name for request in requests]
+        for function, mine in ((functools.partial(draw_all, draw), True), (draw, False)):
+            places = [place for place, is_own in enumerate(own) if is_own is mine]
+            if places:
+                found.update(zip(places, function([requests[place] for place in places]), strict=True))
+        return [found[place] for place in range(len(requests))]
 
     patch.setattr(kind, "draw_all", classmethod(instead))
 

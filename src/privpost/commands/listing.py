@@ -43,14 +43,14 @@ def mechanisms(argv: list[str]) -> int:
     rows = [
         (
             kind.method,
-            kind.__name__,
-            kind.neighbours,
-            kind.notion,
-            inherited[kind.notion] if kind.rdp is Mechanism.rdp else "its own",
-            kind.norm,
-            kind.releases,
-            "exact" if kind.exact else "mcmc",
-            ", ".join(kind.public_inputs),
+            " ".join([kind.mechanism.__name__, *kind.settings.values()]),
+            kind.mechanism.neighbours,
+            kind.mechanism.notion,
+            inherited[kind.mechanism.notion] if kind.mechanism.rdp is Mechanism.rdp else "its own",
+            kind.mechanism.norm,
+            kind.mechanism.releases,
+            "exact" if kind.mechanism.exact else "mcmc",
+            ", ".join(kind.mechanism.public_inputs),
         )
         for kinds in discovery.mechanisms().values()
         for kind in kinds

@@ -51,6 +51,7 @@ class Mechanism(ABC):
         calibrated: the field that `calibrate` determines, None if there is none.
         tight: whether some pair of neighbours attains `sensitivity`; False for a bound known to be loose.
         models: classes of models that are served; () for all whose statistics it can take.
+        weightings: values of the field `weighting`, each a method of its own; () where there is no such field.
 
     Raises:
         ValueError: n is not an integer of at least 1, or a setting is outside its range.
@@ -69,6 +70,7 @@ class Mechanism(ABC):
     calibrated: ClassVar[str | None]
     tight: ClassVar[bool] = True
     models: ClassVar[tuple[type, ...]] = ()
+    weightings: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self):
         check_model(self.model, self.models)
@@ -157,6 +159,10 @@ class Mechanism(ABC):
 
     def naive_posterior(self, release):
         """Parameters of the conjugate law of θ with a release taken for the data's statistics; None where none is."""
+        return None
+
+    def release_law(self, statistics) -> Any:
+        """Law of the release for statistics (..., d), such as the parameters of a beta law; None where it has none."""
         return None
 
     def posterior_sample(self, statistics, rng: np.random.Generator) -> np.ndarray:
@@ -270,6 +276,17 @@ class Mechanism(ABC):
         )
 
     @property
+    def name(self) -> str:
+        """What ledgers and tables call the mechanism: its class, or where it has several weightings a name for each."""
+        return type(self).__name__
+
+    @property
+    def recorded(self) -> tuple[str, str, dict[str, Any]]:
+        """Name, module and settings by which ledgers and tables know the mechanism."""
+        settings = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.init}
+        return self.name, type(self).__module__, settings
+
+    @property
     def options(self) -> dict[str, Any]:
         """The settings that `calibrate` takes beside model, n and budget."""
         determined = {"model", "n", "order", self.calibrated}
@@ -279,17 +296,6 @@ class Mechanism(ABC):
     @abstractmethod
     def examples(cls) -> list[Self]:
         """Small instances, with all data sets few enough to enumerate, on which the contract tests run."""
-
-
-@dataclass(frozen=True)
-class SamplingMechanism(Mechanism):
-    """One draw of θ is the release, so that every further draw is a release of its own."""
-
-    releases: ClassVar[str] = "sample"
-
-    def release_law(self, statistics):
-        """Parameters of the law that statistics (..., d) give the release; None where it has none."""
-        return None
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,11 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 
-from privpost.mechanisms.base import Release, SamplingMechanism
+from privpost.privacy.ledger import Release
 
 
 def batches(replicate: Callable, statistics, rng: np.random.Generator) -> np.ndarray:
@@ -29,8 +30,10 @@ def batches(replicate: Callable, statistics, rng: np.random.Generator) -> np.nda
     return draws.reshape(*statistics.shape[:-1], *draws.shape[1:])
 
 
-class BatchedSampling(SamplingMechanism):
-    """A mechanism whose `draw` makes several releases about one data set as a batch."""
+class Batched:
+    """Mixin of a mechanism whose `draw` makes several releases about one data set as a batch."""
+
+    releases: ClassVar[str] = "sample"
 
     @abstractmethod
     def draw(self, statistics, rng, size: int | None = None) -> Release:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from privpost.distributions import truncated_beta
-from privpost.mechanisms.batches import BatchedSampling
+from privpost.mechanisms.batches import Batched
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.pure import PureMechanism
 from privpost.models.event_counts import EventCounts
@@ -82,7 +82,7 @@ class EventCountsLaplace(LaplaceMechanism):
 
 
 @dataclass(frozen=True)
-class TemperedEvents(PureMechanism, BatchedSampling):
+class TemperedEvents(Batched, PureMechanism):
     """Emission probabilities drawn at temperature T = max(1, 2Δ/ε), each at least a0 = 1/(M K_d).
 
     Attributes:

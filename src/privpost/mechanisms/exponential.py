@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from privpost.distributions import exact_draws, truncated_beta
-from privpost.mechanisms.base import SamplingMechanism
 from privpost.mechanisms.pure import PureMechanism
 from privpost.models.base import is_number
 from privpost.models.beta_bernoulli import BetaBernoulli
@@ -18,7 +17,7 @@ from privpost.privacy.approximate import bits_curve, by_curve
 
 
 @dataclass(frozen=True)
-class ExponentialMechanism(PureMechanism, SamplingMechanism):
+class ExponentialMechanism(PureMechanism):
     """One draw from the beta-Bernoulli log-joint on [a0, 1−a0] at temperature T = max(1, 2Δ/ε).
 
     Prior and likelihood are both tempered: the draw is from Beta(1 + (α−1+s)/T, 1 + (β−1+n−s)/T) truncated to
@@ -37,6 +36,7 @@ class ExponentialMechanism(PureMechanism, SamplingMechanism):
 
     method: ClassVar[str] = "ops"
     norm: ClassVar[str] = "log-likelihood ratio"
+    releases: ClassVar[str] = "sample"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "a0")
     models: ClassVar[tuple[type, ...]] = (BetaBernoulli,)
 
@@ -74,7 +74,7 @@ class ExponentialMechanism(PureMechanism, SamplingMechanism):
         return truncated_beta.sample(self.release_law(statistics), *self.ends, rng)
 
     def rounded(self, statistics, bits: int, randbits: Callable[[int], int] = secrets.randbits) -> list[int]:
-        """⌊2^bits θ⌋ of one ideal draw θ at `temperature`; arguments as in `PosteriorSampling.rounded`."""
+        """⌊2^bits θ⌋ of one ideal draw θ at `temperature`; arguments as in `PosteriorDraw.rounded`."""
         prior, temperature, low = map(float, self.model.prior), Fraction(self.temperature), Fraction(self.a0)
         law = [
             1 + (Fraction(alpha) - 1 + int(count)) / temperature for alpha, count in zip(prior, statistics, strict=True)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from privpost.distributions import exact_draws
-from privpost.mechanisms.weighted_posterior import Concentrated, ConjugateSampling, Diffused, Direct
+from privpost.mechanisms.weighted_posterior import ConjugateDraw
 from privpost.models.base import is_number
 from privpost.models.gamma_exponential import GammaExponential
 from privpost.privacy import certified
@@ -22,13 +22,14 @@ def _check_bounds(bounds) -> None:
 
 
 @dataclass(frozen=True)
-class GammaSampling(ConjugateSampling):
+class GammaDraw(ConjugateDraw):
     """One exact draw of the rate from Gamma(shape/m + r n, rate/m + r Σx), records in public bounds.
 
     Neighbours' laws have one shape; their divergence grows with |ln(rate_P/rate_Q)|, which is largest where the other
     n − 1 records are at the lower bound: the supremum is exact (corollary 2 of Geumlek et al. 2017 for this family).
 
     Attributes:
+        coefficient: r of a diffused draw or m of a concentrated one, in (0, 1].
         bounds: smallest and largest record, 0 ≤ low < high.
 
     Raises:
@@ -36,7 +37,9 @@ class GammaSampling(ConjugateSampling):
     """
 
     bounds: tuple[float, float] = field(kw_only=True)
+    coefficient: float = 1.0
 
+    named: ClassVar[str] = "{}Gamma"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "bounds")
     models: ClassVar[tuple[type, ...]] = (GammaExponential,)
 
@@ -77,7 +80,7 @@ class GammaSampling(ConjugateSampling):
     def rounded(
         self, statistics: Sequence[Fraction], bits: int, randbits: Callable[[int], int] = secrets.randbits
     ) -> list[int]:
-        """⌊2^bits θ⌋ of one ideal draw θ for statistics (Σx, n), exact; arguments as in `PosteriorSampling.rounded`."""
+        """⌊2^bits θ⌋ of one ideal draw θ for statistics (Σx, n), exact; arguments as in `PosteriorDraw.rounded`."""
         return [exact_draws.gamma(*self._law(Fraction(statistics[0])), randbits).refine(bits)]
 
     def certified_rdp(self, order: float) -> float:
@@ -88,39 +91,15 @@ class GammaSampling(ConjugateSampling):
 
     @classmethod
     def examples(cls):
-        """Waiting times up to 2, and a higher order."""
-        return [
-            cls(GammaExponential(2, 2), 4, 2.0, 0.3, bounds=(0.0, 2.0)),
-            cls(GammaExponential(3, 6), 4, 8.0, 0.2, bounds=(0.0, 2.0)),
+        """Waiting times up to 2, and a higher order; direct draws need a stronger prior."""
+        bounds = (0.0, 2.0)
+        direct = [(GammaExponential(2, 20), 2.0, 1.0, "direct"), (GammaExponential(3, 30), 8.0, 1.0, "direct")]
+        weighted = [
+            (model, order, coefficient, weighting)
+            for model, order, coefficient in ((GammaExponential(2, 2), 2.0, 0.3), (GammaExponential(3, 6), 8.0, 0.2))
+            for weighting in ("diffused", "concentrated")
         ]
-
-
-@dataclass(frozen=True)
-class DirectGamma(Direct, GammaSampling):
-    """One draw from the true posterior (algorithm 1)."""
-
-    @classmethod
-    def examples(cls):
-        """Waiting times up to 2, and a higher order."""
         return [
-            cls(GammaExponential(2, 20), 4, 2.0, bounds=(0.0, 2.0)),
-            cls(GammaExponential(3, 30), 4, 8.0, bounds=(0.0, 2.0)),
+            cls(model, 4, order, coefficient, weighting=weighting, bounds=bounds)
+            for model, order, coefficient, weighting in direct + weighted
         ]
-
-
-@dataclass(frozen=True)
-class DiffusedGamma(Diffused, GammaSampling):
-    """One draw from the posterior whose data count r times (algorithm 2).
-
-    Attributes:
-        coefficient: r in (0, 1].
-    """
-
-
-@dataclass(frozen=True)
-class ConcentratedGamma(Concentrated, GammaSampling):
-    """One draw from the posterior whose prior counts 1/m times (algorithm 3).
-
-    Attributes:
-        coefficient: m in (0, 1].
-    """

@@ -7,7 +7,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from privpost.distributions import gaussian_in_ball
-from privpost.mechanisms.batches import BatchedSampling, batches
+from privpost.mechanisms.base import Mechanism
+from privpost.mechanisms.batches import Batched, batches
 from privpost.models.base import check_positive
 from privpost.models.linear_regression import LinearRegression
 from privpost.privacy.accounting import Cost
@@ -16,7 +17,7 @@ from privpost.privacy.ledger import Release
 
 
 @dataclass(frozen=True)
-class LinearSampler(BatchedSampling):
+class LinearSampler(Batched, Mechanism):
     """One exact draw of w from its posterior under the prior N(0, I/b) truncated to ‖w‖ ≤ R: 2L-DP.
 
     On the ball a record's log-likelihood −(y − xᵀw)²/(2σ²) lies in [−L, 0], L = (Y + RX)²/(2σ²) for public bounds

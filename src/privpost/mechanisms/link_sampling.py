@@ -5,11 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from privpost.mechanisms.logistic_sampling import LogisticConcentrated, LogisticDiffused, RenyiLogistic
+from privpost.mechanisms.logistic_sampling import LogisticDraw
 from privpost.models.link_regression import LinkRegression
 
 
-class _OnBall(RenyiLogistic):
+@dataclass(frozen=True)
+class LinkDraw(LogisticDraw):
     """Theorems 16 and 17 of Geumlek et al. (2017) with the Lipschitz constants that a loss has on the ball.
 
     The proof needs two things: neighbours' log-densities whose difference is 2ρcB-Lipschitz, and an nβ-strongly
@@ -18,7 +19,9 @@ class _OnBall(RenyiLogistic):
     log-concave, as both losses are convex and so is the ball.
     """
 
+    named: ClassVar[str] = "Link{}"
     models: ClassVar[tuple[type, ...]] = (LinkRegression,)
+    weightings: ClassVar[tuple[str, ...]] = ("concentrated", "diffused")
 
     @property
     def radius(self):
@@ -34,28 +37,12 @@ class _OnBall(RenyiLogistic):
         law = self.release_law(self.model.sufficient_statistics(data))
         return self.power * law.features.T @ law.slopes(np.zeros(len(law.features)))
 
-
-@dataclass(frozen=True)
-class LinkDiffused(_OnBall, LogisticDiffused):
-    """One draw with the likelihood to a power (algorithm 5)."""
-
     @classmethod
     def examples(cls):
         """One weight and two, either link."""
         return [
-            cls(LinkRegression(1, 0.1, link="probit"), 4, 2.0, 0.3),
-            cls(LinkRegression(2, 1.0, link="cloglog", radius=1.0), 3, 2.0, 0.3),
-        ]
-
-
-@dataclass(frozen=True)
-class LinkConcentrated(_OnBall, LogisticConcentrated):
-    """One draw from the posterior under a stronger prior (algorithm 4)."""
-
-    @classmethod
-    def examples(cls):
-        """One weight and two, either link."""
-        return [
-            cls(LinkRegression(1, link="cloglog", radius=1.0), 4, 2.0, 1.0),
-            cls(LinkRegression(2, link="probit"), 3, 2.0, 2.0),
+            cls(LinkRegression(1, 0.1, link="probit"), 4, 2.0, 0.3, weighting="diffused"),
+            cls(LinkRegression(2, 1.0, link="cloglog", radius=1.0), 3, 2.0, 0.3, weighting="diffused"),
+            cls(LinkRegression(1, link="cloglog", radius=1.0), 4, 2.0, 1.0, weighting="concentrated"),
+            cls(LinkRegression(2, link="probit"), 3, 2.0, 2.0, weighting="concentrated"),
         ]

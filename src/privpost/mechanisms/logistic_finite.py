@@ -6,12 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from privpost.mechanisms.logistic_sampling import Drawn, RenyiLogistic
-from privpost.mechanisms.weighted_posterior import Diffused
+from privpost.mechanisms.logistic_sampling import Drawn, LogisticDraw
 from privpost.models.base import check_positive
 from privpost.models.binary_regression import BinaryRegression
 from privpost.privacy.accounting import Cost
-from privpost.privacy.approximate import gaussian_curve, largest_within
+from privpost.privacy.approximate import largest_within
 from privpost.privacy.glm import langevin_mu
 from privpost.privacy.ledger import Release
 
@@ -20,21 +19,16 @@ _LEAST = 1e-12
 
 
 @dataclass(frozen=True)
-class _GaussianLogistic(Diffused, RenyiLogistic):
-    """A release no easier to tell from its neighbour's than N(μ, 1) from N(0, 1)."""
+class _GaussianLogistic(LogisticDraw):
+    """A release that is no easier to tell from its neighbour's than N(μ, 1) from N(0, 1)."""
 
-    @property
-    def mu(self) -> float:
-        """μ of the Gaussian guarantee."""
-        return self.sensitivity / math.sqrt(self.n * self.precision)
+    weighting: str = field(default="diffused", kw_only=True)
+
+    weightings: ClassVar[tuple[str, ...]] = ("diffused",)
 
     def rdp(self, orders):
         """λμ²/2 at each order."""
         return 0.5 * self.mu**2 * np.asarray(orders, float)
-
-    def privacy_curve(self, epsilon):
-        """`gaussian_curve` at μ."""
-        return gaussian_curve(self.mu, epsilon)
 
     @classmethod
     def coefficient_within(cls, model, n, order, epsilon, **options):
@@ -68,6 +62,7 @@ class LogisticLangevin(_GaussianLogistic):
     relaxations: float = field(default=4.0, kw_only=True)
 
     method: ClassVar[str] = "langevin"
+    named: ClassVar[str] = "LogisticLangevin"
 
     def __post_init__(self):
         super().__post_init__()
@@ -140,6 +135,7 @@ class LogisticOutputNoise(_GaussianLogistic):
     tolerance: float = field(default=1e-8, kw_only=True)
 
     method: ClassVar[str] = "output_noise"
+    named: ClassVar[str] = "LogisticOutputNoise"
 
     def __post_init__(self):
         super().__post_init__()

@@ -1,17 +1,17 @@
-"""One draw from the posterior of a logistic regression on a ball (OPS): its pure guarantee, and its Rényi guarantee."""
+"""One draw from the posterior of a logistic regression on a ball (OPS) under pure DP."""
 
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 import numpy as np
 
-from privpost.mechanisms.logistic_sampling import LogisticDiffused, LogisticSampling
+from privpost.mechanisms.logistic_sampling import LogisticSampling
 from privpost.mechanisms.pure import PureMechanism
 from privpost.models.binary_regression import BinaryRegression
 from privpost.privacy.accounting import Cost, at_most
 from privpost.privacy.approximate import pure_curve, pure_from_approximate
 from privpost.privacy.checks import check_choice, pure_epsilon
-from privpost.privacy.glm import OPS_FACTOR, diffused_power, ops_power, ops_pure_epsilon, ops_rdp
+from privpost.privacy.glm import OPS_FACTOR, ops_pure_epsilon, ops_rdp
 
 
 @dataclass(frozen=True)
@@ -99,40 +99,3 @@ class LogisticOps(PureMechanism, LogisticSampling):
     def examples(cls):
         """One weight and two."""
         return [cls(BinaryRegression(1, 0.5), 4, 2.0), cls(BinaryRegression(2, 1.0), 3, 1.0)]
-
-
-@dataclass(frozen=True)
-class LogisticOpsRenyi(LogisticDiffused):
-    """The draw of OPS at the smaller of two charges: what its pure cost implies, and theorem 17's 2(ρc)²λ/(nβ).
-
-    Theorem 17 holds on a ball too: on R^d take f + k dist(w, ball)² in place of f, which is as strongly convex and has
-    the same change between neighbours, and let k → ∞.
-
-    Attributes:
-        coefficient: ρ in (0, 1].
-    """
-
-    method: ClassVar[str] = "ops_renyi"
-    radius = LogisticOps.radius
-
-    @classmethod
-    def coefficient_within(cls, model, n, order, epsilon, **options):
-        """The largest ρ that either charge allows."""
-        beta, bound = model.prior_precision, model.feature_bound
-        return max(ops_power(order, epsilon, beta, bound), diffused_power(order, epsilon, n, beta, bound))
-
-    def privacy_curve(self, epsilon):
-        """The smaller of both curves."""
-        pure = ops_pure_epsilon(self.power, self.precision, self.model.feature_bound)
-        return min(super().privacy_curve(epsilon), pure_curve(float(pure), epsilon))
-
-    def recalibrated(self, budget):
-        """The larger of the powers that either curve allows."""
-        pure = LogisticOps(self.model, self.n, 1.0).recalibrated(budget).power
-        gaussian = super().recalibrated(budget)
-        return gaussian if gaussian.coefficient >= pure else replace(self, coefficient=pure)
-
-    def rdp(self, orders):
-        """The smaller of both charges at each order."""
-        pure = ops_rdp(orders, self.power, self.precision, self.model.feature_bound)
-        return np.minimum(super().rdp(orders), pure)

@@ -2,19 +2,28 @@
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from privpost.mechanisms.batches import BatchedSampling
-from privpost.mechanisms.weighted_posterior import Concentrated, Diffused, Direct, WeightedPosterior
+from privpost.mechanisms.base import Mechanism
+from privpost.mechanisms.batches import Batched
+from privpost.mechanisms.weighted_posterior import WeightedPosterior
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import GaussianApproximation, LogisticPosterior
-from privpost.privacy.accounting import Cost
-from privpost.privacy.approximate import gaussian_curve, gaussian_from_approximate
+from privpost.privacy.accounting import Cost, at_most
+from privpost.privacy.approximate import gaussian_curve, gaussian_from_approximate, pure_curve, pure_from_approximate
 from privpost.privacy.checks import check_coefficient
-from privpost.privacy.glm import concentrated_precision, diffused_power, posterior_rdp
+from privpost.privacy.glm import (
+    concentrated_precision,
+    diffused_power,
+    ops_power,
+    ops_pure_epsilon,
+    ops_rdp,
+    posterior_rdp,
+)
 from privpost.privacy.ledger import Release
 from privpost.samplers import logistic_exact
 
@@ -35,7 +44,7 @@ class Drawn(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LogisticSampling(BatchedSampling):
+class LogisticSampling(Batched, Mechanism):
     """One exact draw of w from N(w; 0, (nβ)⁻¹ I) Π 1/(1 + exp(−z_i·w))^ρ, by rejection (`samplers.logistic_exact`).
 
     Attributes:
@@ -49,8 +58,6 @@ class LogisticSampling(BatchedSampling):
     constant_time: bool = field(default=True, kw_only=True)
 
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "bound on the features")
-    # Of the ball that the prior is truncated to, if any.
-    radius: ClassVar[float | None] = None
     models: ClassVar[tuple[type, ...]] = (BinaryRegression,)
 
     @property
@@ -62,6 +69,11 @@ class LogisticSampling(BatchedSampling):
     @abstractmethod
     def precision(self) -> float:
         """β > 0 of the prior that is sampled with."""
+
+    @property
+    def radius(self) -> float | None:
+        """Radius of the ball that the prior is truncated to; None where it is not."""
+        return None
 
     def check_statistics(self, statistics) -> None:
         """Raises a ValueError unless statistics (..., n d) are each of n records within the model's bound."""
@@ -129,16 +141,59 @@ class LogisticSampling(BatchedSampling):
 
 
 @dataclass(frozen=True)
-class RenyiLogistic(LogisticSampling, WeightedPosterior):
-    """Draws with a Rényi guarantee, (λ, 2(ρcB)²λ/(nβ)) at every order (Geumlek et al. 2017, theorems 16 and 17)."""
+class LogisticDraw(LogisticSampling, WeightedPosterior):
+    """One draw with a Rényi guarantee, (λ, 2(ρcB)²λ/(nβ)) at every order (Geumlek et al. 2017, theorems 16 and 17).
 
+    With the weighting "ball" it is the draw of OPS, the likelihood to a power and the prior truncated to ‖w‖ ≤ c/β, at
+    the smaller of two charges: what its pure cost implies, and theorem 17's. That holds on a ball too: on R^d take
+    f + k dist(w, ball)² in place of f, which is as strongly convex and has the same change between neighbours, and let
+    k → ∞.
+
+    Attributes:
+        coefficient: power ρ in (0, 1] of a diffused draw or one on the ball, or the β, at least the model's, of a
+            concentrated one (algorithms 5 and 4).
+    """
+
+    coefficient: float = 1.0
+
+    weightings: ClassVar[tuple[str, ...]] = ("ball", *WeightedPosterior.weightings)
+    named: ClassVar[str] = "Logistic{}"
     norm: ClassVar[str] = "l2"
     # `query` looks at w = 0, where the gradient changes by at most half of the sensitivity.
     tight: ClassVar[bool] = False
 
     def __post_init__(self):
         super().__post_init__()
-        check_coefficient(self.power)
+        if self.weighting != "concentrated":
+            check_coefficient(self.coefficient)
+        elif not self.model.prior_precision <= self.coefficient < np.inf:
+            raise ValueError(f"coefficient is {self.coefficient!r}; it must be >= {self.model.prior_precision}, finite")
+
+    @property
+    def method(self):
+        """The weighting, or "ops_renyi" on the ball."""
+        return "ops_renyi" if self.weighting == "ball" else self.weighting
+
+    @property
+    def name(self):
+        """A name for each weighting."""
+        return "LogisticOpsRenyi" if self.weighting == "ball" else super().name
+
+    @property
+    def recorded(self):
+        """As a class of its own for each weighting."""
+        name, module, settings = super().recorded
+        return name, "privpost.mechanisms.logistic_ops" if self.weighting == "ball" else module, settings
+
+    @property
+    def r(self):
+        """The power ρ of the likelihood."""
+        return 1.0 if self.weighting == "concentrated" else self.coefficient
+
+    @property
+    def m(self):
+        """The model's β over that of the draw."""
+        return self.model.prior_precision / self.precision
 
     @property
     def power(self):
@@ -147,96 +202,87 @@ class RenyiLogistic(LogisticSampling, WeightedPosterior):
 
     @property
     def precision(self):
-        """β of the model."""
-        return self.model.prior_precision
+        """β of the model, or of a concentrated draw."""
+        return self.coefficient if self.weighting == "concentrated" else self.model.prior_precision
+
+    @property
+    def radius(self):
+        """c/β of the ball; None without one."""
+        return self.model.feature_bound / self.precision if self.weighting == "ball" else None
+
+    @classmethod
+    def coefficient_within(cls, model, n, order, epsilon, *, weighting, **options):
+        """The smallest β ≥ the model's of a concentrated draw, or the largest ρ; on the ball by either charge."""
+        beta, bounds = model.prior_precision, (model.feature_bound, model.slope_bound)
+        if weighting == "concentrated":
+            return concentrated_precision(order, epsilon, n, beta, *bounds)
+        power = diffused_power(order, epsilon, n, beta, *bounds)
+        return max(power, ops_power(order, epsilon, beta, model.feature_bound)) if weighting == "ball" else power
 
     @property
     def sensitivity(self):
         """2ρcB, largest change of the gradient of the tempered log-likelihood, whatever the w."""
         return 2 * self.power * self.model.feature_bound * self.model.slope_bound
 
+    @property
+    def mu(self) -> float:
+        """μ such that a release is no easier to tell from its neighbour's than N(μ, 1) from N(0, 1): 2ρcB/√(nβ).
+
+        For an nβ-strongly log-concave draw by Gopi et al. (2022).
+        """
+        return self.sensitivity / np.sqrt(self.n * self.precision)
+
     def query(self, data):
         """Gradient of the tempered log-likelihood at w = 0, shape (d,)."""
         return self.power * np.asarray(data, float).sum(axis=-2) / 2
 
     def rdp(self, orders):
-        """2(ρcB)²λ/(nβ) at each order."""
+        """2(ρcB)²λ/(nβ) at each order, or less by the pure charge of the ball."""
         bounds = self.model.feature_bound, self.model.slope_bound
-        return posterior_rdp(orders, self.n, self.precision, self.power, *bounds)
+        gaussian = posterior_rdp(orders, self.n, self.precision, self.power, *bounds)
+        if self.weighting != "ball":
+            return gaussian
+        return np.minimum(gaussian, ops_rdp(orders, self.power, self.precision, self.model.feature_bound))
 
     def privacy_curve(self, epsilon):
-        """`gaussian_curve` at μ = 2ρc/√(nβ), a bound on that of an nβ-strongly log-concave draw (Gopi et al. 2022)."""
-        return gaussian_curve(self.sensitivity / np.sqrt(self.n * self.precision), epsilon)
+        """`gaussian_curve` at μ, or on the ball the smaller one of that and the pure charge's."""
+        gaussian = gaussian_curve(self.mu, epsilon)
+        if self.weighting != "ball":
+            return gaussian
+        pure = ops_pure_epsilon(self.power, self.precision, self.model.feature_bound)
+        return min(gaussian, pure_curve(float(pure), epsilon))
 
     def recalibrated(self, budget):
-        """The budget's μ as an RDP budget, μ²λ/2; the direct posterior only if its curve meets it."""
+        """The budget's μ as an RDP budget, μ²λ/2; a direct draw only if its curve meets it."""
         if self.calibrated is None:
             return self if self.privacy_curve(budget.epsilon) <= budget.delta else None
+        if self.weighting == "ball":
+            return self._recalibrated_on_ball(budget)
         mu = 1 / gaussian_from_approximate(budget.epsilon, budget.delta)
         # Rounding down, by less than what is tested.
         within = Cost("rdp", 0.5 * mu**2 * self.order * (1 - 1e-9), order=self.order)
         return self.calibrate(self.model, self.n, within, **self.options)
 
-
-@dataclass(frozen=True)
-class LogisticDirect(Direct, RenyiLogistic):
-    """One draw from the true posterior."""
-
-    @classmethod
-    def examples(cls):
-        """One weight and two."""
-        return [cls(BinaryRegression(1, 1.0), 4, 2.0), cls(BinaryRegression(2, 0.5), 3, 2.0)]
-
-
-@dataclass(frozen=True)
-class LogisticConcentrated(Concentrated, RenyiLogistic):
-    """One draw from the posterior under a stronger prior (algorithm 4).
-
-    Attributes:
-        coefficient: β, at least the model's.
-    """
-
-    def __post_init__(self):
-        super().__post_init__()
-        if not self.model.prior_precision <= self.coefficient < np.inf:
-            raise ValueError(f"coefficient is {self.coefficient!r}; it must be >= {self.model.prior_precision}, finite")
-
-    @classmethod
-    def coefficient_within(cls, model, n, order, epsilon, **options):
-        """The smallest β ≥ the model's."""
-        bounds = model.feature_bound, model.slope_bound
-        return concentrated_precision(order, epsilon, n, model.prior_precision, *bounds)
-
-    @property
-    def m(self):
-        """The model's β over the coefficient."""
-        return self.model.prior_precision / self.coefficient
-
-    @property
-    def precision(self):
-        """The coefficient."""
-        return self.coefficient
+    def _recalibrated_on_ball(self, budget):
+        """With the larger of the powers that either curve allows."""
+        gaussian = replace(self, weighting="diffused").recalibrated(budget).coefficient
+        whole = ops_pure_epsilon(1.0, self.precision, self.model.feature_bound)
+        pure = pure_from_approximate(budget.epsilon, budget.delta) / float(whole)
+        found = replace(self, coefficient=max(gaussian, min(1.0, pure)))
+        # Rounding of ε0 − ε takes it over a small δ.
+        while not at_most(found.privacy_curve(budget.epsilon), budget.delta):
+            found = replace(found, coefficient=float(np.nextafter(found.coefficient, 0.0)))
+        return found
 
     @classmethod
     def examples(cls):
         """One weight and two."""
-        return [cls(BinaryRegression(1), 4, 2.0, 1.0), cls(BinaryRegression(2), 3, 2.0, 2.0)]
-
-
-@dataclass(frozen=True)
-class LogisticDiffused(Diffused, RenyiLogistic):
-    """One draw with the likelihood to a power (algorithm 5).
-
-    Attributes:
-        coefficient: ρ in (0, 1].
-    """
-
-    @classmethod
-    def coefficient_within(cls, model, n, order, epsilon, **options):
-        """The largest ρ."""
-        return diffused_power(order, epsilon, n, model.prior_precision, model.feature_bound, model.slope_bound)
-
-    @classmethod
-    def examples(cls):
-        """One weight and two."""
-        return [cls(BinaryRegression(1, 0.1), 4, 2.0, 0.3), cls(BinaryRegression(2, 0.1), 3, 2.0, 0.3)]
+        one, two = (partial(BinaryRegression, d) for d in (1, 2))
+        return [
+            cls(one(1.0), 4, 2.0, weighting="direct"),
+            cls(two(0.5), 3, 2.0, weighting="direct"),
+            cls(one(), 4, 2.0, 1.0, weighting="concentrated"),
+            cls(two(), 3, 2.0, 2.0, weighting="concentrated"),
+            *(cls(one(0.1), 4, 2.0, 0.3, weighting=weighting) for weighting in ("diffused", "ball")),
+            *(cls(two(0.1), 3, 2.0, 0.3, weighting=weighting) for weighting in ("diffused", "ball")),
+        ]

@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import betaln
 
-from privpost.mechanisms.base import SamplingMechanism
 from privpost.mechanisms.pure import PureMechanism
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.privacy.checks import check_choice
@@ -79,7 +78,7 @@ def utility_sensitivity(alpha: float, beta: float, n: int, kind: str, has_parent
 
 
 @dataclass(frozen=True)
-class MapMechanism(PureMechanism, SamplingMechanism):
+class MapMechanism(PureMechanism):
     """Each parameter chosen on a grid by the exponential mechanism, with its posterior as utility.
 
     Zhang et al. (2016), algorithm 3, with a uniform base measure and one parameter at a time (`ours`): a grid point
@@ -99,6 +98,7 @@ class MapMechanism(PureMechanism, SamplingMechanism):
 
     method: ClassVar[str] = "map"
     norm: ClassVar[str] = "log-likelihood ratio"
+    releases: ClassVar[str] = "sample"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "graph", "prior")
     models: ClassVar[tuple[type, ...]] = (BayesianNetwork,)
     # The score where all θ are equal does not attain the sensitivity.

@@ -7,7 +7,6 @@ from typing import ClassVar, Self
 import numpy as np
 
 from privpost.distributions import truncated_beta
-from privpost.mechanisms.base import SamplingMechanism
 from privpost.mechanisms.pure import PureMechanism
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.privacy.accounting import Cost
@@ -15,7 +14,7 @@ from privpost.privacy.checks import check_model, pure_epsilon
 
 
 @dataclass(frozen=True)
-class TrimmedSampler(PureMechanism, SamplingMechanism):
+class TrimmedSampler(PureMechanism):
     """One exact draw from the posterior with every probability restricted to [ω, 1−ω] (Zhang et al. 2016).
 
     On that set a factor of the likelihood changes by at most ln((1−ω)/ω), a record's likelihood by |I| times that,
@@ -29,6 +28,7 @@ class TrimmedSampler(PureMechanism, SamplingMechanism):
     """
 
     norm: ClassVar[str] = "log-likelihood ratio"
+    releases: ClassVar[str] = "sample"
     public_inputs: ClassVar[tuple[str, ...]] = ("graph", "prior")
     models: ClassVar[tuple[type, ...]] = (BayesianNetwork,)
 

@@ -4,12 +4,12 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from privpost.distributions import exact_draws
-from privpost.mechanisms.weighted_posterior import Concentrated, ConjugateSampling, Diffused, Direct
+from privpost.mechanisms.weighted_posterior import ConjugateDraw
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy import certified
@@ -19,21 +19,24 @@ from privpost.privacy.renyi import SUPREMA, dirichlet_categorical_supremum
 
 
 @dataclass(frozen=True)
-class PosteriorSampling(ConjugateSampling):
+class PosteriorDraw(ConjugateDraw):
     """One exact draw from the posterior with natural parameters η0/m + r Σ(S(x), 1).
 
     For beta-Bernoulli and Dirichlet-categorical models, whose supremum over neighbours is known (theorem 15 of
     Geumlek et al. 2017).
 
     Attributes:
+        coefficient: r of a diffused draw or m of a concentrated one, in (0, 1].
         supremum: "exact" over the posteriors that data can reach, or "paper" as corollary 2 prints it.
 
     Raises:
         ValueError: a setting outside its range, or another model.
     """
 
-    supremum: str = field(default="exact", kw_only=True)
+    supremum: Literal["exact", "paper"] = field(default="exact", kw_only=True)
+    coefficient: float = 1.0
 
+    named: ClassVar[str] = "{}Posterior"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior")
     models: ClassVar[tuple[type, ...]] = (BetaBernoulli, DirichletCategorical)
 
@@ -95,41 +98,14 @@ class PosteriorSampling(ConjugateSampling):
     def examples(cls):
         """Bits with either supremum, three categories, and bits with a uniform prior."""
         bits, categories, uniform = BetaBernoulli(6, 12), DirichletCategorical((1, 2, 3)), BetaBernoulli(1, 1)
-        weight = () if cls.calibrated is None else (0.3,)
         return [
-            cls(bits, 8, 2.0, *weight),
-            cls(bits, 8, 1.5, *weight, supremum="paper"),
-            cls(categories, 4, 1.5, *weight),
-            cls(uniform, 5, 1.5, *weight),
+            example
+            for weighting in cls.weightings
+            for weight in [1.0 if weighting == "direct" else 0.3]
+            for example in (
+                cls(bits, 8, 2.0, weight, weighting=weighting),
+                cls(bits, 8, 1.5, weight, weighting=weighting, supremum="paper"),
+                cls(categories, 4, 1.5, weight, weighting=weighting),
+                cls(uniform, 5, 1.5, weight, weighting=weighting),
+            )
         ]
-
-
-@dataclass(frozen=True)
-class DirectPosterior(Direct, PosteriorSampling):
-    """One draw from the true posterior (algorithm 1): (λ, ε)-RDP only below 1 + the smallest prior parameter."""
-
-
-@dataclass(frozen=True)
-class DiffusedPosterior(Diffused, PosteriorSampling):
-    """One draw from the posterior whose data count r times (algorithm 2).
-
-    Attributes:
-        coefficient: r in (0, 1].
-    """
-
-
-@dataclass(frozen=True)
-class ConcentratedPosterior(Concentrated, PosteriorSampling):
-    """One draw from the posterior whose prior counts 1/m times (algorithm 3).
-
-    Attributes:
-        coefficient: m in (0, 1].
-    """
-
-
-def weighted(method: str, model, n: int, coefficient: float, **options) -> PosteriorSampling:
-    """The mechanism of a method for any orders: "direct", "diffused" or "concentrated"."""
-    if method == "direct":
-        return DirectPosterior(model, n, 2.0, **options)
-    kind = {"diffused": DiffusedPosterior, "concentrated": ConcentratedPosterior}[method]
-    return kind(model, n, 2.0, coefficient, **options)

@@ -1,73 +1,154 @@
-"""What posterior samples under Rényi DP share: direct, diffused and concentrated sampling, whatever the model."""
+"""What posterior draws under Rényi DP share: direct, diffused and concentrated weighting, whatever the model."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from privpost.mechanisms.base import SamplingMechanism
+from privpost.mechanisms.base import Mechanism
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import check_coefficient, check_model, check_order, rdp_budget, with_needed
+from privpost.privacy.checks import check_choice, check_coefficient, check_model, check_order, rdp_budget, with_needed
 from privpost.privacy.renyi import largest_coefficient
+
+Weighting = Literal["direct", "diffused", "concentrated"]
 
 
 @dataclass(frozen=True)
-class WeightedPosterior(SamplingMechanism):
+class WeightedPosterior(Mechanism):
     """One draw from a posterior whose likelihood or prior is weighted, with a Rényi guarantee (Geumlek et al. 2017).
 
     Attributes:
         order: order λ ≥ 1 at which `cost` is stated.
+        weighting: "direct", the true posterior (algorithm 1), which has nothing to calibrate; "diffused": the
+            likelihood counts `r` times (algorithms 2 and 5); "concentrated": the prior 1/`m` times (algorithms 3, 4).
+
+    Class attributes:
+        named: what ledgers and tables call the mechanism, with the place of its weighting.
 
     Raises:
-        ValueError: an order below 1.
+        ValueError: an order below 1, a weighting that the class does not have, or a coefficient outside its range.
     """
 
     order: float
+    weighting: str = field(kw_only=True)
 
     notion: ClassVar[str] = "rdp"
+    releases: ClassVar[str] = "sample"
+    weightings: ClassVar[tuple[str, ...]] = ("concentrated", "diffused", "direct")
+    named: ClassVar[str]
 
     def __post_init__(self):
         super().__post_init__()
         check_order(self.order)
+        check_choice("weighting", self.weighting, self.weightings)
+        if self.weighting == "direct" and self.coefficient != 1:
+            raise ValueError(f"coefficient is {self.coefficient!r}; a direct draw has none, so it must be 1")
+
+    @property
+    @abstractmethod
+    def coefficient(self) -> float:
+        """The weight, a field of each subclass; 1 for a direct draw."""
+
+    @property
+    def method(self) -> str:
+        """The weighting."""
+        return self.weighting
+
+    @property
+    def calibrated(self) -> str | None:
+        """The coefficient, unless the draw is direct."""
+        return None if self.weighting == "direct" else "coefficient"
+
+    @property
+    def options(self):
+        """The settings that `calibrate` takes beside model, n and budget."""
+        return {name: value for name, value in super().options.items() if name != "coefficient"}
+
+    @property
+    def name(self):
+        """A name for each weighting."""
+        return self.named.format(self.weighting.capitalize())
+
+    @property
+    def recorded(self):
+        """As a class of its own for each weighting."""
+        name, module, settings = super().recorded
+        hidden = {"weighting"} if self.calibrated else {"weighting", "coefficient"}
+        return name, module, {setting: value for setting, value in settings.items() if setting not in hidden}
 
     @property
     def r(self) -> float:
-        """Weight of the likelihood, in (0, 1]; 1 unless a mechanism lowers it."""
-        return 1.0
+        """Weight of the likelihood, in (0, 1]."""
+        return self.coefficient if self.weighting == "diffused" else 1.0
 
     @property
     def m(self) -> float:
-        """What the prior's natural parameters are divided by, in (0, 1]; 1 unless a mechanism lowers it."""
-        return 1.0
+        """What the prior's natural parameters are divided by, in (0, 1]."""
+        return self.coefficient if self.weighting == "concentrated" else 1.0
 
     def cost(self):
         """(λ, ε)-RDP at the mechanism's order; ε is inf where it has none."""
         return Cost("rdp", float(self.rdp(self.order)), order=self.order)
 
+    @classmethod
+    @abstractmethod
+    def coefficient_within(cls, model, n: int, order: float, epsilon: float, *, weighting: str, **options) -> float:
+        """The coefficient nearest to the true posterior at which a draw is (λ, ε)-RDP."""
 
-class ConjugateSampling(WeightedPosterior):
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost, **options: Any) -> Self:
+        """The draw nearest to the true posterior's within a Rényi budget.
+
+        Raises:
+            ValueError: the budget is not a Rényi budget, or below what a direct draw costs.
+        """
+        options = with_needed(cls, options)
+        kind: Any = cls
+        weighting: Any = options.setdefault("weighting", cls.weightings[0] if len(cls.weightings) == 1 else None)
+        check_choice("weighting", weighting, cls.weightings)
+        epsilon, order = rdp_budget(budget, weighting)
+        check_model(model, cls.models)
+        if weighting != "direct":
+            return kind(model, n, order, float(cls.coefficient_within(model, n, order, epsilon, **options)), **options)
+        mechanism = cls(model, n, order, **options)
+        if not mechanism.cost().within(budget):
+            raise ValueError(f"budget is {budget}; the direct posterior costs {mechanism.cost()}")
+        return mechanism
+
+
+@dataclass(frozen=True)
+class ConjugateDraw(WeightedPosterior):
     """A weighted posterior of a conjugate model, which is a member of the prior's family.
 
-    Raises:
-        ValueError: a weight outside (0, 1].
+    The coefficient is r of a diffused draw or m of a concentrated one, in (0, 1].
     """
 
     norm: ClassVar[str] = "natural parameters"
 
     def __post_init__(self):
         super().__post_init__()
-        check_coefficient(self.r)
-        check_coefficient(self.m)
+        check_coefficient(self.coefficient)
 
     @staticmethod
     @abstractmethod
     def supremum_over_neighbours(model, n: int, orders, r=1.0, m=1.0, **options) -> np.ndarray:
         """Supremum of the Rényi divergence between neighbours' laws; orders and weights broadcast."""
 
+    @classmethod
+    def coefficient_within(cls, model, n, order, epsilon, *, weighting, **options):
+        """The largest one, by bisection."""
+        weight = "r" if weighting == "diffused" else "m"
+
+        def divergence(value):
+            return cls.supremum_over_neighbours(model, n, order, **{weight: value}, **options)
+
+        return float(largest_coefficient(divergence, epsilon))
+
     def rdp(self, orders):
         """Supremum of the Rényi divergence over neighbours at each order; inf from the asymptote on."""
-        return self.supremum_over_neighbours(self.model, self.n, orders, self.r, self.m, **self.options)
+        options = {name: value for name, value in self.options.items() if name != "weighting"}
+        return self.supremum_over_neighbours(self.model, self.n, orders, self.r, self.m, **options)
 
     def log_density(self, release, statistics):
         """Log-density of the draw given the statistics."""
@@ -84,90 +165,3 @@ class ConjugateSampling(WeightedPosterior):
     def _perturb(self, statistics, rng):
         """One draw of θ per leading index."""
         return self.model.sample(self.release_law(statistics), rng)
-
-
-@dataclass(frozen=True)
-class Direct(WeightedPosterior):
-    """One draw from the true posterior (algorithm 1), which has nothing to calibrate."""
-
-    method: ClassVar[str] = "direct"
-    calibrated: ClassVar[None] = None
-    coefficient: ClassVar[float] = 1.0
-
-    @classmethod
-    def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
-        """The mechanism itself, if its cost is within the budget.
-
-        Raises:
-            ValueError: the budget is not a Rényi budget, or below the cost of the direct posterior.
-        """
-        options = with_needed(cls, options)
-        _, order = rdp_budget(budget, cls.method)
-        mechanism = cls(model, n, order, **options)
-        if not mechanism.cost().within(budget):
-            raise ValueError(f"budget is {budget}; the direct posterior costs {mechanism.cost()}")
-        return mechanism
-
-
-@dataclass(frozen=True)
-class Calibrated(WeightedPosterior):
-    """A weighted posterior whose one coefficient is calibrated.
-
-    Attributes:
-        coefficient: the weight.
-
-    Class attributes:
-        weight: which of `r` and `m` it is.
-    """
-
-    coefficient: float
-
-    calibrated: ClassVar[str] = "coefficient"
-    weight: ClassVar[str]
-
-    @classmethod
-    def coefficient_within(cls, model, n: int, order: float, epsilon: float, **options) -> float:
-        """The coefficient nearest to the true posterior at which a draw is (λ, ε)-RDP.
-
-        The largest one, by bisection, unless a mechanism that is not of a conjugate model replaces it.
-        """
-        conjugate: Any = cls
-
-        def divergence(value):
-            return conjugate.supremum_over_neighbours(model, n, order, **{cls.weight: value}, **options)
-
-        return float(largest_coefficient(divergence, epsilon))
-
-    @classmethod
-    def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
-        """The draw nearest to the true posterior's within a Rényi budget."""
-        options = with_needed(cls, options)
-        epsilon, order = rdp_budget(budget, cls.method)
-        check_model(model, cls.models)
-        return cls(model, n, order, float(cls.coefficient_within(model, n, order, epsilon, **options)), **options)
-
-
-@dataclass(frozen=True)
-class Diffused(Calibrated):
-    """The likelihood counts r times, r the coefficient in (0, 1] (algorithms 2 and 5)."""
-
-    method: ClassVar[str] = "diffused"
-    weight: ClassVar[str] = "r"
-
-    @property
-    def r(self):
-        """The coefficient."""
-        return self.coefficient
-
-
-@dataclass(frozen=True)
-class Concentrated(Calibrated):
-    """The prior counts 1/m times, m the coefficient in (0, 1] (algorithms 3 and 4)."""
-
-    method: ClassVar[str] = "concentrated"
-    weight: ClassVar[str] = "m"
-
-    @property
-    def m(self):
-        """The coefficient."""
-        return self.coefficient

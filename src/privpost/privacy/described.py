@@ -3,7 +3,6 @@
 import math
 from dataclasses import fields, is_dataclass
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -45,8 +44,22 @@ def _settings(kind: Any) -> tuple[str, ...]:
     return tuple(entry.name for entry in fields(kind) if entry.init)
 
 
+def _named(value) -> tuple[str, str, dict[str, Any]]:
+    """Name, module and settings of a dataclass: those that a mechanism is recorded by, or its own."""
+    if hasattr(value, "recorded"):
+        return value.recorded
+    kind: Any = type(value)
+    return kind.__name__, kind.__module__, {name: getattr(value, name) for name in _settings(kind)}
+
+
+def text(mechanism) -> str:
+    """A mechanism as one line, by the name and the settings that it is recorded by."""
+    kind, _, settings = mechanism.recorded
+    return f"{kind}({', '.join(f'{name}={value!r}' for name, value in settings.items())})"
+
+
 def describe(value, known: dict[int, tuple[Any, dict]] | None = None) -> Any:
-    """A mechanism or model as JSON: class, module and settings, nested; `rebuild` makes it again.
+    """A mechanism or model as JSON: class, module and settings, nested; `discovery.rebuild` makes it again.
 
     An array of many settings, one a repeat, is described by its first.
 
@@ -58,28 +71,18 @@ def describe(value, known: dict[int, tuple[Any, dict]] | None = None) -> Any:
         return "inf" if value == math.inf else value
     known = {} if known is None else known
     if is_dataclass(value) and not isinstance(value, type):
+        kind, module, parts = _named(value)
         settings = {}
-        for name in _settings(type(value)):
-            part = getattr(value, name)
+        for name, part in parts.items():
             if type(part) not in PLAIN and is_dataclass(part):
                 if id(part) not in known:
                     known[id(part)] = part, describe(part, known)
                 settings[name] = known[id(part)][1]
             else:
                 settings[name] = describe(part, known)
-        return {"class": type(value).__name__, "module": type(value).__module__, "settings": settings}
+        return {"class": kind, "module": module, "settings": settings}
     if isinstance(value, tuple | list):
         return [describe(item, known) for item in value]
     if isinstance(value, np.ndarray):
         return describe(value.ravel()[0])
     return describe(value.item()) if isinstance(value, np.generic) else value
-
-
-def rebuild(described) -> Any:
-    """The mechanism or model that `describe` described."""
-    if isinstance(described, dict):
-        kind = getattr(import_module(described["module"]), described["class"])
-        return kind(**{name: rebuild(value) for name, value in described["settings"].items()})
-    if isinstance(described, list):
-        return tuple(map(rebuild, described))
-    return math.inf if described == "inf" else described

@@ -10,7 +10,7 @@ import numpy as np
 
 from privpost.distributions.exact_draws import flint
 from privpost.lab.schema import SettingError
-from privpost.mechanisms.base import SamplingMechanism
+from privpost.mechanisms.base import Mechanism
 from privpost.privacy import certified
 from privpost.privacy.approximate import ORDERS, largest_within
 from privpost.release import statement
@@ -31,7 +31,7 @@ LAWS = {
 }
 
 
-def calibrate(spec: Specification, kind: Sampled) -> tuple[SamplingMechanism, float]:
+def calibrate(spec: Specification, kind: Sampled) -> tuple[Mechanism, float]:
     """Return the mechanism nearest to the true posterior that the budget allows, and an upper bound of its ε.
 
     Coefficients are found in floating point; the bound is that of interval arithmetic, for the numbers that the draw
@@ -103,7 +103,7 @@ def _proved(mechanism, delta: float) -> tuple[float, float]:
     return certified.approximate_epsilon(mechanism.certified_rdp(order), order, delta), order
 
 
-def terms(spec: Specification, kind: Sampled, mechanism: SamplingMechanism, proved: float) -> dict[str, Any]:
+def terms(spec: Specification, kind: Sampled, mechanism: Mechanism, proved: float) -> dict[str, Any]:
     """Return the terms of a release of one draw; they depend on the specification alone."""
     law: dict[str, Any] = {"law": LAWS[spec.mechanism], "family": kind.law}
     if spec.mechanism == "ops":
@@ -152,7 +152,7 @@ def _rounding(spec, kind, mechanism) -> dict[str, float]:
     }
 
 
-def released(spec: Specification, kind: Sampled, mechanism: SamplingMechanism, exact: np.ndarray) -> dict[str, Any]:
+def released(spec: Specification, kind: Sampled, mechanism: Mechanism, exact: np.ndarray) -> dict[str, Any]:
     """Return the draw: for every coordinate its cell, the interval that it stands for, and the midpoint."""
     randbits = secrets.randbits if spec.noise == "secure" else random.Random(spec.seed).getrandbits
     cells = mechanism.rounded(kind.exact_statistics(spec, exact), spec.bits, randbits)

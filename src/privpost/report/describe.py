@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from privpost import discovery, mechanisms
+from privpost import discovery
 from privpost.datasets import catalogue
 from privpost.lab import grid
 from privpost.lab.provenance import PACKAGE
@@ -210,16 +210,17 @@ def neighbours(study: Study) -> str:
 
 def all_neighbours() -> str:
     """Return what all mechanisms of the package take to be neighbours, in words."""
-    return relation(kind for group in discovery.mechanisms().values() for kind in group)
+    return relation(discovery.kinds())
 
 
-def relation(kinds: Iterable[type[mechanisms.Mechanism]]) -> str:
+def relation(kinds: Iterable[discovery.Kind]) -> str:
     """Return the neighbours that mechanisms declare, in words: one relation, or each with the methods it is for."""
     methods: dict[str, set[str]] = {}
     for kind in kinds:
-        if kind.neighbours not in RELATIONS:
-            raise ValueError(f"{kind.__name__}: neighbours is {kind.neighbours!r}; known: {', '.join(RELATIONS)}")
-        methods.setdefault(kind.neighbours, set()).add(kind.method)
+        neighbours = kind.mechanism.neighbours
+        if neighbours not in RELATIONS:
+            raise ValueError(f"{kind.name}: neighbours is {neighbours!r}; known: {', '.join(RELATIONS)}")
+        methods.setdefault(neighbours, set()).add(kind.method)
     if len(methods) == 1:
         return RELATIONS[next(iter(methods))]
     return "; ".join(f"{RELATIONS[name]} ({', '.join(sorted(methods[name]))})" for name in RELATIONS if name in methods)

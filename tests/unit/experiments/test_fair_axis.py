@@ -273,10 +273,8 @@ def test_whoever_does_not_take_part_is_named_with_the_reason():
     assert reasons["FourierMechanism"] == "serves BayesianNetwork"
     assert "ExponentialMechanism" not in reasons
     assert calibration.left_out(MODEL)["ExponentialMechanism"] == "needs the setting a0"
-    taking_part = {
-        kind.__name__ for method in calibration.methods(MODEL, a0=A0) for kind in discovery.mechanisms()[method]
-    }
-    everyone = {kind.__name__ for kinds in discovery.mechanisms().values() for kind in kinds}
+    taking_part = {kind.name for method in calibration.methods(MODEL, a0=A0) for kind in discovery.mechanisms()[method]}
+    everyone = {kind.name for kind in discovery.kinds()}
     assert set(reasons) | taking_part == everyone
     # In the table: methods without a KL or without exact accounting.
     rows = [("laplace", "exact", "kl"), ("laplace", "converted", "kl"), ("odd", "converted", "l1_error")]

@@ -341,7 +341,9 @@ def test_every_mechanism_serves_bits_or_refuses_with_a_value_error():
 def test_a_new_mechanism_appears_in_the_efficiency_study_by_itself(monkeypatch):
     before = efficiency.SETTINGS.fields["methods"].normalise("all")
     shipped = discovery.mechanisms()
-    added = {**shipped, "toy_noise": (ToyNoise,), "demanding_noise": (DemandingNoise,)}
+    added = dict(shipped)
+    for kind in (ToyNoise, DemandingNoise):
+        added[kind.method] = (discovery.Kind(kind, {}, tuple(kind.examples())),)
     monkeypatch.setattr(discovery, "mechanisms", lambda: added)
     study = grid.load_study("foulds2016/efficiency", "smoke")
     assert grid.expand(study)[0].settings["methods"] == sorted([*before, "toy_noise"])

@@ -17,7 +17,7 @@ from privpost.lab import grid
 from privpost.lab.schema import DatasetName, SettingError
 from privpost.lab.streams import Streams
 from privpost.mechanisms.network_sampling import RecordSampler
-from privpost.mechanisms.posterior_sampling import DiffusedPosterior
+from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.privacy import ledger as gate
 from privpost.privacy.ledger import BudgetExceeded, Ledger
 
@@ -142,13 +142,13 @@ def test_a_sampler_that_spends_more_than_its_setting_is_refused(checkout, monkey
         with pytest.raises(BudgetExceeded, match="account 'sampler_record/"):
             run("zhang2016/marginal_error", Untouched)
         return
-    calibrate = DiffusedPosterior.calibrate.__func__
+    calibrate = PosteriorDraw.calibrate.__func__
 
     def strong(cls, *arguments, **options):
         found = calibrate(cls, *arguments, **options)
         return replace(found, coefficient=min(1.0, 2 * found.coefficient))
 
-    monkeypatch.setattr(DiffusedPosterior, "calibrate", classmethod(strong))
+    monkeypatch.setattr(PosteriorDraw, "calibrate", classmethod(strong))
     with pytest.raises(BudgetExceeded, match=r"account 'diffused/log_epsilon=-15': budget rdp\(epsilon=3.05902e-07"):
         run("geumlek2017/tradeoff", Untouched)
 

@@ -12,7 +12,7 @@ from privpost.experiments.geumlek2017.tradeoff import claims as tradeoff_claims
 from privpost.experiments.geumlek2017.tradeoff import study as tradeoff
 from privpost.lab import grid, tables
 from privpost.mechanisms.gaussian import GaussianMechanism
-from privpost.mechanisms.posterior_sampling import DiffusedPosterior, DirectPosterior
+from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy.accounting import Cost
 from privpost.privacy.renyi import dirichlet_divergence
@@ -196,19 +196,19 @@ def test_schema_refuses_impossible_orders():
 @pytest.mark.parametrize("order", [1.5, 5.0])
 def test_public_records_in_the_prior_make_a_draw_cheaper_and_more_orders_finite(order):
     # 30 public bits, 12 of them ones, as after a breach: they update the prior, and the other 70 are protected.
-    all_private = DirectPosterior(BetaBernoulli(6, 12), 100, order, supremum="exact").cost().epsilon
-    with_public = DirectPosterior(BetaBernoulli(18, 30), 70, order, supremum="exact").cost().epsilon
+    all_private = PosteriorDraw(BetaBernoulli(6, 12), 100, order, supremum="exact", weighting="direct").cost().epsilon
+    with_public = PosteriorDraw(BetaBernoulli(18, 30), 70, order, supremum="exact", weighting="direct").cost().epsilon
     assert 0 < with_public < all_private
     # λ* = 1 + min(α, β) moves from 7 to 19.
     beyond = np.array([7.5, 18.5, 19.5])
-    found = DirectPosterior(BetaBernoulli(18, 30), 70, order, supremum="exact").rdp(beyond)
+    found = PosteriorDraw(BetaBernoulli(18, 30), 70, order, supremum="exact", weighting="direct").rdp(beyond)
     assert np.isfinite(found).tolist() == [True, True, False]
 
 
 @pytest.mark.parametrize("n", [100, 10_000])
 def test_a_statistical_query_is_answered_by_a_draw(n):
     # Values in [0, 1] of n records in place of bits: no pair of neighbours is beyond the supremum over bits.
-    mechanism = DiffusedPosterior.calibrate(BetaBernoulli(6, 12), n, Cost("rdp", 0.1, order=2))
+    mechanism = PosteriorDraw.calibrate(BetaBernoulli(6, 12), n, Cost("rdp", 0.1, order=2), weighting="diffused")
     rng = np.random.default_rng(3)
     common, values = (n - 1) * rng.random(2000), rng.random((2, 2000))
     law, other = (mechanism.release_law(np.stack([common + value, n - common - value], axis=-1)) for value in values)

@@ -26,7 +26,7 @@ from privpost.lab.schema import SettingError
 from privpost.lab.streams import Streams
 from privpost.mechanisms import logistic_sampling
 from privpost.mechanisms.logistic_ops import LogisticOps
-from privpost.mechanisms.logistic_sampling import LogisticDiffused
+from privpost.mechanisms.logistic_sampling import LogisticDraw
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import LogisticPosterior
 from privpost.privacy.accounting import Cost
@@ -158,13 +158,18 @@ def test_posterior_has_the_calibrated_prior_power_and_ball(loads):
 
 
 def test_ledger_has_one_release_a_repeat_for_every_budget(smoke_study, loads):
-    for method, variant in [("concentrated", "paper"), ("diffused", "paper"), ("ops", "corrected_charge")]:
+    for method, variant, name in (
+        ("concentrated", "paper", "LogisticConcentrated"),
+        ("diffused", "paper", "LogisticDiffused"),
+        ("ops", "corrected_charge", "LogisticOps"),
+        ("ops", "own_bound", "LogisticOpsRenyi"),
+    ):
         _, ledger = run(smoke_study, method=method, variant=variant)
         rows = ledger.record()
         assert len(rows) == 3
         for row in rows:
             assert (row["budget"]["order"], row["releases"], row["repeats"]) == (10, 1, 10)
-            assert row["mechanism"] == logistic.KINDS[method].__name__
+            assert row["mechanism"] == name
             assert 0 < row["spent"]["epsilon"] <= row["budget"]["epsilon"] * (1 + 1e-9)
     _, ledger = run(smoke_study, method="non_private", order=None, log_epsilon=[None])
     assert [(row["mechanism"], row["budget"]["epsilon"]) for row in ledger.record()] == [("LogisticDirect", "inf")]
@@ -235,7 +240,7 @@ def test_chains_have_the_means_of_exact_draws(loads):
     data = logistic.load_design("abalone", bounds="data", dropped_level="first", rng=np.random.default_rng(1))
     model, budget, chains, rng = BinaryRegression(DIMENSION), Cost("rdp", 1.0, order=10), 600, np.random.default_rng(9)
     statistics = model.statistics_of(data.train_features, data.train_labels)
-    mechanism = LogisticDiffused.calibrate(model, TRAIN, budget)
+    mechanism = LogisticDraw.calibrate(model, TRAIN, budget, weighting="diffused")
     posterior = mechanism.release_law(statistics)
     samples = [mechanism.draw(statistics, rng, chains).values]
     samples.append(elliptical_slice.sample(posterior, n_chains=chains, n_draws=1, n_burn_in=10, rng=rng)[0][0])

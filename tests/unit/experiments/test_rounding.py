@@ -11,7 +11,7 @@ from privpost.distributions import exact_draws
 from privpost.experiments.geumlek2017.rounding import claims
 from privpost.experiments.geumlek2017.rounding import study as rounding
 from privpost.lab import grid, tables
-from privpost.mechanisms.posterior_sampling import weighted
+from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.models.beta_bernoulli import BetaBernoulli
 
 
@@ -28,7 +28,7 @@ def test_masses_of_cells_are_those_of_interval_arithmetic():
 
 
 def test_divergences_are_those_of_a_loop_over_all_neighbours():
-    mechanism = weighted("direct", BetaBernoulli(2, 3), 4, 1.0)
+    mechanism = PosteriorDraw(BetaBernoulli(2, 3), 4, 2.0, weighting="direct")
     successes = np.arange(5.0)
     laws = mechanism.release_law(np.stack([successes, 4 - successes], axis=-1))
     masses = rounding.log_masses(laws, 4)

@@ -226,7 +226,7 @@ def test_a_cell_is_behind_when_a_mechanism_changes_that_it_found_and_released_th
     from privpost import discovery
     from privpost.models.beta_bernoulli import BetaBernoulli
     kinds = discovery.mechanisms()["laplace"]
-    mechanism = next(m for kind in kinds for m in kind.examples() if isinstance(m.model, BetaBernoulli))
+    mechanism = next(m for kind in kinds for m in kind.examples if isinstance(m.model, BetaBernoulli))
     ledger.open("release", mechanism.cost())
     statistics = np.array([mechanism.n, 0.0])
     ledger.release("release", mechanism, statistics, streams("mechanism"))

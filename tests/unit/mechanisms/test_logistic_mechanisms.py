@@ -8,8 +8,8 @@ from scipy.special import logsumexp
 from scipy.stats import kstest
 
 from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
-from privpost.mechanisms.logistic_ops import LogisticOps, LogisticOpsRenyi
-from privpost.mechanisms.logistic_sampling import LogisticDiffused, LogisticDirect
+from privpost.mechanisms.logistic_ops import LogisticOps
+from privpost.mechanisms.logistic_sampling import LogisticDraw
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import LogisticPosterior
 from privpost.privacy.accounting import Cost
@@ -48,14 +48,14 @@ def hockey_stick(mechanism, pair, epsilon):
     return np.maximum(np.exp(p + log_weights) - np.exp(epsilon + q + log_weights), 0).sum()
 
 
-def cases(dimension, number, kind, seed):
+def cases(dimension, number, weighting, seed):
     """Random mechanisms, many with a ball that cuts far into the law, and pairs whose last record is exchanged."""
     rng = np.random.default_rng(seed)
     for _ in range(number):
         n, beta = int(rng.integers(2, 30)), 10 ** rng.uniform(-1.5, 1)
-        power = 1.0 if kind is LogisticDirect else rng.uniform(0.1, 1)
+        power = 1.0 if weighting == "direct" else rng.uniform(0.1, 1)
         model = BinaryRegression(dimension, beta)
-        mechanism = kind(model, n, 2.0, *([] if kind is LogisticDirect else [power]))
+        mechanism = LogisticDraw(model, n, 2.0, power, weighting=weighting)
         records = rng.standard_normal((n, dimension)) * rng.uniform(0.2, 1, (n, 1))
         records /= np.maximum(np.linalg.norm(records, axis=1, keepdims=True), 1)
         push = np.zeros(dimension)
@@ -68,9 +68,9 @@ def cases(dimension, number, kind, seed):
 @pytest.mark.parametrize("dimension, number", [(1, 150), (2, 15)])
 def test_theorem_17_holds_on_a_ball(dimension, number):
     shares = []
-    for mechanism, pair in cases(dimension, number, LogisticOpsRenyi, seed=1):
+    for mechanism, pair in cases(dimension, number, "ball", seed=1):
         for order in (1.5, 3.0, 10.0):
-            bound = LogisticDiffused.rdp(LogisticDiffused(mechanism.model, mechanism.n, 2.0, mechanism.power), order)
+            bound = replace(mechanism, weighting="diffused").rdp(order)
             shares.append(renyi(mechanism, pair, order) / float(bound))
             assert mechanism.rdp(order) <= bound
     # Half the bound would be refuted: the test can fail. On a ball it wastes more than on the plane.
@@ -80,8 +80,8 @@ def test_theorem_17_holds_on_a_ball(dimension, number):
 @pytest.mark.parametrize("epsilon", [0.02, 0.3, 1.0])
 def test_the_gaussian_curve_holds_in_one_dimension(epsilon):
     shares = []
-    for kind in (LogisticDirect, LogisticOpsRenyi):
-        for mechanism, pair in cases(1, 40, kind, seed=2):
+    for weighting in ("direct", "ball"):
+        for mechanism, pair in cases(1, 40, weighting, seed=2):
             found, claimed = hockey_stick(mechanism, pair, epsilon), mechanism.privacy_curve(epsilon)
             # Midpoints err by 1e-6 of a probability.
             assert found <= claimed + 1e-5
@@ -99,23 +99,21 @@ def test_the_gaussian_curve_is_that_of_a_quadratic_pair():
 
 def test_ops_costs_the_smaller_of_two_charges():
     model, orders = BinaryRegression(3, 1e-3), np.array([1.0, 10.0, 1e4, 1e7])
-    ops, pure = LogisticOpsRenyi(model, 100, 2.0, 1e-3), LogisticOps(model, 100, 2.0)
+    ops, pure = LogisticDraw(model, 100, 2.0, 1e-3, weighting="ball"), LogisticOps(model, 100, 2.0)
     assert pure.power == pytest.approx(1e-3)
-    renyi_charge = LogisticDiffused(model, 100, 2.0, 1e-3).rdp(orders)
+    renyi_charge = LogisticDraw(model, 100, 2.0, 1e-3, weighting="diffused").rdp(orders)
     np.testing.assert_allclose(ops.rdp(orders), np.minimum(renyi_charge, pure.rdp(orders)), rtol=1e-12)
     assert ops.rdp(1e7) < renyi_charge[-1] and ops.rdp(1.0) < pure.rdp(1.0)
     # Each budget buys the larger power.
     for order in (1.0, 1e7):
         budget = Cost("rdp", 1.0, order=order)
-        powers = [
-            kind.calibrate(model, 100, budget).power for kind in (LogisticOpsRenyi, LogisticOps, LogisticDiffused)
-        ]
-        assert powers[0] == max(powers[1:])
+        ball, diffused = (LogisticDraw.calibrate(model, 100, budget, weighting=w) for w in ("ball", "diffused"))
+        assert ball.power == max(LogisticOps.calibrate(model, 100, budget).power, diffused.power)
 
 
 def refused(statistics, message, error=ValueError, size=1):
     model, budget = BinaryRegression(2, 0.1), Cost("rdp", 10.0, order=2.0)
-    mechanism, ledger = LogisticDirect.calibrate(model, 4, budget), Ledger()
+    mechanism, ledger = LogisticDraw.calibrate(model, 4, budget, weighting="direct"), Ledger()
     ledger.open("one", budget, mechanism)
     with pytest.raises(error, match=message):
         ledger.release("one", mechanism, statistics, np.random.default_rng(1), size=size)
@@ -131,7 +129,7 @@ def test_what_cannot_be_drawn_is_refused_before_it_is_charged(monkeypatch):
         patch.setattr(LogisticPosterior, "_ascend", lambda self, weights, factor: weights)
         refused(np.full(8, 0.5), "no mode found", RuntimeError)
     with monkeypatch.context() as patch:
-        patch.setattr(LogisticDirect, "radius", 1e-3)
+        patch.setattr(LogisticDraw, "radius", 1e-3)
         refused(np.full(8, 0.5), "radius is 0.001; the posterior's mode has norm")
 
 
@@ -142,10 +140,10 @@ def test_a_release_evaluates_a_fixed_number_of_proposals(monkeypatch):
     )
     model = BinaryRegression(2, 0.1)
     for statistics in (np.zeros(8), np.full(8, 0.7)):
-        LogisticDirect(model, 4, 2.0).draw(statistics, np.random.default_rng(1), 1)
+        LogisticDraw(model, 4, 2.0, weighting="direct").draw(statistics, np.random.default_rng(1), 1)
         assert sum(seen) == logistic_exact.rounds(1)
         seen.clear()
-    LogisticDirect(model, 4, 2.0, constant_time=False).draw(np.zeros(8), np.random.default_rng(1), 1)
+    LogisticDraw(model, 4, 2.0, constant_time=False, weighting="direct").draw(np.zeros(8), np.random.default_rng(1), 1)
     assert sum(seen) < logistic_exact.rounds(1)
 
 
@@ -265,15 +263,15 @@ def test_an_independence_chain_is_within_its_bound():
         independence_chain_guarantee(1.0, 1.0, 2.0)
 
 
-@pytest.mark.parametrize(("kind", "beta"), [(LogisticDirect, 1e-8), (LogisticDirect, 1e-50), (LogisticOpsRenyi, 1e9)])
-def test_draws_that_would_not_end_are_refused_before_they_are_charged(kind, beta):
+@pytest.mark.parametrize(("weighting", "beta"), [("direct", 1e-8), ("direct", 1e-50), ("ball", 1e9)])
+def test_draws_that_would_not_end_are_refused_before_they_are_charged(weighting, beta):
     """Under a flat prior all proposals are far out; OPS's ball c/β is small beside the Gaussian's width."""
     rng = np.random.default_rng(11)
     model = BinaryRegression(6, beta)
     features = rng.standard_normal((400, 6))
     features /= np.linalg.norm(features, axis=1, keepdims=True)
     statistics = model.statistics_of(features, rng.integers(0, 2, 400))
-    mechanism = kind(model, 400, 2.0, *([] if kind is LogisticDirect else [1.0]), constant_time=False)
+    mechanism = LogisticDraw(model, 400, 2.0, weighting=weighting, constant_time=False)
     ledger = Ledger()
     ledger.open("account", Cost("rdp", np.inf, order=2.0), mechanism)
     with pytest.raises(ValueError, match=f"prior_precision .* is {beta!r}; an exact draw would take about 1e"):

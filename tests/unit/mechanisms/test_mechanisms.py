@@ -12,10 +12,10 @@ from scipy.special import logsumexp
 
 from privpost import discovery
 from privpost.mechanisms import (
-    DiffusedPosterior,
     ExponentialMechanism,
     GaussianMechanism,
     LaplaceMechanism,
+    PosteriorDraw,
 )
 from privpost.mechanisms.base import AdditiveNoiseMechanism
 from privpost.models import BetaBernoulli, DirichletCategorical
@@ -24,10 +24,10 @@ from privpost.privacy.ledger import BudgetExceeded, Ledger
 
 NORMS = ("l1", "l2", "log-likelihood ratio", "natural parameters")
 RELEASES = ("statistics", "sample")
-CLASSES = [mechanism for same_method in discovery.mechanisms().values() for mechanism in same_method]
-EXAMPLES = [pytest.param(example, id=repr(example)) for mechanism in CLASSES for example in mechanism.examples()]
-MODELS = {type(example.model): example.model for mechanism in CLASSES for example in mechanism.examples()}
-every_class = pytest.mark.parametrize("mechanism", CLASSES)
+KINDS = discovery.kinds()
+EXAMPLES = [pytest.param(example, id=repr(example)) for kind in KINDS for example in kind.examples]
+MODELS = {type(example.model): example.model for kind in KINDS for example in kind.examples}
+every_kind = pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.name) for kind in KINDS])
 every_example = pytest.mark.parametrize("mechanism", EXAMPLES)
 
 # Correlations of 20,000 independent draws are normal with sd 1/√20000; 5 of those are a false alarm in 1.7e6 pairs.
@@ -181,14 +181,15 @@ def probe(mechanism):
 # Contract
 
 
-@every_class
-def test_class_attributes_are_declared(mechanism):
+@every_kind
+def test_class_attributes_are_declared(kind):
+    mechanism = kind.mechanism
     names = "method", "neighbours", "norm", "notion", "releases", "exact", "public_inputs", "calibrated"
     lacking = [name for name in names if not hasattr(mechanism, name)]
     assert not lacking, (
         f"{mechanism.__name__} lacks the class attribute {', '.join(lacking)} (see Mechanism's docstring)"
     )
-    assert mechanism.method.isidentifier()
+    assert kind.method.isidentifier()
     assert mechanism.neighbours == "substitution"
     assert mechanism.norm in NORMS
     assert mechanism.notion in NOTIONS
@@ -196,11 +197,10 @@ def test_class_attributes_are_declared(mechanism):
     assert isinstance(mechanism.exact, bool)
     assert mechanism.public_inputs
     assert all(isinstance(name, str) for name in mechanism.public_inputs)
-    assert mechanism.calibrated is None or mechanism.calibrated in {field.name for field in fields(mechanism)}
-    assert mechanism.examples(), "examples() is empty: the contract tests run on small instances"
-    assert all(type(example) is mechanism for example in mechanism.examples())
+    assert kind.calibrated is None or kind.calibrated in {field.name for field in fields(mechanism)}
+    assert all(type(example) is mechanism for example in kind.examples)
     with pytest.raises((AttributeError, TypeError)):
-        mechanism.examples()[0].n = 3
+        kind.examples[0].n = 3
 
 
 @every_example
@@ -289,7 +289,7 @@ def test_a_wrong_privacy_curve_is_found():
     for example, change in (
         (GaussianMechanism(BetaBernoulli(6, 12), 8, 2.0, 2.0), {"sigma": 4.0}),
         (LaplaceMechanism(BetaBernoulli(6, 12), 8, 1.0, coordinates="free"), {"epsilon": 0.5}),
-        (DiffusedPosterior(BetaBernoulli(6, 12), 8, 2.0, 0.3), {"coefficient": 0.15}),
+        (PosteriorDraw(BetaBernoulli(6, 12), 8, 2.0, 0.3, weighting="diffused"), {"coefficient": 0.15}),
         (ExponentialMechanism(BetaBernoulli(6, 12), 8, 1.0, a0=0.2), {"epsilon": 0.5}),
     ):
         check_privacy_curve(example, 0.05)
@@ -314,19 +314,26 @@ def test_calibration_meets_the_budget_without_data(mechanism):
         assert calibrated.cost().epsilon > 0.99 * budget.epsilon, message
 
 
-@every_class
-def test_calibration_takes_no_data(mechanism):
-    parameters = list(inspect.signature(mechanism.calibrate).parameters.values())
+@every_kind
+def test_calibration_takes_no_data(kind):
+    parameters = list(inspect.signature(kind.mechanism.calibrate).parameters.values())
     assert [parameter.name for parameter in parameters[:3]] == ["model", "n", "budget"]
     assert all(parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD) for parameter in parameters[3:])
-    options = set(discovery.options_of(mechanism))
-    assert options == set(mechanism.examples()[0].options)
+    options = {*discovery.options_of(kind), *kind.settings}
+    assert options == set(kind.examples[0].options)
+    example = kind.examples[0]
+    own = {name: value for name, value in example.options.items() if name != "weighting"}
+    made = kind.calibrate(example.model, example.n, example.cost(), **own)
+    assert (made.name, made.options) == (kind.name, example.options)
+    # A class of one weighting need not be told.
+    if len(kind.mechanism.weightings) == 1:
+        assert kind.mechanism.calibrate(example.model, example.n, example.cost(), **own) == made
     assert not options & {"data", "statistics", "records", "rng"}
 
 
-@every_class
-def test_unknown_settings_and_impossible_sizes_are_errors(mechanism):
-    example = mechanism.examples()[0]
+@every_kind
+def test_unknown_settings_and_impossible_sizes_are_errors(kind):
+    mechanism, example = kind.mechanism, kind.examples[0]
     with pytest.raises(TypeError, match="no_such_setting"):
         mechanism.calibrate(example.model, example.n, example.cost(), **example.options, no_such_setting=1)
     with pytest.raises(ValueError, match="n is 0; it must be an integer >= 1"):
@@ -335,10 +342,10 @@ def test_unknown_settings_and_impossible_sizes_are_errors(mechanism):
         if isinstance(value, str):
             with pytest.raises(ValueError, match=f"{name} is 'no_such_value'; allowed: "):
                 replace(example, **{name: "no_such_value"})
-    if mechanism.calibrated is not None:
+    if kind.calibrated is not None:
         for value in (-1.0, np.nan):
-            with pytest.raises(ValueError, match=f"{mechanism.calibrated} is {value}"):
-                replace(example, **{mechanism.calibrated: value})
+            with pytest.raises(ValueError, match=f"{kind.calibrated} is {value}"):
+                replace(example, **{kind.calibrated: value})
     for epsilon in (0.0, np.inf):
         with pytest.raises(ValueError, match=r"budget is .*epsilon > 0 and finite"):
             mechanism.calibrate(example.model, example.n, replace(example.cost(), epsilon=epsilon), **example.options)
@@ -347,13 +354,13 @@ def test_unknown_settings_and_impossible_sizes_are_errors(mechanism):
             mechanism.calibrate(example.model, example.n, replace(example.cost(), epsilon=epsilon), **example.options)
 
 
-@every_class
-def test_a_model_that_is_not_served_is_refused(mechanism):
-    example = mechanism.examples()[0]
-    served = {type(each.model) for each in mechanism.examples()}
-    for kind, model in MODELS.items():
+@every_kind
+def test_a_model_that_is_not_served_is_refused(kind):
+    mechanism, example = kind.mechanism, kind.examples[0]
+    served = {type(each.model) for each in kind.examples}
+    for other, model in MODELS.items():
         # Noise on statistics serves every model whose statistics are bounded.
-        if kind not in served and not (AdditiveNoiseMechanism in mechanism.__bases__ and model.bounded):
+        if other not in served and not (AdditiveNoiseMechanism in mechanism.__bases__ and model.bounded):
             with pytest.raises(ValueError, match="model is"):
                 replace(example, model=model)
             with pytest.raises(ValueError, match="model is"):
@@ -459,7 +466,7 @@ class TooCold(ExponentialMechanism):
 
 
 @dataclass(frozen=True)
-class Undercharged(DiffusedPosterior):
+class Undercharged(PosteriorDraw):
     """Charged half of its Rényi divergence."""
 
     def rdp(self, orders):
@@ -480,7 +487,7 @@ COUNTS = DirichletCategorical((5, 5, 5))
         (WrongScale(COUNTS, 4, 1.0), test_releases_follow_the_stated_density),
         (SensitivityTooLarge(COUNTS, 4, 1.0), check_sensitivity),
         (TooCold(BetaBernoulli(), 8, 1.0, a0=0.2), check_cost_covers_the_exact_divergence),
-        (Undercharged(BetaBernoulli(6, 12), 8, 2.0, 0.3), check_cost_covers_the_exact_divergence),
+        (Undercharged(BetaBernoulli(6, 12), 8, 2.0, 0.3, weighting="diffused"), check_cost_covers_the_exact_divergence),
     ],
 )
 def test_broken_mechanisms_are_caught(broken, check):

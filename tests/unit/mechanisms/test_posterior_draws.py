@@ -1,16 +1,15 @@
 """Posterior sampling and the exponential mechanism: parameters, coefficients, budgets and temperatures."""
 
 import inspect
+from functools import partial
 
 import numpy as np
 import pytest
 
 from privpost.mechanisms import (
-    ConcentratedPosterior,
-    DiffusedPosterior,
-    DirectPosterior,
     ExponentialMechanism,
     GaussianMechanism,
+    PosteriorDraw,
 )
 from privpost.models import BetaBernoulli, DirichletCategorical
 from privpost.privacy.accounting import Cost
@@ -18,48 +17,50 @@ from privpost.privacy.accounting import Cost
 
 def test_posterior_parameters_of_the_three_mechanisms():
     model, statistics = BetaBernoulli(6, 12), np.array([38.0, 62.0])
-    assert DirectPosterior(model, 100, 2.0).release_law(statistics).tolist() == [44, 74]
-    assert np.allclose(DiffusedPosterior(model, 100, 2.0, 0.5).release_law(statistics), [25, 43])
-    assert np.allclose(ConcentratedPosterior(model, 100, 2.0, 0.5).release_law(statistics), [50, 86])
+    assert PosteriorDraw(model, 100, 2.0, weighting="direct").release_law(statistics).tolist() == [44, 74]
+    assert np.allclose(PosteriorDraw(model, 100, 2.0, 0.5, weighting="diffused").release_law(statistics), [25, 43])
+    assert np.allclose(PosteriorDraw(model, 100, 2.0, 0.5, weighting="concentrated").release_law(statistics), [50, 86])
 
 
 def test_calibrated_coefficients_at_both_orders():
     # Direct sampling costs 0.1912902 at order 2; order 15 is beyond its asymptote and stops both at 6/14.
     model = BetaBernoulli(6, 12)
-    for mechanism in (DiffusedPosterior, ConcentratedPosterior):
-        assert mechanism.calibrate(model, 100, Cost("rdp", 0.1912903, order=2)).coefficient == 1
-        assert mechanism.calibrate(model, 100, Cost("rdp", 1e6, order=15)).coefficient == pytest.approx(6 / 14)
-        paper = mechanism.calibrate(model, 100, Cost("rdp", 0.1, order=1.5), supremum="paper")
-        assert paper.coefficient < mechanism.calibrate(model, 100, Cost("rdp", 0.1, order=1.5)).coefficient
+    for weighting in ("diffused", "concentrated"):
+        calibrate = partial(PosteriorDraw.calibrate, model, 100, weighting=weighting)
+        assert calibrate(Cost("rdp", 0.1912903, order=2)).coefficient == 1
+        assert calibrate(Cost("rdp", 1e6, order=15)).coefficient == pytest.approx(6 / 14)
+        paper = calibrate(Cost("rdp", 0.1, order=1.5), supremum="paper")
+        assert paper.coefficient < calibrate(Cost("rdp", 0.1, order=1.5)).coefficient
 
 
 def test_coefficient_functions_take_no_data():
-    allowed = {"model", "n", "order", "epsilon", "options"}
-    for mechanism in (DiffusedPosterior, ConcentratedPosterior):
-        assert set(inspect.signature(mechanism.coefficient_within).parameters) == allowed
+    allowed = {"model", "n", "order", "epsilon", "weighting", "options"}
+    assert set(inspect.signature(PosteriorDraw.coefficient_within).parameters) == allowed
 
 
 def test_direct_posterior_refuses_budgets_below_its_cost():
     model = BetaBernoulli(6, 12)
-    assert DirectPosterior.calibrate(model, 100, Cost("rdp", 0.2, order=2)).cost().epsilon < 0.2
+    assert PosteriorDraw.calibrate(model, 100, Cost("rdp", 0.2, order=2), weighting="direct").cost().epsilon < 0.2
     with pytest.raises(ValueError, match=r"budget is .*the direct posterior costs"):
-        DirectPosterior.calibrate(model, 100, Cost("rdp", 0.19, order=2))
+        PosteriorDraw.calibrate(model, 100, Cost("rdp", 0.19, order=2), weighting="direct")
     with pytest.raises(ValueError, match=r"the direct posterior costs .*epsilon=inf"):
-        DirectPosterior.calibrate(model, 100, Cost("rdp", 1e6, order=7))
+        PosteriorDraw.calibrate(model, 100, Cost("rdp", 1e6, order=7), weighting="direct")
 
 
-@pytest.mark.parametrize("mechanism", [DiffusedPosterior, ConcentratedPosterior, DirectPosterior, GaussianMechanism])
+@pytest.mark.parametrize(
+    "mechanism", [*(PosteriorDraw.examples()[place] for place in (0, 4, 8)), GaussianMechanism.examples()[0]]
+)
 def test_renyi_mechanisms_refuse_other_budgets(mechanism):
     for budget in (Cost("pure", 1.0), Cost("approximate", 1.0, delta=1e-5)):
         with pytest.raises(ValueError, match=r"budget is .*its notion must be 'rdp'"):
-            mechanism.calibrate(BetaBernoulli(6, 12), 100, budget)
+            mechanism.calibrate(BetaBernoulli(6, 12), 100, budget, **mechanism.options)
 
 
 @pytest.mark.parametrize("coefficient", [0.0, -0.1, 1.1, np.nan])
 def test_coefficients_outside_their_range_are_errors(coefficient):
-    for mechanism in (DiffusedPosterior, ConcentratedPosterior):
+    for weighting in ("diffused", "concentrated", "direct"):
         with pytest.raises(ValueError, match="coefficient is "):
-            mechanism(BetaBernoulli(6, 12), 100, 2.0, coefficient)
+            PosteriorDraw(BetaBernoulli(6, 12), 100, 2.0, coefficient, weighting=weighting)
 
 
 # Exponential mechanism

@@ -31,17 +31,17 @@ from privpost.mechanisms import fourier, logistic_sampling, private_gibbs, redac
 from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.fourier import FourierMechanism
-from privpost.mechanisms.gamma_sampling import ConcentratedGamma, DiffusedGamma, GammaSampling
+from privpost.mechanisms.gamma_sampling import GammaDraw
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.linear_sampling import LinearSampler
 from privpost.mechanisms.logistic_finite import LogisticOutputNoise
 from privpost.mechanisms.logistic_ops import LogisticOps
-from privpost.mechanisms.logistic_sampling import LogisticConcentrated, LogisticDiffused, LogisticDirect
+from privpost.mechanisms.logistic_sampling import LogisticDraw
 from privpost.mechanisms.map_estimate import MapMechanism, choose
 from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.mechanisms.network_sampling import RecordSampler, TrimmedSampler
-from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior, PosteriorSampling
+from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.mechanisms.private_gibbs import PrivateGibbs
 from privpost.mechanisms.public_candidates import PublicCandidates
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
@@ -97,8 +97,8 @@ def power_doubled(kind):
 
 
 def stated_power_doubled(patch):
-    power = LogisticDiffused.power.fget
-    patch.setattr(LogisticDiffused, "power", property(lambda self: 2 * power(self)))
+    power = LogisticDraw.power.fget
+    patch.setattr(LogisticDraw, "power", property(lambda self: 2 * power(self)))
 
 
 def renyi_charge_four_times_too_small(patch):
@@ -122,13 +122,13 @@ def sampler_ignores_the_power(patch):
 
 
 def beta_draw_with_twice_the_coefficient(patch):
-    draw = PosteriorSampling._perturb
-    patch.setattr(DiffusedPosterior, "_perturb", lambda self, s, rng: draw(self, 2 * np.asarray(s), rng))
+    draw = PosteriorDraw._perturb
+    patch.setattr(PosteriorDraw, "_perturb", lambda self, s, rng: draw(self, 2 * np.asarray(s), rng))
 
 
 def prior_without_its_weight(patch):
-    draw = PosteriorSampling._perturb
-    patch.setattr(ConcentratedPosterior, "_perturb", lambda self, s, rng: draw(_with_coefficient(self, 1.0), s, rng))
+    draw = PosteriorDraw._perturb
+    patch.setattr(PosteriorDraw, "_perturb", lambda self, s, rng: draw(_with_coefficient(self, 1.0), s, rng))
 
 
 def _with_coefficient(mechanism, value):
@@ -280,8 +280,8 @@ def temperature_of_candidates_halved(patch):
 
 
 def gamma_data_count_twice(patch):
-    posterior = GammaSampling.release_law
-    patch.setattr(GammaSampling, "release_law", lambda self, s: posterior(self, 2 * np.asarray(s, float)))
+    posterior = GammaDraw.release_law
+    patch.setattr(GammaDraw, "release_law", lambda self, s: posterior(self, 2 * np.asarray(s, float)))
 
 
 def noise_on_the_mode_halved(patch):
@@ -312,8 +312,8 @@ def on(model, n, budget, **options) -> dict:
     return {"model": model, "n": n, "budget": budget, **options}
 
 
-def abalone(budget) -> dict:
-    return on(BinaryRegression(8, 1e-3), 2784, budget)
+def abalone(budget, **options) -> dict:
+    return on(BinaryRegression(8, 1e-3), 2784, budget, **options)
 
 
 BITS, CATEGORIES, UNIFORM = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5)), BetaBernoulli(1, 1)
@@ -323,23 +323,31 @@ PURE, PAID = Cost("pure", 1.0), replace(MECHANISM, n=60)
 # Faults, each with the mechanism and the settings on which it is to be caught; by verdict.
 FAULTS = {
     "other law": [
-        (power_doubled(LogisticDirect), LogisticDirect, abalone(rdp(2.0))),
-        (power_doubled(LogisticConcentrated), LogisticConcentrated, abalone(rdp(0.3))),
-        (power_doubled(LogisticDiffused), LogisticDiffused, abalone(rdp(0.3))),
+        (power_doubled(LogisticDraw), LogisticDraw, abalone(rdp(2.0), weighting="direct")),
+        (power_doubled(LogisticDraw), LogisticDraw, abalone(rdp(0.3), weighting="concentrated")),
+        (power_doubled(LogisticDraw), LogisticDraw, abalone(rdp(0.3), weighting="diffused")),
         *(
-            (power_doubled(LogisticDiffused), LogisticDiffused, on(BinaryRegression(d, 0.1), n, rdp(epsilon)))
+            (
+                power_doubled(LogisticDraw),
+                LogisticDraw,
+                on(BinaryRegression(d, 0.1), n, rdp(epsilon), weighting="diffused"),
+            )
             for d, n in ((1, 4), (2, 3))
             for epsilon in (0.3, 1.0, 3.0)
         ),
         (power_doubled(LogisticOps), LogisticOps, abalone(PURE)),
         (power_doubled(LogisticOps), LogisticOps, abalone(Cost("pure", 100.0))),
-        (sampler_ignores_the_power, LogisticDiffused, abalone(rdp(0.1))),
+        (sampler_ignores_the_power, LogisticDraw, abalone(rdp(0.1), weighting="diffused")),
         (sampler_ignores_the_power, LogisticOps, abalone(Cost("pure", 10.0))),
-        (beta_draw_with_twice_the_coefficient, DiffusedPosterior, on(BITS, 8, rdp(0.1))),
-        (beta_draw_with_twice_the_coefficient, DiffusedPosterior, on(BITS, 100, rdp(1.0, 15.0))),
-        (beta_draw_with_twice_the_coefficient, DiffusedPosterior, on(UNIFORM, 5, rdp(1.0, 1.5))),
-        (beta_draw_with_twice_the_coefficient, DiffusedPosterior, on(DirichletCategorical((1, 2, 3)), 4, rdp(1.0))),
-        (prior_without_its_weight, ConcentratedPosterior, on(BITS, 100, rdp(0.1))),
+        (beta_draw_with_twice_the_coefficient, PosteriorDraw, on(BITS, 8, rdp(0.1), weighting="diffused")),
+        (beta_draw_with_twice_the_coefficient, PosteriorDraw, on(BITS, 100, rdp(1.0, 15.0), weighting="diffused")),
+        (beta_draw_with_twice_the_coefficient, PosteriorDraw, on(UNIFORM, 5, rdp(1.0, 1.5), weighting="diffused")),
+        (
+            beta_draw_with_twice_the_coefficient,
+            PosteriorDraw,
+            on(DirichletCategorical((1, 2, 3)), 4, rdp(1.0), weighting="diffused"),
+        ),
+        (prior_without_its_weight, PosteriorDraw, on(BITS, 100, rdp(0.1), weighting="concentrated")),
         (ops_charge_halved, LogisticOps, abalone(PURE)),
         (normal_noise_halved, GaussianMechanism, on(BITS, 8, rdp(0.3))),
         (normal_noise_halved, GaussianMechanism, on(BITS, 8, rdp(0.3), variant="paper")),
@@ -357,25 +365,33 @@ FAULTS = {
         (scores_of_rows_times_twenty, MapMechanism, on(PAIR, 3, PURE)),
         (noise_of_arrays_divided, RedactedLaplace, on(SHORT, 4, PURE)),
         (coefficients_share_their_noise, FourierMechanism, on(CHAIN, 2, PURE, t=1.0)),
-        (gamma_data_count_twice, DiffusedGamma, on(GammaExponential(2, 2), 4, rdp(0.3), bounds=(0.0, 2.0))),
-        (gamma_data_count_twice, ConcentratedGamma, on(GammaExponential(2, 2), 4, rdp(0.3), bounds=(0.0, 2.0))),
+        (
+            gamma_data_count_twice,
+            GammaDraw,
+            on(GammaExponential(2, 2), 4, rdp(0.3), bounds=(0.0, 2.0), weighting="diffused"),
+        ),
+        (
+            gamma_data_count_twice,
+            GammaDraw,
+            on(GammaExponential(2, 2), 4, rdp(0.3), bounds=(0.0, 2.0), weighting="concentrated"),
+        ),
         (noise_on_the_mode_halved, LogisticOutputNoise, abalone(rdp(1.0))),
         (ball_of_the_draw_doubled, LinearSampler, on(LinearRegression(1, noise_variance=10.0), 3, Cost("pure", 2.0))),
         (every_attribute_has_all_of_epsilon, MapMechanism, on(CHAIN, 3, Cost("pure", 3.0))),
         (noise_shared(LaplaceMechanism), EventCountsLaplace, on(EventCounts((1,), (3,), 1), 4, PURE)),
     ],
     "over target": [
-        (stated_power_doubled, LogisticDiffused, abalone(rdp(0.1))),
-        (calibrated_power_doubled, LogisticDiffused, abalone(rdp(0.1))),
+        (stated_power_doubled, LogisticDraw, abalone(rdp(0.1), weighting="diffused")),
+        (calibrated_power_doubled, LogisticDraw, abalone(rdp(0.1), weighting="diffused")),
         (calibrated_sigma_halved, GaussianMechanism, on(BITS, 8, rdp(0.3))),
         (charged_temperature_halved, HiddenMarkovSampler, on(FIELDS, 300, PURE)),
         (iterations_not_shared, PrivateGibbs, on(FIELDS, 300, PURE, iterations=3)),
         (attribute_forgotten_in_the_interval, RecordSampler, on(CHAIN, 2, PURE)),
     ],
     "violated": [
-        (renyi_charge_four_times_too_small, LogisticDirect, abalone(rdp(2.0))),
-        (renyi_charge_four_times_too_small, LogisticDiffused, abalone(rdp(0.1))),
-        (renyi_charge_four_times_too_small, LogisticConcentrated, abalone(rdp(0.1))),
+        (renyi_charge_four_times_too_small, LogisticDraw, abalone(rdp(2.0), weighting="direct")),
+        (renyi_charge_four_times_too_small, LogisticDraw, abalone(rdp(0.1), weighting="diffused")),
+        (renyi_charge_four_times_too_small, LogisticDraw, abalone(rdp(0.1), weighting="concentrated")),
         (length_of_the_interval, RedactedLaplace, on(SHORT, 4, PURE)),
         (attribute_forgotten_in_counts, NetworkLaplace, on(CHAIN, 2, PURE)),
         (attribute_forgotten_in_a_sampler, RecordSampler, on(PAIR, 3, PURE)),
@@ -424,7 +440,7 @@ def test_the_audit_catches_a_seeded_fault(fault, kind, settings, verdict, monkey
             "changes between neighbours by up to",
         ),
         (charge_left_out, LaplaceMechanism.examples()[0], check_a_second_release_is_refused, "DID NOT RAISE"),
-        (charge_left_out, DiffusedPosterior.examples()[0], check_a_second_release_is_refused, "DID NOT RAISE"),
+        (charge_left_out, PosteriorDraw.examples()[0], check_a_second_release_is_refused, "DID NOT RAISE"),
         *(
             (scores_of_rows_times_twenty, example, check_draws_by_row_and_by_number_have_one_law, "differ in law")
             for example in MapMechanism.examples()

@@ -9,7 +9,7 @@ import pytest
 
 import privpost
 from privpost.experiments.fair_axis.beta_bernoulli.study import Divergence
-from privpost.mechanisms.base import AdditiveNoiseMechanism, SamplingMechanism
+from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
 from privpost.privacy import densities
 from privpost.privacy.accounting import Cost
 from privpost.privacy.checks import pure_epsilon, rdp_budget
@@ -20,8 +20,8 @@ CLOSED = [
     privpost.LaplaceMechanism(BITS, 8, 10.0, coordinates="free"),
     privpost.GaussianMechanism(BITS, 8, 2.0, 2.0),
     privpost.GaussianMechanism(BITS, 8, 0.05, 2.0),
-    privpost.DiffusedPosterior(BITS, 8, 2.0, 0.3),
-    privpost.DirectPosterior(BITS, 70, 2.0),
+    privpost.PosteriorDraw(BITS, 8, 2.0, 0.3, weighting="diffused"),
+    privpost.PosteriorDraw(BITS, 70, 2.0, weighting="direct"),
     # Truncated, and with a pole beyond the truncation.
     privpost.ExponentialMechanism(privpost.BetaBernoulli(0.5, 2), 8, 1.0, a0=0.05),
 ]
@@ -52,14 +52,17 @@ def test_renyi_divergences_are_those_of_the_closed_forms(mechanism):
 
 
 def test_a_divergence_beyond_the_asymptote_is_infinite():
-    mechanism = privpost.DirectPosterior(BITS, 8, 2.0)
+    mechanism = privpost.PosteriorDraw(BITS, 8, 2.0, weighting="direct")
     assert mechanism.rdp(8.0) == np.inf
     assert densities.rdp(mechanism, 8.0) == np.inf
 
 
 def test_high_orders_of_many_records_are_those_of_the_closed_form():
     """Above the asymptote, 1 + 6/0.3, an integral has no end to be found; other pairs have theirs far beyond."""
-    mechanism, twin = RenyiNewcomer(BITS, 300, 2.0, 0.3), privpost.DiffusedPosterior(BITS, 300, 2.0, 0.3)
+    mechanism, twin = (
+        RenyiNewcomer(BITS, 300, 2.0, 0.3),
+        privpost.PosteriorDraw(BITS, 300, 2.0, 0.3, weighting="diffused"),
+    )
     orders = np.array([1.0, 1.02, 3.0, 12.0, 30.0, 1001.0])
     assert densities.rdp(mechanism, orders) == pytest.approx(twin.rdp(orders), rel=1e-6)
 
@@ -117,7 +120,7 @@ class WideNewcomer(Newcomer):
 
 
 @dataclass(frozen=True)
-class RenyiNewcomer(SamplingMechanism):
+class RenyiNewcomer(Mechanism):
     """A draw of a law between 0 and 1 that states its density; its Rényi DP comes from there."""
 
     order: float
@@ -127,6 +130,7 @@ class RenyiNewcomer(SamplingMechanism):
     norm: ClassVar[str] = "natural parameters"
     notion: ClassVar[str] = "rdp"
     public_inputs: ClassVar[tuple[str, ...]] = ("n",)
+    releases: ClassVar[str] = "sample"
     calibrated: ClassVar[str] = "coefficient"
     sensitivity = 1.0
 
@@ -168,7 +172,7 @@ def test_a_newcomer_is_recalibrated_by_its_density(mechanism):
 
 
 def test_a_newcomer_with_a_renyi_guarantee_states_no_formula():
-    mechanism, twin = RenyiNewcomer.examples()[0], privpost.DiffusedPosterior(BITS, 8, 2.0, 0.3)
+    mechanism, twin = RenyiNewcomer.examples()[0], privpost.PosteriorDraw(BITS, 8, 2.0, 0.3, weighting="diffused")
     assert mechanism.cost().epsilon == pytest.approx(twin.cost().epsilon, rel=1e-9)
     assert mechanism.recalibrated(BUDGET).coefficient == pytest.approx(twin.recalibrated(BUDGET).coefficient, rel=1e-5)
 

@@ -13,19 +13,19 @@ import pytest
 from privpost import discovery
 from privpost.distributions.noise import Common
 from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.mechanisms.logistic_sampling import LogisticDiffused
-from privpost.mechanisms.posterior_sampling import DiffusedPosterior, DirectPosterior
+from privpost.mechanisms.logistic_sampling import LogisticDraw
+from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.gamma_exponential import GammaExponential
 from privpost.privacy.accounting import Cost, pure_to_rdp
-from privpost.privacy.described import describe, key_of, rebuild
+from privpost.privacy.described import describe, key_of
 from privpost.privacy.ledger import BudgetExceeded, Ledger, Request
 
 BITS = BetaBernoulli(6, 12)
 COUNTS = np.array([3.0, 5.0])
-EXAMPLES = [example for kinds in discovery.mechanisms().values() for kind in kinds for example in kind.examples()]
+EXAMPLES = [example for kind in discovery.kinds() for example in kind.examples]
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def test_a_release_is_drawn_by_the_mechanism_charged_and_recorded():
     (row,) = ledger.record()
     assert (row["mechanism"], row["settings"], row["releases"], row["repeats"]) == ("LaplaceMechanism", 0, 1, 1)
     assert row["spent"] == row["budget"]
-    assert rebuild(ledger.mechanisms()[0]) == mechanism
+    assert discovery.rebuild(ledger.mechanisms()[0]) == mechanism
     assert ledger.modules() == ["privpost.mechanisms.laplace", "privpost.models.beta_bernoulli"]
 
 
@@ -179,29 +179,29 @@ def test_nothing_is_drawn_that_the_account_cannot_pay():
         ledger.open("above", Cost("pure", 0.5 * (1 - 1e-8)), mechanism)
     with pytest.raises(ValueError, match=r"account 'rdp'.*does not convert to 'pure'"):
         ledger.open("pure", Cost("pure", 1.0), LaplaceMechanism(BITS, 8, 0.5))
-        ledger.open("rdp", Cost("pure", 100.0), DiffusedPosterior(BITS, 8, 2.0, 0.1))
+        ledger.open("rdp", Cost("pure", 100.0), PosteriorDraw(BITS, 8, 2.0, 0.1, weighting="diffused"))
 
 
 def test_a_budget_refused_in_calibration_names_the_account_the_target_and_the_cost():
     ledger, budget = Ledger(), Cost("rdp", 0.1, order=2.0)
     account = r"account 'a' with budget rdp\(epsilon=0\.1, order=2\): "
     with pytest.raises(ValueError, match=account + r".*the direct posterior costs rdp\(epsilon=") as error:
-        ledger.open("a", budget, partial(DirectPosterior.calibrate, BITS, 8, budget))
+        ledger.open("a", budget, partial(PosteriorDraw.calibrate, BITS, 8, budget, weighting="direct"))
     assert "\n" not in str(error.value)
     # What was refused is not open, and what is calibrated is handed back.
-    made = ledger.open("a", budget, partial(DiffusedPosterior.calibrate, BITS, 8, budget))
-    assert made == DiffusedPosterior.calibrate(BITS, 8, budget)
+    made = ledger.open("a", budget, partial(PosteriorDraw.calibrate, BITS, 8, budget, weighting="diffused"))
+    assert made == PosteriorDraw.calibrate(BITS, 8, budget, weighting="diffused")
     for epsilon in (1e-101, 1e101):
         with pytest.raises(
             ValueError, match=r"account 'b' with budget pure.*epsilon must be 0, inf or in \[1e-100, 1e"
         ):
             ledger.open("b", Cost("pure", epsilon))
     with pytest.raises(ValueError, match="mechanism is <class"):
-        ledger.open("b", budget, DirectPosterior)
+        ledger.open("b", budget, PosteriorDraw)
 
 
 def test_statistics_that_a_mechanism_cannot_prepare_are_refused_uncharged():
-    ledger, mechanism = Ledger(), LogisticDiffused(BinaryRegression(1, 0.1), 2, 2.0, 0.3)
+    ledger, mechanism = Ledger(), LogisticDraw(BinaryRegression(1, 0.1), 2, 2.0, 0.3, weighting="diffused")
     ledger.open("a", mechanism.cost(), mechanism)
     with pytest.raises(ValueError, match=r"^account 'a' with budget rdp\(.*\): "):
         ledger.release("a", mechanism, np.array([5.0, 0.0]), np.random.default_rng(1), size=1)
@@ -258,11 +258,11 @@ def test_several_releases_in_each_of_several_blocks_are_counted_by_repeat():
 
 
 def test_a_mechanism_that_gives_out_more_than_it_was_asked_for_is_stopped(monkeypatch):
-    ledger, mechanism = Ledger(), DirectPosterior(BITS, 8, 2.0)
+    ledger, mechanism = Ledger(), PosteriorDraw(BITS, 8, 2.0, weighting="direct")
     ledger.open("a", Cost("rdp", 1.0, order=2.0), mechanism)
-    twice = DirectPosterior.perturb
-    monkeypatch.setattr(DirectPosterior, "perturb", lambda self, s, rng: np.stack([twice(self, s, rng)] * 2))
-    with pytest.raises(ValueError, match=r"DirectPosterior was asked for releases of shape \(\), but gave \(2,\)"):
+    twice = PosteriorDraw.perturb
+    monkeypatch.setattr(PosteriorDraw, "perturb", lambda self, s, rng: np.stack([twice(self, s, rng)] * 2))
+    with pytest.raises(ValueError, match=r"PosteriorDraw was asked for releases of shape \(\), but gave \(2,\)"):
         ledger.release("a", mechanism, COUNTS, np.random.default_rng(4))
 
 
@@ -281,7 +281,7 @@ def test_no_shape_hides_a_release():
 
 
 def test_an_infinite_cost_is_refused_by_every_finite_budget_and_counted_without_limit():
-    ledger, mechanism = Ledger(), DirectPosterior(BITS, 8, 20.0)
+    ledger, mechanism = Ledger(), PosteriorDraw(BITS, 8, 20.0, weighting="direct")
     assert mechanism.cost().epsilon == math.inf
     with pytest.raises(BudgetExceeded):
         ledger.open("a", Cost("rdp", 1.0, order=20.0), mechanism)
@@ -309,7 +309,11 @@ def test_requests_together_are_refused_together():
 
 
 def test_requests_of_several_classes_are_answered_in_their_order():
-    mechanisms = [LaplaceMechanism(BITS, 8, 0.5), DiffusedPosterior(BITS, 8, 2.0, 0.1), LaplaceMechanism(BITS, 8, 2.0)]
+    mechanisms = [
+        LaplaceMechanism(BITS, 8, 0.5),
+        PosteriorDraw(BITS, 8, 2.0, 0.1, weighting="diffused"),
+        LaplaceMechanism(BITS, 8, 2.0),
+    ]
     single, together = Ledger(), Ledger()
     for ledger in (single, together):
         for place in range(3):
@@ -337,7 +341,7 @@ def test_approximate_accounts_convert_guarantees_or_take_exact_curves():
 @pytest.mark.parametrize("mechanism", EXAMPLES, ids=repr)
 def test_a_description_is_json_and_makes_the_same_mechanism(mechanism):
     described = json.loads(json.dumps(describe(mechanism), allow_nan=False))
-    assert rebuild(described) == mechanism
+    assert discovery.rebuild(described) == mechanism
 
 
 @pytest.mark.parametrize("mechanism", EXAMPLES, ids=repr)
@@ -407,7 +411,7 @@ def test_a_generator_in_a_state_that_made_a_release_of_the_account_is_refused():
     ledger.release_all([same[0], same[0]])
     assert ledger.spent("a").epsilon == 1.0
     # One that moves on by its children, as exact samplers' do.
-    logistic = LogisticDiffused(BinaryRegression(1, 0.1), 2, 2.0, 0.3)
+    logistic = LogisticDraw(BinaryRegression(1, 0.1), 2, 2.0, 0.3, weighting="diffused")
     ledger.open("children", Cost("rdp", 2 * logistic.cost().epsilon, order=2.0), logistic)
     for _ in range(2):
         ledger.release("children", logistic, np.ones(2), rng, size=1)

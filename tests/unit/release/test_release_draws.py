@@ -17,8 +17,8 @@ from release_cases import content, specification
 from scipy import stats
 
 from privpost.distributions import exact_draws
-from privpost.mechanisms.gamma_sampling import ConcentratedGamma, DiffusedGamma, DirectGamma
-from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior, DirectPosterior
+from privpost.mechanisms.gamma_sampling import GammaDraw
+from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy import certified
 from privpost.privacy.accounting import to_approximate
@@ -128,10 +128,10 @@ BITS_PRIOR = BetaBernoulli(6, 12)
 @pytest.mark.parametrize(
     "mechanism",
     [
-        DirectPosterior(BITS_PRIOR, 100, 3.0),
-        DiffusedPosterior(BITS_PRIOR, 100_000, 3.0, 0.3),
-        ConcentratedPosterior(BITS_PRIOR, 7, 3.0, 1e-3),
-        *(kind.examples()[0] for kind in (DirectGamma, DiffusedGamma, ConcentratedGamma)),
+        PosteriorDraw(BITS_PRIOR, 100, 3.0, weighting="direct"),
+        PosteriorDraw(BITS_PRIOR, 100_000, 3.0, 0.3, weighting="diffused"),
+        PosteriorDraw(BITS_PRIOR, 7, 3.0, 1e-3, weighting="concentrated"),
+        *({each.weighting: each for each in reversed(GammaDraw.examples())}.values()),
     ],
 )
 def test_certified_costs_are_the_floating_point_ones(mechanism):

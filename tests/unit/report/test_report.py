@@ -14,14 +14,14 @@ import pandas as pd
 import pytest
 from typed_numbers import bare_numbers
 
+from privpost import discovery
 from privpost.evaluation.claims import VERDICTS, Claim
 from privpost.lab import grid, ledgers, manifest, store
 from privpost.lab.grid import Study
 from privpost.lab.schema import Real, Schema
-from privpost.mechanisms.posterior_sampling import DiffusedPosterior
+from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy.accounting import Cost
-from privpost.privacy.described import rebuild
 from privpost.privacy.ledger import Ledger
 from privpost.report import describe, documents, numbers, page, scorecard, templates
 from privpost.report.scorecard import Scored
@@ -357,7 +357,6 @@ def test_validity_notes_read_tables_and_imports():
 
 
 def test_chains_and_neighbours_are_read_from_declarations(monkeypatch):
-    from privpost import discovery
 
     exact = {
         name: describe._declares_exact(f"privpost.{name}")
@@ -369,11 +368,11 @@ def test_chains_and_neighbours_are_read_from_declarations(monkeypatch):
     study = grid.load_study("geumlek2017/tradeoff")
     assert describe.neighbours(study) == "one record substituted, n public"
     other = next(
-        kind for kind in discovery.mechanisms()["concentrated"] if kind.__module__.endswith("posterior_sampling")
+        kind.mechanism for kind in discovery.mechanisms()["concentrated"] if kind.name == "ConcentratedPosterior"
     )
     monkeypatch.setattr(other, "neighbours", "add/remove")
-    assert "one record added or removed (concentrated)" in describe.neighbours(study)
-    assert "one record added or removed (concentrated)" in describe.all_neighbours()
+    assert "one record added or removed (concentrated, diffused, direct)" in describe.neighbours(study)
+    assert "one record added or removed (concentrated, diffused, direct)" in describe.all_neighbours()
     monkeypatch.setattr(other, "neighbours", "bounded")
     with pytest.raises(ValueError, match="neighbours is 'bounded'; known: substitution, add/remove"):
         describe.neighbours(study)
@@ -418,7 +417,10 @@ def test_the_ledger_is_gathered_by_kind_and_notion(tmp_path):
 
 def test_the_shipped_ledger_names_mechanisms_that_can_be_made_again(tmp_path):
     study = grid.load_study("geumlek2017/tradeoff", overrides=[f"root={tmp_path}"])
-    ledger, used = Ledger(), [DiffusedPosterior(BetaBernoulli(6, 12), 8, 2.0, r / 7) for r in range(1, 6)]
+    ledger, used = (
+        Ledger(),
+        [PosteriorDraw(BetaBernoulli(6, 12), 8, 2.0, r / 7, weighting="diffused") for r in range(1, 6)],
+    )
     for number, mechanism in enumerate(used):
         ledger.open(f"diffused/{number}", mechanism.cost(), mechanism)
         ledger.release(f"diffused/{number}", mechanism, np.array([3.0, 5.0]), np.random.default_rng(1))
@@ -426,10 +428,10 @@ def test_the_shipped_ledger_names_mechanisms_that_can_be_made_again(tmp_path):
     ledgers.path_of(study).parent.mkdir(parents=True)
     ledgers.path_of(study).write_text(ledgers.describe(study, [SimpleNamespace(record=record)]))
     (row,) = ledgers.read(study, "mechanisms")
-    assert [rebuild(each["mechanism"]) for each in ledgers.unfolded(row)] == used
+    assert [discovery.rebuild(each["mechanism"]) for each in ledgers.unfolded(row)] == used
     rows = ledgers.contents([study])[study.name]["mechanisms"]
-    assert [rebuild(row["mechanism"]) for row in rows] == used[::2]
-    assert all(rebuild(each["mechanism"]).cost().within(Cost(**each["budget"])) for each in rows[0]["alike"])
+    assert [discovery.rebuild(row["mechanism"]) for row in rows] == used[::2]
+    assert all(discovery.rebuild(each["mechanism"]).cost().within(Cost(**each["budget"])) for each in rows[0]["alike"])
 
 
 # Page

@@ -10,17 +10,17 @@ from privpost.experiments.audit import laws
 from privpost.mechanisms.event_counts import HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.fourier import FourierMechanism
-from privpost.mechanisms.gamma_sampling import ConcentratedGamma, DiffusedGamma, GammaSampling
+from privpost.mechanisms.gamma_sampling import GammaDraw
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.linear_sampling import LinearSampler
-from privpost.mechanisms.link_sampling import LinkConcentrated, LinkDiffused
+from privpost.mechanisms.link_sampling import LinkDraw
 from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
-from privpost.mechanisms.logistic_ops import LogisticOps, LogisticOpsRenyi
-from privpost.mechanisms.logistic_sampling import LogisticConcentrated, LogisticSampling
+from privpost.mechanisms.logistic_ops import LogisticOps
+from privpost.mechanisms.logistic_sampling import LogisticSampling
 from privpost.mechanisms.map_estimate import GRID, MapMechanism, utility_sensitivity
 from privpost.mechanisms.network_sampling import AttributeSampler, TrimmedSampler
-from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior, PosteriorSampling
+from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.mechanisms.private_gibbs import PrivateGibbs
 
 # Pure charge of one draw in units of c²ρ/β.
@@ -43,17 +43,21 @@ def _normal(mechanism, data):
     return laws.Noise("normal", float(mechanism.sigma), np.ravel(mechanism.query(data)).astype(float))
 
 
+def _weights(mechanism):
+    """The weight r of the likelihood, and what the prior is divided by, m."""
+    weights = {"diffused": (mechanism.coefficient, 1.0), "concentrated": (1.0, mechanism.coefficient)}
+    return weights.get(mechanism.weighting, (1.0, 1.0))
+
+
 def _posterior(mechanism, data):
     """Dirichlet(α/m + r · counts)."""
-    r = mechanism.coefficient if isinstance(mechanism, DiffusedPosterior) else 1.0
-    m = mechanism.coefficient if isinstance(mechanism, ConcentratedPosterior) else 1.0
+    r, m = _weights(mechanism)
     return laws.Dirichlet(np.asarray(mechanism.model.prior) / m + r * mechanism.model.sufficient_statistics(data))
 
 
 def _gamma(mechanism, data):
     """Gamma(α/m + rn, β/m + rΣx)."""
-    r = mechanism.coefficient if isinstance(mechanism, DiffusedGamma) else 1.0
-    m = mechanism.coefficient if isinstance(mechanism, ConcentratedGamma) else 1.0
+    r, m = _weights(mechanism)
     alpha, beta = np.asarray(mechanism.model.prior) / m
     return laws.Gamma(float(alpha + r * len(data)), float(beta + r * np.sum(data)))
 
@@ -138,15 +142,14 @@ def logistic_law(mechanism, records, numbers) -> laws.Weights:
     """exp(−nβ|w|²/2) Π 1/(1 + exp(−z·w))^ρ, for OPS on ‖w‖ ≤ c/β, of records (k, d) that occur in numbers (k,)."""
     model, power, radius = mechanism.model, 1.0, None
     beta, bound = model.prior_precision, model.feature_bound
-    if isinstance(mechanism, LogisticConcentrated):
-        beta = mechanism.coefficient
-    elif isinstance(mechanism, LogisticOps):
+    if isinstance(mechanism, LogisticOps):
         charge = OPS_CHARGE[getattr(mechanism, "charge", "corrected_charge")]
         power, radius = min(1.0, mechanism.epsilon * beta / (charge * bound**2)), bound / beta
-    elif isinstance(mechanism, LogisticOpsRenyi):
-        power, radius = mechanism.coefficient, bound / beta
-    elif "coefficient" in mechanism.__dataclass_fields__:
+    elif mechanism.weighting == "concentrated":
+        beta = mechanism.coefficient
+    elif mechanism.weighting != "direct":
         power = mechanism.coefficient
+        radius = bound / beta if mechanism.weighting == "ball" else None
     precision = mechanism.n * beta
 
     def log_weight(w):
@@ -198,7 +201,7 @@ def _link(mechanism, data):
         return None
     records, numbers = _distinct(data)
     x, y = records[:, :-1], records[:, -1]
-    concentrated = isinstance(mechanism, LinkConcentrated)
+    concentrated = mechanism.weighting == "concentrated"
     power, beta = (1.0, mechanism.coefficient) if concentrated else (mechanism.coefficient, model.prior_precision)
 
     def log_weight(w):
@@ -214,13 +217,12 @@ def _link(mechanism, data):
 
 
 LAWS = {
-    LinkDiffused: _link,
-    LinkConcentrated: _link,
+    LinkDraw: _link,
     GaussianMechanism: _normal,
     LaplaceMechanism: _laplace,
     FourierMechanism: _laplace,
-    PosteriorSampling: _posterior,
-    GammaSampling: _gamma,
+    PosteriorDraw: _posterior,
+    GammaDraw: _gamma,
     ExponentialMechanism: _exponential,
     TrimmedSampler: _trimmed,
     MapMechanism: _map,

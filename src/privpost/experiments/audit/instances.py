@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privpost import discovery
+from privpost.discovery import rebuild
 from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
 from privpost.mechanisms.event_counts import Annealing, HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
@@ -23,7 +24,6 @@ from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.event_counts import EventCounts
 from privpost.models.link_regression import LinkRegression
 from privpost.privacy.accounting import Cost
-from privpost.privacy.described import rebuild
 
 DIGITS = 9
 # More pairs of neighbours than this are not enumerated.
@@ -79,12 +79,8 @@ def share_of(mechanism: Mechanism, budget: Cost, accounting: str) -> float:
 
 
 def names() -> set[str]:
-    """Class names of all discovered mechanisms."""
-    return {kind.__name__ for kind in _kinds()}
-
-
-def _kinds():
-    return (kind for classes in discovery.mechanisms().values() for kind in classes)
+    """Names of all discovered mechanisms."""
+    return {kind.name for kind in discovery.kinds()}
 
 
 def users(records: dict[str, list[dict]]) -> dict[str, tuple[str, ...]]:
@@ -102,16 +98,16 @@ def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> li
     Bits appear with `large_n` records too. A mechanism that has nothing to calibrate appears as it is.
     """
     found, used = [], users(records)
-    for kind in _kinds():
-        for number, example in enumerate(kind.examples()):
+    for kind in itertools.chain.from_iterable(discovery.mechanisms().values()):
+        for number, example in enumerate(kind.examples):
             for n in (example.n, large_n) if isinstance(example.model, BetaBernoulli) else (example.n,):
                 mechanism = replace(example, n=n)
                 budget = mechanism.cost()
                 if kind.calibrated is not None:
                     budget = replace(budget, epsilon=epsilon)
                     mechanism = kind.calibrate(mechanism.model, n, budget, **mechanism.options)
-                name = f"{kind.__name__} {number}, n = {n}"
-                found.append(Instance(name, mechanism, ((budget, "stated"),), used.get(kind.__name__, ())))
+                name = f"{kind.name} {number}, n = {n}"
+                found.append(Instance(name, mechanism, ((budget, "stated"),), used.get(kind.name, ())))
     return found
 
 
@@ -139,7 +135,7 @@ def recorded(records: dict[str, list[dict]]) -> list[Instance]:
     instances = []
     for described, targets, studies, alike in found.values():
         mechanism = rebuild(described)
-        kind = type(mechanism).__name__
+        kind = mechanism.name
         number = numbers[kind] = numbers.get(kind, -1) + 1
         name = f"{kind} recorded {number}, n = {mechanism.n}"
         instances.append(Instance(name, mechanism, tuple(targets), tuple(sorted(studies)), max(alike)))

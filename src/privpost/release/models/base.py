@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from privpost.lab.schema import Schema, SettingError
-from privpost.mechanisms.base import AdditiveNoiseMechanism, SamplingMechanism
+from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
 from privpost.release.specification import Levels, Specification
 
 # Posteriors of counts have tables of n + 1 entries.
@@ -154,7 +154,7 @@ class Sampled(Kind):
     law: ClassVar[str]
 
     @abstractmethod
-    def sampler(self, spec: Specification, setting: float) -> SamplingMechanism:
+    def sampler(self, spec: Specification, setting: float) -> Mechanism:
         """The mechanism of one posterior draw, at a value of ε ("ops") or of its coefficient."""
 
     @abstractmethod

@@ -4,7 +4,7 @@ from privpost.lab.schema import Real, Schema
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.mechanisms.posterior_sampling import weighted
+from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.release.models.base import Inferred, Sampled, exact_posterior, whole
 from privpost.release.specification import SAMPLING
@@ -29,7 +29,7 @@ class Bits(Inferred, Sampled):
         model = BetaBernoulli(**spec.prior)
         if spec.mechanism == "ops":
             return ExponentialMechanism(model, spec.n, setting, a0=spec.a0)
-        return weighted(spec.mechanism, model, spec.n, setting)
+        return PosteriorDraw(model, spec.n, 2.0, setting, weighting=spec.mechanism)
 
     def parameters(self, spec):
         column, settings = spec.only

@@ -3,7 +3,7 @@
 from privpost.lab.schema import Real, Schema
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.mechanisms.posterior_sampling import weighted
+from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.release.models import chains
 from privpost.release.models.base import NAIVE, Inferred, Posterior, Sampled, by_name, exact_posterior, whole
@@ -26,7 +26,7 @@ class Categories(Inferred, Sampled):
         return DirichletCategorical((spec.prior["concentration"],) * len(spec.only[1]["levels"]))
 
     def sampler(self, spec, setting):
-        return weighted(spec.mechanism, self._model(spec), spec.n, setting)
+        return PosteriorDraw(self._model(spec), spec.n, 2.0, setting, weighting=spec.mechanism)
 
     def parameters(self, spec):
         column, settings = spec.only

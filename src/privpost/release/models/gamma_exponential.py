@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from privpost.lab.schema import Real, Schema, SettingError
-from privpost.mechanisms.gamma_sampling import ConcentratedGamma, DiffusedGamma, DirectGamma
+from privpost.mechanisms.gamma_sampling import GammaDraw
 from privpost.models.gamma_exponential import GammaExponential
 from privpost.release.models.base import Sampled
 from privpost.release.models.numeric import NumericFamily
@@ -35,13 +35,11 @@ class Exponential(NumericFamily, Sampled):
         return GammaExponential(**spec.prior)
 
     def sampler(self, spec, setting):
-        kind = {"direct": DirectGamma, "diffused": DiffusedGamma, "concentrated": ConcentratedGamma}[spec.mechanism]
         low, high, _ = self._bounds(spec)
         # Outward where a bound is no float, so that the exact records lie within.
         below = float(low) if Fraction(float(low)) <= Fraction(low) else math.nextafter(float(low), 0.0)
         above = float(high) if Fraction(float(high)) >= Fraction(high) else math.nextafter(float(high), math.inf)
-        coefficient = () if spec.mechanism == "direct" else (setting,)
-        return kind(self.family(spec), spec.n, 2.0, *coefficient, bounds=(below, above))
+        return GammaDraw(self.family(spec), spec.n, 2.0, setting, weighting=spec.mechanism, bounds=(below, above))
 
     def counted(self, spec, mechanism):
         return self.mechanism(spec, 1.0).model if spec.sampling else mechanism.model

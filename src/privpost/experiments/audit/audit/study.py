@@ -14,7 +14,7 @@ from privpost.lab.schema import Choice, Integer, Schema
 from privpost.mechanisms.base import Mechanism
 from privpost.privacy.accounting import RELATIVE_TOLERANCE, Cost
 from privpost.privacy.audit import Counts, choose_event, lower_bound
-from privpost.privacy.described import key_of
+from privpost.privacy.described import key_of, text
 from privpost.privacy.ledger import Ledger
 
 SETTINGS = Schema(
@@ -199,7 +199,7 @@ def simulate(config, streams, ledger) -> dict:
     known: dict[object, Finding] = {}
     for instance in listed:
         cost = instance.mechanism.cost()
-        if type(instance.mechanism).__name__ not in config.mechanisms:
+        if instance.mechanism.name not in config.mechanisms:
             continue
         found = NOTHING
         # No event bounds an infinite claim, nor one at order 1.
@@ -218,14 +218,14 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _row(instance: audited.Instance, cost, found: Finding) -> dict:
-    mechanism, kind = instance.mechanism, type(instance.mechanism)
+    mechanism = instance.mechanism
     return {
         "name": instance.name,
-        "method": kind.method,
+        "method": mechanism.method,
         "study": ", ".join(instance.studies) or "none",
         "model": type(mechanism.model).__name__,
         "n": mechanism.n,
-        "notion": kind.notion,
+        "notion": mechanism.notion,
         "order": np.nan if cost.order is None else cost.order,
         "claimed": cost.epsilon,
         "target": "; ".join(str(budget) for budget, _ in instance.targets),
@@ -233,9 +233,9 @@ def _row(instance: audited.Instance, cost, found: Finding) -> dict:
         "exact": found.exact,
         "drawn": found.drawn,
         "counts": found.counts,
-        "mcmc": not kind.exact,
+        "mcmc": not mechanism.exact,
         "variant": next((str(v) for k, v in mechanism.options.items() if k in VARIANTS), ""),
-        "settings": repr(mechanism),
+        "settings": text(mechanism),
     }
 
 

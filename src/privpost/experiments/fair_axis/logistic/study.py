@@ -12,7 +12,7 @@ from privpost.experiments.discovered import Discovered
 from privpost.experiments.fair_axis import calibration
 from privpost.experiments.ranges import BETA0, DELTA, DESIGN, DROPPED_LEVEL, EPSILON
 from privpost.lab.schema import Schema
-from privpost.mechanisms.logistic_sampling import LogisticDirect, LogisticSampling
+from privpost.mechanisms.logistic_sampling import LogisticDraw, LogisticSampling
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import predictive_metrics
 from privpost.privacy.accounting import Cost
@@ -61,7 +61,8 @@ def simulate(config, streams, ledger) -> dict:
     statistics = model.statistics_of(design.train_features, design.train_labels)
     # Nobody takes the time of a simulation's releases.
     options = {"constant_time": False}
-    listed = [Row("non_private", math.nan, math.nan, LogisticDirect(model, n, calibration.ORDER, **options))]
+    direct = LogisticDraw(model, n, calibration.ORDER, weighting="direct", **options)
+    listed = [Row("non_private", math.nan, math.nan, direct)]
     ledger.open(listed[0].account, Cost("rdp", math.inf, order=calibration.ORDER), listed[0].mechanism)
     for epsilon, delta in itertools.product(config.epsilon, config.delta):
         for method, mechanism in calibration.converted(model, n, epsilon, delta, **options).items():

@@ -6,7 +6,7 @@ from scipy.special import polygamma
 from privpost.evaluation.rows import columns, places
 from privpost.experiments.ranges import ABOVE_ONE, CONCENTRATION, METHOD, SHARE, SUPREMUM, WEIGHT, N
 from privpost.lab.schema import Choice, Integer, Schema
-from privpost.mechanisms.posterior_sampling import weighted
+from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.models.dirichlet_categorical import DirichletCategorical
 
 SETTINGS = Schema(
@@ -74,7 +74,8 @@ def simulate(config, streams, ledger) -> dict:
         smallest[at[0]] = alpha.min()
         if point.method != "direct" or point.coefficient == 1:
             model = DirichletCategorical(tuple(alpha))
-            mechanism = weighted(point.method, model, config.n, point.coefficient, supremum=point.supremum)
+            settings = {"weighting": point.method, "supremum": point.supremum}
+            mechanism = PosteriorDraw(model, config.n, 2.0, point.coefficient, **settings)
             epsilon[at] = mechanism.rdp(config.order)
     return {"epsilon": epsilon, "smallest": smallest}
 

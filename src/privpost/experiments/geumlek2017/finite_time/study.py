@@ -8,7 +8,7 @@ from privpost.evaluation.summaries import mean_and_sem, mean_columns
 from privpost.experiments.ranges import BETA0, DESIGN, DROPPED_LEVEL, LOG_EPSILON, ORDER
 from privpost.lab.schema import Real, Schema, Vector
 from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
-from privpost.mechanisms.logistic_sampling import LogisticDiffused
+from privpost.mechanisms.logistic_sampling import LogisticDraw
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import predictive_metrics
 from privpost.privacy.accounting import Cost
@@ -35,7 +35,7 @@ METRICS = ("test_error", "test_log_likelihood")
 
 def listed(config, budget: Cost, model: BinaryRegression, n: int) -> list:
     """The exact draw at the budget, noise on the mode, and Langevin steps of the exact draw's power, shortest first."""
-    exact = LogisticDiffused.calibrate(model, n, budget, constant_time=False)
+    exact = LogisticDraw.calibrate(model, n, budget, weighting="diffused", constant_time=False)
     steps = [
         LogisticLangevin(model, n, config.order, exact.coefficient, step=config.step, relaxations=relaxations)
         for relaxations in sorted(config.relaxations)

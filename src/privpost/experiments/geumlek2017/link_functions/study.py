@@ -11,7 +11,7 @@ from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_columns
 from privpost.experiments.ranges import BETA0, DESIGN, DROPPED_LEVEL, LOG_EPSILON, METHOD, ORDER, RADIUS
 from privpost.lab.schema import Choice, Schema
-from privpost.mechanisms.link_sampling import LinkConcentrated, LinkDiffused
+from privpost.mechanisms.link_sampling import LinkDraw
 from privpost.models.link_regression import LINKS, LinkRegression
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Request
@@ -32,7 +32,6 @@ TABLES = {
     },
 }
 METRICS = ("test_error", "test_log_likelihood")
-KINDS = {"diffused": LinkDiffused, "concentrated": LinkConcentrated}
 
 
 def probabilities(link: str, predictors) -> np.ndarray:
@@ -55,7 +54,7 @@ def simulate(config, streams, ledger) -> dict:
     opened = {}
     for i, j in np.ndindex(shape):
         budget = Cost("rdp", math.exp(config.log_epsilon[j]), order=config.order)
-        make = partial(KINDS[config.method[i]].calibrate, model, n, budget, constant_time=False)
+        make = partial(LinkDraw.calibrate, model, n, budget, weighting=config.method[i], constant_time=False)
         account = f"{config.method[i]}/log_epsilon={config.log_epsilon[j]:g}"
         opened[i, j] = account, ledger.open(account, budget, make)
         coefficient[i, j] = opened[i, j][1].coefficient

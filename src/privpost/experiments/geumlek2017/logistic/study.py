@@ -22,13 +22,8 @@ from privpost.experiments.ranges import (
 )
 from privpost.lab.schema import Choice, Integer, Real, Schema, SettingError, Vector
 from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
-from privpost.mechanisms.logistic_ops import LogisticOps, LogisticOpsRenyi
-from privpost.mechanisms.logistic_sampling import (
-    LogisticConcentrated,
-    LogisticDiffused,
-    LogisticDirect,
-    LogisticSampling,
-)
+from privpost.mechanisms.logistic_ops import LogisticOps
+from privpost.mechanisms.logistic_sampling import LogisticDraw, LogisticSampling
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import predictive_metrics
 from privpost.privacy.accounting import Cost
@@ -78,30 +73,24 @@ PAIRS = (
 )
 
 
-# What the methods are; the true posterior is drawn by the mechanism whose budget has no limit.
-KINDS = {
-    "concentrated": LogisticConcentrated,
-    "diffused": LogisticDiffused,
-    "ops": LogisticOps,
-    "output_noise": LogisticOutputNoise,
-    "langevin": LogisticLangevin,
-    "non_private": LogisticDirect,
-}
-
-
 def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Callable[[], LogisticSampling]]]:
     """Return the budget at each epsilon, and what makes the mechanism; they depend on no data but the public n."""
     # Nobody takes the time of a simulation's releases.
-    options = {"constant_time": False}
-    kind = KINDS[config.method]
-    if config.method == "ops" and config.variant.endswith("own_bound"):
-        kind = LogisticOpsRenyi
-    elif config.method == "ops":
-        options["charge"] = "paper" if config.variant == "paper" else "corrected_charge"
+    options: dict = {"constant_time": False}
+    kind: type[LogisticSampling] = LogisticDraw
+    if config.method in ("output_noise", "langevin"):
+        kind = LogisticOutputNoise if config.method == "output_noise" else LogisticLangevin
+    elif config.method != "ops":
+        options["weighting"] = "direct" if config.method == "non_private" else config.method
+    elif config.variant.endswith("own_bound"):
+        options["weighting"] = "ball"
+    else:
+        kind, options["charge"] = LogisticOps, "paper" if config.variant == "paper" else "corrected_charge"
     epsilons = [math.inf if value is None else math.exp(value) for value in config.log_epsilon]
     budgets = [Cost("rdp", epsilon, order=config.order or 1.0) for epsilon in epsilons]
     if config.method == "non_private":
-        return [(budget, partial(LogisticDirect, model, n, budget.order, **options)) for budget in budgets]
+        # The true posterior is drawn by the mechanism whose budget has no limit.
+        return [(budget, partial(kind, model, n, budget.order, **options)) for budget in budgets]
     return [(budget, partial(kind.calibrate, model, n, budget, **options)) for budget in budgets]
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from privpost.evaluation.rows import columns, places
 from privpost.experiments.ranges import ABOVE_ONE, ALPHA, BETA, METHOD, SUPREMUM, WEIGHT, N
 from privpost.lab.schema import Choice, Schema
-from privpost.mechanisms.posterior_sampling import weighted
+from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.models.beta_bernoulli import BetaBernoulli
 
 SETTINGS = Schema(
@@ -33,7 +33,8 @@ def simulate(config, streams, ledger) -> dict:
     model = BetaBernoulli(config.alpha, config.beta)
     for at, point in places(config, "method", "supremum"):
         if point.method != "direct" or config.coefficient == 1:
-            mechanism = weighted(point.method, model, config.n, config.coefficient, supremum=point.supremum)
+            settings = {"weighting": point.method, "supremum": point.supremum}
+            mechanism = PosteriorDraw(model, config.n, 2.0, config.coefficient, **settings)
             epsilon[at] = mechanism.rdp(config.order)
     return {"epsilon": epsilon}
 

@@ -9,7 +9,7 @@ from privpost.distributions import truncated_beta
 from privpost.evaluation.rows import columns, places
 from privpost.experiments.ranges import ABOVE_ONE, ALPHA, BETA, METHOD, WEIGHT, N
 from privpost.lab.schema import Choice, Integer, Schema
-from privpost.mechanisms.posterior_sampling import PosteriorSampling, weighted
+from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.models.beta_bernoulli import BetaBernoulli
 
 SETTINGS = Schema(
@@ -77,7 +77,7 @@ def largest_divergences(masses: np.ndarray, orders) -> np.ndarray:
     return worst
 
 
-def errors(masses: np.ndarray, mechanism: PosteriorSampling, parameters: np.ndarray) -> float:
+def errors(masses: np.ndarray, mechanism: PosteriorDraw, parameters: np.ndarray) -> float:
     """Return how much the root mean squared distance from the law's mean grows at the cells' midpoints, worst count."""
     size = masses.shape[1]
     middle = (np.arange(size) + 0.5) / size
@@ -98,7 +98,8 @@ def simulate(config, streams, ledger) -> dict:
     for i, method in enumerate(config.method):
         if (method == "direct") is not (config.coefficient == 1):
             continue
-        mechanism = weighted(method, BetaBernoulli(config.alpha, config.beta), config.n, config.coefficient)
+        model = BetaBernoulli(config.alpha, config.beta)
+        mechanism = PosteriorDraw(model, config.n, 2.0, config.coefficient, weighting=method)
         successes = np.arange(config.n + 1.0)
         parameters = mechanism.release_law(np.stack([successes, config.n - successes], axis=-1))
         ideal[i] = [*mechanism.rdp(np.array(config.order)), math.inf]

@@ -15,7 +15,7 @@ from scipy.special import gammaln, log_ndtr, logsumexp
 from privpost.experiments.ranges import ABOVE_ONE, ALPHA, BETA, CONCENTRATION, LOG_EPSILON, METHOD, VARIANT, N, P
 from privpost.lab.schema import Choice, Integer, Schema, SettingError, Vector
 from privpost.mechanisms.gaussian import GaussianMechanism
-from privpost.mechanisms.posterior_sampling import ConcentratedPosterior, DiffusedPosterior
+from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Request
@@ -47,7 +47,6 @@ TABLES = {
     },
     "reach": {},
 }
-METHODS = {"diffused": DiffusedPosterior, "concentrated": ConcentratedPosterior, "gaussian": GaussianMechanism}
 SAMPLERS = "diffused", "concentrated"
 LIMIT_POINTS = 241
 LIKELIHOODS = ("neg_log_likelihood", "neg_log_likelihood_count")
@@ -62,7 +61,7 @@ def _calibrated(method: str, config, log_epsilon: float, prior=None):
     if method == "gaussian":
         return GaussianMechanism.calibrate(model, config.n, budget, variant=config.variant)
     supremum = "exact" if config.variant == "corrected" else "paper"
-    return METHODS[method].calibrate(model, config.n, budget, supremum=supremum)
+    return PosteriorDraw.calibrate(model, config.n, budget, weighting=method, supremum=supremum)
 
 
 def released_log_density(theta, mechanism: GaussianMechanism, successes: float, nodes: int) -> np.ndarray:
