@@ -24,8 +24,8 @@ def main(argv: list[str]) -> int:
     except KeyboardInterrupt:
         done = sum(cell.path.exists() for cell in asked.cells)
         print(
-            f"\nprivpost: stopped; {done} of {counted(len(asked.cells), 'cell')} are in the store, and the same command "
-            "goes on from there.",
+            f"\nprivpost: stopped; {done} of {counted(len(asked.cells), 'cell')} are in the store, and the same "
+            "command goes on from there.",
             file=sys.stderr,
         )
         return 130
@@ -48,9 +48,8 @@ def _run(asked: Request) -> int:
     failed = cells.compute_each(asked.study, asked.cells, **how)
     if asked.shard:
         number, count = asked.shard
-        say(
-            f"shard {number} of {count}: {len(asked.cells) - len(failed)} of {counted(len(asked.cells), 'cell')} are there"
-        )
+        there = len(asked.cells) - len(failed)
+        say(f"shard {number} of {count}: {there} of {counted(len(asked.cells), 'cell')} in the store")
         return name_failed(asked.cells, failed)
     if asked.whole and asked.folder is None:
         if failed:

@@ -12,7 +12,6 @@ from privpost.lab.project import PREPARED, RAW
 from privpost.lab.study import Cell, Study
 from privpost.lab.tables import times_path
 
-
 TEMPLATES = Path("docs/templates")
 
 

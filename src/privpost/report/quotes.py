@@ -7,7 +7,8 @@
     {{ number("Z6/largest ratio") | fixed(2) }}
 
 Conditions choose rows: a value, a list of several, `none` for an empty cell, `unlike(value)`, `above(value)`. Numbers
-with a decimal point are equal within a thousandth. `pm` shows the standard error from the column that belongs to the value's (`error_of`).
+with a decimal point are equal within a thousandth. `pm` shows the standard error from the column that belongs to the
+value's (`error_of`).
 """
 
 import json

@@ -67,8 +67,8 @@ class Scored(NamedTuple):
 def score(studies: Iterable[Study], results: Path | None = None) -> list[Scored]:
     """Return the claims of each study from its tables, and of each paper that scores claims over several studies.
 
-    Tables are those below `results`, or without it the study's own. Those of a study stand in its claims.py, those over several in `experiments/<paper>/claims.py`, whose
-    `claims(tables)` is given all the paper's tables. Raises ValueError naming the study whose claim function fails.
+    Tables are those below `results`, or without it the study's own. Claims of a study stand in its claims.py, those
+    over several studies in `experiments/<paper>/claims.py`. Raises ValueError naming the study whose claims fail.
     """
     scored, found, lacking = [], {}, {}
     studies = sorted(studies, key=lambda study: paper_order(study.name))
@@ -237,7 +237,7 @@ def tally(row) -> str:
 
 
 def evidence_rows(claim) -> list[tuple[str, str]]:
-    """Return the numbers that decided a claim (a row of the scorecard, or a `Claim`), as name and value ± standard error.
+    """Return the numbers that decided a claim (a scorecard row, or a `Claim`), as name and value ± standard error.
 
     A standard error follows its value in the evidence, as `number(name, value, error)` puts it there; nested names are
     joined by a colon.

@@ -1,4 +1,4 @@
-"""README.md and docs/<name>.md from docs/templates/<name>.md.in: prose, and numbers and tables of the published results.
+"""README.md and docs/<name>.md from docs/templates/<name>.md.in: prose, numbers and tables of the results.
 
 A template calls what `names` gives it. A module of the document's name in this folder may add more: its
 `values(published)` returns a map from names to texts or functions.

@@ -1,4 +1,4 @@
-"""What docs/audit.md shows: shares of the claims that are spent, and which mechanisms are unbeaten at the same (ε, δ)."""
+"""What docs/audit.md shows: shares of the claims that are spent, and who is unbeaten at the same (ε, δ)."""
 
 from collections.abc import Iterable, Mapping
 

@@ -61,7 +61,7 @@ def failing(card) -> str:
 
 
 def problems(card, folder: Path = reasons.FOLDER, unexplained: Path = UNEXPLAINED) -> list[str]:
-    """Return, in words, the failed checks without a reason that `unexplained` does not list, and what explains nothing."""
+    """Return, in words, failed checks without a reason that `unexplained` does not list, and idle reasons."""
     listed = _listed(unexplained)
     used: set[tuple[str, str]] = set()
     found = []
