@@ -134,8 +134,9 @@ def panels(
         curves(panel, here, x, y, error, lines, line_looks, bars, solid)
         panel.set(**{"xscale": "linear", **scales})
         if panel in axes[0] and columns is not None:
-            lines_of = named(columns, column, names).split("\n")
-            panel.set_title("\n".join(textwrap.fill(line, letters) for line in lines_of))
+            title = named(columns, column, names)
+            title = title if len(title) <= letters else title.replace(", ", ",\n", 1)
+            panel.set_title("\n".join(textwrap.fill(line, letters) for line in title.split("\n")))
         if panel in axes[:, 0]:
             panel.set_ylabel(named(rows, row, names) if len(of_rows) > 1 else ylabel)
     if len(of_rows) > 1:
@@ -178,6 +179,8 @@ def decades(axes, smallest: float, values, which: str = "y") -> None:
     places = [*(-tick for tick in reversed(negative)), 0.0, *ticks(values.max())]
     getattr(axes, f"set_{which}scale")("symlog", linthresh=smallest)
     getattr(axes, f"set_{which}ticks")(places, labels=[style.power(place) for place in places])
+    if not negative:
+        getattr(axes, f"set_{which}lim")(-smallest / 2)
     axes.minorticks_off()
 
 

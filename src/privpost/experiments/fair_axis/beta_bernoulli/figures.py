@@ -5,13 +5,14 @@ import numpy as np
 from privpost.drawing import panels, style
 from privpost.drawing.figures import figure
 
+NAMES = {"l1_error": "Error of\na draw", "kl": "KL\ndivergence", "ks": "Calibration\n(KS)"}
 METRICS = {
     "l1_error": "Error E |draw − θ|\n÷ non-private",
     "kl": "KL(non-private ‖ draw)\n[nats]",
     "ks": "KS distance of U\nfrom uniform",
 }
-# Divergences up to here are 0 but for rounding; smaller ones lie on the edge of a panel.
-FLOOR = 1e-7
+# Where panels end. Smaller divergences, 0 but for rounding, lie on the edge.
+FLOORS = {"kl": 1e-7, "ks": 3e-3}
 
 
 @figure("bits_winners")
@@ -44,7 +45,7 @@ def winners(beta_bernoulli):
         if metric == metrics[0]:
             panel.set_title(f"δ = {style.power(delta)}")
         if delta == deltas[0]:
-            panel.set_ylabel(METRICS[metric].split(" [")[0].replace("\n÷ non-private", ""))
+            panel.set_ylabel(NAMES[metric])
     panels.label_x(panels.Panels(made, axes, metrics, deltas), style.AXES["epsilon_delta"], 8)
     panels.legend(made, [
         panels.entry(color=style.look(m).color, marker=style.look(m).marker, linestyle="", markersize=5, label=style.look(m).label)
@@ -73,11 +74,11 @@ def curves(beta_bernoulli):
     for panel, metric, n in panels.Panels(made, axes, metrics, sizes):
         rows = table[(table.metric == metric) & (table.n == n)]
         if metric == "kl":
-            rows = rows[rows.method != "non_private"].assign(mean=rows["mean"].clip(lower=FLOOR))
+            rows = rows[rows.method != "non_private"].assign(mean=rows["mean"].clip(lower=FLOORS["kl"]))
         panels.curves(panel, rows, "epsilon", "mean", "sem", ("method",), looks, True)
         panel.set(xscale="log", yscale="log")
-        if metric == "kl":
-            panel.set_ylim(bottom=FLOOR)
+        if metric in FLOORS:
+            panel.set_ylim(bottom=FLOORS[metric])
         if metric == metrics[0]:
             panel.set_title(panels.named("n", n))
         if n == sizes[0]:

@@ -81,6 +81,6 @@ def scales(noise_scale):
     axes.set(yscale="log", xlabel="Largest in-degree ÷ nodes", ylabel="Noise scale, Fourier ÷ Laplace")
     values = noise_scale[["fourier_coefficient", "fourier_cell"]].div(noise_scale.laplace, axis=0)
     axes.set_ylim(values.min().min() / 1.5, values.max().max() * 1.5)
-    axes.text(0.02, 0.03, "Fourier adds less noise", fontsize=7, transform=axes.transAxes, color=style.look("fourier").color)
+    axes.text(0.4, 0.05, "Fourier adds less noise", fontsize=7, transform=axes.transAxes, color=style.look("fourier").color)
     panels.legend(made)
     return made

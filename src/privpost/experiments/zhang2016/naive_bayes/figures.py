@@ -11,6 +11,11 @@ FOURIER = {
     ("bound", "all"): "all runs, t = ln 10",
     ("corrected", "all"): "all runs, exact sensitivity",
 }
+# Shades of the method's green.
+SHADES = dict(zip(FOURIER.values(), (
+    {"color": "#00381f", "linestyle": "-"}, {"color": "#00381f", "linestyle": "--", "marker": "o"},
+    {"color": "#2f9e63", "linestyle": "-", "marker": "s"}, {"color": "#7a8f84", "linestyle": ":", "marker": "^"},
+), strict=True))  # fmt: skip
 
 
 @figure("fig1_naive_bayes")
@@ -33,8 +38,8 @@ def accuracy(naive_bayes, naive_bayes_pairs):
     pairs = pairs.assign(kind=_fourier(pairs)).dropna(subset="kind")
     pairs = pairs.assign(gain=100 * pairs.difference_mean, sem=100 * pairs.difference_sem)
     looks = panels.looks(pairs, ("method", "kind"), names={name: name for name in FOURIER.values()})
-    for look, marker in zip(looks.values(), "hos^", strict=False):
-        look.update(marker=marker, label=look["label"].replace("Fourier, ", "Fourier: "))
+    for (_, kind), look in looks.items():
+        look.update(SHADES[kind], label=look["label"].replace("Fourier, ", "Fourier: "))
     panels.curves(right, pairs, "epsilon", "gain", "sem", ("method", "kind"), looks)
     right.axhline(0, color=style.look("laplace").color, linewidth=1)
     right.set(ylabel="Accuracy less Laplace's [%]", ylim=(-5.2, 1.4), title="Fourier against Laplace, paired")
