@@ -23,6 +23,7 @@ ACCESS = ("public", "bring-your-own", "generated")
 # Kinds of studies: events in cells; features with a class; a number to be predicted; columns that become bits.
 TASKS = ("counts", "classification", "regression", "bits")
 _SERVES = re.compile(r"^serves: *\[(.*)\]", re.MULTILINE)
+_TITLES = re.compile(r"^(title|short): *(.*?) *$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Dataset:
     column -> list in ASCII order); ``settings`` is anything else that changes numbers; ``rev`` is raised when the
     loader's meaning changes. A ``generated`` data set has no files: its loader draws it from the settings. ``folder``
     is where a mirror keeps the files (the name unless declared otherwise), so that data sets can share a raw file.
-    ``serves`` says which kinds of studies can read it (`TASKS`).
+    ``serves`` says which kinds of studies can read it (`TASKS`); ``short`` is the title of its panels in figures.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Dataset:
     settings: dict[str, Any]
     folder: str = ""
     serves: tuple[str, ...] = ()
+    short: str = ""
 
     @property
     def mirror_folder(self) -> str:
@@ -103,6 +105,13 @@ def serves(name: str, task: str) -> bool:
     return found is not None and task in found[1].split(", ")
 
 
+def title(name: str) -> str:
+    """Return a data set's short title, or its title, or, of one that has no file, its name in words."""
+    path = configurations.folder() / "dataset" / f"{name}.yaml"
+    found = dict(_TITLES.findall(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+    return found.get("short") or found.get("title") or name.replace("_", " ").capitalize()
+
+
 def load(name: str, conf: str | os.PathLike[str] | None = None) -> Dataset:
     """Read and check ``<conf>/dataset/<name>.yaml``; raises ValueError naming what is unknown, missing or malformed."""
     known = names(conf)
@@ -121,7 +130,7 @@ def load(name: str, conf: str | os.PathLike[str] | None = None) -> Dataset:
 
 def _checked(raw: Any, name: str) -> Dataset:
     demand(isinstance(raw, dict), "(whole file)", raw, "a mapping")
-    raw = {"folder": "", "serves": [], **raw}
+    raw = {"folder": "", "serves": [], "short": "", **raw}
     _same_keys(raw, [field.name for field in dataclasses.fields(Dataset)])
     demand(raw["name"] == name, "name", raw["name"], f"{name!r}, as the file is called")
     # The name becomes a module's and a folder's name.
@@ -129,6 +138,7 @@ def _checked(raw: Any, name: str) -> Dataset:
     for key in ("title", "licence", "citation", "origin"):
         demand(isinstance(raw[key], str) and raw[key].strip() != "", key, raw[key], "a non-empty string")
     demand(raw["access"] in ACCESS, "access", raw["access"], " or ".join(ACCESS))
+    demand(isinstance(raw["short"], str), "short", raw["short"], "a string")
     plain = isinstance(raw["folder"], str) and re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*|", raw["folder"]) is not None
     demand(plain, "folder", raw["folder"], "a plain folder name")
     served = isinstance(raw["serves"], list) and all(task in TASKS for task in raw["serves"])

@@ -1,23 +1,30 @@
-"""One look for every figure: sizes, fonts, and one colour, marker and label per method id."""
+"""One look for every figure: widths, fonts, words for axes, and one colour, marker and name for each method."""
 
 import contextlib
 import gc
 import io
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-# Widths in inches of one and of two columns of a paper.
-ONE_COLUMN = 3.4
-TWO_COLUMNS = 7.0
+import numpy as np
+
+# Width of a page's text and of half of it, in inches: figures are printed at the size at which they are drawn.
+WIDTH = 5.5
+NARROW = 3.2
+# Standard errors on either side of an estimate in its 95 % interval.
+NORMAL_95 = 1.96
+FONTS = ["DejaVu Sans", "Verdana", "sans-serif"]
 
 RC = {
-    "figure.dpi": 200,
     "figure.constrained_layout.use": True,
-    "font.family": "DejaVu Sans",
+    "font.family": "sans-serif",
+    "font.sans-serif": FONTS,
     "font.size": 8,
     "axes.titlesize": 8,
+    "axes.titlepad": 4,
     "axes.labelsize": 8,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -37,11 +44,13 @@ RC = {
     "svg.fonttype": "none",
     "svg.hashsalt": "privpost",
     "savefig.facecolor": "white",
+    # Letters have the same width at every resolution.
+    "text.hinting": "none",
 }
 
 
 class Look(NamedTuple):
-    """How a method is drawn: colour, marker, line style and the label that a legend shows."""
+    """How a method is drawn: colour, marker, line style and its name in legends."""
 
     color: str
     marker: str
@@ -50,34 +59,59 @@ class Look(NamedTuple):
 
     def line(self) -> dict:
         """Return the keyword arguments of a line plot."""
-        return {"color": self.color, "marker": self.marker, "linestyle": self.linestyle, "label": self.label}
+        size = 5.5 if self.marker == "*" else RC["lines.markersize"]
+        return {**self._asdict(), "markersize": size}
 
 
-# Colours after Okabe and Ito, and Tol's muted set: distinguishable with every common colour-vision deficiency;
-# markers and line styles repeat the distinction for print in grey.
+# In the order of legends. Colours differ, for methods of one table, in lightness and under the three colour
+# blindnesses, and have a contrast of at least 3 on white.
 LOOKS = {
-    "non_private": Look("#000000", "o", "--", "True posterior"),
-    "laplace": Look("#0072B2", "s", "-", "Laplace"),
-    "gaussian": Look("#009E73", "D", "-.", "Gaussian"),
-    "ops": Look("#D55E00", "^", "-", "OPS"),
-    "ops_renyi": Look("#882255", "<", "--", "OPS, charged by theorem 17"),
-    "output_noise": Look("#009E73", "D", "-.", "Mode and noise"),
-    "langevin": Look("#332288", "s", ":", "Langevin, every step paid"),
-    "private_gibbs": Look("#117733", "p", "--", "Gibbs, every update paid"),
-    "diffused": Look("#56B4E9", "v", "-", "Diffused"),
-    "concentrated": Look("#CC79A7", "P", "-", "Concentrated"),
-    "direct": Look("#666666", "h", ":", "Direct posterior"),
-    "gibbs": Look("#332288", "s", "-", "Gibbs (noise-aware)"),
-    "naive": Look("#E69F00", "X", "-", "Naive"),
-    "exact": Look("#999933", "d", ":", "Exact oracle"),
-    "fourier": Look("#44AA99", "D", "-", "Fourier"),
-    "sampler_record": Look("#AA4499", "v", "-", "Sampler (record level)"),
-    "sampler_attribute": Look("#882255", "<", "--", "Sampler (attribute level)"),
-    "map": Look("#B8860B", ">", "-.", "MAP"),
+    "non_private": Look("#000000", "o", "--", "Non-private"),
+    "laplace": Look("#004881", "s", "-", "Laplace"),
+    "gaussian": Look("#07a875", "D", "-.", "Gaussian"),
+    "fourier": Look("#00381f", "h", "-", "Fourier"),
+    "ops": Look("#dc6309", "^", "-", "OPS"),
+    "ops_renyi": Look("#680045", "<", "--", "OPS, Rényi charge"),
+    "direct": Look("#686a6b", "h", ":", "Direct"),
+    "diffused": Look("#0b81bd", "v", "-", "Diffused"),
+    "concentrated": Look("#a21e49", "P", "-", "Concentrated"),
+    "output_noise": Look("#195300", "d", "-.", "Mode and noise"),
+    "langevin": Look("#120d7b", ">", ":", "Langevin, every step paid"),
+    "private_gibbs": Look("#207e3b", "*", "--", "Gibbs, every update paid"),
+    "sampler_record": Look("#a64d85", "v", "-", "Sampler, ε per record"),
+    "sampler_attribute": Look("#cc5971", "<", "--", "Sampler, ε per attribute"),
+    "map": Look("#7a5700", ">", "-.", "MAP"),
+    "candidates": Look("#652204", "P", "-", "Public candidates"),
+    "naive": Look("#814700", "X", "-", "Noise-naive"),
+    "consistent": Look("#6d5d00", "8", "-", "Laplace, consistent counts"),
+    "gibbs": Look("#00076f", "D", "-", "Noise-aware, Gibbs"),
+    "exact": Look("#8b9b41", "p", ":", "Noise-aware, exact"),
 }
-# For methods that the project does not know yet, taken in alphabetical order of their ids.
-RESERVE = ("#88CCEE", "#6B4C9A", "#A05A2C", "#4D4D4D")
-RESERVE_MARKERS = ("*", "8", "H", "+")
+# For methods that the project does not know yet; their names choose among them.
+RESERVE = ("#A05A2C", "#6B4C9A", "#2F6F73", "#4D4D4D")
+RESERVE_MARKERS = ("*", "8", "H", "p")
+# Of curves that are no methods.
+COLORS = ("#0072B2", "#D55E00", "#117733", "#AA4499", "#8A6414", "#332288")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "d", "p", "h")
+LINES = ("-", "--", ":", "-.")
+GREY, BAND = "#555555", "#dddddd"
+
+# One word for each axis, whatever the study.
+AXES = {
+    "epsilon": "Privacy cost ε (pure DP)",
+    "epsilon_delta": "Privacy cost ε of (ε, δ)-DP",
+    "log_epsilon": "Privacy cost ln ε, (λ, ε)-RDP",
+    "order": "Order λ of the Rényi divergence",
+    "delta": "δ",
+    "n": "Records n",
+    "ks": "KS distance of U from uniform",
+    "ecdf": "ECDF of U − u",
+    "test_error": "Test error",
+}
+SYMBOLS = {
+    "epsilon": "ε", "log_epsilon": "ln ε", "order": "λ", "delta": "δ", "n": "n", "p": "p", "a0": "a₀",
+    "noise_variance": "σ²", "truncation": "M", "n_states": "K", "concentration": "c", "coefficient": "r",
+}  # fmt: skip
 
 
 def look(method: str) -> Look:
@@ -106,41 +140,101 @@ def context() -> Iterator[None]:
         gc.set_threshold(*thresholds)
 
 
-def _lay_out(figure) -> None:
-    """Place the axes once, to a millionth of the figure's size, for all formats.
+def power(value: float, wide: bool = False) -> str:
+    """Return a number: plain where it is short, else as a power of ten, in letters instead of a formula.
+
+    On a `wide` axis fewer numbers are plain: those from 0.01 to 100.
+    """
+    if not value or (1e-2 if wide else 1e-4) <= abs(value) < (1e3 if wide else 2e4):
+        return f"{value:g}".replace("-", "−")
+    mantissa, exponent = f"{value:e}".split("e")
+    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    factor = f"{float(mantissa):g}".replace("-", "−")
+    return f"10{raised}" if factor == "1" else f"{factor}·10{raised}"
+
+
+def _label_decades(axis) -> None:
+    """Replace the ticks of a logarithmic axis: Matplotlib's are formulas, whose digits stand apart in other fonts."""
+    from matplotlib import ticker
+
+    if axis.get_scale() != "log" or not axis.isDefault_majloc:
+        return
+    low, high = sorted(axis.get_view_interval())
+    ratio, wide = high / low, low < 5e-5 or high > 2e4
+    # Two ticks between powers of ten where they have room.
+    steps = (1, 2, 5) if 3 * np.log10(ratio) < min(axis.get_tick_space(), 6) else (1,)
+    axis.set_major_locator(ticker.MaxNLocator(4) if ratio < 4 else ticker.LogLocator(subs=steps))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: power(value, wide)))
+    axis.set_minor_formatter(ticker.NullFormatter())
+
+
+@contextlib.contextmanager
+def laid_out(figure, dpi: float) -> Iterator[None]:
+    """Place the axes for a resolution, to a millionth of the figure's size, and leave them so for a while.
 
     The layout's solver differs in last digits from run to run, and an SVG names its clip paths by all of them.
     """
     import matplotlib
     from matplotlib.transforms import Bbox
 
-    if figure.get_layout_engine() is None:
-        return
-    figure.get_layout_engine().execute(figure)
+    for axes in figure.axes:
+        _label_decades(axes.xaxis)
+        _label_decades(axes.yaxis)
+    engine, figure.dpi = figure.get_layout_engine(), dpi
+    if engine is not None:
+        engine.execute(figure)
     # No engine at all: for any engine, even an empty one, Matplotlib draws once more before it writes.
     with matplotlib.rc_context({"figure.constrained_layout.use": False}):
         figure.set_layout_engine(None)
     for axes in figure.axes:
         axes.set_position(Bbox(axes.get_position(original=True).get_points().round(6)))
+    try:
+        yield
+    finally:
+        figure.set_layout_engine(engine)
 
 
 def save(figure, path: Path, dpi: int = 300) -> None:
     """Write a figure in the format of the path's ending, with no date or version inside; `dpi` is that of a PNG."""
+    kind = path.suffix[1:]
     metadata = {
-        ".png": {"Software": None},
-        ".pdf": {"CreationDate": None, "Producer": None, "Creator": None},
-        ".svg": {"Date": None, "Creator": None},
-    }[path.suffix]
-    _lay_out(figure)
+        "png": {"Software": None},
+        "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+        "svg": {"Date": None, "Creator": None},
+    }[kind]
+    dpi = dpi if kind == "png" else 72
     # Drawn in memory: on a full disk Matplotlib's PDF writer fails with an error that hides the cause.
     content = io.BytesIO()
     # A tenth larger than at zlib's best, and written in nine tenths of the time.
-    quick = {"pil_kwargs": {"compress_level": 3}} if path.suffix == ".png" else {}
-    figure.savefig(content, format=path.suffix[1:], metadata=metadata, dpi=dpi, **quick)
-    path.write_bytes(content.getvalue())
+    quick = {"pil_kwargs": {"compress_level": 3}} if kind == "png" else {}
+    with laid_out(figure, dpi):
+        figure.savefig(content, format=kind, metadata=metadata, dpi=dpi, **quick)
+    path.write_bytes(_fixed_widths(content.getvalue()) if kind == "svg" else content.getvalue())
 
 
-def save_small(figure, path: Path, colors: Iterable[str], dpi: int = 124) -> None:
+_TEXT = re.compile(r'<text style="([^"]*?font-size: ([\d.]+)px;[^"]*)"([^>]*)>([^<]+)</text>')
+
+
+def _fixed_widths(svg: bytes) -> bytes:
+    """Give every text of an SVG the width that it was laid out with: in any other font it still has its place."""
+    import html
+
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    def fixed(match: re.Match) -> str:
+        shape = {"weight": "bold" if "font-weight: 700" in match[1] else "normal"}
+        shape["style"] = "italic" if "italic" in match[1] else "normal"
+        font = FontProperties(family=FONTS[0], size=float(match[2]), **shape)
+        width = text_to_path.get_text_width_height_descent(html.unescape(match[4]), font, ismath=False)[0]
+        place = re.sub(r' transform="rotate\(-0 [^"]*"', "", match[3])
+        fitted = f'{place} textLength="{width:.1f}" lengthAdjust="spacingAndGlyphs"'
+        return f'<text style="{match[1]}"{fitted}>{match[4]}</text>'
+
+    return _TEXT.sub(fixed, svg.decode()).encode()
+
+
+def save_small(figure, path: Path, colors: Iterable[str], dpi: int = 160) -> None:
     """Write a figure as a PNG with a palette of greys and the given colours, a quarter of the size of a full one."""
     from matplotlib.colors import to_rgb
     from PIL import Image
@@ -150,9 +244,9 @@ def save_small(figure, path: Path, colors: Iterable[str], dpi: int = 124) -> Non
     shades = [tuple(1 - share * (1 - c) for c in to_rgb(color)) for color in colors for share in (1, 0.66, 0.33)]
     palette = Image.new("P", (1, 1))
     palette.putpalette([round(255 * c) for shade in (*greys, *shades) for c in shade])
-    _lay_out(figure)
     content = io.BytesIO()
-    figure.savefig(content, format="png", metadata={"Software": None}, dpi=dpi)
+    with laid_out(figure, dpi):
+        figure.savefig(content, format="png", metadata={"Software": None}, dpi=dpi)
     image = Image.open(content).convert("RGB").quantize(palette=palette, dither=Image.Dither.NONE)
     image.save(path, format="png", optimize=True)
 
@@ -162,10 +256,3 @@ def close(figure) -> None:
     import matplotlib.pyplot as plt
 
     plt.close(figure)
-
-
-def error_band(axes, x, mean, sem, *, method: str, alpha: float = 0.2, **keywords) -> None:
-    """Draw a method's mean as a line with a band of one standard error either side."""
-    style = {**look(method).line(), **keywords}
-    axes.plot(x, mean, **style)
-    axes.fill_between(x, mean - sem, mean + sem, color=style["color"], alpha=alpha, linewidth=0)

@@ -1,0 +1,41 @@
+"""Panels of calibration: KS distances over their limit, and empirical distribution functions less u."""
+
+import numpy as np
+
+from privpost.drawing import panels, style
+from privpost.evaluation.calibration import ks_limit, simultaneous_band
+
+LABEL = "KS distance of U\n÷ 95 % limit"
+
+
+def over_limit(table):
+    """Return a table with `over`: KS distance over the limit below which 95 % of calibrated methods lie."""
+    limit = table.ks_limit if "ks_limit" in table else table.n_trials.map(ks_limit)
+    return table.assign(over=table.ks / limit)
+
+
+def ends(rows):
+    """Return the ends of 95 % intervals of `over`: by the inequality of Dvoretzky, Kiefer and Wolfowitz, 1 either side."""
+    return np.maximum(rows.over - 1, 1e-3), rows.over + 1
+
+
+def calibrated(axes, low: float = 0.15) -> None:
+    """Shade where a calibrated method lies, and scale the vertical axis logarithmically from `low` on."""
+    axes.axhspan(1e-6, 1, color=style.BAND, linewidth=0, zorder=0)
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=low)
+
+
+def less_u(axes, table, size: int, lines=("method",), looks=None, height: float | None = None) -> None:
+    """Draw ECDF − u of one panel and the simultaneous 95 % band of M uniform values; `height` cuts the axis."""
+    table = table[(table.u > 0) & (table.u < 1)]
+    at = tuple(sorted(table.u.unique()))
+    low, high = simultaneous_band(at, size)
+    axes.fill_between(at, low - at, high - at, color=style.BAND, linewidth=0, zorder=0)
+    looks = panels.looks(table, lines) if looks is None else looks
+    thin = {key: {**look, "marker": "", "linewidth": 1} for key, look in looks.items()}
+    panels.curves(axes, table.assign(apart=table.ecdf - table.u), "u", "apart", None, lines, thin)
+    axes.axhline(0, color="black", linewidth=0.5)
+    axes.set(xlim=(0, 1), xticks=[0, 0.5, 1], xlabel="u")
+    if height:
+        axes.set_ylim(-height, height)

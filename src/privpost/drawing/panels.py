@@ -1,0 +1,303 @@
+"""The grammar of panels: a table's columns become axes, rows and columns of panels, and lines.
+
+No value is left out: one that the style or the catalogue does not know stands behind those that they know.
+"""
+
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from privpost.datasets import catalogue
+from privpost.drawing import style
+
+# Width of a letter as a share of the font's size, for breaking lines.
+LETTER = 0.6
+
+
+class Panels(NamedTuple):
+    """A figure, its axes (rows, columns), and the value that each row and each column stands for."""
+
+    figure: Any
+    axes: Any
+    rows: list
+    columns: list
+
+    def __iter__(self):
+        """Yield the axes of each panel with the values of its row and its column."""
+        return ((self.axes[i, j], r, c) for i, r in enumerate(self.rows) for j, c in enumerate(self.columns))
+
+
+def ordered(values: Iterable, column: str = "", names: Iterable = ()) -> list:
+    """Return the different values, without missing ones, in the order of `names` or else of their kind.
+
+    Methods have the style's order, data sets the catalogue's, numbers that of size; unknown values come last.
+    """
+    import pandas as pd
+
+    found = [value for value in dict.fromkeys(values) if isinstance(value, tuple) or not pd.isna(value)]
+    known = [name for name in names if name in found]
+    known = known or {"method": list(style.LOOKS), "dataset": catalogue.names() if column == "dataset" else []}.get(column)
+    if known:
+        return sorted(found, key=lambda value: (known.index(value) if value in known else len(known), str(value)))
+    return found if any(isinstance(value, str | tuple) for value in found) else sorted(found)
+
+
+def named(column: str, value, names: Mapping = {}) -> str:
+    """Return the words for a value of a column: those of `names`, a method's or data set's own, or `symbol = value`."""
+    if isinstance(value, tuple):
+        return ", ".join(filter(None, (named(key, part, names) for key, part in zip(column, value, strict=True))))
+    if value in names:
+        return names[value]
+    if column == "method":
+        return style.look(value).label
+    if column == "dataset":
+        return catalogue.title(value)
+    if isinstance(value, str):
+        return value.replace("_", " ")
+    if value is None or value != value:
+        return ""
+    number = f"{int(value):,}" if float(value).is_integer() and abs(value) < 1e6 else style.power(value)
+    return f"{style.SYMBOLS.get(column, column.replace('_', ' '))} = {number}".replace("-", "−")
+
+
+def rows_of(table, column, value):
+    """Return the rows with a value of a column (or of several), and those where it is missing: they belong to all."""
+    for name, wanted in zip(column, value, strict=True) if isinstance(column, tuple) else [(column, value)]:
+        if name is not None:
+            table = table[(table[name] == wanted) | table[name].isna()]
+    return table
+
+
+def key(columns: Sequence[str], row) -> tuple:
+    """Return the values of some columns of a row, None where one is missing."""
+    return tuple(None if row[name] != row[name] else row[name] for name in columns)
+
+
+def looks(table, lines: Sequence[str] = ("method",), special: Mapping = {}, names: Mapping = {}) -> dict[tuple, dict]:
+    """Return the look of each line of a table by its values of the columns `lines`, in the order of the legend.
+
+    The method gives colour and marker, other columns the line style; without a method numbers are shades and words
+    colours. `special` replaces parts of the look of a line, by its key or by the value of its first column.
+    """
+    keys = list(dict.fromkeys(key(lines, row) for _, row in table[list(lines)].drop_duplicates().iterrows()))
+    for place in reversed(range(len(lines))):
+        order = ordered((entry[place] for entry in keys), lines[place], names)
+        keys.sort(key=lambda entry, place=place, order=order: order.index(entry[place]) if entry[place] in order else -1)
+    firsts = ordered((k[0] for k in keys), lines[0], names)
+    shade = shades(firsts) if firsts and not isinstance(firsts[0], str) else {}
+    found = {}
+    for first, *rest in keys:
+        place = [k[1:] for k in keys if k[0] == first].index(tuple(rest))
+        if lines[0] == "method":
+            made = style.look(first).line() | ({"linestyle": style.LINES[place % 4]} if any(rest) else {})
+        else:
+            at = firsts.index(first) if first in firsts else len(firsts)
+            made = {"color": shade.get(first) or style.COLORS[at % 6], "marker": style.MARKERS[at % 12]}
+            made["linestyle"] = style.LINES[place % 4]
+        made["label"] = named(tuple(lines), (first, *rest), names)
+        found[first, *rest] = made | special.get(first, {}) | special.get((first, *rest), {})
+    return found
+
+
+def panels(
+    table, x: str, y: str, error: str | Callable | None = None, rows=None, columns=None, lines=("method",),
+    *, look: Mapping = {}, names: Mapping = {}, size: tuple[float, float] = (style.WIDTH, 1.5), share=(True, "row"),
+    bars: bool = False, solid: str = "", xlabel: str = "", ylabel: str = "", **scales,
+) -> Panels:  # fmt: skip
+    """Return a figure of a table: `y` on `x`, a panel per value of `rows` and `columns`, a line per value of `lines`.
+
+    Args:
+        table: its columns are named by the other arguments; `rows` and `columns` are a name, or a tuple of names whose
+            combinations have panels.
+        error: the column of standard errors, of which 95 % intervals are drawn, or a function of rows that returns the
+            ends (low, high) of intervals.
+        look: parts of the look of lines, as `special` of `looks`.
+        names: words for values.
+        size: width of the figure and height of one panel, in inches.
+        bars: draw intervals as bars instead of bands.
+        solid: a column of truth values; the markers of rows where it is false are hollow.
+        scales: `xscale`, `yscale`, `xlim`, `ylim` and more, set on each panel.
+
+    A row that lacks the value of a panel is drawn in all; one that lacks `x` is a horizontal line.
+    """
+    ylabel = ylabel or style.AXES.get(y, y.replace("_", " "))
+    of_rows, of_columns = _values(table, rows, names), _values(table, columns, names)
+    height = 0.75 + size[1] * len(of_rows)
+    figure, axes = grid(len(of_rows), len(of_columns), height, width=size[0], sharex=share[0], sharey=share[1])
+    made = Panels(figure, axes, of_rows, of_columns)
+    line_looks = looks(table, lines, look, names)
+    letters = int((size[0] - 0.5) / len(of_columns) / (8 / 72 * LETTER))
+    for panel, row, column in made:
+        here = rows_of(rows_of(table, rows, row), columns, column)
+        curves(panel, here, x, y, error, lines, line_looks, bars, solid)
+        panel.set(**{"xscale": "linear", **scales})
+        if panel in axes[0] and columns is not None:
+            title = named(columns, column, names)
+            title = title if len(title) <= letters else title.replace(", ", ",\n", 1)
+            panel.set_title("\n".join(textwrap.fill(line, letters) for line in title.split("\n")))
+        if panel in axes[:, 0]:
+            panel.set_ylabel(named(rows, row, names) if len(of_rows) > 1 else ylabel)
+    if len(of_rows) > 1:
+        figure.supylabel(ylabel, fontsize=8)
+    label_x(made, xlabel or style.AXES.get(x, x.replace("_", " ")), letters)
+    return made
+
+
+def label_x(made: Panels, label: str, letters: int = 30) -> None:
+    """Label the horizontal axis of the lowest panels, or of all together where they are narrower than the label."""
+    if len(made.columns) > 1 and len(label) > letters + 2:
+        made.figure.supxlabel(label, fontsize=8)
+        return
+    for axes in made.axes[-1]:
+        axes.set_xlabel(label)
+
+
+def excess(table, y: str, keys: Sequence[str], reference: str = "non_private"):
+    """Return the rows of all methods but a reference, with its `y` at the same keys subtracted: losses, to be compared.
+
+    Raises ValueError where the reference has more than one row for some keys.
+    """
+    truth = table[table.method == reference]
+    if truth.duplicated(list(keys)).any():
+        raise ValueError(f"{reference} has several rows with equal {', '.join(keys)}")
+    rest = table[table.method != reference].merge(truth[[*keys, y]], "left", list(keys), suffixes=("", "_reference"))
+    return rest.assign(**{y: rest[y] - rest[f"{y}_reference"]})
+
+
+def decades(axes, smallest: float, values, which: str = "y") -> None:
+    """Scale an axis logarithmically from `smallest` on, in both directions, and linearly around 0, for some values."""
+    values = np.asarray(values, float)
+    values = values[np.isfinite(values)]
+
+    def ticks(largest: float) -> list[float]:
+        last = np.floor(np.log10(max(largest, smallest)) + 1e-9)
+        return [10.0**exponent for exponent in range(round(np.log10(smallest)), int(last) + 1)]
+
+    negative = ticks(-values.min()) if (values < -smallest / 2).any() else []
+    places = [*(-tick for tick in reversed(negative)), 0.0, *ticks(values.max())]
+    getattr(axes, f"set_{which}scale")("symlog", linthresh=smallest)
+    getattr(axes, f"set_{which}ticks")(places, labels=[style.power(place) for place in places])
+    if not negative:
+        getattr(axes, f"set_{which}lim")(-smallest / 2)
+    axes.minorticks_off()
+
+
+def _values(table, column, names: Mapping) -> list:
+    if column is None:
+        return [None]
+    if isinstance(column, tuple):
+        complete = table[list(column)].dropna().drop_duplicates()
+        found = [tuple(row) for row in complete.itertuples(index=False)]
+        orders = [ordered(part, name, names) for part, name in zip(zip(*found, strict=True), column, strict=True)]
+        return sorted(found, key=lambda value: [order.index(v) for order, v in zip(orders, value, strict=True)])
+    return ordered(table[column], column, names)
+
+
+def curves(
+    axes, table, x: str, y: str, error=None, lines=("method",), look: Mapping | None = None, bars=False, solid=""
+) -> None:
+    """Draw the lines of one panel, those without `x` as horizontal ones; arguments as those of `panels`."""
+    for line, how in (looks(table, lines) if look is None else look).items():
+        rows = table
+        for name, value in zip(lines, line, strict=True):
+            rows = rows[rows[name].isna()] if value is None else rows[rows[name] == value]
+        rows = rows[rows[y].notna()]
+        if rows.empty:
+            continue
+        ends = None if error is None else error(rows) if callable(error) else interval(rows[y], rows[error])
+        if rows[x].isna().all():
+            horizontal(axes, rows[y].mean(), None if ends is None else [np.mean(end) for end in ends], bars, **how)
+            continue
+        order = np.argsort(rows[x].to_numpy(), kind="stable")
+        at, middle = rows[x].to_numpy()[order], rows[y].to_numpy()[order]
+        ends = None if ends is None else [np.asarray(end)[order] for end in ends]
+        (draw_bars if bars else draw_band)(axes, at, middle, ends, **how)
+        if solid and not (full := rows[solid].to_numpy(bool)[order]).all():
+            ring = {"color": how["color"], "marker": how["marker"], "markerfacecolor": "white", "zorder": 4}
+            axes.plot(at[~full], middle[~full], linestyle="", **ring)
+
+
+def interval(mean, sem):
+    """Return the ends of 95 % intervals of means with these standard errors."""
+    return mean - style.NORMAL_95 * sem, mean + style.NORMAL_95 * sem
+
+
+def draw_band(axes, x, middle, ends=None, **how) -> None:
+    """Draw a curve with a band between two `ends`."""
+    axes.plot(x, middle, **how)
+    if ends is not None:
+        axes.fill_between(x, *(np.asarray(end, float) for end in ends), color=how["color"], alpha=0.2, linewidth=0)
+
+
+def draw_bars(axes, x, middle, ends=None, **how) -> None:
+    """Draw a curve with bars between two `ends`."""
+    sizes = None if ends is None else np.maximum(np.abs([middle - ends[0], ends[1] - middle]), 0)
+    axes.errorbar(x, middle, sizes, elinewidth=0.8, ecolor=(how["color"], 0.55), **how)
+
+
+def horizontal(axes, value: float, ends=None, bars: bool = False, **how) -> None:
+    """Draw what does not depend on the horizontal axis, with the interval between two `ends`."""
+    axes.axhline(value, **{name: part for name, part in how.items() if name in ("color", "linestyle", "label")})
+    if ends is not None and np.isfinite(ends).all():
+        if bars:
+            axes.plot([1, 1], ends, color=(how["color"], 0.55), linewidth=0.8, transform=axes.get_yaxis_transform())
+        else:
+            axes.axhspan(*ends, color=how["color"], alpha=0.12, linewidth=0)
+
+
+def grid(rows: int, columns: int, height: float, *, width: float = style.WIDTH, **keywords):
+    """Return a figure with panels in rows and columns, and the array (rows, columns) of their axes; sizes in inches."""
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **keywords)
+
+
+def shades(values, first: float = 0.0, last: float = 0.72) -> dict:
+    """Return a colour for each of some ordered values, from the part of the map viridis that is dark enough."""
+    import matplotlib as mpl
+
+    colors = mpl.colormaps["viridis"](np.linspace(first, last, len(values)))
+    return dict(zip(values, map(mpl.colors.to_hex, colors), strict=True))
+
+
+def entry(**how):
+    """Return an entry of a legend for what no single curve stands for."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], **{"color": style.GREY, **how})
+
+
+def legend(figure, handles=(), *, axes: Iterable | None = None, **keywords) -> None:
+    """Draw one legend below all panels: of their labelled curves, each label once, and of further `handles`.
+
+    It has as many columns as the figure is wide for.
+    """
+    entries: dict[str, Any] = {}
+    for panel in figure.axes if axes is None else axes:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    entries |= {handle.get_label(): handle for handle in handles}
+    if not entries:
+        return
+    labels, columns = list(entries), len(entries)
+    while columns > 1:
+        # Matplotlib fills column by column, the first ones with one entry more where they do not come out even.
+        widest = [max(map(len, part)) for part in np.array_split(np.array(labels, object), columns)]
+        if sum(0.41 + 7 / 72 * LETTER * length for length in widest) <= figure.get_figwidth():
+            break
+        columns -= 1
+    figure.set_figheight(figure.get_figheight() + 0.15 * -(-len(labels) // columns))
+    keywords = {"loc": "outside lower center", "ncols": columns, "columnspacing": 1.2, **keywords}
+    if label := figure.get_supxlabel():
+        # One below the other: the layout gives both the same place.
+        figure.supxlabel("")
+        keywords |= {"title": label, "title_fontsize": 8}
+    figure.legend(entries.values(), entries.keys(), **keywords)
+
+
+def message(figure, text: str, holds: bool = True) -> None:
+    """Print a figure's answer above it, if it holds of the tables that are drawn."""
+    if holds:
+        figure.suptitle(text, fontsize=9, weight="bold")

@@ -1,0 +1,221 @@
+"""The figures of the study: emissions, maps and shares of the states of hidden Markov models."""
+
+import numpy as np
+
+from privpost.drawing import panels, style
+from privpost.drawing.figures import figure
+from privpost.evaluation.rows import select
+
+# Tol's muted set: dark, light and middle, so that states differ in grey too.
+STATE_COLORS = ("#332288", "#DDCC77", "#CC6677", "#44AA99", "#882255")
+MOST_LEVELS = 4
+CASUALTIES = {"friendly_or_host": "friendly or host", "civilian": "civilian", "enemy": "enemy"}
+KINDS = {"final": "final sample (released)", "mode": "most frequent states (not private)"}
+
+
+@figure("fig3_emissions")
+def emissions_iraq(war_logs_emissions):
+    """Emissions of the private HMM on the stand-ins for Iraq (Foulds et al. 2016, figure 3).
+
+    Filled: posterior means of the Laplace HMM, which holds ε of pure DP unconditionally; rings: the non-private HMM;
+    a line joins the two. Of each field the most probable levels. One release, whose noise the length of the lines shows;
+    data sets whose chains have not converged are left out. States are ordered and labelled by the non-private fit.
+    """
+    return _emissions(war_logs_emissions[war_logs_emissions.stand_in.astype(bool)])
+
+
+@figure("fig3_emissions_afghanistan")
+def emissions_afghanistan(war_logs_emissions):
+    """Emissions of the private HMM on Afghanistan (Foulds et al. 2016, supplement).
+
+    Drawn as figure 3: filled the Laplace HMM, rings the non-private one. Empty cells were left out, regions chosen and
+    levels spelt by looking at the records, which no ε covers.
+    """
+    return _emissions(war_logs_emissions[~war_logs_emissions.stand_in.astype(bool)])
+
+
+@figure("fig4_state_map")
+def maps(war_logs_assignments):
+    """Most frequent states of regions over months (Foulds et al. 2016, figure 4).
+
+    One row per data set: methods with ε of pure DP beside the non-private HMM, white where no event fell. Dots mark the
+    cells in which a map differs from the non-private one. States have the same colour where their emissions match best,
+    ordered by the non-private fit. One release each; the table of maps has means over independent releases and their
+    errors. Of real data empty cells were left out and regions chosen by looking at the records.
+    """
+    table = _shown(war_logs_assignments)
+    made, methods = _rows_of_maps(table)
+    for axes, dataset, method in made:
+        truth = _grid(select(table, dataset=dataset, method="non_private"))
+        rows = select(table, dataset=dataset, method=method)
+        states = _map(axes, rows, int(table.state.max()))
+        if states is not None and truth is not None:
+            # Cells that either map lacks are no disagreement.
+            truth = truth.reindex_like(states)
+            apart = np.argwhere((states != truth).to_numpy() & states.notna().to_numpy() & truth.notna().to_numpy())
+            axes.plot(apart[:, 1], apart[:, 0], ".", color="white", markersize=1.8)
+    _state_legend(made.figure, table)
+    return made.figure
+
+
+@figure("fig5_state_share")
+def shares(war_logs_assignments):
+    """Share of regions in each state by month (Foulds et al. 2016, figure 5).
+
+    One row per data set, states stacked, of the regions that have events in a month; the Laplace HMM with ε of pure DP
+    beside the non-private one. One release each; states as in figure 4.
+    """
+    table = _shown(war_logs_assignments)
+    made, _ = _rows_of_maps(table, height=0.75)
+    for axes, dataset, method in made:
+        grid = _grid(select(table, dataset=dataset, method=method))
+        if grid is None:
+            _nothing(axes)
+            continue
+        states = range(1, int(table.state.max()) + 1)
+        of_all = [((grid == state).sum() / grid.notna().sum().clip(lower=1)).to_numpy() for state in states]
+        colors = [STATE_COLORS[(state - 1) % 5] for state in states]
+        axes.stackplot(range(grid.shape[1]), of_all, step="mid", colors=colors, linewidth=0)
+        _years(axes, grid.columns)
+        axes.set(ylim=(0, 1), yticks=[0, 1])
+    _state_legend(made.figure, table)
+    return made.figure
+
+
+@figure("fig7_ops_final_sample")
+def final_sample(war_logs_assignments):
+    """OPS's final sample above an estimate from all of its samples after burn-in (Foulds et al. 2016, figure 7).
+
+    Afghanistan, or the first data set of which there are files; one column per truncation M. ε of pure DP pays for the
+    final sample, and only if its chain has converged; the estimate is not private. One release; the table of maps has
+    means over independent releases and their errors.
+    """
+    table = _collapsed(war_logs_assignments)
+    table = table[(table.method != "laplace") & (table.method != "non_private")]
+    table = select(table, dataset=panels.ordered(table.dataset, "dataset")[0])
+    truncations, regions = panels.ordered(table.truncation), table.region.nunique()
+    made, axes = panels.grid(2, len(truncations), 0.8 + 2 * (0.3 + 0.14 * regions), sharex=True, sharey=True)
+    for panel, kind, truncation in panels.Panels(made, axes, list(KINDS), truncations):
+        _map(panel, select(table, truncation=truncation, summary=kind), int(table.state.max()))
+        panel.set_title(f"OPS, M = {truncation:g}: {KINDS[kind]}", fontsize=7)
+    _state_legend(made, table)
+    return made
+
+
+def _collapsed(table):
+    """Return the rows of the collapsed sampler, the only one that is drawn."""
+    return table[table["sampler"] != "paper"]
+
+
+def _shown(table):
+    """Return the most frequent states of all methods but OPS, of the paper's counts."""
+    table = _collapsed(table)
+    return table[(table.summary == "mode") & (table.method != "ops") & (table.variant != "corrected")]
+
+
+def _grid(rows):
+    """Return states as a table, regions × months, nan where a cell is missing; None where chains have not converged."""
+    import pandas as pd
+
+    if not len(rows) or not rows.converged.astype(bool).all():
+        return None
+    months = pd.period_range(rows.month.min(), rows.month.max(), freq="M").astype(str)
+    return rows.pivot(index="region", columns="month", values="state").reindex(columns=months)
+
+
+def _rows_of_maps(table, height: float = 0.0):
+    """Return panels, a row per data set and a column per method, with titles and one height for each region."""
+    datasets = panels.ordered(table.dataset, "dataset")
+    methods = panels.ordered(table.method, "method")
+    methods = [*(method for method in methods if method != "non_private"), "non_private"]
+    heights = [0.3 + (height or 0.13 * select(table, dataset=name).region.nunique()) for name in datasets]
+    keywords = {"height_ratios": heights, "sharey": "row"}
+    made, axes = panels.grid(len(datasets), len(methods), 0.4 + sum(heights), **keywords)
+    for panel, dataset, method in panels.Panels(made, axes, datasets, methods):
+        panel.set_title(f"{panels.named('dataset', dataset)}: {style.look(method).label}", fontsize=7)
+    return panels.Panels(made, axes, datasets, methods), methods
+
+
+def _map(axes, rows, n_states: int):
+    """Draw the states of regions over months and return them, or say that chains have not converged."""
+    from matplotlib.colors import ListedColormap
+
+    if (grid := _grid(rows)) is None:
+        _nothing(axes)
+        return None
+    colors = {"cmap": ListedColormap([STATE_COLORS[k % 5] for k in range(n_states)]), "vmin": 0.5, "vmax": n_states + 0.5}
+    axes.imshow(np.ma.masked_invalid(grid), aspect="auto", interpolation="nearest", **colors)
+    names = [name.replace("RC ", "").title() for name in grid.index]
+    axes.set_yticks(range(len(grid)), labels=names, fontsize=6)
+    _years(axes, grid.columns)
+    return grid
+
+
+def _nothing(axes) -> None:
+    axes.text(0.5, 0.5, "chains have not converged", ha="center", va="center", transform=axes.transAxes, fontsize=7)
+    # Not by removing ticks, which panels share.
+    axes.tick_params(length=0, labelbottom=False)
+    axes.grid(visible=False)
+
+
+def _years(axes, months) -> None:
+    places = [index for index, month in enumerate(months) if month.endswith("-01")]
+    axes.set_xticks(places, labels=[months[index][:4] for index in places], fontsize=6)
+    axes.grid(visible=False)
+    axes.tick_params(length=2)
+
+
+def _state_legend(figure, table) -> None:
+    from matplotlib.patches import Patch
+
+    states = range(1, int(table.state.max()) + 1)
+    panels.legend(figure, [Patch(color=STATE_COLORS[(k - 1) % 5], label=f"State {k}") for k in states])
+
+
+def _emissions(table):
+    """Return dumbbells of the probabilities of levels, a panel per data set and field, a colour per state."""
+    table = _collapsed(table)
+    table = table[table.converged.astype(bool) & (table.variant != "corrected")]
+    private = table[table.method != "non_private"]
+    if private.empty:
+        figure, ((axes,),) = panels.grid(1, 1, 1, width=style.NARROW)
+        axes.set_axis_off()
+        axes.text(0.5, 0.5, "No data set is there whose chains have converged.", ha="center", va="center", fontsize=7)
+        return figure
+    fields = {
+        (name, "casualties" if field in CASUALTIES else field): None
+        for name in panels.ordered(private.dataset, "dataset")
+        for field in dict.fromkeys(select(private, dataset=name).field)
+    }
+    columns = min(2, len(fields))
+    figure, grid = panels.grid(-(-len(fields) // columns), columns, 0.4 + 1.4 * -(-len(fields) // columns))
+    for axes, (dataset, field) in zip(grid.flat, fields, strict=False):
+        _dumbbells(axes, select(table, dataset=dataset), field)
+        axes.set_title(f"{panels.named('dataset', dataset)}:\n{field.replace('_', ' ')}", fontsize=7)
+    for axes in list(grid.flat)[len(fields) :]:
+        axes.set_axis_off()
+    hollow = panels.entry(marker="o", markerfacecolor="none", markersize=5, linestyle="", label="Non-private HMM")
+    marks = [panels.entry(marker=style.look(method).marker, linestyle="", label=f"{style.look(method).label} HMM")
+             for method in panels.ordered(private.method, "method")]  # fmt: skip
+    states = [panels.entry(color=STATE_COLORS[k], linewidth=3, label=f"State {k + 1}") for k in range(int(table.state.max()))]
+    panels.legend(figure, [*states, *marks, hollow])
+    return figure
+
+
+def _dumbbells(axes, rows, field: str) -> None:
+    key = "field" if field == "casualties" else "level"
+    rows = rows[rows.field.isin(CASUALTIES) if field == "casualties" else rows.field == field]
+    rows = select(rows, level="casualties") if field == "casualties" else rows
+    order = rows[rows.method != "non_private"].groupby(key).probability.max().sort_values().index[-MOST_LEVELS:]
+    states = sorted(rows.state.unique())
+    for place, state in enumerate(states):
+        y = np.arange(len(order)) + 0.35 - 0.7 * place / max(1, len(states) - 1)
+        truth = select(rows, state=state, method="non_private").set_index(key).probability.reindex(order)
+        for method, part in rows[(rows.method != "non_private") & (rows.state == state)].groupby("method"):
+            value = part.set_index(key).probability.reindex(order)
+            axes.hlines(y, value, truth, color=STATE_COLORS[place % 5], linewidth=0.8)
+            axes.plot(value, y, style.look(method).marker, color=STATE_COLORS[place % 5], markersize=2.8)
+        axes.plot(truth, y, "o", color=STATE_COLORS[place % 5], markerfacecolor="none", markersize=5)
+    words = [CASUALTIES.get(level, str(level)) for level in order]
+    axes.set_yticks(range(len(order)), labels=[word if len(word) < 24 else f"{word[:22]}…" for word in words], fontsize=6)
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.5, len(order) - 0.5), xticks=[0, 0.5, 1])

@@ -1,0 +1,86 @@
+"""The figures of the study."""
+
+import numpy as np
+
+from privpost.drawing import panels, style
+from privpost.drawing.figures import figure
+
+STATEMENTS = {
+    "proposition_1": "Proposition 1: largest\nperturbation of a count",
+    "theorem_1": "Theorem 1: KL less its mean",
+    "theorem_1_unsquared": "… c without its square\n(as printed)",
+    "theorem_1_expectation": "Theorem 1: mean KL\nof a parameter (as printed)",
+    "theorem_3": "Theorem 3: L1 error of\na Fourier marginal",
+    "corollary_3": "Corollary 3: chance of\nno negative cell",
+    "lemma_4": "Lemma 4: tail of the MAP\nmechanism (restored)",
+    "lemma_4_printed": "… as printed",
+}
+LOWER = ("corollary_3",)  # bounds from below
+WIDEST = 1e6
+
+
+@figure("bounds")
+def bounds(bounds):
+    """Do the utility bounds of the mechanisms hold in simulation (Zhang et al. 2016)?
+
+    The bound over the empirical value, a point per graph, n, ε and parameter; of corollary 3, a lower bound, the
+    inverse. Left of 1 the value exceeds the bound; red points contradict the statement beyond simulation error.
+    Empirical values are quantiles, means or frequencies of 10,000 releases. Ratios beyond 10⁶ lie on the edge; values
+    never seen are left out.
+    """
+    table = bounds[bounds.statement.isin(list(STATEMENTS)) & (bounds.empirical > 0)]
+    low = table.statement.isin(LOWER)
+    ratio = (table.empirical / table.bound).where(low, table.bound / table.empirical).clip(1 / WIDEST, WIDEST)
+    table, shown = table.assign(ratio=ratio), [name for name in STATEMENTS if name in set(table.statement)]
+    made, ((axes,),) = panels.grid(1, 1, 0.7 + 0.36 * len(shown), width=4.6)
+    axes.axvspan(1 / WIDEST / 2, 1, color="#B2182B", alpha=0.08, linewidth=0)
+    axes.axvline(1, color=style.GREY, linewidth=0.8)
+    for place, name in enumerate(shown):
+        rows = table[table.statement == name].sort_values("ratio")
+        y = place + 0.28 * np.linspace(-1, 1, len(rows))
+        for holds, color, marker in ((True, "#0072B2", "o"), (False, "#B2182B", "X")):
+            own = (rows.holds.astype(bool) == holds).to_numpy()
+            axes.plot(rows.ratio[own], y[own], marker, color=color, markersize=2.2, markeredgewidth=0, alpha=0.8)
+        broken = int((~rows.holds.astype(bool)).sum())
+        words = f"{broken} of {len(rows)} broken" if broken else f"holds in all {len(rows)}"
+        axes.text(WIDEST * 3, place, words, fontsize=7, va="center", color="#B2182B" if broken else style.GREY)
+    axes.set(xscale="log", xlim=(1 / WIDEST / 2, 2 * WIDEST), ylim=(len(shown) - 0.5, -0.5), xlabel="Bound ÷ empirical value")
+    axes.set_yticks(range(len(shown)), [STATEMENTS[name] for name in shown])
+    axes.grid(axis="y", visible=False)
+    return made
+
+
+@figure("noise_scale")
+def scales(noise_scale):
+    """Noise scales of the Laplace and the Fourier mechanism as a graph gets denser (Zhang et al. 2016, remark 1).
+
+    Fourier's noise scale over Laplace's against the largest in-degree: one point per graph, on an orthonormal
+    coefficient (the paper's comparison) and, as a range over the nodes, on a published count. Lines join the banded
+    graphs of ten nodes. Exact values: there are no bands but that of the nodes.
+    """
+    made, ((axes,),) = panels.grid(1, 1, 2.6, width=style.NARROW + 0.6)
+    axes.axhspan(1e-3, 1, color=style.look("fourier").color, alpha=0.08, linewidth=0)
+    looks = {
+        "fourier_coefficient": (style.look("fourier").color, "h", "per coefficient"),
+        "fourier_cell": ("#0072B2", "o", "per count"),
+    }
+    for column, (color, marker, label) in looks.items():
+        ratio = noise_scale.assign(
+            ratio=noise_scale[column] / noise_scale.laplace, share=noise_scale.largest_in_degree / noise_scale.nodes
+        )
+        of_graph = {"low": ("ratio", "min"), "high": ("ratio", "max"), "share": ("share", "first")}
+        ends = ratio.groupby("graph").agg(**of_graph, nodes=("nodes", "first"))
+        ten, other = ends[ends.nodes == 10].sort_values("share"), ends[ends.nodes != 10]
+        axes.plot(ten.share, ten.low, color=color, marker=marker, label=f"{label}, 10 nodes")
+        if column == "fourier_cell":
+            worst = "per count, up to the worst node"
+            axes.fill_between(ten.share, ten.low, ten.high, color=color, alpha=0.15, linewidth=0, label=worst)
+        look = {"linestyle": "", "marker": marker, "fillstyle": "none", "label": f"{label}, other"}
+        axes.plot(other.share, other.low, color=color, **look)
+    axes.axvline(0.5, color=style.GREY, linewidth=0.8, linestyle=":")
+    axes.set(yscale="log", xlabel="Largest in-degree ÷ nodes", ylabel="Noise scale, Fourier ÷ Laplace")
+    values = noise_scale[["fourier_coefficient", "fourier_cell"]].div(noise_scale.laplace, axis=0)
+    axes.set_ylim(values.min().min() / 1.5, values.max().max() * 1.5)
+    axes.text(0.4, 0.05, "Fourier adds less noise", fontsize=7, transform=axes.transAxes, color=style.look("fourier").color)
+    panels.legend(made)
+    return made
