@@ -122,6 +122,8 @@ class Integer(Setting):
 class Choice(Setting):
     """One of a list of words."""
 
+    words: tuple[str, ...]
+
     def __init__(self, *words: str, **more: Any):
         super().__init__(**more)
         object.__setattr__(self, "words", words)

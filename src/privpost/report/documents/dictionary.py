@@ -36,11 +36,13 @@ def values(plan: Plan) -> dict[str, str]:
         for study in studies
         for table, names in columns(study).items()
         for name, meaning in names.items()
+        if meaning
     ]
     allowed = [
         ((name, *meaning, {**study.schema.fields, **grid.SIZES}[name].describe()), study.name)
         for study in studies
         for name, meaning in settings(study).items()
+        if meaning
     ]
     return {
         "dictionary/columns": _table(described, ("name", "meaning", "unit", "tables")),
