@@ -38,7 +38,9 @@ def ordered(values: Iterable, column: str = "", names: Iterable = ()) -> list:
 
     found = [value for value in dict.fromkeys(values) if isinstance(value, tuple) or not pd.isna(value)]
     known = [name for name in names if name in found]
-    known = known or {"method": list(style.LOOKS), "dataset": catalogue.names() if column == "dataset" else []}.get(column)
+    known = known or {"method": list(style.LOOKS), "dataset": catalogue.names() if column == "dataset" else []}.get(
+        column
+    )
     if known:
         return sorted(found, key=lambda value: (known.index(value) if value in known else len(known), str(value)))
     return found if any(isinstance(value, str | tuple) for value in found) else sorted(found)
@@ -84,7 +86,9 @@ def looks(table, lines: Sequence[str] = ("method",), special: Mapping = {}, name
     keys = list(dict.fromkeys(key(lines, row) for _, row in table[list(lines)].drop_duplicates().iterrows()))
     for place in reversed(range(len(lines))):
         order = ordered((entry[place] for entry in keys), lines[place], names)
-        keys.sort(key=lambda entry, place=place, order=order: order.index(entry[place]) if entry[place] in order else -1)
+        keys.sort(
+            key=lambda entry, place=place, order=order: order.index(entry[place]) if entry[place] in order else -1
+        )
     firsts = ordered((k[0] for k in keys), lines[0], names)
     shade = shades(firsts) if firsts and not isinstance(firsts[0], str) else {}
     found = {}

@@ -141,15 +141,11 @@ class Study:
     @functools.cached_property
     def figures(self) -> list[str]:
         """The names of its figures: those that figures.py marks."""
-        modules = sorted((self.folder / "figures").glob("*.py"))
-        stems = [path.stem for path in modules if "\ndef draw(" in path.read_text(encoding="utf-8")]
-        return [*figures.names(self.folder / "figures.py"), *stems]
+        return figures.names(self.folder / "figures.py")
 
     def draw(self, stem: str, tables: Mapping[str, Any]):
         """Return one of the study's figures, drawn from its tables."""
-        if (self.folder / "figures.py").is_file():
-            return figures.draw(figures.functions(self.module("figures"))[stem], tables)
-        return self.module(f"figures.{stem}").draw(tables)
+        return figures.draw(figures.functions(self.module("figures"))[stem], tables)
 
     # Its files
 

@@ -38,7 +38,9 @@ def tightness(audit):
     axes.axvline(1.0, color=style.GREY, linewidth=0.8)
     axes.axvspan(1.0, 1.2, color=BROKEN, alpha=0.08, linewidth=0)
     for (column, color, marker, label), shift in zip(KINDS, (-0.18, 0.18), strict=True):
-        shares = (table[column] / table.claimed_epsilon).groupby([table.model, table.method]).agg(["min", "max"]).dropna()
+        shares = (
+            (table[column] / table.claimed_epsilon).groupby([table.model, table.method]).agg(["min", "max"]).dropna()
+        )
         at = np.array([places[key] for key in shares.index]) + shift
         axes.hlines(at, shares["min"], shares["max"], color=color, linewidth=0.8)
         axes.plot(shares["max"], at, marker, color=color, markersize=3, label=label)

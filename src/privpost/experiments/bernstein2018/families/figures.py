@@ -33,7 +33,9 @@ def families(families):
                 chosen = part.solid == solid
                 mark = {"color": look.color, "markerfacecolor": face, "label": look.label if solid else None}
                 panel.plot(part.over[chosen], y[chosen], look.marker, **mark)
-        panel.set(xscale="log", xlim=(0.15, None), xlabel=calibration.LABEL.replace("\n", " "), title=f"ε = {epsilon:g}")
+        panel.set(
+            xscale="log", xlim=(0.15, None), xlabel=calibration.LABEL.replace("\n", " "), title=f"ε = {epsilon:g}"
+        )
         panel.set_yticks(range(len(names)), [models.MODELS.get(name, name.capitalize()) for name in names])
         panel.grid(axis="y", visible=False)
     axes[0, 0].set_ylim(len(names) - 0.5, -0.5)

@@ -143,7 +143,11 @@ def _map(axes, rows, n_states: int):
     if (grid := _grid(rows)) is None:
         _nothing(axes)
         return None
-    colors = {"cmap": ListedColormap([STATE_COLORS[k % 5] for k in range(n_states)]), "vmin": 0.5, "vmax": n_states + 0.5}
+    colors = {
+        "cmap": ListedColormap([STATE_COLORS[k % 5] for k in range(n_states)]),
+        "vmin": 0.5,
+        "vmax": n_states + 0.5,
+    }
     axes.imshow(np.ma.masked_invalid(grid), aspect="auto", interpolation="nearest", **colors)
     names = [name.replace("RC ", "").title() for name in grid.index]
     axes.set_yticks(range(len(grid)), labels=names, fontsize=6)
@@ -197,7 +201,9 @@ def _emissions(table):
     hollow = panels.entry(marker="o", markerfacecolor="none", markersize=5, linestyle="", label="Non-private HMM")
     marks = [panels.entry(marker=style.look(method).marker, linestyle="", label=f"{style.look(method).label} HMM")
              for method in panels.ordered(private.method, "method")]  # fmt: skip
-    states = [panels.entry(color=STATE_COLORS[k], linewidth=3, label=f"State {k + 1}") for k in range(int(table.state.max()))]
+    states = [
+        panels.entry(color=STATE_COLORS[k], linewidth=3, label=f"State {k + 1}") for k in range(int(table.state.max()))
+    ]
     panels.legend(figure, [*states, *marks, hollow])
     return figure
 
@@ -217,5 +223,7 @@ def _dumbbells(axes, rows, field: str) -> None:
             axes.plot(value, y, style.look(method).marker, color=STATE_COLORS[place % 5], markersize=2.8)
         axes.plot(truth, y, "o", color=STATE_COLORS[place % 5], markerfacecolor="none", markersize=5)
     words = [CASUALTIES.get(level, str(level)) for level in order]
-    axes.set_yticks(range(len(order)), labels=[word if len(word) < 24 else f"{word[:22]}…" for word in words], fontsize=6)
+    axes.set_yticks(
+        range(len(order)), labels=[word if len(word) < 24 else f"{word[:22]}…" for word in words], fontsize=6
+    )
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.5, len(order) - 0.5), xticks=[0, 0.5, 1])

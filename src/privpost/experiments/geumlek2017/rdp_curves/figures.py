@@ -37,7 +37,9 @@ def curves(rdp_curves):
                     inset.plot(order, epsilon, line, color=shade)
             if asymptote <= last:
                 panel.axvline(asymptote, color=shade, linewidth=0.6, linestyle="--")
-            _name(panel, select(table, method=method, coefficient=coefficient, supremum="exact"), coefficient, shade, last)
+            _name(
+                panel, select(table, method=method, coefficient=coefficient, supremum="exact"), coefficient, shade, last
+            )
         inset.set(xlim=(1, 3), ylim=(0.05, 0.35), xticks=[1, 2, 3], yticks=[0.1, 0.3])
         inset.tick_params(labelsize=6)
         panel.set(xlim=(0, last), ylim=(0, TOP), xlabel=style.AXES["order"], xticks=range(0, 21, 5))

@@ -29,7 +29,11 @@ def rounding(rounding):
     shades = panels.shades(sorted(pure.coefficient.unique()))
     markers = dict(zip(panels.ordered(pure.method, "method"), ("h", "o", "s", "^", "v"), strict=False))
     for (method, coefficient), rows in pure.groupby(["method", "coefficient"]):
-        line = {"color": shades[coefficient], "marker": markers[method], "linestyle": ":" if method == "concentrated" else "-"}
+        line = {
+            "color": shades[coefficient],
+            "marker": markers[method],
+            "linestyle": ":" if method == "concentrated" else "-",
+        }
         middle.plot(rows.bits, rows.epsilon, **line)
         right.plot(rows.bits, 100 * (rows.error_ratio - 1), **line)
     left.set(title="Direct posterior", ylabel="Privacy cost ε, (λ, ε)-RDP")

@@ -58,7 +58,9 @@ def spread(naive_bayes_spread):
     """
     table = naive_bayes_spread[naive_bayes_spread.variant.isin(["paper", "mass"])]
     size = (style.NARROW + 0.3, 2.0)
-    made = panels.panels(table, "epsilon", "accuracy_spread", size=size, xscale="log", ylabel="SD of accuracy over data sets")
+    made = panels.panels(
+        table, "epsilon", "accuracy_spread", size=size, xscale="log", ylabel="SD of accuracy over data sets"
+    )
     made.axes[0, 0].set_ylim(bottom=0)
     panels.legend(made.figure)
     return made.figure
