@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import importlib
-import os
 import shutil
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
 
 import privpost.__main__  # noqa: F401  one BLAS thread, and the command line's folder of compiled code
+from privpost import experiments
 
 ROOT = Path(__file__).resolve().parents[1]
 
 TOY_MODULE = """
 import numpy as np
-from privpost.evaluation.claims import from_checks
 from privpost.lab.schema import Choice, Integer, Real, Schema
 from privpost.privacy.accounting import Cost
 
@@ -48,9 +46,15 @@ def tabulate(cells):
     ]
     return pd.concat(frames, ignore_index=True)
 
+"""
 
-def claims(tables):
-    return [from_checks("T1", "ours", "Toy.", "rows", {"has rows": len(tables["curve"]) > 0}, {})]
+TOY_CLAIMS = """
+from privpost.lab.claims import check, claim
+
+
+@claim("T1", "ours", "Toy.", "rows")
+def has_rows(curve):
+    yield check("has rows", len(curve) > 0)
 """
 
 TOY_YAML = """\
@@ -59,8 +63,6 @@ TOY_YAML = """\
 title: A toy
 paper: toy
 claim: None.
-target: toystudy
-figures: []
 rev: 1
 
 level: 1
@@ -86,44 +88,6 @@ smoke:
 """
 
 
-def pytest_addoption(parser):
-    """Add the option that keeps how long all tests take, for the README to quote (`make test RECORD=1`)."""
-    parser.addoption("--record-time", action="store_true", help="keep the time in results/timing/run_test.json")
-
-
-def pytest_sessionstart(session):
-    """Start the clock."""
-    session.config.stash[START] = time.perf_counter()
-
-
-START = pytest.StashKey[float]()
-# What pyproject.toml chooses.
-DEFAULT_MARKS = "not by_hand"
-
-
-def pytest_sessionfinish(session, exitstatus):
-    """Keep the time of a run of all tests in which none failed; the workers of a parallel run don't."""
-    options = session.config.option
-    if not options.record_time or hasattr(session.config, "workerinput"):
-        return
-    chosen = session.config.args_source is not pytest.Config.ArgsSource.ARGS and not (
-        options.keyword or options.markexpr != DEFAULT_MARKS
-    )
-    if exitstatus or not chosen:
-        print("\nThe time is not kept: only a run of all tests, none of which fails, is one to quote.")
-        return
-    from privpost.lab import times
-    from privpost.lab.plan import Plan
-    from privpost.report import record
-
-    os.environ[times.RECORD] = "1"
-
-    seconds = time.perf_counter() - session.config.stash[START]
-    # A parallel run has more processes than cores, since some tests wait; without the plugin there is one.
-    cores = min(getattr(options, "numprocesses", None) or 1, os.cpu_count())
-    record.record(Plan(), "test", seconds=round(seconds), cores=cores)
-
-
 @pytest.fixture
 def checkout(monkeypatch) -> Path:
     """The checkout as working directory; returns its path."""
@@ -145,7 +109,17 @@ class Toy:
         (folder / "conf" / "dataset").mkdir()
         self.yaml.parent.mkdir(parents=True)
         self.yaml.write_text(TOY_YAML)
-        (folder / "toystudy.py").write_text(textwrap.dedent(TOY_MODULE))
+        self.package = folder / "experiments/toy"
+        self.add("curve", TOY_MODULE, TOY_CLAIMS)
+
+    def add(self, name: str, module: str, claims: str = "") -> None:
+        """Add a study's modules."""
+        place = self.package / name
+        place.mkdir(parents=True)
+        for folder in (self.package, place):
+            (folder / "__init__.py").touch()
+        (place / "study.py").write_text(textwrap.dedent(module))
+        (place / "claims.py").write_text(textwrap.dedent(claims))
 
     def edit(self, old: str, new: str) -> None:
         """Replace a piece of the study's YAML, which has to be there once."""
@@ -154,9 +128,9 @@ class Toy:
         self.yaml.write_text(text.replace(old, new))
 
     def study(self, scale: str = "paper"):
-        from privpost.lab import grid
+        from privpost.lab import grid, project
 
-        return grid.load_study("toy/curve", scale)
+        return grid.load_study("toy/curve", scale, project.built(scale))
 
     def cells(self, scale: str = "paper"):
         from privpost.lab import grid
@@ -169,8 +143,14 @@ def toy(tmp_path, monkeypatch):
     """A toy project as working directory."""
     project = Toy(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    sys.modules.pop("toystudy", None)
+    monkeypatch.setattr(experiments, "__path__", [*experiments.__path__, str(tmp_path / "experiments")])
+    _forget()
     importlib.invalidate_caches()
     yield project
-    sys.modules.pop("toystudy", None)
+    _forget()
+
+
+def _forget() -> None:
+    for name in [name for name in sys.modules if name.startswith("privpost.experiments.toy")]:
+        del sys.modules[name]
+    vars(experiments).pop("toy", None)

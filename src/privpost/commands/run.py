@@ -16,6 +16,10 @@ def main(argv: list[str]) -> int:
 
     Raises SettingError for a key or a value that is not allowed, before anything runs.
     """
+    if show := {"--cfg", "-c"} & set(argv):
+        # Hydra's `--cfg job`: the settings of what would run.
+        place = argv.index(show.pop())
+        return _show(request.understand(argv[:place] + argv[place + 2 :]))
     asked = request.understand(argv)
     if request.DRY_RUN & set(argv):
         return _announce(asked)
@@ -29,6 +33,14 @@ def main(argv: list[str]) -> int:
             file=sys.stderr,
         )
         return 130
+
+
+def _show(asked: Request) -> int:
+    """Print the settings of the first cell as YAML; returns the exit status."""
+    import yaml
+
+    print(yaml.safe_dump({**vars(asked.cells[0].config), **asked.cells[0].sizes}, sort_keys=False), end="")
+    return 0
 
 
 def _announce(asked: Request) -> int:

@@ -14,8 +14,8 @@ def build(toy) -> None:
     study = toy.study()
     for cell in grid.expand(study):
         cells.compute(study, cell)
-    assert privpost("tabulate", "toy/curve") == 0
+    assert privpost("build", "toy/curve") == 0
 
 
-def in_store(toy, root="results") -> set[str]:
+def in_store(toy, root="build") -> set[str]:
     return {str(path.relative_to(toy.folder)) for path in (toy.folder / root / "cells").rglob("*.npz")}

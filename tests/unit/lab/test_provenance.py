@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from privpost.lab import cells, grid, inventory, provenance, store
+from privpost.lab import cells, grid, provenance, store
 
 STUDY = '''
 """A study."""
@@ -31,7 +31,7 @@ def package(tmp_path, monkeypatch) -> Path:
     for name, text in {
         "__init__.py": "",
         "study.py": STUDY,
-        "helper.py": "from . import deeper\n\ndef double(x):\n    return deeper.two() * x\n",
+        "helper.py": "from privpost import deeper\n\ndef double(x):\n    return deeper.two() * x\n",
         "deeper.py": "def two():\n    return 2\n",
         "stranger.py": "VALUE = 1\n",
         "kinds/__init__.py": "from privpost import lookup\n",
@@ -168,7 +168,7 @@ USED = {
 EDITS = {
     "a claim": ("experiments/geumlek2017/logistic/claims.py", ()),
     "how claims are scored": ("evaluation/claims.py", ()),
-    "a figure": ("experiments/geumlek2017/logistic/figures/fig3_test_error.py", ()),
+    "a figure": ("experiments/geumlek2017/logistic/figures.py", ()),
     "the style of figures": ("drawing/style.py", ()),
     "the report": ("report/scorecard.py", ()),
     "a command": ("commands/verify.py", ()),
@@ -221,7 +221,7 @@ def test_a_docstring_marks_no_study(copied):
 
 def test_a_cell_is_behind_when_a_mechanism_changes_that_it_found_and_released_through(toy, copied):
     """The toy names no mechanism: what it used stands in its record alone."""
-    text = (toy.folder / "toystudy.py").read_text()
+    text = (toy.package / "curve/study.py").read_text()
     release = """
     from privpost import discovery
     from privpost.models.beta_bernoulli import BetaBernoulli
@@ -231,7 +231,7 @@ def test_a_cell_is_behind_when_a_mechanism_changes_that_it_found_and_released_th
     statistics = np.array([mechanism.n, 0.0])
     ledger.release("release", mechanism, statistics, streams("mechanism"))
 """
-    (toy.folder / "toystudy.py").write_text(text.replace('    return {"mean"', release + '    return {"mean"'))
+    (toy.package / "curve/study.py").write_text(text.replace('    return {"mean"', release + '    return {"mean"'))
     study = toy.study()
     cell = grid.expand(study)[0]
     cells.compute(study, cell)
@@ -239,5 +239,5 @@ def test_a_cell_is_behind_when_a_mechanism_changes_that_it_found_and_released_th
 
     for file, state in (("fourier.py", "current"), ("gaussian.py", "current"), ("laplace.py", "behind")):
         copied(f"mechanisms/{file}")
-        found = inventory.take(study, [cell])
-        assert getattr(found, state) == [cell], (file, found.reasons)
+        found = cells.look(study, [cell])
+        assert bool(found.behind) == (state == "behind"), (file, found)

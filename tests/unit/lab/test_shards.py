@@ -1,7 +1,8 @@
-"""Shards of a sweep and batches of a rebuild: together the cells, each in one process, with the same results."""
+"""Shards of a sweep: together the cells, each in one process, with the same results."""
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import itertools
 import json
@@ -10,11 +11,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from privpost.commands import cli, rebuild
-from privpost.lab import cells, grid, request, runner, store
-from privpost.lab.plan import Plan
+from privpost.commands import cli, reproduce
+from privpost.lab import cells, grid, request, store
 from privpost.lab.project import CannotWrite
-from privpost.lab.schema import SettingError
 
 SWEEP = ("study=toy/curve", "level=range(1,8)", "method=a,b", "order=3")
 
@@ -57,7 +56,7 @@ def test_results_and_records_are_those_of_single_runs(toy):
     for path in alone:
         path.unlink()
     assert privpost("-m", "study=toy/curve", "shard=1/1") == 0
-    measured = {"started", "wall_seconds", "peak_mib", "seal"}
+    measured = {"wall_seconds", "peak_mib", "seal", "asked_by"}
     for path, before in alone.items():
         after = store.read(path)
         assert all(np.array_equal(after.arrays[name], array) for name, array in before.arrays.items())
@@ -67,7 +66,7 @@ def test_results_and_records_are_those_of_single_runs(toy):
 
 
 def test_a_study_that_changes_its_settings_does_not_change_those_of_later_cells(toy):
-    module = toy.folder / "toystudy.py"
+    module = toy.package / "curve/study.py"
     module.write_text(module.read_text().replace("    ledger.open", "    config.order.reverse()\n    ledger.open"))
     assert privpost("-m", "study=toy/curve", "shard=1/1") == 0
     # Every cell saw the axis as it is, and turned it round for itself.
@@ -82,14 +81,14 @@ def test_a_sweep_in_shards_ends_with_the_same_table(toy, capsys):
     assert "14 of 14 cells are in the store already" in capsys.readouterr().out
     (table,) = (toy.folder / "build/sweeps").rglob("curve.csv")
     in_shards = table.read_bytes()
-    for path in (toy.folder / "results/cells").rglob("*.npz"):
+    for path in (toy.folder / "build/cells").rglob("*.npz"):
         path.unlink()
     assert privpost("-m", *SWEEP) == 0
     assert table.read_bytes() == in_shards
 
 
 def test_a_failing_cell_is_named_and_the_others_are_computed(toy, capsys):
-    module = toy.folder / "toystudy.py"
+    module = toy.package / "curve/study.py"
     failing = '    if config.level == 2 and config.method == "b":\n        raise OSError("disk full")\n    ledger.open'
     module.write_text(module.read_text().replace("    ledger.open", failing))
     assert privpost("-m", "study=toy/curve", "shard=1/1") == 1
@@ -141,24 +140,23 @@ def test_a_cell_that_cannot_be_read_fails_alone(toy, capsys, monkeypatch):
 def test_what_is_no_shard_is_refused(toy, capsys, shard):
     assert privpost("-m", "study=toy/curve", f"shard={shard}") == 2
     assert f"shard is {shard!r}, but must be i/n with i from 1 to n" in capsys.readouterr().err
-    assert not (toy.folder / "results").exists()
+    assert not (toy.folder / "build").exists()
 
 
-def test_a_shard_is_part_of_a_sweep_and_takes_no_launcher(toy, capsys):
+def test_a_shard_is_part_of_a_sweep(toy, capsys):
     assert privpost("study=toy/curve", "shard=1/2") == 2
     assert "shard is a part of a sweep" in capsys.readouterr().err
-    assert privpost("-m", "study=toy/curve", "shard=1/2", "hydra/launcher=joblib") == 2
-    assert "without Hydra's launchers" in capsys.readouterr().err
 
 
-def test_a_shard_of_other_settings_than_planned_is_refused(toy, capsys):
-    expected = grid.joint_digest(toy.cells()[::2])
-    toy.edit("trials: 20", "trials: 30")
-    assert privpost("-m", "study=toy/curve", "shard=1/2", f"expect={expected}") == 2
-    assert f"expect is {expected}" in capsys.readouterr().err
-    assert not (toy.folder / "results").exists()
-    expected = grid.joint_digest(toy.cells()[::2])
-    assert privpost("-m", "study=toy/curve", "shard=1/2", f"expect='{expected}'") == 0
+def test_several_processes_give_what_one_gives(checkout, tmp_path):
+    """Of a study of the package, since a process of its own knows no toy; a shard's cells are shared out alike."""
+    study = grid.load_study("geumlek2017/rdp_curves", "smoke", tmp_path)
+    some = [dataclasses.replace(cell, folder=str(tmp_path / "one")) for cell in grid.expand(study)]
+    others = [dataclasses.replace(cell, folder=str(tmp_path / "several")) for cell in some]
+    assert cells.compute_each(study, some) == {}
+    assert cells.compute_each(study, others, processes=2) == {}
+    for one, other in zip(some, others, strict=True):
+        assert store.checksum(store.read(one.path).arrays) == store.checksum(store.read(other.path).arrays)
 
 
 def test_a_dry_run_counts_checks_and_computes_nothing(toy, capsys):
@@ -209,56 +207,7 @@ def test_a_digest_is_that_of_everything_as_sorted_json(toy):
         assert cell.digest == hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
-@pytest.mark.parametrize("size", [1, 3, 4, 100])
-def test_batches_are_the_grid_whatever_the_store_holds(toy, size):
-    before = Plan().batches(size)
-    assert sorted(path for batch in before for path in batch.paths) == sorted(str(cell.path) for cell in toy.cells())
-    assert max(len(batch.cells) for batch in before) <= size
-    cells.compute(toy.study(), toy.cells()[0])
-    after = Plan().batches(size)
-    assert [(batch.name, batch.paths) for batch in after] == [(batch.name, batch.paths) for batch in before]
-
-
-def test_a_batchs_command_computes_the_batch(toy):
-    import shlex
-
-    plan = Plan("smoke")
-    batch = plan.batches(1)[0]
-    assert privpost(*shlex.split(plan.batch_arguments(batch))) == 0
-    assert [path for path in plan.by_path if (toy.folder / path).exists()] == batch.paths
-
-
-@pytest.mark.parametrize("size", [0, -1, "many", 1.5])
-def test_a_batch_has_a_whole_number_of_cells(toy, size):
-    with pytest.raises(SettingError, match=r"--config: batch is .*, but must be a whole number of at least 1"):
-        Plan().batches(size)
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ([], ["--workflow-profile", "profiles/default", "--cores", "2"]),
-        (["--profile", "slurm", "--cores", "3"], ["--workflow-profile", "profiles/slurm", "--local-cores", "3"]),
-    ],
-)
-def test_a_profile_chooses_where_jobs_run(checkout, monkeypatch, words, expected):
-    asked = []
-    monkeypatch.setattr(rebuild, "rebuild", lambda options: asked.append(rebuild._arguments(options)) or 0)
-    assert rebuild.main([*words, "--scale", "smoke"]) == 0
-    assert asked == [[*expected, "--config", "scale=smoke"]]
-
-
 def test_an_unknown_profile_is_refused(checkout, capsys):
     with pytest.raises(SystemExit, match="2"):
-        rebuild.main(["--profile", "slrum"])
+        reproduce.main(["--profile", "slrum"])
     assert "there is no profile 'slrum', but default, slurm" in capsys.readouterr().err
-
-
-def test_a_batch_that_fails_is_told_of_with_its_own_log(tmp_path):
-    log = tmp_path / "cells_1_of_2.log"
-    log.write_text("Traceback\nprivpost: b-2: OSError: disk full\n")
-    failure = runner.Failure("cells_toy_curve_1_of_2")
-    runner._note(failure, "output", "results/a.npz (update), results/b.npz (update)")
-    runner._note(failure, "log", f"{log}, /home/me/.snakemake/slurm_logs/5.log")
-    assert failure.output == ["results/a.npz", "results/b.npz"]
-    assert failure.reason == "b-2: OSError: disk full"

@@ -1,0 +1,71 @@
+"""The comparison of built tables with published ones: shapes and words are equal, numbers near."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privpost.lab import compare, published
+from privpost.lab.schema import SettingError
+
+TABLE = pd.DataFrame(
+    {"method": ["a", "b"], "n": [10, 20], "loss_mean": [1.0, 2.0], "loss_sem": [0.1, 0.1], "bound": [3.0, np.inf]}
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "state", "where"),
+    [
+        ({}, "equal", ""),
+        ({"loss_mean": [1.4, 2.0]}, "within tolerance", "loss_mean in row 1: 1 became 1.4"),
+        ({"loss_mean": [1.0, 3.0]}, "outside tolerance", "loss_mean in row 2: 2 became 3"),
+        ({"bound": [3.0 * (1 + 1e-9), np.inf]}, "within tolerance", "bound in row 1"),
+        ({"bound": [3.001, np.inf]}, "outside tolerance", "bound in row 1: 3 became 3.001"),
+        ({"bound": [3.0, 7.0]}, "outside tolerance", "bound in row 2: inf became 7"),
+        ({"bound": [np.nan, np.inf]}, "outside tolerance", "bound in row 1"),
+        ({"method": ["a", "c"]}, "outside tolerance", "method has other values in 1 rows"),
+    ],
+)
+def test_what_differs_is_told_with_its_place(change, state, where):
+    found = compare.compare_frames("t", TABLE, TABLE.assign(**change))
+    assert found.state == state
+    assert where in found.where
+
+
+def test_a_standard_error_allows_five_combined_ones_and_itself_nothing():
+    """The numbers of the tolerance, on both sides of it."""
+    allowed = 5 * np.hypot(0.1, 0.1)
+    near, far = (TABLE.assign(loss_mean=[1 + share * allowed, 2.0]) for share in (0.999, 1.001))
+    assert compare.compare_frames("t", TABLE, near).state == "within tolerance"
+    assert compare.compare_frames("t", TABLE, far).state == "outside tolerance"
+    assert compare.compare_frames("t", TABLE, TABLE.assign(loss_sem=[0.11, 0.1])).state == "outside tolerance"
+
+
+def test_other_rows_and_columns_are_outside():
+    assert "2 rows became 1" in compare.compare_frames("t", TABLE, TABLE.iloc[:1]).where
+    assert "columns differ: n" in compare.compare_frames("t", TABLE, TABLE.drop(columns="n")).where
+
+
+def test_a_study_may_state_its_own_tolerance():
+    other = TABLE.assign(bound=[3.1, np.inf])
+    assert compare.compare_frames("t", TABLE, other, 0.05).state == "within tolerance"
+
+
+def test_the_sentence_counts_and_names_the_largest():
+    found = [compare.Comparison("a/b", "equal"), compare.Comparison("a/c", "within tolerance", 0.3, "x in row 1")]
+    assert compare.sentence(found) == "2 tables: 1 equal, 1 within tolerance (largest difference: a/c, x in row 1)"
+
+
+def test_what_was_altered_by_hand_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = tmp_path / "results/toy/curve.csv"
+    table.parent.mkdir(parents=True)
+    table.write_text("a\n1\n")
+    path = published.RESULTS / "toy/curve.csv"
+    published.check(path)
+    published.write_sums()
+    published.check(path)
+    table.write_text("a\n2\n")
+    with pytest.raises(SettingError, match="does not have the sha256"):
+        published.check(path)
