@@ -135,8 +135,12 @@ def look(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> Found:
     """
     origin, missing, behind = Origin(study), [], {}
     for cell in cells:
-        result = stored(cell)
-        if result is None or fresh:
+        try:
+            result = None if fresh else stored(cell)
+        except OSError:
+            # What cannot be read fails when it is computed, and costs no other cell.
+            result = None
+        if result is None:
             missing.append(cell)
             continue
         now = origin.of(cell.dataset, result.record.get("modules", ()))
