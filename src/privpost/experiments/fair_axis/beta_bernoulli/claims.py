@@ -123,7 +123,7 @@ def laplace_or_gaussian(beta_bernoulli, beta_bernoulli_pairs):
             found = {"difference": row.difference_mean, "standard error": row.difference_sem}
             yield from number(f"KL, Gaussian minus Laplace, {name}", found)
     settings = select(beta_bernoulli, accounting="exact", **corner).groupby("method").setting.first()
-    deviation, scale = settings.gaussian, 1 / settings.laplace
+    deviation, scale = settings["gaussian"], 1 / settings["laplace"]
     yield from number("standard deviation and median error, gaussian, records", [deviation, 0.6745 * deviation])
     laplace = [math.sqrt(2) * scale, math.log(2) * scale]
     yield from number("standard deviation and median error, laplace, records", laplace)
