@@ -111,6 +111,27 @@ def small_budgets(tradeoff, limits):
 
 
 @claim(
+    "G22",
+    "section 5.1, figure 2",
+    "Concentrated sampling degrades only to the log likelihood under the mode of the prior.",
+    "mean of the output at the smallest epsilon against the prior's mode, the maximum of diffused's density there, to "
+    "a step of its grid: in theta, and in the natural parameter, whose density has a factor theta (1 - theta)",
+    variant=BOTH,
+)
+def mode_of_the_prior(limits):
+    for (variant, order), curves_ in limits.groupby(["variant", "order"]):
+        point, prior = (select(curves_, method=method).sort_values("theta") for method in ("concentrated", "diffused"))
+        mean = np.trapezoid(point.theta * point.density, point.theta) / np.trapezoid(point.density, point.theta)
+        step, name = float(np.diff(prior.theta).max()), f"order {order:g}, {variant}"
+        natural = prior.density * prior.theta * (1 - prior.theta)
+        yield from number(f"mean of the output, {name}", mean)
+        for words, density in (("the natural parameter", natural), ("theta", prior.density)):
+            mode = float(prior.theta[density.idxmax()])
+            yield from number(f"mode of the prior in {words}, {name}", mode)
+            yield check(f"the point is the mode of the prior in {words} ({name})", abs(mean - mode) <= step)
+
+
+@claim(
     "G6",
     "section 5.1, figure 2 (c, d)",
     "Held-out likelihood has the limits of the KL test, and is kinder to concentrated than the KL test.",
