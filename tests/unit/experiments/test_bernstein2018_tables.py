@@ -35,15 +35,14 @@ def test_tables_say_what_is_private_and_how_it_is_drawn():
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_figures_are_drawn_from_tables_alone(name):
-    study, own = grid.load_study(f"bernstein2018/{name}"), shipped(name)
+    study, own, labels = grid.load_study(f"bernstein2018/{name}"), shipped(name), set()
     with style.context():
         for stem in study.figures:
             figure = study.draw(stem, own)
             assert all(axes.lines for axes in figure.get_axes())
-            labels = {text.get_text() for legend in figure.legends for text in legend.get_texts()}
+            labels |= {text.get_text() for legend in figure.legends for text in legend.get_texts()}
             plt.close(figure)
-            if name == "calibration":
-                assert {"Naive", "Naive, unredacted sum: not private"} <= labels
+    assert name != "calibration" or any("not private" in label for label in labels)
 
 
 @pytest.mark.parametrize("n, epsilon, learns", [(100, 0.01, False), (10_000, 0.1, True)])

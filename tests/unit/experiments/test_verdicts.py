@@ -47,10 +47,15 @@ CASES = [
     ("zhang2016/naive_bayes", "Z2", "by less than*", (BAYES, "other == 'laplace'", {"difference_mean": -0.2})),
     ("zhang2016/naive_bayes", "Z3", "holds", (BAYES, "", {"difference_mean": "0.2 - 0.4 * (epsilon <= 1)"})),
     ("zhang2016/naive_bayes", "Z3", "does not hold", (BAYES, "", {"difference_mean": "0.4 * (epsilon <= 1) - 0.2"})),
-    ("zhang2016/linear_regression", "Z5", "*worse at every b*", ("linear_regression", "", {"excess_mean": -1e-6})),
+    (
+        "zhang2016/linear_regression",
+        "Z5",
+        "*worse at every b*",
+        ("linear_regression", "", {"excess_mean": -1e-6, "stand_in": False}),
+    ),
     (
         *("zhang2016/linear_regression", "Z5", "holds"),
-        ("linear_regression", "", {"rise_mean": 1.0, "excess_mean": 1e-5, "excess_sem": 1e-7}),
+        ("linear_regression", "", {"rise_mean": 1.0, "excess_mean": 1e-5, "excess_sem": 1e-7, "stand_in": False}),
     ),
     ("zhang2016/linear_regression", "Z9", "does not hold", ("linear_regression", "", {"epsilon": 1.0})),
     ("zhang2016/bounds", "Z4", "Fourier*", ("consistency", "method == 'fourier'", {"largest_disagreement": 1.0})),
