@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 
-from privpost.report.templates import PLACEHOLDER
-
 # What counts as a measured number in prose: a decimal, or a number with a unit or a thing that is counted.
 _UNIT = (
     r"s|ms|min|mins|minutes?|seconds?|hours?|h|%|percent|[kKMG]i?B|bytes|times|cells?|claims?|studies|study|figures?"
     r"|tables?|standard errors?|points?|cores?|comparisons?|repeats?|releases?|splits?|draws?|data sets?|trials?"
 )
 _BARE = re.compile(rf"(?<![\w./√-])(?:\d+[.,]\d+|\.\d+|\d+(?:\s|\u202f|-)?(?:{_UNIT})\b|\d+\s?%|\d+\s?±)")
+PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 # Code (indented too), links and addresses are not prose.
 _NOT_PROSE = re.compile(
     r"```.*?```|`[^`]*`|\]\([^)]*\)|https?://\S+|</?[a-zA-Z][^>\n]*>|<!--.*?-->|^ {4,}(?![-*] )[^\n]*$",

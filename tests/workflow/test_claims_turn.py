@@ -150,6 +150,11 @@ def _noise_aware_events_only_uncalibrated(own):
     return _with(own, "event_calibration", p_value=table.p_value.mask(table.method == "gibbs", 0.0))
 
 
+def _only_uncalibrated_without_a_chain(own):
+    table = own["families"]
+    return _with(own, "families", p_value=table.p_value.mask(table.method == "exact", 0.0))
+
+
 # Checks that pull in opposite directions, or read several columns, take a lie about some rows only.
 def _exact_curves_leave_nothing(own):
     table = own["beta_bernoulli"]
@@ -161,7 +166,7 @@ LIES = (
     _every_chain_converged, _other_numbers_of_states, _paid_updates_far_ahead,
     _civilians_in_two_states, _every_bound_holds, _restless_ops, _papers_chains_apart, _infinite_costs,
     _noise_aware_only_uncalibrated, _noise_aware_events_only_uncalibrated,
-    _exact_curves_leave_nothing,
+    _exact_curves_leave_nothing, _only_uncalibrated_without_a_chain,
 )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from privpost.evaluation.calibration import LEVEL, ks_limit, ks_visible
+from privpost.evaluation.multiplicity import critical_value
 
 
 def estimate(name: str, value, error, of: str = "") -> dict[str, Any]:
@@ -91,6 +92,18 @@ def errors_allowed(limit: float, comparisons: int, sides: int = 1) -> str:
         f"{limit:g} standard errors ({'one' if sides == 1 else 'two'}-sided {each:.2g} each, at most "
         f"{min(1.0, comparisons * each):.1%} together over {comparisons} comparisons)"
     )
+
+
+def joint_limit(comparisons: int, sides: int = 1) -> tuple[float, str]:
+    """Return standard errors that no normal difference of 0 exceeds, at the joint level (Bonferroni), and in words.
+
+    Args:
+        comparisons: how many differences are held against it.
+        sides: 1 where only one direction counts, else 2.
+    """
+    limit = critical_value(max(1, comparisons), 2 * LEVEL / sides)
+    sided = "one-sided" if sides == 1 else "two-sided"
+    return limit, f"{limit:.2f} standard errors ({sided}, {100 * LEVEL:g} % over {comparisons} comparisons)"
 
 
 def convergence(reached: dict[str, tuple[int, int]]) -> str:

@@ -140,8 +140,11 @@ class Declared(NamedTuple):
     def _of(self, parts: Sequence[Part], kind: str) -> dict[str, Any]:
         named: dict[str, Any] = {}
         for part in parts:
-            if part.kind == kind and named.setdefault(part.name, plain(part.value)) != plain(part.value):
-                raise ValueError(f"{self.id}: the {kind} {part.name!r} is given twice, with two values")
+            if part.kind == kind:
+                value = plain(part.value)
+                if part.name in named and named[part.name] != value:
+                    raise ValueError(f"{self.id}: the {kind} {part.name!r} is given twice, with two values")
+                named[part.name] = value
         return named
 
 

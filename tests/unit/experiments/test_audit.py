@@ -9,7 +9,6 @@ import pytest
 
 from privpost.distributions import truncated_beta
 from privpost.experiments.audit import instances, laws
-from privpost.experiments.audit.audit import claims as audit_claims
 from privpost.experiments.audit.audit import study as audit
 from privpost.experiments.audit.expected import law_of, logistic_law
 from privpost.experiments.bernstein2018 import trials
@@ -349,23 +348,6 @@ def test_bounds_hold_jointly_by_bonferroni():
 @pytest.fixture(scope="module")
 def shipped():
     return pd.read_csv("results/audit/audit.csv", keep_default_na=False, na_values=[""])
-
-
-def verdicts(table):
-    return {claim.id: claim.verdict for claim in audit_claims.claims({"audit": table})}
-
-
-def test_falsified_tables_flip_the_verdicts(shipped):
-    assert [verdicts(shipped)[id] for id in ("A1", "A2", "A3")] == ["holds"] * 3
-    assert verdicts(shipped.assign(lower_bound=shipped.claimed_epsilon * 1.01))["A1"] != "holds"
-    assert verdicts(shipped.assign(exact=shipped.claimed_epsilon * 1.01))["A2"] == "does not hold"
-    assert verdicts(shipped.assign(lower_bound=shipped.exact.fillna(0) + 0.01))["A3"] == "does not hold"
-    assert verdicts(shipped.assign(tightness=0.9))["A4"] == "holds"
-    assert [verdicts(shipped)[id] for id in ("A5", "A6")] == ["holds"] * 2
-    assert verdicts(shipped[shipped.source == "examples"])["A6"] != "holds"
-    assert verdicts(shipped.assign(drawn_p=1e-9))["A5"] == "does not hold"
-    assert verdicts(shipped.assign(share_of_target=1.01))["A6"] == "does not hold"
-    assert verdicts(shipped.assign(tightness=0.1))["A4"] == "does not hold"
 
 
 def test_every_mechanism_is_audited(shipped):

@@ -8,12 +8,9 @@ import pytest
 from scipy.special import log_softmax
 
 from privpost.experiments.zhang2016 import guarantees
-from privpost.experiments.zhang2016.bounds import claims as bounds_claims
 from privpost.experiments.zhang2016.bounds import study as bounds
-from privpost.experiments.zhang2016.linear_regression import claims as linear_regression_claims
 from privpost.experiments.zhang2016.marginal_error import study as marginal_error
 from privpost.experiments.zhang2016.mechanisms import METHODS
-from privpost.experiments.zhang2016.naive_bayes import claims as naive_bayes_claims
 from privpost.experiments.zhang2016.naive_bayes import study as naive_bayes
 from privpost.lab import grid, store, tables
 from privpost.lab.streams import Streams
@@ -56,14 +53,6 @@ def bound_tables():
 @pytest.fixture(scope="module")
 def regression():
     return shipped("linear_regression")
-
-
-def claim(module, own, id):
-    return next(found for found in module.claims(own) if found.id == id)
-
-
-def changed(own, name, **columns):
-    return {**own, name: own[name].assign(**columns)}
 
 
 # Naive Bayes
@@ -149,63 +138,6 @@ def test_golden_naive_bayes_at_smoke_scale():
     assert accounts["sampler_attribute/paper/epsilon=10"]["spent"]["epsilon"] == 170
 
 
-def test_z1_turns(bayes):
-    assert claim(naive_bayes_claims, bayes, "Z1").verdict == "holds"
-    pairs = bayes["naive_bayes_pairs"]
-    level = pairs.difference_mean.where(pairs.other != "non_private", 0.0)
-    assert (
-        claim(naive_bayes_claims, changed(bayes, "naive_bayes_pairs", difference_mean=level), "Z1").verdict
-        == "does not hold"
-    )
-
-
-def test_z2_turns_on_the_stealthy_runs(bayes):
-    found = claim(naive_bayes_claims, bayes, "Z2")
-    assert found.verdict == "holds in part"
-    assert found.unexplained == ()
-    assert "increments are not what costs" in found.why
-    pairs = bayes["naive_bayes_pairs"]
-    own = (pairs.method == "fourier") & (pairs.other == "fourier")
-
-    def of(**lies):
-        return claim(naive_bayes_claims, changed(bayes, "naive_bayes_pairs", **lies), "Z2")
-
-    agrees = pairs.difference_mean.where(~own, -0.01)
-    both = agrees.where(pairs.other != "laplace", -0.04)
-    assert of(difference_mean=both).verdict == "holds"
-    # Only the stealthy runs decide.
-    unstealthy = (pairs.method == "fourier") & (pairs.runs == "all") & ~own
-    assert of(difference_mean=pairs.difference_mean.mask(unstealthy, 0.5)).checks == found.checks
-    # Nowhere is there a loss that the larger increment could have caused; or it loses where there is one.
-    level = of(difference_mean=pairs.difference_mean.where(pairs.method != "fourier", 0.2))
-    mixed = of(difference_mean=pairs.difference_mean.where(~own, np.where(pairs.epsilon < 1, 0.1, -0.1)))
-    assert "increments" not in level.why + mixed.why
-    assert "below Laplace at some epsilon" in level.reason
-    loss = of(difference_mean=pairs.difference_mean.where(pairs.other != "laplace", -0.2))
-    assert "by less than 0.05 everywhere" in loss.reason
-
-
-def test_z3_turns_in_each_reading(bayes):
-    found = claim(naive_bayes_claims, bayes, "Z3")
-    assert found.verdict == "holds in part"
-    # The record level is never ahead, the attribute level never behind.
-    assert found.reason.count("ahead of") == found.reason.count("behind") == 2
-    assert "behind laplace at some epsilon up to 1 (attribute level)" in found.reason
-    assert "ahead of laplace at epsilon 10 (record level)" in found.reason
-    pairs = bayes["naive_bayes_pairs"]
-    crossing = np.where(pairs.epsilon <= 1, -0.2, 0.2)
-    assert (
-        claim(naive_bayes_claims, changed(bayes, "naive_bayes_pairs", difference_mean=crossing), "Z3").verdict
-        == "holds"
-    )
-    never = claim(naive_bayes_claims, changed(bayes, "naive_bayes_pairs", difference_mean=-crossing), "Z3")
-    assert never.verdict == "does not hold"
-    # Undecided is neither behind to the end nor ahead from the start.
-    undecided = claim(naive_bayes_claims, changed(bayes, "naive_bayes_pairs", difference_sem=1.0), "Z3")
-    assert undecided.why == ""
-    assert found.unexplained == ()
-
-
 # Linear regression
 
 
@@ -236,35 +168,6 @@ def test_regression_table(regression):
     # The two incomes of a few are clipped; the bound of the first version clipped 5 %.
     assert table.clipped_share.unique() == pytest.approx([702 / 334535])
     assert table.residual_variance.unique() == pytest.approx([0.0198], abs=1e-4)
-
-
-def test_z5_is_scored_at_every_noise_variance(regression):
-    found = claim(linear_regression_claims, regression, "Z5")
-    assert found.stand_in
-    assert found.checks[
-        "the strongest prior has a larger MSE than the weakest (non_private, noise variance 1, census_1980)"
-    ]
-    assert found.unexplained == ()
-    rising = changed(regression, "linear_regression", rise_mean=1.0, excess_mean=1e-5, excess_sem=1e-7)
-    assert claim(linear_regression_claims, rising, "Z5").verdict == "holds"
-    falling = changed(regression, "linear_regression", rise_mean=-1.0)
-    assert claim(linear_regression_claims, falling, "Z5").reason.count("strongest prior") == 6
-    much = claim(linear_regression_claims, changed(regression, "linear_regression", excess_mean=0.01), "Z5")
-    assert much.reason.count("by less than 1 %") == 3
-    assert sum("by less than 1 %" in name for name in much.unexplained) == 3
-    better = changed(regression, "linear_regression", excess_mean=-1e-6)
-    assert "worse at every b" in claim(linear_regression_claims, better, "Z5").reason
-    real = changed(regression, "linear_regression", stand_in=False)
-    assert not claim(linear_regression_claims, real, "Z5").stand_in
-
-
-def test_z9_turns_and_its_proportion_is_not_tested(regression):
-    found = claim(linear_regression_claims, regression, "Z9")
-    assert found.verdict == "holds"
-    assert not found.stand_in
-    level = changed(regression, "linear_regression", epsilon=1.0)
-    assert claim(linear_regression_claims, level, "Z9").verdict == "does not hold"
-    assert claim(linear_regression_claims, regression, "Z11").verdict == "not testable"
 
 
 # Bounds
@@ -330,45 +233,6 @@ def test_noise_scales_of_naive_bayes(bound_tables):
     assert np.allclose(table.fourier_cell / table.laplace, ratio, rtol=1e-12)
 
 
-def test_z4_turns(bound_tables):
-    assert claim(bounds_claims, bound_tables, "Z4").verdict == "holds"
-    table = bound_tables["consistency"]
-    assert {"method", "graph", "epsilon", "largest_disagreement"} <= set(table)
-    swapped = table.method.map({"laplace": "fourier", "fourier": "laplace"})
-    assert claim(bounds_claims, changed(bound_tables, "consistency", method=swapped), "Z4").verdict == "does not hold"
-
-
-@pytest.mark.parametrize(
-    "statement, name",
-    [
-        ("proposition_1", "proposition 1"),
-        ("theorem_1", "theorem 1, deviation from the mean, squares restored"),
-        ("theorem_3", "theorem 3"),
-        ("corollary_3", "corollary 3, t >= 1"),
-        ("lemma_4", "lemma 4 with the exponent"),
-        ("theorem_1_difference", "theorem 1, c_ij with a product, priors of 1/2 and more"),
-    ],
-)
-def test_z6_turns_for_every_bound(bound_tables, statement, name):
-    found = claim(bounds_claims, bound_tables, "Z6")
-    assert found.verdict == "holds in part"
-    assert name not in found.reason
-    table = bound_tables["bounds"]
-    broken = table.holds & (table.statement != statement)
-    assert name in claim(bounds_claims, changed(bound_tables, "bounds", holds=broken), "Z6").reason
-    assert claim(bounds_claims, changed(bound_tables, "bounds", holds=True), "Z6").verdict == "holds"
-
-
-def test_z7_turns(bound_tables):
-    found = claim(bounds_claims, bound_tables, "Z7")
-    assert found.verdict == "holds in part"
-    assert "rebuilt count" in found.reason
-    smaller = changed(bound_tables, "noise_scale", fourier_cell=0.1)
-    assert claim(bounds_claims, smaller, "Z7").verdict == "holds"
-    larger = changed(bound_tables, "noise_scale", fourier_coefficient=1e3)
-    assert claim(bounds_claims, larger, "Z7").verdict == "does not hold"
-
-
 def test_a_row_contradicts_its_bound_only_beyond_simulation_error():
     values = np.concatenate([np.zeros(8950), np.ones(1050)])
     assert bounds._upper("s", values, 0.5, 0.1, {})["holds"]
@@ -407,27 +271,6 @@ def test_loss_of_algorithm_3_is_that_of_the_mechanism_with_its_sensitivity(bound
     table = bound_tables["bounds"]
     losses = table[table.statement == "corollary 4"].set_index("n").empirical
     assert losses[[20, 50]].tolist() == pytest.approx([1.57, 2.55], abs=0.005)
-
-
-@pytest.mark.parametrize(
-    "id, statement, verdict",
-    [
-        ("Z12", "theorem 4 (1)", "holds"),
-        ("Z13", "corollary 4", "does not hold"),
-        ("Z14", "lemma 3", "holds in part"),
-        ("Z15", "sampler utility", "holds in part"),
-    ],
-)
-def test_exact_statements_turn(bound_tables, id, statement, verdict):
-    found = claim(bounds_claims, bound_tables, id)
-    assert found.verdict == verdict
-    assert found.unexplained == ()
-    table = bound_tables["bounds"]
-    if verdict == "holds":
-        other = changed(bound_tables, "bounds", holds=table.holds & (table.statement != statement))
-        assert claim(bounds_claims, other, id).verdict == "holds in part"
-    else:
-        assert claim(bounds_claims, changed(bound_tables, "bounds", holds=True), id).verdict == "holds"
 
 
 def test_table_1_counts_the_rows_of_bounds(bound_tables):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from privpost.experiments.zhang2016.adult_network import claims as adult_claims
 from privpost.experiments.zhang2016.adult_network import study as adult_network
 from privpost.experiments.zhang2016.naive_bayes import study as naive_bayes
 from privpost.lab import grid, store, tables
@@ -50,19 +49,9 @@ def test_what_holds_on_adult(shipped):
     learned = edges[edges.graph == "learned"]
     assert len(learned) == 14
     assert learned.in_degree.max() == 3
-    (found,) = adult_claims.claims(shipped)
-    assert found.verdict == "holds"
-    # As good as the paper's posterior is not better, and predictions that lose by 5 standard errors are worse.
-    lies = ({"divergence_less_laplace_mean": 0.0}, {"accuracy_less_laplace_mean": -5 * table.accuracy_less_laplace_sem})
-    for lie in lies:
-        (found,) = adult_claims.claims({"adult_network": table.assign(**lie)})
-        assert found.verdict == "holds in part"
     aware = table[table.method.isin(["exact", "gibbs"])]
     assert set(aware.graph) == {"naive_bayes", "learned"}
     assert aware.n.max() == 250
-    # Chains that disagree support nothing.
-    (found,) = adult_claims.claims({"adult_network": table.assign(rhat_max=2.0)})
-    assert found.evidence["points left out"] == (table.method == "gibbs").sum()
     truth = table[table.method == "non_private"]
     assert (truth.divergence_mean == 0).all()
     assert truth.accuracy_mean.between(0.8, 0.85).all()

@@ -3,8 +3,8 @@
 import math
 from collections import Counter
 
-from privpost.evaluation.calibration import ks_limit
-from privpost.evaluation.multiplicity import FALSE_ALARM, critical_value
+from privpost.evaluation.calibration import LEVEL, ks_limit
+from privpost.evaluation.multiplicity import critical_value
 from privpost.evaluation.rows import one, select
 from privpost.evaluation.summaries import in_standard_errors
 from privpost.experiments.claim_helpers import above, below
@@ -13,7 +13,7 @@ from privpost.lab.claims import check, claim, number, word
 # Mechanisms whose release is a draw from a posterior.
 WEIGHTED = ("diffused", "concentrated", "direct")
 SAMPLING = (*WEIGHTED, "ops")
-PAIRED = f"paired differences beyond {{z:.2f}} standard errors (joint false-alarm rate {FALSE_ALARM}, {{pairs}})"
+PAIRED = f"paired differences beyond {{z:.2f}} standard errors ({100 * LEVEL:g} % over {{pairs}} comparisons)"
 
 
 def beaten(pairs, by: list[str], z: float) -> dict[tuple, dict[str, set[str]]]:
@@ -34,7 +34,7 @@ def beaten(pairs, by: list[str], z: float) -> dict[tuple, dict[str, set[str]]]:
 
 def multiplicity(pairs):
     """Yield the words for the limit of all comparisons."""
-    yield word("z", critical_value(len(pairs)))
+    yield word("z", critical_value(len(pairs), LEVEL))
     yield word("pairs", len(pairs))
 
 
@@ -53,7 +53,7 @@ def budget(row) -> str:
     variant="exact",
 )
 def draws_closest(beta_bernoulli_pairs):
-    z, settings, draws = critical_value(len(beta_bernoulli_pairs)), Counter[int](), Counter[int]()
+    z, settings, draws = critical_value(len(beta_bernoulli_pairs), LEVEL), Counter[int](), Counter[int]()
     winners: dict[str, dict[str, str]] = {"l1_error": {}, "kl": {}}
     for metric, of_metric in winners.items():
         rows = select(beta_bernoulli_pairs, metric=metric)
@@ -85,7 +85,7 @@ def weighted_closest(beta_bernoulli, beta_bernoulli_pairs):
     smallest = beta_bernoulli.n.min()
     here = {"metric": "kl", "accounting": "exact", "n": smallest}
     table, pairs = select(beta_bernoulli, **here), select(beta_bernoulli_pairs, **here)
-    z = critical_value(len(beta_bernoulli_pairs))
+    z = critical_value(len(beta_bernoulli_pairs), LEVEL)
     yield word("smallest", smallest)
     yield from multiplicity(beta_bernoulli_pairs)
     for (epsilon, delta), ahead in beaten(pairs, ["epsilon", "delta"], z).items():
@@ -112,7 +112,7 @@ def weighted_closest(beta_bernoulli, beta_bernoulli_pairs):
     variant="exact",
 )
 def laplace_or_gaussian(beta_bernoulli, beta_bernoulli_pairs):
-    z = critical_value(len(beta_bernoulli_pairs))
+    z = critical_value(len(beta_bernoulli_pairs), LEVEL)
     noise = select(beta_bernoulli_pairs, metric="kl", accounting="exact", first="gaussian", second="laplace")
     corner = {"delta": noise.delta.max(), "epsilon": noise.epsilon.min()}
     strict, loose = select(noise, delta=noise.delta.min()), select(noise, **corner)
@@ -123,7 +123,7 @@ def laplace_or_gaussian(beta_bernoulli, beta_bernoulli_pairs):
             found = {"difference": row.difference_mean, "standard error": row.difference_sem}
             yield from number(f"KL, Gaussian minus Laplace, {name}", found)
     settings = select(beta_bernoulli, accounting="exact", **corner).groupby("method").setting.first()
-    deviation, scale = settings.gaussian, 1 / settings.laplace
+    deviation, scale = settings["gaussian"], 1 / settings["laplace"]
     yield from number("standard deviation and median error, gaussian, records", [deviation, 0.6745 * deviation])
     laplace = [math.sqrt(2) * scale, math.log(2) * scale]
     yield from number("standard deviation and median error, laplace, records", laplace)
@@ -134,13 +134,13 @@ def laplace_or_gaussian(beta_bernoulli, beta_bernoulli_pairs):
     "X4",
     "ours",
     "Taken as a posterior, no release is calibrated at the smallest epsilon.",
-    f"KS distance of the quantile of theta above {{limit:.4f}} (joint false-alarm rate {FALSE_ALARM}, {{tests}} tests)",
+    f"KS distance of the quantile of theta above {{limit:.4f}} ({100 * LEVEL:g} % over {{tests}} tests)",
     variant="converted, exact",
 )
 def calibrated_nowhere(beta_bernoulli):
     ks = beta_bernoulli[(beta_bernoulli.metric == "ks") & (beta_bernoulli.method != "non_private")]
     repeats = int(beta_bernoulli.n_repeats.min())
-    limit, passed = ks_limit(repeats, FALSE_ALARM / max(len(ks), 1)), {}
+    limit, passed = ks_limit(repeats, LEVEL / max(len(ks), 1)), {}
     yield word("limit", limit)
     yield word("tests", len(ks))
     for row in select(ks, epsilon=ks.epsilon.min()).itertuples():
@@ -152,7 +152,7 @@ def calibrated_nowhere(beta_bernoulli):
     shares = {method: (part["mean"] > limit).mean() for method, part in ks.groupby("method")}
     yield from number("share of all settings that are rejected", shares)
     yield from number("not rejected at the smallest epsilon", passed)
-    yield from number("KS beyond which all tests jointly, and a single one, reject", [limit, ks_limit(repeats, 0.05)])
+    yield from number("KS beyond which all tests jointly, and a single one, reject", [limit, ks_limit(repeats, LEVEL)])
 
 
 @claim(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from privpost.evaluation.multiplicity import FALSE_ALARM
+from privpost.evaluation.calibration import LEVEL
 from privpost.evaluation.summaries import in_standard_errors
 from privpost.experiments.claim_helpers import student_limit
 from privpost.lab.claims import check, claim, number, word
@@ -18,8 +18,8 @@ DIFFUSED = "Diffused is ahead of concentrated sampling in test log-likelihood wh
     "{id}",
     "ours",
     "{says}",
-    "{metric}, paired differences beyond {limit:.2f} standard errors (Student's t, joint false-alarm rate "
-    f"{FALSE_ALARM} over {{settings}} settings)",
+    "{metric}, paired differences beyond {limit:.2f} standard errors (Student's t, "
+    f"{100 * LEVEL:g} % over {{settings}} settings)",
     variant="public bounds",
     cases=(
         {"id": "X6", "says": OPS, "one": "ops_renyi", "other": "ops", "metric": "test error"},
@@ -36,7 +36,7 @@ def contest(logistic_pairs, id, says, one, other, metric):
     # A smaller error is better, a larger log-likelihood too.
     better = np.where(differ["first"] == one, 1, -1) * (-1 if metric == "test error" else 1)
     differ = differ.assign(lead=better * in_standard_errors(differ))
-    limit = student_limit(int(logistic_pairs.n_repeats.min()), FALSE_ALARM / (2 * len(rows)))
+    limit = student_limit(int(logistic_pairs.n_repeats.min()), LEVEL / (2 * len(rows)))
     yield word("limit", limit)
     yield word("settings", len(rows))
     for dataset, part in differ.groupby("dataset"):

@@ -5,11 +5,9 @@ import math
 import numpy as np
 
 from privpost.evaluation.rows import select
-from privpost.experiments.claim_helpers import ends, errors_allowed
+from privpost.experiments.claim_helpers import ends, joint_limit
 from privpost.lab.claims import check, claim, number, word
 
-# Standard errors beyond which two means differ.
-LIMIT = 4.0
 # Rounding of a divergence in closed form.
 ROUNDING = 1e-12
 BOTH = "paper, corrected"
@@ -113,6 +111,27 @@ def small_budgets(tradeoff, limits):
 
 
 @claim(
+    "G22",
+    "section 5.1, figure 2",
+    "Concentrated sampling degrades only to the log likelihood under the mode of the prior.",
+    "mean of the output at the smallest epsilon against the prior's mode, the maximum of diffused's density there, to "
+    "a step of its grid: in theta, and in the natural parameter, whose density has a factor theta (1 - theta)",
+    variant=BOTH,
+)
+def mode_of_the_prior(limits):
+    for (variant, order), curves_ in limits.groupby(["variant", "order"]):
+        point, prior = (select(curves_, method=method).sort_values("theta") for method in ("concentrated", "diffused"))
+        mean = np.trapezoid(point.theta * point.density, point.theta) / np.trapezoid(point.density, point.theta)
+        step, name = float(np.diff(prior.theta).max()), f"order {order:g}, {variant}"
+        natural = prior.density * prior.theta * (1 - prior.theta)
+        yield from number(f"mean of the output, {name}", mean)
+        for words, density in (("the natural parameter", natural), ("theta", prior.density)):
+            mode = float(prior.theta[density.idxmax()])
+            yield from number(f"mode of the prior in {words}, {name}", mode)
+            yield check(f"the point is the mode of the prior in {words} ({name})", abs(mean - mode) <= step)
+
+
+@claim(
     "G6",
     "section 5.1, figure 2 (c, d)",
     "Held-out likelihood has the limits of the KL test, and is kinder to concentrated than the KL test.",
@@ -122,23 +141,25 @@ def small_budgets(tradeoff, limits):
     variant=BOTH,
 )
 def held_out(tradeoff):
-    nll, comparisons = select(tradeoff, metric="neg_log_likelihood"), 0
+    nll = select(tradeoff, metric="neg_log_likelihood")
     truth = float(select(nll, method="non_private")["mean"].iloc[0])
-    for (variant, order), rows in nll[nll.method != "non_private"].groupby(["variant", "order"]):
+    groups = nll[nll.method != "non_private"].groupby(["variant", "order"])
+    # In each, diffused against concentrated, and each method against the true posterior.
+    limit, words = joint_limit(int((1 + groups.method.nunique()).sum()), sides=2)
+    yield word("allowed", words)
+    for (variant, order), rows in groups:
         name = f"order {order:g}, {variant}"
         kl = {method: curve["mean"] for (of, method), curve in curves(tradeoff, order) if of == variant}
         first, last = (select(rows, log_epsilon=end).set_index("method") for end in ends(nll.log_epsilon))
-        comparisons += 1 + len(last)
         one, other = first.loc["diffused"], first.loc["concentrated"]
         less, error = float(one["mean"] - other["mean"]), math.hypot(one["sem"], other["sem"])
         yield from number(f"nll of diffused minus concentrated, {name}", less, error, of=name)
-        kinder = less > LIMIT * error and kl["concentrated"].iloc[0] > kl["diffused"].iloc[0]
+        kinder = less > limit * error and kl["concentrated"].iloc[0] > kl["diffused"].iloc[0]
         yield check(f"concentrated is ahead of diffused held out, behind in KL ({name})", kinder)
         yield check(f"gaussian is worst held out ({name})", first["mean"].idxmax() == "gaussian")
         for method, row in last.iterrows():
             excess = float(row["mean"]) - truth
             yield from number(f"excess over the true posterior at the largest epsilon, {method}, {name}", excess)
             # Where the KL vanishes so does the excess, and where it has a floor so has the excess.
-            small = abs(excess) < LIMIT * math.sqrt(2) * row["sem"]
+            small = abs(excess) < limit * math.sqrt(2) * row["sem"]
             yield check(f"limits agree for {method} ({name})", small == (kl[method].iloc[-1] < 1e-3))
-    yield word("allowed", errors_allowed(LIMIT, comparisons, sides=2))

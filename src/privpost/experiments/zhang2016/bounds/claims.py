@@ -88,6 +88,29 @@ def smaller_noise(noise_scale):
 
 
 @claim(
+    "Z18",
+    "remark 1",
+    "The downward closure has at most |I| 2^(1 + max in-degree) sets, and the denser the graph, the greater the "
+    "reduction of the noise scale.",
+    "size of the closure on every graph; Fourier's noise scale on a coefficient over Laplace's, exact, on graphs of as "
+    "many nodes in the order of their average in-degree: falls from each to the next",
+)
+def denser_graphs(noise_scale):
+    graphs = noise_scale.drop_duplicates("graph").sort_values("average_in_degree")
+    bound = graphs.nodes * 2.0 ** (1 + graphs.largest_in_degree)
+    yield check("the closure has at most |I| 2^(1 + max in-degree) sets", (graphs.closure <= bound).all())
+    yield from number("sets over that bound, smallest and largest", ends(graphs.closure / bound))
+    for nodes, same in graphs.groupby("nodes"):
+        if len(same) > 1:
+            ratio = same.fourier_coefficient / same.laplace
+            name = f"the denser the graph, the smaller Fourier's scale over Laplace's ({nodes} nodes)"
+            yield check(name, ratio.is_monotonic_decreasing)
+            for words, values in (("scale over Laplace's", ratio), ("average in-degree", same.average_in_degree)):
+                both = list(values.iloc[[0, -1]])
+                yield from number(f"{words}, the sparsest and the densest graph of {nodes} nodes", both)
+
+
+@claim(
     "Z10",
     "section on naive Bayes",
     "For naive Bayes with d attributes the downward closure has 2d + 2 sets, and Laplace and Fourier noise on the "

@@ -1,10 +1,7 @@
 """Mean squared error of private linear regression against the prior's precision (Zhang et al. 2016, figure 2)."""
 
-from privpost.experiments.claim_helpers import above, ends, errors_allowed
+from privpost.experiments.claim_helpers import above, ends, joint_limit
 from privpost.lab.claims import about, check, claim, number, untestable, word
-
-# Paired differences of means over splits are compared with 0 at this many standard errors.
-LIMIT = 3.0
 
 
 def curves(table):
@@ -50,25 +47,26 @@ def proportional(linear_regression):
     "slightly: less than 1 % of the MSE, the height of the paper's figure",
 )
 def errors(linear_regression):
-    comparisons = 0
+    # One rise of each method, and one excess of the private one at every b.
+    rises = linear_regression.groupby(["dataset", "noise_variance"]).method.nunique().sum()
+    limit, words = joint_limit(int(rises + (linear_regression.method == "sampler_record").sum()))
     for name, rows in curves(linear_regression):
-        # One rise of each method, and one excess of the private one at every b.
-        comparisons += rows.method.nunique() + (rows.method == "sampler_record").sum()
         for method, curve in rows.groupby("method"):
             last, own = curve.iloc[-1], f"{method}, {name}"
             rise = f"rise of the MSE to b = {last.prior_precision:g}, {own}"
             yield from number(rise, last.rise_mean, last.rise_sem, of=own)
-            yield check(f"the strongest prior has a larger MSE than the weakest ({own})", above(last, "rise", LIMIT))
+            yield check(f"the strongest prior has a larger MSE than the weakest ({own})", above(last, "rise", limit))
         private = rows[rows.method == "sampler_record"]
         true = private.mse_mean - private.excess_mean
         relative = private.excess_mean / true
         risen = rows[rows.method == "non_private"].rise_mean.iloc[-1] / true.iloc[0]
-        yield check(f"the private regression is worse at every b ({name})", above(private, "excess", LIMIT).all())
+        yield check(f"the private regression is worse at every b ({name})", above(private, "excess", limit).all())
         yield check(f"by less than 1 % at every b ({name})", (relative < 0.01).all())
         both = f"excess of the private MSE relative to the other, smallest and largest over b, {name}"
         yield from number(both, ends(relative))
         yield from number(f"rise of the non-private MSE relative to it, {name}", risen)
         yield from number(f"largest excess of the private MSE, {name}", private.excess_mean.max())
         yield from number(f"MSE at the weakest prior, {name}", true.iloc[0])
-    yield word("allowed", errors_allowed(LIMIT, comparisons))
+    yield from number("standard errors that decide", limit)
+    yield word("allowed", words)
     yield from about(stand_in=bool(linear_regression.stand_in.any()))
