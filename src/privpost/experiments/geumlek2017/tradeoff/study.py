@@ -25,7 +25,7 @@ SETTINGS = Schema(
     alpha=ALPHA,
     beta=BETA,
     n=N,
-    successes=Integer(at_least=0, says="number of ones in the data of panels (a) and (b)", unit="records"),
+    successes=Integer(at_least=0, follows="n", says="ones in the data of panels (a) and (b)", unit="records"),
     held_out_probability=P.means("probability of a one among the held-out bits", "probability"),
     quadrature_nodes=Integer(at_least=50, says="nodes of the quadrature"),
     variant=Choice("paper", "corrected", says=VARIANT),
