@@ -22,7 +22,7 @@ SETTINGS = Schema(
     feature_bound=FEATURE_BOUND,
     label_bound=Real(above=0, says="largest absolute value of a label"),
     acceptance_draws=Integer(
-        at_least=1, says="untruncated draws per repeat that estimate plain rejection's acceptance"
+        at_least=1, says="untruncated draws per repeat that estimate rejection's acceptance"
     ),
     epsilon_target=EPSILON.means("budget of one draw; nothing is scaled to it, noise_variance must meet it", "nats"),
     variant=Choice("paper", says=VARIANT),
