@@ -192,7 +192,7 @@ def test_a_sweep_whose_cells_fail_says_which(toy, capsys, monkeypatch):
         (["study=toy/curve", "level=0"], ["level is 0, but must be a number in (0, inf)"]),
         (["-m", "study=toy/curve", "level=1,-2"], ["level is -2, but must be a number in (0, inf)"]),
         (["study=toy/curve", "order=1"], ["order is 1, but must be a number in (1, inf)"]),
-        (["study=toy/curve", "trials=15"], ["trials is 15, but must be a multiple of block, which is 10"]),
+        (["study=toy/curve", "trials=15", "block=10"], ["trials is 15, but must be a multiple of block, which is 10"]),
         (["study=toy/curve", "level=1,2"], ["level has several values", "-m"]),
         (["study=toy/curve", "+extra=1"], ["'+extra=1'", "not added or removed"]),
         (["study=toy/curve", "~level=1"], ["'~level=1'", "not added or removed"]),
