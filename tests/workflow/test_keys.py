@@ -56,7 +56,9 @@ def test_no_two_rows_of_a_sweeps_tables_share_a_key(everything, monkeypatch, nam
 
 def test_a_row_that_is_there_twice_is_found():
     study = grid.load_study("zhang2016/naive_bayes")
-    rows = pd.DataFrame({"method": ["map", "map", "map"], "epsilon": [1.0, 1.0, None], "difference_mean": [0.1, 0.2, 0.3]})
+    rows = pd.DataFrame(
+        {"method": ["map", "map", "map"], "epsilon": [1.0, 1.0, None], "difference_mean": [0.1, 0.2, 0.3]}
+    )
     assert list(repeated(study, rows).index) == [0, 1]
     # As when a row about all ε takes the ε of its point.
     assert list(repeated(study, rows.fillna({"epsilon": 1.0})).index) == [0, 1, 2]

@@ -213,21 +213,3 @@ def tabulate(cells):
                 gain = mean_columns("kl_gain", kl - arrays["kl"][aware])
                 pairs.append({**named, **gain, "n_trials": config.trials})
     return {"event_calibration": table, "event_calibration_pairs": pairs}
-
-
-def numbers(tables) -> dict:
-    """Return KS statistics and divergences by model, n, method and epsilon."""
-    found: dict = {}
-    for row in tables["event_calibration"].itertuples():
-        method = row.method if row.method != "laplace" else {"paper": "clipped", "corrected": "projected"}[row.variant]
-        epsilon = "" if math.isnan(row.epsilon) else f"/{row.epsilon:g}"
-        name = f"{row.model}_{row.n}/{method}{epsilon}"
-        found[f"{name}/ks"] = row.ks
-        if not math.isnan(row.kl_mean):
-            found[f"{name}/kl"] = row.kl_mean
-        if not math.isnan(row.oracle_difference):
-            found[f"{name}/oracle_difference"] = row.oracle_difference
-        if not math.isnan(row.rhat_median):
-            found[f"{name}/rhat"] = row.rhat_median
-    found["ks_limit"] = float(tables["event_calibration"].ks_limit.iloc[0])
-    return found
