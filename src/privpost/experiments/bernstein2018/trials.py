@@ -191,11 +191,11 @@ class Counts(Experiment):
             values = self.size * np.stack([release.values[0] for release in releases])
             scales, bits = [self.size * each.scale for each in releases], int(n * self.size)
             return noise_aware_exact.posterior_cdf(self.model.prior, values, data.theta[0], bits, scales)[None]
-        found = [
+        quantiles = [
             noise_aware_exact.categories_cdf(self.model.prior, each.values, data.theta, n, each.scale)
             for each in releases
         ]
-        return np.stack(found, axis=1)
+        return np.stack(quantiles, axis=1)
 
     def _expectations(self, release, n, given_count):
         scaled = self.size * release.values, int(n * self.size), self.size * release.scale
@@ -330,10 +330,10 @@ def experiment(name: str, prior, variant: str) -> Experiment:
     Raises:
         SettingError: an unknown model, or a prior that it cannot have.
     """
-    found = discovery.models()
-    families = {model.family: model for model in found.values() if issubclass(model, UnivariateFamily)}
+    models = discovery.models()
+    families = {model.family: model for model in models.values() if issubclass(model, UnivariateFamily)}
     if name in COUNT_MODELS:
-        kind = found[COUNT_MODELS[name][0]]
+        kind = models[COUNT_MODELS[name][0]]
     elif name in families:
         kind = families[name]
     else:

@@ -113,6 +113,6 @@ def tabulate(cells, places, parameters) -> dict:
                 difference = arrays[metric][i, j] - arrays[metric][k, j]
                 if np.isnan(difference).any():
                     continue
-                found = {"epsilon": epsilon, "metric": metric, **mean_columns("difference", difference), **repeats}
-                pairs.append({**place, **pair, **found})
+                row = {"epsilon": epsilon, "metric": metric, **mean_columns("difference", difference), **repeats}
+                pairs.append({**place, **pair, **row})
     return {"": rows, "pairs": pairs, "calibration": calibration, "ecdf": ecdf}

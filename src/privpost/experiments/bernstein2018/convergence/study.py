@@ -72,13 +72,13 @@ def simulate(config, streams, ledger) -> dict:
                 kernel = trial.kernel(chains, releases, n, **({"collapsed": True} if k else {}))
                 burn_in, draws = (BURN_IN, config.collapsed_draws) if k else (config.burn_in, config.draws)
                 rng = streams("sampler", block.index, **point, **({"method": name} if k else {}))
-                found = _first_parameter(kernel, burn_in + draws, rng).reshape(-1, block.size, config.chains)
-                kept = found[burn_in:].transpose(0, 2, 1)
-                diagnostics[k, :3, i, j, block.trials] = diagnose(kept)
-                far = np.abs(kept.mean(axis=0) - mean) / sd
+                draws_of_first = _first_parameter(kernel, burn_in + draws, rng).reshape(-1, block.size, config.chains)
+                after_burn_in = draws_of_first[burn_in:].transpose(0, 2, 1)
+                diagnostics[k, :3, i, j, block.trials] = diagnose(after_burn_in)
+                far = np.abs(after_burn_in.mean(axis=0) - mean) / sd
                 diagnostics[k, 3, i, j, block.trials] = far.max(axis=0)
                 if k == 0 and (n, epsilon) == (config.trace_n, config.trace_epsilon) and block.index == 0:
-                    trace = found[:, 0].T
+                    trace = draws_of_first[:, 0].T
     return {"diagnostics": diagnostics, "trace": trace}
 
 

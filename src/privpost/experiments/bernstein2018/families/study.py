@@ -29,9 +29,9 @@ def tabulate(cells):
     gibbs, exact = (calibration.LINES.index(calibration.Line(method)) for method in ("gibbs", "exact"))
     gaps = {}
     for cell in cells:
-        found = np.abs(cell.arrays["quantiles"][gibbs] - cell.arrays["quantiles"][exact]).mean(axis=-1)
+        distances = np.abs(cell.arrays["quantiles"][gibbs] - cell.arrays["quantiles"][exact]).mean(axis=-1)
         for (i, j), point in places(cell.config, "n", "epsilon"):
-            gaps[point.model, point.n, point.epsilon] = found[:, i, j]
+            gaps[point.model, point.n, point.epsilon] = distances[:, i, j]
     for row in calibration.statistics_rows(cells):
         # OPS is not among these methods.
         del row["tempered"]

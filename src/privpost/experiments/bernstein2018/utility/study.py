@@ -75,9 +75,11 @@ def _estimates(config, trial, data, release, n: int, rng):
             sums[0] += sums.pop()
 
     proposals = run(trial.kernel(data, release, n), rng, config.burn_in, config.draws, consume)
-    found = [mmd2_of_draws(space, sums[0], true, config.draws)]
-    found += [space.squared(law - true) for law in (trial.exact_features(data, release, n), trial.features(statistics))]
-    return np.stack(found), (proposals.rejected_share, projected)
+    estimates = [mmd2_of_draws(space, sums[0], true, config.draws)]
+    estimates += [
+        space.squared(law - true) for law in (trial.exact_features(data, release, n), trial.features(statistics))
+    ]
+    return np.stack(estimates), (proposals.rejected_share, projected)
 
 
 def tabulate(cells):
@@ -88,12 +90,12 @@ def tabulate(cells):
     for cell in cells:
         for at, point in places(cell.config, "method", "n", method=METHODS):
             values, other = cell.arrays["mmd2"][at], cell.arrays["mmd2"][METHODS.index("naive"), at[1]]
-            found, below = mean_columns("mmd2", values), mean_columns("below_naive", other - values)
+            squared, below = mean_columns("mmd2", values), mean_columns("below_naive", other - values)
             yield {
                 **columns(point, "variant", "model", "n", "epsilon", "method"),
                 "sampling": "mcmc" if point.method == "gibbs" else "exact",
-                "mmd": np.sqrt(max(found["mmd2_mean"], 0.0)),
-                **found,
+                "mmd": np.sqrt(max(squared["mmd2_mean"], 0.0)),
+                **squared,
                 **(below if point.method != "naive" else dict.fromkeys(below)),
                 "negative_share": float((values < 0).mean()),
                 "n_trials": point.trials,

@@ -238,8 +238,8 @@ def tabulate(cells):
                 curves.append({**row, "metric": "kl", "mean": arrays["kl"][i, j], "error": arrays["error"][i, j]})
                 for metric in LIKELIHOODS:
                     mean, sd = arrays[f"{metric}_mean"][i, j], arrays[f"{metric}_sd"][i, j]
-                    found = {"metric": metric, "mean": mean, "sd": sd, "sem": sd / math.sqrt(config.trials)}
-                    curves.append({**row, **found, "n_repeats": config.trials})
+                    summary = {"metric": metric, "mean": mean, "sd": sd, "sem": sd / math.sqrt(config.trials)}
+                    curves.append({**row, **summary, "n_repeats": config.trials})
             if method != "non_private":
                 smallest = {**fixed, "log_epsilon": min(config.log_epsilon)}
                 density = {"theta": arrays["theta"][i], "density": arrays["density"][i]}

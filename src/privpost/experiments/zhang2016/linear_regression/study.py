@@ -118,8 +118,8 @@ def _mechanisms(config, dimension: int, rows: int, ledger) -> dict:
 
 def _splits(features, labels, rows: int, size: int, rng) -> list[Moments]:
     """Return the moments of `size` random sets of training rows."""
-    chosen = (rng.choice(len(labels), rows, replace=False, shuffle=False) for _ in range(size))
-    return [Moments.of(features[each], labels[each]) for each in chosen]
+    subsets = (rng.choice(len(labels), rows, replace=False, shuffle=False) for _ in range(size))
+    return [Moments.of(features[each], labels[each]) for each in subsets]
 
 
 def tabulate(cells):
