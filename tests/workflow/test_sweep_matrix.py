@@ -35,7 +35,7 @@ SAMPLE = {
 # Smaller than at smoke scale, where that takes long.
 FEWER = {
     "audit/audit": ["mechanisms=[LaplaceMechanism,DiffusedPosterior]"],
-    "fair_axis/beta_bernoulli": ["methods=[laplace,diffused]", "trials=100", "block=100"],
+    "fair_axis/beta_bernoulli": ["methods=[laplace,diffused]", "trials=100"],
     "fair_axis/logistic": ["methods=[ops,output_noise]"],
     "foulds2016/war_logs_ablation": ["epsilon=1", "method=[laplace,ops]"],
     "foulds2016/war_logs_likelihood": ["epsilon=1", "method=[laplace,ops]"],
@@ -106,7 +106,7 @@ def keys(study) -> list[str]:
     base = grid.make_cell(study, {})
     numbers = (schema.Real, schema.Integer)
     scalars = [k for k in base.settings if k not in base.axes and isinstance(study.schema.fields[k], numbers)]
-    return [*base.axes, *base.within, *scalars[:1], "seed"]
+    return [*base.axes, *base.within, *scalars[:1], *(["seed"] if grid.draws_numbers(study) else [])]
 
 
 def cases() -> list:

@@ -4,11 +4,14 @@ Points are expanded, validated against the study's typed schema and hashed in pl
 content-addressed, so a changed setting is a missing file.
 """
 
+import ast
 import functools
 import hashlib
+import inspect
 import itertools
 import math
 import sys
+import textwrap
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -204,6 +207,7 @@ class _Base:
         self.pinned: dict[tuple[int, str, str], dict] = {}
         self.within_json = None if set(keys) & set(within) else canonical(self.within)
         self.sizes = {key: config[key] for key in SIZES}
+        _check_drawn(study, keys)
         if not set(keys) & set(SIZES):
             self.sizes = _checked_sizes(self.sizes, where)
         read = [cell for other in read_by(study) for cell in expand(other)]
@@ -222,6 +226,7 @@ class _Base:
                 sizes = {**sizes, key: value}
             else:
                 settings[key] = schema.value(key, value, where)
+        schema.follow(settings, self.settings, overrides, where)
         schema.check_together(settings, where)
         # Hydra cannot replace an axis given as a map by a list, so a pinned axis is a key of its own (++).
         words = [
@@ -235,7 +240,7 @@ class _Base:
             settings=settings,
             within=within,
             # Cells share those that none of them sets.
-            sizes=sizes if sizes is self.sizes else _checked_sizes(sizes, where),
+            sizes=sizes if sizes is self.sizes else _checked_sizes(sizes, where, fit="block" not in overrides),
             axes=self.axes,
             common=self.common,
             folder=self.folder,
@@ -278,11 +283,33 @@ def _axes(study: Study) -> tuple[str, ...]:
     return tuple(axes)
 
 
-def _checked_sizes(sizes: dict, where: str) -> dict:
+def _check_drawn(study: Study, keys: Iterable[str]) -> None:
+    """Raise SettingError for a size or a seed that would change nothing."""
+    draws = draws_numbers(study)
+    for key in keys:
+        if key == "seed" and not draws:
+            raise SettingError(f"{study.name} draws no random numbers, so seed would change nothing: leave it out.")
+        if key in ("trials", "block") and study.config["trials"] is None:
+            raise SettingError(f"{study.name} has no trials, so {key} would change nothing: leave it out.")
+
+
+def draws_numbers(study: Study) -> bool:
+    """Whether a study draws random numbers: its `simulate` reads the argument `streams`."""
+    function = ast.parse(textwrap.dedent(inspect.getsource(study.module().simulate))).body[0]
+    return any(isinstance(node, ast.Name) and node.id == "streams" for node in ast.walk(function))
+
+
+def _checked_sizes(sizes: dict, where: str, fit: bool = False) -> dict:
+    """Return trials, block, seed and rev in their normal form; with `fit` the block is one that divides the trials."""
     sizes = Schema(**SIZES).checked(sizes, where)
     trials, block = sizes["trials"], sizes["block"]
     if (trials is None) != (block is None):
         raise SettingError(f"{where}: trials is {trials} and block is {block}; give both or neither.")
+    if trials is not None and trials % block and fit:
+        # Blocks are an inner matter: of the divisors of the trials the one nearest to the study's own block.
+        small = [size for size in range(1, math.isqrt(trials) + 1) if trials % size == 0]
+        divisors = {*small, *(trials // size for size in small)}
+        block = sizes["block"] = min(sorted(divisors), key=lambda size: abs(math.log(size / block)))
     if trials is not None and trials % block:
         raise SettingError(
             f"{where}: trials is {trials}, but must be a multiple of block, which is {block}, "

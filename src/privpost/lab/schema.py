@@ -9,7 +9,7 @@ import copy
 import difflib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -99,11 +99,17 @@ LARGEST_INTEGER = 10**9
 
 @dataclass(frozen=True, kw_only=True)
 class Integer(Setting):
-    """A whole number within bounds; `1000.0` and `1e3` count. `under` names another setting, which must be larger."""
+    """A whole number within bounds; `1000.0` and `1e3` count.
+
+    Attributes:
+        under: another setting, which must be larger.
+        follows: another setting; when that one alone is changed, this one changes in proportion.
+    """
 
     at_least: int | None = None
     at_most: int | None = LARGEST_INTEGER
     under: str | None = None
+    follows: str | None = None
     unit: str = "count"
 
     def allowed(self) -> str:
@@ -210,7 +216,9 @@ class Schema:
 
     def __init__(self, **fields: Any):
         self.fields = fields
-        self._under = {key: field.under for key, field in fields.items() if getattr(field, "under", None)}
+        numbers = {key: field for key, field in fields.items() if isinstance(field, Integer)}
+        self._under = {key: field.under for key, field in numbers.items() if field.under}
+        self._follows = {key: field.follows for key, field in numbers.items() if field.follows}
 
     def __contains__(self, key: str) -> bool:
         return key in self.fields
@@ -225,6 +233,19 @@ class Schema:
         except (ValueError, TypeError, OverflowError):
             hint = suggest(value, getattr(field, "words", ())) if isinstance(value, str) else ""
             raise SettingError(f"{_at(where)}{key} is {value!r}, but must be {field.describe()}.{hint}") from None
+
+    def follow(self, settings: dict[str, Any], base: Mapping[str, Any], given: Container[str], where: str) -> None:
+        """Scale the settings that follow another one, where that one is given and they are not.
+
+        Args:
+            settings: all settings of a point, changed in place.
+            base: the settings before any was given.
+            given: the keys that were given.
+            where: what error messages begin with.
+        """
+        for key, other in self._follows.items():
+            if other in given and key not in given and other in settings:
+                settings[key] = self.value(key, round(base[key] * settings[other] / base[other]), where)
 
     def check_together(self, settings: Mapping[str, Any], where: str) -> None:
         """Raise SettingError for a setting that is not below the one that it must be below."""
@@ -255,8 +276,9 @@ class Schema:
         return {key: self.value(key, value, where) for key, value in block.items() if key in self}
 
     def unknown(self, key: str, where: str, others: Iterable[str] = ()) -> SettingError:
-        """Return the error for a key that the study does not have."""
+        """Return the error for a key that the study does not have, with the nearest key and its meaning."""
         known = sorted({*self.fields, *others})
-        return SettingError(
-            f"{_at(where)}there is no setting {key!r}.{suggest(key, known)} Allowed: {', '.join(known)}."
-        )
+        hint = suggest(key, known)
+        meant = next((field.says for name, field in self.fields.items() if repr(name) in hint), "")
+        hint = f"{hint[:-1]} ({meant})?" if meant else hint
+        return SettingError(f"{_at(where)}there is no setting {key!r}.{hint} Allowed: {', '.join(known)}.")

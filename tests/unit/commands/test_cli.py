@@ -180,6 +180,7 @@ def test_a_sweep_whose_cells_fail_says_which(toy, capsys, monkeypatch):
         (["-m", "study=toy/curve", "hydra/launcher=joblip"], ["hydra/launcher is 'joblip'", "basic or joblib"]),
         (["study=toy/curve", "hydra.verbose=true"], ["hydra.verbose is not served"]),
         (["study=toy/curve", "hydra.job.chdr=true"], ["Did you mean 'hydra.job.chdir'?"]),
+        (["study=toy/curve", "trials=15", "block=10"], ["trials is 15, but must be a multiple of block, which is 10"]),
         (["study=toy/curve", "level=1,2"], ["level has several values", "-m"]),
         (["study=toy/curve", "+extra=1"], ["'+extra=1'", "not added or removed"]),
         (["study=toy/curve", "~level=1"], ["'~level=1'", "not added or removed"]),

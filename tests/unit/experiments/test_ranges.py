@@ -39,7 +39,7 @@ def test_a_graph_too_large_is_refused_at_once(graph) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"n": 2}, "successes is 38, but must be at most n, which is 2"),
+        ({"n": 2, "successes": 38}, "successes is 38, but must be at most n, which is 2"),
         ({"reach_betas": [1]}, "reach_betas are .*; there must be as many as reach_alphas has, 4"),
         ({"method": "non_private"}, "method is non_private alone"),
     ],

@@ -1,4 +1,4 @@
-"""Which law each mechanism's release must have: its settings read as the papers define them, on given records."""
+"""The law that each mechanism's release must have, given records and its settings as the papers define them."""
 
 import itertools
 import math
@@ -28,7 +28,7 @@ OPS_CHARGE = {"paper": 4.0, "corrected_charge": 2.0}
 
 
 def law_of(mechanism, data):
-    """The law of a release about records (n, *record_shape); None where it is not known."""
+    """Return the law of a release about records (n, *record_shape), or None where it is not known."""
     for kind, law in LAWS.items():
         if isinstance(mechanism, kind):
             return law(mechanism, data)
@@ -107,9 +107,7 @@ def _linear(mechanism, data):
     def log_weight(w):
         return -model.prior_precision * laws.squared(w) / 2 + model.log_likelihood(w, statistics)
 
-    return (
-        laws.Weights(log_weight, model.dimension, mechanism.radius, mechanism.radius) if model.dimension < 3 else None
-    )
+    return laws.Weights(log_weight, model.dimension, mechanism.radius, mechanism.radius)
 
 
 def _logistic(mechanism, data):
@@ -119,15 +117,15 @@ def _logistic(mechanism, data):
 
 
 def _distinct(data):
-    """The different records of a data set (n, d), and how often each occurs."""
-    # All records but the last one are often equal; to sort them all would take most of the time.
+    """Return the distinct records of a data set (n, d), and how often each occurs."""
+    # Often all records but the last are equal; sorting them would take most of the time.
     if np.all(data[1:-1] == data[0]):
         return data[[0, -1]], np.array([len(data) - 1, 1])
     return np.unique(data, axis=0, return_counts=True)
 
 
 def _mode_with_noise(mechanism, data):
-    """N(mode, (nβ)⁻¹ I), the mode that of the posterior with the likelihood to the power ρ, by Newton's method."""
+    """N(mode, (nβ)⁻¹ I); the mode of the posterior with likelihood to the power ρ is found by Newton's method."""
     precision, w = mechanism.n * mechanism.model.prior_precision, np.zeros(mechanism.model.dimension)
     records, numbers = _distinct(data)
     for _ in range(50):
@@ -139,7 +137,7 @@ def _mode_with_noise(mechanism, data):
 
 
 def logistic_law(mechanism, records, numbers) -> laws.Weights:
-    """exp(−nβ|w|²/2) Π 1/(1 + exp(−z·w))^ρ, for OPS on ‖w‖ ≤ c/β, of records (k, d) that occur in numbers (k,)."""
+    """exp(−nβ|w|²/2) Π 1/(1 + exp(−z·w))^ρ of records (k, d) that occur `numbers` (k,) times; for OPS on ‖w‖ ≤ c/β."""
     model, power, radius = mechanism.model, 1.0, None
     beta, bound = model.prior_precision, model.feature_bound
     if isinstance(mechanism, LogisticOps):
@@ -155,7 +153,7 @@ def logistic_law(mechanism, records, numbers) -> laws.Weights:
     def log_weight(w):
         return -precision * laws.squared(w) / 2 - power * np.logaddexp(0, -w @ records.T) @ numbers
 
-    # The mode is at most ρc/β away from 0, and 12 of the prior's standard deviations hold the rest.
+    # The mode is at most ρc/β from 0; 12 prior standard deviations hold the rest.
     reach = power * bound / beta + 12 / math.sqrt(precision)
     return laws.Weights(log_weight, model.dimension, min(reach, radius or math.inf), radius)
 
@@ -163,7 +161,7 @@ def logistic_law(mechanism, records, numbers) -> laws.Weights:
 def _hidden_markov(mechanism, data):
     """Π x^((b − 1)/T' + count/T) of each field, every x at least 1/(M K); T = max(1, 2Δu/ε), u draws, T' = T or 1.
 
-    Of several states: for two cells and one field of two levels, mixed over both cells' states.
+    Several states: mixed over the states of both cells, for two cells and one field of two levels.
     """
     model = mechanism.model
     several = model.n_states > 1
@@ -185,7 +183,7 @@ def _hidden_markov(mechanism, data):
 
 
 def _of_two_cells(counts, prior: float, states: int, low: float) -> laws.BetasOfStates:
-    """Mixture over both cells' states, of equal prior probability as every row of transitions has the same prior."""
+    """Mixture over the states of both cells, which are equally likely since all rows of transitions have one prior."""
     parts = []
     for sequence in itertools.product(range(states), repeat=2):
         shapes = np.full((states, 2), prior)

@@ -1,4 +1,4 @@
-"""What the audit looks at: every mechanism's examples, the settings that the studies ran, and neighbours for each."""
+"""What is audited: every mechanism's examples and the settings that the studies ran, each with its neighbours."""
 
 import functools
 import itertools
@@ -26,11 +26,11 @@ from privpost.models.link_regression import LinkRegression
 from privpost.privacy.accounting import Cost
 
 DIGITS = 9
-# More pairs of neighbours than this are not enumerated.
+# At most so many pairs of neighbours are enumerated.
 LARGEST_ENUMERATION = 3000
-# Records that stand for all others where there are many.
+# Number of records that stand for all possible ones where there are many.
 EXTREMES = 4
-# Records that are enough to audit mechanisms whose settings do not depend on their number.
+# Number of records with which a mechanism is audited whose settings do not depend on n.
 FEWER = {
     AdditiveNoiseMechanism: 100,
     FourierMechanism: 100,
@@ -39,25 +39,28 @@ FEWER = {
     TrimmedSampler: 100,
     ExponentialMechanism: 10_000,
 }
-# Candidates that are enough, as their number sets no temperature.
+# Number of candidates with which public candidates are audited; the temperature does not depend on it.
 CANDIDATES = 256
-# Of a hidden Markov model of several states: the records, and the iterations of a chain that mixes on so few.
+# A hidden Markov model of several states is audited with so many records and iterations.
 TWO_STATES = 6, 12
-# Levels of a field whose convolutions are quick and exact enough.
+# Levels of a field, so that convolutions are quick and exact.
 LEVELS = 5
-# Records that are enough for Langevin steps, with the prior precision and the step size of all of them.
+# Records of Langevin steps, which keep the prior precision and step size of all records.
 FEW_STEPPED = 4
-# Of a pair of records at ±(cos θ, ·) with the others pushing both likelihoods down: see `_pushed_pairs`.
+# Angles θ of the changed record in `_pushed_pairs`.
 ANGLES = np.linspace(0.2, 0.8, 7)
-# Length of those others that push farthest, over √(β/ρ): at x = tM, the largest x/(1 + exp(x)) (study `theorem16`).
+# Length of the other records that push farthest, in units of √(β/ρ): the x with the largest x/(1 + exp(x)).
 FARTHEST = 2.4228
 
 
 @dataclass(frozen=True)
 class Instance:
-    """One audited mechanism: its target budgets with their accounting, and the studies that use it or its class.
+    """One audited mechanism.
 
-    `alike` is the largest cost / target of the settings that it stands for, which differ from its own in numbers only.
+    Attributes:
+        targets: its budgets, each with the accounting.
+        studies: the studies that use the mechanism or its class.
+        alike: largest cost / target of the settings that it stands for, which differ from its own in numbers only.
     """
 
     name: str
@@ -68,36 +71,36 @@ class Instance:
 
     @property
     def share_of_target(self) -> float:
-        """The largest cost / target, of ε or, by exact accounting, of δ."""
+        """The largest cost / target over the targets, as `share_of`."""
         return max(self.alike, *(share_of(self.mechanism, *target) for target in self.targets))
 
 
 def share_of(mechanism: Mechanism, budget: Cost, accounting: str) -> float:
-    """Cost / target, of ε or, by exact accounting, of δ where that is more."""
+    """Return cost / target: of ε, or of δ where exact accounting makes that larger."""
     cost = mechanism.cost_in(budget, accounting)
     return max(cost.epsilon / budget.epsilon, (cost.delta or 0.0) / budget.delta if budget.delta else 0.0)
 
 
 def names() -> set[str]:
-    """Names of all discovered mechanisms."""
+    """Return the names of all discovered mechanisms."""
     return {kind.name for kind in discovery.kinds()}
 
 
 def users(records: dict[str, list[dict]]) -> dict[str, tuple[str, ...]]:
-    """The studies that record releases of each class, by class name, from the records of `recorded`."""
-    found: dict[str, set[str]] = {}
+    """Return the studies whose ledgers record releases of each class, by class name."""
+    users_of: dict[str, set[str]] = {}
     for study, rows in records.items():
         for row in rows:
-            found.setdefault(row["mechanism"]["class"], set()).add(study)
-    return {name: tuple(sorted(studies)) for name, studies in found.items()}
+            users_of.setdefault(row["mechanism"]["class"], set()).add(study)
+    return {name: tuple(sorted(studies)) for name, studies in users_of.items()}
 
 
 def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> list[Instance]:
-    """Every discovered mechanism's examples calibrated to ε of their own notion (and order).
+    """Return every discovered mechanism's examples, calibrated to ε in their own notion (and order).
 
-    Bits appear with `large_n` records too. A mechanism that has nothing to calibrate appears as it is.
+    Examples on bits are there with `large_n` records too; a mechanism without a calibrated setting is taken as it is.
     """
-    found, used = [], users(records)
+    instances, used = [], users(records)
     for kind in itertools.chain.from_iterable(discovery.mechanisms().values()):
         for number, example in enumerate(kind.examples):
             for n in (example.n, large_n) if isinstance(example.model, BetaBernoulli) else (example.n,):
@@ -107,24 +110,24 @@ def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> li
                     budget = replace(budget, epsilon=epsilon)
                     mechanism = kind.calibrate(mechanism.model, n, budget, **mechanism.options)
                 name = f"{kind.name} {number}, n = {n}"
-                found.append(Instance(name, mechanism, ((budget, "stated"),), used.get(kind.name, ())))
-    return found
+                instances.append(Instance(name, mechanism, ((budget, "stated"),), used.get(kind.name, ())))
+    return instances
 
 
 def recorded(records: dict[str, list[dict]]) -> list[Instance]:
-    """The settings of the `mechanisms` of shipped ledgers by study, each once; three stand for those that differ in
-    numbers only (of smallest, middle and largest cost), whose costs are all compared with their targets.
+    """Return the mechanisms that the studies' ledgers record, each once.
 
-    Settings of accounts with an infinite budget (references that are not private) are left out.
+    Of settings that differ in numbers only, three are audited (smallest, middle and largest cost), and the costs of all
+    are compared with their targets. Accounts with an infinite budget, which are not private, are left out.
     """
-    found: dict[str, tuple[dict, dict, set, list]] = {}
+    groups: dict[str, tuple[dict, dict, set, list]] = {}
     shares: dict[int, float] = {}
     for study, rows in sorted(records.items()):
         for row in rows:
             budget = rebuild_cost(row["budget"])
             if math.isfinite(budget.epsilon):
                 key = json.dumps(row["mechanism"], sort_keys=True)
-                _, targets, studies, alike = found.setdefault(key, (row["mechanism"], {}, set(), []))
+                _, targets, studies, alike = groups.setdefault(key, (row["mechanism"], {}, set(), []))
                 targets[budget, row["accounting"]] = None
                 studies.add(study)
                 every = row.get("alike", [])
@@ -133,7 +136,7 @@ def recorded(records: dict[str, list[dict]]) -> list[Instance]:
                 alike.append(shares[id(every)])
     numbers: dict[str, int] = {}
     instances = []
-    for described, targets, studies, alike in found.values():
+    for described, targets, studies, alike in groups.values():
         mechanism = rebuild(described)
         kind = mechanism.name
         number = numbers[kind] = numbers.get(kind, -1) + 1
@@ -143,22 +146,22 @@ def recorded(records: dict[str, list[dict]]) -> list[Instance]:
 
 
 def _share_recorded(row: dict) -> float:
-    """Cost / target of a recorded setting, worked out anew from the settings."""
+    """Return cost / target of a recorded setting, computed again from the setting."""
     budget = rebuild_cost(row["budget"])
     return share_of(rebuild(row["mechanism"]), budget, row["accounting"]) if math.isfinite(budget.epsilon) else 0.0
 
 
 def rebuild_cost(fields: dict) -> Cost:
-    """A cost from its fields in a record, where an infinite number is "inf"."""
+    """Return a cost from its fields in a record, in which infinity is "inf"."""
     return Cost(**{name: math.inf if value == "inf" else value for name, value in fields.items()})
 
 
 def reduced(mechanism: Mechanism) -> Mechanism:
-    """A mechanism with the settings of a large one whose neighbours can be examined.
+    """Return a small mechanism with the settings of a large one, so that its neighbours can be examined.
 
-    Two weights stand for more of them, as the worst pairs lie in a plane, and three cells for more. A hidden Markov
-    model has a known law with one state, one cell and few levels a field, or with two states, two cells and one field
-    of two levels. Fewer records stand for many where their number sets neither the noise nor the temperature.
+    Two weights stand for many, since the worst pairs lie in a plane, and three cells for many. Fewer records stand for
+    many where n sets neither the noise nor the temperature. A hidden Markov model becomes one with a known law: of one
+    state, one cell and few levels a field, or of two states, two cells and one field of two levels.
     """
     model = mechanism.model
     for kind, most in FEWER.items():
@@ -177,7 +180,7 @@ def reduced(mechanism: Mechanism) -> Mechanism:
         n, iterations = TWO_STATES
         small, chains = replace(model, cells=(2,), sizes=(2,), n_states=2), mechanism.annealing
         if chains is not None:
-            # Without a burn-in nothing is searched for, and two replicas stand for more.
+            # Without a burn-in there is no search; two replicas stand for many.
             chains = Annealing(replicas=min(2, chains.replicas), top=chains.top)
         return replace(mechanism, model=small, n=n, iterations=iterations, burn_in=0, annealing=chains)
     if isinstance(mechanism, HiddenMarkovSampler) and (sum(model.cells) > 3 or max(model.sizes) > LEVELS):
@@ -190,20 +193,20 @@ def reduced(mechanism: Mechanism) -> Mechanism:
 
 @functools.lru_cache(maxsize=8)
 def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Ordered pairs of data sets (n, *record_shape) that differ in one record.
+    """Return ordered pairs of data sets (n, *record_shape) that differ in one record.
 
-    All of them up to the records' order, or where they are many (or `vertices`) those whose common records are all
-    equal, over a few records that are far apart; for logistic regression the pairs in a plane as well.
+    All pairs are returned, up to the order of records. Where they are many (or with `vertices`) only those whose common
+    records are equal are, over a few records that are far apart; logistic regression adds pairs in a plane.
     """
     records, n = mechanism.model.records, mechanism.n
     in_plane = isinstance(mechanism, LogisticSampling) and mechanism.model.dimension == 2
-    # With labels there are many pairs, and each is an integral over the plane.
+    # Records with labels have too many pairs for an integral over the plane each.
     labelled = in_plane and isinstance(mechanism.model, LinkRegression)
     in_plane &= not labelled
     total = math.comb(len(records) + n - 2, n - 1) * len(records) * (len(records) - 1)
     many = in_plane or labelled or total > LARGEST_ENUMERATION
     if in_plane:
-        # Opposite ones; the other axis is the same again.
+        # Opposite records; the other axis would give the same.
         records = records[[0, 2]]
     elif many and len(records) > EXTREMES:
         records = records[np.linspace(0, len(records) - 1, EXTREMES).astype(int)]
@@ -213,7 +216,7 @@ def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.nd
     else:
         common = itertools.combinations_with_replacement(numbers, n - 1)
     changes = list(itertools.permutations(numbers, 2))
-    # Each data set stands in many pairs.
+    # Each data set is in many pairs.
     sets = [{changed: records[np.append(rest, changed).astype(int)] for changed in numbers} for rest in common]
     pairs = [tuple(made[changed] for changed in change) for made in sets for change in changes]
     if in_plane:
@@ -224,29 +227,29 @@ def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.nd
 
 
 def _pushed_pairs(bound: float, length: float, n: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Records c(± cos θ, sin θ), the others all (0, −t): both likelihoods are low, their gradients so long."""
+    """Return pairs whose record is c(± cos θ, sin θ), all others (0, −t): unlikely records have long gradients."""
     rest = np.repeat([[0.0, -length]], n - 1, axis=0)
     sides = [[np.append(rest, [[s * bound * np.cos(a), bound * np.sin(a)]], axis=0) for s in (1, -1)] for a in ANGLES]
     return [tuple(pair) for pair in sides]
 
 
 def copies(mechanism: Mechanism, release) -> int:
-    """How many draws of θ (or vectors of statistics) one release of an array (size, …) holds."""
+    """Return how many draws of θ (or vectors of statistics) one release of an array (size, …) holds."""
     noisy = mechanism.releases == "statistics"
     expected = width_of(mechanism) if noisy else math.prod(mechanism.model.theta_shape)
     return max(1, release[0].size // expected)
 
 
 def width_of(mechanism: Mechanism) -> int:
-    """Number of released coordinates of a mechanism that releases statistics."""
+    """Return the number of coordinates that a mechanism of statistics releases."""
     return np.size(mechanism.query(np.repeat(mechanism.model.records[:1], mechanism.n, axis=0)))
 
 
 def features(mechanism: Mechanism, release, pair) -> np.ndarray:
-    """Columns (size, columns) in whose half-lines an event is looked for.
+    """Return columns (size, columns); events are half-lines of them.
 
-    The log-likelihood ratio where the law is known up to a constant; for noisy statistics the orthant that the change
-    points to; up to 8 coordinates, those that differ first; their smallest and largest value, sums and differences.
+    They are the log-likelihood ratio where the law is known up to a constant, for noisy statistics the orthant that the
+    change points to, and of up to 8 coordinates, those that differ first, the values, extremes, sums and differences.
     """
     size, count = len(release), copies(mechanism, release)
     first, second = (mechanism.model.sufficient_statistics(side) for side in pair)
@@ -274,6 +277,6 @@ def features(mechanism: Mechanism, release, pair) -> np.ndarray:
             columns += [values[:, i] + values[:, j] for i, j in itertools.combinations(range(width), 2)]
     if width > 1:
         columns += [flat.min(axis=(1, 2)), flat.max(axis=(1, 2))]
-    # Releases are floating-point numbers, whose last digits tell the data apart (Mironov 2012): an event on the ratio's
-    # last digits would find that, and not what the claim about real-valued noise says.
+    # The last digits of floating-point releases tell the data apart (Mironov 2012), which no claim about real-valued
+    # noise covers: rounding hides them.
     return np.round(np.stack(columns, axis=1), DIGITS)

@@ -1,7 +1,7 @@
-"""The laws that releases must have, from likelihood, prior and the meaning of the settings; no mechanism's own density.
+"""The laws that releases must have, from likelihood, prior and the meaning of settings; no mechanism's own density.
 
-A law gives its exact divergence from another one of its family, and the distribution functions of some of its
-marginals, by which draws are judged.
+A law gives its exact divergence from another law of its family, and distribution functions of some marginals, which
+judge draws.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from scipy.special import betainc, gammainc, kolmogorov, ndtr
 
 from privpost.privacy.renyi import dirichlet_divergence
 
-# Marginals that are looked at, at most.
+# At most so many marginals are judged.
 COORDINATES = 8
-# Log-weights this far below the largest one add nothing.
+# Log-weights this far below the largest are left out.
 DEPTH = 50.0
-# By so much of its size a law's support may be left.
+# Draws may leave the support by this share of its size.
 ROUNDING = 1e-9
 LEGENDRE = np.polynomial.legendre.leggauss(160)
 RIM = np.linspace(0, 2 * np.pi, 721)
 
 
 def p_value(uniform) -> float:
-    """Smallest Kolmogorov-Smirnov p-value of columns (size, k) that should be uniform, times k, at most 1.
+    """Return the smallest Kolmogorov-Smirnov p-value of columns (size, k) that should be uniform, times k, at most 1.
 
-    A draw that the law cannot give is nan: one of them is enough for 0.
+    A draw outside the support is nan, and makes the p-value 0.
     """
     if np.isnan(uniform).any():
         return 0.0
@@ -37,12 +37,12 @@ def p_value(uniform) -> float:
     size, columns = uniform.shape
     steps = np.arange(size + 1)[:, None] / size
     distance = max((steps[1:] - uniform).max(), (uniform - steps[:-1]).max())
-    # Stephens' correction of the limit law for a finite size.
+    # Stephens' finite-size correction of the limit law.
     return float(min(1.0, columns * kolmogorov((size**0.5 + 0.12 + 0.11 / size**0.5) * distance)))
 
 
 def squared(w) -> np.ndarray:
-    """Squared norms of weights (..., d); many times quicker than a sum over a short last axis."""
+    """Return squared norms of weights (..., d); much faster than a sum over a short last axis."""
     return np.einsum("...i,...i->...", w, w)
 
 
@@ -64,7 +64,7 @@ class Noise:
         return float(change.sum() if order is None else order * (change**2).sum() / 2)
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Coordinates, and differences of two, which tell noise that coordinates share."""
+        """Distribution functions of coordinates, and of differences of two, which reveal shared noise."""
         places = _places(self.centre.size)
         noise = (np.reshape(draws, (len(draws), -1)) - self.centre)[:, places] / self.scale
         both = np.diff(noise, axis=1)
@@ -115,11 +115,11 @@ class Gamma:
 
 @lru_cache(maxsize=256)
 def _beta_grid(a: float, b: float, low: float):
-    """Log-odds (k,) where the mass of a beta law on [low, 1 − low] lies, the integral up to each of them, and its
-    logarithmic factor; neighbours' laws share most of them."""
+    """Return log-odds (k,) that hold the mass of a beta law on [low, 1 − low], the integral up to each, and its
+    log-factor. Neighbours' laws share most coordinates, hence the cache."""
     reach = np.log((1 - low) / low)
     ends = -reach, reach
-    # A few points find where the mass is, many sum it.
+    # Few points find the mass; many integrate it.
     for points in (401, 401, 401, 8001):
         z = np.linspace(*ends, points)
         log_weight = -a * np.logaddexp(0, -z) - b * np.logaddexp(0, z)
@@ -149,7 +149,7 @@ class TruncatedBetas:
         return float(sum(np.log(mass[-1]) + top for _, mass, top in self._grids()))
 
     def divergence(self, other: TruncatedBetas, order: None) -> float:
-        """Largest log-ratio: each coordinate's is monotone, so at one of its ends."""
+        """Largest log-ratio; each coordinate's is monotone, so its maximum is at an end."""
         ends = np.log([self.low, 1 - self.low])
         change = np.stack([self.a - other.a, self.b - other.b])
         largest = (change[0] * ends[:, None] + change[1] * ends[::-1, None]).max(axis=0).sum()
@@ -170,9 +170,9 @@ class TruncatedBetas:
 
 @dataclass(frozen=True)
 class BetasOfStates:
-    """Probabilities x_k of the first of two levels in state k, mixed over what states the cells may have had.
+    """Probabilities x_k of the first of two levels in state k, mixed over the states that the cells may have.
 
-    Each of `parts` is the law given one sequence of states, all sequences alike a priori; draws are (size, K, 2).
+    Each of `parts` is the law given one sequence of states; all sequences are equally likely. Draws are (size, K, 2).
     """
 
     parts: tuple[TruncatedBetas, ...]
@@ -183,7 +183,7 @@ class BetasOfStates:
 
     @cached_property
     def _on_grid(self):
-        """Log-density on a grid of every x_k, its ends included."""
+        """Log-density on a grid of all x_k, ends included."""
         low, states = self.parts[0].low, len(self.parts[0].a)
         odds = np.linspace(-1, 1, 41) * np.log((1 - low) / low)
         axes = np.stack(np.meshgrid(*[odds] * states), axis=-1)
@@ -202,9 +202,9 @@ class BetasOfStates:
 
 
 def _convolved(alpha, low: float, left_out: int | None = None, points: int = 4001):
-    """Values of x − low, log-factors (K, points), their convolution on the grid of the sum, and its log-factor."""
+    """Return a grid of x − low, the log-factors (K, points), their convolution on that grid, and its log-factor."""
     y = np.linspace(0, 1 - len(alpha) * low, points)
-    # Tilted alike, which changes nothing where the x sum to 1, so that no factor underflows.
+    # A common tilt keeps factors from underflow, and cancels where the x sum to 1.
     logs = (alpha[:, None] - 1) * np.log(low + y) - (alpha.sum() - len(alpha)) * y
     total, shift = None, 0.0
     for row in (row for k, row in enumerate(logs) if k != left_out):
@@ -223,7 +223,7 @@ def _convolved(alpha, low: float, left_out: int | None = None, points: int = 400
 
 @lru_cache(maxsize=4096)
 def _log_normaliser(alpha: tuple[float, ...], low: float) -> float:
-    """Of the Dirichlet law with x ≥ low; neighbours' laws share most of them."""
+    """Return the log-normaliser of the Dirichlet law with x ≥ low; neighbours' laws share most of them."""
     concentrations = np.array(alpha)
     _, _, total, shift = _convolved(concentrations, low)
     return float(np.log(total[-1]) + shift + (concentrations.sum() - len(alpha)) * (1 - len(alpha) * low))
@@ -237,14 +237,14 @@ class TruncatedDirichlets:
     lows: tuple[float, ...]
 
     def divergence(self, other: TruncatedDirichlets, order: None) -> float:
-        """Largest log-ratio: at a vertex of every field's simplex."""
-        found = 0.0
+        """Largest log-ratio, which is at a vertex of every field's simplex."""
+        total = 0.0
         for alpha, changed, low in zip(self.alphas, other.alphas, self.lows, strict=True):
             vertices = np.log(np.where(np.eye(len(alpha), dtype=bool), 1 - (len(alpha) - 1) * low, low))
-            found += float((vertices @ (alpha - changed)).max())
+            total += float((vertices @ (alpha - changed)).max())
             for sign, concentrations in ((-1, alpha), (1, changed)):
-                found += sign * _log_normaliser(tuple(sorted(map(float, concentrations))), low)
-        return found
+                total += sign * _log_normaliser(tuple(sorted(map(float, concentrations))), low)
+        return total
 
     def quantiles(self, draws, rng) -> np.ndarray:
         """Distribution functions of each field's first and last level."""
@@ -289,9 +289,12 @@ class OnGrid:
 
 @dataclass(frozen=True)
 class Weights:
-    """Law of one or two weights with a log-weight (...) at points (..., d), perhaps only on a ball, by quadrature.
+    """Law of one or two weights, by quadrature.
 
-    `reach` bounds the coordinates where the mass lies.
+    Attributes:
+        log_weight: log-density up to a constant, at points (..., d).
+        reach: bound of the coordinates that hold the mass.
+        radius: radius of the ball that weights are restricted to, or None.
     """
 
     log_weight: Callable
@@ -300,7 +303,7 @@ class Weights:
     radius: float | None
 
     def _box(self, *functions):
-        """Bounds (d,), (d,) of the points where one of the log-weights is near its largest value."""
+        """Bounds (d,), (d,) of the points where any of the log-weights is near its maximum."""
         low, high = np.full((2, self.dimension), self.reach) * [[-1], [1]]
         for _ in range(8):
             axes = np.linspace(low, high, 41).T
@@ -353,7 +356,7 @@ class Weights:
         return float((mixed - order * totals[0] + (order - 1) * totals[1]) / (order - 1))
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Both coordinates' distribution functions; nan outside the ball."""
+        """Distribution functions of the coordinates; nan outside the ball."""
         draws = np.reshape(draws, (len(draws), -1))
         low, high = self._box(self.log_weight)
         if self.radius is not None:

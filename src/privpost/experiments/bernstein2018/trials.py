@@ -21,21 +21,21 @@ from privpost.privacy.accounting import Cost
 from privpost.samplers import noise_aware_exact, noise_aware_quadrature
 from privpost.samplers.noise_aware_gibbs import Kernel, bounded_kernel
 
-# Models with bounded statistics, and which of them are released: all, or those that n does not give away.
+# Models with bounded statistics, and which of these are released: all, or those that n does not determine.
 COUNT_MODELS = {
     "binomial": ("beta_bernoulli", "free"),
     "multinomial": ("dirichlet_categorical", "all"),
     "multinomial_free": ("dirichlet_categorical", "free"),
     "bit_rows": ("beta_bits", "free"),
 }
-# How redaction bounds and segments are treated: by the paper, with both amended, and with one of them amended.
+# Source of the redaction bounds and covariance of the segments: as in the paper, both corrected, or one of them.
 VARIANTS = {
     "paper": ("true_theta", "independent"),
     "corrected": ("public", "multinomial"),
     "public_bounds": ("public", "independent"),
     "joint_segments": ("true_theta", "multinomial"),
 }
-# Which of a model's numbers must be positive, `experiment` checks.
+# `experiment` checks which of a model's numbers must be positive.
 PRIOR = Vector(Real(at_least=-1e6, at_most=1e6), says="parameters of the model's prior")
 VARIANT = Choice(*VARIANTS, says="`paper`, or how redaction bounds and segments differ from the paper's")
 # Settings of the studies that run chains on any model.
@@ -48,33 +48,34 @@ CHAINS = {
     "n": N,
     "epsilon": EPSILON,
 }
+# Probability of a record between the redaction bounds.
 COVERAGE = 0.95
-# Beyond it records and their squares lose what distinguishes them.
+# Larger records and their squares would overflow.
 LARGEST = 1e100
-# Records of a batch that are held in memory at once.
+# At most so many records are in memory at once.
 _RECORDS = 2_000_000
 
 
 def blocks(streams, repeats: int) -> Iterator:
-    """Blocks of the first `repeats` trials, at least one: a model or method may take fewer trials than its study."""
+    """Yield the blocks of the first `repeats` trials, at least one: a model or method may take fewer than its study."""
     for block in streams.blocks():
         if block.index == 0 or block.trials.stop <= repeats:
             yield block
 
 
 def repeated(value, times: int):
-    """Return an array with its last axis repeated, trial by trial; a scalar or None as it is."""
+    """Return an array with each trial of its last axis repeated; a scalar or None is returned as it is."""
     return value if value is None or np.ndim(value) == 0 else np.repeat(value, times, axis=-1)
 
 
 class Data(NamedTuple):
-    """Trials of a model at one n; the last axis is that of the trials.
+    """Trials of a model at one n, along the last axis.
 
     Attributes:
-        theta: true parameters, shape (parameters, trials).
-        statistics: sufficient statistics of the data, shape (d, trials).
-        exact: what the mechanism takes, shape (q, trials).
-        low, high: bounds of the redaction, shape (trials,); None for a model with bounded statistics.
+        theta: true parameters (parameters, trials).
+        statistics: sufficient statistics of the data (d, trials).
+        exact: statistics that the mechanism adds noise to (q, trials).
+        low, high: redaction bounds (trials,); None for a model with bounded statistics.
     """
 
     theta: np.ndarray
@@ -92,72 +93,77 @@ class Release(NamedTuple):
 
 
 class Experiment(ABC):
-    """A model with its prior, its release and its posteriors."""
+    """A model with its prior, its release and its posteriors.
+
+    Attributes:
+        parameters: names of the parameters.
+        space: feature space in which the distance of two laws of the first parameter is their MMD.
+        uses_private_metadata: whether redaction bounds depend on the true θ.
+        collapses: whether `kernel` can be collapsed, which integrates the latent sum out of the update of θ.
+    """
 
     parameters: tuple[str, ...]
-    # Of the features whose distance is the MMD of the first parameter's laws.
     space: UnitInterval | Bins
     uses_private_metadata = False
-    # Whether `kernel` has a collapsed form, which integrates the latent sum out of the update of θ.
     collapses = False
 
     def open(self, ledger, account: str, n: int, epsilon: float) -> None:
-        """Opens the account that `release` draws on, with ε for each trial."""
+        """Open the account that `release` draws on, with ε per trial."""
         ledger.open(account, Cost("pure", epsilon), partial(self.mechanism, n, epsilon))
 
     def release(self, ledger, account: str, data: Data, n: int, epsilon: float, rng, trials: slice) -> Release:
-        """The ε-differentially private release of each of the trials of the data."""
+        """Return an ε-differentially private release of each trial's data."""
         mechanism = self.mechanism(n, epsilon, data)
         return Release(ledger.release(account, mechanism, data.exact.T, rng, repeats=trials).values.T, mechanism.scale)
 
     @abstractmethod
     def mechanism(self, n: int, epsilon: float, data: Data | None = None) -> LaplaceMechanism:
-        """The mechanism; without data one of the same cost."""
+        """Return the mechanism; without data, one of the same cost."""
 
     @abstractmethod
     def data(self, n: int, size: int, rng: np.random.Generator) -> Data:
-        """Parameters from the prior, and data given them."""
+        """Draw parameters from the prior, and data given them."""
 
     @abstractmethod
     def kernel(self, data: Data, release: Release, n: int) -> Kernel:
-        """The noise-aware Gibbs sampler of the release."""
+        """Return the noise-aware Gibbs sampler of the release."""
 
     @abstractmethod
     def exact_quantiles(self, data: Data, releases: list[Release], n: int) -> np.ndarray:
-        """P(Θ ≤ θ | y) at the true θ, without a chain, of several releases; shape (parameters, releases, trials)."""
+        """Return P(Θ ≤ θ | y) at the true θ without a chain, shape (parameters, releases, trials)."""
 
     @abstractmethod
     def exact_moments(self, data: Data, release: Release, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of the first parameter given y, without a chain, shape (trials,) each."""
+        """Return mean and standard deviation (trials,) of the first parameter given y, without a chain."""
 
     @abstractmethod
     def exact_features(self, data: Data, release: Release, n: int) -> np.ndarray:
-        """Features of the first parameter's law given y, without a chain, in `space`."""
+        """Return the first parameter's law given y, without a chain, as features in `space`."""
 
     @abstractmethod
     def features(self, statistics) -> np.ndarray:
-        """Features of the first parameter's conjugate posterior of statistics (d, trials), in `space`."""
+        """Return the conjugate posterior of the first parameter given statistics (d, trials), in `space`."""
 
     @abstractmethod
     def naive(self, data: Data, release: Release, n: int) -> tuple[np.ndarray, float]:
-        """Statistics (d, trials) that the naive method takes to be true, and the share of trials projected."""
+        """Return the statistics (d, trials) that the naive method takes for true, and the share of projected trials."""
 
     @abstractmethod
     def quantiles(self, data: Data, statistics: np.ndarray) -> np.ndarray:
-        """P(Θ ≤ θ) at the true θ under the conjugate posterior of statistics (d, trials); (parameters, trials)."""
+        """Return P(Θ ≤ θ) (parameters, trials) at the true θ under the conjugate posterior of statistics (d, trials)."""
 
     def naive_cost(self, epsilon: float) -> Cost:
-        """What the naive method's release costs."""
+        """Return the cost of what the naive method reads."""
         return Cost("pure", epsilon)
 
 
 def many_chains(data: Data, release: Release, chains: int) -> tuple[Data, Release]:
-    """Many chains of one release are so many trials with the same release, one after another."""
+    """Return data and release with every trial repeated: several chains on one release are several trials with it."""
     return Data(*(repeated(entry, chains) for entry in data)), Release(*(repeated(entry, chains) for entry in release))
 
 
 class Counts(Experiment):
-    """Bits, rows of them, or categories: counts are bounded, and released as they are (algorithm 1)."""
+    """Bits, rows of bits, or categories, whose counts are bounded and are released as they are (algorithm 1)."""
 
     space = UnitInterval()
 
@@ -191,11 +197,11 @@ class Counts(Experiment):
             values = self.size * np.stack([release.values[0] for release in releases])
             scales, bits = [self.size * each.scale for each in releases], int(n * self.size)
             return noise_aware_exact.posterior_cdf(self.model.prior, values, data.theta[0], bits, scales)[None]
-        found = [
+        quantiles = [
             noise_aware_exact.categories_cdf(self.model.prior, each.values, data.theta, n, each.scale)
             for each in releases
         ]
-        return np.stack(found, axis=1)
+        return np.stack(quantiles, axis=1)
 
     def _expectations(self, release, n, given_count):
         scaled = self.size * release.values, int(n * self.size), self.size * release.scale
@@ -227,13 +233,13 @@ class Counts(Experiment):
 
 
 class RedactedSums(Experiment):
-    """A univariate family with unbounded statistics: their sum is redacted before release (algorithm 2).
+    """A univariate family with unbounded statistics, whose sum is redacted before its release (algorithm 2).
 
-    With bounds from the true θ the release's noise depends on θ, which no analyst would know.
+    With bounds from the true θ the scale of the noise depends on θ, which no analyst would know.
     """
 
     parameters = ("theta",)
-    # Of rates: sharing changes an MMD² by less than 1e-3 of itself.
+    # Bins of rates; binning changes an MMD² by less than 0.1 %.
     space = Bins(0.04, 2048)
     collapses = True
 
@@ -243,7 +249,7 @@ class RedactedSums(Experiment):
         self.uses_private_metadata = self.bounds == "true_theta"
 
     def _ends(self, theta=None):
-        """Bounds of the redaction: the quantiles of a record given θ (trials,), or without it of the predictive law."""
+        """Return the redaction bounds: quantiles of a record given θ (trials,), or of its prior predictive law."""
         tails = (1 - COVERAGE) / 2, (1 + COVERAGE) / 2
         if theta is None:
             return tuple(float(self.model.predictive_quantile(p)) for p in tails)
@@ -251,7 +257,7 @@ class RedactedSums(Experiment):
 
     @property
     def public_bounds(self) -> tuple[float, float]:
-        """Bounds of the redaction that do not depend on θ."""
+        """Redaction bounds that do not depend on θ."""
         return self._ends()
 
     def mechanism(self, n, epsilon, data=None):
@@ -275,7 +281,7 @@ class RedactedSums(Experiment):
         arguments = self.model, release.values[0], n, release.scale, data.low, data.high
         if collapsed:
             return noise_aware_quadrature.collapsed_kernel(*arguments)
-        # Compiled code is loaded where chains are run.
+        # Compiled code is loaded only where chains run.
         from privpost.samplers.noise_aware_redacted import redacted_kernel
 
         return redacted_kernel(*arguments, self.segments)
@@ -303,9 +309,9 @@ class RedactedSums(Experiment):
         return self.space.features(law.theta.T, law.mass.T)
 
     def naive(self, data, release, n):
-        """The sum of *all* records with the noise of the release: the paper lets the naive method cheat.
+        """Return the sum of all records plus the noise of the release: the paper lets the naive method cheat.
 
-        No finite ε covers it, as the sum is unbounded; it is no mechanism's release but one that was drawn, shifted.
+        The sum is unbounded, so that no finite ε covers it.
         """
         noisy = data.statistics[0] + (release.values - data.exact)[0]
         low, high = (n * end for end in self.model.statistic_support)
@@ -320,20 +326,17 @@ class RedactedSums(Experiment):
 
 
 def experiment(name: str, prior, variant: str) -> Experiment:
-    """Return the experiment on a model.
+    """Return the experiment on a model; raises SettingError for an unknown model or a prior that it cannot have.
 
     Args:
         name: one of `COUNT_MODELS`, or the `family` of any univariate family of the project.
-        prior: the model's fields in their order (the multinomial's are its concentrations).
-        variant: one of `VARIANTS`; only redaction differs between them.
-
-    Raises:
-        SettingError: an unknown model, or a prior that it cannot have.
+        prior: the model's fields in order; of the multinomial its concentrations.
+        variant: one of `VARIANTS`, which differ in redaction only.
     """
-    found = discovery.models()
-    families = {model.family: model for model in found.values() if issubclass(model, UnivariateFamily)}
+    models = discovery.models()
+    families = {model.family: model for model in models.values() if issubclass(model, UnivariateFamily)}
     if name in COUNT_MODELS:
-        kind = found[COUNT_MODELS[name][0]]
+        kind = models[COUNT_MODELS[name][0]]
     elif name in families:
         kind = families[name]
     else:
@@ -354,10 +357,10 @@ def experiment(name: str, prior, variant: str) -> Experiment:
 
 
 def _check_prior(name: str, kind, prior) -> None:
-    """Raises a SettingError unless a prior has numbers for a model's fields, in the range of concentrations."""
+    """Raise SettingError unless a prior has numbers for the model's fields, in the range of concentrations."""
     fields = [field.name for field in dataclasses.fields(kind)]
     several = "multinomial" in name
-    # Scales and numbers of bits have defaults.
+    # Fields after the second, scales and numbers of bits, have defaults.
     most = math.inf if several else len(fields)
     if not 2 <= len(prior) <= most:
         needed = "at least 2 concentrations" if several else f"numbers for {', '.join(fields)}, at least the first 2"

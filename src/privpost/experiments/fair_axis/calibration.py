@@ -39,14 +39,14 @@ def converted(model, n: int, epsilon: float, delta: float, **settings) -> dict[s
         settings: values of the mechanisms' options.
     """
     budget = Cost("approximate", epsilon, delta=delta)
-    found = serving(model, n, Cost("pure", pure_from_approximate(epsilon, delta)), **settings)
+    mechanisms = serving(model, n, Cost("pure", pure_from_approximate(epsilon, delta)), **settings)
     for method, kind in serving(model, n, Cost("rdp", 1e6, order=ORDER), **settings).items():
-        if method in found:
+        if method in mechanisms:
             continue
         if kind.calibrated is not None:
-            found[method] = largest_renyi_budget(
+            mechanisms[method] = largest_renyi_budget(
                 lambda within, kind=kind: type(kind).calibrate(model, n, within, **kind.options), epsilon, delta, ORDER
             )
         elif kind.cost_in(budget).epsilon <= epsilon:
-            found[method] = kind
-    return found
+            mechanisms[method] = kind
+    return mechanisms

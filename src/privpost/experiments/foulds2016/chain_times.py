@@ -4,7 +4,7 @@ from pathlib import Path
 
 from privpost.experiments.foulds2016.war_logs import uses_private_metadata
 
-PATH = Path("results/timing/foulds2016_war_logs_chains.csv")
+PATH = Path("benchmarks/war_log_chains.csv")
 COLUMNS = ("dataset", "n_states", "method", "variant", "truncation", "iterations", "seconds")
 
 

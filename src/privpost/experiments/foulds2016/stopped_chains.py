@@ -40,7 +40,7 @@ def losses(laws: np.ndarray, chain: str, start: str, steps: int) -> tuple[float,
     states = (starts[:, None] @ np.linalg.matrix_power(kernels(laws, chain), steps))[:, 0]
     # Where neither of two states can be, nothing is lost.
     with np.errstate(divide="ignore", invalid="ignore"):
-        exact, own = (np.nanmax(np.abs(np.diff(np.log(each), axis=0))) for each in (laws, states))
+        exact, cost = (np.nanmax(np.abs(np.diff(np.log(each), axis=0))) for each in (laws, states))
     pairs = np.concatenate([[states[:-1], states[1:]], [states[1:], states[:-1]]], axis=1)
     # A proposal is uniform, so that π/q ≤ M = size · max π.
     rejected = max(0.0, 1 - 1 / (size * laws.max())) ** steps
@@ -51,22 +51,22 @@ def losses(laws: np.ndarray, chain: str, start: str, steps: int) -> tuple[float,
         bound = independence_chain_guarantee(exact, rejected, height) if height < np.inf else np.inf
     distance = np.abs(states - laws).sum(axis=1).max() / 2
     delta = np.maximum(pairs[0] - np.exp(exact) * pairs[1], 0).sum(axis=1).max()
-    return exact, distance, delta, own, float(bound)
+    return exact, distance, delta, cost, float(bound)
 
 
 def simulate(config) -> np.ndarray:
     """Return the losses at every ε, chain, start and number of steps, shape (epsilons, rows, columns)."""
-    model, found = BetaBernoulli(config.alpha, config.beta), []
+    model, by_epsilon = BetaBernoulli(config.alpha, config.beta), []
     for epsilon in config.epsilons:
         laws = posteriors(ExponentialMechanism(model, config.records, epsilon, a0=config.a0[0]), config.states)
-        found.append([losses(laws, *case) for case in itertools.product(CHAINS, STARTS, config.steps)])
-    return np.array(found)
+        by_epsilon.append([losses(laws, *case) for case in itertools.product(CHAINS, STARTS, config.steps)])
+    return np.array(by_epsilon)
 
 
-def tabulate(config, found: np.ndarray):
+def tabulate(config, stopped: np.ndarray):
     """Return one row per ε, chain, start and number of steps."""
     import pandas as pd
 
     names = ["epsilon", "chain", "start", "steps"]
     index = pd.MultiIndex.from_product([config.epsilons, CHAINS, STARTS, config.steps], names=names)
-    return pd.DataFrame(found.reshape(-1, len(COLUMNS)), index, COLUMNS).reset_index()
+    return pd.DataFrame(stopped.reshape(-1, len(COLUMNS)), index, COLUMNS).reset_index()

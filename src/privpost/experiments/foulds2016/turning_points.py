@@ -5,8 +5,8 @@ import numpy as np
 
 def without_level(logs, level: str):
     """The logs without one level of a field, and without cells that held nothing else."""
-    kept = np.array([one != level for levels in logs.levels.values() for one in levels])
-    counts = logs.counts[:, kept]
+    columns = np.array([one != level for levels in logs.levels.values() for one in levels])
+    counts = logs.counts[:, columns]
     full = counts.sum(axis=1) > 0
     levels = {field: [one for one in levels if one != level] for field, levels in logs.levels.items()}
     return logs._replace(counts=counts[full], region=logs.region[full], month=logs.month[full], levels=levels)
@@ -14,13 +14,13 @@ def without_level(logs, level: str):
 
 def turning_months(logs, states) -> np.ndarray:
     """Index of the month from which on each region keeps the state of its last month; nan where it has no other."""
-    found = np.full(len(logs.regions), np.nan)
+    turns = np.full(len(logs.regions), np.nan)
     for region in range(len(logs.regions)):
-        own = np.flatnonzero(logs.region == region)
-        other = np.flatnonzero(states[own] != states[own[-1]]) if len(own) else []
+        cells = np.flatnonzero(logs.region == region)
+        other = np.flatnonzero(states[cells] != states[cells[-1]]) if len(cells) else []
         if len(other):
-            found[region] = logs.month[own[other[-1] + 1]]
-    return found
+            turns[region] = logs.month[cells[other[-1] + 1]]
+    return turns
 
 
 def turns(logs, months) -> list[dict]:

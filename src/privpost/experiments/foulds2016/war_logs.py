@@ -13,11 +13,11 @@ def select_fields(logs: war_logs.WarLogs, fields: str) -> tuple[np.ndarray, tupl
 
     Raises SettingError when nothing is left.
     """
-    kept = [field != "category" or fields == "all" for field in logs.levels]
-    if not any(kept):
+    selected = [field != "category" or fields == "all" for field in logs.levels]
+    if not any(selected):
         raise SettingError(f"fields is {fields!r}, but {logs.name} has no other field")
-    columns = np.repeat(kept, logs.sizes)
-    return logs.counts[:, columns].astype(float), tuple(s for s, keep in zip(logs.sizes, kept, strict=True) if keep)
+    columns = np.repeat(selected, logs.sizes)
+    return logs.counts[:, columns].astype(float), tuple(s for s, keep in zip(logs.sizes, selected, strict=True) if keep)
 
 
 def uses_private_metadata(dataset: str) -> bool:

@@ -1,59 +1,118 @@
-"""What the figures on Bayesian networks share: calibration and losses of their posteriors, side by side."""
+"""What the studies of noise-aware inference share: methods, tables of scores, and the checks of their claims."""
+
+import itertools
+from functools import partial
 
 import numpy as np
-import pandas as pd
 
-from privpost.drawing import calibration, panels
+from privpost.evaluation.calibration import empirical_cdf, ks_p_value, ks_statistic
+from privpost.evaluation.summaries import mean_columns
+from privpost.mechanisms.network_laplace import NetworkLaplace
+from privpost.models.bayesian_network import BayesianNetwork
+from privpost.models.consistency import consistent_counts
+from privpost.privacy.accounting import Cost
 
-METRICS = {
-    "ks": "KS distance\n÷ 95 % limit",
-    "accuracy": "Accuracy lost",
-    "log_likelihood": "Log-likelihood\nlost [nats]",
-    "mmd2": "MMD to\nnon-private",
-}
-NAMES = {"paper": "", "consistent": "least-squares counts", "families": "family by family"}
-LINES = ("method", "variant")
-# The smallest loss that is drawn.
-FLOOR = {"ks": 1e-2, "accuracy": 1e-3, "log_likelihood": 2e-3, "mmd2": 1e-3}
+# What is done with a release before the conjugate update that takes it for the data.
+NAIVE_VARIANTS = ("paper", "consistent")
+# Whether the exact posterior takes all counts together, or one family at a time.
+VARIANTS = {"naive": NAIVE_VARIANTS, "exact": ("paper", "families")}
+# Where empirical distribution functions are tabulated.
+_AT = np.linspace(0, 1, 41)
 
 
-def losses(scores, distances, keys: list[str]):
-    """Return a table of metrics (`METRICS`) with `value` and the ends `low` and `high` of 95 % intervals.
+def lines(methods) -> list[tuple[str, str]]:
+    """Return the (method, variant) pairs that the methods' variants make."""
+    return [(method, variant) for method in methods for variant in VARIANTS.get(method, ("paper",))]
 
-    Accuracy and log-likelihood are what is lost against the non-private posterior at the same `keys`; MMD is the root
-    of its square; of KS distances over their limit, one row per method and ε, the median over parameters.
+
+def opened(epsilons, model: BayesianNetwork, n: int, ledger) -> list[NetworkLaplace]:
+    """Return the mechanism at each ε, each with an account of its own: all methods work on the same release."""
+    budgets = [Cost("pure", epsilon) for epsilon in epsilons]
+    return [
+        ledger.open(f"counts/epsilon={each.epsilon:g}", each, partial(NetworkLaplace.calibrate, model, n, each))
+        for each in budgets
+    ]
+
+
+def released(mechanisms, statistics, streams, block, ledger) -> np.ndarray:
+    """Return the noisy counts (epsilons, trials, 2m) of a block of trials, with common random numbers."""
+    return np.stack(
+        [
+            ledger.release(
+                f"counts/epsilon={mechanism.epsilon:g}",
+                mechanism,
+                statistics,
+                streams("mechanism", block.index),
+                repeats=block.trials,
+            ).values
+            for mechanism in mechanisms
+        ]
+    )
+
+
+def naive_counts(mechanisms, variant: str, releases) -> tuple[np.ndarray, np.ndarray]:
+    """Return the counts that a noise-naive analyst takes for the data, and the share of them that was truncated.
+
+    `paper`: truncated to [0, n]; `consistent`: the least-squares fit by counts that agree with each other and with n,
+    then truncated to [0, n], after which they need not agree any more.
+
+    Args:
+        mechanisms: one per ε.
+        releases: shape (epsilons, trials, 2m), as the counts; the shares have shape (epsilons, trials).
     """
-    lost = panels.excess(scores[scores.metric.isin(["accuracy", "log_likelihood"])], "mean", [*keys, "metric"])
-    lost = lost.assign(mean=-lost["mean"])
-    squared = scores[scores.metric == "mmd2"]
-    parts = []
-    for part, root in ((lost, False), (squared, True)):
-        ends = [part["mean"], *panels.interval(part["mean"], part["sem"])]
-        made = [np.sqrt(np.maximum(end, 0)) if root else end for end in ends]
-        parts.append(part.assign(value=made[0], low=made[1], high=made[2]))
-    over = calibration.over_limit(distances)
-    over = over.groupby([*keys, *LINES, "epsilon"], dropna=False, sort=False).over.median().reset_index()
-    low, high = calibration.ends(over)
-    return pd.concat([over.assign(metric="ks", value=over.over, low=low, high=high), *parts], ignore_index=True)
+    if variant == "consistent":
+        releases = consistent_counts(mechanisms[0].model, releases, mechanisms[0].n)
+    counts = np.stack([mechanism.project(z) for mechanism, z in zip(mechanisms, releases, strict=True)])
+    return counts, (counts != releases).mean(axis=-1)
 
 
-def draw(table, rows: str, metrics: list[str], height: float = 1.5):
-    """Return panels of metrics of `losses`, one row per value of a column, one column per metric."""
-    names, values = list(metrics), panels.ordered(table[rows])
-    figure, axes = panels.grid(len(values), len(names), 0.6 + height * len(values), sharex=True, sharey="col")
-    looks = panels.looks(table, LINES, names=NAMES)
-    for panel, value, metric in panels.Panels(figure, axes, values, names):
-        here = table[(table[rows] == value) & (table.metric == metric)]
-        ends = lambda part, floor=FLOOR[metric]: (np.maximum(part.low, floor), np.maximum(part.high, floor))  # noqa: E731
-        panels.curves(
-            panel, here.assign(value=here.value.clip(lower=FLOOR[metric])), "epsilon", "value", ends, LINES, looks, True
-        )
-        if metric == "ks":
-            calibration.calibrated(panel)
-        panel.set(xscale="log", yscale="log", xlabel="ε (pure DP)" if panel in axes[-1] else "")
-        if panel in axes[0]:
-            panel.set_title(METRICS[metric])
-        if metric == names[0]:
-            panel.set_ylabel(panels.named(rows, value) if len(values) > 1 else "")
-    panels.legend(figure)
-    return figure
+def tabulate(cells, places, parameters) -> dict:
+    """Return the tables that every study has, by the last part of their names.
+
+    `""`: mean scores; `"pairs"`: paired differences between methods; `"calibration"`: KS statistics of the quantiles
+    of the true parameters; `"ecdf"`: their empirical distribution functions at the ε next to 1.
+
+    Args:
+        cells: with arrays `quantile` (lines, epsilons, parameters, trials), and scores and `truncated`, the share of
+            counts that were truncated (lines, epsilons, trials).
+        places: function of a cell's config that returns its first columns.
+        parameters: function of a cell's config that names the parameters.
+    """
+    rows, pairs, calibration, ecdf = [], [], [], []
+    for cell in cells:
+        config, arrays = cell.config, cell.arrays
+        place = places(config)
+        repeats = {"n_repeats": config.trials}
+        every = lines(config.method)
+        metrics = [name for name in ("accuracy", "log_likelihood", "label_log_likelihood", "mmd2") if name in arrays]
+        middle = int(np.argmin(np.abs(np.log(config.epsilon))))
+        for (i, (method, variant)), (j, epsilon) in itertools.product(enumerate(every), enumerate(config.epsilon)):
+            # The true posterior has no ε.
+            if method == "non_private" and j > 0:
+                continue
+            shown = None if method == "non_private" else epsilon
+            named = {**place, "method": method, "variant": variant, "epsilon": shown}
+            for metric in metrics:
+                # The true posterior has no distance from itself, and without it the others have none.
+                if (method, metric) != ("non_private", "mmd2") and not np.isnan(arrays[metric][i, j]).any():
+                    share = float(arrays["truncated"][i, j].mean()) if method == "naive" else None
+                    score = mean_columns("", arrays[metric][i, j])
+                    rows.append({**named, "metric": metric, **score, **repeats, "truncated_share": share})
+            for name, values in zip(parameters(config), arrays["quantile"][i, j], strict=True):
+                ks = float(ks_statistic(values))
+                p_value = float(ks_p_value(ks, len(values)))
+                calibration.append({**named, "parameter": name, "ks": ks, "p_value": p_value, "n_trials": len(values)})
+        for i, (method, variant) in enumerate(every):
+            for name, values in zip(parameters(config), arrays["quantile"][i, middle], strict=True):
+                named = {**place, "method": method, "variant": variant, "epsilon": config.epsilon[middle]}
+                shares = empirical_cdf(values, _AT)
+                ecdf += [{**named, "parameter": name, "u": u, "ecdf": x} for u, x in zip(_AT, shares, strict=True)]
+        for (i, first), (k, second) in itertools.combinations(enumerate(every), 2):
+            for (j, epsilon), metric in itertools.product(enumerate(config.epsilon), metrics):
+                pair = {"first": first[0], "first_variant": first[1], "second": second[0], "second_variant": second[1]}
+                difference = arrays[metric][i, j] - arrays[metric][k, j]
+                if np.isnan(difference).any():
+                    continue
+                row = {"epsilon": epsilon, "metric": metric, **mean_columns("difference", difference), **repeats}
+                pairs.append({**place, **pair, **row})
+    return {"": rows, "pairs": pairs, "calibration": calibration, "ecdf": ecdf}

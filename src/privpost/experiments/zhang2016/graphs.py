@@ -16,6 +16,6 @@ FAMILIES = {
 def label(name: str) -> str:
     """Return the label of a graph."""
     for pattern, text in FAMILIES.items():
-        if found := re.fullmatch(pattern, name):
-            return text.format(*found.groups())
+        if match := re.fullmatch(pattern, name):
+            return text.format(*match.groups())
     return name.replace("_", " ")

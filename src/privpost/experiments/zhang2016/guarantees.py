@@ -110,12 +110,12 @@ def rows(config) -> list[dict]:
     for network in config.exact_graphs:
         name, graph = parse(network)
         models[name] = BayesianNetwork(graph, config.alpha, config.beta)
-    found = [*_difference_rows(config), *_map_rows(config), *_lemma_3_rows(config), *_utility_rows(config)]
+    every = [*_difference_rows(config), *_map_rows(config), *_lemma_3_rows(config), *_utility_rows(config)]
     for name, model in models.items():
-        found += _loss_rows(config, name, model)
+        every += _loss_rows(config, name, model)
         if len(model.nodes) <= LARGEST_ALPHABET:
-            found.append(_lemma_2_row(name, model))
-    return found
+            every.append(_lemma_2_row(name, model))
+    return every
 
 
 def _row(statement, graph, parameter, empirical, bound, **more) -> dict:
@@ -125,25 +125,28 @@ def _row(statement, graph, parameter, empirical, bound, **more) -> dict:
 
 def _difference_rows(config) -> list[dict]:
     """Theorem 1's c_ij, checked over all counts, with product and sum in its logarithm."""
-    found = []
+    rows = []
     for prior, n in itertools.product(config.difference_priors, config.difference_sizes):
         largest, parameter = largest_divergence(prior, prior, n), f"alpha=beta={prior:g}"
         product, total = difference_bound(prior, prior, n), (2 * n + 1) * math.log(2 * (prior + n + 1))
         for statement, bound in (("theorem_1_difference", product), ("theorem_1_difference_sum", total)):
-            found.append(_row(statement, "one parameter", parameter, largest, bound, n=n))
-    return found
+            rows.append(_row(statement, "one parameter", parameter, largest, bound, n=n))
+    return rows
 
 
 def _map_rows(config) -> list[dict]:
     """Corollary 4 on one node: at the paper's Δ = Lr, r = 1, and at the largest change of the density itself."""
     lipschitz = math.log(GRID[-1] / GRID[0])
-    found = []
+    rows = []
     for n in config.map_sizes:
-        own = utility_sensitivity(1.0, 1.0, n, "density", has_parents=False)
-        for statement, value in (("corollary 4", lipschitz), ("corollary 4 with enumerated sensitivity", own)):
+        largest_change = utility_sensitivity(1.0, 1.0, n, "density", has_parents=False)
+        for statement, value in (
+            ("corollary 4", lipschitz),
+            ("corollary 4 with enumerated sensitivity", largest_change),
+        ):
             loss = map_loss(n, 1.0, value)
-            found.append(_row(statement, "one node", f"Delta={value:.4g}", loss, 1.0, n=n, epsilon=1.0))
-    return found
+            rows.append(_row(statement, "one node", f"Delta={value:.4g}", loss, 1.0, n=n, epsilon=1.0))
+    return rows
 
 
 def _loss_rows(config, name, model) -> list[dict]:
@@ -151,7 +154,7 @@ def _loss_rows(config, name, model) -> list[dict]:
     counts = model.sufficient_statistics(model.records[:, None, :])
     change = np.abs(counts[:, None] - counts).sum(axis=-1).max()
     laplace = float(change) / (2 * len(model.nodes))
-    found = [
+    rows = [
         _row("corollary 1", name, "", laplace, 1.0, epsilon=1.0),
         _row("corollary 2", name, "", largest_flips(model) / len(closure(model)), 1.0, epsilon=1.0),
     ]
@@ -159,8 +162,8 @@ def _loss_rows(config, name, model) -> list[dict]:
         mechanism = RecordSampler(model, n, 1.0)
         parameter = f"omega={mechanism.omega:.4g}"
         loss, bound = sampler_loss(mechanism), 2 * mechanism.sensitivity
-        found.append(_row("theorem 4 (1)", name, parameter, loss, bound, n=n, epsilon=1.0))
-    return found
+        rows.append(_row("theorem 4 (1)", name, parameter, loss, bound, n=n, epsilon=1.0))
+    return rows
 
 
 def _lemma_2_row(name, model) -> dict:
@@ -172,16 +175,16 @@ def _lemma_2_row(name, model) -> dict:
 
 def _lemma_3_rows(config) -> list[dict]:
     """Independent nodes with uniform priors: |logit θ| > L has probability 2/(1 + e^L), so that c_i is known."""
-    found = []
+    rows = []
     for size, threshold in itertools.product(config.lemma_3_nodes, THRESHOLDS):
-        own = math.log((1 + math.exp(threshold)) / 2) / threshold
-        c = own - math.log(size) / threshold
+        single = math.log((1 + math.exp(threshold)) / 2) / threshold
+        c = single - math.log(size) / threshold
         for multiple in MULTIPLES:
             lipschitz = multiple * threshold
             outside = -math.expm1(size * math.log(math.tanh(lipschitz / 2)))
             parameter = f"L0={threshold:g},L={lipschitz:g}"
-            found.append(_row("lemma 3", f"independent_{size}", parameter, outside, math.exp(-c * lipschitz)))
-    return found
+            rows.append(_row("lemma 3", f"independent_{size}", parameter, outside, math.exp(-c * lipschitz)))
+    return rows
 
 
 def _utility_rows(config) -> list[dict]:
@@ -189,7 +192,7 @@ def _utility_rows(config) -> list[dict]:
     # Slow to import, and not needed where a rebuild is planned.
     from scipy.stats import binom
 
-    found = []
+    rows = []
     for number, delta in itertools.product(config.sampler_draws, config.delta):
         squared = math.log(1 / delta) / number
         for statement, bound in (("sampler utility", math.sqrt(squared)), ("sampler utility without a root", squared)):
@@ -199,5 +202,5 @@ def _utility_rows(config) -> list[dict]:
                 for p in CHANCES
             )
             row = _row(statement, "any", f"N={number},delta={delta:g},within={bound:.3g}", missed, delta)
-            found.append({**row, "rate": missed, "allowed": delta})
-    return found
+            rows.append({**row, "rate": missed, "allowed": delta})
+    return rows

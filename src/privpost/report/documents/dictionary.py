@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from privpost.evaluation.rows import markdown
 from privpost.experiments.columns import Meaning, of_column, of_setting
 from privpost.lab import grid
-from privpost.lab.plan import Plan
 from privpost.lab.study import Study
 
 # A meaning names at most so many of its tables or studies.
@@ -28,9 +27,9 @@ def settings(study: Study) -> dict[str, Meaning | None]:
     return {name: of_setting(study, name) for name in (*study.schema.fields, *sizes)}
 
 
-def values(plan: Plan) -> dict[str, str]:
-    """Return the two tables of the dictionary by their placeholders."""
-    studies = list(plan.studies.values())
+def values(published) -> dict[str, str]:
+    """Return the two tables of the dictionary by their names in the template."""
+    studies = list(published.studies.values())
     described = [
         ((name, *meaning), f"{study.paper}/{table}")
         for study in studies
@@ -45,8 +44,8 @@ def values(plan: Plan) -> dict[str, str]:
         if meaning
     ]
     return {
-        "dictionary/columns": _table(described, ("name", "meaning", "unit", "tables")),
-        "dictionary/settings": _table(allowed, ("name", "meaning", "unit", "allowed", "studies")),
+        "columns": _table(described, ("name", "meaning", "unit", "tables")),
+        "settings": _table(allowed, ("name", "meaning", "unit", "allowed", "studies")),
     }
 
 

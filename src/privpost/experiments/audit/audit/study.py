@@ -51,12 +51,11 @@ TABLES = {
         "settings": "mechanism with all its settings",
     },
 }
+# Releases that are drawn at once.
 CHUNK = 10_000
-# A claim may be met to rounding: exact divergences have 9 digits or more.
-ROUNDING = 1e-7
-# And of a claim, relative to its target.
-TARGET_ROUNDING = RELATIVE_TOLERANCE
-# Numbers of statistics that all releases about one data set may take, and the fewest releases that tell anything.
+# Tolerance of a claim, since exact divergences have 9 digits or more, and of a claim against its target.
+ROUNDING, TARGET_ROUNDING = 1e-7, RELATIVE_TOLERANCE
+# All releases about one data set take at most so many numbers; fewer releases than the second number tell nothing.
 LARGEST_WORK, FEWEST = 3_000_000, 100
 # Options that choose a variant of a mechanism.
 VARIANTS = ("variant", "supremum", "charge")
@@ -66,8 +65,11 @@ VERDICTS = ("within claim", "violated", "over target", "other law", "not examine
 class Finding(NamedTuple):
     """What the audit of one mechanism found.
 
-    Exact divergence and Kolmogorov-Smirnov p-value of the draws (nan if the law is unknown), the event's counts, and
-    the pair of data sets.
+    Attributes:
+        exact: exact divergence of the pair; nan where the law is not known.
+        drawn: Kolmogorov-Smirnov p-value of the draws; nan where the law is not known.
+        counts: releases about either data set that fell into the event.
+        pair: the two data sets.
     """
 
     exact: float
@@ -82,17 +84,17 @@ NOTHING = Finding(math.nan, math.nan, Counts(0, 0, 0), None)
 def examine(
     mechanism: Mechanism, size: int, pilot: int, rng: np.random.Generator, level: float = 1e-4, gate=None
 ) -> Finding:
-    """Audit one mechanism on the neighbours that are worst for it.
+    """Audit one mechanism on its worst pair of neighbours.
 
-    They are those of the largest exact divergence; where the law is not known, those of the largest estimate from
-    `pilot` releases each, over neighbours whose common records are all equal. Fewer releases are drawn where each takes
-    many numbers, and none where fewer than `FEWEST` could be.
+    The worst pair has the largest exact divergence. Where the law is not known it has the largest estimate from `pilot`
+    releases, among neighbours whose common records are all equal. Large releases are drawn fewer times, or not at all
+    where fewer than `FEWEST` would be left.
 
     Args:
-        size: releases per neighbour, as many to choose the event as to count it.
-        pilot: releases per neighbour from which the pair is chosen.
-        level: at which events are compared; the reported bound has a level of its own.
-        gate: function of mechanism, statistics, size and rng that draws; by default through a ledger of its own.
+        size: releases per neighbour to choose the event, and as many to count it.
+        pilot: releases per neighbour to choose the pair.
+        level: level at which events are compared; the reported bound has its own.
+        gate: draws the releases; by default through a ledger of its own.
     """
     gate = gate or Gate(Ledger(), "audit", mechanism, mechanism.cost())
     order = mechanism.cost().order
@@ -100,7 +102,7 @@ def examine(
     if law_of(mechanism, pairs[0][0]) is None:
         pair, exact = _worst_by_pilot(mechanism, order, pilot, rng, level, gate), math.nan
     else:
-        # Each data set stands in many pairs, and some pairs are as bad as each other but for rounding.
+        # Each data set is in many pairs. Some pairs differ by rounding only: the first of them is taken.
         sides = {data.tobytes(): data for pair in pairs for data in pair}
         known = {key: law_of(mechanism, data) for key, data in sides.items()}
         divergences = [known[p.tobytes()].divergence(known[q.tobytes()], order) for p, q in pairs]
@@ -110,23 +112,23 @@ def examine(
         return Finding(exact, math.nan, Counts(0, 0, 0), pair)
     samples = [[gate.releases(side, size, rng) for side in pair] for _ in range(2)]
     exact *= audited.copies(mechanism, samples[0][0])
-    chosen, counted = ([audited.features(mechanism, sample, pair) for sample in half] for half in samples)
-    event = choose_event(*chosen, order, level)
-    counts = Counts(event.hits(counted[0]), event.hits(counted[1]), size)
+    first_half, second_half = ([audited.features(mechanism, sample, pair) for sample in half] for half in samples)
+    event = choose_event(*first_half, order, level)
+    counts = Counts(event.hits(second_half[0]), event.hits(second_half[1]), size)
     return Finding(exact, _drawn(mechanism, pair, samples, rng), counts, pair)
 
 
 class Gate:
-    """Releases of one mechanism through a ledger's account, each data set's about a simulation of its own."""
+    """Draws one mechanism's releases through a ledger's account; each data set counts as a simulation of its own."""
 
     def __init__(self, ledger: Ledger, account: str, mechanism: Mechanism, target: Cost, accounting: str = "stated"):
         ledger.open(account, target, mechanism, accounting=accounting)
         self.ledger, self.account, self.mechanism, self.drawn = ledger, account, mechanism, 0
 
     def releases(self, data, size: int, rng) -> np.ndarray:
-        """Independent releases (size, ...) about records, in parts, as some mechanisms need much memory for each.
+        """Return independent releases (size, ...) about records, drawn in parts to save memory.
 
-        Every other part is asked for as one release per row of statistics, as studies do; the others by their number.
+        Every other part asks for one release per row of statistics, as studies do; the others ask by number.
         """
         statistics = np.asarray(self.mechanism.model.sufficient_statistics(data), float)
         parts = []
@@ -134,7 +136,7 @@ class Gate:
             number = min(CHUNK, size - start)
             for rows in filter(None, (number // 2, number - number // 2)):
                 by_row = len(parts) % 2 == 0
-                # Where trials may have settings of their own each row gets them, as in the studies.
+                # In the studies a trial may have its own settings; so has a row here.
                 mechanism = self.mechanism.each(rows) if by_row else self.mechanism
                 asked = np.broadcast_to(statistics, (rows, *statistics.shape)) if by_row else statistics
                 settings = {"size": None if by_row else rows, "repeats": slice(self.drawn, self.drawn + rows)}
@@ -144,7 +146,7 @@ class Gate:
 
 
 def _drawn(mechanism, pair, samples, rng) -> float:
-    """Smallest p-value of both data sets' draws under their laws, times two."""
+    """Return twice the smaller p-value of the two data sets' draws under their laws."""
     if law_of(mechanism, pair[0]) is None or audited.copies(mechanism, samples[0][0]) > 1:
         return math.nan
     both = [np.concatenate(halves) for halves in zip(*samples, strict=True)]
@@ -159,23 +161,23 @@ def _worst_by_pilot(mechanism, order, pilot, rng, level, gate):
         for side in pair:
             if side.tobytes() not in cache:
                 cache[side.tobytes()] = gate.releases(side, pilot, rng)
-        found = [audited.features(mechanism, cache[side.tobytes()], pair) for side in pair]
-        event = choose_event(*found, order, level)
-        bound = lower_bound(Counts(event.hits(found[0]), event.hits(found[1]), pilot), order, level)
+        releases = [audited.features(mechanism, cache[side.tobytes()], pair) for side in pair]
+        event = choose_event(*releases, order, level)
+        bound = lower_bound(Counts(event.hits(releases[0]), event.hits(releases[1]), pilot), order, level)
         if bound > best:
             best, worst = bound, pair
     return worst
 
 
 def verdict(claimed: float, bound: float, exact: float, drawn: float, share: float, level: float) -> str:
-    """One of `VERDICTS`.
+    """Return one of `VERDICTS`; "not examined" where neither `bound` nor `exact` is known (both nan).
 
     Args:
-        claimed: the mechanism's own ε.
-        bound, exact: statistical bound and exact divergence, nan where not known; "not examined" where neither is.
+        claimed: the ε that the mechanism claims.
+        bound, exact: statistical lower bound and exact divergence.
         drawn: p-value of the draws under the law that the settings mean.
         share: cost / target.
-        level: p-values below it are rejected.
+        level: a smaller p-value rejects the law.
     """
     limit = claimed * (1 + ROUNDING)
     if share > 1 + TARGET_ROUNDING:
@@ -188,36 +190,36 @@ def verdict(claimed: float, bound: float, exact: float, drawn: float, share: flo
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return one entry per audited mechanism: names, claims, exact divergences and event counts (audited, 3)."""
+    """Return one entry per audited mechanism: names, claims, exact divergences, `counts` (audited, 3)."""
     records, rows = {name: ledger.get("mechanisms", []) for name, ledger in config.ledgers.items()}, []
     releases = config.releases
     if config.source == "examples":
         listed = audited.examples(config.epsilon, config.large_n, records)
     else:
         listed, releases = audited.recorded(records), config.recorded_releases
-    # Settings that differ in what the reduced ones leave out are examined once.
+    # Mechanisms that are equal once reduced are examined once.
     known: dict[object, Finding] = {}
     for instance in listed:
         cost = instance.mechanism.cost()
         if instance.mechanism.name not in config.mechanisms:
             continue
-        found = NOTHING
-        # No event bounds an infinite claim, nor one at order 1.
+        finding = NOTHING
+        # No event bounds an infinite claim, or one at order 1.
         bounded = math.isfinite(cost.epsilon) and (cost.order is None or cost.order > 1)
         if bounded and instance.share_of_target <= 1 + TARGET_ROUNDING:
             mechanism = audited.reduced(instance.mechanism)
             size = releases if mechanism.exact else int(config.chain_share * releases)
             key = key_of(mechanism)
-            found = known.get(key)
-            if found is None:
+            finding = known.get(key)
+            if finding is None:
                 gate = Gate(ledger, instance.name, mechanism, *instance.targets[0])
                 rng = streams("mechanism", 0, instance=instance.name)
-                known[key] = found = examine(mechanism, size, config.pilot, rng, gate=gate)
-        rows.append(_row(instance, cost, found))
+                known[key] = finding = examine(mechanism, size, config.pilot, rng, gate=gate)
+        rows.append(_row(instance, cost, finding))
     return {key: np.array([row[key] for row in rows]) for key in rows[0]} if rows else {"name": np.array([], str)}
 
 
-def _row(instance: audited.Instance, cost, found: Finding) -> dict:
+def _row(instance: audited.Instance, cost, finding: Finding) -> dict:
     mechanism = instance.mechanism
     return {
         "name": instance.name,
@@ -230,9 +232,9 @@ def _row(instance: audited.Instance, cost, found: Finding) -> dict:
         "claimed": cost.epsilon,
         "target": "; ".join(str(budget) for budget, _ in instance.targets),
         "share": instance.share_of_target,
-        "exact": found.exact,
-        "drawn": found.drawn,
-        "counts": found.counts,
+        "exact": finding.exact,
+        "drawn": finding.drawn,
+        "counts": finding.counts,
         "mcmc": not mechanism.exact,
         "variant": next((str(v) for k, v in mechanism.options.items() if k in VARIANTS), ""),
         "settings": text(mechanism),
@@ -240,7 +242,7 @@ def _row(instance: audited.Instance, cost, found: Finding) -> dict:
 
 
 def tabulate(cells):
-    """Yield one row per mechanism and ε; the bounds hold together with the stated confidence (Bonferroni)."""
+    """Yield one row per mechanism and ε; all bounds hold together with the stated confidence (Bonferroni)."""
     total = sum(len(cell.arrays["name"]) for cell in cells)
     for cell in cells:
         for i in range(len(cell.arrays["name"])):

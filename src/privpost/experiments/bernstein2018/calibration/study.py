@@ -1,16 +1,15 @@
 """Calibration of noise-aware and other posteriors (Bernstein and Sheldon 2018, figures 1a and 1b).
 
-In every trial θ is drawn from the prior, data from the model and a release from the mechanism; U is the quantile of
-the true θ in the posterior. Where the posterior's distribution function is known U is its value; for the Gibbs sampler
-it is the share of draws at most θ, for OPS, with fewer draws, the randomised rank of θ among them. `exact` needs no
-chain: for counts it needs no approximation either, for redacted sums it is the posterior of the same normal model as
-the sampler's, by quadrature.
+Every trial draws θ from the prior, data from the model and a release from the mechanism; U is the quantile of the true
+θ in the posterior. U is the posterior's distribution function at θ where that is known, the share of Gibbs draws at
+most θ, or, for OPS with its few draws, the randomised rank of θ among them. `exact` runs no chain: for counts it is the
+exact posterior, for redacted sums the posterior of the sampler's own normal model, by quadrature.
 
-Randomised ranks among independent draws are exactly uniform under calibration. Successive Gibbs draws depend on each
-other, which moves mass of U to both ends and adds up to about 1 / (2 · effective sample size of one chain) to the KS
-statistic: it tests the sampler as it is run, not its stationary law alone.
+Randomised ranks among independent draws are exactly uniform under calibration. Successive Gibbs draws are dependent,
+which moves mass of U to both ends and adds up to about 1 / (2 · effective sample size of one chain) to the KS
+statistic. The test is therefore of the sampler as it is run, not of its stationary law alone.
 
-OPS tempers prior and likelihood, as Foulds et al. (2016) do, or the likelihood alone: the row's `tempered`.
+OPS tempers prior and likelihood, as Foulds et al. (2016) do, or the likelihood alone; the column `tempered` says which.
 """
 
 import itertools
@@ -52,7 +51,7 @@ TABLES = {
 
 
 class Line(NamedTuple):
-    """A method, and what of the prior and the likelihood OPS tempers."""
+    """A method, and what OPS tempers: `joint`, prior and likelihood, or the `likelihood` alone."""
 
     method: str
     tempered: str | None = None
@@ -76,10 +75,10 @@ def gibbs_quantiles(
 
 
 def ops(config, n: int, epsilon: float, tempered: str) -> ExponentialMechanism:
-    """Return the mechanism of OPS, each of whose draws may cost an equal part of ε.
+    """Return OPS, whose draws share ε equally.
 
-    With the likelihood alone tempered the draw is from Beta(α + s/T, β + (n − s)/T), truncated. That is the mechanism
-    on the prior Beta(1 + T(α − 1), 1 + T(β − 1)), and costs the same: T depends on ε and a0 alone.
+    With the likelihood alone tempered a draw is from Beta(α + s/T, β + (n − s)/T), truncated. This is the joint
+    mechanism on the prior Beta(1 + T(α − 1), 1 + T(β − 1)), at the same cost, since T depends on ε and a0 alone.
     """
     mechanism = ExponentialMechanism(BetaBernoulli(*config.prior), n, epsilon / config.ops_draws, a0=config.a0)
     if tempered == "joint":
@@ -87,8 +86,8 @@ def ops(config, n: int, epsilon: float, tempered: str) -> ExponentialMechanism:
     prior = 1 + mechanism.temperature * (np.array(config.prior) - 1)
     if prior.min() <= 0:
         raise SettingError(
-            f"prior is {config.prior}, but its numbers must be above {1 - 1 / mechanism.temperature:g}: with the "
-            "likelihood alone tempered OPS has no other prior"
+            f"prior is {config.prior}, but both numbers must be above {1 - 1 / mechanism.temperature:g}, so that OPS "
+            "can temper the likelihood alone"
         )
     return replace(mechanism, model=BetaBernoulli(*prior))
 
@@ -113,8 +112,8 @@ def _ops_account(tempered: str, n: int, epsilon: float) -> str:
 def simulate(config, streams, ledger) -> dict:
     """Return `quantiles` (line, parameter, n, epsilon, trials) and `rejected` (line, n, epsilon).
 
-    Lines that do not apply to a model are nan. `rejected` is the share of the Gibbs sampler's proposals that are no
-    valid statistics, and of the naive method's releases that had to be projected.
+    Lines that do not apply to a model are nan. `rejected` is the share of Gibbs proposals that are not valid statistics,
+    or of projected naive releases.
     """
     trial = experiment(config.model, config.prior, config.variant)
     parts = list(blocks(streams, config.repeats))
@@ -146,12 +145,12 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _account(config, trial: Experiment, ledger) -> None:
-    """Open each point's accounts: Gibbs, naive and exact read one release, either OPS makes its own."""
+    """Open the accounts of each point: gibbs, naive and exact read one release; each OPS makes its own."""
     for n, epsilon in itertools.product(config.n, config.epsilon):
         point = f"n={n}/epsilon={epsilon:g}"
         trial.open(ledger, f"gibbs/{point}", n, epsilon)
         if not _is_private("naive", trial):
-            # Not a release of its own: it shifts the released sum by private records, which no finite ε covers.
+            # The naive method shifts the released sum by private records, which no finite ε covers.
             ledger.open(f"naive/{point}", trial.naive_cost(epsilon))
             ledger.charge(f"naive/{point}", trial.naive_cost(epsilon))
         for tempered in ("joint", "likelihood") if config.model == "binomial" else ():
@@ -160,18 +159,14 @@ def _account(config, trial: Experiment, ledger) -> None:
 
 
 def _is_private(method: str, trial: Experiment) -> bool:
-    """Whether a method's posterior costs a finite ε; bounds from the true θ are a matter of their own."""
+    """Return whether a finite ε covers a method's posterior, apart from redaction bounds that are read off θ."""
     if method == "non_private":
         return False
     return method != "naive" or bool(np.isfinite(trial.naive_cost(1.0).epsilon))
 
 
 def statistics_rows(cells):
-    """Yield one row per (cell, method, tempered, parameter, n, ε) that has quantiles: its KS test.
-
-    `sampling` is `mcmc` where U comes from a chain, `exact` where it comes from a distribution function or from
-    independent exact draws; `private` is false where a method reads what no finite ε covers.
-    """
+    """Yield the KS test of every (cell, method, tempered, parameter, n, ε) that has quantiles."""
     for arrays, trial, at, point in _quantiles(cells):
         yield {
             **columns(point, "variant", "model", "method", "tempered", "parameter", "n", "epsilon"),
@@ -184,7 +179,7 @@ def statistics_rows(cells):
 
 
 def _quantiles(cells):
-    """Yield arrays, experiment, index and point (line, parameter, n, ε) of all that has quantiles."""
+    """Yield arrays, experiment, index and point of every (line, parameter, n, ε) that has quantiles."""
     for cell in cells:
         trial = experiment(cell.config.model, cell.config.prior, cell.config.variant)
         others = {"line": LINES, "parameter": trial.parameters}

@@ -1,8 +1,8 @@
 """Convergence of the noise-aware Gibbs sampler (Bernstein and Sheldon 2018, supplement).
 
-Several chains per release, each from its own draw of the prior; rank-normalised split R-hat and effective sample
-sizes of the draws after burn-in. For redacted sums a second sampler of the same posterior, which integrates the sum
-out of the update of θ, runs beside the paper's; and a posterior by quadrature says which chains are stuck.
+Each release has several chains, started from draws of the prior, whose draws after burn-in give rank-normalised split
+R-hat and effective sample sizes. Redacted sums have a second sampler of the same posterior, which integrates the sum
+out of the update of θ, and a posterior by quadrature, which shows the chains that are stuck.
 """
 
 import itertools
@@ -42,18 +42,18 @@ TABLES = {
 }
 SAMPLERS = ("gibbs", "collapsed")
 DIAGNOSTICS = ("rhat", "ess_bulk", "ess_tail", "distance")
-# A chain is biased whose mean is off by so many posterior standard deviations.
+# A chain is biased when its mean is off by so many posterior standard deviations.
 BIASED = 0.5
-# Sweeps of burn-in of the collapsed sampler.
+# Burn-in of the collapsed sampler, in sweeps.
 BURN_IN = 50
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `diagnostics` (sampler, diagnostic, n, epsilon, trials), of the first parameter, and one `trace`.
+    """Return `diagnostics` (sampler, diagnostic, n, epsilon, trials) of the first parameter, and one `trace`.
 
-    The last diagnostic is the distance of a chain's mean from that of the posterior without a chain, in posterior
-    standard deviations, the largest of the release's chains. `trace` has shape (chains, burn_in + draws), of the first
-    trial at trace_n and trace_epsilon. The collapsed sampler is nan where there is none.
+    The last diagnostic is the largest distance of a chain's mean from the exact posterior mean, in posterior standard
+    deviations. `trace` (chains, burn_in + draws) is of the first trial at trace_n and trace_epsilon. The collapsed
+    sampler is nan for counts.
     """
     trial = experiment(config.model, config.prior, config.variant)
     shape = (len(SAMPLERS), len(DIAGNOSTICS), len(config.n), len(config.epsilon), config.trials)
@@ -72,13 +72,12 @@ def simulate(config, streams, ledger) -> dict:
                 kernel = trial.kernel(chains, releases, n, **({"collapsed": True} if k else {}))
                 burn_in, draws = (BURN_IN, config.collapsed_draws) if k else (config.burn_in, config.draws)
                 rng = streams("sampler", block.index, **point, **({"method": name} if k else {}))
-                found = _first_parameter(kernel, burn_in + draws, rng).reshape(-1, block.size, config.chains)
-                kept = found[burn_in:].transpose(0, 2, 1)
-                diagnostics[k, :3, i, j, block.trials] = diagnose(kept)
-                far = np.abs(kept.mean(axis=0) - mean) / sd
-                diagnostics[k, 3, i, j, block.trials] = far.max(axis=0)
+                theta = _first_parameter(kernel, burn_in + draws, rng).reshape(-1, block.size, config.chains)
+                drawn = theta[burn_in:].transpose(0, 2, 1)
+                diagnostics[k, :3, i, j, block.trials] = diagnose(drawn)
+                diagnostics[k, 3, i, j, block.trials] = (np.abs(drawn.mean(axis=0) - mean) / sd).max(axis=0)
                 if k == 0 and (n, epsilon) == (config.trace_n, config.trace_epsilon) and block.index == 0:
-                    trace = found[:, 0].T
+                    trace = theta[:, 0].T
     return {"diagnostics": diagnostics, "trace": trace}
 
 
@@ -94,12 +93,7 @@ def _first_parameter(kernel, sweeps: int, rng):
 
 
 def tabulate(cells):
-    """Return the diagnostics of each sampler over trials, and the thinned traces.
-
-    `rhat` is the worst over releases, effective sizes are medians; `stuck_share` is the share of releases whose chains
-    have an R-hat above `LARGEST_RHAT`, `biased_share` that of releases with a chain whose mean is off by half a
-    posterior standard deviation or more.
-    """
+    """Return the diagnostics of each sampler, summed up over trials, and the thinned traces."""
     return {"convergence": _diagnostics(cells), "traces": _traces(cells)}
 
 

@@ -1,6 +1,6 @@
-"""Calibration of both algorithms for families that the paper does not try (ours): the code is that of `calibration`.
+"""Calibration of both algorithms for families that the paper does not try (ours), by the code of `calibration`.
 
-A family is one file in `models`; Algorithm 1 takes counts of any number of categories, Algorithm 2 any univariate
+A family is one file in `models`. Algorithm 1 takes counts of any number of categories, algorithm 2 any univariate
 family with one increasing statistic t(x), whose sum is redacted to public bounds.
 """
 
@@ -25,15 +25,15 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Yield the KS tests, and for Gibbs the mean distance of its U from that of the posterior without a chain."""
+    """Yield the KS tests, and for Gibbs the mean distance of its quantile from the exact posterior's."""
     gibbs, exact = (calibration.LINES.index(calibration.Line(method)) for method in ("gibbs", "exact"))
     gaps = {}
     for cell in cells:
-        found = np.abs(cell.arrays["quantiles"][gibbs] - cell.arrays["quantiles"][exact]).mean(axis=-1)
+        distances = np.abs(cell.arrays["quantiles"][gibbs] - cell.arrays["quantiles"][exact]).mean(axis=-1)
         for (i, j), point in places(cell.config, "n", "epsilon"):
-            gaps[point.model, point.n, point.epsilon] = found[:, i, j]
+            gaps[point.model, point.n, point.epsilon] = distances[:, i, j]
     for row in calibration.statistics_rows(cells):
-        # OPS is not among these methods.
+        # OPS takes no part.
         del row["tempered"]
         place = int(row["parameter"].rpartition("_")[2]) - 1 if "_" in row["parameter"] else 0
         gap = gaps[row["model"], row["n"], row["epsilon"]][place] if row["method"] == "gibbs" else None

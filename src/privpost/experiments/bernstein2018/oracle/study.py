@@ -1,11 +1,11 @@
 """The noise-aware posterior against the exact one (ours; models of Bernstein and Sheldon 2018).
 
 Bits: the sampler draws θ from its exact conditional given the count, but the count from a normal approximation. The two
-conditionals belong to no joint distribution, so its stationary law is found as a fixed point, by quadrature over the
-count; what is left of its distance from the exact posterior is the approximation's error, without Monte Carlo noise.
+conditionals belong to no joint distribution, so the stationary law is computed as a fixed point, by quadrature over the
+count. Its distance from the exact posterior is the error of the approximation, without Monte Carlo noise.
 
-Redacted sums (public bounds): the posterior of the normal model by quadrature against that of the sum's own law, which
-Fourier inversion gives.
+Redacted sums with public bounds: the posterior of the normal model, by quadrature, is compared with that of the sum's
+own law, by Fourier inversion.
 """
 
 import functools
@@ -52,7 +52,7 @@ TABLES = {
 _TAIL = 1e-10
 
 
-# Nodes of a rule are roots that cost as much to find as all else of a release.
+# Finding the nodes takes as long as all the rest.
 _gauss_legendre = functools.cache(np.polynomial.legendre.leggauss)
 
 
@@ -78,7 +78,7 @@ def parameter_grid(prior, release: float, n: int, scale: float, nodes: int) -> t
 def _count_range(prior, release, n, scale):
     cumulative = np.cumsum(count_weights(prior, np.array([release]), n, scale)[0])
     low, high = np.searchsorted(cumulative, [_TAIL, 1 - _TAIL])
-    # The normal approximation's tails differ from the exact ones: half of the range more on either side.
+    # The tails of the normal approximation differ: half of the range is added on either side.
     margin = 1 + (high - low) / 2
     return max(0.0, low - margin), min(float(n), high + margin)
 
@@ -117,12 +117,12 @@ def stationary_density(prior, release: float, n: int, scale: float, theta, weigh
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `stationary`, `sampled` and `floor`, each (n, trials); nan beyond `largest_n`.
+    """Return total variation distances (n, trials); nan beyond `largest_n`.
 
-    `stationary` is the total variation between the law that the normal approximation leads to and the exact posterior;
-    `sampled` that between pooled draws of many chains and the reference over equally likely bins, a lower bound to it
-    up to Monte Carlo error (bits: reference and law as above; redacted sums: the quadrature, so that it is the
-    chains' own error); `floor` half of that between two halves of the chains, about what independent draws would give.
+    `stationary`: between the law that the normal approximation leads to and the exact posterior. `sampled`: between the
+    pooled draws of many chains and a reference, over bins that are equally likely under it; the reference is the exact
+    posterior of bits, and the normal model's posterior of redacted sums, so that it is the error of the chains alone.
+    `floor`: half of the distance between two halves of the chains, about what independent draws would give.
     """
     trial = experiment(config.model, config.prior, "corrected")
     stationary, sampled, floor = (np.full((len(config.n), config.trials), np.nan) for _ in range(3))
@@ -144,7 +144,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _bits(config, trial: Counts, data, release, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return distances (trials,) of the sampler's law from the exact posterior, and the latter's bins' ends."""
+    """Return distances (trials,) of the sampler's law from the exact posterior, and ends of the posterior's bins."""
     prior, y = tuple(trial.model.prior), release.values[0]
     distance, edges = np.empty(len(y)), np.empty((len(y), config.bins - 1))
     for t, value in enumerate(y):
@@ -158,7 +158,7 @@ def _bits(config, trial: Counts, data, release, n: int) -> tuple[np.ndarray, np.
 
 
 def _redacted(config, trial, data, release, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return distances (trials,) of the normal model's posterior from that of the sum's own law, and the bins' ends."""
+    """Return distances (trials,) of the normal model's posterior from the exact one, and ends of the former's bins."""
     model, y, scale = trial.model, release.values[0], float(release.scale[0])
     edges = parameter_edges(model, 2 * config.nodes)
     theta, width = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
@@ -173,11 +173,11 @@ def _redacted(config, trial, data, release, n: int) -> tuple[np.ndarray, np.ndar
 
 
 def _quantiles(prior, release, n, scale, theta, bins: int) -> np.ndarray:
-    """Return the ends between equally likely bins of the exact posterior, from its distribution function at `theta`."""
+    """Return the ends of bins that are equally likely under the exact posterior, from its law at `theta`."""
     from scipy.interpolate import PchipInterpolator
 
     weights = count_weights(prior, np.array([release]), n, scale)[0]
-    # The rest is less than rounding.
+    # The other weights are below rounding.
     low, high = np.flatnonzero(weights > 1e-20)[[0, -1]]
     cdf = PchipInterpolator(theta, conditional_cdf(prior, theta, n, (low, high)) @ weights[low : high + 1])
     fine = np.interp(np.linspace(0, len(theta) - 1, 20 * len(theta)), np.arange(len(theta)), theta)
@@ -225,7 +225,7 @@ def tabulate(cells):
 
 
 def prior_name(model: str, prior) -> str:
-    """Return the words for a model's prior."""
+    """Return a model's prior in words."""
     if model == "normal":
         return f"N({prior[0]:g}, {prior[1]:g})"
     return f"{'Beta' if model == 'binomial' else 'Gamma'}({prior[0]:g}, {prior[1]:g})"

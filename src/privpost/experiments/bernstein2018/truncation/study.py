@@ -1,8 +1,8 @@
 """Calibration of Algorithm 2 by bounds and by the covariance between segments (ours).
 
-The paper sets the redaction bounds from the true θ and adds the segments' variances as if their sums were independent,
-though the counts in the segments are multinomial. Both are varied here, with more trials than the calibration study.
-`exact` is the posterior of the same normal model of the redacted sum, by quadrature: it knows no segments and no chain.
+The paper sets the redaction bounds from the true θ, and adds the segments' variances as if their sums were independent,
+though the counts in the segments are multinomial. This study varies both, with more trials than `calibration`. `exact`
+is the posterior of the same normal model of the redacted sum by quadrature, without segments and chains.
 """
 
 import numpy as np
@@ -20,17 +20,17 @@ TABLES = {
         "segments": "covariance between the segments of a redacted sum: `multinomial`, or `independent`, none",
     },
 }
-# The variants with which the posterior by quadrature is given, and whether for all trials or those with a chain: it
-# depends on the bounds alone, and what the paper's bounds miss is large.
+# Variants with a posterior by quadrature, which depends on the bounds alone, and whether for all trials or those with a
+# chain, which suffice where the error is large.
 EXACT = {"paper": False, "corrected": True}
 METHODS = ("non_private", "gibbs", "exact")
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `gibbs` (epsilon, trials with a chain), `exact` and `reference` (trials, all or as many), `rejected`.
+    """Return quantiles of θ by `gibbs` (epsilon, trials with a chain), `exact` (epsilon, trials) and in the non-private
+    `reference` (trials,), and the share `rejected` (epsilon,) of Gibbs proposals.
 
-    `reference` are the quantiles in the non-private posterior, `rejected` (epsilon,) the sampler's rejected share;
-    `exact` is empty for a variant that has none.
+    `exact` is empty for a variant without one.
     """
     trial, n = experiment(config.model, config.prior, config.variant), config.n
     chained = list(blocks(streams, config.chain_trials))
@@ -59,7 +59,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Yield the KS tests; rows of `non_private` have no ε."""
+    """Yield the KS test of each method and ε; `non_private` has no ε."""
     for cell in cells:
         arrays, (bounds, segments) = cell.arrays, VARIANTS[cell.config.variant]
         for (j, _), point in private_places(cell.config, "epsilon", "method", method=METHODS):

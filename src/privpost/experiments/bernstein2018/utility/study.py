@@ -1,8 +1,8 @@
 """Distance of private posteriors from the true one (Bernstein and Sheldon 2018, figure 1c).
 
-MMD² between a method's posterior and the non-private one, of the probability (the first category's) or the rate, kernel
-exp(−(p − q)²/2), averaged over trials. Laws in closed form need no draws; of Gibbs it is the unbiased estimate from the
-chain's. `exact` is the noise-aware posterior without a chain.
+The distance is MMD² with the kernel exp(−(p − q)²/2) between a method's posterior and the non-private one, of the
+probability (of the first category) or the rate, averaged over trials. It is exact for laws in closed form, and unbiased
+from the draws of the Gibbs chain. `exact` is the noise-aware posterior without a chain.
 """
 
 import numpy as np
@@ -36,9 +36,9 @@ METHODS = ("gibbs", "exact", "naive")
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `mmd2` (method, n, trials), each trial's unbiased estimate, and `rejected` (method, n).
+    """Return `mmd2` (method, n, trials), unbiased and so at times negative, and the share `rejected` (method, n).
 
-    Negative estimates are kept. `rejected` is nan for the method that proposes nothing.
+    `rejected` is nan for `exact`, which proposes nothing.
     """
     trial = experiment(config.model, config.prior, config.variant)
     mmd2 = np.empty((len(METHODS), len(config.n), config.trials))
@@ -64,36 +64,34 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _estimates(config, trial, data, release, n: int, rng):
-    """Return MMD² of each method, shape (methods, trials), and the shares rejected by Gibbs and projected by naive."""
+    """Return MMD² (methods, trials), and the shares that Gibbs rejects and the naive method projects."""
     statistics, projected = trial.naive(data, release, n)
     true, space, sums = trial.features(data.statistics), trial.space, []
 
     def consume(theta):
-        # The first parameter's draws.
         sums.append(space.features(theta.reshape(len(theta), -1, theta.shape[-1])[:, 0]))
         if len(sums) > 1:
             sums[0] += sums.pop()
 
     proposals = run(trial.kernel(data, release, n), rng, config.burn_in, config.draws, consume)
-    found = [mmd2_of_draws(space, sums[0], true, config.draws)]
-    found += [space.squared(law - true) for law in (trial.exact_features(data, release, n), trial.features(statistics))]
-    return np.stack(found), (proposals.rejected_share, projected)
+    estimates = [mmd2_of_draws(space, sums[0], true, config.draws)]
+    estimates += [
+        space.squared(law - true) for law in (trial.exact_features(data, release, n), trial.features(statistics))
+    ]
+    return np.stack(estimates), (proposals.rejected_share, projected)
 
 
 def tabulate(cells):
-    """Yield the means over trials with their standard errors; `mmd` is the root of the mean, 0 if that is negative.
-
-    `sampling` tells whether a method's draws are independent (`exact`) or those of a chain (`mcmc`).
-    """
+    """Yield the means over trials with their standard errors."""
     for cell in cells:
         for at, point in places(cell.config, "method", "n", method=METHODS):
             values, other = cell.arrays["mmd2"][at], cell.arrays["mmd2"][METHODS.index("naive"), at[1]]
-            found, below = mean_columns("mmd2", values), mean_columns("below_naive", other - values)
+            squared, below = mean_columns("mmd2", values), mean_columns("below_naive", other - values)
             yield {
                 **columns(point, "variant", "model", "n", "epsilon", "method"),
                 "sampling": "mcmc" if point.method == "gibbs" else "exact",
-                "mmd": np.sqrt(max(found["mmd2_mean"], 0.0)),
-                **found,
+                "mmd": np.sqrt(max(squared["mmd2_mean"], 0.0)),
+                **squared,
                 **(below if point.method != "naive" else dict.fromkeys(below)),
                 "negative_share": float((values < 0).mean()),
                 "n_trials": point.trials,

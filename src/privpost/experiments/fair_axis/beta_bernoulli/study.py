@@ -145,8 +145,8 @@ def calibrated(config, model: BetaBernoulli) -> list[Row]:
     """The rows: the true posterior, and each method at each (ε, δ) by either accounting, with noise on one count."""
     rows = [Row("non_private")]
     for epsilon, delta in itertools.product(config.epsilon, config.delta):
-        found = calibration.converted(model, config.n, epsilon, delta, a0=config.a0, coordinates="free")
-        for method, mechanism in found.items():
+        mechanisms = calibration.converted(model, config.n, epsilon, delta, a0=config.a0, coordinates="free")
+        for method, mechanism in mechanisms.items():
             if method in config.methods:
                 exact = mechanism.recalibrated(Cost("approximate", epsilon, delta=delta))
                 rows.append(Row(method, "converted", epsilon, delta, mechanism))
@@ -174,8 +174,8 @@ def simulate(config, streams, ledger) -> dict:
             rng, release = streams("mechanism", block.index), None
             if row.mechanism is not None:
                 release = ledger.release(row.account, row.mechanism, statistics, rng, repeats=block.trials).values
-            found = score(row.mechanism, release, model, theta, successes, n, divergence, rng)
-            scores[i, :, block.trials] = np.stack(found)
+            scored = score(row.mechanism, release, model, theta, successes, n, divergence, rng)
+            scores[i, :, block.trials] = np.stack(scored)
     return {
         "scores": scores,
         **{name: np.array([getattr(row, name) for row in rows]) for name in ("method", "accounting")},
@@ -205,17 +205,17 @@ def tabulate(cells):
             named = dict(zip(("accounting", "n", "epsilon", "delta"), (keys[i][0], n, *budget), strict=True))
             scores = Scores(*arrays["scores"][i])
             posterior = "posterior" if arrays["releases"][i] == "statistics" else "sample"
-            found = [
+            metrics = [
                 ("sample", "l1_error", *mean_and_sem(scores.sample)),
                 ("mean", "l1_error", *mean_and_sem(scores.mean)),
                 ("sample", "kl", *mean_and_sem(scores.kl)),
             ]
             if not np.isnan(scores.quantile).any():
-                found.append((posterior, "ks", *ks_with_error(scores.quantile)))
+                metrics.append((posterior, "ks", *ks_with_error(scores.quantile)))
             last = {"n_repeats": cell.config.trials, "setting": arrays["setting"][i]}
             rows += [
                 {"method": method, "statistic": statistic, **named, "metric": metric, "mean": mean, "sem": sem, **last}
-                for statistic, metric, mean, sem in found
+                for statistic, metric, mean, sem in metrics
                 if not math.isnan(mean)
             ]
         pairs += _pairs(arrays, keys, n, cell.config.trials)

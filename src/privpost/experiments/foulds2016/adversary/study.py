@@ -81,8 +81,8 @@ def local_epsilon(model: BetaBernoulli, statistics, a0, grid: int) -> LocalEpsil
     neighbours = statistics[..., None, :] + step
     exists = (neighbours >= 0).all(axis=-1)
     neighbours = np.where(exists[..., None], neighbours, statistics[..., None, :])
-    own = _log_partition(model, statistics, a0)
-    partition = _log_partition(model, neighbours, a0[..., None]) - own[..., None]
+    log_partition = _log_partition(model, statistics, a0)
+    partition = _log_partition(model, neighbours, a0[..., None]) - log_partition[..., None]
     theta = a0[..., None] + (1 - 2 * a0[..., None]) * np.linspace(0, 1, grid)
     # A success fewer in X' leaves its factor θ/(1−θ) to X, one more the inverse.
     likelihood = logit(theta)[..., None, :] * np.array([1.0, -1.0])[:, None]
@@ -111,10 +111,10 @@ def simulate(config, streams, ledger) -> dict:
     statistics = np.zeros((len(a0), 2))
     outcomes = np.array([[1.0, 0.0], [0.0, 1.0]])
     for step in range(config.largest_n):
-        found = local_epsilon(model, statistics[:, None, :] + outcomes, a0[:, None], config.grid)
-        failure = (found.epsilon[:, 1] > found.epsilon[:, 0] + 1e-12).astype(int)
+        losses = local_epsilon(model, statistics[:, None, :] + outcomes, a0[:, None], config.grid)
+        failure = (losses.epsilon[:, 1] > losses.epsilon[:, 0] + 1e-12).astype(int)
         epsilon[:, step], likelihood[:, step], partition[:, step] = (
-            np.take_along_axis(values, failure[:, None], axis=1)[:, 0] for values in found
+            np.take_along_axis(values, failure[:, None], axis=1)[:, 0] for values in losses
         )
         added[:, step] = failure == 0
         statistics += outcomes[failure]

@@ -121,10 +121,10 @@ def estimates(mechanism: Mechanism | None, release, model, statistics, rng) -> d
     if mechanism is None or isinstance(mechanism, AdditiveNoiseMechanism):
         posterior = model.posterior(statistics) if mechanism is None else mechanism.naive_posterior(release)
         return {"sample": model.sample(posterior, rng), "mean": model.mean(posterior)}
-    found = {"sample": mechanism.posterior_draw(release, rng)}
+    estimated = {"sample": mechanism.posterior_draw(release, rng)}
     if isinstance(mechanism, ExponentialMechanism):
-        found["mean"] = truncated_beta.mean(mechanism.release_law(statistics), *mechanism.ends)
-    return found
+        estimated["mean"] = truncated_beta.mean(mechanism.release_law(statistics), *mechanism.ends)
+    return estimated
 
 
 def simulate(config, streams, ledger) -> dict:
@@ -137,18 +137,18 @@ def simulate(config, streams, ledger) -> dict:
     shape = (len(config.methods), len(STATISTICS), len(config.epsilon), len(config.n))
     are, limits, firsts = np.full((*shape, 2), np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
     served = {(j, k): mechanisms(config, n, e) for j, e in enumerate(config.epsilon) for k, n in enumerate(config.n)}
-    for (j, k), found in served.items():
-        for method, mechanism in found.items():
+    for (j, k), by_method in served.items():
+        for method, mechanism in by_method.items():
             budget = Cost("pure", config.epsilon[j])
             ledger.open(_account(method, config.epsilon[j], config.n[k]), budget, mechanism)
-    for ((j, k), found), (i, method) in itertools.product(served.items(), enumerate(config.methods)):
-        if method in found or j == 0:
-            errors = _squared_errors(method, found.get(method), config, j, k, streams, ledger)
+    for ((j, k), by_method), (i, method) in itertools.product(served.items(), enumerate(config.methods)):
+        if method in by_method or j == 0:
+            errors = _squared_errors(method, by_method.get(method), config, j, k, streams, ledger)
             for s, statistic in enumerate(STATISTICS):
                 efficiency = errors[s] * config.n[k] / (p * (1 - p))
                 are[i, s, j, k] = mean_and_sem(efficiency)
-                limits[i, s, j, k] = limit(found.get(method), statistic)
-                firsts[i, s, j, k] = first_order(found.get(method), statistic, model, p, config.n[k])
+                limits[i, s, j, k] = limit(by_method.get(method), statistic)
+                firsts[i, s, j, k] = first_order(by_method.get(method), statistic, model, p, config.n[k])
     last = [served[len(config.epsilon) - 1, len(config.n) - 1].get(method) for method in config.methods]
     return {
         "are": are,
@@ -174,9 +174,9 @@ def _squared_errors(method, mechanism, config, j: int, k: int, streams, ledger) 
         requests.append(Request(_account(method, epsilon, n), mechanism, statistics, rng, repeats=block.trials))
     releases = [Release(None)] * len(requests) if mechanism is None else ledger.release_all(requests)
     for asked, made in zip(requests, releases, strict=True):
-        found = estimates(mechanism, made.values, model, asked.statistics, asked.rng)
+        estimated = estimates(mechanism, made.values, model, asked.statistics, asked.rng)
         for s, statistic in enumerate(STATISTICS):
-            errors[s, asked.repeats] = (found.get(statistic, np.nan) - config.p) ** 2
+            errors[s, asked.repeats] = (estimated.get(statistic, np.nan) - config.p) ** 2
     return errors
 
 

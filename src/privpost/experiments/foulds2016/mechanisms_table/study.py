@@ -114,9 +114,9 @@ def gibbs_cost(mechanism: Mechanism, iterations: int, updates: int) -> Cost:
 def simulate(config, streams, ledger) -> dict:
     """Return the table's numbers, one array over (method, epsilon) each; nothing is released."""
     listed = [point for _, point in places(config, "method", "epsilon")]
-    found = [_numbers(calibrated(point.method, config, config.n, point.epsilon), config) for point in listed]
+    numbers = [_numbers(calibrated(point.method, config, config.n, point.epsilon), config) for point in listed]
     shape = len(config.method), len(config.epsilon)
-    return {name: np.array([numbers[name] for numbers in found]).reshape(shape) for name in found[0]}
+    return {name: np.array([numbers[name] for numbers in numbers]).reshape(shape) for name in numbers[0]}
 
 
 def _numbers(mechanism: Mechanism, config) -> dict[str, float]:

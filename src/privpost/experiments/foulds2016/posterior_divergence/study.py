@@ -110,10 +110,10 @@ def simulate(config, streams, ledger) -> dict:
                 statistics = np.stack([successes, n - successes], axis=-1)
                 rng = streams("mechanism", block.index, method=mechanism.method, epsilon=epsilon, n=n)
                 release = ledger.release(account, mechanism, statistics, rng, repeats=block.trials).values
-                found = dirichlet_divergence(model.posterior(statistics), mechanism.naive_posterior(release), 1)
+                divergences = dirichlet_divergence(model.posterior(statistics), mechanism.naive_posterior(release), 1)
             else:
-                found = _divergences(mechanism, successes, config.quadrature_nodes)
-            values[block.trials] = found
+                divergences = _divergences(mechanism, successes, config.quadrature_nodes)
+            values[block.trials] = divergences
         kl[place] = mean_and_sem(values)
     return {"kl": kl, "theory": theory}
 

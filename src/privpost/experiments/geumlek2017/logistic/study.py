@@ -178,10 +178,12 @@ def tabulate(cells):
         kind="stable",
         key=lambda column: column.map(ranks[column.name].index) if column.name in ranks else column,
     )
-    single = table[table["draws"] == 1].drop(columns="draws")
-    studied = single.dataset.isin(single.dataset[single.n_splits > 1]) & (single.variant == "paper")
+    # The curves are of the fewest draws and splits: one of either, but for a run that asks for more.
+    single = table[table["draws"] == table["draws"].min()].drop(columns="draws")
+    fewest = single.n_splits.min()
+    studied = single.dataset.isin(single.dataset[single.n_splits > fewest]) & (single.variant == "paper")
     return {
-        "logistic": single[single.n_splits == 1].reset_index(drop=True),
+        "logistic": single[single.n_splits == fewest].reset_index(drop=True),
         "logistic_splits": single[studied].reset_index(drop=True),
         "logistic_pairs": _pairs(cells),
         "rdp_glm": _glm_rows(cells),
@@ -237,7 +239,7 @@ def _pairs(cells):
     The methods share splits and random numbers, and a difference is taken within each repeat: one draw on the one
     split, or the mean of many draws on a split of its own.
     """
-    chosen = {}
+    metrics = {}
     for cell in cells:
         config = cell.config
         if config.method == "non_private":
@@ -245,17 +247,17 @@ def _pairs(cells):
         for n_splits, values in zip(config.n_splits, cell.arrays["metrics"], strict=True):
             if n_splits == 1 or config.draws > 1:
                 key = config.dataset, config.variant, config.order, n_splits, config.draws
-                chosen[(*key, config.method)] = (config.log_epsilon, values)
-    for key in sorted({key[:-1] for key in chosen}):
+                metrics[(*key, config.method)] = (config.log_epsilon, values)
+    for key in sorted({key[:-1] for key in metrics}):
         dataset, variant, order, n_splits, draws = key
         for first, second in PAIRS:
-            found = [
-                chosen.get((*key, method)) or chosen.get((dataset, BESIDE[variant], *key[2:], method))
+            curves = [
+                metrics.get((*key, method)) or metrics.get((dataset, BESIDE[variant], *key[2:], method))
                 for method in (first, second)
             ]
-            if None in found or (BESIDE[variant] != variant and first != "ops"):
+            if None in curves or (BESIDE[variant] != variant and first != "ops"):
                 continue
-            (log_epsilon, left), (_, right) = found
+            (log_epsilon, left), (_, right) = curves
             difference = left - right
             repeats = {"n_repeats": difference.shape[-1], "n_splits": n_splits, "draws": draws}
             place, pair = {"dataset": dataset, "variant": variant, "order": order}, {"first": first, "second": second}

@@ -39,18 +39,18 @@ def log_masses(parameters: np.ndarray, bits: int) -> np.ndarray:
     size = 2**bits
     node, weight = np.polynomial.legendre.leggauss(NODES)
     inner = np.arange(ENDS, size - ENDS)
-    found = np.empty((len(parameters), size))
+    masses = np.empty((len(parameters), size))
     if inner.size:
         theta = (inner[:, None] + (node + 1) / 2) / size
         steps = np.stack([np.log(theta), np.log1p(-theta)])
-        for law, (a, b) in zip(found, parameters, strict=True):
+        for law, (a, b) in zip(masses, parameters, strict=True):
             density = np.tensordot([a - 1, b - 1], steps, axes=1)
             top = density.max(axis=-1)
             total = np.exp(density - top[:, None]) @ weight
             law[ENDS : size - ENDS] = np.log(total) + top - betaln(a, b) - math.log(2 * size)
     outer = np.setdiff1d(np.arange(size), inner)
-    found[:, outer] = truncated_beta.log_mass(parameters[:, None], outer / size, (outer + 1) / size)
-    return found
+    masses[:, outer] = truncated_beta.log_mass(parameters[:, None], outer / size, (outer + 1) / size)
+    return masses
 
 
 def coarser(masses: np.ndarray) -> np.ndarray:
@@ -69,11 +69,11 @@ def largest_divergences(masses: np.ndarray, orders) -> np.ndarray:
     for first, second in zip(masses[1:], masses[:-1], strict=True):
         ratio = first - second
         for p, sign in ((first, 1.0), (second, -1.0)):
-            found = [
+            divergences = [
                 np.max(sign * ratio) if math.isinf(order) else logsumexp(p + (order - 1) * sign * ratio) / (order - 1)
                 for order in orders
             ]
-            worst = np.maximum(worst, found)
+            worst = np.maximum(worst, divergences)
     return worst
 
 

@@ -124,16 +124,16 @@ def simulate(config, streams, ledger) -> dict:
     """
     if len(config.n) != len(config.betas):
         raise SettingError(f"betas are {config.betas}; there must be as many as n has, {len(config.n)}")
-    found = np.full((len(config.n), len(config.orders), 2, 3), math.nan)
-    for i, j, k in np.ndindex(found.shape[:3]):
+    pairs = np.full((len(config.n), len(config.orders), 2, 3), math.nan)
+    for i, j, k in np.ndindex(pairs.shape[:3]):
         radius = (None, config.radius)[k]
         heaviest = {"cloglog": math.inf, "probit": config.orders[j] - 1}.get(config.link, 0)
         if radius is None and heaviest >= config.n[i] * config.betas[i]:
-            found[i, j, k, 0] = math.inf
+            pairs[i, j, k, 0] = math.inf
         else:
-            found[i, j, k] = worst_pair(config, config.n[i], config.betas[i], config.orders[j], radius)
+            pairs[i, j, k] = worst_pair(config, config.n[i], config.betas[i], config.orders[j], radius)
     limits = np.array([limit_share(beta) for beta in config.limit_betas])
-    return {"pairs": found, "limits": limits}
+    return {"pairs": pairs, "limits": limits}
 
 
 def tabulate(cells):
@@ -145,15 +145,17 @@ def tabulate(cells):
 
     rows, limits = [], []
     for cell in cells:
-        config, found = cell.config, cell.arrays["pairs"]
+        config, pairs = cell.config, cell.arrays["pairs"]
         if config.link == "logistic":
             limits = [(beta, *row) for beta, row in zip(config.limit_betas, cell.arrays["limits"], strict=True)]
-        own = sum(steepest(config.link, config.radius)) / 2
-        for i, j, k in np.ndindex(found.shape[:3]):
-            (exact, angle, pushing), n, beta, order = found[i, j, k], config.n[i], config.betas[i], config.orders[j]
+        slope = sum(steepest(config.link, config.radius)) / 2
+        for i, j, k in np.ndindex(pairs.shape[:3]):
+            (exact, angle, pushing), n, beta, order = pairs[i, j, k], config.n[i], config.betas[i], config.orders[j]
             bound = float(posterior_rdp(order, n, beta))
             bounded = k == 1 or config.link == "logistic"
-            bound_own = float(posterior_rdp(order, n, beta, residual_bound=own if k else 1.0)) if bounded else math.inf
+            bound_own = (
+                float(posterior_rdp(order, n, beta, residual_bound=slope if k else 1.0)) if bounded else math.inf
+            )
             rows.append(
                 {
                     "link": config.link,

@@ -25,7 +25,7 @@ SETTINGS = Schema(
     alpha=ALPHA,
     beta=BETA,
     n=N,
-    successes=Integer(at_least=0, says="number of ones in the data of panels (a) and (b)", unit="records"),
+    successes=Integer(at_least=0, follows="n", says="ones in the data of panels (a) and (b)", unit="records"),
     held_out_probability=P.means("probability of a one among the held-out bits", "probability"),
     quadrature_nodes=Integer(at_least=50, says="nodes of the quadrature"),
     variant=Choice("paper", "corrected", says=VARIANT),
@@ -238,8 +238,8 @@ def tabulate(cells):
                 curves.append({**row, "metric": "kl", "mean": arrays["kl"][i, j], "error": arrays["error"][i, j]})
                 for metric in LIKELIHOODS:
                     mean, sd = arrays[f"{metric}_mean"][i, j], arrays[f"{metric}_sd"][i, j]
-                    found = {"metric": metric, "mean": mean, "sd": sd, "sem": sd / math.sqrt(config.trials)}
-                    curves.append({**row, **found, "n_repeats": config.trials})
+                    summary = {"metric": metric, "mean": mean, "sd": sd, "sem": sd / math.sqrt(config.trials)}
+                    curves.append({**row, **summary, "n_repeats": config.trials})
             if method != "non_private":
                 smallest = {**fixed, "log_epsilon": min(config.log_epsilon)}
                 density = {"theta": arrays["theta"][i], "density": arrays["density"][i]}

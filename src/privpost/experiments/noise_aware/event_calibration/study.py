@@ -62,8 +62,8 @@ def rows(config) -> list[Row]:
     exact = set(numbers) == {1}
     listed = [row for row in event_methods.rows(config, model, config.epsilon) if row.method != "exact" or exact]
     if not listed:
-        found = dict(zip(("n_states", "regions", "months", "fields"), numbers, strict=True))
-        raise SettingError(f"method is exact, but has {found}; each must be 1")
+        sizes = dict(zip(("n_states", "regions", "months", "fields"), numbers, strict=True))
+        raise SettingError(f"method is exact, but has {sizes}; each must be 1")
     return listed
 
 
@@ -103,10 +103,10 @@ def simulate(config, streams, ledger) -> dict:
         noise = Common(streams("mechanism", block.index))
         if chains:
             rest = [listed[index] for index in chains]
-            found = _run(config, setup, counts, noise, truth, rest, streams, block, ledger)
-            quantiles[chains, block.trials], averaged[chains, block.trials], kl[chains, block.trials] = found[:3]
+            results = _run(config, setup, counts, noise, truth, rest, streams, block, ledger)
+            quantiles[chains, block.trials], averaged[chains, block.trials], kl[chains, block.trials] = results[:3]
             if block.index == 0:
-                diagnostics[:, chains] = found[3]
+                diagnostics[:, chains] = results[3]
         for index in set(range(len(listed))) - set(chains):
             row = listed[index]
             noisy = setup.noisy(ledger, row, counts, noise, block.trials)[:, 0]
@@ -213,21 +213,3 @@ def tabulate(cells):
                 gain = mean_columns("kl_gain", kl - arrays["kl"][aware])
                 pairs.append({**named, **gain, "n_trials": config.trials})
     return {"event_calibration": table, "event_calibration_pairs": pairs}
-
-
-def numbers(tables) -> dict:
-    """Return KS statistics and divergences by model, n, method and epsilon."""
-    found: dict = {}
-    for row in tables["event_calibration"].itertuples():
-        method = row.method if row.method != "laplace" else {"paper": "clipped", "corrected": "projected"}[row.variant]
-        epsilon = "" if math.isnan(row.epsilon) else f"/{row.epsilon:g}"
-        name = f"{row.model}_{row.n}/{method}{epsilon}"
-        found[f"{name}/ks"] = row.ks
-        if not math.isnan(row.kl_mean):
-            found[f"{name}/kl"] = row.kl_mean
-        if not math.isnan(row.oracle_difference):
-            found[f"{name}/oracle_difference"] = row.oracle_difference
-        if not math.isnan(row.rhat_median):
-            found[f"{name}/rhat"] = row.rhat_median
-    found["ks_limit"] = float(tables["event_calibration"].ks_limit.iloc[0])
-    return found

@@ -3,7 +3,7 @@
 from privpost.drawing import calibration, panels, style
 from privpost.drawing.figures import figure
 from privpost.evaluation.rows import select
-from privpost.experiments.noise_aware import scores
+from privpost.experiments.noise_aware import score_panels
 
 
 @figure("naive_bayes")
@@ -16,8 +16,8 @@ def losses(naive_bayes, naive_bayes_calibration):
     intervals. Log-likelihoods of posteriors that coincide lie on each other.
     """
     keys = ["n", "concentration"]
-    table = scores.losses(_matched(naive_bayes), _matched(naive_bayes_calibration), keys)
-    return scores.draw(table[table.n == table.n.min()], "n", ["accuracy", "log_likelihood", "mmd2"], 1.8)
+    table = score_panels.losses(_matched(naive_bayes), _matched(naive_bayes_calibration), keys)
+    return score_panels.draw(table[table.n == table.n.min()], "n", ["accuracy", "log_likelihood", "mmd2"], 1.8)
 
 
 @figure("naive_bayes_calibration")
@@ -33,14 +33,14 @@ def distances(naive_bayes_calibration, naive_bayes_ecdf):
     table = calibration.over_limit(table[table.n == table.n.min()])
     shown = list(dict.fromkeys(table.parameter))[0]
     table = table[table.parameter == shown]
-    looks = panels.looks(table, scores.LINES, names=scores.NAMES)
+    looks = panels.looks(table, score_panels.LINES, names=score_panels.NAMES)
     made, ((left, right),) = panels.grid(1, 2, 2.2)
-    panels.curves(left, table, "epsilon", "over", calibration.ends, scores.LINES, looks, True)
+    panels.curves(left, table, "epsilon", "over", calibration.ends, score_panels.LINES, looks, True)
     calibration.calibrated(left)
     left.set(xscale="log", xlabel=style.AXES["epsilon"], ylabel=calibration.LABEL)
     left.set_title(f"n = {table.n.min()}, probability of {shown}")
     functions = select(functions, n=table.n.min(), parameter=shown)
-    calibration.less_u(right, functions, int(table.n_trials.max()), scores.LINES, looks)
+    calibration.less_u(right, functions, int(table.n_trials.max()), score_panels.LINES, looks)
     right.set(title=f"ε = {functions.epsilon.max():.2g}", ylabel="Pr(U ≤ u) − u")
     panels.legend(made)
     return made

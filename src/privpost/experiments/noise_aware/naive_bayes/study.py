@@ -55,7 +55,7 @@ def simulate(config, streams, ledger) -> dict:
     shape = (len(every), len(mechanisms))
     quantile = np.empty((*shape, len(PARAMETERS), config.trials))
     names = ("accuracy", "log_likelihood", "label_log_likelihood", "mmd2", "truncated")
-    found = {name: np.zeros((*shape, config.trials)) for name in names}
+    metrics = {name: np.zeros((*shape, config.trials)) for name in names}
 
     @functools.cache
     def embedding(total: int) -> np.ndarray:
@@ -84,16 +84,18 @@ def simulate(config, streams, ledger) -> dict:
             else:
                 counts = np.broadcast_to(statistics, releases.shape)
                 if method == "naive":
-                    counts, found["truncated"][i, :, block.trials] = scores.naive_counts(mechanisms, variant, releases)
+                    counts, metrics["truncated"][i, :, block.trials] = scores.naive_counts(
+                        mechanisms, variant, releases
+                    )
                 parameters = model.posterior(counts)
                 log_predictive = conjugate_log_predictive(model.mean(parameters), tests[..., 1:])
                 features, quantiles = _conjugate(model.pairs(parameters), theta)
             truth = features if method == "non_private" else truth
             quantile[i, ..., block.trials] = quantiles
-            found["mmd2"][i, :, block.trials] = mmd2_of_embeddings(features, truth).mean(axis=0)
+            metrics["mmd2"][i, :, block.trials] = mmd2_of_embeddings(features, truth).mean(axis=0)
             for name, values in _predictions(log_predictive, tests[..., 0]).items():
-                found[name][i, :, block.trials] = values
-    return {"quantile": quantile, **found}
+                metrics[name][i, :, block.trials] = values
+    return {"quantile": quantile, **metrics}
 
 
 def conjugate_log_predictive(theta, attributes) -> np.ndarray:
@@ -112,13 +114,13 @@ def conjugate_log_predictive(theta, attributes) -> np.ndarray:
 
 def _predictions(log_predictive, labels) -> dict[str, np.ndarray]:
     """Return the scores of the predictions (..., trials, tests, 2) of the labels (trials, tests), per trial."""
-    chosen = np.where(labels == 1, log_predictive[..., 1], log_predictive[..., 0])
+    true_label = np.where(labels == 1, log_predictive[..., 1], log_predictive[..., 0])
     total = np.logaddexp(log_predictive[..., 0], log_predictive[..., 1])
     right = (log_predictive[..., 1] > log_predictive[..., 0]) == (labels == 1)
     return {
         "accuracy": right.mean(axis=-1),
-        "log_likelihood": chosen.mean(axis=-1),
-        "label_log_likelihood": (chosen - total).mean(axis=-1),
+        "log_likelihood": true_label.mean(axis=-1),
+        "label_log_likelihood": (true_label - total).mean(axis=-1),
     }
 
 
@@ -140,8 +142,8 @@ def _aware(posterior, weights, config, theta, embedding) -> tuple[np.ndarray, np
     features, quantiles = [], []
     for index, place in enumerate(PARAMETERS.values()):
         posterior = posterior._replace(weights=weights[index])
-        own = functools.partial(conditional_cdf, (config.alpha, config.beta), theta[:, index])
-        feature, cdf = naive_bayes_exact.expectations(posterior, place, embedding, own)
+        cdf_of = functools.partial(conditional_cdf, (config.alpha, config.beta), theta[:, index])
+        feature, cdf = naive_bayes_exact.expectations(posterior, place, embedding, cdf_of)
         features.append(np.moveaxis(feature, -1, 0))
         quantiles.append(np.clip(cdf, 0.0, 1.0))
     return np.stack(features, axis=1), np.stack(quantiles, axis=1)
@@ -149,5 +151,5 @@ def _aware(posterior, weights, config, theta, embedding) -> tuple[np.ndarray, np
 
 def tabulate(cells):
     """Return scores, paired differences, KS statistics and empirical distribution functions."""
-    found = scores.tabulate(cells, lambda config: columns(config, *PLACES), lambda config: list(PARAMETERS))
-    return {f"naive_bayes_{name}".rstrip("_"): table for name, table in found.items()}
+    tables = scores.tabulate(cells, lambda config: columns(config, *PLACES), lambda config: list(PARAMETERS))
+    return {f"naive_bayes_{name}".rstrip("_"): table for name, table in tables.items()}

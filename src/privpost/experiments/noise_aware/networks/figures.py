@@ -1,7 +1,7 @@
 """The figure of the study."""
 
 from privpost.drawing.figures import figure
-from privpost.experiments.noise_aware import scores
+from privpost.experiments.noise_aware import score_panels
 
 
 @figure("networks")
@@ -13,5 +13,5 @@ def networks(networks, networks_calibration):
     of one. Accuracy is the chance to predict a node from all others; it and the log-likelihood are losses against the
     non-private posterior. Bars are 95 % intervals.
     """
-    table = scores.losses(networks, networks_calibration, ["graph"])
-    return scores.draw(table, "graph", list(scores.METRICS), 1.45)
+    table = score_panels.losses(networks, networks_calibration, ["graph"])
+    return score_panels.draw(table, "graph", list(score_panels.METRICS), 1.45)

@@ -53,7 +53,7 @@ def simulate(config, streams, ledger) -> dict:
     shape = (len(every), len(mechanisms))
     quantile = np.empty((*shape, *model.theta_shape, config.trials))
     names = ("accuracy", "log_likelihood", "mmd2", "truncated")
-    found = {name: np.zeros((*shape, config.trials)) for name in names}
+    metrics = {name: np.zeros((*shape, config.trials)) for name in names}
     rhat, ess = np.full(len(mechanisms), -np.inf), np.full(len(mechanisms), np.inf)
     for block in streams.blocks():
         rng = streams("data", block.index)
@@ -70,14 +70,16 @@ def simulate(config, streams, ledger) -> dict:
             else:
                 counts = np.broadcast_to(statistics, releases.shape)
                 if method == "naive":
-                    counts, found["truncated"][i, :, block.trials] = scores.naive_counts(mechanisms, variant, releases)
+                    counts, metrics["truncated"][i, :, block.trials] = scores.naive_counts(
+                        mechanisms, variant, releases
+                    )
                 quantiles, features, predictive = _conjugate(model, counts, theta)
             truth = features if method == "non_private" else truth
             quantile[i, ..., block.trials] = np.swapaxes(quantiles, 1, 2)
-            found["mmd2"][i, :, block.trials] = mmd2_of_embeddings(features, truth).mean(axis=-1)
-            found["log_likelihood"][i, :, block.trials] = xlogy(law, predictive).sum(axis=-1)
-            found["accuracy"][i, :, block.trials] = expected_accuracy(law, predictive)
-    return {"quantile": quantile, **found, "rhat": rhat, "ess": ess}
+            metrics["mmd2"][i, :, block.trials] = mmd2_of_embeddings(features, truth).mean(axis=-1)
+            metrics["log_likelihood"][i, :, block.trials] = xlogy(law, predictive).sum(axis=-1)
+            metrics["accuracy"][i, :, block.trials] = expected_accuracy(law, predictive)
+    return {"quantile": quantile, **metrics, "rhat": rhat, "ess": ess}
 
 
 def expected_accuracy(law, predictive) -> np.ndarray:
@@ -147,7 +149,7 @@ def tabulate(cells):
     def place(config):
         return {"graph": parse(config.graph)[0]}
 
-    found = scores.tabulate(cells, place, parameters)
+    tables = scores.tabulate(cells, place, parameters)
     chains = [
         {
             **place(point),
@@ -161,5 +163,5 @@ def tabulate(cells):
         for cell in cells
         for at, point in places(cell.config, "epsilon")
     ]
-    tables = {f"networks_{name}".rstrip("_"): table for name, table in found.items()}
+    tables = {f"networks_{name}".rstrip("_"): table for name, table in tables.items()}
     return {**tables, "networks_chains": chains}

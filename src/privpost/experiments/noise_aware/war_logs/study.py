@@ -13,11 +13,11 @@ from privpost.evaluation.summaries import mean_columns
 from privpost.experiments.foulds2016.chain_checks import LIMIT, verdict
 from privpost.experiments.foulds2016.chain_settings import CHAINS
 from privpost.experiments.foulds2016.held_out import MODELS, SPLIT, rows, setups, simulate
-from privpost.experiments.foulds2016.war_logs import title, uses_private_metadata
+from privpost.experiments.foulds2016.war_logs import uses_private_metadata
 from privpost.experiments.ranges import CONCENTRATION, EMISSION, METHOD
 from privpost.lab.schema import Choice, Real, Schema
 
-__all__ = ["SETTINGS", "numbers", "simulate", "tabulate"]
+__all__ = ["SETTINGS", "simulate", "tabulate"]
 
 SETTINGS = Schema(
     **SPLIT,
@@ -113,20 +113,5 @@ def _checked(row, arrays, index: int, same) -> dict:
     return {"sampling": "mcmc" if chain else "exact", "sampler": sampler if chain else None, **kept}
 
 
+# What a variant of the Laplace mechanism does to noisy counts.
 OTHERS = {"paper": "clipped", "corrected": "projected"}
-
-
-def numbers(tables) -> dict:
-    """Return the largest R-hat by model, with its number of states, and method, and where it was."""
-    import pandas as pd
-
-    found: dict = {}
-    table = tables["war_logs"].assign(rhat_max=lambda rows: pd.to_numeric(rows.rhat_max, errors="coerce"))
-    assessed = table.dropna(subset="rhat_max")
-    for (model, n_states, method), part in assessed.groupby(["model", "n_states", "method"]):
-        worst = part.loc[part.rhat_max.idxmax()]
-        name = f"worst_rhat/{model}_{n_states}/{method}"
-        found[name], found[f"{name}/dataset"] = float(worst.rhat_max), title(worst.dataset)
-        if not math.isnan(worst.epsilon):
-            found[f"{name}/epsilon"] = float(worst.epsilon)
-    return found

@@ -64,7 +64,7 @@ def bits(arrays, levels) -> dict[str, np.ndarray]:
     def among(column, *names):
         return np.isin(arrays[column], [levels[column].index(name) for name in names])
 
-    found = {
+    columns = {
         "male": among("sex", "Male"),
         "white": among("race", "White"),
         "born_in_us": among("native_country", "United-States"),
@@ -80,7 +80,7 @@ def bits(arrays, levels) -> dict[str, np.ndarray]:
         "capital_loss": arrays["capital_loss"] > 0,
         CLASS: arrays["over_50k"],
     }
-    return {name: column.astype(np.int64) for name, column in found.items()}
+    return {name: column.astype(np.int64) for name, column in columns.items()}
 
 
 def network(kind: str, public: dict[str, np.ndarray], most_parents: int) -> graphs.Graph:
@@ -117,8 +117,8 @@ def simulate(config, streams, ledger) -> dict:
     public = np.flatnonzero(arrays["is_test"])
     learn, test, private = public[::2], public[1::2], np.flatnonzero(~arrays["is_test"])
     axes = (config.graph, config.n, config.method, config.epsilon)
-    found = {name: np.full((*map(len, axes), config.trials), np.nan) for name in ("accuracy", "divergence")}
-    found |= {name: np.full(tuple(map(len, (*axes[:2], config.epsilon))), np.nan) for name in ("rhat", "ess")}
+    scores = {name: np.full((*map(len, axes), config.trials), np.nan) for name in ("accuracy", "divergence")}
+    scores |= {name: np.full(tuple(map(len, (*axes[:2], config.epsilon))), np.nan) for name in ("rhat", "ess")}
     parts, edges = [], []
     for (g, kind), (i, n) in itertools.product(enumerate(config.graph), enumerate(config.n)):
         graph = network(kind, {name: column[learn] for name, column in columns.items()}, config.most_parents)
@@ -132,21 +132,21 @@ def simulate(config, streams, ledger) -> dict:
         records = np.column_stack([columns[node] for node in model.nodes])
         scores = _scores(model, records[private], records[test], point, named, config, streams, ledger)
         for name, values in scores.items():
-            found[name][g, i] = values
-    return {**found, "edges": np.array(edges)}
+            scores[name][g, i] = values
+    return {**scores, "edges": np.array(edges)}
 
 
 def _scores(model, private, tests, point, named, config, streams, ledger) -> dict:
     """Return accuracy and divergence (method, epsilon, trial), rhat and ess (epsilon,), of one graph and n."""
     shape = (len(config.method), len(config.epsilon), config.trials)
-    found = {name: np.full(shape, np.nan) for name in ("accuracy", "divergence")}
-    found |= {name: np.full(len(config.epsilon), np.nan) for name in ("rhat", "ess")}
+    scores = {name: np.full(shape, np.nan) for name in ("accuracy", "divergence")}
+    scores |= {name: np.full(len(config.epsilon), np.nan) for name in ("rhat", "ess")}
     difference, ones, total = contrasts(model, tests)
     chained = "gibbs" in config.method and point["graph"] == "learned" and point["n"] <= config.aware_up_to
     for block in streams.blocks():
         rng = streams("data", block.index, n=point["n"])
-        chosen = [rng.choice(len(private), point["n"], replace=False) for _ in range(block.size)]
-        statistics = np.stack([model.sufficient_statistics(private[rows]) for rows in chosen])
+        subsets = [rng.choice(len(private), point["n"], replace=False) for _ in range(block.size)]
+        statistics = np.stack([model.sufficient_statistics(private[rows]) for rows in subsets])
         mean = model.mean(model.posterior(statistics))
         cells, truth = model.cell_probabilities(mean), _log(mean)
         lines = [("non_private", slice(None), mean)]
@@ -156,15 +156,17 @@ def _scores(model, private, tests, point, named, config, streams, ledger) -> dic
             lines += [(name, j, theta) for name, theta in _parameters(method, mechanism, release, config).items()]
             if method == "laplace" and chained and block.index == 0:
                 rng = streams("sampler", block.index, epsilon=config.epsilon[j], **point)
-                theta, found["rhat"][j], found["ess"][j] = _chained(mechanism, release, config, rng)
+                theta, scores["rhat"][j], scores["ess"][j] = _chained(mechanism, release, config, rng)
                 lines.append(("gibbs", j, theta))
         for method, j, theta in lines:
             if method in config.method:
                 logs, trials = _log(theta), slice(block.trials.start, block.trials.start + len(theta))
                 at = config.method.index(method), j, trials
-                found["divergence"][at] = (cells[: len(theta)] * (truth[: len(theta)] - logs)).sum(axis=-1)
-                found["accuracy"][at] = np.where(logs @ difference.T > 0, ones, total - ones).sum(axis=-1) / total.sum()
-    return found
+                scores["divergence"][at] = (cells[: len(theta)] * (truth[: len(theta)] - logs)).sum(axis=-1)
+                scores["accuracy"][at] = (
+                    np.where(logs @ difference.T > 0, ones, total - ones).sum(axis=-1) / total.sum()
+                )
+    return scores
 
 
 def _chained(mechanism, release, config, rng):
@@ -194,16 +196,16 @@ def _parameters(method, mechanism, release, config) -> dict[str, np.ndarray]:
     model, n = mechanism.model, mechanism.n
     if mechanism.releases == "sample":
         return {method: release}
-    found = {method: model.mean(mechanism.naive_posterior(release))}
+    parameters = {method: model.mean(mechanism.naive_posterior(release))}
     if method == "laplace":
         counts = mechanism.project(consistent_counts(model, release, n))
-        found["consistent"] = model.mean(model.posterior(counts))
+        parameters["consistent"] = model.mean(model.posterior(counts))
         if model.nodes[0] == CLASS and n <= config.aware_up_to:
             aware = naive_bayes_exact.posterior(model, release, n, mechanism.scale)
             leaves = np.einsum("...dck,...k->...dc", aware.means, aware.weights)
             root = (aware.weights @ aware.class_mean)[..., None]
-            found["exact"] = np.concatenate([root, leaves.reshape(*leaves.shape[:-2], -1)], axis=-1)
-    return found
+            parameters["exact"] = np.concatenate([root, leaves.reshape(*leaves.shape[:-2], -1)], axis=-1)
+    return parameters
 
 
 def tabulate(cells):
@@ -220,19 +222,19 @@ def tabulate(cells):
 def _rows(config, arrays):
     base = config.method.index("laplace") if "laplace" in config.method else None
     for (g, i, k, j), point in private_places(config, "graph", "n", "method", "epsilon"):
-        kept, private = ~np.isnan(arrays["accuracy"][g, i, k, j]), point.method != "non_private"
-        if not kept.any():
+        scored, private = ~np.isnan(arrays["accuracy"][g, i, k, j]), point.method != "non_private"
+        if not scored.any():
             continue
         row = columns(point, "graph", "n", "method", "epsilon")
         if private:
             nodes = len(graphs.from_formula(arrays["edges"][g])) if "attrib" in point.method else 1
             row["epsilon_record"] = point.epsilon * nodes
         for name in ("accuracy", "divergence"):
-            values = arrays[name][g, i, :, j][:, kept]
+            values = arrays[name][g, i, :, j][:, scored]
             row |= mean_columns(name, values[k])
             if base is not None and private:
                 row |= mean_columns(f"{name}_less_laplace", values[k] - values[base])
-        row |= {"n_repeats": int(kept.sum()), "sampling": "mcmc" if point.method == "gibbs" else "exact"}
+        row |= {"n_repeats": int(scored.sum()), "sampling": "mcmc" if point.method == "gibbs" else "exact"}
         if point.method == "gibbs":
             row |= {"rhat_max": arrays["rhat"][g, i, j], "ess_min": arrays["ess"][g, i, j]}
         yield row

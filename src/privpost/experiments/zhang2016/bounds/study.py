@@ -150,8 +150,8 @@ def largest_disagreement(model: BayesianNetwork, counts) -> float:
 def _marginal(table, family, shared) -> np.ndarray:
     """Return a family's table (trials, 2, 2, ...) summed down to the shared nodes, in the order of `shared`."""
     left_out = tuple(1 + place for place, node in enumerate(family) if node not in shared)
-    kept = [node for node in family if node in shared]
-    return table.sum(axis=left_out).transpose(0, *(1 + kept.index(node) for node in shared))
+    nodes = [node for node in family if node in shared]
+    return table.sum(axis=left_out).transpose(0, *(1 + nodes.index(node) for node in shared))
 
 
 def simulate(config, streams, ledger) -> dict:
@@ -174,8 +174,8 @@ def simulate(config, streams, ledger) -> dict:
             point = {"n": n, "epsilon": epsilon}
             for mechanism, table in zip(mechanisms[n, epsilon], (_laplace_rows, _fourier_rows, _map_rows), strict=True):
                 releases = _releases(mechanism, statistics, streams, ledger)
-                found, disagreements = table(mechanism, statistics, releases, config, point)
-                rows += found
+                entries, disagreements = table(mechanism, statistics, releases, config, point)
+                rows += entries
                 consistency += disagreements
     return {**_columns("bounds", rows), **_columns("consistency", consistency)}
 
@@ -304,9 +304,9 @@ def _map_rows(mechanism, statistics, releases, config, point):
     """
     model = mechanism.model
     scores = mechanism.scores(statistics)
-    chosen = np.concatenate([release for _, release in releases])
+    draws = np.concatenate([release for _, release in releases])
     values = utility(model.pairs(model.posterior(statistics)), config.utility)
-    index = np.rint((chosen - GRID[0]) / (GRID[1] - GRID[0])).astype(int)
+    index = np.rint((draws - GRID[0]) / (GRID[1] - GRID[0])).astype(int)
     reached = values[np.arange(len(values)), index]
     top = values.max(axis=-1)
     # The exponent's factor of u: ε_i/(2Δ_i), and ε_i alone.
@@ -335,8 +335,8 @@ def tabulate(cells):
         name, graph = parse(cell.config.graph)
         model = BayesianNetwork(graph)
         facts = {"nodes": len(graph), "closure": len(closure(model))}
-        for table, found in ((bounds, "bounds"), (consistency, "consistency")):
-            frame = _frame(cell.arrays, found)
+        for table, array in ((bounds, "bounds"), (consistency, "consistency")):
+            frame = _frame(cell.arrays, array)
             frame.insert(1 if table is bounds else 2, "graph", name)
             table.append(frame.assign(**facts))
     config = cells[0].config

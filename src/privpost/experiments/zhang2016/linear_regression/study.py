@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from functools import partial
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from privpost.experiments.ranges import DATASET, EPSILON, FEATURE_BOUND, METHOD,
 from privpost.lab.schema import Choice, DatasetName, Integer, Real, Schema, SettingError
 from privpost.mechanisms.linear_sampling import LinearSampler
 from privpost.models.linear_regression import LinearRegression, Moments
-from privpost.privacy.accounting import Cost
+from privpost.privacy.accounting import RELATIVE_TOLERANCE, Cost
 from privpost.privacy.ledger import Request
 
 SETTINGS = Schema(
@@ -22,13 +21,8 @@ SETTINGS = Schema(
     radius_factor=Real(above=0, says="largest norm of the weights, in prior standard deviations"),
     feature_bound=FEATURE_BOUND,
     label_bound=Real(above=0, says="largest absolute value of a label"),
-    acceptance_draws=Integer(
-        at_least=1, says="untruncated draws per repeat, from which the acceptance of plain rejection is estimated"
-    ),
-    epsilon_target=EPSILON.means(
-        "budget of one draw, which is checked and not calibrated to: set noise_variance or radius_factor to meet it",
-        "nats",
-    ),
+    acceptance_draws=Integer(at_least=1, says="untruncated draws per repeat that estimate rejection's acceptance"),
+    epsilon_target=EPSILON.means("budget of one draw; nothing is scaled to it, noise_variance must meet it", "nats"),
     variant=Choice("paper", says=VARIANT),
     method=Choice("non_private", "sampler_record", says=METHOD),
     noise_variance=Real(above=0, says="variance of a label given the weights", unit="squared label range"),
@@ -111,15 +105,21 @@ def _mechanisms(config, dimension: int, rows: int, ledger) -> dict:
         variance, b = config.noise_variance[place[0]], config.prior_precision[place[1]]
         model = LinearRegression(dimension, b, variance, config.feature_bound, config.label_bound)
         account = f"sampler_record/noise_variance={variance:g}/prior_precision={b:g}"
-        make = partial(LinearSampler, model, rows, config.radius_factor / math.sqrt(b))
-        mechanisms[place] = account, ledger.open(account, Cost("pure", config.epsilon_target), make)
+        mechanism = LinearSampler(model, rows, config.radius_factor / math.sqrt(b))
+        if (cost := mechanism.cost().epsilon) > config.epsilon_target * (1 + RELATIVE_TOLERANCE):
+            raise SettingError(
+                f"epsilon_target is {config.epsilon_target:g}, but one draw costs {cost:g} at noise_variance "
+                f"{variance:g} and prior_precision {b:g}. Nothing is scaled to the target: raise noise_variance, or "
+                "lower radius_factor."
+            )
+        mechanisms[place] = account, ledger.open(account, Cost("pure", config.epsilon_target), mechanism)
     return mechanisms
 
 
 def _splits(features, labels, rows: int, size: int, rng) -> list[Moments]:
     """Return the moments of `size` random sets of training rows."""
-    chosen = (rng.choice(len(labels), rows, replace=False, shuffle=False) for _ in range(size))
-    return [Moments.of(features[each], labels[each]) for each in chosen]
+    subsets = (rng.choice(len(labels), rows, replace=False, shuffle=False) for _ in range(size))
+    return [Moments.of(features[each], labels[each]) for each in subsets]
 
 
 def tabulate(cells):

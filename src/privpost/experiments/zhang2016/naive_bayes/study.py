@@ -152,7 +152,7 @@ def _data(model, config, rng, size) -> tuple[np.ndarray, np.ndarray]:
 def _with_increments(model, config, every, named, streams, ledger):
     """Return the mechanisms with the Fourier variants' t: as corollary 3 asks, or such that the target share of
     releases about a pilot's data is stealthy. They are of the same law and their own, so that t is public."""
-    pilot, found = [], dict(named)
+    pilot, row = [], dict(named)
     for place, (account, mechanism) in named.items():
         if every[place[0]][0] == "fourier":
             t = config.bound_t
@@ -160,8 +160,8 @@ def _with_increments(model, config, every, named, streams, ledger):
                 pilot = pilot or [_pilot(model, config, streams, block) for block in streams.blocks()]
                 ledger.open(f"pilot/{account}", target("fourier", model, config.epsilon[place[1]]), mechanism)
                 t = _stealthy_t(f"pilot/{account}", mechanism, config, pilot, streams, ledger)
-            found[place] = account, replace(mechanism, t=t)
-    return found
+            row[place] = account, replace(mechanism, t=t)
+    return row
 
 
 def _pilot(model, config, streams, block) -> np.ndarray:
@@ -184,8 +184,8 @@ def tabulate(cells):
     by_data = {cell.config.data: cell for cell in cells}
     cell = by_data.get("many", cells[0])
     rows, pairs = [], []
-    for row, kept, differences in _curves(cell):
-        rows.append({**row, **mean_columns("accuracy", kept), "n_repeats": len(kept)})
+    for row, runs, differences in _curves(cell):
+        rows.append({**row, **mean_columns("accuracy", runs), "n_repeats": len(runs)})
         place = {name: row[name] for name in ("method", "variant", "runs")}
         for (other, other_variant), values in differences.items():
             point = {**place, "other": other, "other_variant": other_variant, "epsilon": row["epsilon"]}
@@ -205,17 +205,17 @@ def _curves(cell):
     for i, (method, variant) in enumerate(every):
         for j, epsilon in enumerate(config.epsilon[: 1 if method == "non_private" else None]):
             stealthy = arrays["stealthy"][i, j]
-            chosen = {"all": np.ones_like(stealthy)} | ({"stealthy": stealthy} if method == "fourier" else {})
-            for runs, kept in chosen.items():
+            runs_of = {"all": np.ones_like(stealthy)} | ({"stealthy": stealthy} if method == "fourier" else {})
+            for runs, selected in runs_of.items():
                 row = {"method": method, "variant": variant, "runs": runs}
                 row["epsilon"] = None if method == "non_private" else epsilon
                 row["stealth_rate"] = stealthy.mean() if method == "fourier" else None
                 row["t"] = arrays["t"][i, j] if method == "fourier" else None
                 if method != "non_private":
                     row["epsilon_record"] = epsilon * (config.attributes + 1 if method == "sampler_attribute" else 1)
-                own = arrays["accuracy"][i, j, kept]
+                accuracy = arrays["accuracy"][i, j, selected]
                 others = [k for k in range(len(every)) if k != i and method != "non_private"]
-                yield row, own, {every[k]: own - arrays["accuracy"][k, j, kept] for k in others}
+                yield row, accuracy, {every[k]: accuracy - arrays["accuracy"][k, j, selected] for k in others}
 
 
 def _spread(cell):
@@ -234,11 +234,13 @@ def _spread(cell):
     base = every.index(("laplace", "paper")) if ("laplace", "paper") in every else None
     rows = []
     for (i, (method, variant)), (j, epsilon) in itertools.product(enumerate(every), enumerate(config.epsilon)):
-        own = means[i, j]
-        difference = own - means[base, j] if base is not None else np.full_like(own, math.nan)
-        place = (method, variant, epsilon, own.mean(), own.std(ddof=1) if len(own) > 1 else math.nan)
-        spread = difference.std(ddof=1) if len(own) > 1 else math.nan
-        rows.append((*place, difference.mean(), spread, float(np.mean(difference < 0)), len(own), int(count.max())))
+        accuracy = means[i, j]
+        difference = accuracy - means[base, j] if base is not None else np.full_like(accuracy, math.nan)
+        place = (method, variant, epsilon, accuracy.mean(), accuracy.std(ddof=1) if len(accuracy) > 1 else math.nan)
+        spread = difference.std(ddof=1) if len(accuracy) > 1 else math.nan
+        rows.append(
+            (*place, difference.mean(), spread, float(np.mean(difference < 0)), len(accuracy), int(count.max()))
+        )
     return pd.DataFrame(rows, columns=SPREAD)
 
 
@@ -268,11 +270,11 @@ def _averages(cell) -> list[dict]:
     for (i, (method, variant)), (k, (other, other_variant)) in itertools.permutations(enumerate(every), 2):
         if "non_private" in (method, other):
             continue
-        chosen = {"all": np.ones_like(stealthy[i])} | ({"stealthy": stealthy[i]} if method == "fourier" else {})
-        for runs, kept in chosen.items():
-            difference, share = accuracies[i] - accuracies[k], kept.mean(axis=1, keepdims=True)
-            level = (difference * kept).mean(axis=1, keepdims=True) / share
-            parts = (level + (difference - level) * kept / share).mean(axis=0)
+        runs_of = {"all": np.ones_like(stealthy[i])} | ({"stealthy": stealthy[i]} if method == "fourier" else {})
+        for runs, selected in runs_of.items():
+            difference, share = accuracies[i] - accuracies[k], selected.mean(axis=1, keepdims=True)
+            level = (difference * selected).mean(axis=1, keepdims=True) / share
+            parts = (level + (difference - level) * selected / share).mean(axis=0)
             place = {"method": method, "variant": variant, "runs": runs, "other": other}
             place |= {"other_variant": other_variant, "epsilon": None}
             rows.append({**place, **mean_columns("difference", parts), "n_repeats": parts.size})

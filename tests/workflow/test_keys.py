@@ -1,0 +1,64 @@
+"""No two rows of a table share a key: of the published tables, and of sweeps, point by point, at smoke scale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from privpost.lab import cells, grid, tables
+from privpost.lab.study import SIZES
+
+ROOT = Path(__file__).resolve().parents[2]
+# Numbers along which a table goes, beside its settings.
+POSITIONS = {"u", "theta", "power", "steps", "beta", "epsilon", "order", "log_epsilon"}
+every_study = pytest.mark.parametrize(
+    "name", sorted("/".join(path.with_suffix("").parts[-2:]) for path in (ROOT / "conf/study").glob("*/*.yaml"))
+)
+
+
+def repeated(study, frame) -> pd.DataFrame:
+    """Return the rows of a table that share all settings, positions, words and counts with another row."""
+    named = {*study.schema.fields, *SIZES, *POSITIONS}
+    key = [c for c in frame if c.removesuffix("_setting") in named or not _measured(frame[c])]
+    return frame[frame.duplicated(key, keep=False)]
+
+
+def _measured(column) -> bool:
+    # A count with empty entries is a float, too.
+    return pd.api.types.is_float_dtype(column) and bool((column.dropna() % 1 != 0).any())
+
+
+@every_study
+def test_no_two_rows_of_a_published_table_share_a_key(checkout, name):
+    study = grid.load_study(name)
+    for table in study.tables:
+        frame = tables.read_table(study.table_path(table))
+        assert repeated(study, frame).empty, table
+
+
+@every_study
+def test_no_two_rows_of_a_sweeps_tables_share_a_key(everything, monkeypatch, name):
+    """Of all the smoke grid's points, each tabulated by itself: rows about several ε do not take their point's ε."""
+    monkeypatch.chdir(everything[0].folder)
+    study = grid.load_study(name, "smoke")
+    points = [(cell, result) for cell in grid.expand(study) if (result := cells.stored(cell)) is not None]
+    if not points:
+        pytest.skip(f"{name}: its data cannot be had on this machine")
+    asked = [key for key in ("seed", "epsilon") if key != "epsilon" or key in study.schema]
+    found = tables.of_points(study, *map(list, zip(*points, strict=True)), asked)
+    assert found.failed == {}
+    for table, frame in found.tables.items():
+        assert repeated(study, frame).empty, table
+        assert frame.notna().any().all(), table
+
+
+def test_a_row_that_is_there_twice_is_found():
+    study = grid.load_study("zhang2016/naive_bayes")
+    rows = pd.DataFrame(
+        {"method": ["map", "map", "map"], "epsilon": [1.0, 1.0, None], "difference_mean": [0.1, 0.2, 0.3]}
+    )
+    assert list(repeated(study, rows).index) == [0, 1]
+    # As when a row about all ε takes the ε of its point.
+    assert list(repeated(study, rows.fillna({"epsilon": 1.0})).index) == [0, 1, 2]
