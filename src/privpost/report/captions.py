@@ -34,10 +34,11 @@ def of_study(study: Study) -> dict[str, Caption]:
     if not study.figures:
         return {}
     functions = marked.functions(importlib.import_module(f"{study.package}.figures"))
-    texts = {
-        stem: marked.caption(functions[stem]) if stem in functions else _old(study, stem) for stem in study.figures
-    }
-    return {stem: split(text, f"{study.name}: {stem}") for stem, text in texts.items()}
+    found = {}
+    for stem in study.figures:
+        text = marked.caption(functions[stem]) if stem in functions else _old(study, stem)
+        found[stem] = split(text, f"{study.name}: {stem}")
+    return found
 
 
 def _old(study: Study, stem: str) -> str:

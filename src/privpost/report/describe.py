@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from privpost import discovery
 from privpost.datasets import catalogue
 from privpost.lab import grid
+from privpost.lab.plan import datasets_of
 from privpost.lab.provenance import PACKAGE
-from privpost.lab.study import Study, blocks
+from privpost.lab.study import Study
 
 # In words, what a mechanism declares its neighbours to be.
 RELATIONS = {"substitution": "one record substituted, n public", "add/remove": "one record added or removed"}
@@ -46,7 +47,7 @@ def settings(study: Study) -> list[Setting]:
     text = Path(study.file).read_text(encoding="utf-8")
     lines = text.splitlines()
     # The base value of an axis is not a setting of the grid.
-    axes = {*study.config["within"], *(axis for block in blocks(study.config["sweep"]) for axis in block)}
+    axes = {*study.config["within"], *(axis for block in grid.sweep_blocks(study) for axis in block)}
     left_out = {*grid.DESCRIPTION, "rev", "smoke", "defaults", "common", *axes}
     found = []
     for key, value in yaml.compose(text).value:
@@ -99,16 +100,10 @@ def _split(note: str, name: str) -> tuple[str, str]:
     return (own[1] if own else source, text)
 
 
-def datasets(study: Study) -> list[str]:
-    """Return the names of the data sets that a study reads."""
-    swept = {name for block in blocks(study.config["sweep"]) for name in block.get("dataset", ())}
-    return sorted(swept or {study.config["dataset"]} if study.config.get("dataset") else swept)
-
-
 def data_notes(studies: Iterable[Study]) -> list[dict[str, str]]:
     """Return the data sets that studies read, each with title, whether it stands in, access, licence, source."""
     notes = []
-    for name in sorted({name for study in studies for name in datasets(study)}):
+    for name in sorted({name for study in studies for name in datasets_of(study)}):
         data = catalogue.load(name)
         notes.append(
             {
@@ -158,7 +153,7 @@ def unreleased(study: Study, tables: Mapping[str, Any]) -> dict[str, list[str]]:
     They are all columns, of evaluation as of diagnosis, but settings, axes and what public numbers alone give
     (`PUBLIC_COLUMNS`). A study without a data set has none.
     """
-    axes = {axis for block in blocks(study.config["sweep"]) for axis in block}
+    axes = {axis for block in grid.sweep_blocks(study) for axis in block}
     public = {*study.config, *study.config["within"], *axes, *PUBLIC_COLUMNS}
     if "dataset" not in public:
         return {}

@@ -71,9 +71,8 @@ def problems(card, folder: Path = reasons.FOLDER, unexplained: Path = UNEXPLAINE
             used |= fits
             if not fits:
                 found.append(f"{row.id}: no reason says why {check!r} fails")
-    found += [
-        f"{id}: {unexplained} lists {pattern!r}, but no such check lacks a reason" for id, pattern in listed - used
-    ]
+    for id, pattern in listed - used:
+        found.append(f"{id}: {unexplained} lists {pattern!r}, but no such check lacks a reason")
     rows = {row.id: row for row in card.itertuples()}
     for paper in sorted(set(card.paper)):
         for id, given in reasons.read(paper, folder).items():
