@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from privpost.report.templates import PLACEHOLDER
-
+# What a template has filled in.
+_FILLED = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 # What counts as a measured number in prose: a decimal, or a number with a unit or a thing that is counted.
 _UNIT = (
     r"s|ms|min|mins|minutes?|seconds?|hours?|h|%|percent|[kKMG]i?B|bytes|times|cells?|claims?|studies|study|figures?"
@@ -26,5 +26,5 @@ def bare_numbers(template: str, allowed: tuple[str, ...] = ()) -> list[str]:
     """
     for phrase in allowed:
         template = template.replace(phrase, " ")
-    template = _NOT_PROSE.sub(" ", PLACEHOLDER.sub(" ", template))
+    template = _NOT_PROSE.sub(" ", _FILLED.sub(" ", template))
     return [match[0] for match in _BARE.finditer(template)]

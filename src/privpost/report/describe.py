@@ -1,6 +1,7 @@
 """What is known about a study without running it: its settings with their sources, data and validity."""
 
 import ast
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ from privpost.datasets import catalogue
 from privpost.lab import grid
 from privpost.lab.plan import datasets_of
 from privpost.lab.provenance import PACKAGE
-from privpost.lab.study import Study
+from privpost.lab.study import SIZES, Study
 
 # In words, what a mechanism declares its neighbours to be.
 RELATIONS = {"substitution": "one record substituted, n public", "add/remove": "one record added or removed"}
@@ -47,7 +48,7 @@ def settings(study: Study) -> list[Setting]:
     text = Path(study.file).read_text(encoding="utf-8")
     lines = text.splitlines()
     # The base value of an axis is not a setting of the grid.
-    axes = {*study.config["within"], *(axis for block in grid.sweep_blocks(study) for axis in block)}
+    axes = _axes(study)
     left_out = {*grid.DESCRIPTION, "rev", "smoke", "defaults", "common", *axes}
     found = []
     for key, value in yaml.compose(text).value:
@@ -68,6 +69,12 @@ def settings(study: Study) -> list[Setting]:
             note = _comment(lines, key.start_mark.line, value.end_mark) or _above(lines, key.start_mark.line)
             found.append(Setting("setting", key.value, _source_text(text, value), *_split(note, key.value)))
     return found
+
+
+def _axes(study: Study) -> set[str]:
+    sweep = study.text.get("sweep") or {}
+    blocks = sweep if isinstance(sweep, list) else [sweep]
+    return {*(study.text.get("within") or {}), *(axis for block in blocks for axis in block)}
 
 
 def _source_text(text: str, node) -> str:
@@ -153,10 +160,9 @@ def unreleased(study: Study, tables: Mapping[str, Any]) -> dict[str, list[str]]:
     They are all columns, of evaluation as of diagnosis, but settings, axes and what public numbers alone give
     (`PUBLIC_COLUMNS`). A study without a data set has none.
     """
-    axes = {axis for block in grid.sweep_blocks(study) for axis in block}
-    public = {*study.config, *study.config["within"], *axes, *PUBLIC_COLUMNS}
-    if "dataset" not in public:
+    if not datasets_of(study):
         return {}
+    public = {*study.schema.fields, *SIZES, *_axes(study), *PUBLIC_COLUMNS}
     return {name: [column for column in table.columns if column not in public] for name, table in tables.items()}
 
 
@@ -169,15 +175,22 @@ def _imported(target: str, kind: str) -> set[str]:
     waiting, seen, found = [target], set(), set()
     while waiting:
         module = waiting.pop()
-        if module in seen or not _file(module).is_file():
-            continue
-        seen.add(module)
-        for node in ast.walk(ast.parse(_file(module).read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-                waiting += [name for name in names if name.startswith("privpost.experiments.")]
-                found |= {name for name in names if name.startswith(f"privpost.{kind}.") and _file(name).is_file()}
+        if module not in seen:
+            seen.add(module)
+            names = _imports(module)
+            waiting += [name for name in names if name.startswith("privpost.experiments.")]
+            found |= {name for name in names if name.startswith(f"privpost.{kind}.") and _file(name).is_file()}
     return found
+
+
+@functools.cache
+def _imports(module: str) -> list[str]:
+    """Return what a module imports from others, as dotted names; nothing where there is no such file."""
+    if not _file(module).is_file():
+        return []
+    nodes = ast.walk(ast.parse(_file(module).read_text(encoding="utf-8")))
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+    return [name for node in froms for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))]
 
 
 def _runs_chains(target: str) -> bool:
