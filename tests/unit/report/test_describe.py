@@ -14,7 +14,9 @@ from privpost.lab.study import Study
 from privpost.report import build, captions, describe
 
 ROOT = Path(__file__).resolve().parents[3]
-STUDIES = sorted(str(path.relative_to(ROOT / "conf/study").with_suffix("")) for path in ROOT.glob("conf/study/*/*.yaml"))
+STUDIES = sorted(
+    str(path.relative_to(ROOT / "conf/study").with_suffix("")) for path in ROOT.glob("conf/study/*/*.yaml")
+)
 
 
 @pytest.fixture(autouse=True)
