@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import os
 import shutil
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -84,44 +82,6 @@ smoke:
   within:
     order: [2]
 """
-
-
-def pytest_addoption(parser):
-    """Add the option that keeps how long all tests take, for the README to quote (`make test RECORD=1`)."""
-    parser.addoption("--record-time", action="store_true", help="keep the time in results/timing/run_test.json")
-
-
-def pytest_sessionstart(session):
-    """Start the clock."""
-    session.config.stash[START] = time.perf_counter()
-
-
-START = pytest.StashKey[float]()
-# What pyproject.toml chooses.
-DEFAULT_MARKS = "not by_hand"
-
-
-def pytest_sessionfinish(session, exitstatus):
-    """Keep the time of a run of all tests in which none failed; the workers of a parallel run don't."""
-    options = session.config.option
-    if not options.record_time or hasattr(session.config, "workerinput"):
-        return
-    chosen = session.config.args_source is not pytest.Config.ArgsSource.ARGS and not (
-        options.keyword or options.markexpr != DEFAULT_MARKS
-    )
-    if exitstatus or not chosen:
-        print("\nThe time is not kept: only a run of all tests, none of which fails, is one to quote.")
-        return
-    from privpost.lab import times
-    from privpost.lab.plan import Plan
-    from privpost.report import record
-
-    os.environ[times.RECORD] = "1"
-
-    seconds = time.perf_counter() - session.config.stash[START]
-    # A parallel run has more processes than cores, since some tests wait; without the plugin there is one.
-    cores = min(getattr(options, "numprocesses", None) or 1, os.cpu_count())
-    record.record(Plan(), "test", seconds=round(seconds), cores=cores)
 
 
 @pytest.fixture
