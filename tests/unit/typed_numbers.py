@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 
-# What a template has filled in.
-_FILLED = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 # What counts as a measured number in prose: a decimal, or a number with a unit or a thing that is counted.
 _UNIT = (
     r"s|ms|min|mins|minutes?|seconds?|hours?|h|%|percent|[kKMG]i?B|bytes|times|cells?|claims?|studies|study|figures?"
     r"|tables?|standard errors?|points?|cores?|comparisons?|repeats?|releases?|splits?|draws?|data sets?|trials?"
 )
 _BARE = re.compile(rf"(?<![\w./√-])(?:\d+[.,]\d+|\.\d+|\d+(?:\s|\u202f|-)?(?:{_UNIT})\b|\d+\s?%|\d+\s?±)")
+PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 # Code (indented too), links and addresses are not prose.
 _NOT_PROSE = re.compile(
     r"```.*?```|`[^`]*`|\]\([^)]*\)|https?://\S+|</?[a-zA-Z][^>\n]*>|<!--.*?-->|^ {4,}(?![-*] )[^\n]*$",
@@ -26,5 +25,5 @@ def bare_numbers(template: str, allowed: tuple[str, ...] = ()) -> list[str]:
     """
     for phrase in allowed:
         template = template.replace(phrase, " ")
-    template = _NOT_PROSE.sub(" ", _FILLED.sub(" ", template))
+    template = _NOT_PROSE.sub(" ", PLACEHOLDER.sub(" ", template))
     return [match[0] for match in _BARE.finditer(template)]

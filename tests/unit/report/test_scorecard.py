@@ -60,7 +60,7 @@ def test_the_file_gives_back_the_table(claim, tmp_path):
     scorecard.write(scored, tmp_path / "scorecard.csv")
     read, made = scorecard.read(tmp_path / "scorecard.csv"), scorecard.table(scored)
     pd.testing.assert_frame_equal(read.astype(object), made, check_dtype=False)
-    with pytest.raises(FileNotFoundError, match="none.csv does not exist; make it with: make reproduce"):
+    with pytest.raises(FileNotFoundError, match=r"none\.csv does not exist; make it with: make reproduce"):
         scorecard.read(tmp_path / "none.csv")
 
 
