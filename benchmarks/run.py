@@ -30,7 +30,6 @@ TABLE = Path("results/benchmarks.csv")
 # Module of privpost.figures → the table that it is drawn from, and where the figure goes.
 FIGURES = {
     "benchmarks": (TABLE, Path("figures/benchmarks")),
-    "growth": (Path("results/growth.csv"), Path("figures/measured/growth")),
 }
 COLUMNS = ["benchmark", "what", "against", "ratio", "bar", "met", "ours", "theirs", "unit", "machine", "note"]
 
@@ -130,7 +129,6 @@ def main(names: list[str]) -> int:
         store.write_text(TABLE, table.to_csv(index=False, float_format="%.3g", lineterminator="\n"))
     if rows:
         draw()
-        render()
     for bar in lacking:
         print(f"{bar.benchmark}: {bar.what} | {bar.against} ({bar.bar}): {reason(bar)}")
     for name in failed:
@@ -156,20 +154,6 @@ def draw() -> None:
                 with store.replacing(stem.with_suffix(f".{ending}")) as temporary:
                     style.save(figure, temporary)
             style.close(figure)
-
-
-def render() -> None:
-    """Render the document that shows the tables."""
-    from privpost.lab import store
-    from privpost.lab.plan import Plan
-    from privpost.report import documents
-
-    name = "performance"
-    path = documents.FOLDER / f"{name}.md"
-    try:
-        store.write_text(path, documents.render(Plan(), name))
-    except (ValueError, FileNotFoundError) as error:
-        print(f"{path} is not up to date: {error}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""Lays out the sources of the documentation site under build/site/source, as links, beside pages of the API.
+"""Lays out the sources of the documentation site under build/site/source: documents, what they link to, pages of the API.
 
-Everything stands where it stands in the checkout, so that its links hold on the site as they do there.
+Documents are rendered from the published tables. Everything stands where it stands in the checkout, so that its links
+hold on the site as they do there.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from privpost.lab import grid
+from privpost.report import documents
+
 SOURCE = Path("build/site/source")
-PAGES = ("README.md", "CONTRIBUTING.md")
 # What pages link to: pictures, tables, settings, sources.
 LINKED = ("conf", "examples", "figures", "results", "src")
 SUFFIXES = (".csv", ".md", ".png", ".py", ".svg", ".yaml")
@@ -20,10 +23,13 @@ API = ("distributions", "datasets", "evaluation", "mechanisms", "models", "lab",
 def main() -> None:
     """Make the folder anew."""
     shutil.rmtree(SOURCE, ignore_errors=True)
-    files = [*map(Path, PAGES), *sorted(Path("docs").glob("*.md")), *Path("docs/site").iterdir()]
+    documents.write(grid.load_studies(), Path("results"), Path("figures"), SOURCE)
+    files = [Path("CONTRIBUTING.md"), *sorted(Path("docs").glob("*.md")), *Path("docs/site").iterdir()]
     for folder in LINKED:
         files += (path for path in Path(folder).rglob("*") if path.suffix in SUFFIXES and "cells" not in path.parts)
     for path in files:
+        if (SOURCE / path).exists():
+            continue
         (SOURCE / path).parent.mkdir(parents=True, exist_ok=True)
         (SOURCE / path).symlink_to(path.resolve())
     for package in API:

@@ -12,7 +12,7 @@ from bars import row, run_command
 
 from privpost.lab import grid
 from privpost.lab.plan import table_files
-from privpost.report import numbers
+from privpost.report import build
 
 NAME = "rebuild"
 CORES = 2
@@ -39,7 +39,7 @@ def _folder() -> Path:
 
 def _recorded() -> list[dict]:
     """Rows from the last complete rebuild at paper scale and from what the cells of the shipped results recorded."""
-    times = numbers.measured(grid.load_studies()).set_index("study")
+    times = build.run_times(grid.load_studies(), Path("results")).set_index("study")
     path = Path("results/timing/run_reproduce.json")
     if not path.is_file():
         print(f"skipped: the overhead of a rebuild ({path} does not exist; make reproduce from nothing writes it)")

@@ -95,7 +95,6 @@ def test_a_module_that_fails_costs_the_others_nothing(modules, monkeypatch, tmp_
 
 def test_a_bar_that_is_not_measured_is_listed_and_the_exit_status(modules, monkeypatch, tmp_path, capsys):
     from privpost.drawing import style
-    from privpost.report.documents import performance
     from privpost.report.figures import benchmarks as figure
 
     bars, _, run = modules
@@ -111,9 +110,6 @@ def test_a_bar_that_is_not_measured_is_listed_and_the_exit_status(modules, monke
         table = pd.read_csv(tmp_path / "benchmarks.csv")
         assert table[table.ratio.isna()].against.tolist() == [bar.against for bar in lacking]
         assert table.ratio.dropna().tolist() == [1.23]
-    text = performance.benchmarks(tmp_path / "benchmarks.csv")
-    assert "| w | gone |  | ≥ 2 | not measured |  | not measured |" in text
-    assert "| w | x | 1.23 | ≥ 1 | met | 1, 1.2 s |" in text
     with style.context():
         drawn = figure.draw({"benchmarks": table})
         assert len(drawn.axes[0].get_yticks()) == 1
@@ -244,26 +240,6 @@ def test_figure_is_drawn_from_the_table(modules):
     # 200 is 20 times its bar, and 3 misses its own by a factor of 2.
     assert left < 0.5 and right > 20
     assert words == ["7   (no bar)", "0   (bar: ≤ 0)", "3   (bar: ≤ 1.5)", "200   (bar: ≥ 10)"]
-
-
-def test_growth_and_timeline_are_drawn():
-    from privpost.drawing import style
-    from privpost.report.figures import growth, timeline
-
-    points = pd.DataFrame({"axis": "n", "what": "a, b", "size": [1, 10, 100], "seconds": [2.0, 20.0, 200.0]})
-    points = points.assign(fitted=[False, True, True], exponent=1.0)
-    cells = pd.DataFrame(
-        {"study": ["a", "b"], "cell": ["x", "y"], "core": [0, 1], "start": [0.0, 1.0], "end": [2.0, 3.0]}
-    )
-    with style.context():
-        figures = [growth.draw({"growth": points})]
-        figures += [timeline.draw({"timeline": table}) for table in (cells, cells.iloc[:0])]
-        for figure in figures:
-            figure.canvas.draw()
-        assert [label.get_text() for label in figures[1].axes[0].get_yticklabels()] == ["a", "b"]
-        assert "No complete rebuild" in figures[2].axes[0].texts[0].get_text()
-        for figure in figures:
-            style.close(figure)
 
 
 def small_posterior():

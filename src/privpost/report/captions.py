@@ -1,7 +1,6 @@
 """What figures show: the docstrings of the functions that draw them, as title and text."""
 
 import importlib
-import inspect
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -34,17 +33,7 @@ def of_study(study: Study) -> dict[str, Caption]:
     if not study.figures:
         return {}
     functions = marked.functions(importlib.import_module(f"{study.package}.figures"))
-    texts = {
-        stem: marked.caption(functions[stem]) if stem in functions else _old(study, stem) for stem in study.figures
-    }
-    return {stem: split(text, f"{study.name}: {stem}") for stem, text in texts.items()}
-
-
-def _old(study: Study, stem: str) -> str:
-    # Figures that still stand one a file.
-    module = importlib.import_module(f"{study.package}.figures.{stem}")
-    text = re.sub(r"^Returns? (the |a )?(figure( of|:|,)?\s*)?", "", inspect.getdoc(module.draw) or "")
-    return f"{inspect.getdoc(module)} {text[:1].upper()}{text[1:]}"
+    return {stem: split(marked.caption(functions[stem]), f"{study.name}: {stem}") for stem in study.figures}
 
 
 def split(text: str, where: str) -> Caption:

@@ -1,6 +1,7 @@
 """What is known about a study without running it: its settings with their sources, data and validity."""
 
 import ast
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import Any, NamedTuple
 from privpost import discovery
 from privpost.datasets import catalogue
 from privpost.lab import grid
+from privpost.lab.plan import datasets_of
 from privpost.lab.provenance import PACKAGE
-from privpost.lab.study import Study, blocks
+from privpost.lab.study import SIZES, Study
 
 # In words, what a mechanism declares its neighbours to be.
 RELATIONS = {"substitution": "one record substituted, n public", "add/remove": "one record added or removed"}
@@ -46,7 +48,7 @@ def settings(study: Study) -> list[Setting]:
     text = Path(study.file).read_text(encoding="utf-8")
     lines = text.splitlines()
     # The base value of an axis is not a setting of the grid.
-    axes = {*study.config["within"], *(axis for block in blocks(study.config["sweep"]) for axis in block)}
+    axes = _axes(study)
     left_out = {*grid.DESCRIPTION, "rev", "smoke", "defaults", "common", *axes}
     found = []
     for key, value in yaml.compose(text).value:
@@ -67,6 +69,12 @@ def settings(study: Study) -> list[Setting]:
             note = _comment(lines, key.start_mark.line, value.end_mark) or _above(lines, key.start_mark.line)
             found.append(Setting("setting", key.value, _source_text(text, value), *_split(note, key.value)))
     return found
+
+
+def _axes(study: Study) -> set[str]:
+    sweep = study.text.get("sweep") or {}
+    blocks = sweep if isinstance(sweep, list) else [sweep]
+    return {*(study.text.get("within") or {}), *(axis for block in blocks for axis in block)}
 
 
 def _source_text(text: str, node) -> str:
@@ -99,16 +107,10 @@ def _split(note: str, name: str) -> tuple[str, str]:
     return (own[1] if own else source, text)
 
 
-def datasets(study: Study) -> list[str]:
-    """Return the names of the data sets that a study reads."""
-    swept = {name for block in blocks(study.config["sweep"]) for name in block.get("dataset", ())}
-    return sorted(swept or {study.config["dataset"]} if study.config.get("dataset") else swept)
-
-
 def data_notes(studies: Iterable[Study]) -> list[dict[str, str]]:
     """Return the data sets that studies read, each with title, whether it stands in, access, licence, source."""
     notes = []
-    for name in sorted({name for study in studies for name in datasets(study)}):
+    for name in sorted({name for study in studies for name in datasets_of(study)}):
         data = catalogue.load(name)
         notes.append(
             {
@@ -158,10 +160,9 @@ def unreleased(study: Study, tables: Mapping[str, Any]) -> dict[str, list[str]]:
     They are all columns, of evaluation as of diagnosis, but settings, axes and what public numbers alone give
     (`PUBLIC_COLUMNS`). A study without a data set has none.
     """
-    axes = {axis for block in blocks(study.config["sweep"]) for axis in block}
-    public = {*study.config, *study.config["within"], *axes, *PUBLIC_COLUMNS}
-    if "dataset" not in public:
+    if not datasets_of(study):
         return {}
+    public = {*study.schema.fields, *SIZES, *_axes(study), *PUBLIC_COLUMNS}
     return {name: [column for column in table.columns if column not in public] for name, table in tables.items()}
 
 
@@ -174,15 +175,22 @@ def _imported(target: str, kind: str) -> set[str]:
     waiting, seen, found = [target], set(), set()
     while waiting:
         module = waiting.pop()
-        if module in seen or not _file(module).is_file():
-            continue
-        seen.add(module)
-        for node in ast.walk(ast.parse(_file(module).read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-                waiting += [name for name in names if name.startswith("privpost.experiments.")]
-                found |= {name for name in names if name.startswith(f"privpost.{kind}.") and _file(name).is_file()}
+        if module not in seen:
+            seen.add(module)
+            names = _imports(module)
+            waiting += [name for name in names if name.startswith("privpost.experiments.")]
+            found |= {name for name in names if name.startswith(f"privpost.{kind}.") and _file(name).is_file()}
     return found
+
+
+@functools.cache
+def _imports(module: str) -> list[str]:
+    """Return what a module imports from others, as dotted names; nothing where there is no such file."""
+    if not _file(module).is_file():
+        return []
+    nodes = ast.walk(ast.parse(_file(module).read_text(encoding="utf-8")))
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+    return [name for node in froms for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))]
 
 
 def _runs_chains(target: str) -> bool:
@@ -203,9 +211,8 @@ def neighbours(study: Study) -> str:
     Raises ValueError naming the mechanism whose relation has no words.
     """
     modules = _imported(f"{study.package}.study", "mechanisms")
-    kinds = [kind for group in discovery.mechanisms().values() for kind in group]
-    own = [kind for kind in kinds if kind.__module__ in modules]
-    return relation(own or kinds)
+    kinds = discovery.kinds()
+    return relation([kind for kind in kinds if kind.mechanism.__module__ in modules] or kinds)
 
 
 def all_neighbours() -> str:

@@ -164,8 +164,8 @@ def _study(study: Study, results: Path, figures: Path, card, packed: Packed) -> 
     ledger = audited.ledger(study.name, results)
     return {
         "name": study.name,
-        "title": study.config["title"],
-        "claim": study.config["claim"],
+        "title": study.text["title"],
+        "claim": study.text["claim"],
         "file": study.file,
         "command": Path(study.file).read_text(encoding="utf-8").splitlines()[1].lstrip("# "),
         "scored": list(card[(card.study == study.name) & (card.id != "")].itertuples()),
@@ -176,9 +176,7 @@ def _study(study: Study, results: Path, figures: Path, card, packed: Packed) -> 
         "neighbours": describe.neighbours(study),
         "settings": describe.settings(study),
         "module": f"{study.package}.study",
-        "code": provenance.source_digest(f"{study.package}.study"),
-        "seed": study.config["seed"],
-        "rev": study.config["rev"],
+        "rev": study.text["rev"],
         "data": {note["name"]: catalogue.load(note["name"]).identity()["sha256"] for note in data},
     }
 

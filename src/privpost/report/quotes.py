@@ -71,10 +71,7 @@ class Quotes:
             self.tables[table] = tables.read_table(self.results / f"{table}.csv")
         rows = self.tables[table]
         for column, wanted in where.items():
-            if column not in rows:
-                raise ValueError(
-                    f"{_called(table, where)}: {column!r} is none of the columns {', '.join(rows.columns)}"
-                )
+            _check_column(rows, column, table, where)
             rows = rows[_fulfilled(rows[column], wanted)]
         return rows
 
@@ -122,8 +119,7 @@ class Quotes:
         import pandas as pd
 
         rows = self.rows(table, where)
-        if column not in rows:
-            raise ValueError(f"{_called(table, where)}: {column!r} is none of the columns {', '.join(rows.columns)}")
+        _check_column(rows, column, table, where)
         self.asked[table, column] = None
         # Some columns have words in other rows.
         numbers = pd.to_numeric(rows[column], errors="coerce")
@@ -173,6 +169,11 @@ class Quotes:
         prefix = "" if all(isinstance(place, str) for place in places) else f"{heading} = "
         head = [*keys.values(), *(prefix + _label(across, place) for place in places)]
         return Grid(head, [(label, [line.get(place) for place in places]) for label, line in cells.items()])
+
+
+def _check_column(rows, column: str, table: str, where: Mapping[str, Any]) -> None:
+    if column not in rows:
+        raise ValueError(f"{_called(table, where)}: {column!r} is none of the columns {', '.join(rows.columns)}")
 
 
 def _called(table: str, where: Mapping[str, Any]) -> str:

@@ -236,15 +236,15 @@ def tally(row) -> str:
     return f"{len(failed)} of {row.checks} checks fail" if failed else ""
 
 
-def evidence_rows(claim) -> list[tuple[str, str]]:
-    """Return the numbers that decided a claim (a scorecard row, or a `Claim`), as name and value ± standard error.
+def evidence_rows(evidence: Mapping[str, Any] | str) -> list[tuple[str, str]]:
+    """Return a claim's evidence (a map, or its JSON in the scorecard) as rows of name and value ± standard error.
 
     A standard error follows its value in the evidence, as `number(name, value, error)` puts it there; nested names are
     joined by a colon.
     """
-    evidence = json.loads(claim.evidence or "{}") if isinstance(claim.evidence, str) else plain(claim.evidence)
+    given = json.loads(evidence or "{}") if isinstance(evidence, str) else plain(evidence)
     rows: list[tuple[str, Any, Any]] = []
-    for name, value in _leaves(evidence):
+    for name, value in _leaves(given):
         if rows and _ERROR.search(name) and isinstance(value, float) and isinstance(rows[-1][1], float | int):
             rows[-1] = (*rows[-1][:2], value)
         else:

@@ -4,50 +4,59 @@ from __future__ import annotations
 
 import pytest
 
-from privpost.report import templates
+from privpost.report import scorecard, templates
 from privpost.report.quotes import Quotes
+from privpost.report.scorecard import Scored
 
 TABLE = """\
-method,prior,epsilon,mean,sem
-ops,"Beta(1, 1)",0.1,0.25,0.01
-ops,"Beta(1, 1)",2.15443,-0.5,0.02
-laplace,"Beta(1, 1)",0.1,0.75,0.03
-laplace,"Beta(1, 1)",2.15443,1.5,0.04
-non_private,"Beta(2, 2)",,0.125,
+method,prior,epsilon,n,mean,sem,sound
+ops,"Beta(1, 1)",0.1,2999,0.25,0.01,True
+ops,"Beta(1, 1)",2.15443,3000,-0.5,0.02,False
+laplace,"Beta(1, 1)",0.1,3000,0.75,0.03,True
+laplace,"Beta(1, 1)",2.15443,3000,1.5,0.04,True
+non_private,"Beta(2, 2)",,3000,0.125,,True
 """
 
 
 @pytest.fixture
-def quotes(tmp_path) -> Quotes:
+def quotes(tmp_path, claim) -> Quotes:
     (tmp_path / "paper").mkdir()
-    (tmp_path / "paper" / "table.csv").write_text(TABLE)
-    return Quotes(tmp_path, {"cells": 12})
+    (tmp_path / "paper/table.csv").write_text(TABLE)
+    evidence = {"largest": {"paper": 0.25}, "bound": float("inf")}
+    scorecard.write([Scored("paper/one", [claim("G1", evidence=evidence)])], tmp_path / "scorecard.csv")
+    return Quotes(tmp_path)
+
+
+def render(quotes: Quotes, text: str) -> str:
+    return templates.environment().from_string(text).render(quotes.names())
 
 
 @pytest.mark.parametrize(
     ("quotation", "text"),
     [
-        ("cells", "12"),
-        ("paper/table[method=ops, epsilon=0.1].mean | .3f", "0.250"),
-        ("paper/table[method=ops, epsilon=2.154].mean | .1f", "−0.5"),
-        ("paper/table[epsilon=].mean", "0.125"),
-        ("paper/table[method=ops, epsilon>1].mean ± sem | .2f", "−0.50 ± 0.02"),
-        ("paper/table[prior=Beta(2, 2)].method", "non_private"),
-        ("largest paper/table[method!=laplace].mean", "0.25"),
-        ("smallest paper/table[].mean", "−0.5"),
-        ("median paper/table[method=ops or non_private].mean", "0.125"),
-        ("count paper/table[method=ops or laplace, epsilon<=1]", "2"),
-        ("constant 0.05", "0.05"),
+        ('cell("paper/table", "mean", method="ops", epsilon=0.1) | fixed(3)', "0.250"),
+        ('cell("paper/table", "mean", method="ops", epsilon=2.154) | fixed(1)', "−0.5"),
+        ('cell("paper/table", "mean", epsilon=none)', "0.125"),
+        ('cell("paper/table", "mean", method="ops", epsilon=above(1)) | pm(2)', "−0.50 ± 0.02"),
+        ('cell("paper/table", "mean", method="ops", n=3000)', "−0.5"),
+        ('cell("paper/table", "method", prior="Beta(2, 2)")', "non_private"),
+        ('cell("paper/table", "n", prior="Beta(2, 2)")', "3000"),
+        ('largest("paper/table", "mean", method=unlike("laplace"))', "0.25"),
+        ('smallest("paper/table", "mean")', "−0.5"),
+        ('median("paper/table", "mean", method=["ops", "non_private"])', "0.125"),
+        ('total("paper/table", "mean", method="laplace")', "2.25"),
+        ('count("paper/table", sound=true)', "4"),
+        ('verdict("G1")', "holds"),
+        ('number("G1/largest/paper") | percent', "25 %"),
+        ('number("G1/bound") | digits', "inf"),
     ],
 )
 def test_quotations(quotes, quotation, text):
-    assert templates.render(f"{{{{ {quotation} }}}}", quotes) == text
+    assert render(quotes, f"{{{{ {quotation} }}}}") == text
 
 
 def test_a_table_repeats_what_has_no_place_on_its_axis(quotes):
-    text = templates.render(
-        "{{ table paper/table[] rows method (method) columns epsilon (ε) value mean | .2f }}", quotes
-    )
+    text = render(quotes, '{{ pivot("paper/table", rows="method", columns="epsilon", value="mean") | fixed }}')
     assert text.splitlines() == [
         "| method | ε = 0.1 | ε = 2.154 |",
         "| --- | --- | --- |",
@@ -57,33 +66,47 @@ def test_a_table_repeats_what_has_no_place_on_its_axis(quotes):
     ]
 
 
-def test_a_table_of_the_largest_of_several_rows(quotes):
-    quotation = "table paper/table[epsilon>0] rows prior columns epsilon value largest mean"
-    text = templates.render(f"{{{{ {quotation} | .2f }}}}", quotes)
-    assert text.splitlines()[2:] == ["| Beta(1, 1) | 0.75 | 1.50 |"]
+def test_a_table_of_the_largest_of_several_rows_under_headings_of_its_own(quotes):
+    call = 'pivot("paper/table", {"prior": "law"}, {"epsilon": "budget"}, "mean", how="largest", epsilon=above(0))'
+    lines = render(quotes, f"{{{{ {call} | digits(1) }}}}").splitlines()
+    assert lines[0] == "| law | budget = 0.1 | budget = 2.154 |"
+    assert lines[2:] == ["| Beta(1, 1) | 0.8 | 2 |"]
 
 
 def test_cells_of_rows_that_are_not_sound_stand_in_brackets(quotes):
-    quotes.tables["paper/table"] = quotes._rows("", "paper/table", "").assign(sound=lambda rows: rows["mean"] > 0)
-    quotation = "table paper/table[] rows method (method) columns epsilon (ε) value mean ± sem unless sound"
-    lines = templates.render(f"{{{{ {quotation} | .2f }}}}", quotes).splitlines()
-    assert [line.count("(") for line in lines] == [0, 0, 1, 0, 0]
-    assert "| (−0.50 ± " in lines[2]
+    call = 'pivot("paper/table", "method", "epsilon", "mean", unless="sound", method=["ops", "laplace"])'
+    lines = render(quotes, f"{{{{ {call} | pm(2) }}}}").splitlines()
+    assert [line.count("(") for line in lines] == [0, 0, 1, 0]
+    assert "| (−0.50 ± 0.02) |" in lines[2]
+    assert "(−0.5) |" in render(quotes, f"{{{{ {call} | digits(2) }}}}")
 
 
 @pytest.mark.parametrize(
     ("quotation", "message"),
     [
-        ("paper/table[method=ops].mean", "2 rows fit, but one value is quoted"),
-        ("paper/table[method=gaussian].mean", "0 rows fit"),
-        ("paper/table[epsilon=].median", "'median' is none of the columns method, prior"),
-        ("paper/table[order=2].mean", "'order=2' is no condition on the columns"),
-        ("largest paper/table[method=gaussian].mean", "no row fits"),
-        ("table paper/table[] rows prior columns epsilon value mean", "two rows fit at epsilon = 0.1"),
-        ("table paper/table[] rows order columns epsilon value mean", "the table has no column order"),
-        ("cels", r"no number 'cels'\. Did you mean 'cells'"),
+        ('cell("paper/table", "mean", method="ops")', "paper/table, method='ops': 2 rows fit, but one value is quoted"),
+        ('cell("paper/table", "mean", method="gaussian")', "0 rows fit"),
+        ('cell("paper/table", "median", epsilon=none)', "'median' is none of the columns method, prior"),
+        ('cell("paper/table", "mean", order=2)', "'order' is none of the columns"),
+        ('cell("paper/table", "n", prior="Beta(2, 2)") | pm', ""),
+        ('largest("paper/table", "mean", method="gaussian")', "no row fits"),
+        ('pivot("paper/table", "prior", "epsilon", "mean")', "two rows fit at epsilon = 0.1"),
+        ('pivot("paper/table", "order", "epsilon", "mean")', "the table has no column order"),
+        ('number("G1/largest/papr")', r"no number 'G1/largest/papr'\. Did you mean 'G1/largest/paper'"),
+        ('cell("paper/table", "mean", epsilon=none) | fixd', "No filter named 'fixd'"),
+        ("cels()", "'cels' is undefined"),
     ],
 )
 def test_a_quotation_that_does_not_fit_stops_the_build(quotes, quotation, message):
-    with pytest.raises(ValueError, match=message):
-        templates.render(f"{{{{ {quotation} }}}}", quotes)
+    from jinja2 import TemplateError
+
+    if not message:
+        assert render(quotes, f"{{{{ {quotation} }}}}") == "3000"
+        return
+    with pytest.raises((ValueError, TemplateError), match=message):
+        render(quotes, f"{{{{ {quotation} }}}}")
+
+
+def test_what_was_quoted_is_remembered(quotes):
+    render(quotes, '{{ largest("paper/table", "mean") }}{{ verdict("G1") }}')
+    assert list(quotes.asked) == [("paper/table", "mean"), ("scorecard", "G1/verdict")]

@@ -99,7 +99,7 @@ def names(published: Published, quotes: Quotes, up: str) -> dict[str, Any]:
         **claims.names(card),
         "figure": lambda name: _figure(name, shown, published.figures, up),
         "exists": lambda name: (published.figures / name).is_file(),
-        "setting": lambda study, key: published.studies[study].config[key],
+        "setting": lambda study, key: published.studies[study].text[key],
         "largest_rhat": LARGEST_RHAT,
         "studies": studies,
         "papers": {study.paper: scorecard.NAMES.get(study.paper, study.paper) for study in studies},

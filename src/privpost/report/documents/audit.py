@@ -34,7 +34,7 @@ def values(published) -> Mapping[str, str]:
 
 def left_out(study: Study, table) -> str:
     """Return which mechanisms are left out of the comparison for bits, or of a part of it, and why."""
-    config = study.config
+    config = study.text
     reasons: dict[tuple[str, str], list[str]] = {}
     for name, why in calibration.left_out(BetaBernoulli(config["alpha"], config["beta"]), a0=config["a0"]).items():
         reasons.setdefault(("all", why), []).append(name)

@@ -74,17 +74,17 @@ def problems(card, folder: Path = reasons.FOLDER, unexplained: Path = UNEXPLAINE
     found += [
         f"{id}: {unexplained} lists {pattern!r}, but no such check lacks a reason" for id, pattern in listed - used
     ]
-    rows = {row.id: row for row in card.itertuples()}
+    rows = [(row.id, _claim(row)) for row in card[card.id != ""].itertuples()]
     for paper in sorted(set(card.paper)):
-        for id, given in reasons.read(paper, folder).items():
-            idle = reasons.explain(_claim(rows[id]), given)[2] if id in rows else given
-            found += [f"{id}: the reason for {', '.join(reason.checks)} explains no failed check" for reason in idle]
+        for heading, given in reasons.read(paper, folder).items():
+            idle = [set(reasons.explain(claim, given)[2]) for id, claim in rows if fnmatchcase(id, heading)]
+            idle = set(given).intersection(*idle)
+            found += [f"{heading}: the reason for {', '.join(one.checks)} explains no failed check" for one in idle]
     return sorted(found)
 
 
 def _claim(row) -> Any:
-    failed = json.loads(row.failed)
-    return SimpleNamespace(failed=failed, checks=dict.fromkeys(failed, False), evidence=json.loads(row.evidence))
+    return SimpleNamespace(failed=json.loads(row.failed or "[]"), evidence=json.loads(row.evidence))
 
 
 def _listed(path: Path) -> set[tuple[str, str]]:

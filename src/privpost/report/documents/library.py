@@ -12,12 +12,11 @@ BUDGETS = {"pure": "ε", "rdp": "ε at an order λ", "approximate": "ε and δ"}
 def values(published) -> Mapping[str, str]:
     """Return the table by its name."""
     rows: dict[tuple[str, ...], list[str]] = {}
-    for kinds in discovery.mechanisms().values():
-        for kind in kinds:
-            for model, example in {type(example.model).__name__: example for example in kind.examples()}.items():
-                releases = "one posterior draw" if kind.releases == "sample" else "noisy counts or sums"
-                row = (f"`{kind.__name__}`", releases, BUDGETS[kind.notion], _posterior(example))
-                rows.setdefault(row, []).append(f"`{model}`")
+    for kind in discovery.kinds():
+        for model, example in {type(example.model).__name__: example for example in kind.examples}.items():
+            releases = "one posterior draw" if example.releases == "sample" else "noisy counts or sums"
+            row = (f"`{kind.name}`", releases, BUDGETS[example.notion], _posterior(example))
+            rows.setdefault(row, []).append(f"`{model}`")
     head = ("mechanism", "models", "releases", "budget", "noise-aware posterior")
     return {"mechanisms": markdown(head, [(row[0], ", ".join(rows[row]), *row[1:]) for row in rows])}
 

@@ -1,0 +1,111 @@
+"""What documents say of claims, and what stops their build."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privpost import discovery
+from privpost.report import documents, scorecard
+from privpost.report.documents import claims
+from privpost.report.scorecard import Scored
+
+REASONS = """\
+## G1
+
+Checks: `ahead at *`
+
+Noise has a variance of {{ number["variance"] | fixed(1) }}.
+"""
+
+
+@pytest.fixture
+def card(claim, tmp_path, monkeypatch):
+    """Return the scorecard of one claim with failed checks, whose paper's reasons are `REASONS`."""
+    monkeypatch.setattr(claims.reasons.read, "__defaults__", (tmp_path,))
+    (tmp_path / "a2016.md").write_text(REASONS)
+
+    def make(*failed: str, id: str = "G1"):
+        fields = {"checks": dict.fromkeys(failed, False) | {"finite": True}, "evidence": {"variance": 2.0}}
+        return scorecard.table([Scored("a2016/one", [claim(id, "holds in part", **fields)])])
+
+    return make
+
+
+def problems(card, tmp_path, listed: str = "") -> list[str]:
+    (tmp_path / "unexplained.md").write_text(listed)
+    return claims.problems(card, tmp_path, tmp_path / "unexplained.md")
+
+
+def test_every_failed_check_has_a_reason_or_is_listed(card, tmp_path):
+    assert problems(card("ahead at n = 1"), tmp_path) == []
+    unexplained = card("ahead at n = 1", "behind [at] n = 2")
+    assert problems(unexplained, tmp_path) == ["G1: no reason says why 'behind [at] n = 2' fails"]
+    assert problems(unexplained, tmp_path, "- G*: `behind [at] *`\n") == []
+
+
+def test_what_explains_nothing_is_named(card, tmp_path):
+    assert problems(card("ahead at n = 1"), tmp_path, "- G1: `behind *`\n")[0].endswith(
+        "lists 'behind *', but no such check lacks a reason"
+    )
+    assert problems(card(), tmp_path) == ["G1: the reason for ahead at * explains no failed check"]
+    idle = problems(card("ahead at n = 1", id="G2"), tmp_path)
+    assert "G1: the reason for ahead at * explains no failed check" in idle
+
+
+def test_a_claim_that_fails_has_a_heading_with_tally_and_reason(card):
+    text = claims.failing(card("ahead at n = 1"))
+    assert text.splitlines()[0] == "### G1: holds in part"
+    assert text.endswith("1 of 2 checks fail. Noise has a variance of 2.0.")
+    assert documents.anchor("G1-a_b: holds in part (`x`)") == "g1-a_b-holds-in-part-x"
+
+
+def test_statements_are_escaped(claim):
+    card = scorecard.table([Scored("a/b", [claim(stand_in=True)])]).assign(statement="P(x|y) <b>")
+    assert claims.statement(next(card.itertuples())) == "P(x\\|y) &lt;b&gt; †"
+
+
+def test_a_document_that_asks_in_vain_is_named(tmp_path, monkeypatch, claim):
+    monkeypatch.setattr(documents, "TEMPLATES", tmp_path)
+    (tmp_path / "page.md.in").write_text('{{ verdict("G2") }}')
+    scorecard.write([Scored("a/b", [claim()])], tmp_path / "scorecard.csv")
+    published = documents.Published({}, tmp_path, Path("figures"))
+    with pytest.raises(ValueError, match=r"page.md.in: there is no number 'G2/verdict'"):
+        documents.text(published, "page", documents.Quotes(tmp_path))
+
+
+def test_the_library_page_says_truly_who_knows_a_posterior():
+    """Each mechanism without compiled chains is asked for draws."""
+    import numpy as np
+
+    from privpost.report.documents import library
+
+    rng, asked = np.random.default_rng(1), 0
+    for kind in (kind for kinds in discovery.mechanisms().values() for kind in kinds):
+        example = kind.examples()[0]
+        if kind.releases == "sample" or type(example.model).__name__ in ("EventCounts", "RedactedSum"):
+            continue
+        statistics = example.model.sufficient_statistics(np.repeat(example.model.records[:1], example.n, axis=0))
+        try:
+            known = "yes" if len(example.posterior(example.perturb(statistics, rng), 2, rng)) == 2 else "no"
+        except ValueError:
+            known = "no"
+        asked += 1
+        assert library._posterior(example) == known, kind
+    assert asked >= 3
+
+
+def test_evidence_of_tests_of_uniformity_is_a_table(claim):
+    evidence = {
+        "trials": 400,
+        "tests of Gibbs that reject, normal": 1,
+        "tests of Gibbs, normal": 4,
+        "largest KS of Gibbs, normal": 0.08,
+        "smallest p-value of Gibbs, normal": 1e-4,
+        "trials, normal": 400,
+        "KS beyond which a test rejects, normal": 0.07,
+        "miscalibration that a test sees with a chance of 80 %, normal": 0.1,
+    }
+    lines = claims.ks_tests(scorecard.table([Scored("a/b", [claim(evidence=evidence)])])).splitlines()
+    assert lines[2] == "| G1 | Gibbs | normal | 400 | 0.0700 | 0.1000 | 0.0800 | 0.0001 | 1 of 4 |"

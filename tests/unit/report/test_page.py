@@ -1,0 +1,66 @@
+"""The report's page: escaped, closed to everything from outside, figures and tables compressed."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+
+import pandas as pd
+
+from privpost.report import page, scorecard
+from privpost.report.captions import Caption
+from privpost.report.scorecard import Scored
+
+CAPTION = Caption("A <title>.", "Bars are one standard error.")
+
+
+def unpacked(text: str) -> bytes:
+    return gzip.decompress(base64.b64decode(text))
+
+
+def test_figures_and_tables_are_kept_once_and_compressed(tmp_path):
+    packed = page.Packed()
+    assert packed.figure(tmp_path / "fig.svg", CAPTION)["name"] is None
+    assert packed.table(tmp_path / "t.csv")["rows"] is None
+    (tmp_path / "fig.svg").write_text("<svg/>")
+    pd.DataFrame({"x": [0.123456789] * 600}).to_csv(tmp_path / "t.csv", index=False)
+    figure, table = packed.figure(tmp_path / "fig.svg", CAPTION), packed.table(tmp_path / "t.csv")
+    assert (table["rows"], table["shown"]) == (600, page.ROWS)
+    assert unpacked(packed.texts[figure["name"]]) == b"<svg/>"
+    assert json.loads(unpacked(packed.texts[table["name"]]))["rows"][0] == ["0.123457"]
+
+
+def test_backticks_are_code_and_all_else_is_escaped():
+    assert page.inline("of `a<b` & c") == "of <code>a&lt;b</code> &amp; c"
+
+
+def test_the_page_escapes_what_tables_and_claims_say(claim, checkout):
+    """Markup in an id, a statement or evidence reaches the page as text only."""
+    mark = "</script><!--<script><b>&"
+    card = scorecard.table([Scored("a/b", [claim(f"G1{mark}", evidence={mark: mark}, verdict="not testable")])])
+    card = card.assign(paper=mark, study=f"{mark}/claims", statement=mark)
+    fixed = {"css": "", "js": "", "policy": "", "cells": 1, "counts": {}, "data": [], "times": [], "papers": []}
+    missing = {"path": mark, "name": None}
+    text = page.environment().get_template("report.html.in").render(
+        **fixed, severity=[], failing={}, claims=list(card.itertuples()), packed={}, neighbours=mark,
+        overview={"scorecard": missing, "run_times": missing}, versions={mark: mark}, moment=page._moment(),
+    )  # fmt: skip
+    assert mark not in text and "<!--" not in text
+    assert text.count("&lt;/script&gt;&lt;!--&lt;script&gt;&lt;b&gt;&amp;") >= 5
+
+
+def test_the_policy_allows_the_pages_own_script_and_style_only(checkout):
+    css, js = ((page.TEMPLATES / f"report.{ending}").read_text() for ending in ("css", "js"))
+    template = (page.TEMPLATES / "report.html.in").read_text()
+    policy = page.policy(css, js)
+    assert policy.startswith("default-src 'none'") and "unsafe" not in policy
+    for tag, text in (("style", css), ("script", js)):
+        # What stands between the tags of the rendered page is what is hashed.
+        between = re.search(rf"<{tag}>(.*?)</{tag}>", template, re.DOTALL)[1]
+        content = re.sub(r"{{ \w+ }}", lambda _, text=text: text, between)
+        assert base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() in policy
+    # Handlers in attributes would be refused, and styles too.
+    assert re.findall(r"\s(?:on\w+|style)=", template) == []
