@@ -1,14 +1,17 @@
 """The interface of a private release, and what all mechanisms that add noise to statistics share."""
 
-from abc import ABC, abstractmethod
+import functools
+import inspect
+from abc import abstractmethod
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from scipy.special import gammaln
 
 from privpost.distributions import noise
+from privpost.models.base import Checked, check_call
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy import densities
@@ -27,12 +30,31 @@ from privpost.privacy.checks import (
 from privpost.privacy.ledger import Release
 from privpost.samplers import noise_aware_exact
 
+Coordinates = Literal["all", "free"]
 # Models of one category a record, whose statistics are the counts that a Dirichlet prior is updated by.
 COUNTED = (BetaBernoulli, DirichletCategorical)
 
 
+def _checked(calibrate):
+    """A `calibrate` whose calls get one line where an argument lacks or is not known."""
+
+    @functools.wraps(calibrate)
+    def checked(cls, *given, **settings):
+        if inspect.isabstract(cls):
+            raise ValueError(
+                f"mechanism is {cls.__name__}; it must be a class that can be made, such as LaplaceMechanism"
+            )
+        try:
+            return calibrate(cls, *given, **settings)
+        except TypeError:
+            check_call(f"{cls.__name__}.calibrate", calibrate, (cls, *given), settings)
+            raise
+
+    return checked
+
+
 @dataclass(frozen=True)
-class Mechanism(ABC):
+class Mechanism(metaclass=Checked):
     """One configured private release about n records; subclasses are frozen dataclasses.
 
     Attributes:
@@ -71,6 +93,11 @@ class Mechanism(ABC):
     tight: ClassVar[bool] = True
     models: ClassVar[tuple[type, ...]] = ()
     weightings: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **settings):
+        super().__init_subclass__(**settings)
+        if "calibrate" in vars(cls):
+            cls.calibrate = classmethod(_checked(vars(cls)["calibrate"].__func__))
 
     def __post_init__(self):
         check_model(self.model, self.models)
@@ -306,21 +333,25 @@ class AdditiveNoiseMechanism(Mechanism):
     post-processing, so that any number of parameters may be drawn.
 
     Attributes:
-        coordinates: "all" releases all d statistics, "free" the first d−1 of counts that sum to the public n.
+        coordinates: "all" releases all d statistics, "free" the first d−1 of counts that sum to the public n. The
+            default is "free" for two counts, which halves the noise, and "all" for others.
 
     Raises:
         ValueError: "free" for statistics that do not sum to the number of records, or unbounded statistics.
     """
 
-    coordinates: str = field(default="all", kw_only=True)
+    coordinates: Coordinates | None = field(default=None, kw_only=True)
 
     releases: ClassVar[str] = "statistics"
 
     def __post_init__(self):
         super().__post_init__()
+        if self.coordinates is None:
+            bits = type(self.model) in COUNTED and len(self.model.prior) == 2
+            object.__setattr__(self, "coordinates", "free" if bits else "all")
         if not self.model.bounded:
             raise ValueError(f"model is {self.model!r}; its statistics are unbounded, so no noise makes them private")
-        check_choice("coordinates", self.coordinates, ("all", "free"))
+        check_choice("coordinates", self.coordinates, get_args(Coordinates))
         if self.coordinates == "free" and not np.allclose(self._record_statistics().sum(axis=-1), 1):
             raise ValueError("coordinates is 'free'; that needs statistics of each record that sum to 1")
 

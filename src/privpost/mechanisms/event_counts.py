@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -160,6 +160,29 @@ class HiddenMarkovSampler(TemperedEvents):
             raise ValueError(f"iterations is {self.iterations!r}; it must be >= 1")
         if not 0 <= self.burn_in < self.iterations:
             raise ValueError(f"burn_in is {self.burn_in!r}; it must be >= 0 and below iterations ({self.iterations})")
+
+    @classmethod
+    def calibrate(
+        cls,
+        model,
+        n: int,
+        budget: Cost,
+        *,
+        truncation: float = 10.0,
+        iterations: int = 50,
+        tempered_prior: bool = True,
+        annealing: Annealing | None = None,
+        burn_in: int = 0,
+    ) -> Self:
+        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        options: dict = {
+            "truncation": truncation,
+            "iterations": iterations,
+            "tempered_prior": tempered_prior,
+            "annealing": annealing,
+            "burn_in": burn_in,
+        }
+        return super().calibrate(model, n, budget, **options)
 
     def draw(self, statistics, rng, size=None, *, observed=None, watch=None):
         """One release by itself, of emission probabilities (..., K, levels), each at the end of a chain of its own.

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -44,6 +44,11 @@ class ExponentialMechanism(PureMechanism):
         super().__post_init__()
         if not is_number(self.a0) or not 0 < self.a0 < 0.5:
             raise ValueError(f"a0 is {self.a0!r}; it must lie in (0, 0.5)")
+
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost, *, a0: float) -> Self:
+        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        return super().calibrate(model, n, budget, a0=a0)
 
     @property
     def sensitivity(self):

@@ -1,7 +1,7 @@
 """Laplace mechanism on the Fourier coefficients of a Bayesian network's contingency table."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
 
@@ -10,9 +10,10 @@ from privpost.mechanisms.pure import PureMechanism
 from privpost.models.base import is_number
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.models.fourier_basis import LARGEST_TRANSFORM, closure, largest_flips, signed_sums, transforms
+from privpost.privacy.accounting import Cost
 from privpost.privacy.checks import check_choice
 
-VARIANTS = ("paper", "corrected")
+Variant = Literal["paper", "corrected"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class FourierMechanism(PureMechanism):
     """
 
     t: float = field(kw_only=True)
-    variant: str = field(default="corrected", kw_only=True)
+    variant: Variant = field(default="corrected", kw_only=True)
 
     method: ClassVar[str] = "fourier"
     norm: ClassVar[str] = "l1"
@@ -50,7 +51,12 @@ class FourierMechanism(PureMechanism):
         super().__post_init__()
         if not is_number(self.t) or not 0 <= self.t < np.inf:
             raise ValueError(f"t is {self.t!r}; it must be >= 0 and finite")
-        check_choice("variant", self.variant, VARIANTS)
+        check_choice("variant", self.variant, get_args(Variant))
+
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost, *, t: float, variant: Variant = "corrected") -> Self:
+        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        return super().calibrate(model, n, budget, t=t, variant=variant)
 
     @property
     def sensitivity(self):

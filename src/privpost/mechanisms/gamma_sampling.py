@@ -4,15 +4,16 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from privpost.distributions import exact_draws
-from privpost.mechanisms.weighted_posterior import ConjugateDraw
+from privpost.mechanisms.weighted_posterior import ConjugateDraw, Weighting
 from privpost.models.base import is_number
 from privpost.models.gamma_exponential import GammaExponential
 from privpost.privacy import certified
+from privpost.privacy.accounting import Cost
 
 
 def _check_bounds(bounds) -> None:
@@ -46,6 +47,11 @@ class GammaDraw(ConjugateDraw):
     def __post_init__(self):
         super().__post_init__()
         _check_bounds(self.bounds)
+
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost, *, weighting: Weighting, bounds: tuple[float, float]) -> Self:
+        """The draw nearest to the true posterior's within a Rényi budget."""
+        return cls._within(model, n, budget, weighting=weighting, bounds=bounds)
 
     @property
     def sensitivity(self):

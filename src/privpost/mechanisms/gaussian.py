@@ -1,12 +1,12 @@
 """Gaussian mechanism on sufficient statistics, under Rényi DP."""
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import ndtr
 
-from privpost.mechanisms.base import AdditiveNoiseMechanism
+from privpost.mechanisms.base import AdditiveNoiseMechanism, Coordinates
 from privpost.models.base import check_positive
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
@@ -15,6 +15,7 @@ from privpost.privacy.approximate import gaussian_curve, gaussian_from_approxima
 from privpost.privacy.checks import approximate_budget, check_choice, check_order, rdp_budget
 
 # What the charge λΔ²/σ² is multiplied by: Geumlek et al. (2017) charge twice the exact divergence.
+Variant = Literal["paper", "corrected"]
 CHARGE = {"paper": 1.0, "corrected": 0.5}
 
 
@@ -37,8 +38,8 @@ class GaussianMechanism(AdditiveNoiseMechanism):
 
     sigma: float
     order: float
-    variant: str = field(default="corrected", kw_only=True)
-    coordinates: str = field(default="free", kw_only=True)
+    variant: Variant = field(default="corrected", kw_only=True)
+    coordinates: Coordinates = field(default="free", kw_only=True)
 
     method: ClassVar[str] = "gaussian"
     norm: ClassVar[str] = "l2"
@@ -53,14 +54,15 @@ class GaussianMechanism(AdditiveNoiseMechanism):
         check_choice("variant", self.variant, tuple(CHARGE))
 
     @classmethod
-    def calibrate(cls, model, n: int, budget: Cost, *, variant="corrected", coordinates="free") -> Self:
-        """The smallest σ whose charge is within a Rényi budget."""
-        epsilon, order = rdp_budget(budget, cls.method)
-        check_choice("variant", variant, tuple(CHARGE))
-        unit = cls(model, n, 1.0, order, variant=variant, coordinates=coordinates)
-        return cls(
-            model, n, float(np.sqrt(unit.cost().epsilon / epsilon)), order, variant=variant, coordinates=coordinates
-        )
+    def calibrate(
+        cls, model, n: int, budget: Cost, *, variant: Variant = "corrected", coordinates: Coordinates = "free"
+    ) -> Self:
+        """The smallest σ whose charge is within a Rényi budget, or whose privacy curve meets an (ε, δ) budget."""
+        unit = cls(model, n, 1.0, getattr(budget, "order", None) or 2.0, variant=variant, coordinates=coordinates)
+        if getattr(budget, "notion", None) == "approximate":
+            return unit.recalibrated(budget)
+        epsilon, _ = rdp_budget(budget, cls.method)
+        return replace(unit, sigma=float(np.sqrt(unit.cost().epsilon / epsilon)))
 
     def noise(self, shape, rng):
         """Normal variates of standard deviation σ."""

@@ -2,15 +2,15 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
-from privpost.mechanisms.base import AdditiveNoiseMechanism
+from privpost.mechanisms.base import AdditiveNoiseMechanism, Coordinates
 from privpost.mechanisms.pure import PureMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
-from privpost.privacy.accounting import at_most
+from privpost.privacy.accounting import Cost, at_most
 from privpost.privacy.approximate import laplace_from_approximate
 from privpost.privacy.checks import approximate_budget
 
@@ -33,6 +33,11 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
     method: ClassVar[str] = "laplace"
     norm: ClassVar[str] = "l1"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "range of a record's statistics")
+
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost, *, coordinates: Coordinates | None = None) -> Self:
+        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        return super().calibrate(model, n, budget, coordinates=coordinates)
 
     @property
     def scale(self) -> float:
@@ -76,7 +81,7 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
         """Bits and three categories, all counts and one fewer."""
         bits, categories = BetaBernoulli(1, 1), DirichletCategorical((5, 5, 5))
         return [
-            cls(bits, 8, 1.0),
+            cls(bits, 8, 1.0, coordinates="all"),
             cls(bits, 8, 0.1, coordinates="free"),
             cls(categories, 4, 1.0),
             cls(categories, 4, 1.0, coordinates="free"),

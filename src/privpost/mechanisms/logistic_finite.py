@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -69,6 +69,20 @@ class LogisticLangevin(_GaussianLogistic):
         check_positive("relaxations", self.relaxations)
         if not 0 < self.step <= 1:
             raise ValueError(f"step is {self.step!r}; it must lie in (0, 1]")
+
+    @classmethod
+    def calibrate(
+        cls,
+        model,
+        n: int,
+        budget: Cost,
+        *,
+        step: float = 1.0,
+        relaxations: float = 4.0,
+        constant_time: bool = True,
+    ) -> Self:
+        """With the largest ρ within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""
+        return cls._within(model, n, budget, step=step, relaxations=relaxations, constant_time=constant_time)
 
     @property
     def step_size(self) -> float:
@@ -140,6 +154,11 @@ class LogisticOutputNoise(_GaussianLogistic):
     def __post_init__(self):
         super().__post_init__()
         check_positive("tolerance", self.tolerance)
+
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost, *, tolerance: float = 1e-8, constant_time: bool = True) -> Self:
+        """With the largest ρ within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""
+        return cls._within(model, n, budget, tolerance=tolerance, constant_time=constant_time)
 
     @property
     def mu(self):

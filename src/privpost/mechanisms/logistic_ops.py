@@ -11,7 +11,7 @@ from privpost.models.binary_regression import BinaryRegression
 from privpost.privacy.accounting import Cost, at_most
 from privpost.privacy.approximate import pure_curve, pure_from_approximate
 from privpost.privacy.checks import check_choice, pure_epsilon
-from privpost.privacy.glm import OPS_FACTOR, ops_pure_epsilon, ops_rdp
+from privpost.privacy.glm import OPS_FACTOR, Charge, ops_pure_epsilon, ops_rdp
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class LogisticOps(PureMechanism, LogisticSampling):
         charge: "corrected_charge", or "paper".
     """
 
-    charge: str = field(default="corrected_charge", kw_only=True)
+    charge: Charge = field(default="corrected_charge", kw_only=True)
 
     method: ClassVar[str] = "ops"
     norm: ClassVar[str] = "log-likelihood ratio"
@@ -36,7 +36,9 @@ class LogisticOps(PureMechanism, LogisticSampling):
         check_choice("charge", self.charge, tuple(OPS_FACTOR))
 
     @classmethod
-    def calibrate(cls, model, n: int, budget: Cost, *, charge="corrected_charge", constant_time=True) -> Self:
+    def calibrate(
+        cls, model, n: int, budget: Cost, *, charge: Charge = "corrected_charge", constant_time: bool = True
+    ) -> Self:
         """The largest ρ within the budget; a Rényi budget through `rdp_to_pure_epsilon`, or as the paper does."""
         as_pure = Cost("pure", budget.epsilon) if charge == "paper" and budget.notion == "rdp" else budget
         return cls(model, n, pure_epsilon(as_pure, cls.method), charge=charge, constant_time=constant_time)

@@ -4,13 +4,13 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
 from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.batches import Batched
-from privpost.mechanisms.weighted_posterior import WeightedPosterior
+from privpost.mechanisms.weighted_posterior import WeightedPosterior, Weighting
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import GaussianApproximation, LogisticPosterior
 from privpost.privacy.accounting import Cost, at_most
@@ -168,6 +168,19 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
             check_coefficient(self.coefficient)
         elif not self.model.prior_precision <= self.coefficient < np.inf:
             raise ValueError(f"coefficient is {self.coefficient!r}; it must be >= {self.model.prior_precision}, finite")
+
+    @classmethod
+    def calibrate(
+        cls,
+        model,
+        n: int,
+        budget: Cost,
+        *,
+        weighting: Weighting | Literal["ball"],
+        constant_time: bool = True,
+    ) -> Self:
+        """The draw nearest to the true posterior's within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""
+        return cls._within(model, n, budget, weighting=weighting, constant_time=constant_time)
 
     @property
     def method(self):

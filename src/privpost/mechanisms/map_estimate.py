@@ -2,16 +2,18 @@
 
 import functools
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
 from scipy.special import betaln
 
 from privpost.mechanisms.pure import PureMechanism
 from privpost.models.bayesian_network import BayesianNetwork
+from privpost.privacy.accounting import Cost
 from privpost.privacy.checks import check_choice
 
-UTILITIES = ("density", "mass")
+Utility = Literal["density", "mass"]
+UTILITIES = get_args(Utility)
 # ours: 101 points from .005 to .995, on which every Beta density with counts is finite.
 GRID = np.linspace(0.005, 0.995, 101)
 
@@ -94,7 +96,7 @@ class MapMechanism(PureMechanism):
         ValueError: a setting outside its range, or another model than BayesianNetwork.
     """
 
-    utility: str = field(default="mass", kw_only=True)
+    utility: Utility = field(default="mass", kw_only=True)
 
     method: ClassVar[str] = "map"
     norm: ClassVar[str] = "log-likelihood ratio"
@@ -107,6 +109,11 @@ class MapMechanism(PureMechanism):
     def __post_init__(self):
         super().__post_init__()
         check_choice("utility", self.utility, UTILITIES)
+
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost, *, utility: Utility = "mass") -> Self:
+        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        return super().calibrate(model, n, budget, utility=utility)
 
     @property
     def sensitivity(self):

@@ -4,18 +4,19 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar, Self
 
 import numpy as np
 
 from privpost.distributions import exact_draws
-from privpost.mechanisms.weighted_posterior import ConjugateDraw
+from privpost.mechanisms.weighted_posterior import ConjugateDraw, Weighting
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy import certified
+from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import bits_curve, by_curve
 from privpost.privacy.checks import check_choice
-from privpost.privacy.renyi import SUPREMA, dirichlet_categorical_supremum
+from privpost.privacy.renyi import SUPREMA, Supremum, dirichlet_categorical_supremum
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class PosteriorDraw(ConjugateDraw):
         ValueError: a setting outside its range, or another model.
     """
 
-    supremum: Literal["exact", "paper"] = field(default="exact", kw_only=True)
+    supremum: Supremum = field(default="exact", kw_only=True)
     coefficient: float = 1.0
 
     named: ClassVar[str] = "{}Posterior"
@@ -43,6 +44,11 @@ class PosteriorDraw(ConjugateDraw):
     def __post_init__(self):
         super().__post_init__()
         check_choice("supremum", self.supremum, SUPREMA)
+
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost, *, weighting: Weighting, supremum: Supremum = "exact") -> Self:
+        """The draw nearest to the true posterior's within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""
+        return cls._within(model, n, budget, weighting=weighting, supremum=supremum)
 
     @property
     def sensitivity(self):

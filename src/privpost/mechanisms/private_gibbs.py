@@ -1,7 +1,7 @@
 """Gibbs sampling of the hidden Markov model of events that pays for every update (Foulds et al. 2016, section 4.1)."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from privpost.mechanisms.event_counts import HiddenMarkovSampler
 from privpost.models.event_counts import EventCounts
@@ -38,6 +38,29 @@ class PrivateGibbs(HiddenMarkovSampler):
         super().__post_init__()
         if self.annealing is not None:
             raise ValueError(f"annealing is {self.annealing!r}; it must be None, as its updates are not paid for")
+
+    @classmethod
+    def calibrate(
+        cls,
+        model,
+        n: int,
+        budget: Cost,
+        *,
+        truncation: float = 10.0,
+        iterations: int = 2,
+        tempered_prior: bool = True,
+        annealing: None = None,
+        burn_in: int = 0,
+    ) -> Self:
+        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        options: dict = {
+            "truncation": truncation,
+            "iterations": iterations,
+            "tempered_prior": tempered_prior,
+            "annealing": annealing,
+            "burn_in": burn_in,
+        }
+        return super().calibrate(model, n, budget, **options)
 
     @property
     def updates(self) -> int:

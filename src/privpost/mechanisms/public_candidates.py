@@ -1,7 +1,7 @@
 """One of many public candidates for the hidden Markov model of events, chosen by tempered likelihood: true pure DP."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -102,6 +102,21 @@ class PublicCandidates(TemperedEvents):
     def draw(self, statistics, rng, size=None, **settings):
         """One release by itself; see `draw_all`."""
         return self.draw_all([Request("", self, statistics, rng, size, None, settings)])[0]
+
+    @classmethod
+    def calibrate(
+        cls,
+        model,
+        n: int,
+        budget: Cost,
+        *,
+        candidates: int,
+        truncation: float = 10.0,
+        public_seed: int = 0,
+    ) -> Self:
+        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        options = {"candidates": candidates, "truncation": truncation, "public_seed": public_seed}
+        return super().calibrate(model, n, budget, **options)
 
     @classmethod
     def draw_all(cls, requests):

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.models.base import Checked
 from privpost.models.gamma_exponential import GammaExponential
 from privpost.privacy.checks import check_given
 from privpost.privacy.redaction import redacted_sensitivity, redacted_sum
@@ -13,7 +14,7 @@ from privpost.samplers import noise_aware_draws
 
 
 @dataclass(frozen=True)
-class RedactedSum:
+class RedactedSum(metaclass=Checked):
     """Records of a univariate family; only t(x) of those in [low, high] are summed (Bernstein and Sheldon 2018, 3.3).
 
     Attributes:

@@ -8,7 +8,7 @@ import numpy as np
 
 from privpost.mechanisms.base import Mechanism
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import check_choice, check_coefficient, check_model, check_order, rdp_budget, with_needed
+from privpost.privacy.checks import LARGEST, check_choice, check_coefficient, check_model, check_order, rdp_budget
 from privpost.privacy.renyi import largest_coefficient
 
 Weighting = Literal["direct", "diffused", "concentrated"]
@@ -63,7 +63,8 @@ class WeightedPosterior(Mechanism):
     @property
     def options(self):
         """The settings that `calibrate` takes beside model, n and budget."""
-        return {name: value for name, value in super().options.items() if name != "coefficient"}
+        hidden = {"coefficient"} if len(self.weightings) > 1 else {"coefficient", "weighting"}
+        return {name: value for name, value in super().options.items() if name not in hidden}
 
     @property
     def name(self):
@@ -97,24 +98,37 @@ class WeightedPosterior(Mechanism):
         """The coefficient nearest to the true posterior at which a draw is (λ, ε)-RDP."""
 
     @classmethod
-    def calibrate(cls, model, n: int, budget: Cost, **options: Any) -> Self:
-        """The draw nearest to the true posterior's within a Rényi budget.
+    def _within(cls, model, n: int, budget: Cost, **options: Any) -> Self:
+        """What `calibrate` gives.
 
         Raises:
-            ValueError: the budget is not a Rényi budget, or below what a direct draw costs.
+            ValueError: the budget is of another notion, is below what a direct draw costs, or has a δ and no privacy
+                curve is known.
         """
-        options = with_needed(cls, options)
         kind: Any = cls
-        weighting: Any = options.setdefault("weighting", cls.weightings[0] if len(cls.weightings) == 1 else None)
+        # A class of one weighting need not be told.
+        weighting = options.setdefault("weighting", cls.weightings[0])
         check_choice("weighting", weighting, cls.weightings)
-        epsilon, order = rdp_budget(budget, weighting)
         check_model(model, cls.models)
+        if getattr(budget, "notion", None) == "approximate":
+            return cls._by_curve(model, n, budget, **options)
+        epsilon, order = rdp_budget(budget, weighting)
         if weighting != "direct":
             return kind(model, n, order, float(cls.coefficient_within(model, n, order, epsilon, **options)), **options)
-        mechanism = cls(model, n, order, **options)
+        mechanism = kind(model, n, order, **options)
         if not mechanism.cost().within(budget):
             raise ValueError(f"budget is {budget}; the direct posterior costs {mechanism.cost()}")
         return mechanism
+
+    @classmethod
+    def _by_curve(cls, model, n: int, budget: Cost, **options: Any) -> Self:
+        kind: Any = cls
+        weighting = options["weighting"]
+        coefficient = 1.0 if weighting == "direct" else cls.coefficient_within(model, n, 2.0, LARGEST, **options)
+        found = kind(model, n, 2.0, float(coefficient), **options).recalibrated(budget)
+        if found is None:
+            raise ValueError(f"budget is {budget}; no privacy curve of {weighting} meets it, so its notion must be 'rdp'")
+        return found
 
 
 @dataclass(frozen=True)

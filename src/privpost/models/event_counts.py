@@ -5,11 +5,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from privpost.models.base import check_range, counts
+from privpost.models.base import Checked, check_range, counts
 
 
 @dataclass(frozen=True)
-class EventCounts:
+class EventCounts(metaclass=Checked):
     """A record is an event: the number of its cell, and one level per field; statistics are the counts per cell.
 
     The model is that of `samplers.hidden_markov_gibbs` (Foulds et al. 2016, section 5).
