@@ -184,7 +184,7 @@ class Mechanism(metaclass=Checked):
         check_source(rng)
         return release if self.releases == "sample" else self.model.sample(self.naive_posterior(release), rng)
 
-    def naive_posterior(self, release):
+    def naive_posterior(self, release) -> Any:
         """Parameters of the conjugate law of θ with a release taken for the data's statistics; None where none is."""
         return None
 
@@ -360,7 +360,7 @@ class AdditiveNoiseMechanism(Mechanism):
         """Independent noise variates of the given shape."""
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Largest change of the released coordinates when one record is substituted, in `norm`."""
         statistics = self.select(self._record_statistics())
         change = np.abs(statistics[:, None] - statistics[None])
@@ -370,12 +370,12 @@ class AdditiveNoiseMechanism(Mechanism):
         records = getattr(self.model, "extreme_records", self.model.records)
         return np.stack([self.model.sufficient_statistics(record[None]) for record in records])
 
-    def neighbouring_statistics(self):
+    def neighbouring_statistics(self) -> np.ndarray | None:
         """Of two data sets of one record: noise does not depend on the others."""
         statistics = np.unique(self._record_statistics(), axis=0)
         return np.stack([statistics[places] for places in np.triu_indices(len(statistics), 1)], axis=1)
 
-    def noise_cdf(self, value):
+    def noise_cdf(self, value) -> np.ndarray | None:
         """By quadrature, if one number of a known `log_density` is released; else None."""
         return densities.cdf(self, value)
 
@@ -384,7 +384,7 @@ class AdditiveNoiseMechanism(Mechanism):
         statistics = np.asarray(statistics, float)
         return statistics if self.coordinates == "all" else statistics[..., :-1]
 
-    def query(self, data):
+    def query(self, data) -> np.ndarray:
         """The released coordinates of the data's sufficient statistics, before noise."""
         return self.select(self.model.sufficient_statistics(data))
 
@@ -410,7 +410,7 @@ class AdditiveNoiseMechanism(Mechanism):
         """Parameters (..., k) of the conjugate update with the projected release, the noise left out of account."""
         return self.model.posterior(self.project(release))
 
-    def posterior(self, release, draws, rng):
+    def posterior(self, release, draws, rng) -> np.ndarray:
         """Independent draws (draws, *theta_shape) given a release (q,): the true counts, then θ given them.
 
         Exact, for counts of one category a record (bits too) and noise with a density: p(θ | y) = Σ_s p(θ | s) p(s | y)

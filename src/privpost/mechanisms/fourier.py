@@ -59,7 +59,7 @@ class FourierMechanism(PureMechanism):
         return super().calibrate(model, n, budget, t=t, variant=variant)
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """2|N_I| (the paper's bound), or twice the most signs that one record can flip."""
         return 2.0 * (len(closure(self.model)) if self.variant == "paper" else largest_flips(self.model))
 
@@ -85,7 +85,7 @@ class FourierMechanism(PureMechanism):
     def _sums(self, statistics):
         return np.asarray(statistics, float) @ transforms(self.model)[0].T
 
-    def query(self, data):
+    def query(self, data) -> np.ndarray:
         """The signed sums that get noise, straight from the records, shape (..., q)."""
         return signed_sums(data, closure(self.model)[self._noisy]).astype(float)
 
@@ -122,13 +122,13 @@ class FourierMechanism(PureMechanism):
         """Parameters (..., 2m) of the conjugate update with the projected release."""
         return self.model.posterior(self.project(release))
 
-    def log_density(self, release, statistics):
+    def log_density(self, release, statistics) -> np.ndarray | None:
         """Log-density of the noisy signed sums (..., q) given the counts (..., 2m)."""
         distance = np.abs(np.asarray(release, float) - self._sums(statistics)[..., self._noisy])
         return (-np.log(2 * self.scale) - distance / self.scale).sum(axis=-1)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """Two nodes, a collider and a chain of three."""
         pair = BayesianNetwork({"a": [], "b": ["a"]})
         return [

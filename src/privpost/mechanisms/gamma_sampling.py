@@ -54,7 +54,7 @@ class GammaDraw(ConjugateDraw):
         return cls._within(model, n, budget, weighting=weighting, bounds=bounds)
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Largest change of the natural parameters (shape, rate): r (high − low)."""
         return self.r * (self.bounds[1] - self.bounds[0])
 
@@ -96,7 +96,7 @@ class GammaDraw(ConjugateDraw):
         return certified.gamma_rdp(shape, (first, second), order)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """Waiting times up to 2, and a higher order; direct draws need a stronger prior."""
         bounds = (0.0, 2.0)
         direct = [(GammaExponential(2, 20), 2.0, 1.0, "direct"), (GammaExponential(3, 30), 8.0, 1.0, "direct")]

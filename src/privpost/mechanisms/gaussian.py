@@ -64,37 +64,37 @@ class GaussianMechanism(AdditiveNoiseMechanism):
         epsilon, _ = rdp_budget(budget, cls.method)
         return replace(unit, sigma=float(np.sqrt(unit.cost().epsilon / epsilon)))
 
-    def noise(self, shape, rng):
+    def noise(self, shape, rng) -> np.ndarray:
         """Normal variates of standard deviation σ."""
         return rng.normal(0.0, self.sigma, shape)
 
-    def noise_cdf(self, value):
+    def noise_cdf(self, value) -> np.ndarray | None:
         """Φ(value/σ)."""
         return ndtr(value / self.sigma)
 
-    def cost(self):
+    def cost(self) -> Cost:
         """(λ, ε)-RDP at the mechanism's order."""
         return Cost("rdp", float(self.rdp(self.order)), order=self.order)
 
-    def rdp(self, orders):
+    def rdp(self, orders) -> np.ndarray:
         """λΔ²/(2σ²), or twice that in the paper's variant, at each order."""
         return CHARGE[self.variant] * np.asarray(orders, float) * (self.sensitivity / self.sigma) ** 2
 
-    def privacy_curve(self, epsilon):
+    def privacy_curve(self, epsilon) -> float:
         """`gaussian_curve` at μ = Δ/σ, of all variants."""
         return gaussian_curve(self.sensitivity / self.sigma, epsilon)
 
-    def recalibrated(self, budget):
+    def recalibrated(self, budget) -> Self:
         """By `gaussian_from_approximate`."""
         return replace(self, sigma=self.sensitivity * gaussian_from_approximate(*approximate_budget(budget)))
 
-    def log_density(self, release, statistics):
+    def log_density(self, release, statistics) -> np.ndarray | None:
         """Log-density of the noisy coordinates (..., q) given the statistics (..., d)."""
         distance = (np.asarray(release, float) - self.select(statistics)) / self.sigma
         return (-0.5 * np.log(2 * np.pi) - np.log(self.sigma) - distance**2 / 2).sum(axis=-1)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """Bits in both variants, and three categories."""
         bits, categories = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5))
         return [

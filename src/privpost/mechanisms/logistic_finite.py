@@ -26,7 +26,7 @@ class _GaussianLogistic(LogisticDraw):
 
     weightings: ClassVar[tuple[str, ...]] = ("diffused",)
 
-    def rdp(self, orders):
+    def rdp(self, orders) -> np.ndarray:
         """λμ²/2 at each order."""
         return 0.5 * self.mu**2 * np.asarray(orders, float)
 
@@ -95,11 +95,11 @@ class LogisticLangevin(_GaussianLogistic):
         return max(1, math.ceil(round(self.relaxations / (self.step_size * self.n * self.precision), 9)))
 
     @property
-    def mu(self):
+    def mu(self) -> float:
         """μ after k steps (`langevin_mu`)."""
-        return langevin_mu(self.steps, self.step_size, self.n * self.precision, self.sensitivity)
+        return float(langevin_mu(self.steps, self.step_size, self.n * self.precision, self.sensitivity))
 
-    def draw(self, statistics, rng, size=None, *, after=None, **settings):
+    def draw(self, statistics, rng, size=None, *, after=None, **settings) -> Release:
         """Releases (size, d) or (..., d), all of one data set's in one batch.
 
         `after`: a mechanism that takes fewer of the same steps and its releases (size, d), to go on from them.
@@ -127,7 +127,7 @@ class LogisticLangevin(_GaussianLogistic):
         return self.model.checked(statistics, self.n)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """One weight and two, few steps and many."""
         return [
             cls(BinaryRegression(1, 0.1), 4, 2.0, 0.3, relaxations=0.5),
@@ -161,7 +161,7 @@ class LogisticOutputNoise(_GaussianLogistic):
         return cls._within(model, n, budget, tolerance=tolerance, constant_time=constant_time)
 
     @property
-    def mu(self):
+    def mu(self) -> float:
         """(2ρc + 2τ)/√(nβ)."""
         return (self.sensitivity + 2 * self.tolerance) / math.sqrt(self.n * self.precision)
 
@@ -174,7 +174,7 @@ class LogisticOutputNoise(_GaussianLogistic):
         posterior = self.release_law(self.model.checked(statistics, self.n))
         return posterior.accepted_mode(lambda w: np.linalg.norm(posterior.gradient(w)) <= self.tolerance, start)
 
-    def draw(self, statistics, rng, size=None, *, start=None, prepared=None):
+    def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
         """Releases (size, d), with the mode as a start for a similar posterior, or (..., d)."""
         if size is None:
             return Release(self.perturb(statistics, rng))
@@ -183,6 +183,6 @@ class LogisticOutputNoise(_GaussianLogistic):
         return Release(mode.mean + noise, Drawn(mode, math.nan, math.nan))
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """One weight and two."""
         return [cls(BinaryRegression(1, 0.1), 4, 2.0, 0.3), cls(BinaryRegression(2, 0.1), 3, 2.0, 0.3)]

@@ -44,7 +44,7 @@ class LogisticOps(PureMechanism, LogisticSampling):
         return cls(model, n, pure_epsilon(as_pure, cls.method), charge=charge, constant_time=constant_time)
 
     @property
-    def power(self):
+    def power(self) -> float:
         """min{1, εβ/(2c²)}, or with 4 in place of 2 as the paper charges."""
         return min(1.0, self.epsilon / float(self._pure(1.0)))
 
@@ -57,31 +57,31 @@ class LogisticOps(PureMechanism, LogisticSampling):
         return self.power
 
     @property
-    def precision(self):
+    def precision(self) -> float:
         """β of the model."""
         return self.model.prior_precision
 
     @property
-    def radius(self):
+    def radius(self) -> float:
         """c/β."""
         return self.model.feature_bound / self.precision
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """ρc²/β, the largest change of the tempered log-likelihood on the ball."""
         return self.power * self.model.feature_bound * self.radius
 
-    def query(self, data):
+    def query(self, data) -> np.ndarray:
         """Tempered log-likelihood on the axes of the ball, 21 points each with both ends, shape (21 d,)."""
         steps = np.linspace(-self.radius, self.radius, 21)
         points = (steps[:, None, None] * np.eye(self.model.dimension)).reshape(-1, self.model.dimension)
         return self.power * self.model.log_likelihood(points, self.model.sufficient_statistics(data))
 
-    def privacy_curve(self, epsilon):
+    def privacy_curve(self, epsilon) -> float:
         """That of randomised response at the pure ε."""
         return pure_curve(float(self._pure(self.power)), epsilon)
 
-    def recalibrated(self, budget):
+    def recalibrated(self, budget) -> Self | None:
         """The largest pure ε."""
         found = replace(self, epsilon=pure_from_approximate(budget.epsilon, budget.delta))
         # Rounding of ε0 − ε takes it over a small δ.
@@ -89,15 +89,15 @@ class LogisticOps(PureMechanism, LogisticSampling):
             found = replace(found, epsilon=float(np.nextafter(found.epsilon, 0.0)))
         return found
 
-    def cost(self):
+    def cost(self) -> Cost:
         """2c²ρ/β (the paper: 4c²ρ/β), which is ε or, at ρ = 1, less."""
         return Cost("pure", float(self._pure(self.power)))
 
-    def rdp(self, orders):
+    def rdp(self, orders) -> np.ndarray:
         """What pure DP implies at each order; by the paper's charge the pure ε itself."""
         return ops_rdp(orders, self.power, self.precision, self.model.feature_bound, self.charge)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """One weight and two."""
         return [cls(BinaryRegression(1, 0.5), 4, 2.0), cls(BinaryRegression(2, 1.0), 3, 1.0)]

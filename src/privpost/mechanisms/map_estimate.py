@@ -116,7 +116,7 @@ class MapMechanism(PureMechanism):
         return super().calibrate(model, n, budget, utility=utility)
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """ε/2, the largest change of the joint log-score Σ ε_i u/(2Δ_i)."""
         return self.epsilon / 2
 
@@ -135,7 +135,7 @@ class MapMechanism(PureMechanism):
         """Log-probabilities up to a constant, of every grid point for every parameter, shape (..., m, 101)."""
         return self.weights[:, None] * utility(self.model.pairs(self.model.posterior(statistics)), self.utility)
 
-    def query(self, data):
+    def query(self, data) -> np.ndarray:
         """Joint log-score where all θ are equal, shape (101,)."""
         return self.scores(self.model.sufficient_statistics(data)).sum(axis=-2)
 
@@ -143,12 +143,12 @@ class MapMechanism(PureMechanism):
         """One grid value of every θ, shape (..., m)."""
         return choose(self.scores(statistics), rng)
 
-    def replicate(self, statistics, size, rng):
+    def replicate(self, statistics, size, rng) -> np.ndarray:
         """Releases (size, m) about one data set's counts, whose scores are worked out once."""
         return choose(self.scores(statistics), rng, size)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """Two nodes and a collider, with either utility."""
         pair = BayesianNetwork({"a": [], "b": ["a"]})
         return [

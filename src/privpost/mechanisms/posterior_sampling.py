@@ -51,7 +51,7 @@ class PosteriorDraw(ConjugateDraw):
         return cls._within(model, n, budget, weighting=weighting, supremum=supremum)
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Largest l2 change of the sampled distribution's natural parameters: r times that of a record."""
         statistics = [self.model.sufficient_statistics(record[None]) for record in self.model.records]
         natural = self.model.natural_parameters(self.release_law(np.stack(statistics)))
@@ -87,11 +87,11 @@ class PosteriorDraw(ConjugateDraw):
         """Ends 0 and 1 of the parameter space."""
         return self.model.support
 
-    def privacy_curve(self, epsilon):
+    def privacy_curve(self, epsilon) -> float | None:
         """The largest `beta_curve` over all neighbouring counts of bits; None for more categories."""
         return bits_curve(self, epsilon) if isinstance(self.model, BetaBernoulli) else None
 
-    def recalibrated(self, budget):
+    def recalibrated(self, budget) -> Self | None:
         """The largest coefficient by bisection; None for more than two categories."""
         return by_curve(self, budget, 1.0) if isinstance(self.model, BetaBernoulli) else None
 
@@ -101,7 +101,7 @@ class PosteriorDraw(ConjugateDraw):
         return 1 + float(min(self.model.prior)) / (self.r * self.m)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """Bits with either supremum, three categories, and bits with a uniform prior."""
         bits, categories, uniform = BetaBernoulli(6, 12), DirichletCategorical((1, 2, 3)), BetaBernoulli(1, 1)
         return [

@@ -72,7 +72,7 @@ class PrivateGibbs(HiddenMarkovSampler):
         """T = max(1, 2Δu/ε)."""
         return max(1.0, 2 * self.sensitivity * self.updates / self.epsilon)
 
-    def cost(self):
+    def cost(self) -> Cost:
         """2Δu/T, which is ε or, at T = 1, less; whether or not the chain has converged."""
         update = gibbs.update_cost(self.sensitivity, self.temperature)
         # An event changes two cells' states at most.
@@ -81,7 +81,7 @@ class PrivateGibbs(HiddenMarkovSampler):
         return gibbs.chain_cost(scan, self.iterations)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """One state, where the law is known; two months of one region, and two regions with two fields."""
         return [
             cls(EventCounts((1,), (2,), 1), 8, 2.0, iterations=2),

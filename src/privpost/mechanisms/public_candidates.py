@@ -53,7 +53,7 @@ class PublicCandidates(TemperedEvents):
         check_count("candidates", self.candidates)
         check_seed("public_seed", self.public_seed)
 
-    def cost(self):
+    def cost(self) -> Cost:
         """2Δ/T, which is ε or, at T = 1, less; for every J."""
         return Cost("pure", min(self.epsilon, 2 * self.sensitivity))
 
@@ -99,7 +99,7 @@ class PublicCandidates(TemperedEvents):
         parts = [[part[place % _BLOCK] for part in blocks[place // _BLOCK]] for place in places.tolist()]
         return Candidates(*(np.stack(one)[inverse] for one in zip(*parts, strict=True)))
 
-    def draw(self, statistics, rng, size=None, **settings):
+    def draw(self, statistics, rng, size=None, **settings) -> Release:
         """One release by itself; see `draw_all`."""
         return self.draw_all([Request("", self, statistics, rng, size, None, settings)])[0]
 
@@ -163,7 +163,7 @@ class PublicCandidates(TemperedEvents):
         return found
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """Two months of one region, and two regions with two fields."""
         return [
             cls(EventCounts((2,), (2,)), 4, 2.0, candidates=3000),

@@ -34,6 +34,6 @@ class PureMechanism(Mechanism):
         """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
         return cls(model, n, pure_epsilon(budget, cls.method), **options)
 
-    def cost(self):
+    def cost(self) -> Cost:
         """ε-DP."""
         return Cost("pure", self.epsilon)

@@ -67,7 +67,7 @@ class WeightedPosterior(Mechanism):
         return {name: value for name, value in super().options.items() if name not in hidden}
 
     @property
-    def name(self):
+    def name(self) -> str:
         """A name for each weighting."""
         return self.named.format(self.weighting.capitalize())
 
@@ -88,9 +88,10 @@ class WeightedPosterior(Mechanism):
         """What the prior's natural parameters are divided by, in (0, 1]."""
         return self.coefficient if self.weighting == "concentrated" else 1.0
 
-    def cost(self):
+    def cost(self) -> Cost:
         """(λ, ε)-RDP at the mechanism's order; ε is inf where it has none."""
-        return Cost("rdp", float(self.rdp(self.order)), order=self.order)
+        epsilon: Any = self.rdp(self.order)
+        return Cost("rdp", float(epsilon), order=self.order)
 
     @classmethod
     @abstractmethod
@@ -127,7 +128,9 @@ class WeightedPosterior(Mechanism):
         coefficient = 1.0 if weighting == "direct" else cls.coefficient_within(model, n, 2.0, LARGEST, **options)
         found = kind(model, n, 2.0, float(coefficient), **options).recalibrated(budget)
         if found is None:
-            raise ValueError(f"budget is {budget}; no privacy curve of {weighting} meets it, so its notion must be 'rdp'")
+            raise ValueError(
+                f"budget is {budget}; no privacy curve of {weighting} meets it, so its notion must be 'rdp'"
+            )
         return found
 
 
@@ -159,16 +162,16 @@ class ConjugateDraw(WeightedPosterior):
 
         return float(largest_coefficient(divergence, epsilon))
 
-    def rdp(self, orders):
+    def rdp(self, orders) -> np.ndarray:
         """Supremum of the Rényi divergence over neighbours at each order; inf from the asymptote on."""
         options = {name: value for name, value in self.options.items() if name != "weighting"}
         return self.supremum_over_neighbours(self.model, self.n, orders, self.r, self.m, **options)
 
-    def log_density(self, release, statistics):
+    def log_density(self, release, statistics) -> np.ndarray | None:
         """Log-density of the draw given the statistics."""
         return self.model.log_density(release, self.release_law(statistics))
 
-    def query(self, data):
+    def query(self, data) -> np.ndarray:
         """Natural parameters of the distribution that the release is drawn from."""
         return self.model.natural_parameters(self.release_law(self.model.sufficient_statistics(data)))
 

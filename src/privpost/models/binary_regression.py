@@ -33,7 +33,7 @@ class BinaryRegression(Regression):
     slope_bound: ClassVar[float] = 1.0
 
     @property
-    def records(self):
+    def records(self) -> np.ndarray:
         """The vectors ±c e_i, shape (2d, d): opposite ones change a log-likelihood most."""
         axes = self.feature_bound * np.eye(self.dimension)
         return np.concatenate([axes, -axes])
@@ -43,7 +43,7 @@ class BinaryRegression(Regression):
         """Numbers in a record."""
         return self.dimension
 
-    def sufficient_statistics(self, data):
+    def sufficient_statistics(self, data) -> np.ndarray:
         """The records one after the other, shape (..., n d).
 
         Raises:

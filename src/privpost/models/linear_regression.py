@@ -63,7 +63,7 @@ class LinearRegression(Regression):
     support: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
 
     @property
-    def records(self):
+    def records(self) -> np.ndarray:
         """(X e_i, ±Y) and zeros, shape (2d + 1, d + 1): on a ball of weights the likelihoods are farthest apart."""
         axes = self.feature_bound * np.eye(self.dimension)
         extreme = [np.column_stack([axes, np.full(self.dimension, y)]) for y in (self.label_bound, -self.label_bound)]
