@@ -132,6 +132,9 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
 
     Raises:
         ValueError: a budget that none can meet.
+
+    >>> sorted(serving(BetaBernoulli(1, 1), 100, Cost("pure", 1.0)))
+    ['laplace']
     """
     check_budget(budget)
     found: dict[str, Mechanism] = {}

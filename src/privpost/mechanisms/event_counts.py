@@ -42,6 +42,9 @@ class EventCountsLaplace(LaplaceMechanism):
 
     Raises:
         ValueError: a setting outside its range, or another model than EventCounts.
+
+    >>> EventCountsLaplace(EventCounts((2,), (2, 3)), 100, 0.5).scale
+    8.0
     """
 
     models: ClassVar[tuple[type, ...]] = (EventCounts,)
@@ -143,6 +146,9 @@ class HiddenMarkovSampler(TemperedEvents):
 
     Raises:
         ValueError: a setting outside its range, or another model than EventCounts.
+
+    >>> round(HiddenMarkovSampler(EventCounts((2,), (2,)), 100, 0.5).temperature, 1)
+    11.8
     """
 
     iterations: int = field(default=50, kw_only=True)

@@ -30,6 +30,9 @@ class ExponentialMechanism(PureMechanism):
 
     Raises:
         ValueError: a setting outside its range, or another model than BetaBernoulli.
+
+    >>> round(ExponentialMechanism.calibrate(BetaBernoulli(1, 1), 400, Cost("pure", 0.5), a0=0.05).temperature, 1)
+    11.8
     """
 
     a0: float = field(kw_only=True)

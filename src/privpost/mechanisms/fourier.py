@@ -36,6 +36,9 @@ class FourierMechanism(PureMechanism):
 
     Raises:
         ValueError: a setting outside its range, or another model than BayesianNetwork.
+
+    >>> FourierMechanism(BayesianNetwork({"a": [], "b": ["a"]}), 100, 1.0, t=0.5).scale
+    4.0
     """
 
     t: float = field(kw_only=True)

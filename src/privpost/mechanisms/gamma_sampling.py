@@ -35,6 +35,10 @@ class GammaDraw(ConjugateDraw):
 
     Raises:
         ValueError: a setting outside its range, or another model than GammaExponential.
+
+    >>> draw = GammaDraw(GammaExponential(2, 2), 100, 2.0, 0.3, weighting="concentrated", bounds=(0.0, 5.0))
+    >>> draw.perturb([130.0, 100.0], rng).shape
+    ()
     """
 
     bounds: tuple[float, float] = field(kw_only=True)

@@ -34,6 +34,10 @@ class GaussianMechanism(AdditiveNoiseMechanism):
 
     Raises:
         ValueError: a setting outside its range.
+
+    >>> mechanism = GaussianMechanism.calibrate(BetaBernoulli(1, 1), 400, Cost("approximate", 0.5, delta=1e-6))
+    >>> round(mechanism.sigma, 2)
+    8.06
     """
 
     sigma: float

@@ -28,6 +28,9 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
 
     Raises:
         ValueError: a setting outside its range.
+
+    >>> LaplaceMechanism.calibrate(BetaBernoulli(1, 1), 400, Cost("pure", 0.5)).scale
+    2.0
     """
 
     method: ClassVar[str] = "laplace"

@@ -29,6 +29,9 @@ class LinearSampler(Batched, Mechanism):
 
     Raises:
         ValueError: a setting outside its range, or another model than LinearRegression.
+
+    >>> LinearSampler.calibrate(LinearRegression(2, noise_variance=10.0), 100, Cost("pure", 0.9)).radius
+    2.0
     """
 
     radius: float

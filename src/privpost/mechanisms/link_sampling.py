@@ -17,6 +17,10 @@ class LinkDraw(LogisticDraw):
     log-concave law. The paper takes B = 1, the range of y − E y, for all three links; that bounds the gradient for the
     logistic link only. On ‖w‖ ≤ R the gradient is at most B = (L₀ + L₁)/2 on average, and the law stays strongly
     log-concave, as both losses are convex and so is the ball.
+
+    >>> draw = LinkDraw(LinkRegression(2, 0.1), 100, 2.0, 0.5, weighting="diffused")
+    >>> print(draw.cost())
+    rdp(epsilon=0.563215, order=2)
     """
 
     named: ClassVar[str] = "Link{}"

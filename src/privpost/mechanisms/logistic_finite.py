@@ -56,6 +56,9 @@ class LogisticLangevin(_GaussianLogistic):
     Attributes:
         step: ηM in (0, 1].
         relaxations: > 0, steps in units of the chain's relaxation time.
+
+    >>> LogisticLangevin(BinaryRegression(2, 0.1), 100, 2.0, 0.5).steps
+    9
     """
 
     step: float = field(default=1.0, kw_only=True)
@@ -144,6 +147,9 @@ class LogisticOutputNoise(_GaussianLogistic):
 
     Attributes:
         tolerance: τ > 0, bound on the norm of the gradient.
+
+    >>> round(LogisticOutputNoise.calibrate(BinaryRegression(2, 0.1), 100, Cost("rdp", 0.1, order=2)).coefficient, 3)
+    0.5
     """
 
     tolerance: float = field(default=1e-8, kw_only=True)

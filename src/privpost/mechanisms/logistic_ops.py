@@ -24,6 +24,9 @@ class LogisticOps(PureMechanism, LogisticSampling):
     Attributes:
         epsilon: ε > 0 that one draw may cost.
         charge: "corrected_charge", or "paper".
+
+    >>> round(LogisticOps.calibrate(BinaryRegression(2, 0.1), 100, Cost("pure", 1.0)).power, 3)
+    0.05
     """
 
     charge: Charge = field(default="corrected_charge", kw_only=True)

@@ -152,6 +152,10 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
     Attributes:
         coefficient: power ρ in (0, 1] of a diffused draw or one on the ball, or the β, at least the model's, of a
             concentrated one (algorithms 5 and 4).
+
+    >>> draw = LogisticDraw.calibrate(BinaryRegression(2, 0.1), 100, Cost("rdp", 0.1, order=2), weighting="diffused")
+    >>> round(draw.coefficient, 3)
+    0.5
     """
 
     coefficient: float = 1.0

@@ -94,6 +94,9 @@ class MapMechanism(PureMechanism):
 
     Raises:
         ValueError: a setting outside its range, or another model than BayesianNetwork.
+
+    >>> MapMechanism(BayesianNetwork({"a": [], "b": ["a"]}), 100, 1.0).perturb([30, 70, 10, 20, 30, 40], rng).shape
+    (3,)
     """
 
     utility: Utility = field(default="mass", kw_only=True)

@@ -19,6 +19,9 @@ class NetworkLaplace(LaplaceMechanism):
 
     Raises:
         ValueError: a setting outside its range, or another model than BayesianNetwork.
+
+    >>> NetworkLaplace(BayesianNetwork({"a": [], "b": ["a"]}), 100, 1.0).scale
+    4.0
     """
 
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "graph", "prior")

@@ -32,6 +32,11 @@ class PosteriorDraw(ConjugateDraw):
 
     Raises:
         ValueError: a setting outside its range, or another model.
+
+    >>> budget = Cost("rdp", 0.1, order=2)
+    >>> draw = PosteriorDraw.calibrate(BetaBernoulli(6, 12), 100, budget, weighting="diffused")
+    >>> round(draw.coefficient, 3)
+    0.718
     """
 
     supremum: Supremum = field(default="exact", kw_only=True)

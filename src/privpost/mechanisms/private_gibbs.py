@@ -28,6 +28,9 @@ class PrivateGibbs(HiddenMarkovSampler):
         epsilon: ε > 0 that the whole chain may cost.
         truncation, tempered_prior: as of the sampler that charges for one converged sample.
         iterations: Gibbs iterations that ε is shared by, ≥ 1. In the first the emissions see random states.
+
+    >>> round(PrivateGibbs(EventCounts((2,), (2,)), 100, 5.0, iterations=10).temperature, 1)
+    23.6
     """
 
     iterations: int = field(default=2, kw_only=True)

@@ -40,6 +40,9 @@ class PublicCandidates(TemperedEvents):
 
     Raises:
         ValueError: a setting outside its range, or another model than EventCounts.
+
+    >>> PublicCandidates(EventCounts((2,), (2,)), 100, 5.0, candidates=1000).cost().epsilon
+    5.0
     """
 
     candidates: int = field(kw_only=True)

@@ -23,6 +23,9 @@ class RedactedSum(metaclass=Checked):
 
     Raises:
         ValueError: bounds that are not finite or out of order.
+
+    >>> RedactedSum(GammaExponential(2, 2), 0.0, 5.0).sufficient_statistics(np.array([1.0, 2.0, 9.0]))
+    array([3.])
     """
 
     family: Any
@@ -74,6 +77,9 @@ class RedactedLaplace(LaplaceMechanism):
 
     Raises:
         ValueError: a setting outside its range, or another model than RedactedSum.
+
+    >>> RedactedLaplace(RedactedSum(GammaExponential(2, 2), 0.0, 5.0), 100, 0.5).scale
+    10.0
     """
 
     models: ClassVar[tuple[type, ...]] = (RedactedSum,)

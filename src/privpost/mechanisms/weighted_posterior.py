@@ -128,9 +128,7 @@ class WeightedPosterior(Mechanism):
         coefficient = 1.0 if weighting == "direct" else cls.coefficient_within(model, n, 2.0, LARGEST, **options)
         found = kind(model, n, 2.0, float(coefficient), **options).recalibrated(budget)
         if found is None:
-            raise ValueError(
-                f"budget is {budget}; no privacy curve of {weighting} meets it, so its notion must be 'rdp'"
-            )
+            raise ValueError(f"budget is {budget}; no privacy curve of {weighting} meets it: its notion must be 'rdp'")
         return found
 
 

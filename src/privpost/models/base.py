@@ -1,6 +1,5 @@
 """What a conjugate model offers; models know nothing of privacy."""
 
-import difflib
 import inspect
 import math
 from abc import ABCMeta, abstractmethod
@@ -9,6 +8,8 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+
+from privpost.lookup import nearest
 
 
 def check_positive(name: str, value) -> None:
@@ -61,12 +62,6 @@ def check_call(what: str, function: Callable, given: Sequence, settings: Mapping
     lacking = [name for name in named[len(given) :] if known[name].default is inspect.Parameter.empty]
     if lacking := [name for name in lacking if name not in settings]:
         raise ValueError(f"{what} needs {', '.join(lacking)}")
-
-
-def nearest(name: str, known) -> str:
-    """The known name that one resembles, as a question; "" where there is none."""
-    found = difflib.get_close_matches(name, known, 1)
-    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 class Checked(ABCMeta):

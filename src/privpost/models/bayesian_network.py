@@ -32,6 +32,9 @@ class BayesianNetwork(BetaPrior):
     Raises:
         ValueError: a graph with a cycle, an unknown parent or a repeated node (naming the node), or a prior
             parameter that is not positive and finite.
+
+    >>> BayesianNetwork({"rain": [], "wet": ["rain"]}).sufficient_statistics(np.array([[1, 1], [0, 0]]))
+    array([1., 1., 0., 1., 1., 0.])
     """
 
     parents: Any

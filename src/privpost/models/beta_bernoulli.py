@@ -88,6 +88,9 @@ class BetaBernoulli(BetaPrior, BoundedFamily):
 
     Raises:
         ValueError: alpha or beta not positive and finite.
+
+    >>> BetaBernoulli(1, 1).posterior([3.0, 7.0])
+    array([4., 8.])
     """
 
     alpha: float = 1.0

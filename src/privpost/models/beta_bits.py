@@ -17,6 +17,9 @@ class BetaBits(BetaPrior, BoundedFamily):
 
     Raises:
         ValueError: alpha or beta not positive and finite, or a size that is no positive integer.
+
+    >>> BetaBits(1, 1, size=5).posterior([12.0, 8.0])
+    array([61., 41.])
     """
 
     alpha: float = 1.0

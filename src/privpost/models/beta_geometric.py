@@ -18,6 +18,9 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
 
     Raises:
         ValueError: alpha or beta not positive and finite.
+
+    >>> BetaGeometric(1, 1).posterior([20.0, 10.0])
+    array([11., 21.])
     """
 
     alpha: float = 1.0

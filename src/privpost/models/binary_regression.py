@@ -22,6 +22,9 @@ class BinaryRegression(Regression):
 
     Raises:
         ValueError: a setting outside its range.
+
+    >>> BinaryRegression(2, prior_precision=0.01).statistics_of(np.array([[0.6, 0.8]]), np.array([0]))
+    array([-0.6, -0.8])
     """
 
     dimension: int

@@ -18,6 +18,9 @@ class DirichletCategorical(BoundedFamily):
 
     Raises:
         ValueError: fewer than two categories, or a concentration not positive and finite.
+
+    >>> DirichletCategorical((1, 1, 1)).posterior([3.0, 5.0, 2.0])
+    array([4., 6., 3.])
     """
 
     concentration: tuple[float, ...]

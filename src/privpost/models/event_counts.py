@@ -23,6 +23,9 @@ class EventCounts(metaclass=Checked):
 
     Raises:
         ValueError: no cell or field, a field of one level, or a number or concentration out of range.
+
+    >>> EventCounts((2,), (2, 3)).statistics_size
+    10
     """
 
     cells: tuple[int, ...]

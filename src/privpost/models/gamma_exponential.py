@@ -18,6 +18,9 @@ class GammaExponential(GammaPrior):
 
     Raises:
         ValueError: shape or rate not positive and finite.
+
+    >>> GammaExponential(2, 2).posterior([14.0, 10.0])
+    array([12., 16.])
     """
 
     family: ClassVar[str] = "exponential"

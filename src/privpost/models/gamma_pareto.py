@@ -20,6 +20,9 @@ class GammaPareto(GammaExponential):
 
     Raises:
         ValueError: a field that is not positive and finite.
+
+    >>> GammaPareto(2, 2).posterior([14.0, 10.0])
+    array([12., 16.])
     """
 
     scale: float = 1.0

@@ -17,6 +17,9 @@ class GammaPoisson(GammaPrior):
 
     Raises:
         ValueError: shape or rate not positive and finite.
+
+    >>> GammaPoisson(2, 2).posterior([14.0, 10.0])
+    array([16., 12.])
     """
 
     family: ClassVar[str] = "poisson"

@@ -51,6 +51,9 @@ class LinearRegression(Regression):
 
     Raises:
         ValueError: a setting outside its range.
+
+    >>> LinearRegression(1).sufficient_statistics(np.array([[0.5, 1.0], [1.0, 0.5]]))
+    array([1.25, 1.  , 1.25])
     """
 
     dimension: int

@@ -111,6 +111,9 @@ class LinkRegression(BinaryRegression):
 
     Raises:
         ValueError: a setting outside its range.
+
+    >>> round(LinkRegression(2, link="probit", radius=2.0).slope_bound, 3)
+    2.373
     """
 
     link: str = "probit"

@@ -19,6 +19,9 @@ class NormalKnownVariance(UnivariateFamily):
 
     Raises:
         ValueError: a variance not positive and finite, or an infinite mean.
+
+    >>> NormalKnownVariance(0.0, 1.0, 1.0).posterior([14.0, 10.0])
+    array([14., 11.])
     """
 
     prior_mean: float = 0.0

@@ -30,6 +30,9 @@ class Cost(metaclass=Checked):
         ValueError: a field is outside its range, missing, or given for a notion that does not have it.
 
     Rényi DP: Mironov (2017); the order is λ as in Geumlek et al. (2017), definition 4.
+
+    >>> print(Cost("pure", 0.5) + Cost("pure", 0.25))
+    pure(epsilon=0.75)
     """
 
     notion: Notion

@@ -203,8 +203,8 @@ def neighbours(study: Study) -> str:
     Raises ValueError naming the mechanism whose relation has no words.
     """
     modules = _imported(f"{study.package}.study", "mechanisms")
-    kinds = [kind for group in discovery.mechanisms().values() for kind in group]
-    own = [kind for kind in kinds if kind.__module__ in modules]
+    kinds = discovery.kinds()
+    own = [kind for kind in kinds if kind.mechanism.__module__ in modules]
     return relation(own or kinds)
 
 

@@ -3,7 +3,7 @@
 import inspect
 import itertools
 from dataclasses import dataclass, fields, replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -274,9 +274,18 @@ def test_privacy_curves_are_the_largest_divergence(mechanism, epsilon):
 @pytest.mark.parametrize("budget", [Cost("approximate", 0.5, delta=1e-3), Cost("approximate", 3.0, delta=1e-14)])
 def test_recalibration_spends_an_approximate_budget_by_the_exact_curve(mechanism, budget):
     found = mechanism.recalibrated(budget)
+    calibrate = partial(type(mechanism).calibrate, mechanism.model, mechanism.n, budget, **mechanism.options)
     if found is None:
         assert mechanism.privacy_curve(budget.epsilon) is None or mechanism.calibrated is None
+        if mechanism.notion == "rdp":
+            with pytest.raises(ValueError, match="its notion must be 'rdp'"):
+                calibrate()
         return
+    if mechanism.notion == "rdp":
+        assert calibrate().options == mechanism.options
+        assert calibrate().privacy_curve(budget.epsilon) == pytest.approx(
+            found.privacy_curve(budget.epsilon), rel=1e-3, abs=budget.delta / 100
+        )
     ledger = Ledger()
     ledger.open("exact", budget, found, accounting="exact")
     assert found.options == mechanism.options
