@@ -14,7 +14,7 @@ from privpost.distributions import noise
 from privpost.models.base import Checked, check_call
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
-from privpost.privacy import densities
+from privpost.privacy import densities, masses
 from privpost.privacy.accounting import Cost, pure_to_rdp
 from privpost.privacy.approximate import by_curve, implied
 from privpost.privacy.checks import (
@@ -69,6 +69,7 @@ class Mechanism(metaclass=Checked):
         notion: notion of differential privacy of `cost`.
         public_inputs: what the mechanism takes to be public.
         releases: "statistics", from which any number of parameters may be drawn, or "sample", one draw.
+        support: "reals" where the release's law has a density, or "integers" of whole numbers, which may be equal.
         exact: whether a release is drawn from its law, or by Markov chain Monte Carlo.
         calibrated: the field that `calibrate` determines, None if there is none.
         tight: whether some pair of neighbours attains `sensitivity`; False for a bound known to be loose.
@@ -88,6 +89,7 @@ class Mechanism(metaclass=Checked):
     notion: ClassVar[str]
     public_inputs: ClassVar[tuple[str, ...]]
     releases: ClassVar[str]
+    support: ClassVar[str] = "reals"
     exact: ClassVar[bool] = True
     calibrated: ClassVar[str | None]
     tight: ClassVar[bool] = True
@@ -208,14 +210,18 @@ class Mechanism(metaclass=Checked):
         """
         if self.notion == "pure":
             return pure_to_rdp(self.cost().epsilon, orders)
-        return densities.rdp(self, orders) if self.notion == "rdp" else None
+        return self._divergences.rdp(self, orders) if self.notion == "rdp" else None
 
     def privacy_curve(self, epsilon: float) -> float | None:
         """Smallest δ at which one release is (ε, δ)-DP, over all neighbours, or a bound on it; None where not known.
 
-        By quadrature, if the release is one number of a known `log_density`.
+        By quadrature or summation, if the release is one number of a known `log_density`.
         """
-        return densities.curve(self, epsilon)
+        return self._divergences.curve(self, epsilon)
+
+    @property
+    def _divergences(self):
+        return masses if self.support == "integers" else densities
 
     def neighbouring_statistics(self) -> np.ndarray | None:
         """Statistics of neighbours (pairs, 2, d), each pair once, of which one has the worst law; None if not known."""
@@ -282,9 +288,19 @@ class Mechanism(metaclass=Checked):
     def log_density(self, release, statistics) -> np.ndarray | None:
         """Log-density of the release given the sufficient statistics; None where it is not known.
 
+        With respect to the length of a line or the volume, over which it integrates to one; of a release of whole
+        numbers its log-probability, which `log_mass` states.
+
         Args:
             release: shape (..., *release_shape).
             statistics: shape (..., d); leading axes broadcast.
+        """
+        return self.log_mass(release, statistics)
+
+    def log_mass(self, release, statistics) -> np.ndarray | None:
+        """Log-probability of a release of whole numbers, −inf of others; None where it is not known or 0 everywhere.
+
+        Arguments as of `log_density`.
         """
         return None
 
@@ -376,8 +392,8 @@ class AdditiveNoiseMechanism(Mechanism):
         return np.stack([statistics[places] for places in np.triu_indices(len(statistics), 1)], axis=1)
 
     def noise_cdf(self, value) -> np.ndarray | None:
-        """By quadrature, if one number of a known `log_density` is released; else None."""
-        return densities.cdf(self, value)
+        """By quadrature or summation, if one number of a known `log_density` is released; else None."""
+        return self._divergences.cdf(self, value)
 
     def select(self, statistics) -> np.ndarray:
         """The coordinates (..., q) of the statistics (..., d) that are released."""
@@ -419,6 +435,8 @@ class AdditiveNoiseMechanism(Mechanism):
         if type(self.model) not in COUNTED:
             return super().posterior(release, draws, rng)
         check_given(release, self.select(self.model.prior).shape, draws, rng)
+        if self.support == "integers" and np.any(np.asarray(release) != np.rint(release)):
+            raise ValueError(f"release is {release!r}; {self.method} releases whole numbers")
         counts, likelihood = np.arange(self.n + 1.0), []
         # Noise is independent over counts: with the others at 0 the density is that of one count, up to a constant.
         for unit in np.eye(len(self.model.prior)):
