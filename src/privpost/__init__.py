@@ -1,35 +1,36 @@
 """Reproducible studies of Bayesian inference under differential privacy.
 
-Every mechanism and every model can be imported from here, and so can `Cost`, `Ledger` and `Release`; a class is
+What a user calls can be imported from here: models, mechanisms, costs, the ledger and evaluations of draws. Each is
 imported when it is first asked for.
 """
 
 __version__ = "0.1.0"
 
-# Beside those in `mechanisms` and `models`: what an account of releases is made of.
-_OTHERS = {"Cost": "privacy.accounting", "Ledger": "privacy.ledger", "Release": "privacy.ledger"}
-_FOLDERS = ("mechanisms", "models")
+
+def _homes(package: str) -> dict[str, str]:
+    """The module of each public name of a package, from the stub that type checkers and editors read."""
+    import re
+    from pathlib import Path
+
+    stub = Path(__file__).parent.joinpath(*package.split(".")[1:], "__init__.pyi").read_text(encoding="utf-8")
+    found = {}
+    for module in re.findall(r"^from (\S+) import \*", stub, re.MULTILINE):
+        found |= _homes(module)
+    return found | {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as", stub, re.MULTILINE)}
+
+
+_HOMES = _homes(__name__)
+__all__ = sorted(_HOMES)  # noqa: PLE0605
 
 
 def __getattr__(name: str):
     from importlib import import_module
-    from pathlib import Path
 
-    if name in _OTHERS:
-        return getattr(import_module(f"{__name__}.{_OTHERS[name]}"), name)
-    if name[0].isupper():
-        from privpost import lookup
-
-        for folder in _FOLDERS:
-            if lookup.home(name, Path(__file__).parent / folder):
-                return lookup.find(f"{__name__}.{folder}", name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    hint = import_module(f"{__name__}.lookup").nearest(name, _HOMES)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:
-    from pathlib import Path
-
-    from privpost import lookup
-
-    found = {name for folder in _FOLDERS for name in lookup.names(Path(__file__).parent / folder)}
-    return sorted({*globals(), *_OTHERS, *found})
+    return sorted({*globals(), *__all__})

@@ -1,4 +1,8 @@
-# For type checkers and editors: at run time a class is imported when it is first asked for.
+# The public names, for type checkers and editors: at run time a class is imported when it is first asked for.
+from privpost.discovery import serving as serving
+from privpost.evaluation.calibration import ks_statistic as ks_statistic
+from privpost.evaluation.diagnostics import assess as assess
+from privpost.evaluation.mmd import mmd2 as mmd2
 from privpost.mechanisms import *  # noqa: F403
 from privpost.models import *  # noqa: F403
 from privpost.privacy.accounting import Cost as Cost

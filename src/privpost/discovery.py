@@ -69,7 +69,7 @@ def kinds() -> list[Kind]:
     found = []
     for member in _classes("mechanisms", Mechanism):
         every = member.examples()
-        for settings in [{"weighting": value} for value in member.weightings] or [{}]:
+        for settings in [{"weighting": value} for value in member.weightings] if len(member.weightings) > 1 else [{}]:
             examples = tuple(each for each in every if settings.items() <= each.options.items())
             if not examples:
                 raise ValueError(f"{member.__name__} has no example{''.join(f' of {v}' for v in settings.values())}")
@@ -132,6 +132,9 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
 
     Raises:
         ValueError: a budget that none can meet.
+
+    >>> serving(BetaBernoulli(1, 1), 100, Cost("pure", 1.0))["laplace"].scale
+    1.0
     """
     check_budget(budget)
     found: dict[str, Mechanism] = {}
@@ -173,12 +176,11 @@ def _calibrated(candidate: Kind, model, n: int, budget: Cost, settings: dict) ->
 def options_of(candidate: Kind) -> dict[str, object]:
     """The options of a mechanism's `calibrate` and their defaults, MISSING where one is required.
 
-    They are its keyword-only parameters and, where it takes any keyword, the class's keyword-only fields. A default of
-    None stands for a value that must be given.
+    They are its keyword-only parameters and, where it takes any keyword, the class's keyword-only fields.
     """
     parameters = inspect.signature(candidate.mechanism.calibrate).parameters.values()
     found = {
-        entry.name: MISSING if entry.default in (entry.empty, None) else entry.default
+        entry.name: MISSING if entry.default is entry.empty else entry.default
         for entry in parameters
         if entry.kind is entry.KEYWORD_ONLY
     }

@@ -1,12 +1,20 @@
 """Which module of a package defines a class, found without importing any of them; packages that need not be there."""
 
+import difflib
 import functools
 import re
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
 _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the known name that one resembles, as a question; "" where there is none."""
+    found = difflib.get_close_matches(name, known, 1)
+    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 def home(name: str, *folders: str | Path) -> str | None:
@@ -39,7 +47,9 @@ def _homes(files: tuple[tuple[Path, int], ...]) -> dict[str, str]:
 def find(package: str, name: str) -> type:
     """Return a class of a package by its name; raises AttributeError, as a module does, where there is none."""
     # Only classes: importing a submodule asks for its name here first.
-    module = home(name, *import_module(package).__path__) if name[0].isupper() else None
+    folders = import_module(package).__path__
+    module = home(name, *folders) if name[0].isupper() else None
     if module is None:
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        hint = nearest(name, names(*folders)) if name[0].isupper() else ""
+        raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
     return getattr(import_module(f"{package}.{module}"), name)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import importlib
+import io
 import itertools
 import subprocess
 import sys
@@ -21,13 +23,71 @@ from privpost.samplers import noise_aware_exact
 PURE = privpost.Cost("pure", 1.0)
 
 
-def test_every_mechanism_and_model_is_a_name_of_the_package():
-    mechanisms = (kind.mechanism for kind in discovery.kinds())
-    for kind in (*mechanisms, *discovery.models().values(), privpost.Cost, privpost.Ledger):
+def test_every_mechanism_and_model_is_a_name_of_the_package_and_no_base_or_helper():
+    found = {kind.mechanism for kind in discovery.kinds()} | set(discovery.models().values())
+    for kind in found:
         assert getattr(privpost, kind.__name__) is kind
         assert kind.__name__ in dir(privpost)
-    with pytest.raises(AttributeError, match="no attribute 'LaplaceMechanisms'"):
-        _ = privpost.LaplaceMechanisms
+    others = set(privpost.__all__) - {kind.__name__ for kind in found}
+    assert others == {
+        *("BinaryRegression", "LinkRegression", "LinearRegression", "EventCounts", "RedactedSum"),
+        *("Cost", "Ledger", "Release", "serving", "assess", "ks_statistic", "mmd2"),
+    }
+    for module in (privpost, privpost.mechanisms):
+        with pytest.raises(AttributeError, match="no attribute 'LaplaceMechansim'; did you mean 'LaplaceMechanism'"):
+            _ = module.LaplaceMechansim
+
+
+@pytest.mark.parametrize("name", privpost.__all__)
+def test_every_public_name_has_an_example_that_runs(name):
+    public = {each: getattr(privpost, each) for each in privpost.__all__}
+    given = {**public, "np": np, "rng": np.random.default_rng(1)}
+    cases = [
+        case for case in doctest.DocTestFinder(recurse=False).find(public[name], name, globs=given) if case.examples
+    ]
+    assert cases, f"{name} has no example in its docstring"
+    report = io.StringIO()
+    failed, _ = doctest.DocTestRunner().run(cases[0], out=report.write)
+    assert not failed, report.getvalue()
+
+
+STRICT = """
+import numpy as np
+from privpost import BetaBernoulli, Cost, ExponentialMechanism, GaussianMechanism
+from privpost import LaplaceMechanism, Ledger, PosteriorDraw
+model, rng = BetaBernoulli(1, 1), np.random.default_rng(1)
+statistics = model.sufficient_statistics(np.array([0, 1, 1, 0]))
+laplace = LaplaceMechanism.calibrate(model, 4, Cost("pure", 0.5), coordinates="free")
+draw = PosteriorDraw.calibrate(model, 4, Cost("rdp", 0.5, order=2), weighting="diffused")
+normal = GaussianMechanism.calibrate(model, 4, Cost("approximate", 0.5, delta=1e-5))
+ops = ExponentialMechanism.calibrate(model, 4, Cost("pure", 0.5), a0=0.1)
+ledger = Ledger()
+ledger.open("survey", Cost("pure", 1.0), laplace)
+release = ledger.release("survey", laplace, statistics, rng).values
+print(laplace.posterior(release, 100, rng).mean(), draw.cost(), normal.perturb(statistics, rng), ops.rdp(2.0))
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("", ""),
+        ('coordinates="free"', 'coordinate="free"'),
+        ('weighting="diffused"', 'weighting="difused"'),
+        ('"approximate"', '"aprox"'),
+        (", a0=0.1", ""),
+    ],
+)
+def test_a_type_checker_accepts_a_script_and_finds_its_mistakes(right, wrong, tmp_path):
+    api = pytest.importorskip("mypy.api")
+    script = tmp_path / "script.py"
+    script.write_text(STRICT.replace(right, wrong) if right else STRICT)
+    options = ["--strict", "--follow-imports=silent", f"--cache-dir={tmp_path.parent / 'mypy'}", "--config-file="]
+    source = str(Path(privpost.__file__).parents[1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MYPYPATH", source)
+        output, _, status = api.run([*options, str(script)])
+    assert (status != 0) is bool(right), output
 
 
 def names_in_stub(package):
@@ -44,10 +104,18 @@ def names_in_stub(package):
 def test_type_checkers_know_the_names_that_are_found_at_run_time(package):
     module = importlib.import_module(package)
     known = names_in_stub(package)
-    assert set(known) == {name for name in dir(module) if name[0].isupper()}
+    assert set(known) <= set(dir(module))
     for name, home in known.items():
         defined, _, original = home.rpartition(".")
         assert getattr(importlib.import_module(defined), original) is getattr(module, name)
+
+
+def test_noise_is_on_one_count_of_bits_unless_asked_for():
+    bits, three = privpost.BetaBernoulli(1, 1), privpost.DirichletCategorical((1, 1, 1))
+    assert privpost.LaplaceMechanism.calibrate(bits, 10, PURE).perturb([3, 7], np.random.default_rng(1)).shape == (1,)
+    assert privpost.LaplaceMechanism(bits, 10, 1.0).scale == 1
+    assert privpost.LaplaceMechanism(bits, 10, 1.0, coordinates="all").scale == 2
+    assert privpost.LaplaceMechanism(three, 10, 1.0).coordinates == "all"
 
 
 def test_importing_the_package_imports_nothing_heavy():
@@ -134,19 +202,19 @@ def test_what_has_no_noise_aware_posterior_says_so():
     sampler = privpost.PosteriorDraw(privpost.BetaBernoulli(1, 1), 10, 2.0, weighting="direct")
     with pytest.raises(ValueError, match=r"^PosteriorDraw has no noise-aware posterior for BetaBernoulli"):
         sampler.posterior(0.5, 10, np.random.default_rng(1))
-    laplace = privpost.LaplaceMechanism(privpost.BetaBernoulli(1, 1), 10, 1.0)
     for release, draws, rng, message in (
         ([3.0], 10, np.random.default_rng(1), r"^release has the shape \(1,\); one release has \(2,\)"),
         ([3.0, 7.0], 0, np.random.default_rng(1), "^draws is 0; it must be"),
         ([3.0, 7.0], 10, 1, "^rng is 1; it must be"),
     ):
         with pytest.raises(ValueError, match=message):
-            laplace.posterior(np.array(release), draws, rng)
+            LAPLACE.posterior(np.array(release), draws, rng)
 
 
 BITS, RNG, RENYI = privpost.BetaBernoulli(1, 1), np.random.default_rng(1), privpost.Cost("rdp", 1.0, order=2.0)
+DELTA = privpost.Cost("approximate", 0.1, delta=1e-6)
 TIMES = privpost.models.GammaExponential(2, 2)
-LAPLACE = privpost.LaplaceMechanism(BITS, 10, 0.5)
+LAPLACE = privpost.LaplaceMechanism(BITS, 10, 0.5, coordinates="all")
 
 
 def spend(mechanism, statistics, rng, **given):
@@ -172,7 +240,7 @@ def spend(mechanism, statistics, rng, **given):
             r"^model is <class .*; it must be a model",
         ),
         (
-            lambda: privpost.LaplaceMechanism(BITS, 10, 1.0).posterior([np.nan, 3.0], 5, RNG),
+            lambda: LAPLACE.posterior([np.nan, 3.0], 5, RNG),
             r"^release is \[nan, 3.0\]; it must be finite$",
         ),
         (lambda: privpost.Ledger().open("survey", 1.0), r"^budget is 1.0; it must be a Cost"),
@@ -189,11 +257,29 @@ def spend(mechanism, statistics, rng, **given):
         (lambda: LAPLACE.cost_in(PURE, "exakt"), r"^accounting is 'exakt'; allowed: stated, exact$"),
         (lambda: LAPLACE.recalibrated(PURE), r"^budget is pure.* its notion must be 'approximate'$"),
         (lambda: PURE.within(1.0), r"^budget is 1.0; it must be a Cost"),
-        (lambda: privpost.ExponentialMechanism.calibrate(BITS, 10, PURE), r"^a0 is None; it must lie in \(0, 0.5\)$"),
+        (lambda: privpost.ExponentialMechanism.calibrate(BITS, 10, PURE), "^ExponentialMechanism.calibrate needs a0$"),
+        (lambda: privpost.LaplaceMechanism(), r"^LaplaceMechanism needs model, n, epsilon$"),
+        (lambda: privpost.Cost("pure"), r"^Cost needs epsilon$"),
+        (
+            lambda: privpost.BetaBernoulli(alfa=1),
+            r"^BetaBernoulli has no setting 'alfa'; did you mean 'alpha'\?; it has",
+        ),
+        (
+            lambda: privpost.LaplaceMechanism.calibrate(BITS, 10, PURE, coordinate="free"),
+            r"^LaplaceMechanism.calibrate has no setting 'coordinate'; did you mean 'coordinates'\?; it has model, n",
+        ),
+        (
+            lambda: privpost.PosteriorDraw.calibrate(BITS, 10, DELTA, weighting="direct"),
+            r"^budget is approx.*; no privacy curve of direct meets it: its notion must be 'rdp'$",
+        ),
+        (
+            lambda: spend(LAPLACE, [3, 7], np.random.RandomState(1)),
+            r"^rng is RandomState.*; it must be a numpy Generator",
+        ),
         *(
             (
                 lambda weighting=weighting: privpost.GammaDraw.calibrate(TIMES, 10, RENYI, weighting=weighting),
-                r"^bounds are None; they must be two numbers, 0 <= low",
+                r"^GammaDraw.calibrate needs bounds$",
             )
             for weighting in ("direct", "diffused", "concentrated")
         ),
@@ -215,5 +301,5 @@ def spend(mechanism, statistics, rng, **given):
     ],
 )
 def test_wrong_types_get_one_line(ask, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         ask()

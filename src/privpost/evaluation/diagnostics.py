@@ -66,6 +66,9 @@ def assess(draws: np.ndarray) -> Assessment:
 
     Raises:
         ValueError: fewer than two axes.
+
+    >>> assess(rng.normal(size=(1000, 4))).reason
+    ''
     """
     if draws.ndim < 2:
         raise ValueError(f"draws must have shape (n_draws, n_chains, ...), got {draws.shape}")

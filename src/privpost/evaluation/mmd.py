@@ -142,6 +142,9 @@ def mmd2(p, q) -> np.ndarray:
 
     Raises:
         ValueError: samples of different sizes, fewer than 2 draws, or values outside [0, 1].
+
+    >>> bool(mmd2(np.linspace(0.1, 0.5, 50), np.linspace(0.1, 0.5, 50)) < 0.01)
+    True
     """
     size = len(p)
     if size != len(q):

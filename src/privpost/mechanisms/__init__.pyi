@@ -1,10 +1,8 @@
-# For type checkers and editors: at run time a class is imported when it is first asked for.
-from privpost.mechanisms.base import AdditiveNoiseMechanism as AdditiveNoiseMechanism
-from privpost.mechanisms.base import Mechanism as Mechanism
-from privpost.mechanisms.batches import Batched as Batched
+# The public names, for type checkers and editors: at run time a class is imported when it is first asked for.
+from privpost.mechanisms.discrete_noise import DiscreteGaussianMechanism as DiscreteGaussianMechanism
+from privpost.mechanisms.discrete_noise import GeometricMechanism as GeometricMechanism
 from privpost.mechanisms.event_counts import EventCountsLaplace as EventCountsLaplace
 from privpost.mechanisms.event_counts import HiddenMarkovSampler as HiddenMarkovSampler
-from privpost.mechanisms.event_counts import TemperedEvents as TemperedEvents
 from privpost.mechanisms.exponential import ExponentialMechanism as ExponentialMechanism
 from privpost.mechanisms.fourier import FourierMechanism as FourierMechanism
 from privpost.mechanisms.gamma_sampling import GammaDraw as GammaDraw
@@ -15,20 +13,13 @@ from privpost.mechanisms.link_sampling import LinkDraw as LinkDraw
 from privpost.mechanisms.logistic_finite import LogisticLangevin as LogisticLangevin
 from privpost.mechanisms.logistic_finite import LogisticOutputNoise as LogisticOutputNoise
 from privpost.mechanisms.logistic_ops import LogisticOps as LogisticOps
-from privpost.mechanisms.logistic_sampling import Drawn as Drawn
 from privpost.mechanisms.logistic_sampling import LogisticDraw as LogisticDraw
-from privpost.mechanisms.logistic_sampling import LogisticSampling as LogisticSampling
 from privpost.mechanisms.map_estimate import MapMechanism as MapMechanism
 from privpost.mechanisms.network_laplace import NetworkLaplace as NetworkLaplace
 from privpost.mechanisms.network_sampling import AttributeSampler as AttributeSampler
 from privpost.mechanisms.network_sampling import RecordSampler as RecordSampler
-from privpost.mechanisms.network_sampling import TrimmedSampler as TrimmedSampler
 from privpost.mechanisms.posterior_sampling import PosteriorDraw as PosteriorDraw
 from privpost.mechanisms.private_gibbs import PrivateGibbs as PrivateGibbs
-from privpost.mechanisms.public_candidates import Candidates as Candidates
 from privpost.mechanisms.public_candidates import PublicCandidates as PublicCandidates
-from privpost.mechanisms.pure import PureMechanism as PureMechanism
 from privpost.mechanisms.redacted_laplace import RedactedLaplace as RedactedLaplace
 from privpost.mechanisms.redacted_laplace import RedactedSum as RedactedSum
-from privpost.mechanisms.weighted_posterior import ConjugateDraw as ConjugateDraw
-from privpost.mechanisms.weighted_posterior import WeightedPosterior as WeightedPosterior

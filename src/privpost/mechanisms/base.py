@@ -1,17 +1,20 @@
 """The interface of a private release, and what all mechanisms that add noise to statistics share."""
 
-from abc import ABC, abstractmethod
+import functools
+import inspect
+from abc import abstractmethod
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from scipy.special import gammaln
 
 from privpost.distributions import noise
+from privpost.models.base import Checked, check_call
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
-from privpost.privacy import densities
+from privpost.privacy import densities, masses
 from privpost.privacy.accounting import Cost, pure_to_rdp
 from privpost.privacy.approximate import by_curve, implied
 from privpost.privacy.checks import (
@@ -27,12 +30,31 @@ from privpost.privacy.checks import (
 from privpost.privacy.ledger import Release
 from privpost.samplers import noise_aware_exact
 
+Coordinates = Literal["all", "free"]
 # Models of one category a record, whose statistics are the counts that a Dirichlet prior is updated by.
 COUNTED = (BetaBernoulli, DirichletCategorical)
 
 
+def _checked(calibrate):
+    """A `calibrate` whose calls get one line where an argument lacks or is not known."""
+
+    @functools.wraps(calibrate)
+    def checked(cls, *given, **settings):
+        if inspect.isabstract(cls):
+            raise ValueError(
+                f"mechanism is {cls.__name__}; it must be a class that can be made, such as LaplaceMechanism"
+            )
+        try:
+            return calibrate(cls, *given, **settings)
+        except TypeError:
+            check_call(f"{cls.__name__}.calibrate", calibrate, (cls, *given), settings)
+            raise
+
+    return checked
+
+
 @dataclass(frozen=True)
-class Mechanism(ABC):
+class Mechanism(metaclass=Checked):
     """One configured private release about n records; subclasses are frozen dataclasses.
 
     Attributes:
@@ -47,6 +69,7 @@ class Mechanism(ABC):
         notion: notion of differential privacy of `cost`.
         public_inputs: what the mechanism takes to be public.
         releases: "statistics", from which any number of parameters may be drawn, or "sample", one draw.
+        support: "reals" where the release's law has a density, or "integers" of whole numbers, which may be equal.
         exact: whether a release is drawn from its law, or by Markov chain Monte Carlo.
         calibrated: the field that `calibrate` determines, None if there is none.
         tight: whether some pair of neighbours attains `sensitivity`; False for a bound known to be loose.
@@ -66,11 +89,17 @@ class Mechanism(ABC):
     notion: ClassVar[str]
     public_inputs: ClassVar[tuple[str, ...]]
     releases: ClassVar[str]
+    support: ClassVar[str] = "reals"
     exact: ClassVar[bool] = True
     calibrated: ClassVar[str | None]
     tight: ClassVar[bool] = True
     models: ClassVar[tuple[type, ...]] = ()
     weightings: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **settings):
+        super().__init_subclass__(**settings)
+        if "calibrate" in vars(cls):
+            cls.calibrate = classmethod(_checked(vars(cls)["calibrate"].__func__))
 
     def __post_init__(self):
         check_model(self.model, self.models)
@@ -157,7 +186,7 @@ class Mechanism(ABC):
         check_source(rng)
         return release if self.releases == "sample" else self.model.sample(self.naive_posterior(release), rng)
 
-    def naive_posterior(self, release):
+    def naive_posterior(self, release) -> Any:
         """Parameters of the conjugate law of θ with a release taken for the data's statistics; None where none is."""
         return None
 
@@ -181,14 +210,18 @@ class Mechanism(ABC):
         """
         if self.notion == "pure":
             return pure_to_rdp(self.cost().epsilon, orders)
-        return densities.rdp(self, orders) if self.notion == "rdp" else None
+        return self._divergences.rdp(self, orders) if self.notion == "rdp" else None
 
     def privacy_curve(self, epsilon: float) -> float | None:
         """Smallest δ at which one release is (ε, δ)-DP, over all neighbours, or a bound on it; None where not known.
 
-        By quadrature, if the release is one number of a known `log_density`.
+        By quadrature or summation, if the release is one number of a known `log_density`.
         """
-        return densities.curve(self, epsilon)
+        return self._divergences.curve(self, epsilon)
+
+    @property
+    def _divergences(self):
+        return masses if self.support == "integers" else densities
 
     def neighbouring_statistics(self) -> np.ndarray | None:
         """Statistics of neighbours (pairs, 2, d), each pair once, of which one has the worst law; None if not known."""
@@ -255,9 +288,19 @@ class Mechanism(ABC):
     def log_density(self, release, statistics) -> np.ndarray | None:
         """Log-density of the release given the sufficient statistics; None where it is not known.
 
+        With respect to the length of a line or the volume, over which it integrates to one; of a release of whole
+        numbers its log-probability, which `log_mass` states.
+
         Args:
             release: shape (..., *release_shape).
             statistics: shape (..., d); leading axes broadcast.
+        """
+        return self.log_mass(release, statistics)
+
+    def log_mass(self, release, statistics) -> np.ndarray | None:
+        """Log-probability of a release of whole numbers, −inf of others; None where it is not known or 0 everywhere.
+
+        Arguments as of `log_density`.
         """
         return None
 
@@ -306,21 +349,25 @@ class AdditiveNoiseMechanism(Mechanism):
     post-processing, so that any number of parameters may be drawn.
 
     Attributes:
-        coordinates: "all" releases all d statistics, "free" the first d−1 of counts that sum to the public n.
+        coordinates: "all" releases all d statistics, "free" the first d−1 of counts that sum to the public n. The
+            default is "free" for two counts, which halves the noise, and "all" for others.
 
     Raises:
         ValueError: "free" for statistics that do not sum to the number of records, or unbounded statistics.
     """
 
-    coordinates: str = field(default="all", kw_only=True)
+    coordinates: Coordinates | None = field(default=None, kw_only=True)
 
     releases: ClassVar[str] = "statistics"
 
     def __post_init__(self):
         super().__post_init__()
+        if self.coordinates is None:
+            bits = type(self.model) in COUNTED and len(self.model.prior) == 2
+            object.__setattr__(self, "coordinates", "free" if bits else "all")
         if not self.model.bounded:
             raise ValueError(f"model is {self.model!r}; its statistics are unbounded, so no noise makes them private")
-        check_choice("coordinates", self.coordinates, ("all", "free"))
+        check_choice("coordinates", self.coordinates, get_args(Coordinates))
         if self.coordinates == "free" and not np.allclose(self._record_statistics().sum(axis=-1), 1):
             raise ValueError("coordinates is 'free'; that needs statistics of each record that sum to 1")
 
@@ -329,7 +376,7 @@ class AdditiveNoiseMechanism(Mechanism):
         """Independent noise variates of the given shape."""
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Largest change of the released coordinates when one record is substituted, in `norm`."""
         statistics = self.select(self._record_statistics())
         change = np.abs(statistics[:, None] - statistics[None])
@@ -339,21 +386,21 @@ class AdditiveNoiseMechanism(Mechanism):
         records = getattr(self.model, "extreme_records", self.model.records)
         return np.stack([self.model.sufficient_statistics(record[None]) for record in records])
 
-    def neighbouring_statistics(self):
+    def neighbouring_statistics(self) -> np.ndarray | None:
         """Of two data sets of one record: noise does not depend on the others."""
         statistics = np.unique(self._record_statistics(), axis=0)
         return np.stack([statistics[places] for places in np.triu_indices(len(statistics), 1)], axis=1)
 
-    def noise_cdf(self, value):
-        """By quadrature, if one number of a known `log_density` is released; else None."""
-        return densities.cdf(self, value)
+    def noise_cdf(self, value) -> np.ndarray | None:
+        """By quadrature or summation, if one number of a known `log_density` is released; else None."""
+        return self._divergences.cdf(self, value)
 
     def select(self, statistics) -> np.ndarray:
         """The coordinates (..., q) of the statistics (..., d) that are released."""
         statistics = np.asarray(statistics, float)
         return statistics if self.coordinates == "all" else statistics[..., :-1]
 
-    def query(self, data):
+    def query(self, data) -> np.ndarray:
         """The released coordinates of the data's sufficient statistics, before noise."""
         return self.select(self.model.sufficient_statistics(data))
 
@@ -379,7 +426,7 @@ class AdditiveNoiseMechanism(Mechanism):
         """Parameters (..., k) of the conjugate update with the projected release, the noise left out of account."""
         return self.model.posterior(self.project(release))
 
-    def posterior(self, release, draws, rng):
+    def posterior(self, release, draws, rng) -> np.ndarray:
         """Independent draws (draws, *theta_shape) given a release (q,): the true counts, then θ given them.
 
         Exact, for counts of one category a record (bits too) and noise with a density: p(θ | y) = Σ_s p(θ | s) p(s | y)
@@ -388,6 +435,8 @@ class AdditiveNoiseMechanism(Mechanism):
         if type(self.model) not in COUNTED:
             return super().posterior(release, draws, rng)
         check_given(release, self.select(self.model.prior).shape, draws, rng)
+        if self.support == "integers" and np.any(np.asarray(release) != np.rint(release)):
+            raise ValueError(f"release is {release!r}; {self.method} releases whole numbers")
         counts, likelihood = np.arange(self.n + 1.0), []
         # Noise is independent over counts: with the others at 0 the density is that of one count, up to a constant.
         for unit in np.eye(len(self.model.prior)):

@@ -43,6 +43,6 @@ class Batched:
         """One release per leading index, those about equal statistics as one batch."""
         return batches(self.replicate, statistics, rng)
 
-    def replicate(self, statistics, size, rng):
+    def replicate(self, statistics, size, rng) -> np.ndarray:
         """Independent releases about one data set's statistics, along a new first axis."""
         return self.draw(statistics, rng, size).values

@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -42,6 +42,9 @@ class EventCountsLaplace(LaplaceMechanism):
 
     Raises:
         ValueError: a setting outside its range, or another model than EventCounts.
+
+    >>> EventCountsLaplace(EventCounts((2,), (2, 3)), 100, 0.5).scale
+    8.0
     """
 
     models: ClassVar[tuple[type, ...]] = (EventCounts,)
@@ -49,7 +52,7 @@ class EventCountsLaplace(LaplaceMechanism):
     iterations: ClassVar[int] = 50
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """2D, attained by an event that changes its cell or all of its levels."""
         return count_tables.SENSITIVITY * len(self.model.sizes)
 
@@ -58,15 +61,15 @@ class EventCountsLaplace(LaplaceMechanism):
         """2D/ε."""
         return count_tables.noise_scale(self.epsilon, len(self.model.sizes))
 
-    def posterior_draw(self, release, rng):
+    def posterior_draw(self, release, rng) -> np.ndarray:
         """Emission probabilities (..., K, levels) at the end of a chain on each clipped release."""
         counts = self.model.tables(self.project(release))
         flat = counts.reshape(-1, *counts.shape[-2:])
         group = gibbs.Group(flat, np.ones(flat.shape[:2], bool))
-        (end,) = gibbs.follow(chains_of(self.model, [group]), [rng], self.iterations, [None])
+        end: Any = gibbs.follow(chains_of(self.model, [group]), [rng], self.iterations, [None])[0]
         return end.state.probabilities.reshape(*counts.shape[:-2], *self.model.theta_shape)
 
-    def posterior(self, release, draws, rng):
+    def posterior(self, release, draws, rng) -> np.ndarray:
         """Draws (draws, K, levels) of the emissions given one release: the last ones of several chains on true counts.
 
         States have no names: which is the first differs from chain to chain.
@@ -76,7 +79,7 @@ class EventCountsLaplace(LaplaceMechanism):
         return noise_aware_draws.pooled(noise_aware_event_draws.event_counts(*given, draws, rng)[0], draws)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """One cell, and two months of one region with two fields."""
         return [cls(EventCounts((1,), (2,), 1), 4, 1.0), cls(EventCounts((2,), (2, 2)), 3, 1.0)]
 
@@ -100,7 +103,7 @@ class TemperedEvents(Batched, PureMechanism):
         count_tables.smallest_probabilities(self.model.sizes, self.truncation)
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Δ = Σ_d ln((1 − (K_d − 1) a0)/a0)."""
         return count_tables.log_likelihood_range(self.model.sizes, self.truncation)
 
@@ -114,7 +117,7 @@ class TemperedEvents(Batched, PureMechanism):
         """a0 of each field."""
         return count_tables.smallest_probabilities(self.model.sizes, self.truncation)
 
-    def query(self, data):
+    def query(self, data) -> np.ndarray:
         """Log-likelihood of the events in one state, at the vertices of the truncated simplices, shape (ΠK_d,)."""
         counts = self.model.tables(self.model.sufficient_statistics(data)).sum(axis=-2)
         vertices = [
@@ -143,6 +146,9 @@ class HiddenMarkovSampler(TemperedEvents):
 
     Raises:
         ValueError: a setting outside its range, or another model than EventCounts.
+
+    >>> round(HiddenMarkovSampler(EventCounts((2,), (2,)), 100, 0.5).temperature, 1)
+    11.8
     """
 
     iterations: int = field(default=50, kw_only=True)
@@ -161,7 +167,30 @@ class HiddenMarkovSampler(TemperedEvents):
         if not 0 <= self.burn_in < self.iterations:
             raise ValueError(f"burn_in is {self.burn_in!r}; it must be >= 0 and below iterations ({self.iterations})")
 
-    def draw(self, statistics, rng, size=None, *, observed=None, watch=None):
+    @classmethod
+    def calibrate(
+        cls,
+        model,
+        n: int,
+        budget: Cost,
+        *,
+        truncation: float = 10.0,
+        iterations: int = 50,
+        tempered_prior: bool = True,
+        annealing: Annealing | None = None,
+        burn_in: int = 0,
+    ) -> Self:
+        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        options: dict = {
+            "truncation": truncation,
+            "iterations": iterations,
+            "tempered_prior": tempered_prior,
+            "annealing": annealing,
+            "burn_in": burn_in,
+        }
+        return super().calibrate(model, n, budget, **options)
+
+    def draw(self, statistics, rng, size=None, *, observed=None, watch=None) -> Release:
         """One release by itself, of emission probabilities (..., K, levels), each at the end of a chain of its own.
 
         Args:
@@ -175,7 +204,7 @@ class HiddenMarkovSampler(TemperedEvents):
         """
         lead = np.shape(statistics)[:-1] if size is None else (size,)
         sampler = chains_of(self.model, [self._group(statistics, lead, size, observed)], self.annealing, self.burn_in)
-        (end,) = gibbs.follow(sampler, [rng], self.iterations, [watch])
+        end: Any = gibbs.follow(sampler, [rng], self.iterations, [watch])[0]
         found = end.state.probabilities[: math.prod(lead)]
         return Release(found.reshape(*lead, *self.model.theta_shape), end)
 
@@ -203,25 +232,26 @@ class HiddenMarkovSampler(TemperedEvents):
             return count_tables.unconverged_cost(self.model.sizes, self.truncation, self.epsilon, self.iterations)
         return (self.n + 1) * self.cost().epsilon
 
-    def cost(self):
+    def cost(self) -> Cost:
         """2Δ/T, which is ε or, at T = 1, less; if the chain has converged."""
         return Cost("pure", count_tables.sampling_cost(self.model.sizes, self.truncation, self.epsilon))
 
-    def log_density(self, release, statistics):
+    def log_density(self, release, statistics) -> np.ndarray | None:
         """Log-density (...) of a release, known for one state and fields of two levels; else None."""
         if self.model.n_states > 1 or max(self.model.sizes) > 2:
             return None
         counts = self.model.tables(statistics).sum(axis=-2)
         release = np.asarray(release, float)[..., 0, :]
-        return sum(
+        terms = [
             truncated_beta.log_density(
                 release[..., 2 * d], 1 + counts[..., 2 * d : 2 * d + 2] / self.temperature, low, 1 - low
             )
             for d, low in enumerate(self.lows)
-        )
+        ]
+        return np.sum(terms, axis=0)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """One cell, and two months of one region in two states, by both samplers."""
         return [
             cls(EventCounts((1,), (2,), 1), 8, 2.0, iterations=2),

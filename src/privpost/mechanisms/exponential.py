@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -30,6 +30,9 @@ class ExponentialMechanism(PureMechanism):
 
     Raises:
         ValueError: a setting outside its range, or another model than BetaBernoulli.
+
+    >>> round(ExponentialMechanism.calibrate(BetaBernoulli(1, 1), 400, Cost("pure", 0.5), a0=0.05).temperature, 1)
+    11.8
     """
 
     a0: float = field(kw_only=True)
@@ -45,8 +48,13 @@ class ExponentialMechanism(PureMechanism):
         if not is_number(self.a0) or not 0 < self.a0 < 0.5:
             raise ValueError(f"a0 is {self.a0!r}; it must lie in (0, 0.5)")
 
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost, *, a0: float) -> Self:
+        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        return super().calibrate(model, n, budget, a0=a0)
+
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Δ = ln((1−a0)/a0), the largest change of a record's log-likelihood over θ in [a0, 1−a0]."""
         return float(np.log((1 - self.a0) / self.a0))
 
@@ -55,7 +63,7 @@ class ExponentialMechanism(PureMechanism):
         """T = max(1, 2Δ/ε)."""
         return max(1.0, 2 * self.sensitivity / self.epsilon)
 
-    def query(self, data):
+    def query(self, data) -> np.ndarray:
         """Log-likelihood of the data on a grid of θ in [a0, 1−a0] that contains both ends, shape (101,)."""
         grid = np.linspace(self.a0, 1 - self.a0, 101)
         return self.model.log_likelihood(grid, self.model.sufficient_statistics(data))
@@ -81,24 +89,24 @@ class ExponentialMechanism(PureMechanism):
         ]
         return [exact_draws.beta(law, (low, 1 - low), randbits).refine(bits)]
 
-    def cost(self):
+    def cost(self) -> Cost:
         """2Δ/T, which is ε or, at T = 1, less."""
         return Cost("pure", min(self.epsilon, 2 * self.sensitivity))
 
-    def privacy_curve(self, epsilon):
+    def privacy_curve(self, epsilon) -> float | None:
         """The largest `beta_curve` over all neighbouring counts."""
         return bits_curve(self, epsilon)
 
-    def recalibrated(self, budget):
+    def recalibrated(self, budget) -> Self | None:
         """The lowest temperature by bisection; beyond ε = 2Δ it is 1."""
         return by_curve(self, budget, 2 * self.sensitivity)
 
-    def log_density(self, release, statistics):
+    def log_density(self, release, statistics) -> np.ndarray | None:
         """Log-density of the draw given (successes, failures)."""
         return truncated_beta.log_density(release, self.release_law(statistics), *self.ends)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """Tempered and untempered, and a prior with a pole."""
         return [
             cls(BetaBernoulli(1, 1), 8, 1.0, a0=0.2),

@@ -1,7 +1,7 @@
 """Laplace mechanism on the Fourier coefficients of a Bayesian network's contingency table."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
 
@@ -10,9 +10,10 @@ from privpost.mechanisms.pure import PureMechanism
 from privpost.models.base import is_number
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.models.fourier_basis import LARGEST_TRANSFORM, closure, largest_flips, signed_sums, transforms
+from privpost.privacy.accounting import Cost
 from privpost.privacy.checks import check_choice
 
-VARIANTS = ("paper", "corrected")
+Variant = Literal["paper", "corrected"]
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,13 @@ class FourierMechanism(PureMechanism):
 
     Raises:
         ValueError: a setting outside its range, or another model than BayesianNetwork.
+
+    >>> FourierMechanism(BayesianNetwork({"a": [], "b": ["a"]}), 100, 1.0, t=0.5).scale
+    4.0
     """
 
     t: float = field(kw_only=True)
-    variant: str = field(default="corrected", kw_only=True)
+    variant: Variant = field(default="corrected", kw_only=True)
 
     method: ClassVar[str] = "fourier"
     norm: ClassVar[str] = "l1"
@@ -50,10 +54,15 @@ class FourierMechanism(PureMechanism):
         super().__post_init__()
         if not is_number(self.t) or not 0 <= self.t < np.inf:
             raise ValueError(f"t is {self.t!r}; it must be >= 0 and finite")
-        check_choice("variant", self.variant, VARIANTS)
+        check_choice("variant", self.variant, get_args(Variant))
+
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost, *, t: float, variant: Variant = "corrected") -> Self:
+        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        return super().calibrate(model, n, budget, t=t, variant=variant)
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """2|N_I| (the paper's bound), or twice the most signs that one record can flip."""
         return 2.0 * (len(closure(self.model)) if self.variant == "paper" else largest_flips(self.model))
 
@@ -79,7 +88,7 @@ class FourierMechanism(PureMechanism):
     def _sums(self, statistics):
         return np.asarray(statistics, float) @ transforms(self.model)[0].T
 
-    def query(self, data):
+    def query(self, data) -> np.ndarray:
         """The signed sums that get noise, straight from the records, shape (..., q)."""
         return signed_sums(data, closure(self.model)[self._noisy]).astype(float)
 
@@ -116,13 +125,13 @@ class FourierMechanism(PureMechanism):
         """Parameters (..., 2m) of the conjugate update with the projected release."""
         return self.model.posterior(self.project(release))
 
-    def log_density(self, release, statistics):
+    def log_density(self, release, statistics) -> np.ndarray | None:
         """Log-density of the noisy signed sums (..., q) given the counts (..., 2m)."""
         distance = np.abs(np.asarray(release, float) - self._sums(statistics)[..., self._noisy])
         return (-np.log(2 * self.scale) - distance / self.scale).sum(axis=-1)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """Two nodes, a collider and a chain of three."""
         pair = BayesianNetwork({"a": [], "b": ["a"]})
         return [

@@ -4,15 +4,16 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from privpost.distributions import exact_draws
-from privpost.mechanisms.weighted_posterior import ConjugateDraw
+from privpost.mechanisms.weighted_posterior import ConjugateDraw, Weighting
 from privpost.models.base import is_number
 from privpost.models.gamma_exponential import GammaExponential
 from privpost.privacy import certified
+from privpost.privacy.accounting import Cost
 
 
 def _check_bounds(bounds) -> None:
@@ -34,6 +35,10 @@ class GammaDraw(ConjugateDraw):
 
     Raises:
         ValueError: a setting outside its range, or another model than GammaExponential.
+
+    >>> draw = GammaDraw(GammaExponential(2, 2), 100, 2.0, 0.3, weighting="concentrated", bounds=(0.0, 5.0))
+    >>> draw.perturb([130.0, 100.0], rng).shape
+    ()
     """
 
     bounds: tuple[float, float] = field(kw_only=True)
@@ -47,8 +52,13 @@ class GammaDraw(ConjugateDraw):
         super().__post_init__()
         _check_bounds(self.bounds)
 
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost, *, weighting: Weighting, bounds: tuple[float, float]) -> Self:
+        """The draw nearest to the true posterior's within a Rényi budget."""
+        return cls._within(model, n, budget, weighting=weighting, bounds=bounds)
+
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Largest change of the natural parameters (shape, rate): r (high − low)."""
         return self.r * (self.bounds[1] - self.bounds[0])
 
@@ -90,7 +100,7 @@ class GammaDraw(ConjugateDraw):
         return certified.gamma_rdp(shape, (first, second), order)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """Waiting times up to 2, and a higher order; direct draws need a stronger prior."""
         bounds = (0.0, 2.0)
         direct = [(GammaExponential(2, 20), 2.0, 1.0, "direct"), (GammaExponential(3, 30), 8.0, 1.0, "direct")]

@@ -1,12 +1,12 @@
 """Gaussian mechanism on sufficient statistics, under Rényi DP."""
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import ndtr
 
-from privpost.mechanisms.base import AdditiveNoiseMechanism
+from privpost.mechanisms.base import AdditiveNoiseMechanism, Coordinates
 from privpost.models.base import check_positive
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
@@ -15,6 +15,7 @@ from privpost.privacy.approximate import gaussian_curve, gaussian_from_approxima
 from privpost.privacy.checks import approximate_budget, check_choice, check_order, rdp_budget
 
 # What the charge λΔ²/σ² is multiplied by: Geumlek et al. (2017) charge twice the exact divergence.
+Variant = Literal["paper", "corrected"]
 CHARGE = {"paper": 1.0, "corrected": 0.5}
 
 
@@ -33,12 +34,16 @@ class GaussianMechanism(AdditiveNoiseMechanism):
 
     Raises:
         ValueError: a setting outside its range.
+
+    >>> mechanism = GaussianMechanism.calibrate(BetaBernoulli(1, 1), 400, Cost("approximate", 0.5, delta=1e-6))
+    >>> round(mechanism.sigma, 2)
+    8.06
     """
 
     sigma: float
     order: float
-    variant: str = field(default="corrected", kw_only=True)
-    coordinates: str = field(default="free", kw_only=True)
+    variant: Variant = field(default="corrected", kw_only=True)
+    coordinates: Coordinates = field(default="free", kw_only=True)
 
     method: ClassVar[str] = "gaussian"
     norm: ClassVar[str] = "l2"
@@ -53,46 +58,47 @@ class GaussianMechanism(AdditiveNoiseMechanism):
         check_choice("variant", self.variant, tuple(CHARGE))
 
     @classmethod
-    def calibrate(cls, model, n: int, budget: Cost, *, variant="corrected", coordinates="free") -> Self:
-        """The smallest σ whose charge is within a Rényi budget."""
-        epsilon, order = rdp_budget(budget, cls.method)
-        check_choice("variant", variant, tuple(CHARGE))
-        unit = cls(model, n, 1.0, order, variant=variant, coordinates=coordinates)
-        return cls(
-            model, n, float(np.sqrt(unit.cost().epsilon / epsilon)), order, variant=variant, coordinates=coordinates
-        )
+    def calibrate(
+        cls, model, n: int, budget: Cost, *, variant: Variant = "corrected", coordinates: Coordinates = "free"
+    ) -> Self:
+        """The smallest σ whose charge is within a Rényi budget, or whose privacy curve meets an (ε, δ) budget."""
+        unit = cls(model, n, 1.0, getattr(budget, "order", None) or 2.0, variant=variant, coordinates=coordinates)
+        if getattr(budget, "notion", None) == "approximate":
+            return unit.recalibrated(budget)
+        epsilon, _ = rdp_budget(budget, cls.method)
+        return replace(unit, sigma=float(np.sqrt(unit.cost().epsilon / epsilon)))
 
-    def noise(self, shape, rng):
+    def noise(self, shape, rng) -> np.ndarray:
         """Normal variates of standard deviation σ."""
         return rng.normal(0.0, self.sigma, shape)
 
-    def noise_cdf(self, value):
+    def noise_cdf(self, value) -> np.ndarray | None:
         """Φ(value/σ)."""
         return ndtr(value / self.sigma)
 
-    def cost(self):
+    def cost(self) -> Cost:
         """(λ, ε)-RDP at the mechanism's order."""
         return Cost("rdp", float(self.rdp(self.order)), order=self.order)
 
-    def rdp(self, orders):
+    def rdp(self, orders) -> np.ndarray:
         """λΔ²/(2σ²), or twice that in the paper's variant, at each order."""
         return CHARGE[self.variant] * np.asarray(orders, float) * (self.sensitivity / self.sigma) ** 2
 
-    def privacy_curve(self, epsilon):
+    def privacy_curve(self, epsilon) -> float:
         """`gaussian_curve` at μ = Δ/σ, of all variants."""
         return gaussian_curve(self.sensitivity / self.sigma, epsilon)
 
-    def recalibrated(self, budget):
+    def recalibrated(self, budget) -> Self:
         """By `gaussian_from_approximate`."""
         return replace(self, sigma=self.sensitivity * gaussian_from_approximate(*approximate_budget(budget)))
 
-    def log_density(self, release, statistics):
+    def log_density(self, release, statistics) -> np.ndarray | None:
         """Log-density of the noisy coordinates (..., q) given the statistics (..., d)."""
         distance = (np.asarray(release, float) - self.select(statistics)) / self.sigma
         return (-0.5 * np.log(2 * np.pi) - np.log(self.sigma) - distance**2 / 2).sum(axis=-1)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """Bits in both variants, and three categories."""
         bits, categories = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5))
         return [

@@ -2,15 +2,15 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
-from privpost.mechanisms.base import AdditiveNoiseMechanism
+from privpost.mechanisms.base import AdditiveNoiseMechanism, Coordinates
 from privpost.mechanisms.pure import PureMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
-from privpost.privacy.accounting import at_most
+from privpost.privacy.accounting import Cost, at_most
 from privpost.privacy.approximate import laplace_from_approximate
 from privpost.privacy.checks import approximate_budget
 
@@ -28,55 +28,63 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
 
     Raises:
         ValueError: a setting outside its range.
+
+    >>> LaplaceMechanism.calibrate(BetaBernoulli(1, 1), 400, Cost("pure", 0.5)).scale
+    2.0
     """
 
     method: ClassVar[str] = "laplace"
     norm: ClassVar[str] = "l1"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "range of a record's statistics")
 
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost, *, coordinates: Coordinates | None = None) -> Self:
+        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        return super().calibrate(model, n, budget, coordinates=coordinates)
+
     @property
     def scale(self) -> float:
         """Scale Δ/ε of the noise; its variance is 2 scale²."""
         return self.sensitivity / self.epsilon
 
-    def noise(self, shape, rng):
+    def noise(self, shape, rng) -> np.ndarray:
         """Laplace variates of scale Δ/ε."""
         return rng.laplace(0.0, self.scale, shape)
 
-    def noise_cdf(self, value):
+    def noise_cdf(self, value) -> np.ndarray | None:
         """½ e^(−|z|) below 0 and 1 − ½ e^(−|z|) above, z = value/scale."""
         z = np.asarray(value, float) / self.scale
         return np.where(z < 0, 0.5 * np.exp(-np.abs(z)), 1 - 0.5 * np.exp(-np.abs(z)))
 
-    def privacy_curve(self, epsilon):
+    def privacy_curve(self, epsilon) -> float | None:
         """1 − exp((ε − ε0)/2), ε0 the mechanism's ε, for noise on one number; None for noise on several."""
         if np.shape(self.query(self.model.records[:1])) != (1,):
             return None
         return max(0.0, -math.expm1((epsilon - self.epsilon) / 2))
 
-    def recalibrated(self, budget):
+    def recalibrated(self, budget) -> Self | None:
         """By the closed form of `laplace_from_approximate`; None for noise on several numbers."""
         allowed = approximate_budget(budget)
         if self.privacy_curve(budget.epsilon) is None:
             return None
         epsilon = laplace_from_approximate(*allowed)
         # A δ below 1e-7 can be lost to rounding of ε, which the ledger would notice.
-        while not at_most(replace(self, epsilon=epsilon).privacy_curve(budget.epsilon), budget.delta):
+        while not at_most(replace(self, epsilon=epsilon).privacy_curve(budget.epsilon) or 0.0, budget.delta):
             epsilon = math.nextafter(epsilon, 0.0)
         return replace(self, epsilon=epsilon)
 
-    def log_density(self, release, statistics):
+    def log_density(self, release, statistics) -> np.ndarray | None:
         """Log-density of the noisy coordinates (..., q) given the statistics (..., d)."""
         scale = self.scale
         distance = np.abs(np.asarray(release, float) - self.select(statistics))
         return (-np.log(2 * scale) - distance / scale).sum(axis=-1)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """Bits and three categories, all counts and one fewer."""
         bits, categories = BetaBernoulli(1, 1), DirichletCategorical((5, 5, 5))
         return [
-            cls(bits, 8, 1.0),
+            cls(bits, 8, 1.0, coordinates="all"),
             cls(bits, 8, 0.1, coordinates="free"),
             cls(categories, 4, 1.0),
             cls(categories, 4, 1.0, coordinates="free"),

@@ -29,6 +29,9 @@ class LinearSampler(Batched, Mechanism):
 
     Raises:
         ValueError: a setting outside its range, or another model than LinearRegression.
+
+    >>> LinearSampler.calibrate(LinearRegression(2, noise_variance=10.0), 100, Cost("pure", 0.9)).radius
+    2.0
     """
 
     radius: float
@@ -61,18 +64,18 @@ class LinearSampler(Batched, Mechanism):
         return cls(model, n, radius)
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """L = (Y + RX)²/(2σ²), the largest change of a record's log-likelihood on the ball."""
         model = self.model
         return (model.label_bound + self.radius * model.feature_bound) ** 2 / (2 * model.noise_variance)
 
-    def query(self, data):
+    def query(self, data) -> np.ndarray:
         """Log-likelihood of the data on the axes of the ball, 21 points each with both ends, shape (21 d,)."""
         steps = np.linspace(-self.radius, self.radius, 21)
         points = (steps[:, None, None] * np.eye(self.model.dimension)).reshape(-1, self.model.dimension)
         return self.model.log_likelihood(points, self.model.sufficient_statistics(data))
 
-    def draw(self, statistics, rng, size=None):
+    def draw(self, statistics, rng, size=None) -> Release:
         """Releases as `perturb` or, of one data set, `replicate` gives them, with the acceptance of their proposals."""
 
         def several(row, number, rng):
@@ -82,7 +85,7 @@ class LinearSampler(Batched, Mechanism):
         both = batches(several, statistics, rng) if size is None else several(statistics, size, rng)
         return Release(both[..., :-1], both[..., -1])
 
-    def cost(self):
+    def cost(self) -> Cost:
         """2L."""
         return Cost("pure", 2 * self.sensitivity)
 
@@ -94,7 +97,7 @@ class LinearSampler(Batched, Mechanism):
         inside = (theta**2).sum(axis=-1) <= self.radius**2
         return np.where(inside, -0.5 * np.einsum("...i,ij,...j->...", off, precision, off), -np.inf)
 
-    def log_density(self, release, statistics):
+    def log_density(self, release, statistics) -> np.ndarray | None:
         """Log-density of the draw (..., 1) given the statistics, for one weight; None for more."""
         if self.model.dimension > 1:
             return None
@@ -106,7 +109,7 @@ class LinearSampler(Batched, Mechanism):
         return truncnorm.logpdf(np.asarray(release, float)[..., 0], *ends, loc=mean, scale=sd)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """One weight, two, and labels that reach farther than the weights."""
         return [
             cls(LinearRegression(1, noise_variance=10.0), 4, 2.0),

@@ -1,7 +1,7 @@
 """One draw from the posterior of a probit, complementary log-log or logistic regression on a ball, weighted."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -17,6 +17,10 @@ class LinkDraw(LogisticDraw):
     log-concave law. The paper takes B = 1, the range of y − E y, for all three links; that bounds the gradient for the
     logistic link only. On ‖w‖ ≤ R the gradient is at most B = (L₀ + L₁)/2 on average, and the law stays strongly
     log-concave, as both losses are convex and so is the ball.
+
+    >>> draw = LinkDraw(LinkRegression(2, 0.1), 100, 2.0, 0.5, weighting="diffused")
+    >>> print(draw.cost())
+    rdp(epsilon=0.563215, order=2)
     """
 
     named: ClassVar[str] = "Link{}"
@@ -24,7 +28,7 @@ class LinkDraw(LogisticDraw):
     weightings: ClassVar[tuple[str, ...]] = ("concentrated", "diffused")
 
     @property
-    def radius(self):
+    def radius(self) -> float:
         """R of the model."""
         return self.model.radius
 
@@ -32,13 +36,13 @@ class LinkDraw(LogisticDraw):
         """The law of a release about one data set's statistics (n (d + 1),)."""
         return self.model.posterior(statistics, self.n * self.precision, self.power)
 
-    def query(self, data):
+    def query(self, data) -> np.ndarray:
         """Gradient of the tempered log-likelihood at w = 0, shape (d,)."""
         law = self.release_law(self.model.sufficient_statistics(data))
         return self.power * law.features.T @ law.slopes(np.zeros(len(law.features)))
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """One weight and two, either link."""
         return [
             cls(LinkRegression(1, 0.1, link="probit"), 4, 2.0, 0.3, weighting="diffused"),

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class _GaussianLogistic(LogisticDraw):
 
     weightings: ClassVar[tuple[str, ...]] = ("diffused",)
 
-    def rdp(self, orders):
+    def rdp(self, orders) -> np.ndarray:
         """λμ²/2 at each order."""
         return 0.5 * self.mu**2 * np.asarray(orders, float)
 
@@ -56,6 +56,9 @@ class LogisticLangevin(_GaussianLogistic):
     Attributes:
         step: ηM in (0, 1].
         relaxations: > 0, steps in units of the chain's relaxation time.
+
+    >>> LogisticLangevin(BinaryRegression(2, 0.1), 100, 2.0, 0.5).steps
+    9
     """
 
     step: float = field(default=1.0, kw_only=True)
@@ -70,6 +73,20 @@ class LogisticLangevin(_GaussianLogistic):
         if not 0 < self.step <= 1:
             raise ValueError(f"step is {self.step!r}; it must lie in (0, 1]")
 
+    @classmethod
+    def calibrate(
+        cls,
+        model,
+        n: int,
+        budget: Cost,
+        *,
+        step: float = 1.0,
+        relaxations: float = 4.0,
+        constant_time: bool = True,
+    ) -> Self:
+        """With the largest ρ within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""
+        return cls._within(model, n, budget, step=step, relaxations=relaxations, constant_time=constant_time)
+
     @property
     def step_size(self) -> float:
         """η = step/(nβ + nρc²/4)."""
@@ -81,11 +98,11 @@ class LogisticLangevin(_GaussianLogistic):
         return max(1, math.ceil(round(self.relaxations / (self.step_size * self.n * self.precision), 9)))
 
     @property
-    def mu(self):
+    def mu(self) -> float:
         """μ after k steps (`langevin_mu`)."""
-        return langevin_mu(self.steps, self.step_size, self.n * self.precision, self.sensitivity)
+        return float(langevin_mu(self.steps, self.step_size, self.n * self.precision, self.sensitivity))
 
-    def draw(self, statistics, rng, size=None, *, after=None, **settings):
+    def draw(self, statistics, rng, size=None, *, after=None, **settings) -> Release:
         """Releases (size, d) or (..., d), all of one data set's in one batch.
 
         `after`: a mechanism that takes fewer of the same steps and its releases (size, d), to go on from them.
@@ -113,7 +130,7 @@ class LogisticLangevin(_GaussianLogistic):
         return self.model.checked(statistics, self.n)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """One weight and two, few steps and many."""
         return [
             cls(BinaryRegression(1, 0.1), 4, 2.0, 0.3, relaxations=0.5),
@@ -130,6 +147,9 @@ class LogisticOutputNoise(_GaussianLogistic):
 
     Attributes:
         tolerance: τ > 0, bound on the norm of the gradient.
+
+    >>> round(LogisticOutputNoise.calibrate(BinaryRegression(2, 0.1), 100, Cost("rdp", 0.1, order=2)).coefficient, 3)
+    0.5
     """
 
     tolerance: float = field(default=1e-8, kw_only=True)
@@ -141,8 +161,13 @@ class LogisticOutputNoise(_GaussianLogistic):
         super().__post_init__()
         check_positive("tolerance", self.tolerance)
 
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost, *, tolerance: float = 1e-8, constant_time: bool = True) -> Self:
+        """With the largest ρ within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""
+        return cls._within(model, n, budget, tolerance=tolerance, constant_time=constant_time)
+
     @property
-    def mu(self):
+    def mu(self) -> float:
         """(2ρc + 2τ)/√(nβ)."""
         return (self.sensitivity + 2 * self.tolerance) / math.sqrt(self.n * self.precision)
 
@@ -155,7 +180,7 @@ class LogisticOutputNoise(_GaussianLogistic):
         posterior = self.release_law(self.model.checked(statistics, self.n))
         return posterior.accepted_mode(lambda w: np.linalg.norm(posterior.gradient(w)) <= self.tolerance, start)
 
-    def draw(self, statistics, rng, size=None, *, start=None, prepared=None):
+    def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
         """Releases (size, d), with the mode as a start for a similar posterior, or (..., d)."""
         if size is None:
             return Release(self.perturb(statistics, rng))
@@ -164,6 +189,6 @@ class LogisticOutputNoise(_GaussianLogistic):
         return Release(mode.mean + noise, Drawn(mode, math.nan, math.nan))
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """One weight and two."""
         return [cls(BinaryRegression(1, 0.1), 4, 2.0, 0.3), cls(BinaryRegression(2, 0.1), 3, 2.0, 0.3)]

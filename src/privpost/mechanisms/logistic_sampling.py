@@ -4,13 +4,13 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
 from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.batches import Batched
-from privpost.mechanisms.weighted_posterior import WeightedPosterior
+from privpost.mechanisms.weighted_posterior import WeightedPosterior, Weighting
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import GaussianApproximation, LogisticPosterior
 from privpost.privacy.accounting import Cost, at_most
@@ -120,7 +120,7 @@ class LogisticSampling(Batched, Mechanism):
             )
         return around
 
-    def draw(self, statistics, rng, size=None, *, start=None, prepared=None):
+    def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
         """Releases and, with `size`, what their sampler tells.
 
         Args:
@@ -152,6 +152,10 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
     Attributes:
         coefficient: power ρ in (0, 1] of a diffused draw or one on the ball, or the β, at least the model's, of a
             concentrated one (algorithms 5 and 4).
+
+    >>> draw = LogisticDraw.calibrate(BinaryRegression(2, 0.1), 100, Cost("rdp", 0.1, order=2), weighting="diffused")
+    >>> round(draw.coefficient, 3)
+    0.5
     """
 
     coefficient: float = 1.0
@@ -169,13 +173,26 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         elif not self.model.prior_precision <= self.coefficient < np.inf:
             raise ValueError(f"coefficient is {self.coefficient!r}; it must be >= {self.model.prior_precision}, finite")
 
+    @classmethod
+    def calibrate(
+        cls,
+        model,
+        n: int,
+        budget: Cost,
+        *,
+        weighting: Weighting | Literal["ball"],
+        constant_time: bool = True,
+    ) -> Self:
+        """The draw nearest to the true posterior's within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""
+        return cls._within(model, n, budget, weighting=weighting, constant_time=constant_time)
+
     @property
     def method(self):
         """The weighting, or "ops_renyi" on the ball."""
         return "ops_renyi" if self.weighting == "ball" else self.weighting
 
     @property
-    def name(self):
+    def name(self) -> str:
         """A name for each weighting."""
         return "LogisticOpsRenyi" if self.weighting == "ball" else super().name
 
@@ -196,17 +213,17 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         return self.model.prior_precision / self.precision
 
     @property
-    def power(self):
+    def power(self) -> float:
         """ρ, the weight of the likelihood."""
         return self.r
 
     @property
-    def precision(self):
+    def precision(self) -> float:
         """β of the model, or of a concentrated draw."""
         return self.coefficient if self.weighting == "concentrated" else self.model.prior_precision
 
     @property
-    def radius(self):
+    def radius(self) -> float | None:
         """c/β of the ball; None without one."""
         return self.model.feature_bound / self.precision if self.weighting == "ball" else None
 
@@ -220,7 +237,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         return max(power, ops_power(order, epsilon, beta, model.feature_bound)) if weighting == "ball" else power
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """2ρcB, largest change of the gradient of the tempered log-likelihood, whatever the w."""
         return 2 * self.power * self.model.feature_bound * self.model.slope_bound
 
@@ -232,11 +249,11 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         """
         return self.sensitivity / np.sqrt(self.n * self.precision)
 
-    def query(self, data):
+    def query(self, data) -> np.ndarray:
         """Gradient of the tempered log-likelihood at w = 0, shape (d,)."""
         return self.power * np.asarray(data, float).sum(axis=-2) / 2
 
-    def rdp(self, orders):
+    def rdp(self, orders) -> np.ndarray:
         """2(ρcB)²λ/(nβ) at each order, or less by the pure charge of the ball."""
         bounds = self.model.feature_bound, self.model.slope_bound
         gaussian = posterior_rdp(orders, self.n, self.precision, self.power, *bounds)
@@ -244,7 +261,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
             return gaussian
         return np.minimum(gaussian, ops_rdp(orders, self.power, self.precision, self.model.feature_bound))
 
-    def privacy_curve(self, epsilon):
+    def privacy_curve(self, epsilon) -> float:
         """`gaussian_curve` at μ, or on the ball the smaller one of that and the pure charge's."""
         gaussian = gaussian_curve(self.mu, epsilon)
         if self.weighting != "ball":
@@ -252,7 +269,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         pure = ops_pure_epsilon(self.power, self.precision, self.model.feature_bound)
         return min(gaussian, pure_curve(float(pure), epsilon))
 
-    def recalibrated(self, budget):
+    def recalibrated(self, budget) -> Self | None:
         """The budget's μ as an RDP budget, μ²λ/2; a direct draw only if its curve meets it."""
         if self.calibrated is None:
             return self if self.privacy_curve(budget.epsilon) <= budget.delta else None
@@ -275,7 +292,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         return found
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """One weight and two."""
         one, two = (partial(BinaryRegression, d) for d in (1, 2))
         return [

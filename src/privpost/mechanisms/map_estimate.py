@@ -2,16 +2,18 @@
 
 import functools
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
 from scipy.special import betaln
 
 from privpost.mechanisms.pure import PureMechanism
 from privpost.models.bayesian_network import BayesianNetwork
+from privpost.privacy.accounting import Cost
 from privpost.privacy.checks import check_choice
 
-UTILITIES = ("density", "mass")
+Utility = Literal["density", "mass"]
+UTILITIES = get_args(Utility)
 # ours: 101 points from .005 to .995, on which every Beta density with counts is finite.
 GRID = np.linspace(0.005, 0.995, 101)
 
@@ -92,9 +94,12 @@ class MapMechanism(PureMechanism):
 
     Raises:
         ValueError: a setting outside its range, or another model than BayesianNetwork.
+
+    >>> MapMechanism(BayesianNetwork({"a": [], "b": ["a"]}), 100, 1.0).perturb([30, 70, 10, 20, 30, 40], rng).shape
+    (3,)
     """
 
-    utility: str = field(default="mass", kw_only=True)
+    utility: Utility = field(default="mass", kw_only=True)
 
     method: ClassVar[str] = "map"
     norm: ClassVar[str] = "log-likelihood ratio"
@@ -108,8 +113,13 @@ class MapMechanism(PureMechanism):
         super().__post_init__()
         check_choice("utility", self.utility, UTILITIES)
 
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost, *, utility: Utility = "mass") -> Self:
+        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        return super().calibrate(model, n, budget, utility=utility)
+
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """ε/2, the largest change of the joint log-score Σ ε_i u/(2Δ_i)."""
         return self.epsilon / 2
 
@@ -128,7 +138,7 @@ class MapMechanism(PureMechanism):
         """Log-probabilities up to a constant, of every grid point for every parameter, shape (..., m, 101)."""
         return self.weights[:, None] * utility(self.model.pairs(self.model.posterior(statistics)), self.utility)
 
-    def query(self, data):
+    def query(self, data) -> np.ndarray:
         """Joint log-score where all θ are equal, shape (101,)."""
         return self.scores(self.model.sufficient_statistics(data)).sum(axis=-2)
 
@@ -136,12 +146,12 @@ class MapMechanism(PureMechanism):
         """One grid value of every θ, shape (..., m)."""
         return choose(self.scores(statistics), rng)
 
-    def replicate(self, statistics, size, rng):
+    def replicate(self, statistics, size, rng) -> np.ndarray:
         """Releases (size, m) about one data set's counts, whose scores are worked out once."""
         return choose(self.scores(statistics), rng, size)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """Two nodes and a collider, with either utility."""
         pair = BayesianNetwork({"a": [], "b": ["a"]})
         return [

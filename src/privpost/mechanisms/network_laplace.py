@@ -1,7 +1,7 @@
 """Laplace mechanism on the counts of a Bayesian network."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -19,28 +19,31 @@ class NetworkLaplace(LaplaceMechanism):
 
     Raises:
         ValueError: a setting outside its range, or another model than BayesianNetwork.
+
+    >>> NetworkLaplace(BayesianNetwork({"a": [], "b": ["a"]}), 100, 1.0).scale
+    4.0
     """
 
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "graph", "prior")
     models: ClassVar[tuple[type, ...]] = (BayesianNetwork,)
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """2|I|, attained by a row of zeros and a row of ones."""
         return 2.0 * len(self.model.nodes)
 
-    def project(self, release):
+    def project(self, release) -> np.ndarray:
         """The counts truncated to [0, n], shape (..., 2m)."""
         return np.clip(np.asarray(release, float), 0.0, self.n)
 
-    def posterior(self, release, draws, rng):
+    def posterior(self, release, draws, rng) -> np.ndarray:
         """Draws (draws, m) of θ given one release (2m,): the last ones of several chains on the true counts."""
         check_given(release, self.model.prior.shape, draws, rng)
         chains = noise_aware_draws.network(self.model, release, self.n, self.scale, draws, rng)
         return noise_aware_draws.pooled(chains, draws)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """Two nodes, a collider, and a chain of three."""
         return [
             cls(BayesianNetwork({"a": [], "b": ["a"]}), 3, 1.0),

@@ -4,18 +4,19 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar, Self
 
 import numpy as np
 
 from privpost.distributions import exact_draws
-from privpost.mechanisms.weighted_posterior import ConjugateDraw
+from privpost.mechanisms.weighted_posterior import ConjugateDraw, Weighting
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy import certified
+from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import bits_curve, by_curve
 from privpost.privacy.checks import check_choice
-from privpost.privacy.renyi import SUPREMA, dirichlet_categorical_supremum
+from privpost.privacy.renyi import SUPREMA, Supremum, dirichlet_categorical_supremum
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,14 @@ class PosteriorDraw(ConjugateDraw):
 
     Raises:
         ValueError: a setting outside its range, or another model.
+
+    >>> budget = Cost("rdp", 0.1, order=2)
+    >>> draw = PosteriorDraw.calibrate(BetaBernoulli(6, 12), 100, budget, weighting="diffused")
+    >>> round(draw.coefficient, 3)
+    0.718
     """
 
-    supremum: Literal["exact", "paper"] = field(default="exact", kw_only=True)
+    supremum: Supremum = field(default="exact", kw_only=True)
     coefficient: float = 1.0
 
     named: ClassVar[str] = "{}Posterior"
@@ -44,8 +50,13 @@ class PosteriorDraw(ConjugateDraw):
         super().__post_init__()
         check_choice("supremum", self.supremum, SUPREMA)
 
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost, *, weighting: Weighting, supremum: Supremum = "exact") -> Self:
+        """The draw nearest to the true posterior's within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""
+        return cls._within(model, n, budget, weighting=weighting, supremum=supremum)
+
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Largest l2 change of the sampled distribution's natural parameters: r times that of a record."""
         statistics = [self.model.sufficient_statistics(record[None]) for record in self.model.records]
         natural = self.model.natural_parameters(self.release_law(np.stack(statistics)))
@@ -81,11 +92,11 @@ class PosteriorDraw(ConjugateDraw):
         """Ends 0 and 1 of the parameter space."""
         return self.model.support
 
-    def privacy_curve(self, epsilon):
+    def privacy_curve(self, epsilon) -> float | None:
         """The largest `beta_curve` over all neighbouring counts of bits; None for more categories."""
         return bits_curve(self, epsilon) if isinstance(self.model, BetaBernoulli) else None
 
-    def recalibrated(self, budget):
+    def recalibrated(self, budget) -> Self | None:
         """The largest coefficient by bisection; None for more than two categories."""
         return by_curve(self, budget, 1.0) if isinstance(self.model, BetaBernoulli) else None
 
@@ -95,7 +106,7 @@ class PosteriorDraw(ConjugateDraw):
         return 1 + float(min(self.model.prior)) / (self.r * self.m)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """Bits with either supremum, three categories, and bits with a uniform prior."""
         bits, categories, uniform = BetaBernoulli(6, 12), DirichletCategorical((1, 2, 3)), BetaBernoulli(1, 1)
         return [

@@ -1,7 +1,7 @@
 """Gibbs sampling of the hidden Markov model of events that pays for every update (Foulds et al. 2016, section 4.1)."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from privpost.mechanisms.event_counts import HiddenMarkovSampler
 from privpost.models.event_counts import EventCounts
@@ -28,6 +28,9 @@ class PrivateGibbs(HiddenMarkovSampler):
         epsilon: ε > 0 that the whole chain may cost.
         truncation, tempered_prior: as of the sampler that charges for one converged sample.
         iterations: Gibbs iterations that ε is shared by, ≥ 1. In the first the emissions see random states.
+
+    >>> round(PrivateGibbs(EventCounts((2,), (2,)), 100, 5.0, iterations=10).temperature, 1)
+    23.6
     """
 
     iterations: int = field(default=2, kw_only=True)
@@ -39,6 +42,29 @@ class PrivateGibbs(HiddenMarkovSampler):
         if self.annealing is not None:
             raise ValueError(f"annealing is {self.annealing!r}; it must be None, as its updates are not paid for")
 
+    @classmethod
+    def calibrate(
+        cls,
+        model,
+        n: int,
+        budget: Cost,
+        *,
+        truncation: float = 10.0,
+        iterations: int = 2,
+        tempered_prior: bool = True,
+        annealing: None = None,
+        burn_in: int = 0,
+    ) -> Self:
+        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        options: dict = {
+            "truncation": truncation,
+            "iterations": iterations,
+            "tempered_prior": tempered_prior,
+            "annealing": annealing,
+            "burn_in": burn_in,
+        }
+        return super().calibrate(model, n, budget, **options)
+
     @property
     def updates(self) -> int:
         """u, the updates that each cost 2Δ/T."""
@@ -49,7 +75,7 @@ class PrivateGibbs(HiddenMarkovSampler):
         """T = max(1, 2Δu/ε)."""
         return max(1.0, 2 * self.sensitivity * self.updates / self.epsilon)
 
-    def cost(self):
+    def cost(self) -> Cost:
         """2Δu/T, which is ε or, at T = 1, less; whether or not the chain has converged."""
         update = gibbs.update_cost(self.sensitivity, self.temperature)
         # An event changes two cells' states at most.
@@ -58,7 +84,7 @@ class PrivateGibbs(HiddenMarkovSampler):
         return gibbs.chain_cost(scan, self.iterations)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """One state, where the law is known; two months of one region, and two regions with two fields."""
         return [
             cls(EventCounts((1,), (2,), 1), 8, 2.0, iterations=2),

@@ -1,7 +1,7 @@
 """One of many public candidates for the hidden Markov model of events, chosen by tempered likelihood: true pure DP."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -40,6 +40,9 @@ class PublicCandidates(TemperedEvents):
 
     Raises:
         ValueError: a setting outside its range, or another model than EventCounts.
+
+    >>> PublicCandidates(EventCounts((2,), (2,)), 100, 5.0, candidates=1000).cost().epsilon
+    5.0
     """
 
     candidates: int = field(kw_only=True)
@@ -53,7 +56,7 @@ class PublicCandidates(TemperedEvents):
         check_count("candidates", self.candidates)
         check_seed("public_seed", self.public_seed)
 
-    def cost(self):
+    def cost(self) -> Cost:
         """2Δ/T, which is ε or, at T = 1, less; for every J."""
         return Cost("pure", min(self.epsilon, 2 * self.sensitivity))
 
@@ -99,9 +102,24 @@ class PublicCandidates(TemperedEvents):
         parts = [[part[place % _BLOCK] for part in blocks[place // _BLOCK]] for place in places.tolist()]
         return Candidates(*(np.stack(one)[inverse] for one in zip(*parts, strict=True)))
 
-    def draw(self, statistics, rng, size=None, **settings):
+    def draw(self, statistics, rng, size=None, **settings) -> Release:
         """One release by itself; see `draw_all`."""
         return self.draw_all([Request("", self, statistics, rng, size, None, settings)])[0]
+
+    @classmethod
+    def calibrate(
+        cls,
+        model,
+        n: int,
+        budget: Cost,
+        *,
+        candidates: int,
+        truncation: float = 10.0,
+        public_seed: int = 0,
+    ) -> Self:
+        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        options = {"candidates": candidates, "truncation": truncation, "public_seed": public_seed}
+        return super().calibrate(model, n, budget, **options)
 
     @classmethod
     def draw_all(cls, requests):
@@ -148,7 +166,7 @@ class PublicCandidates(TemperedEvents):
         return found
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """Two months of one region, and two regions with two fields."""
         return [
             cls(EventCounts((2,), (2,)), 4, 2.0, candidates=3000),

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 from privpost.mechanisms.base import Mechanism
 from privpost.models.base import check_positive
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import pure_epsilon, with_needed
+from privpost.privacy.checks import pure_epsilon
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,8 @@ class PureMechanism(Mechanism):
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
         """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
-        options = with_needed(cls, options)
         return cls(model, n, pure_epsilon(budget, cls.method), **options)
 
-    def cost(self):
+    def cost(self) -> Cost:
         """ε-DP."""
         return Cost("pure", self.epsilon)

@@ -1,11 +1,12 @@
 """Laplace mechanism on a sum from which records outside public bounds are left out."""
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.models.base import Checked
 from privpost.models.gamma_exponential import GammaExponential
 from privpost.privacy.checks import check_given
 from privpost.privacy.redaction import redacted_sensitivity, redacted_sum
@@ -13,7 +14,7 @@ from privpost.samplers import noise_aware_draws
 
 
 @dataclass(frozen=True)
-class RedactedSum:
+class RedactedSum(metaclass=Checked):
     """Records of a univariate family; only t(x) of those in [low, high] are summed (Bernstein and Sheldon 2018, 3.3).
 
     Attributes:
@@ -22,6 +23,9 @@ class RedactedSum:
 
     Raises:
         ValueError: bounds that are not finite or out of order.
+
+    >>> RedactedSum(GammaExponential(2, 2), 0.0, 5.0).sufficient_statistics(np.array([1.0, 2.0, 9.0]))
+    array([3.])
     """
 
     family: Any
@@ -55,7 +59,7 @@ class RedactedSum:
         """The redacted sum, shape (..., 1)."""
         return redacted_sum(self.family.statistic(data), *self.ends)[..., None]
 
-    def posterior(self, statistics):
+    def posterior(self, statistics) -> np.ndarray:
         """The family's."""
         return self.family.posterior(statistics)
 
@@ -73,31 +77,34 @@ class RedactedLaplace(LaplaceMechanism):
 
     Raises:
         ValueError: a setting outside its range, or another model than RedactedSum.
+
+    >>> RedactedLaplace(RedactedSum(GammaExponential(2, 2), 0.0, 5.0), 100, 0.5).scale
+    10.0
     """
 
     models: ClassVar[tuple[type, ...]] = (RedactedSum,)
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> Any:
         """max(|low|, |high|, high − low); of several trials shape (trials,)."""
         found = redacted_sensitivity(*self.model.ends)
         return found if np.ndim(found) else float(found)
 
-    def each(self, size):
+    def each(self, size) -> Self:
         """Bounds as arrays (size,)."""
         low, high = (np.full(size, bound) for bound in (self.model.low, self.model.high))
         return replace(self, model=replace(self.model, low=low, high=high))
 
-    def noise(self, shape, rng):
+    def noise(self, shape, rng) -> np.ndarray:
         """Laplace variates of scale Δ/ε, each trial's own in shape (trials, 1)."""
         return rng.laplace(0.0, np.reshape(self.scale, shape) if np.ndim(self.scale) else self.scale, shape)
 
-    def naive_posterior(self, release):
+    def naive_posterior(self, release) -> np.ndarray:
         """Parameters of the conjugate update that takes the sum, at least 0, for that of all n records."""
         total = self.project(release)[..., 0]
         return self.model.posterior(np.stack([total, np.full_like(total, self.n)], axis=-1))
 
-    def posterior(self, release, draws, rng):
+    def posterior(self, release, draws, rng) -> np.ndarray:
         """Draws (draws,) of θ given one release (1,), by the Gibbs sampler of Bernstein and Sheldon (2018).
 
         The last draws of several chains; the latent sum has a normal law, as there.
@@ -107,7 +114,7 @@ class RedactedLaplace(LaplaceMechanism):
         return noise_aware_draws.pooled(noise_aware_draws.redacted_sum(self.model.family, *given, draws, rng), draws)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """A short interval far from 0 and a long one."""
         family = GammaExponential(8, 2)
         return [cls(RedactedSum(family, 1.0, 1.5), 4, 1.0), cls(RedactedSum(family, 0.5, 3.0), 4, 1.0)]

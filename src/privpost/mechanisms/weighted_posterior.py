@@ -8,7 +8,7 @@ import numpy as np
 
 from privpost.mechanisms.base import Mechanism
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import check_choice, check_coefficient, check_model, check_order, rdp_budget, with_needed
+from privpost.privacy.checks import LARGEST, check_choice, check_coefficient, check_model, check_order, rdp_budget
 from privpost.privacy.renyi import largest_coefficient
 
 Weighting = Literal["direct", "diffused", "concentrated"]
@@ -63,10 +63,11 @@ class WeightedPosterior(Mechanism):
     @property
     def options(self):
         """The settings that `calibrate` takes beside model, n and budget."""
-        return {name: value for name, value in super().options.items() if name != "coefficient"}
+        hidden = {"coefficient"} if len(self.weightings) > 1 else {"coefficient", "weighting"}
+        return {name: value for name, value in super().options.items() if name not in hidden}
 
     @property
-    def name(self):
+    def name(self) -> str:
         """A name for each weighting."""
         return self.named.format(self.weighting.capitalize())
 
@@ -87,9 +88,10 @@ class WeightedPosterior(Mechanism):
         """What the prior's natural parameters are divided by, in (0, 1]."""
         return self.coefficient if self.weighting == "concentrated" else 1.0
 
-    def cost(self):
+    def cost(self) -> Cost:
         """(λ, ε)-RDP at the mechanism's order; ε is inf where it has none."""
-        return Cost("rdp", float(self.rdp(self.order)), order=self.order)
+        epsilon: Any = self.rdp(self.order)
+        return Cost("rdp", float(epsilon), order=self.order)
 
     @classmethod
     @abstractmethod
@@ -97,24 +99,37 @@ class WeightedPosterior(Mechanism):
         """The coefficient nearest to the true posterior at which a draw is (λ, ε)-RDP."""
 
     @classmethod
-    def calibrate(cls, model, n: int, budget: Cost, **options: Any) -> Self:
-        """The draw nearest to the true posterior's within a Rényi budget.
+    def _within(cls, model, n: int, budget: Cost, **options: Any) -> Self:
+        """What `calibrate` gives.
 
         Raises:
-            ValueError: the budget is not a Rényi budget, or below what a direct draw costs.
+            ValueError: the budget is of another notion, is below what a direct draw costs, or has a δ and no privacy
+                curve is known.
         """
-        options = with_needed(cls, options)
         kind: Any = cls
-        weighting: Any = options.setdefault("weighting", cls.weightings[0] if len(cls.weightings) == 1 else None)
+        # A class of one weighting need not be told.
+        weighting = options.setdefault("weighting", cls.weightings[0])
         check_choice("weighting", weighting, cls.weightings)
-        epsilon, order = rdp_budget(budget, weighting)
         check_model(model, cls.models)
+        if getattr(budget, "notion", None) == "approximate":
+            return cls._by_curve(model, n, budget, **options)
+        epsilon, order = rdp_budget(budget, weighting)
         if weighting != "direct":
             return kind(model, n, order, float(cls.coefficient_within(model, n, order, epsilon, **options)), **options)
-        mechanism = cls(model, n, order, **options)
+        mechanism = kind(model, n, order, **options)
         if not mechanism.cost().within(budget):
             raise ValueError(f"budget is {budget}; the direct posterior costs {mechanism.cost()}")
         return mechanism
+
+    @classmethod
+    def _by_curve(cls, model, n: int, budget: Cost, **options: Any) -> Self:
+        kind: Any = cls
+        weighting = options["weighting"]
+        coefficient = 1.0 if weighting == "direct" else cls.coefficient_within(model, n, 2.0, LARGEST, **options)
+        found = kind(model, n, 2.0, float(coefficient), **options).recalibrated(budget)
+        if found is None:
+            raise ValueError(f"budget is {budget}; no privacy curve of {weighting} meets it: its notion must be 'rdp'")
+        return found
 
 
 @dataclass(frozen=True)
@@ -145,16 +160,16 @@ class ConjugateDraw(WeightedPosterior):
 
         return float(largest_coefficient(divergence, epsilon))
 
-    def rdp(self, orders):
+    def rdp(self, orders) -> np.ndarray:
         """Supremum of the Rényi divergence over neighbours at each order; inf from the asymptote on."""
         options = {name: value for name, value in self.options.items() if name != "weighting"}
         return self.supremum_over_neighbours(self.model, self.n, orders, self.r, self.m, **options)
 
-    def log_density(self, release, statistics):
+    def log_density(self, release, statistics) -> np.ndarray | None:
         """Log-density of the draw given the statistics."""
         return self.model.log_density(release, self.release_law(statistics))
 
-    def query(self, data):
+    def query(self, data) -> np.ndarray:
         """Natural parameters of the distribution that the release is drawn from."""
         return self.model.natural_parameters(self.release_law(self.model.sufficient_statistics(data)))
 

@@ -1,10 +1,6 @@
-# For type checkers and editors: at run time a class is imported when it is first asked for.
-from privpost.models.base import BoundedFamily as BoundedFamily
-from privpost.models.base import ConjugateModel as ConjugateModel
-from privpost.models.base import Regression as Regression
+# The public names, for type checkers and editors: at run time a class is imported when it is first asked for.
 from privpost.models.bayesian_network import BayesianNetwork as BayesianNetwork
 from privpost.models.beta_bernoulli import BetaBernoulli as BetaBernoulli
-from privpost.models.beta_bernoulli import BetaPrior as BetaPrior
 from privpost.models.beta_bits import BetaBits as BetaBits
 from privpost.models.beta_geometric import BetaGeometric as BetaGeometric
 from privpost.models.binary_regression import BinaryRegression as BinaryRegression
@@ -14,13 +10,5 @@ from privpost.models.gamma_exponential import GammaExponential as GammaExponenti
 from privpost.models.gamma_pareto import GammaPareto as GammaPareto
 from privpost.models.gamma_poisson import GammaPoisson as GammaPoisson
 from privpost.models.linear_regression import LinearRegression as LinearRegression
-from privpost.models.linear_regression import Moments as Moments
-from privpost.models.link_regression import LinkPosterior as LinkPosterior
 from privpost.models.link_regression import LinkRegression as LinkRegression
-from privpost.models.logistic_regression import GaussianApproximation as GaussianApproximation
-from privpost.models.logistic_regression import LogisticPosterior as LogisticPosterior
-from privpost.models.logistic_regression import PredictiveMetrics as PredictiveMetrics
 from privpost.models.normal_known_variance import NormalKnownVariance as NormalKnownVariance
-from privpost.models.univariate import GammaPrior as GammaPrior
-from privpost.models.univariate import SegmentMoments as SegmentMoments
-from privpost.models.univariate import UnivariateFamily as UnivariateFamily

@@ -1,11 +1,15 @@
 """What a conjugate model offers; models know nothing of privacy."""
 
+import inspect
 import math
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+
+from privpost.lookup import nearest
 
 
 def check_positive(name: str, value) -> None:
@@ -48,7 +52,30 @@ def counts(places: np.ndarray, size: int) -> np.ndarray:
     return found.reshape(*places.shape[:-1], size).astype(float)
 
 
-class Regression:
+def check_call(what: str, function: Callable, given: Sequence, settings: Mapping[str, Any]) -> None:
+    """Raises one line where a call lacks an argument (ValueError) or has a setting that there is not (TypeError)."""
+    known = inspect.signature(function).parameters
+    named = [name for name, each in known.items() if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+    for name in settings:
+        if name not in known and len(named) == len(known):
+            raise TypeError(f"{what} has no setting {name!r}{nearest(name, named)}; it has {', '.join(named[1:])}")
+    lacking = [name for name in named[len(given) :] if known[name].default is inspect.Parameter.empty]
+    if lacking := [name for name in lacking if name not in settings]:
+        raise ValueError(f"{what} needs {', '.join(lacking)}")
+
+
+class Checked(ABCMeta):
+    """Classes whose calls get one line where an argument lacks or is not known."""
+
+    def __call__(cls, *given, **settings):
+        try:
+            return super().__call__(*given, **settings)
+        except TypeError:
+            check_call(cls.__name__, cls.__init__, (cls, *given), settings)
+            raise
+
+
+class Regression(metaclass=Checked):
     """A regression with weights (d,) under a spherical normal prior; subclasses are dataclasses with these two fields.
 
     Attributes:
@@ -79,7 +106,7 @@ class Regression:
         return (self.dimension,)
 
 
-class ConjugateModel(ABC):
+class ConjugateModel(metaclass=Checked):
     """Exponential-family likelihood with its conjugate prior; subclasses are frozen dataclasses of the prior.
 
     Shapes: `statistics` are (..., d), `parameters` of the prior and the posterior (..., k), `theta` is

@@ -3,6 +3,7 @@
 import functools
 import itertools
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
@@ -31,9 +32,12 @@ class BayesianNetwork(BetaPrior):
     Raises:
         ValueError: a graph with a cycle, an unknown parent or a repeated node (naming the node), or a prior
             parameter that is not positive and finite.
+
+    >>> BayesianNetwork({"rain": [], "wet": ["rain"]}).sufficient_statistics(np.array([[1, 1], [0, 0]]))
+    array([1., 1., 0., 1., 1., 0.])
     """
 
-    parents: graphs.Graph
+    parents: Any
     alpha: float = 1.0
     beta: float = 1.0
 
@@ -73,7 +77,7 @@ class BayesianNetwork(BetaPrior):
         return np.repeat(np.arange(len(self.nodes)), np.diff(self.offsets))
 
     @property
-    def records(self):
+    def records(self) -> np.ndarray:
         """All rows of bits, shape (2^|I|, |I|); from 9 nodes on the rows of zeros and of ones.
 
         Between these two every node's family is in another cell, so that the statistics differ most.
@@ -84,12 +88,12 @@ class BayesianNetwork(BetaPrior):
         return np.array(list(itertools.product((0, 1), repeat=size)))
 
     @property
-    def prior(self):
+    def prior(self) -> np.ndarray:
         """(α, β) of every θ, shape (2m,)."""
         return np.tile([float(self.alpha), float(self.beta)], self.offsets[-1])
 
     @property
-    def theta_shape(self):
+    def theta_shape(self) -> tuple[int, ...]:
         """θ has m entries."""
         return (int(self.offsets[-1]),)
 
@@ -110,7 +114,7 @@ class BayesianNetwork(BetaPrior):
             index[..., i] = self.offsets[i] + code
         return index
 
-    def sufficient_statistics(self, data):
+    def sufficient_statistics(self, data) -> np.ndarray:
         """Counts (ones, zeros) of every θ in data of shape (..., n, |I|); shape (..., 2m).
 
         Raises:
@@ -130,19 +134,19 @@ class BayesianNetwork(BetaPrior):
         parameters = np.asarray(parameters, float)
         return parameters.reshape(*parameters.shape[:-1], -1, 2)
 
-    def natural_parameters(self, parameters):
+    def natural_parameters(self, parameters) -> np.ndarray:
         """η = (α, α+β) per θ, shape (..., 2m)."""
         return super().natural_parameters(self.pairs(parameters)).reshape(np.shape(parameters))
 
-    def log_partition(self, natural):
+    def log_partition(self, natural) -> np.ndarray:
         """C(η) = Σ ln B(η₁, η₂ − η₁), shape (...)."""
         return super().log_partition(self.pairs(natural)).sum(axis=-1)
 
-    def sample(self, parameters, rng, size=None):
+    def sample(self, parameters, rng, size=None) -> np.ndarray:
         """Draws θ, shape ([size,] ..., m)."""
         return super().sample(self.pairs(parameters), rng, size)
 
-    def sample_data(self, theta, n, rng):
+    def sample_data(self, theta, n, rng) -> np.ndarray:
         """Draws n records per θ, parents before children; shape (..., n, |I|)."""
         theta = np.asarray(theta, float)
         uniform = rng.random((*theta.shape[:-1], n, len(self.nodes)))
@@ -157,26 +161,26 @@ class BayesianNetwork(BetaPrior):
             data[..., i] = uniform[..., i] < np.take_along_axis(own, code, axis=-1)
         return data
 
-    def mean(self, parameters):
+    def mean(self, parameters) -> np.ndarray:
         """α / (α+β), shape (..., m)."""
         return super().mean(self.pairs(parameters))
 
-    def variance(self, parameters):
+    def variance(self, parameters) -> np.ndarray:
         """αβ / ((α+β)² (α+β+1)), shape (..., m)."""
         return super().variance(self.pairs(parameters))
 
-    def log_density(self, theta, parameters):
+    def log_density(self, theta, parameters) -> np.ndarray:
         """Sum of the Beta(α, β) log-densities at θ (..., m); −inf outside [0, 1]^m."""
         values = super().log_density(theta, self.pairs(parameters))
         # A pole of one coordinate is nothing where another one has no density.
-        outside = np.isneginf(values).any(axis=-1)
-        return np.where(outside, -np.inf, np.where(outside[..., None], 0.0, values).sum(axis=-1))
+        outside = np.any(np.isneginf(values), axis=-1)
+        return np.where(outside, -np.inf, np.where(np.expand_dims(outside, -1), 0.0, values).sum(axis=-1))
 
-    def log_likelihood(self, theta, statistics):
+    def log_likelihood(self, theta, statistics) -> np.ndarray:
         """Σ ones · ln θ + zeros · ln(1−θ), shape (...)."""
         return super().log_likelihood(theta, self.pairs(statistics)).sum(axis=-1)
 
-    def posterior_cdf(self, theta, parameters):
+    def posterior_cdf(self, theta, parameters) -> np.ndarray:
         """Regularised incomplete beta function of each θ, shape (..., m)."""
         return super().posterior_cdf(theta, self.pairs(parameters))
 
@@ -224,6 +228,6 @@ class BayesianNetwork(BetaPrior):
         return np.array(list(itertools.product((0, 1), repeat=size)))
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """Two nodes with and without an edge."""
         return [cls({"a": [], "b": []}, 1, 1), cls({"a": [], "b": ["a"]}, 2, 1)]

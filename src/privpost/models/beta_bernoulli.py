@@ -1,7 +1,7 @@
 """Bernoulli records with a beta prior."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import betainc, betaln, xlog1py, xlogy
@@ -28,40 +28,40 @@ class BetaPrior(ConjugateModel):
             check_positive(name, getattr(self, name))
 
     @property
-    def prior(self):
+    def prior(self) -> np.ndarray:
         """(α, β) of the prior."""
         return np.array([self.alpha, self.beta], float)
 
-    def natural_parameters(self, parameters):
+    def natural_parameters(self, parameters) -> np.ndarray:
         """η = (α, α+β), shape (..., 2)."""
         parameters = np.asarray(parameters, float)
         return np.stack([parameters[..., 0], parameters.sum(axis=-1)], axis=-1)
 
-    def log_partition(self, natural):
+    def log_partition(self, natural) -> np.ndarray:
         """C(η) = ln B(η₁, η₂ − η₁), shape (...)."""
         natural = np.asarray(natural, float)
         a, b = natural[..., 0], natural[..., 1] - natural[..., 0]
         valid = (a > 0) & (b > 0)
         return np.where(valid, betaln(np.where(valid, a, 1.0), np.where(valid, b, 1.0)), np.inf)
 
-    def sample(self, parameters, rng, size=None):
+    def sample(self, parameters, rng, size=None) -> np.ndarray:
         """Draws θ, shape ([size,] ...)."""
         parameters = np.asarray(parameters, float)
         a, b = parameters[..., 0], parameters[..., 1]
         return rng.beta(a, b, size=None if size is None else (size, *a.shape))
 
-    def mean(self, parameters):
+    def mean(self, parameters) -> np.ndarray:
         """α / (α+β)."""
         parameters = np.asarray(parameters, float)
         return parameters[..., 0] / parameters.sum(axis=-1)
 
-    def variance(self, parameters):
+    def variance(self, parameters) -> np.ndarray:
         """αβ / ((α+β)² (α+β+1))."""
         parameters = np.asarray(parameters, float)
         total = parameters.sum(axis=-1)
         return parameters[..., 0] * parameters[..., 1] / (total**2 * (total + 1))
 
-    def log_density(self, theta, parameters):
+    def log_density(self, theta, parameters) -> np.ndarray:
         """ln of the Beta(α, β) density at θ; −inf outside [0, 1]."""
         theta, parameters = np.asarray(theta, float), np.asarray(parameters, float)
         a, b = parameters[..., 0], parameters[..., 1]
@@ -69,12 +69,12 @@ class BetaPrior(ConjugateModel):
         safe = np.where(inside, theta, 0.5)
         return np.where(inside, xlogy(a - 1, safe) + xlog1py(b - 1, -safe) - betaln(a, b), -np.inf)
 
-    def log_likelihood(self, theta, statistics):
+    def log_likelihood(self, theta, statistics) -> np.ndarray:
         """successes · ln θ + failures · ln(1−θ), shape (...), of statistics (successes, failures)."""
         theta, statistics = np.asarray(theta, float), np.asarray(statistics, float)
         return xlogy(statistics[..., 0], theta) + xlog1py(statistics[..., 1], -theta)
 
-    def posterior_cdf(self, theta, parameters):
+    def posterior_cdf(self, theta, parameters) -> np.ndarray:
         """Regularised incomplete beta function."""
         parameters = np.asarray(parameters, float)
         return betainc(parameters[..., 0], parameters[..., 1], np.clip(theta, 0.0, 1.0))
@@ -88,17 +88,20 @@ class BetaBernoulli(BetaPrior, BoundedFamily):
 
     Raises:
         ValueError: alpha or beta not positive and finite.
+
+    >>> BetaBernoulli(1, 1).posterior([3.0, 7.0])
+    array([4., 8.])
     """
 
     alpha: float = 1.0
     beta: float = 1.0
 
     @property
-    def records(self):
+    def records(self) -> np.ndarray:
         """The alphabet {0, 1}."""
         return np.array([0, 1])
 
-    def sufficient_statistics(self, data):
+    def sufficient_statistics(self, data) -> np.ndarray:
         """(successes, failures) of 0/1 data of shape (..., n); shape (..., 2).
 
         Raises:
@@ -110,18 +113,18 @@ class BetaBernoulli(BetaPrior, BoundedFamily):
         successes = data.sum(axis=-1)
         return np.stack([successes, data.shape[-1] - successes], axis=-1).astype(float)
 
-    def sample_data(self, theta, n, rng):
+    def sample_data(self, theta, n, rng) -> np.ndarray:
         """Draws n bits per θ, shape (..., n)."""
         theta = np.asarray(theta, float)
         return (rng.random((*theta.shape, n)) < theta[..., None]).astype(np.int64)
 
-    def sum_moments(self, theta, n, size):
+    def sum_moments(self, theta, n, size) -> tuple[np.ndarray, np.ndarray]:
         """(nθ, n(1−θ)) and ± nθ(1−θ)."""
         mean = n * theta
         variance = (mean * (1 - theta))[None, None]
         return (mean[None], variance) if size == 1 else (np.stack([mean, n - mean]), _SIGNS * variance)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """The prior of each paper, and one with a pole at 0."""
         return [cls(1, 1), cls(6, 12), cls(10, 10), cls(0.5, 2)]

@@ -1,6 +1,7 @@
 """Records of several bits, all of the same chance, with a beta prior."""
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,6 +17,9 @@ class BetaBits(BetaPrior, BoundedFamily):
 
     Raises:
         ValueError: alpha or beta not positive and finite, or a size that is no positive integer.
+
+    >>> BetaBits(1, 1, size=5).posterior([12.0, 8.0])
+    array([61., 41.])
     """
 
     alpha: float = 1.0
@@ -28,11 +32,11 @@ class BetaBits(BetaPrior, BoundedFamily):
             raise ValueError(f"size is {self.size!r}; it must be an integer >= 1")
 
     @property
-    def records(self):
+    def records(self) -> np.ndarray:
         """One row of each number of ones, shape (size + 1, size)."""
         return np.tri(int(self.size) + 1, int(self.size), -1, dtype=np.int64)
 
-    def sufficient_statistics(self, data):
+    def sufficient_statistics(self, data) -> np.ndarray:
         """(Σ x̄, n − Σ x̄) of data of shape (..., n, size); shape (..., 2).
 
         Raises:
@@ -44,25 +48,25 @@ class BetaBits(BetaPrior, BoundedFamily):
         ones = data.sum(axis=(-2, -1)) / self.size
         return np.stack([ones, data.shape[-2] - ones], axis=-1)
 
-    def update(self, statistics):
+    def update(self, statistics) -> np.ndarray:
         """(ones, zeros)."""
         return self.size * statistics
 
-    def sample_data(self, theta, n, rng):
+    def sample_data(self, theta, n, rng) -> np.ndarray:
         """Draws n records per θ, shape (..., n, size)."""
         theta = np.asarray(theta, float)
         return (rng.random((*theta.shape, n, int(self.size))) < theta[..., None, None]).astype(np.int64)
 
-    def log_likelihood(self, theta, statistics):
+    def log_likelihood(self, theta, statistics) -> np.ndarray:
         """ones · ln θ + zeros · ln(1−θ), shape (...)."""
         return self.size * super().log_likelihood(theta, statistics)
 
-    def sum_moments(self, theta, n, size):
+    def sum_moments(self: Any, theta, n, size) -> tuple[np.ndarray, np.ndarray]:
         """(nθ, n(1−θ)) and ± nθ(1−θ)/size."""
         mean, covariance = BetaBernoulli.sum_moments(self, theta, n, size)
         return mean, covariance / self.size
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """One bit, and several."""
         return [cls(1, 2, 1), cls(10, 10, 5)]

@@ -1,7 +1,7 @@
 """Geometric waiting times with a beta prior on the chance of success."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import betaln
@@ -18,6 +18,9 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
 
     Raises:
         ValueError: alpha or beta not positive and finite.
+
+    >>> BetaGeometric(1, 1).posterior([20.0, 10.0])
+    array([11., 21.])
     """
 
     alpha: float = 1.0
@@ -27,29 +30,29 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
     lattice: ClassVar[bool] = True
     record_support: ClassVar[tuple[float, float]] = (0.0, np.inf)
 
-    def update(self, statistics):
+    def update(self, statistics) -> np.ndarray:
         """(n, Σx): successes and failures."""
         return statistics[..., ::-1]
 
-    def sample_data(self, theta, n, rng):
+    def sample_data(self, theta, n, rng) -> np.ndarray:
         """Draws n records per θ, shape (..., n)."""
         theta = np.asarray(theta, float)
         return rng.geometric(theta[..., None], (*theta.shape, n)) - 1
 
-    def log_likelihood(self, theta, statistics):
+    def log_likelihood(self, theta, statistics) -> np.ndarray:
         """n ln θ + Σx ln(1 − θ), shape (...)."""
         return super().log_likelihood(theta, np.asarray(statistics, float)[..., ::-1])
 
-    def cdf(self, x, theta):
+    def cdf(self, x, theta) -> np.ndarray:
         """1 − (1 − θ)^(x + 1) at integers, a step function."""
         return -np.expm1((np.floor(np.maximum(x, -1.0)) + 1) * np.log1p(-np.asarray(theta, float)))
 
-    def quantile(self, probability, theta):
+    def quantile(self, probability, theta) -> np.ndarray:
         """The smallest record with at least this probability at or below it, plus a half."""
         exact = np.log1p(-np.asarray(probability, float)) / np.log1p(-np.asarray(theta, float))
         return np.maximum(np.ceil(exact - 1 - 1e-9), 0.0) + 0.5
 
-    def predictive_quantile(self, probability):
+    def predictive_quantile(self, probability) -> np.ndarray:
         """The smallest record of which B(α, β + x + 1)/B(α, β) leaves enough below; plus a half."""
         records = np.arange(2.0**20)
         above = np.exp(betaln(self.alpha, self.beta + records + 1) - betaln(self.alpha, self.beta))
@@ -65,11 +68,11 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
         """A(η) = −ln(1 − e^η)."""
         return -np.log(-np.expm1(eta))
 
-    def eta(self, theta):
+    def eta(self, theta) -> np.ndarray:
         """η = ln(1 − θ)."""
         return np.log1p(-np.asarray(theta, float))
 
-    def theta_of(self, eta):
+    def theta_of(self, eta) -> np.ndarray:
         """θ = 1 − e^η."""
         return -np.expm1(eta)
 
@@ -90,6 +93,6 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
         return SegmentMoments(np.exp(low * log_q) * inside, *moments)
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """Chances about a third, and of any size."""
         return [cls(10, 20), cls(6, 4)]

@@ -22,6 +22,9 @@ class BinaryRegression(Regression):
 
     Raises:
         ValueError: a setting outside its range.
+
+    >>> BinaryRegression(2, prior_precision=0.01).statistics_of(np.array([[0.6, 0.8]]), np.array([0]))
+    array([-0.6, -0.8])
     """
 
     dimension: int
@@ -33,7 +36,7 @@ class BinaryRegression(Regression):
     slope_bound: ClassVar[float] = 1.0
 
     @property
-    def records(self):
+    def records(self) -> np.ndarray:
         """The vectors ±c e_i, shape (2d, d): opposite ones change a log-likelihood most."""
         axes = self.feature_bound * np.eye(self.dimension)
         return np.concatenate([axes, -axes])
@@ -43,7 +46,7 @@ class BinaryRegression(Regression):
         """Numbers in a record."""
         return self.dimension
 
-    def sufficient_statistics(self, data):
+    def sufficient_statistics(self, data) -> np.ndarray:
         """The records one after the other, shape (..., n d).
 
         Raises:

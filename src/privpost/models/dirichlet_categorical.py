@@ -1,7 +1,7 @@
 """Categorical records with a Dirichlet prior."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import gammaln, xlogy
@@ -18,6 +18,9 @@ class DirichletCategorical(BoundedFamily):
 
     Raises:
         ValueError: fewer than two categories, or a concentration not positive and finite.
+
+    >>> DirichletCategorical((1, 1, 1)).posterior([3.0, 5.0, 2.0])
+    array([4., 6., 3.])
     """
 
     concentration: tuple[float, ...]
@@ -35,7 +38,7 @@ class DirichletCategorical(BoundedFamily):
             raise ValueError(f"concentration is {concentration!r}; each entry must be > 0 and finite")
 
     @property
-    def records(self):
+    def records(self) -> np.ndarray:
         """The alphabet {0, …, d−1}."""
         return np.arange(len(self.concentration))
 
@@ -45,16 +48,16 @@ class DirichletCategorical(BoundedFamily):
         return np.unique([0, 1, len(self.concentration) - 1])
 
     @property
-    def prior(self):
+    def prior(self) -> np.ndarray:
         """α of the prior, shape (d,)."""
         return np.array(self.concentration)
 
     @property
-    def theta_shape(self):
+    def theta_shape(self) -> tuple[int, ...]:
         """θ is a probability vector of length d."""
         return (len(self.concentration),)
 
-    def sufficient_statistics(self, data):
+    def sufficient_statistics(self, data) -> np.ndarray:
         """Counts of the d categories in data of shape (..., n); shape (..., d).
 
         Raises:
@@ -65,12 +68,12 @@ class DirichletCategorical(BoundedFamily):
             raise ValueError(f"data has records outside 0, ..., {len(self.concentration) - 1}")
         return counts(data.astype(np.int64), len(self.concentration))
 
-    def natural_parameters(self, parameters):
+    def natural_parameters(self, parameters) -> np.ndarray:
         """η = (α_1, …, α_{d−1}, Σα), shape (..., d)."""
         parameters = np.asarray(parameters, float)
         return np.concatenate([parameters[..., :-1], parameters.sum(axis=-1, keepdims=True)], axis=-1)
 
-    def log_partition(self, natural):
+    def log_partition(self, natural) -> np.ndarray:
         """C(η) = Σ ln Γ(α_i) − ln Γ(Σα), shape (...)."""
         natural = np.asarray(natural, float)
         last = natural[..., -1:] - natural[..., :-1].sum(axis=-1, keepdims=True)
@@ -79,7 +82,7 @@ class DirichletCategorical(BoundedFamily):
         safe = np.where(valid[..., None], parameters, 1.0)
         return np.where(valid, gammaln(safe).sum(axis=-1) - gammaln(safe.sum(axis=-1)), np.inf)
 
-    def sample(self, parameters, rng, size=None):
+    def sample(self, parameters, rng, size=None) -> np.ndarray:
         """Draws θ as normalised gamma variates, shape ([size,] ..., d)."""
         parameters = np.asarray(parameters, float)
         shape = parameters.shape if size is None else (size, *parameters.shape)
@@ -92,24 +95,24 @@ class DirichletCategorical(BoundedFamily):
         gammas = np.exp(log_gammas - log_gammas.max(axis=-1, keepdims=True))
         return gammas / gammas.sum(axis=-1, keepdims=True)
 
-    def sample_data(self, theta, n, rng):
+    def sample_data(self, theta, n, rng) -> np.ndarray:
         """Draws n categories per θ, shape (..., n)."""
         theta = np.asarray(theta, float)
         # The last cumulative sum is left out: rounding can leave it below 1.
         inner = np.cumsum(theta, axis=-1)[..., None, :-1]
         return (rng.random((*theta.shape[:-1], n, 1)) >= inner).sum(axis=-1)
 
-    def mean(self, parameters):
+    def mean(self, parameters) -> np.ndarray:
         """α / Σα, shape (..., d)."""
         parameters = np.asarray(parameters, float)
         return parameters / parameters.sum(axis=-1, keepdims=True)
 
-    def variance(self, parameters):
+    def variance(self, parameters) -> np.ndarray:
         """μ_i (1 − μ_i) / (Σα + 1) with μ the mean, shape (..., d)."""
         mean = self.mean(parameters)
         return mean * (1 - mean) / (np.sum(parameters, axis=-1, keepdims=True) + 1)
 
-    def log_density(self, theta, parameters):
+    def log_density(self, theta, parameters) -> np.ndarray:
         """ln of the Dirichlet density at θ (with respect to θ_1, …, θ_{d−1}); −inf off the simplex."""
         theta, parameters = np.asarray(theta, float), np.asarray(parameters, float)
         inside = np.all(theta >= 0, axis=-1) & np.isclose(theta.sum(axis=-1), 1, rtol=0, atol=1e-9)
@@ -117,16 +120,16 @@ class DirichletCategorical(BoundedFamily):
         log_normaliser = gammaln(parameters).sum(axis=-1) - gammaln(parameters.sum(axis=-1))
         return np.where(inside, xlogy(parameters - 1, safe).sum(axis=-1) - log_normaliser, -np.inf)
 
-    def log_likelihood(self, theta, statistics):
+    def log_likelihood(self, theta, statistics) -> np.ndarray:
         """Σ counts_i · ln θ_i, shape (...)."""
         return xlogy(np.asarray(statistics, float), np.asarray(theta, float)).sum(axis=-1)
 
-    def sum_moments(self, theta, n, size):
+    def sum_moments(self, theta, n, size) -> tuple[np.ndarray, np.ndarray]:
         """n θ and n (diag θ − θ θᵀ)."""
         mean = n * theta[:size]
         return mean, np.eye(size)[..., None] * mean - mean[:, None] * theta[None, :size]
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """A symmetric and an asymmetric prior, and one with small concentrations."""
         return [cls((5, 5, 5)), cls((1, 2, 3)), cls((0.3, 1))]

@@ -5,11 +5,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from privpost.models.base import check_range, counts
+from privpost.models.base import Checked, check_range, counts
 
 
 @dataclass(frozen=True)
-class EventCounts:
+class EventCounts(metaclass=Checked):
     """A record is an event: the number of its cell, and one level per field; statistics are the counts per cell.
 
     The model is that of `samplers.hidden_markov_gibbs` (Foulds et al. 2016, section 5).
@@ -23,6 +23,9 @@ class EventCounts:
 
     Raises:
         ValueError: no cell or field, a field of one level, or a number or concentration out of range.
+
+    >>> EventCounts((2,), (2, 3)).statistics_size
+    10
     """
 
     cells: tuple[int, ...]
@@ -53,26 +56,26 @@ class EventCounts:
         return np.repeat(np.arange(len(self.cells)), self.cells)
 
     @property
-    def records(self):
+    def records(self) -> np.ndarray:
         """All events, shape (cells ΠK_d, 1 + fields)."""
         return np.indices((sum(self.cells), *self.sizes)).reshape(1 + len(self.sizes), -1).T
 
     @property
-    def statistics_size(self):
+    def statistics_size(self) -> int:
         """Number of sufficient statistics of one data set."""
         return sum(self.cells) * sum(self.sizes)
 
     @property
-    def prior(self):
+    def prior(self) -> np.ndarray:
         """The two concentrations."""
         return np.array([self.transition, self.emission])
 
     @property
-    def theta_shape(self):
+    def theta_shape(self) -> tuple[int, ...]:
         """Probabilities of each level in each state, the fields one after the other: (K, ΣK_d)."""
         return (self.n_states, sum(self.sizes))
 
-    def sufficient_statistics(self, data):
+    def sufficient_statistics(self, data) -> np.ndarray:
         """Counts of every cell and level, shape (..., cells ΣK_d), for events (..., n, 1 + fields).
 
         Raises:

@@ -1,7 +1,7 @@
 """Exponential records with a gamma prior on their rate."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import xlogy
@@ -18,34 +18,37 @@ class GammaExponential(GammaPrior):
 
     Raises:
         ValueError: shape or rate not positive and finite.
+
+    >>> GammaExponential(2, 2).posterior([14.0, 10.0])
+    array([12., 16.])
     """
 
     family: ClassVar[str] = "exponential"
     theta_is_rate: ClassVar[bool] = True
 
-    def update(self, statistics):
+    def update(self, statistics) -> np.ndarray:
         """(n, Σx)."""
         return statistics[..., ::-1]
 
-    def sample_data(self, theta, n, rng):
+    def sample_data(self, theta, n, rng) -> np.ndarray:
         """Draws n records per θ, shape (..., n)."""
         theta = np.asarray(theta, float)
         return rng.standard_exponential((*theta.shape, n)) / theta[..., None]
 
-    def log_likelihood(self, theta, statistics):
+    def log_likelihood(self, theta, statistics) -> np.ndarray:
         """n ln θ − θ Σx, shape (...)."""
         theta, statistics = np.asarray(theta, float), np.asarray(statistics, float)
         return xlogy(statistics[..., 1], theta) - theta * statistics[..., 0]
 
-    def cdf(self, x, theta):
+    def cdf(self, x, theta) -> np.ndarray:
         """1 − exp(−θx), and 0 below 0."""
         return -np.expm1(-np.asarray(theta, float) * np.maximum(x, 0.0))
 
-    def quantile(self, probability, theta):
+    def quantile(self, probability, theta) -> np.ndarray:
         """−ln(1 − probability) / θ."""
         return -np.log1p(-np.asarray(probability, float)) / theta
 
-    def predictive_quantile(self, probability):
+    def predictive_quantile(self, probability) -> np.ndarray:
         """Quantile of the Lomax distribution, rate ((1 − probability)^(−1/shape) − 1)."""
         return self.rate * np.expm1(-np.log1p(-np.asarray(probability, float)) / self.shape)
 
@@ -58,11 +61,11 @@ class GammaExponential(GammaPrior):
         """A(η) = −ln(−η)."""
         return -np.log(-np.asarray(eta, float))
 
-    def eta(self, theta):
+    def eta(self, theta) -> np.ndarray:
         """η = −θ."""
         return -np.asarray(theta, float)
 
-    def theta_of(self, eta):
+    def theta_of(self, eta) -> np.ndarray:
         """θ = −η."""
         return -np.asarray(eta, float)
 
@@ -97,7 +100,7 @@ class GammaExponential(GammaPrior):
         )
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """The prior of the paper, and a wide one."""
         return [cls(8, 2), cls(1, 1)]
 

@@ -1,7 +1,7 @@
 """Pareto records of known scale with a gamma prior on their shape."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -20,6 +20,9 @@ class GammaPareto(GammaExponential):
 
     Raises:
         ValueError: a field that is not positive and finite.
+
+    >>> GammaPareto(2, 2).posterior([14.0, 10.0])
+    array([12., 16.])
     """
 
     scale: float = 1.0
@@ -37,24 +40,24 @@ class GammaPareto(GammaExponential):
         """[scale, ∞)."""
         return (self.scale, np.inf)
 
-    def statistic(self, x):
+    def statistic(self, x) -> np.ndarray:
         """ln(x/scale), −inf at 0 and below."""
         with np.errstate(divide="ignore"):
             return np.log(np.maximum(x, 0.0) / self.scale)
 
-    def sample_data(self, theta, n, rng):
+    def sample_data(self, theta, n, rng) -> np.ndarray:
         """Draws n records per θ, shape (..., n)."""
         return self.scale * np.exp(super().sample_data(theta, n, rng))
 
-    def cdf(self, x, theta):
+    def cdf(self, x, theta) -> np.ndarray:
         """1 − (x/scale)^(−θ), and 0 below scale."""
         return super().cdf(self.statistic(x), theta)
 
-    def quantile(self, probability, theta):
+    def quantile(self, probability, theta) -> np.ndarray:
         """scale (1 − probability)^(−1/θ)."""
         return self.scale * np.exp(super().quantile(probability, theta))
 
-    def predictive_quantile(self, probability):
+    def predictive_quantile(self, probability) -> np.ndarray:
         """The exponential of a Lomax quantile, times scale."""
         return self.scale * np.exp(super().predictive_quantile(probability))
 
@@ -63,6 +66,6 @@ class GammaPareto(GammaExponential):
         return super().segment_moments(theta, self.statistic(low), self.statistic(high))
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """Heavy tails, and light ones above 2."""
         return [cls(8, 2), cls(20, 5, 2.0)]

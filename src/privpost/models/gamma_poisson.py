@@ -1,7 +1,7 @@
 """Poisson counts with a gamma prior on their mean."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import nbdtrik, pdtr, pdtrik, xlogy
@@ -17,30 +17,33 @@ class GammaPoisson(GammaPrior):
 
     Raises:
         ValueError: shape or rate not positive and finite.
+
+    >>> GammaPoisson(2, 2).posterior([14.0, 10.0])
+    array([16., 12.])
     """
 
     family: ClassVar[str] = "poisson"
     lattice: ClassVar[bool] = True
 
-    def sample_data(self, theta, n, rng):
+    def sample_data(self, theta, n, rng) -> np.ndarray:
         """Draws n records per θ, shape (..., n)."""
         theta = np.asarray(theta, float)
         return rng.poisson(theta[..., None], (*theta.shape, n))
 
-    def log_likelihood(self, theta, statistics):
+    def log_likelihood(self, theta, statistics) -> np.ndarray:
         """Σx ln θ − n θ, shape (...)."""
         theta, statistics = np.asarray(theta, float), np.asarray(statistics, float)
         return xlogy(statistics[..., 0], theta) - statistics[..., 1] * theta
 
-    def cdf(self, x, theta):
+    def cdf(self, x, theta) -> np.ndarray:
         """P(X ≤ x), a step function."""
         return np.where(np.asarray(x) < 0, 0.0, pdtr(np.floor(np.maximum(x, 0.0)), theta))
 
-    def quantile(self, probability, theta):
+    def quantile(self, probability, theta) -> np.ndarray:
         """The smallest count with at least this probability at or below it, plus a half."""
         return np.ceil(np.maximum(pdtrik(probability, theta) - 1e-9, 0.0)) + 0.5
 
-    def predictive_quantile(self, probability):
+    def predictive_quantile(self, probability) -> np.ndarray:
         """Quantile of the negative binomial distribution, plus a half."""
         found = nbdtrik(probability, self.shape, self.rate / (1 + self.rate))
         return np.ceil(np.maximum(found - 1e-9, 0.0)) + 0.5
@@ -54,11 +57,11 @@ class GammaPoisson(GammaPrior):
         """A(η) = e^η."""
         return np.exp(eta)
 
-    def eta(self, theta):
+    def eta(self, theta) -> np.ndarray:
         """η = ln θ."""
         return np.log(theta)
 
-    def theta_of(self, eta):
+    def theta_of(self, eta) -> np.ndarray:
         """θ = e^η."""
         return np.exp(eta)
 
@@ -75,6 +78,6 @@ class GammaPoisson(GammaPrior):
         return SegmentMoments(none, mean, np.maximum(theta**2 * two / safe + mean - mean**2, 0.0))
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """Few counts, and many."""
         return [cls(8, 2), cls(30, 2)]

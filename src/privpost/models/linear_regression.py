@@ -51,6 +51,9 @@ class LinearRegression(Regression):
 
     Raises:
         ValueError: a setting outside its range.
+
+    >>> LinearRegression(1).sufficient_statistics(np.array([[0.5, 1.0], [1.0, 0.5]]))
+    array([1.25, 1.  , 1.25])
     """
 
     dimension: int
@@ -63,7 +66,7 @@ class LinearRegression(Regression):
     support: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
 
     @property
-    def records(self):
+    def records(self) -> np.ndarray:
         """(X e_i, ±Y) and zeros, shape (2d + 1, d + 1): on a ball of weights the likelihoods are farthest apart."""
         axes = self.feature_bound * np.eye(self.dimension)
         extreme = [np.column_stack([axes, np.full(self.dimension, y)]) for y in (self.label_bound, -self.label_bound)]

@@ -111,6 +111,9 @@ class LinkRegression(BinaryRegression):
 
     Raises:
         ValueError: a setting outside its range.
+
+    >>> round(LinkRegression(2, link="probit", radius=2.0).slope_bound, 3)
+    2.373
     """
 
     link: str = "probit"
@@ -126,17 +129,17 @@ class LinkRegression(BinaryRegression):
         return sum(steepest(self.link, self.feature_bound * self.radius)) / 2
 
     @property
-    def width(self):
+    def width(self) -> int:
         """Features and label."""
         return self.dimension + 1
 
     @property
-    def records(self):
+    def records(self) -> np.ndarray:
         """±c e_i with either label, shape (4d, d + 1)."""
         x = super().records
         return np.concatenate([np.column_stack([x, np.full(len(x), y)]) for y in (0.0, 1.0)])
 
-    def sufficient_statistics(self, data):
+    def sufficient_statistics(self, data) -> np.ndarray:
         """The records one after the other, shape (..., n (d + 1)).
 
         Raises:
@@ -148,7 +151,7 @@ class LinkRegression(BinaryRegression):
             raise ValueError("data has labels other than 0 and 1")
         return data.reshape(*data.shape[:-2], -1)
 
-    def statistics_of(self, features, labels):
+    def statistics_of(self, features, labels) -> np.ndarray:
         """Statistics (n (d + 1),) of examples: features (n, d), labels (n,) in {0, 1}."""
         return self.sufficient_statistics(np.column_stack([features, labels]))
 

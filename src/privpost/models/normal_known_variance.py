@@ -1,7 +1,7 @@
 """Normal records of known variance with a normal prior on their mean."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -19,6 +19,9 @@ class NormalKnownVariance(UnivariateFamily):
 
     Raises:
         ValueError: a variance not positive and finite, or an infinite mean.
+
+    >>> NormalKnownVariance(0.0, 1.0, 1.0).posterior([14.0, 10.0])
+    array([14., 11.])
     """
 
     prior_mean: float = 0.0
@@ -36,66 +39,66 @@ class NormalKnownVariance(UnivariateFamily):
             raise ValueError(f"prior_mean is {self.prior_mean!r}; it must be finite")
 
     @property
-    def prior(self):
+    def prior(self) -> np.ndarray:
         """(mean/variance, 1/variance) of the prior."""
         return np.array([self.prior_mean, 1.0]) / self.prior_variance
 
-    def update(self, statistics):
+    def update(self, statistics) -> np.ndarray:
         """(Σx, n) / record_variance."""
         return statistics / self.record_variance
 
-    def log_partition(self, natural):
+    def log_partition(self, natural) -> np.ndarray:
         """C(η) = h²/(2p) − ½ ln p + ½ ln 2π, shape (...)."""
         natural = np.asarray(natural, float)
         h, p = natural[..., 0], natural[..., 1]
         safe = np.where(p > 0, p, 1.0)
         return np.where(p > 0, h**2 / (2 * safe) - np.log(safe) / 2 + np.log(2 * np.pi) / 2, np.inf)
 
-    def sample(self, parameters, rng, size=None):
+    def sample(self, parameters, rng, size=None) -> np.ndarray:
         """Draws θ, shape ([size,] ...)."""
         mean, variance = self.mean(parameters), self.variance(parameters)
         shape = mean.shape if size is None else (size, *mean.shape)
         return mean + np.sqrt(variance) * rng.standard_normal(shape)
 
-    def sample_data(self, theta, n, rng):
+    def sample_data(self, theta, n, rng) -> np.ndarray:
         """Draws n records per θ, shape (..., n)."""
         theta = np.asarray(theta, float)
         return theta[..., None] + np.sqrt(self.record_variance) * rng.standard_normal((*theta.shape, n))
 
-    def mean(self, parameters):
+    def mean(self, parameters) -> np.ndarray:
         """h/p."""
         parameters = np.asarray(parameters, float)
         return parameters[..., 0] / parameters[..., 1]
 
-    def variance(self, parameters):
+    def variance(self, parameters) -> np.ndarray:
         """1/p."""
         return 1 / np.asarray(parameters, float)[..., 1]
 
-    def log_density(self, theta, parameters):
+    def log_density(self, theta, parameters) -> np.ndarray:
         """ln of the normal density at θ."""
         variance = self.variance(parameters)
         return -((np.asarray(theta, float) - self.mean(parameters)) ** 2) / (2 * variance) - 0.5 * np.log(
             2 * np.pi * variance
         )
 
-    def log_likelihood(self, theta, statistics):
+    def log_likelihood(self, theta, statistics) -> np.ndarray:
         """(θ Σx − nθ²/2) / record_variance, shape (...)."""
         theta, statistics = np.asarray(theta, float), np.asarray(statistics, float)
         return (theta * statistics[..., 0] - statistics[..., 1] * theta**2 / 2) / self.record_variance
 
-    def posterior_cdf(self, theta, parameters):
+    def posterior_cdf(self, theta, parameters) -> np.ndarray:
         """Φ of the standardised θ."""
         return ndtr((theta - self.mean(parameters)) / np.sqrt(self.variance(parameters)))
 
-    def cdf(self, x, theta):
+    def cdf(self, x, theta) -> np.ndarray:
         """Φ((x − θ)/sd)."""
         return ndtr((x - np.asarray(theta, float)) / np.sqrt(self.record_variance))
 
-    def quantile(self, probability, theta):
+    def quantile(self, probability, theta) -> np.ndarray:
         """θ + sd Φ⁻¹(probability)."""
         return theta + np.sqrt(self.record_variance) * ndtri(probability)
 
-    def predictive_quantile(self, probability):
+    def predictive_quantile(self, probability) -> np.ndarray:
         """Quantile of N(prior_mean, prior_variance + record_variance)."""
         return self.prior_mean + np.sqrt(self.prior_variance + self.record_variance) * ndtri(probability)
 
@@ -108,11 +111,11 @@ class NormalKnownVariance(UnivariateFamily):
         """A(η) = record_variance η²/2."""
         return self.record_variance * np.asarray(eta, float) ** 2 / 2
 
-    def eta(self, theta):
+    def eta(self, theta) -> np.ndarray:
         """η = θ / record_variance."""
         return np.asarray(theta, float) / self.record_variance
 
-    def theta_of(self, eta):
+    def theta_of(self, eta) -> np.ndarray:
         """θ = record_variance η."""
         return np.asarray(eta, float) * self.record_variance
 
@@ -135,7 +138,7 @@ class NormalKnownVariance(UnivariateFamily):
         return SegmentMoments(probability, theta + sd * shift, self.record_variance * (1 + curvature - shift**2))
 
     @classmethod
-    def examples(cls):
+    def examples(cls) -> list[Self]:
         """The standard normal, and one off centre."""
         return [cls(0, 1, 1), cls(1.5, 0.5, 2)]
 

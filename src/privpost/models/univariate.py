@@ -47,7 +47,7 @@ class UnivariateFamily(ConjugateModel):
         """Smallest and largest possible record; infinite where there is none."""
 
     @property
-    def records(self):
+    def records(self) -> np.ndarray:
         """Some records only: those of an unbounded family have no largest distance."""
         low, high = self.record_support
         return np.clip(np.array([0, 1, 3]) if self.lattice else np.array([0.0, 0.5, 2.0]) + max(low, 0.0), low, high)
@@ -62,7 +62,7 @@ class UnivariateFamily(ConjugateModel):
         low, high = self.record_support
         return float(self.statistic(low)), float(self.statistic(high))
 
-    def sufficient_statistics(self, data):
+    def sufficient_statistics(self, data) -> np.ndarray:
         """(Σ t(x), n) of data of shape (..., n); shape (..., 2).
 
         Raises:
@@ -155,18 +155,18 @@ class GammaPrior(UnivariateFamily):
             check_positive(name, getattr(self, name))
 
     @property
-    def prior(self):
+    def prior(self) -> np.ndarray:
         """(shape, rate) of the prior."""
         return np.array([self.shape, self.rate], float)
 
-    def log_partition(self, natural):
+    def log_partition(self, natural) -> np.ndarray:
         """C(η) = ln Γ(shape) − shape ln rate, shape (...)."""
         natural = np.asarray(natural, float)
         valid = np.all(natural > 0, axis=-1)
         shape, rate = np.moveaxis(np.where(valid[..., None], natural, 1.0), -1, 0)
         return np.where(valid, gammaln(shape) - shape * np.log(rate), np.inf)
 
-    def sample(self, parameters, rng, size=None):
+    def sample(self, parameters, rng, size=None) -> np.ndarray:
         """Draws θ, shape ([size,] ...)."""
         parameters = np.asarray(parameters, float)
         shape, rate = parameters[..., 0], parameters[..., 1]
@@ -175,17 +175,17 @@ class GammaPrior(UnivariateFamily):
         alike = shape.size > 1 and (shape == shape.flat[0]).all()
         return rng.standard_gamma(shape.flat[0] if alike else shape, size) / rate
 
-    def mean(self, parameters):
+    def mean(self, parameters) -> np.ndarray:
         """shape / rate."""
         parameters = np.asarray(parameters, float)
         return parameters[..., 0] / parameters[..., 1]
 
-    def variance(self, parameters):
+    def variance(self, parameters) -> np.ndarray:
         """shape / rate²."""
         parameters = np.asarray(parameters, float)
         return parameters[..., 0] / parameters[..., 1] ** 2
 
-    def log_density(self, theta, parameters):
+    def log_density(self, theta, parameters) -> np.ndarray:
         """ln of the Gamma(shape, rate) density at θ; −inf below 0."""
         theta, parameters = np.asarray(theta, float), np.asarray(parameters, float)
         shape, rate = parameters[..., 0], parameters[..., 1]
@@ -194,7 +194,7 @@ class GammaPrior(UnivariateFamily):
         density = xlogy(shape, rate) + xlogy(shape - 1, safe) - rate * safe - gammaln(shape)
         return np.where(inside, density, -np.inf)
 
-    def posterior_cdf(self, theta, parameters):
+    def posterior_cdf(self, theta, parameters) -> np.ndarray:
         """Regularised incomplete gamma function of (shape, rate θ)."""
         parameters = np.asarray(parameters, float)
         return gammainc(parameters[..., 0], parameters[..., 1] * np.maximum(theta, 0.0))

@@ -3,19 +3,21 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 
-from privpost.models.base import check_range, is_number
+from privpost.models.base import Checked, check_range, is_number
 
-NOTIONS = ("pure", "rdp", "approximate")
+Notion = Literal["pure", "rdp", "approximate"]
+NOTIONS = get_args(Notion)
 
 # A budget that was split into k equal parts, or met by bisection, must accept its charges in spite of rounding.
 RELATIVE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
-class Cost:
+class Cost(metaclass=Checked):
     """What one release costs, in one notion of differential privacy (neighbours: substitution).
 
     Attributes:
@@ -28,9 +30,12 @@ class Cost:
         ValueError: a field is outside its range, missing, or given for a notion that does not have it.
 
     Rényi DP: Mironov (2017); the order is λ as in Geumlek et al. (2017), definition 4.
+
+    >>> print(Cost("pure", 0.5) + Cost("pure", 0.25))
+    pure(epsilon=0.75)
     """
 
-    notion: str
+    notion: Notion
     epsilon: float
     order: float | None = None
     delta: float | None = None
@@ -75,6 +80,11 @@ class Cost:
         """Whether the cost, in the budget's notion, is at most the budget (relative tolerance 1e-9)."""
         cost = self.to_notion_of(budget)
         return at_most(cost.epsilon, budget.epsilon) and at_most(cost.delta or 0.0, budget.delta or 0.0)
+
+    def __add__(self, other: "Cost") -> "Cost":
+        """What both releases cost together, about the same records (`sequential`)."""
+        check_cost("other", other)
+        return sequential([self, other])
 
     def __str__(self):
         order = "" if self.order is None else f", order={self.order:g}"

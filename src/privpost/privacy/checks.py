@@ -1,10 +1,5 @@
 """What a mechanism asks of a budget, a generator or a setting before anything is drawn."""
 
-import inspect
-from collections.abc import Mapping
-from dataclasses import MISSING, fields
-from typing import Any
-
 import numpy as np
 
 from privpost.models.base import is_number
@@ -77,7 +72,8 @@ def check_model(model, allowed: tuple[type, ...] = ()) -> None:
 
 def check_source(rng) -> None:
     """Raises a ValueError unless rng is a numpy Generator or draws as one does, such as `distributions.noise`."""
-    if not isinstance(rng, np.random.Generator) and not any(hasattr(rng, n) for n in ("random", "laplace", "normal")):
+    draws = any(hasattr(rng, name) for name in ("random", "laplace", "normal"))
+    if not isinstance(rng, np.random.Generator) and (not draws or isinstance(rng, np.random.RandomState)):
         raise ValueError(f"rng is {rng!r}; it must be a numpy Generator, for instance numpy.random.default_rng(1)")
 
 
@@ -109,18 +105,6 @@ def check_seed(name: str, value) -> None:
     """Raises a ValueError unless a seed is an integer of at least 0."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
         raise ValueError(f"{name} is {value!r}; it must be an integer >= 0")
-
-
-def with_needed(kind: type, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What `calibrate` of a class was given, and None for the settings that it needs and was not: the class refuses it.
-
-    Raises:
-        ValueError: a class that is no mechanism by itself.
-    """
-    if inspect.isabstract(kind):
-        raise ValueError(f"mechanism is {kind.__name__}; it must be a class that can be made, such as LaplaceMechanism")
-    needed = {entry.name: None for entry in fields(kind) if entry.kw_only and entry.default is MISSING}
-    return {**needed, **options}
 
 
 def check_order(order) -> None:

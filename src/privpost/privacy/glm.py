@@ -5,6 +5,8 @@ regression), neighbours: substitution. Everything here is a formula in public qu
 Chaudhuri (2017), section 4 and section 5.2; all arguments broadcast.
 """
 
+from typing import Literal
+
 import numpy as np
 
 from privpost.models.base import check_range
@@ -13,6 +15,7 @@ from privpost.privacy.checks import check_choice
 
 # Log-likelihood ratio per unit of ρc²/β, within the ball of radius c/β. A record's logistic log-likelihood ranges
 # over an interval of length c²/β there, so that the posterior's log-ratio is at most 2ρc²/β; the paper has twice that.
+Charge = Literal["paper", "corrected_charge"]
 OPS_FACTOR = {"paper": 4.0, "corrected_charge": 2.0}
 
 

@@ -26,6 +26,9 @@ class Release(NamedTuple):
     """What a mechanism gave out: the values, and what else its sampler tells (of chains, their diagnostics).
 
     The values are what is charged for; nothing covers the rest.
+
+    >>> Release(np.array([3.2])).values
+    array([3.2])
     """
 
     values: np.ndarray
@@ -105,6 +108,12 @@ class Ledger:
     Args:
         data: name of the data set of real people that all releases are about; None where every repeat draws its own.
         trials: the number of the experiment's trials, beyond which there are no repeats; None for no limit.
+
+    >>> ledger, mechanism = Ledger(), LaplaceMechanism(BetaBernoulli(1, 1), 10, 0.5)
+    >>> _ = ledger.open("survey", Cost("pure", 1.0), mechanism)
+    >>> _ = ledger.release("survey", mechanism, [3, 7], rng)
+    >>> ledger
+    Ledger(survey pure(epsilon=0.5) of pure(epsilon=1))
     """
 
     def __init__(self, data: str | None = None, trials: int | None = None):
@@ -116,6 +125,10 @@ class Ledger:
         # By key: descriptions of the mechanisms that drew; by identity: of the models that they share.
         self._described: dict[Any, dict] = {}
         self._models: dict[int, tuple[Any, dict]] = {}
+
+    def __repr__(self) -> str:
+        states = (f"{name} {each.spent()} of {each.budget}" for name, each in self._accounts.items())
+        return f"Ledger({'; '.join(states) or 'no accounts'})"
 
     def open(
         self, account: str, budget: Cost, mechanism=None, *, accounting: str = "stated", repeats: int | None = None

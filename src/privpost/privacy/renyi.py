@@ -6,6 +6,7 @@ data set of the public size n. Equations are those of Geumlek, Song and Chaudhur
 
 import functools
 from collections.abc import Callable
+from typing import Literal, get_args
 
 import numpy as np
 from scipy.special import psi
@@ -13,7 +14,8 @@ from scipy.special import psi
 from privpost.models.base import check_range
 from privpost.privacy.checks import check_choice, check_count
 
-SUPREMA = ("exact", "paper")
+Supremum = Literal["exact", "paper"]
+SUPREMA = get_args(Supremum)
 
 
 def exponential_family_divergence(

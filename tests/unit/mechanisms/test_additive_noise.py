@@ -29,8 +29,8 @@ def test_noise_densities_agree_with_scipy():
 
 def test_laplace_sensitivities_and_scales():
     bits = BetaBernoulli(1, 1)
-    assert LaplaceMechanism(bits, 20, 0.5).sensitivity == 2
-    assert LaplaceMechanism(bits, 20, 0.5).scale == 4
+    assert LaplaceMechanism(bits, 20, 0.5, coordinates="all").sensitivity == 2
+    assert LaplaceMechanism(bits, 20, 0.5, coordinates="all").scale == 4
     assert LaplaceMechanism(bits, 20, 0.5, coordinates="free").sensitivity == 1
     assert LaplaceMechanism(COUNTS, 20, 0.5).sensitivity == 2
     assert LaplaceMechanism(COUNTS, 20, 0.5, coordinates="free").sensitivity == 2
@@ -45,7 +45,7 @@ def test_laplace_calibrates_to_a_renyi_budget():
 
 
 def test_projection_and_privatised_posterior():
-    every = LaplaceMechanism(BetaBernoulli(2, 3), 10, 1.0)
+    every = LaplaceMechanism(BetaBernoulli(2, 3), 10, 1.0, coordinates="all")
     assert every.project([[-1.5, 14.0], [3.5, 6.0]]).tolist() == [[0, 14], [3.5, 6]]
     assert every.naive_posterior([-1.5, 14.0]).tolist() == [2, 17]
     count = GaussianMechanism(BetaBernoulli(6, 12), 10, 2.0, 2.0)

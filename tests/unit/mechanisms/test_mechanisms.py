@@ -3,7 +3,7 @@
 import inspect
 import itertools
 from dataclasses import dataclass, fields, replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -131,13 +131,15 @@ def outputs_and_weights(mechanism):
     if mechanism.notion == "pure" and releases.shape[-1] > 2:
         # A largest ratio needs no integral, and a grid over many coordinates would be too long.
         return releases, None
-    spread = releases.std(axis=0)
+    # Whole numbers are all of them looked at.
+    whole = mechanism.support == "integers"
+    spread = np.maximum(releases.std(axis=0), 0.5)
     centre = np.stack([mechanism.query(x) for x in data_sets(mechanism)[0]])
     # The mixture of order λ lies up to λ−1 sensitivities outside; half a standard deviation is a fine step for the
     # trapezoidal rule on a normal density (error exp(−8π²)).
     reach = 10 * spread + (getattr(mechanism, "order", 1) - 1) * mechanism.sensitivity
     axes = [
-        np.arange(low - r, high + r, s / 2)
+        np.arange(np.floor(low - r), high + r, 1.0) if whole else np.arange(low - r, high + r, s / 2)
         for low, high, r, s in zip(centre.min(0), centre.max(0), reach, spread, strict=True)
     ]
     nodes = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=-1)
@@ -194,6 +196,7 @@ def test_class_attributes_are_declared(kind):
     assert mechanism.norm in NORMS
     assert mechanism.notion in NOTIONS
     assert mechanism.releases in RELEASES
+    assert mechanism.support in ("reals", "integers")
     assert isinstance(mechanism.exact, bool)
     assert mechanism.public_inputs
     assert all(isinstance(name, str) for name in mechanism.public_inputs)
@@ -251,7 +254,7 @@ def check_privacy_curve(mechanism, epsilon):
     if claimed is None or hasattr(mechanism, "log_weight"):
         return
     nodes, log_weights = outputs_and_weights(mechanism)
-    if mechanism.releases == "statistics" and nodes.shape[1] == 1:
+    if mechanism.releases == "statistics" and nodes.shape[1] == 1 and mechanism.support == "reals":
         # The divergence has a kink, for which the rule's own step is too wide.
         nodes = np.linspace(nodes.min(), nodes.max(), 100_001)[:, None]
         log_weights = np.log(nodes[1] - nodes[0])
@@ -274,9 +277,18 @@ def test_privacy_curves_are_the_largest_divergence(mechanism, epsilon):
 @pytest.mark.parametrize("budget", [Cost("approximate", 0.5, delta=1e-3), Cost("approximate", 3.0, delta=1e-14)])
 def test_recalibration_spends_an_approximate_budget_by_the_exact_curve(mechanism, budget):
     found = mechanism.recalibrated(budget)
+    calibrate = partial(type(mechanism).calibrate, mechanism.model, mechanism.n, budget, **mechanism.options)
     if found is None:
         assert mechanism.privacy_curve(budget.epsilon) is None or mechanism.calibrated is None
+        if mechanism.notion == "rdp":
+            with pytest.raises(ValueError, match="its notion must be 'rdp'"):
+                calibrate()
         return
+    if mechanism.notion == "rdp":
+        assert calibrate().options == mechanism.options
+        assert calibrate().privacy_curve(budget.epsilon) == pytest.approx(
+            found.privacy_curve(budget.epsilon), rel=1e-3, abs=budget.delta / 100
+        )
     ledger = Ledger()
     ledger.open("exact", budget, found, accounting="exact")
     assert found.options == mechanism.options
@@ -382,9 +394,12 @@ def test_perturb_on_a_batch_is_a_loop_over_it(mechanism):
     assert together.shape == alone.shape
     message = "perturb on a batch must draw row after row: all numbers of the first release before those of the second"
     assert np.allclose(together, alone, rtol=1e-12), message
-    nested = mechanism.perturb(np.stack([statistics[:1]] * 2), np.random.default_rng(5))
-    assert nested.shape == (2, 1, *together.shape[1:])
-    assert len(np.unique(nested.reshape(2, -1), axis=0)) == 2, "releases of equal statistics share their noise"
+    # Two whole numbers may be equal, but hardly forty.
+    number = 40 if mechanism.support == "integers" else 2
+    nested = mechanism.perturb(np.stack([statistics[:1]] * number), np.random.default_rng(5))
+    assert nested.shape == (number, 1, *together.shape[1:])
+    different = len(np.unique(nested.reshape(number, -1), axis=0))
+    assert different > 1 if number > 2 else different == 2, "releases of equal statistics share their noise"
 
 
 @every_example
@@ -480,7 +495,7 @@ COUNTS = DirichletCategorical((5, 5, 5))
     "broken, check",
     [
         (SharedNoise(COUNTS, 4, 1.0), check_noise_is_independent),
-        (SharedNoise(BetaBernoulli(), 8, 1.0), check_noise_is_independent),
+        (SharedNoise(BetaBernoulli(), 8, 1.0, coordinates="all"), check_noise_is_independent),
         (SensitivityTooSmall(COUNTS, 4, 1.0), check_sensitivity),
         (SensitivityTooSmall(COUNTS, 4, 1.0), check_replay),
         (SensitivityTooSmall(COUNTS, 4, 1.0), check_cost_covers_the_exact_divergence),

@@ -51,9 +51,8 @@ def test_direct_posterior_refuses_budgets_below_its_cost():
     "mechanism", [*(PosteriorDraw.examples()[place] for place in (0, 4, 8)), GaussianMechanism.examples()[0]]
 )
 def test_renyi_mechanisms_refuse_other_budgets(mechanism):
-    for budget in (Cost("pure", 1.0), Cost("approximate", 1.0, delta=1e-5)):
-        with pytest.raises(ValueError, match=r"budget is .*its notion must be 'rdp'"):
-            mechanism.calibrate(BetaBernoulli(6, 12), 100, budget, **mechanism.options)
+    with pytest.raises(ValueError, match=r"budget is .*its notion must be 'rdp'"):
+        mechanism.calibrate(BetaBernoulli(6, 12), 100, Cost("pure", 1.0), **mechanism.options)
 
 
 @pytest.mark.parametrize("coefficient", [0.0, -0.1, 1.1, np.nan])

@@ -184,9 +184,10 @@ def test_the_fair_axis_has_the_divergence_of_a_newcomer():
 
 
 def test_what_is_no_number_has_no_curve():
-    assert Newcomer(BITS, 8, 1.0).privacy_curve(0.5) is None
-    assert Newcomer(BITS, 8, 1.0).noise_cdf(0.0) is None
-    assert Newcomer(BITS, 8, 1.0).recalibrated(BUDGET) is None
+    both = Newcomer(BITS, 8, 1.0, coordinates="all")
+    assert both.privacy_curve(0.5) is None
+    assert both.noise_cdf(0.0) is None
+    assert both.recalibrated(BUDGET) is None
     assert privpost.NetworkLaplace(privpost.BayesianNetwork({"a": []}), 3, 1.0).privacy_curve(0.5) is None
 
 

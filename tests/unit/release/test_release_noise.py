@@ -54,7 +54,9 @@ def test_secure_noise_agrees_with_simulated_noise(law):
 
 def test_secure_noise_is_whole_and_independent_of_numpys_state():
     first, second = (
-        LaplaceMechanism(BetaBernoulli(1, 1), 10, 0.01).perturb(np.tile([3.0, 7.0], (20, 1)), noise.SecureNoise())
+        LaplaceMechanism(BetaBernoulli(1, 1), 10, 0.01, coordinates="all").perturb(
+            np.tile([3.0, 7.0], (20, 1)), noise.SecureNoise()
+        )
         for _ in range(2)
     )
     assert np.array_equal(first, np.rint(first))

@@ -36,7 +36,7 @@ class Categories(Inferred, Sampled):
         model = self._model(spec)
         if spec.mechanism == "gaussian":
             return GaussianMechanism(model, spec.n, setting, order=2.0, coordinates="all")
-        return LaplaceMechanism(model, spec.n, setting)
+        return LaplaceMechanism(model, spec.n, setting, coordinates="all")
 
     def statistics(self, spec, release):
         column, settings = spec.only

@@ -56,7 +56,7 @@ def mechanisms(config, n: int, epsilon: float) -> dict[str, Mechanism]:
     Raises SettingError when one of them does not serve the study's model and budget.
     """
     model = BetaBernoulli(config.alpha, config.beta)
-    served = serving(model, n, Cost("pure", epsilon), a0=config.a0)
+    served = serving(model, n, Cost("pure", epsilon), a0=config.a0, coordinates="all")
     missing = set(config.methods) - {"non_private", *served}
     if missing:
         raise SettingError(
@@ -69,7 +69,7 @@ def calibrated(method: str, config, n: int, epsilon: float) -> Mechanism:
     """Return "laplace" or "ops" within ε-DP, on the study's prior and, of OPS, its interval."""
     model, budget = BetaBernoulli(config.alpha, config.beta), Cost("pure", epsilon)
     if method == "laplace":
-        return LaplaceMechanism.calibrate(model, n, budget)
+        return LaplaceMechanism.calibrate(model, n, budget, coordinates="all")
     return ExponentialMechanism.calibrate(model, n, budget, a0=config.a0)
 
 

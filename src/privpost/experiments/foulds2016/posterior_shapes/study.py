@@ -38,7 +38,9 @@ def simulate(config, streams, ledger) -> dict:
     model, budget = BetaBernoulli(config.alpha, config.beta), Cost("pure", config.epsilon)
     successes = float(round(config.p * config.n))
     statistics = np.array([successes, config.n - successes])
-    laplace = ledger.open("laplace", budget, partial(LaplaceMechanism.calibrate, model, config.n, budget))
+    laplace = ledger.open(
+        "laplace", budget, partial(LaplaceMechanism.calibrate, model, config.n, budget, coordinates="all")
+    )
     ops = ledger.open("ops", budget, partial(ExponentialMechanism.calibrate, model, config.n, budget, a0=config.a0))
     theta = np.linspace(0, 1, config.points)
     ops_theta = np.linspace(config.a0, 1 - config.a0, config.points)

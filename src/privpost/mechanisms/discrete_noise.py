@@ -1,0 +1,175 @@
+"""Noise of whole numbers on counts: the two-sided geometric mechanism, and the discrete Gaussian one."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from privpost.distributions import noise
+from privpost.mechanisms.base import COUNTED, AdditiveNoiseMechanism, Coordinates
+from privpost.mechanisms.pure import PureMechanism
+from privpost.models.base import check_positive
+from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.models.dirichlet_categorical import DirichletCategorical
+from privpost.privacy.accounting import Cost, at_most
+from privpost.privacy.approximate import by_curve, pure_curve, pure_from_approximate
+from privpost.privacy.checks import approximate_budget, check_order, rdp_budget
+
+
+@dataclass(frozen=True)
+class GeometricMechanism(PureMechanism, AdditiveNoiseMechanism):
+    """Counts plus independent two-sided geometric (discrete Laplace) noise, P(k) ∝ exp(−|k| ε/Δ): ε-DP.
+
+    Δ is the L1 sensitivity of the counts (Ghosh, Roughgarden and Sundararajan 2012).
+
+    Attributes:
+        epsilon: ε > 0.
+
+    Raises:
+        ValueError: a setting outside its range, or a model whose statistics are no counts of n records.
+
+    >>> GeometricMechanism.calibrate(BetaBernoulli(1, 1), 400, Cost("pure", 0.5)).perturb([120, 280], rng).shape
+    (1,)
+    """
+
+    method: ClassVar[str] = "geometric"
+    norm: ClassVar[str] = "l1"
+    public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior")
+    support: ClassVar[str] = "integers"
+    models: ClassVar[tuple[type, ...]] = COUNTED
+
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost, *, coordinates: Coordinates | None = None) -> Self:
+        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        return super().calibrate(model, n, budget, coordinates=coordinates)
+
+    @property
+    def scale(self) -> float:
+        """Δ/ε, in the place of a Laplace law's scale."""
+        return self.sensitivity / self.epsilon
+
+    def noise(self, shape, rng) -> np.ndarray:
+        """Discrete Laplace variates."""
+        return noise.discrete_laplace(self.scale, shape, rng)
+
+    def noise_cdf(self, value) -> np.ndarray:
+        """α^(−k)/(1 + α) below 0 and 1 − α^(k + 1)/(1 + α) from 0 on, α = exp(−ε/Δ), k the whole number below value."""
+        k = np.floor(np.asarray(value, float))
+        tail = np.exp(-np.where(k < 0, -k, k + 1) / self.scale) / (1 + math.exp(-1 / self.scale))
+        return np.where(k < 0, tail, 1 - tail)
+
+    def log_mass(self, release, statistics) -> np.ndarray:
+        """Log-probability of the noisy counts (..., q) given the statistics (..., d)."""
+        k = np.asarray(release, float) - self.select(statistics)
+        log_one = np.log(np.tanh(1 / (2 * self.scale)))
+        return np.where(k == np.rint(k), log_one - np.abs(k) / self.scale, -np.inf).sum(axis=-1)
+
+    def privacy_curve(self, epsilon) -> float | None:
+        """That of randomised response at ε, for noise on one count whose sensitivity is 1; None for several."""
+        return pure_curve(self.epsilon, epsilon) if self.sensitivity == 1 else None
+
+    def recalibrated(self, budget) -> Self | None:
+        """The largest ε; None for noise on several counts."""
+        approximate_budget(budget)
+        if self.sensitivity != 1:
+            return None
+        found = replace(self, epsilon=pure_from_approximate(budget.epsilon, budget.delta))
+        # Rounding of ε0 − ε takes it over a small δ.
+        while not at_most(pure_curve(found.epsilon, budget.epsilon), budget.delta):
+            found = replace(found, epsilon=math.nextafter(found.epsilon, 0.0))
+        return found
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Bits, one count and both, and three categories."""
+        bits, categories = BetaBernoulli(1, 1), DirichletCategorical((5, 5, 5))
+        return [
+            cls(bits, 8, 0.5),
+            cls(bits, 8, 1.0, coordinates="all"),
+            cls(categories, 4, 1.0),
+            cls(categories, 4, 1.0, coordinates="free"),
+        ]
+
+
+@dataclass(frozen=True)
+class DiscreteGaussianMechanism(AdditiveNoiseMechanism):
+    """Counts plus independent discrete Gaussian noise, P(k) ∝ exp(−k²/(2σ²)) (Canonne, Kamath and Steinke 2020).
+
+    Like continuous noise of that σ it is (λ, λΔ²/(2σ²))-RDP at every order (proposition 5), Δ the L2 sensitivity.
+
+    Attributes:
+        sigma: σ > 0; the standard deviation is at most that.
+        order: order λ ≥ 1 at which `cost` is stated.
+
+    Raises:
+        ValueError: a setting outside its range, or a model whose statistics are no counts of n records.
+
+    >>> mechanism = DiscreteGaussianMechanism.calibrate(BetaBernoulli(1, 1), 400, Cost("rdp", 0.1, order=2))
+    >>> round(mechanism.sigma, 3)
+    3.162
+    """
+
+    sigma: float
+    order: float
+
+    method: ClassVar[str] = "discrete_gaussian"
+    norm: ClassVar[str] = "l2"
+    notion: ClassVar[str] = "rdp"
+    public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior")
+    calibrated: ClassVar[str] = "sigma"
+    support: ClassVar[str] = "integers"
+    models: ClassVar[tuple[type, ...]] = COUNTED
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_positive("sigma", self.sigma)
+        check_order(self.order)
+
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost, *, coordinates: Coordinates | None = None) -> Self:
+        """The smallest σ within a Rényi budget or, for noise on one count, an (ε, δ) budget by its privacy curve."""
+        unit = cls(model, n, 1.0, getattr(budget, "order", None) or 2.0, coordinates=coordinates)
+        if getattr(budget, "notion", None) != "approximate":
+            epsilon, _ = rdp_budget(budget, cls.method)
+            return replace(unit, sigma=math.sqrt(unit.cost().epsilon / epsilon))
+        if (found := unit.recalibrated(budget)) is None:
+            raise ValueError(f"budget is {budget}; no privacy curve of {cls.method} meets it: its notion must be 'rdp'")
+        return found
+
+    def noise(self, shape, rng) -> np.ndarray:
+        """Discrete Gaussian variates."""
+        return noise.discrete_gaussian(self.sigma, shape, rng)
+
+    def log_mass(self, release, statistics) -> np.ndarray:
+        """Log-probability of the noisy counts (..., q) given the statistics (..., d)."""
+        k = np.asarray(release, float) - self.select(statistics)
+        logs = -0.5 * (k / self.sigma) ** 2 - noise.log_theta(self.sigma)
+        return np.where(k == np.rint(k), logs, -np.inf).sum(axis=-1)
+
+    def cost(self) -> Cost:
+        """(λ, ε)-RDP at the mechanism's order."""
+        return Cost("rdp", float(self.rdp(self.order)), order=self.order)
+
+    def rdp(self, orders) -> np.ndarray:
+        """λΔ²/(2σ²) at each order."""
+        return 0.5 * np.asarray(orders, float) * (self.sensitivity / self.sigma) ** 2
+
+    def recalibrated(self, budget) -> Self | None:
+        """The smallest σ that the privacy curve allows; None for noise on several counts."""
+        approximate_budget(budget)
+        if self.privacy_curve(budget.epsilon) is None:
+            return None
+        # From continuous noise's σ, which is nearly right.
+        return by_curve(replace(self, sigma=max(0.3, self.sigma)), budget)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Bits, with much noise and little, and three categories."""
+        bits, categories = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5))
+        return [
+            cls(bits, 8, 2.0, 2.0),
+            cls(bits, 8, 0.7, 4.0),
+            cls(categories, 4, 3.0, 2.0),
+            cls(categories, 4, 2.0, 1.5, coordinates="free"),
+        ]

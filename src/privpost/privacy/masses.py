@@ -1,0 +1,94 @@
+"""Privacy of a release of one whole number from its probabilities: divergences between neighbours, by summation."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+# Numbers on either side of the statistic that are looked at first, and at most.
+NEAR, FAR = 64, 1 << 22
+# The share of a sum that the last number may have, and how far from one the probabilities may sum to.
+LAST, NORMALISED = 1e-18, 1e-9
+
+
+def _laws(mechanism: Any, of: Callable, reach: int = NEAR) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Whole numbers (points,), and log-probabilities (pairs, points) of both neighbours, each pair in both orders.
+
+    There are so many that the last ones have next to no share of Σ exp(of(ln p, ln q)). None where a release is no
+    single number, or its probabilities or neighbours are not known.
+    """
+    pairs = mechanism.neighbouring_statistics()
+    if pairs is None:
+        return None
+    centre = mechanism.select(pairs[0, 0])
+    if centre.shape != (1,) or mechanism.log_density(centre, pairs[0, 0]) is None:
+        return None
+    pairs = np.concatenate([pairs, pairs[:, ::-1]])
+    points = np.arange(-reach, reach + 1) + np.rint(centre[0])
+    p, q = (mechanism.log_density(points[:, None], pairs[:, side, None]) for side in (0, 1))
+    terms = of(p, q)
+    ends = np.maximum(terms[:, 0], terms[:, -1])
+    if reach < FAR and np.any(ends > logsumexp(terms, axis=1) + np.log(LAST)):
+        return _laws(mechanism, of, 4 * reach)
+    total = np.exp(logsumexp(p, axis=1))
+    if np.any(np.abs(total - 1) > NORMALISED):
+        found = f"{total[np.argmax(np.abs(total - 1))]:.6g}"
+        raise ValueError(f"log_mass of {type(mechanism).__name__} sums to {found} over all whole numbers; it must be 1")
+    return points, p, q
+
+
+def curve(mechanism: Any, epsilon: float) -> float | None:
+    """δ(ε) = max over neighbours of Σ (p − e^ε q)⁺; None where `_laws` is.
+
+    Raises:
+        ValueError: probabilities that do not sum to one.
+    """
+    found = _laws(mechanism, lambda p, q: p)
+    if found is None:
+        return None
+    _, p, q = found
+    with np.errstate(invalid="ignore"):
+        share = np.where(np.isneginf(p), 0.0, -np.expm1(np.minimum(epsilon + q - p, 0.0)))
+    return float((np.exp(p) * share).sum(axis=1).max())
+
+
+def rdp(mechanism: Any, orders) -> np.ndarray | None:
+    """Largest Rényi divergences of orders λ ≥ 1 over neighbours; inf where they diverge, None where `_laws` is.
+
+    Raises: as `curve`.
+    """
+    found = [_renyi(mechanism, order) for order in np.ravel(np.asarray(orders, float))]
+    return None if None in found else np.reshape(np.array(found), np.shape(orders))
+
+
+def _renyi(mechanism, order: float) -> float | None:
+    def integrand(p, q):
+        with np.errstate(invalid="ignore"):
+            return np.where(np.isneginf(p), -np.inf, order * p + (1 - order) * q)
+
+    found = _laws(mechanism, integrand)
+    if found is None:
+        return None
+    _, p, q = found
+    if order == 1:
+        with np.errstate(invalid="ignore"):
+            return float(np.where(np.isneginf(p), 0.0, np.exp(p) * (p - q)).sum(axis=1).max())
+    terms = integrand(p, q)
+    if np.any(np.maximum(terms[:, 0], terms[:, -1]) > terms.max(axis=1) + np.log(1e-6)):
+        return np.inf
+    return float(logsumexp(terms, axis=1).max() / (order - 1))
+
+
+def cdf(mechanism: Any, values) -> np.ndarray | None:
+    """Distribution function of additive noise at values of any shape; None where `_laws` is.
+
+    Raises: as `curve`.
+    """
+    found = _laws(mechanism, lambda p, q: p)
+    if found is None:
+        return None
+    points, p, _ = found
+    centre = points[len(points) // 2]
+    below = np.append(0.0, np.cumsum(np.exp(p[0])))
+    return below[np.clip(np.floor(np.asarray(values, float)) + centre - points[0] + 1, 0, len(points)).astype(int)]
