@@ -2,7 +2,7 @@
 
 A module there has `NAME` and `run()`, which returns rows made by `bars.row`. Both sides of a ratio are measured in one
 run on one machine, one thread each. Writes results/benchmarks.csv, in which the rows of benchmarks that were not run
-stay, results/growth.csv, and the figures of both. The table is written after each module, one that fails is reported
+stay, and its figure. The table is written after each module, one that fails is reported
 and the others are measured, and bars of `bars.BARS` that nobody measured stand in it without a ratio.
 """
 

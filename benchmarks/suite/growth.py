@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from bars import cpu_seconds, reference, row
 
 from privpost.experiments.bernstein2018.trials import Release, experiment
-from privpost.lab import grid, store
+from privpost.lab import grid
 from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models import graphs
@@ -22,7 +21,6 @@ from privpost.samplers import hidden_markov_gibbs
 from privpost.samplers.hidden_markov_kernels import explicit_sweep
 
 NAME = "growth"
-TABLE = Path("results/growth.csv")
 # A fit of a few points on a busy machine: a linear curve stays below, a quadratic one far above.
 LINEAR, CONSTANT = 1.15, 0.1
 # CPU seconds that a measurement takes at least, and how often it is made.
@@ -124,21 +122,15 @@ def exponent(sizes, seconds) -> float:
 
 
 def run() -> list[dict]:
-    """Measure all curves, write them to results/growth.csv, and hold those that have a bar against it."""
-    import pandas as pd
-
-    rows, points = [], []
+    """Measure all curves, and hold those that have a bar against it."""
+    rows = []
     for curve in CURVES:
         timed = list(measure(curve))
         fitted = [(size, seconds) for size, seconds in timed if size >= curve.fit_from]
         slope = exponent(*zip(*fitted, strict=True))
-        common = {"axis": curve.axis, "what": curve.what, "exponent": slope}
-        points += [{**common, "size": size, "seconds": s, "fitted": size >= curve.fit_from} for size, s in timed]
         words = (
             f"exponent of time in {curve.axis}: {curve.what}",
             f"1 is linear ({fitted[0][0]:g} to {fitted[-1][0]:g})",
         )
         rows.append(reference(*words, slope) if curve.at_most is None else row(*words, slope, at_most=curve.at_most))
-    table = pd.DataFrame(points, columns=["axis", "what", "size", "seconds", "fitted", "exponent"])
-    store.write_text(TABLE, table.to_csv(index=False, float_format="%.3g", lineterminator="\n"))
     return rows

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -57,8 +58,13 @@ def main(argv: list[str]) -> int:
     code = _snakemake(given, plan, every)
     if code == 130:
         return code
-    complete = _summarise(plan, code, time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    complete = _summarise(plan, code, seconds)
     same = _compare(plan) if given.scale == "paper" else True
+    if given.fresh and complete and not given.study:
+        cells = sum(float(row["wall_seconds"]) for row in published.read_times(plan.home / "times.csv"))
+        record = {"seconds": round(seconds, 1), "cores": given.cores, "cell_seconds": round(cells, 1)}
+        (plan.home / "rebuild.json").write_text(json.dumps(record))
     _tell_missing(plan)
     return int(bool(code) or not complete or not same or (given.strict and bool(plan.missing)))
 
