@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privpost.lab import grid, tables
+from privpost.lab import claims, grid, tables
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = sorted(
@@ -55,7 +55,7 @@ def outcomes(module, own, seen=False):
     With `seen` also the checks that a claim without a verdict, on data that stand in for the paper's, has as evidence.
     """
     found = {}
-    for claim in module.claims(own):
+    for claim in module.claims(own) if hasattr(module, "claims") else claims.score(module, own):
         if claim is not None and claim.verdict != "not testable":
             found |= {(claim.id, check): passed for check, passed in claim.checks.items()} or {
                 (claim.id, ""): claim.verdict

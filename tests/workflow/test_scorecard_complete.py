@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from privpost.experiments.foulds2016.stand_ins import MADE_UP
+from privpost.experiments.foulds2016.war_log_claims import MADE_UP
 from privpost.lab import grid
 from privpost.report import describe, scorecard
 
