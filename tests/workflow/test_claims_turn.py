@@ -49,20 +49,13 @@ def certain(own):
     }
 
 
-def outcomes(module, own, seen=False):
-    """Return whether each check of each claim passes, by (claim, check); of a claim without checks, its verdict.
-
-    With `seen` also the checks that a claim without a verdict, on data that stand in for the paper's, has as evidence.
-    """
+def outcomes(module, own):
+    """Return whether each check of each claim passes, by (claim, check); of a claim without checks, its verdict."""
     found = {}
     for claim in module.claims(own) if hasattr(module, "claims") else claims.score(module, own):
         if claim is not None and claim.verdict != "not testable":
-            found |= {(claim.id, check): passed for check, passed in claim.checks.items()} or {
-                (claim.id, ""): claim.verdict
-            }
-        elif claim is not None and seen:
-            names = (name for name in claim.evidence if name.startswith("seen: "))
-            found |= {(claim.id, name.removeprefix("seen: ")): claim.evidence[name] for name in names}
+            passed = claim.checks or {"": claim.verdict}
+            found |= {(claim.id, check): outcome for check, outcome in passed.items()}
     return found
 
 
@@ -179,7 +172,7 @@ def unturned(module, own) -> set[tuple[str, str]]:
 
     def turn(falsified_tables):
         try:
-            found = outcomes(module, falsified_tables, seen=True)
+            found = outcomes(module, falsified_tables)
         except REFUSALS:
             return
         left.difference_update({key for key in left if key in found and found[key] != true[key]})

@@ -120,10 +120,10 @@ def test_chains_that_have_not_converged_support_no_claim(built) -> None:
     made = {name: part.copy() for name, part in built["war_logs"].items() if name != "ledgers"}
     pairs = made["war_logs_pairs"].assign(gain_mean=1.0, gain_sem=0.01, converged=True)
     made["war_logs_pairs"] = pairs
-    assert set(verdicts(war_logs_claims, made).values()) == {"holds"}
+    assert set(verdicts(war_logs_claims, made).values()) == {"seen"}
     # A loss of chains that stand elsewhere counts for nothing; without the smallest budget nothing is left to test.
     pairs.loc[pairs.epsilon == 10, ["gain_mean", "converged"]] = -1.0, False
-    assert set(verdicts(war_logs_claims, made).values()) == {"holds"}
+    assert set(verdicts(war_logs_claims, made).values()) == {"seen"}
     pairs["converged"] = pairs.epsilon > 0.1
     assert set(verdicts(war_logs_claims, made).values()) == {"not testable"}
 
@@ -232,11 +232,11 @@ def test_verdicts_on_calibration_follow_the_tables(built) -> None:
 @pytest.mark.parametrize(
     ("gain", "verdict"),
     [
-        (lambda e: 0.1, "holds"),
-        (lambda e: 0.1 if e < 1 else 0.0, "holds"),
-        (lambda e: 0.04, "holds in part"),
-        (lambda e: 0.1 if e < 1 else -0.1, "holds in part"),
-        (lambda e: -0.1, "does not hold"),
+        (lambda e: 0.1, "seen"),
+        (lambda e: 0.1 if e < 1 else 0.0, "seen"),
+        (lambda e: 0.04, "not seen"),
+        (lambda e: 0.1 if e < 1 else -0.1, "not seen"),
+        (lambda e: -0.1, "not seen"),
     ],
 )
 def test_verdicts_on_war_logs_follow_the_tables(built, gain, verdict) -> None:

@@ -216,9 +216,11 @@ def paired(dataset: str, lead, sem=0.01, model="hmm", converged=True) -> dict:
         ("afghanistan", "naive_bayes", lambda e: 0.1, "holds"),
         ("afghanistan", "naive_bayes", lambda e: 0.04, "does not hold"),
         ("afghanistan", "naive_bayes", lambda e: 0.1 if e < 5 else -0.1, "holds in part"),
-        ("iraq_sigact", "hmm", lambda e: 0.1 / e + 0.1, "holds"),
-        ("iraq_sigact", "hmm", lambda e: 0.1 * e + 0.1, "holds in part"),
-        ("iraq_sigact", "hmm", lambda e: -1 / e, "does not hold"),
+        ("iraq_sigact", "naive_bayes", lambda e: 0.1, "seen"),
+        ("iraq_sigact", "naive_bayes", lambda e: 0.1 if e < 5 else -0.1, "not seen"),
+        ("afghanistan_dense", "hmm", lambda e: 0.1 / e + 0.1, "holds"),
+        ("afghanistan_dense", "hmm", lambda e: 0.1 * e + 0.1, "holds in part"),
+        ("afghanistan_dense", "hmm", lambda e: -1 / e, "does not hold"),
         ("afghanistan", "hmm", lambda e: -1.0, "holds"),
         ("afghanistan", "hmm", lambda e: 0.02, "holds"),
         ("afghanistan", "hmm", lambda e: 1.0, "does not hold"),
@@ -229,15 +231,21 @@ def test_verdicts_on_likelihoods_follow_the_tables(dataset, model, lead, verdict
     assert list(scored.values()) == [verdict]
 
 
-@pytest.mark.parametrize(("dataset", "lead"), [("iraq_sigact", lambda e: -1 / e), ("afghanistan", lambda e: 1.0)])
+def test_a_lead_at_one_epsilon_says_nothing_of_where_it_is_largest() -> None:
+    tables = paired("afghanistan_dense", lambda e: 0.1 / e + 0.1)
+    rows = tables["war_logs_differences"]
+    for largest, verdict in ((1.0, "holds"), (0.1, "not testable")):
+        few = {**tables, "war_logs_differences": rows[rows.epsilon <= largest]}
+        assert list(verdicts(war_logs_likelihood_claims, few).values()) == [verdict]
+
+
+@pytest.mark.parametrize(("dataset", "lead"), [("afghanistan_dense", lambda e: -1 / e), ("afghanistan", lambda e: 1.0)])
 def test_chains_that_have_not_converged_support_no_claim(dataset, lead) -> None:
     (claim,) = score(war_logs_likelihood_claims, paired(dataset, lead))
     assert claim.test.endswith("All chains converged")
     assert claim.verdict == "does not hold"
     (claim,) = score(war_logs_likelihood_claims, paired(dataset, lead, converged=False))
     assert claim.verdict == "not testable"
-    (claim,) = score(war_logs_likelihood_claims, paired("iraq_simulated", lead))
-    assert claim.verdict == "not testable" and "drawn from a model" in claim.reason
     (claim,) = score(war_logs_likelihood_claims, paired(dataset, lead, model="naive_bayes"))
     assert "converged" not in claim.test
 
@@ -251,9 +259,6 @@ def test_toy_claims_of_the_ablation_flip(built) -> None:
     bad = score(war_logs_ablation_claims, {"war_logs_ablation": table})[0]
     assert "prior's temperature" in bad.reason
     assert "prior's temperature" not in good.reason
-    table = made["war_logs_ablation"].copy()
-    table.loc[table.replication == 10, "per_event_mean"] -= table.epsilon * (table.method == "laplace")
-    assert "events per cell times epsilon" in score(war_logs_ablation_claims, {"war_logs_ablation": table})[0].reason
 
 
 def falsified(made, table, change) -> dict:
@@ -296,10 +301,10 @@ def test_verdicts_on_the_number_of_states_follow_the_tables(verdict) -> None:
         for claim in ("F10", "F10-private"):
             change = used(private, plain)
             assert verdict(f"{claim}-afghanistan", "war_logs_states_used", of("afghanistan", change)) == expected
-            # Data that stand in for the paper's refute nothing, and made-up ones say nothing at all.
-            stand_in = expected if expected == "holds" else "not testable"
-            assert verdict(f"{claim}-iraq_sigact", "war_logs_states_used", of("iraq_sigact", change)) == stand_in
-            assert verdict(f"{claim}-iraq_simulated", "war_logs_states_used", change) == "not testable"
+            # No verdict rests on data that stand in for the paper's, in either direction.
+            seen = "seen" if expected == "holds" else "not seen"
+            assert verdict(f"{claim}-iraq_sigact", "war_logs_states_used", of("iraq_sigact", change)) == seen
+            assert verdict(f"{claim}-iraq_simulated", "war_logs_states_used", change) == seen
 
     def not_converged(table):
         table["converged"] = False
@@ -337,11 +342,11 @@ def noisier(switches, disagreement, reference=0.01):
 
 def test_verdicts_on_maps_follow_the_tables(verdict) -> None:
     claim = "F16-iraq_simulated"
-    assert verdict(claim, "war_logs_maps", noisier(0.2, 0.2)) == "holds"
-    assert verdict(claim, "war_logs_maps", noisier(0.2, 0.0)) == "holds in part"
-    assert verdict(claim, "war_logs_maps", noisier(-0.1, 0.0)) == "does not hold"
+    assert verdict(claim, "war_logs_maps", noisier(0.2, 0.2)) == "seen"
+    assert verdict(claim, "war_logs_maps", noisier(0.2, 0.0)) == "not seen"
+    assert verdict(claim, "war_logs_maps", noisier(-0.1, 0.0)) == "not seen"
     # Non-private maps as far from each other as OPS's from them: another reference might turn the comparison.
-    assert verdict(claim, "war_logs_maps", noisier(0.2, 0.2, reference=0.1)) == "holds in part"
+    assert verdict(claim, "war_logs_maps", noisier(0.2, 0.2, reference=0.1)) == "not seen"
 
     def same(table):
         table["switches_mean"], table["disagreement_mean"] = 0.05, 0.0
@@ -353,7 +358,7 @@ def test_verdicts_on_maps_follow_the_tables(verdict) -> None:
         both = (table.method == "laplace") & (table.summary == "final")
         table.loc[both, ["switches_mean", "disagreement_mean"]] = 0.3
 
-    assert verdict(claim, "war_logs_maps", final_sample_as_noisy) == "holds in part"
+    assert verdict(claim, "war_logs_maps", final_sample_as_noisy) == "not seen"
 
 
 def test_the_verdict_on_casualties_follows_the_emissions(built) -> None:
