@@ -210,7 +210,7 @@ def test_a_falsified_table_turns_every_check(name, monkeypatch):
     study = grid.load_study(name)
     if not all(study.table_path(table).is_file() for table in study.tables):
         pytest.skip(f"the tables of {name} are not in this checkout")
-    assert unturned(importlib.import_module(study.claims_target), tables.read_tables(study)) == set()
+    assert unturned(importlib.import_module(f"{study.package}.claims"), tables.read_tables(study)) == set()
 
 
 @pytest.mark.filterwarnings("ignore")

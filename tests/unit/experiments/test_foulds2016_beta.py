@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from privpost.experiments.foulds2016.mechanisms_table.figures import mechanisms_table as table1
 from scipy.integrate import quad
 from scipy.special import betainc, gammaln, xlog1py, xlogy
 
@@ -20,6 +19,7 @@ from privpost.drawing import style
 from privpost.evaluation.multiplicity import critical_value
 from privpost.experiments.foulds2016.efficiency import claims as efficiency_claims
 from privpost.experiments.foulds2016.efficiency import study as efficiency
+from privpost.experiments.foulds2016.mechanisms_table import documents as table1
 from privpost.experiments.foulds2016.mechanisms_table import study as mechanisms_table
 from privpost.experiments.foulds2016.sampling_error import claims as sampling_error_claims
 from privpost.lab import grid, tables

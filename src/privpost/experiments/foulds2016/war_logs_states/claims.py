@@ -143,6 +143,7 @@ def casualties(war_logs_emissions, war_logs_states_used):
         return
     rates = settled(war_logs_emissions, method="laplace", dataset=AFGHANISTAN, level="casualties")
     rates = rates.pivot(index="state", columns="field", values="probability")
+    rates = rates.reindex(columns=["enemy", "civilian", "friendly_or_host"])
     yield untestable(UNSETTLED)
     if len(rates):
         below = int((rates.enemy < rates.civilian).sum())
@@ -150,7 +151,7 @@ def casualties(war_logs_emissions, war_logs_states_used):
         yield check("enemy rates below friendly or host rates in all states", friendly)
         yield check("enemy rates below civilian rates in 2 of 3 states", below == 2)
         yield from number("states in which enemy rates are below civilian rates", below)
-        for field in ("enemy", "civilian", "friendly_or_host"):
+        for field in rates:
             by_state = [round(float(rate), 4) for rate in rates[field]]
             yield from number(f"rate of {field} casualties by state", by_state)
 
