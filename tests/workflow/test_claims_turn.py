@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privpost.lab import grid, tables
+from privpost.lab import claims, grid, tables
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = sorted(
@@ -49,20 +49,13 @@ def certain(own):
     }
 
 
-def outcomes(module, own, seen=False):
-    """Return whether each check of each claim passes, by (claim, check); of a claim without checks, its verdict.
-
-    With `seen` also the checks that a claim without a verdict, on data that stand in for the paper's, has as evidence.
-    """
+def outcomes(module, own):
+    """Return whether each check of each claim passes, by (claim, check); of a claim without checks, its verdict."""
     found = {}
-    for claim in module.claims(own):
+    for claim in module.claims(own) if hasattr(module, "claims") else claims.score(module, own):
         if claim is not None and claim.verdict != "not testable":
-            found |= {(claim.id, check): passed for check, passed in claim.checks.items()} or {
-                (claim.id, ""): claim.verdict
-            }
-        elif claim is not None and seen:
-            names = (name for name in claim.evidence if name.startswith("seen: "))
-            found |= {(claim.id, name.removeprefix("seen: ")): claim.evidence[name] for name in names}
+            passed = claim.checks or {"": claim.verdict}
+            found |= {(claim.id, check): outcome for check, outcome in passed.items()}
     return found
 
 
@@ -184,7 +177,7 @@ def unturned(module, own) -> set[tuple[str, str]]:
 
     def turn(falsified_tables):
         try:
-            found = outcomes(module, falsified_tables, seen=True)
+            found = outcomes(module, falsified_tables)
         except REFUSALS:
             return
         left.difference_update({key for key in left if key in found and found[key] != true[key]})
@@ -222,7 +215,7 @@ def test_a_falsified_table_turns_every_check(name, monkeypatch):
     study = grid.load_study(name)
     if not all(study.table_path(table).is_file() for table in study.tables):
         pytest.skip(f"the tables of {name} are not in this checkout")
-    assert unturned(importlib.import_module(study.claims_target), tables.read_tables(study)) == set()
+    assert unturned(importlib.import_module(f"{study.package}.claims"), tables.read_tables(study)) == set()
 
 
 @pytest.mark.filterwarnings("ignore")

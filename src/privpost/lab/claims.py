@@ -18,6 +18,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 VERDICTS = ("holds", "holds in part", "does not hold", "not testable")
+# What data that stand in for the paper's own say, whatever the direction: no verdict rests on them.
+SEEN = ("seen", "not seen")
 
 
 class Part(NamedTuple):
@@ -28,9 +30,9 @@ class Part(NamedTuple):
     value: Any
 
 
-def check(name: str, passed: Any) -> Part:
-    """Say whether one check passes; the claim holds when all do."""
-    return Part("check", name, bool(passed))
+def check(name: str, passed: Any, stand_in: Any = False) -> Part:
+    """Say whether one check passes; a claim holds when all do that are not on data that stand in for the paper's."""
+    return Part("stand-in" if stand_in else "check", name, bool(passed))
 
 
 def number(name: str, value: Any, error: Any = None, of: str = "") -> Iterator[Part]:
@@ -72,11 +74,12 @@ class Claim:
         place: where the paper makes it (section, theorem, figure), or `ours`.
         statement: the claim in our words.
         test: how it is tested: statistic, threshold, and how multiplicity is accounted for.
-        verdict: one of `VERDICTS`.
+        verdict: one of `VERDICTS`, or of `SEEN` where all its checks are on stand-ins.
         checks: each check's name and whether it passed; empty for a claim that cannot be tested.
         evidence: the numbers that decided, by name.
         variant: the variant of the study that was tested.
-        stand_in: whether the data stand in for the paper's own.
+        stand_in: whether all its data stand in for the paper's own.
+        seen: `seen` where all checks on stand-ins pass, `not seen` where one fails, empty without any.
         reason: which checks fail, or why the claim cannot be tested; empty when it holds.
     """
 
@@ -89,6 +92,7 @@ class Claim:
     evidence: Mapping[str, Any] = field(default_factory=dict)
     variant: str = "paper"
     stand_in: bool = False
+    seen: str = ""
     reason: str = ""
 
     @property
@@ -121,21 +125,18 @@ class Declared(NamedTuple):
         parts = list(self.function(**{name: tables[name] for name in names}, **case) or ())
         if not parts:
             return None
-        checks, evidence = self._of(parts, "check"), self._of(parts, "number")
         words = {**case, **self._of(parts, "word")}
         fields = {**self.fields, **self._of(parts, "field")}
-        reason = fields.pop("untestable", "")
         id, place, statement, test = (text.format(**words) for text in (self.id, self.place, self.statement, self.test))
-        failed = [name for name, passed in checks.items() if not passed]
-        if checks:
-            reason = "fails: " + "; ".join(failed) if failed else ""
-        elif not reason:
+        judged, seen = self._of(parts, "check"), self._of(parts, "stand-in")
+        if fields.get("stand_in"):
+            judged, seen = {}, {**judged, **seen}
+        outcome = _outcome(judged, seen, fields.pop("untestable", ""))
+        if not outcome["verdict"]:
             raise ValueError(f"{id}: a claim needs a check, or a reason why it cannot be tested")
-        verdict = verdict_of(1 - len(failed) / len(checks)) if checks else "not testable"
-        if fields.get("stand_in") and checks and not place.startswith("ours") and (failed or "iraq_simulated" in id):
-            evidence |= {f"seen: {name}": passed for name, passed in checks.items()}
-            verdict, checks, reason = "not testable", {}, "the data stand in for the paper's"
-        return Claim(id, place, statement, test, verdict, checks, evidence, reason=reason, **fields)
+        fields["stand_in"] = fields.get("stand_in", False) or bool(seen and not judged)
+        evidence = self._of(parts, "number")
+        return Claim(id, place, statement, test, checks={**judged, **seen}, evidence=evidence, **outcome, **fields)
 
     def _of(self, parts: Sequence[Part], kind: str) -> dict[str, Any]:
         named: dict[str, Any] = {}
@@ -187,6 +188,17 @@ def declared(module: ModuleType) -> list[Declared]:
 def score(module: ModuleType, tables: Mapping[str, Any]) -> list[Claim]:
     """Return the claims of a module with their verdicts; errors as `Declared.score`."""
     return [claim for each in declared(module) for claim in each.score(tables)]
+
+
+def _outcome(judged: Mapping[str, bool], seen: Mapping[str, bool], untestable: str) -> dict[str, str]:
+    """Return `verdict`, `seen` and `reason` from the checks on the paper's data and on stand-ins."""
+    wrong, unseen = ([name for name, passed in checks.items() if not passed] for checks in (judged, seen))
+    named = {"fails": wrong, "not seen on stand-ins": unseen}
+    reasons = [f"{what}: {'; '.join(names)}" for what, names in named.items() if names]
+    found = "" if not seen else "not seen" if unseen else "seen"
+    without = found or "not testable" * bool(untestable)
+    verdict = verdict_of(1 - len(wrong) / len(judged)) if judged else without
+    return {"verdict": verdict, "seen": found, "reason": ". ".join(reasons) if judged or seen else untestable}
 
 
 def verdict_of(share: float) -> str:

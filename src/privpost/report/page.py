@@ -60,7 +60,11 @@ def render(studies: Iterable[Study], results: Path, figures: Path) -> str:
             policy=policy(css, js),
             counts=scorecard.counts(card),
             severity=[verdict for verdict in scorecard.SEVERITY if (card.verdict == verdict).any()],
-            failing={v: rows for v in scorecard.SEVERITY[:3] if (rows := list(card[card.verdict == v].itertuples()))},
+            failing={
+                v: rows
+                for v in scorecard.SEVERITY[:4]
+                if (rows := list(card[(card.verdict == v) | (card.seen == v)].itertuples()))
+            },
             claims=list(card.itertuples()),
             papers=[
                 {

@@ -9,20 +9,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from privpost.evaluation.claims import VERDICTS, Claim
+from privpost.evaluation.claims import Claim
 from privpost.lab import claims as declared_claims
 from privpost.lab import grid, tables
+from privpost.lab.claims import SEEN, VERDICTS
 from privpost.lab.study import Study
 from privpost.report import reasons
 
 COLUMNS = (
     "id", "paper", "study", "place", "statement", "test", "verdict", "reason", "checks", "failed", "why", "unexplained",
-    "see", "evidence", "variant", "stand_in",
+    "see", "evidence", "variant", "stand_in", "seen",
 )  # fmt: skip
 # The verdict of a study's row while it has no tables; it has no claims either, so the row stands for them all.
 NOT_SCORED = "not scored"
 # The worst first.
-SEVERITY = ("does not hold", "holds in part", "not testable", NOT_SCORED, "holds")
+SEVERITY = ("does not hold", "holds in part", "not seen", "not testable", NOT_SCORED, "holds", "seen")
 PAPERS = {
     "foulds2016": "Foulds, Geumlek, Welling and Chaudhuri (2016), On the Theory and Practice of Privacy-Preserving "
     "Bayesian Data Analysis, UAI, arXiv:1603.07294",
@@ -163,7 +164,7 @@ def table(scored: Iterable[Scored]):
                     "checks": str(len(claim.checks)),
                     "failed": json.dumps(claim.failed, ensure_ascii=False),
                     "evidence": json.dumps(plain(claim.evidence), ensure_ascii=False, allow_nan=False),
-                    "stand_in": "yes" if claim.stand_in else "no",
+                    "stand_in": "yes" if claim.stand_in else "in part" if getattr(claim, "seen", "") else "no",
                 }
             )
     rows.sort(key=lambda row: (paper_order(row["paper"]), _natural(row["id"]) if row["id"] else ("~", 0, "")))
@@ -292,9 +293,10 @@ def changes(before, after) -> list[str]:
 
 
 def counts(card) -> dict[str, int]:
-    """Return how many claims of a scorecard have each verdict."""
+    """Return how many claims of a scorecard have each verdict, and how many tested on stand-ins are seen or not."""
     claims = card[card.id != ""]
-    return {verdict: int((claims.verdict == verdict).sum()) for verdict in VERDICTS}
+    found = {verdict: int((claims.verdict == verdict).sum()) for verdict in VERDICTS}
+    return found | {seen: int((claims.seen == seen).sum()) for seen in SEEN}
 
 
 def in_words(counts: Mapping[str, int]) -> str:

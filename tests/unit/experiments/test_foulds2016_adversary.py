@@ -13,6 +13,7 @@ from privpost.experiments.foulds2016 import stopped_chains
 from privpost.experiments.foulds2016.adversary import claims as adversary_claims
 from privpost.experiments.foulds2016.adversary import study as adversary
 from privpost.lab import grid, tables
+from privpost.lab.claims import score
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.models import BetaBernoulli
 from privpost.privacy.ledger import Ledger
@@ -145,7 +146,7 @@ def test_the_proposition_needs_its_delta():
 
 def test_adversary_claims_hold_and_can_fail(shipped):
     table, chains = shipped["adversary"], shipped["stopped_chains"]
-    own = adversary_claims.claims(shipped)
+    own = score(adversary_claims, shipped)
     assert [(claim.id, claim.verdict) for claim in own] == [("F6", "holds"), ("F14", "holds"), ("F22", "holds")]
     above = table.copy()
     above.loc[above.n == 50, "local_epsilon"] = 6.0
@@ -155,6 +156,6 @@ def test_adversary_claims_hold_and_can_fail(shipped):
     lies += [({"stopped_chains": chains.assign(distance=0.1 * chains.distance)}, "delta within")]
     lies += [({"stopped_chains": chains.assign(cost_bound=chains.exact_cost)}, "cost within the bound")]
     for place, (lie, word) in zip((0, 0, 1, 2), lies, strict=True):
-        claim = adversary_claims.claims({**shipped, **lie})[place]
+        claim = score(adversary_claims, {**shipped, **lie})[place]
         assert claim.verdict != "holds"
         assert word in claim.reason

@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from privpost.experiments.foulds2016.mechanisms_table.figures import mechanisms_table as table1
 from scipy.integrate import quad
 from scipy.special import betainc, gammaln, xlog1py, xlogy
 
@@ -20,9 +19,11 @@ from privpost.drawing import style
 from privpost.evaluation.multiplicity import critical_value
 from privpost.experiments.foulds2016.efficiency import claims as efficiency_claims
 from privpost.experiments.foulds2016.efficiency import study as efficiency
+from privpost.experiments.foulds2016.mechanisms_table import documents as table1
 from privpost.experiments.foulds2016.mechanisms_table import study as mechanisms_table
 from privpost.experiments.foulds2016.sampling_error import claims as sampling_error_claims
 from privpost.lab import grid, tables
+from privpost.lab.claims import score
 from privpost.lab.schema import SettingError
 from privpost.lab.streams import Streams
 from privpost.lab.study import figure_module
@@ -184,12 +185,12 @@ def verdict(claims, key):
 
 def test_sampling_error_claims_hold_and_can_fail(shipped):
     table = shipped["sampling_error"]
-    assert [c.verdict for c in sampling_error_claims.claims({"sampling_error": table})] == ["holds"] * 3
+    assert [c.verdict for c in score(sampling_error_claims, {"sampling_error": table})] == ["holds"] * 3
 
     def scored(change, key):
         falsified = table.copy()
         change(falsified)
-        return verdict(sampling_error_claims.claims({"sampling_error": falsified}), key)
+        return verdict(score(sampling_error_claims, {"sampling_error": falsified}), key)
 
     def at(frame, method, n):
         return (frame.method == method) & (frame.n == n)
@@ -279,13 +280,13 @@ def test_laplace_noise_adds_its_variance_to_first_order():
 
 def test_efficiency_claim_holds_and_can_fail(shipped):
     table = shipped["efficiency"]
-    (claim,) = efficiency_claims.claims({"efficiency": table})
+    (claim,) = score(efficiency_claims, {"efficiency": table})
     assert (claim.id, claim.verdict) == ("F4", "holds")
     for method, statistic in (("laplace", "sample"), ("laplace", "mean"), ("ops", "sample"), ("non_private", "mean")):
         falsified = table.copy()
         rows = (table.method == method) & (table.statistic == statistic) & (table.n == table.n.max())
         falsified.loc[rows, "are"] *= 1.1
-        (claim,) = efficiency_claims.claims({"efficiency": falsified})
+        (claim,) = score(efficiency_claims, {"efficiency": falsified})
         assert claim.verdict == "holds in part"
         assert f"{method}, {statistic}" in claim.reason
 

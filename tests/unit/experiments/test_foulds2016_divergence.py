@@ -9,6 +9,7 @@ from privpost.distributions import truncated_beta
 from privpost.experiments.foulds2016.posterior_divergence import claims as posterior_divergence_claims
 from privpost.experiments.foulds2016.posterior_divergence import study as posterior_divergence
 from privpost.lab import grid, tables
+from privpost.lab.claims import score
 from privpost.mechanisms import ExponentialMechanism
 from privpost.models import BetaBernoulli
 
@@ -142,13 +143,13 @@ def test_divergence_has_the_known_limits(shipped):
 
 def test_divergence_claim_holds_and_can_fail(shipped):
     table = shipped["posterior_divergence"]
-    (claim,) = posterior_divergence_claims.claims({"posterior_divergence": table})
+    (claim,) = score(posterior_divergence_claims, {"posterior_divergence": table})
     assert (claim.id, claim.verdict) == ("F5", "holds")
     level = table.copy()
     level.loc[level.method == "laplace", "kl_mean"] = 0.5
-    (claim,) = posterior_divergence_claims.claims({"posterior_divergence": level})
+    (claim,) = score(posterior_divergence_claims, {"posterior_divergence": level})
     assert claim.verdict == "does not hold"
     slow = table.copy()
     slow.loc[slow.method == "laplace", "kl_mean"] = 1e-3 / np.log(slow.n)
-    (claim,) = posterior_divergence_claims.claims({"posterior_divergence": slow})
+    (claim,) = score(posterior_divergence_claims, {"posterior_divergence": slow})
     assert claim.verdict == "holds in part"

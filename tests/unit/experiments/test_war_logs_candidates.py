@@ -6,6 +6,7 @@ import pytest
 
 from privpost.experiments.foulds2016.war_logs_candidates import claims
 from privpost.lab import grid, tables
+from privpost.lab.claims import score
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +22,7 @@ def test_the_claim_turns_with_the_numbers(shipped):
     table.loc[table.method == "laplace", "loss_mean"] = 0.0
     for factor, verdict in ((1.0, "holds"), (-1.0, "does not hold")):
         table.loc[chosen, "loss_mean"] = factor * (2.0 + 1 / table.candidates[chosen])
-        (claim,) = claims.claims({"war_logs_candidates": table})
+        (claim,) = score(claims, {"war_logs_candidates": table})
         assert claim.verdict == verdict
 
 

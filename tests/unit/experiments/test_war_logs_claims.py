@@ -4,42 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from war_log_toys import claims_of
 
 from privpost.datasets import war_logs as data
 from privpost.experiments.claim_helpers import convergence
 from privpost.experiments.foulds2016.turning_points import turning_months, without_level
-from privpost.experiments.foulds2016.war_logs_candidates import claims as war_logs_candidates
-from privpost.experiments.foulds2016.war_logs_states.claims import KINDS, run_time_claim
+from privpost.experiments.foulds2016.war_logs_states import claims as states
 
 
 def test_the_verdict_on_run_time_follows_the_measured_times() -> None:
     methods = {"method": ["non_private", "laplace", "ops"], "truncation": [None, None, 10.0]}
     counted = pd.DataFrame(methods).assign(
-        dataset="afghanistan", n_states=3, variant="paper", **dict.fromkeys(KINDS, 9)
+        dataset="afghanistan", n_states=3, variant="paper", sampler="paper", **dict.fromkeys(states.KINDS, 9)
     )
 
     def verdict(laplace, ops, dataset="afghanistan"):
         timed = pd.DataFrame({**methods, "seconds": [2.0, laplace, ops]}).assign(dataset=dataset, n_states=3)
-        return run_time_claim(timed, counted).verdict
+        (claim,) = claims_of(states.run_time, war_logs_cpu=timed, war_logs_operations=counted)
+        return claim.verdict
 
     assert verdict(2.1, 4.0) == "holds"
     assert verdict(2.1, 16.0) == "holds in part"
     assert verdict(8.0, 16.0) == "does not hold"
     # None of the paper's data was timed.
     assert verdict(2.1, 4.0, "iraq_simulated") == "not testable"
-
-
-def test_one_sentence_says_what_several_settings_have_in_common() -> None:
-    rows = [("laplace", None, 0.0), ("candidates", 10, 0.2), ("candidates", 100, 0.1)]
-    table = pd.DataFrame([
-        {"dataset": "toy", "n_states": 2, "epsilon": epsilon, "method": method, "candidates": candidates,
-         "loss_mean": loss if epsilon > 1 else -loss, "loss_sem": 0.001, "n_splits": 3}
-        for epsilon in (0.1, 1.0, 10.0) for method, candidates, loss in rows
-    ])  # fmt: skip
-    (claim,) = war_logs_candidates.claims({"war_logs_candidates": table})
-    assert claim.why.count("nats per event") == 2
-    assert "epsilon 0.1, 1 Laplace's lead is" in claim.why
-    assert claim.unexplained == ()
 
 
 def test_chains_are_counted_only_where_some_have_not_converged() -> None:

@@ -14,6 +14,7 @@ from privpost.report import reasons, scorecard
 from privpost.report.templates import number
 
 MARKS = {"holds": "●", "holds in part": "◐", "does not hold": "✖", "not testable": "○", "not scored": "–"}
+MARKS |= {"seen": "□", "not seen": "×"}
 # Failed checks whose cause nobody knows: lines "- <claim>: `check`; `check`", `*` standing for anything.
 UNEXPLAINED = reasons.FOLDER / "unexplained.md"
 
@@ -29,33 +30,42 @@ def names(card) -> dict[str, Callable]:
         "failing": lambda *studies: failing(of(studies)),
         "tests": lambda *studies: ks_tests(of(studies)),
         "tally": lambda *studies: tally(of(studies)),
-        "mark": lambda row: f"{MARKS[row.verdict]} {row.verdict}",
+        "mark": mark,
         "statement": statement,
     }
+
+
+def mark(row) -> str:
+    """Return a claim's verdict with its sign, and what its data that stand in for the paper's say beside it."""
+    beside = f", {row.seen} †" if row.seen and row.seen != row.verdict else ""
+    return f"{MARKS[row.verdict]} {row.verdict}{beside}"
 
 
 def statement(row) -> str:
     """Return what a claim says; a dagger marks data that stand in for the paper's own."""
     text = escape(row.statement or row.reason, quote=False).replace("|", "\\|")
-    return text + " †" * (row.stand_in == "yes")
+    return text + " †" * (row.seen != "")
 
 
 def tally(card) -> str:
-    """Return how many of the claims that can be tested hold: 12 of 17 testable claims hold."""
+    """Return how many claims hold, of those that can be tested, and how many are seen, of those on stand-ins."""
     testable = card[card.verdict.isin(("holds", "holds in part", "does not hold"))]
-    return f"{(testable.verdict == 'holds').sum()} of {len(testable)} testable claims hold"
+    said = f"{(testable.verdict == 'holds').sum()} of {len(testable)} testable claims hold"
+    seen = card[card.seen != ""].seen
+    there = f"; {(seen == 'seen').sum()} of {len(seen)} tested on stand-in data are seen there"
+    return said + there * bool(len(seen))
 
 
 def failed(card):
-    """Return the claims that do not hold as stated."""
-    return card[card.verdict.isin(("does not hold", "holds in part"))]
+    """Return the claims that do not hold as stated, or are not seen on stand-ins."""
+    return card[card.verdict.isin(("does not hold", "holds in part")) | (card.seen == "not seen")]
 
 
 def failing(card) -> str:
     """Return the claims that do not hold as stated, each with what fails of it and why, under a heading of its own."""
     parts = []
     for row in failed(card).itertuples():
-        parts += [f"### {row.id}: {row.verdict}", "", statement(row), ""]
+        parts += [f"### {row.id}: {mark(row)[2:]}", "", statement(row), ""]
         parts += [f"{scorecard.tally(row)}. {scorecard.explanation(row)}".replace("\n", " "), ""]
     return "\n".join(parts).rstrip()
 

@@ -11,6 +11,8 @@ MARKS = {
     "holds in part": {"marker": "o", "color": "#E69F00", "fillstyle": "left", "markerfacecoloralt": "white"},
     "does not hold": {"marker": "X", "color": "#D55E00"},
     "not testable": {"marker": "o", "color": "#777777", "fillstyle": "none"},
+    "seen": {"marker": "s", "color": "#009E73", "fillstyle": "none"},
+    "not seen": {"marker": "x", "color": "#D55E00"},
     "not scored": {"marker": "_", "color": "#777777"},
 }
 TITLES = {
@@ -85,7 +87,7 @@ def rows(card) -> list[Row]:
         # Behind an id with a data set the statement begins with its title.
         text = row.statement.split(": ", 1)[-1] if data else row.statement
         text = text[:1].upper() + text[1:] or f"{row.study}: its tables are not there"
-        letter = (DATA[data][0] if data else "") + "†" * (row.stand_in == "yes")
+        letter = (DATA[data][0] if data else "") + "†" * (row.seen != "")
         claim = found.setdefault(key, Row(parts[0], [], textwrap.wrap(text, CHARACTERS, max_lines=2, placeholder=" …")))
         claim.marks.append((row.verdict, letter))
     return list(found.values())

@@ -26,8 +26,9 @@ def candidates(war_logs_candidates):
         fewest, most = rows.iloc[0], rows.iloc[-1]
         lead, gain = unpaired(most, laplace.loc[key], "loss"), unpaired(fewest, most, "loss")
         leads.append(lead)
-        yield check(f"Laplace ahead of {most.candidates:g} candidates ({name})", lead[0] > z * lead[1])
-        yield check(f"more candidates lose less ({name})", gain[0] > z * gain[1])
+        ahead = f"Laplace ahead of {most.candidates:g} candidates ({name})"
+        yield check(ahead, lead[0] > z * lead[1], most.stand_in)
+        yield check(f"more candidates lose less ({name})", gain[0] > z * gain[1], most.stand_in)
         yield from number(f"Laplace's lead in nats per event, {name}", *lead)
         yield from number(f"gain from more candidates in nats per event, {name}", *gain)
     yield from number("smallest lead of Laplace", min(leads)[0])

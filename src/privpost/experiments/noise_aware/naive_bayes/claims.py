@@ -4,7 +4,6 @@ from privpost.evaluation.calibration import LEVEL
 from privpost.evaluation.rows import select
 from privpost.experiments.noise_aware.naive_bayes.study import PLACES
 from privpost.experiments.noise_aware.score_claims import NAIVE_NAMES, Comparison, calibrated, gained, uniform
-from privpost.experiments.noise_aware.scores import NAIVE_VARIANTS
 from privpost.lab.claims import check, claim, number, word
 
 
@@ -36,7 +35,7 @@ def aware_calibrated(naive_bayes_calibration):
     variant="paper, consistent",
 )
 def naive_miscalibrated(naive_bayes_calibration):
-    naive = from_the_prior(naive_bayes_calibration, ["naive"], NAIVE_VARIANTS)
+    naive = from_the_prior(naive_bayes_calibration, ["naive"], list(NAIVE_NAMES))
     yield word("tests", len(naive))
     for row in naive[naive.epsilon == naive.epsilon.min()].itertuples():
         place = f"{NAIVE_NAMES[row.variant]}, {row.parameter}, n = {row.n}, epsilon = {row.epsilon:g}"
