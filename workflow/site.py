@@ -1,4 +1,4 @@
-"""Lays out the sources of the documentation site under build/site/source: documents, what they link to, pages of the API.
+"""Lays out the documentation site under build/site/source: documents, what they link to, and pages of the API.
 
 Documents are rendered from the published tables. Everything stands where it stands in the checkout, so that its links
 hold on the site as they do there.

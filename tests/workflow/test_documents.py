@@ -28,9 +28,8 @@ PRINTED = {"README", "dictionary", "gallery", "scorecard"}
 def published() -> documents.Published:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
-        yield documents.Published(
-            {study.name: study for study in grid.load_studies()}, Path("results"), Path("figures")
-        )
+        studies = {study.name: study for study in grid.load_studies()}
+        yield documents.Published(studies, Path("results"), Path("figures"))
 
 
 @pytest.fixture(scope="module")

@@ -189,9 +189,8 @@ def test_it_does_not_scroll_sideways(window):
     fits = "return document.documentElement.scrollWidth <= arguments[0]"
     assert window.run(fits, window.width)
     window.run("document.querySelectorAll('details').forEach((details) => { details.open = true; })")
-    window.wait(
-        "return [...document.querySelectorAll('details.data .box')].every((box) => box.querySelector('td'))", 90
-    )
+    boxes = "[...document.querySelectorAll('details.data .box')]"
+    window.wait(f"return {boxes}.every((box) => box.querySelector('td'))", 90)
     assert window.run(fits, window.width)
 
 

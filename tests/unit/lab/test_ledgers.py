@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from privpost import discovery
 from privpost.lab import grid, ledgers
-from privpost.mechanisms.posterior_sampling import DiffusedPosterior
+from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy.accounting import Cost
-from privpost.privacy.described import rebuild
 from privpost.privacy.ledger import Ledger
 
 
@@ -49,7 +49,9 @@ def test_the_ledger_is_gathered_by_kind_and_notion(checkout, tmp_path):
 
 def test_the_published_ledger_names_mechanisms_that_can_be_made_again(checkout, tmp_path):
     study = grid.load_study("geumlek2017/tradeoff", home=tmp_path)
-    ledger, used = Ledger(), [DiffusedPosterior(BetaBernoulli(6, 12), 8, 2.0, r / 7) for r in range(1, 6)]
+    ledger, used = Ledger(), [
+        PosteriorDraw(BetaBernoulli(6, 12), 8, 2.0, r / 7, weighting="diffused") for r in range(1, 6)
+    ]
     for number, mechanism in enumerate(used):
         ledger.open(f"diffused/{number}", mechanism.cost(), mechanism)
         ledger.release(f"diffused/{number}", mechanism, np.array([3.0, 5.0]), np.random.default_rng(1))
@@ -57,7 +59,7 @@ def test_the_published_ledger_names_mechanisms_that_can_be_made_again(checkout, 
     study.ledger_path.parent.mkdir(parents=True)
     study.ledger_path.write_text(ledgers.describe(study, [SimpleNamespace(record=record)]))
     (row,) = ledgers.read(study, "mechanisms")
-    assert [rebuild(each["mechanism"]) for each in ledgers.unfolded(row)] == used
+    assert [discovery.rebuild(each["mechanism"]) for each in ledgers.unfolded(row)] == used
     rows = ledgers.contents([study])[study.name]["mechanisms"]
-    assert [rebuild(row["mechanism"]) for row in rows] == used[::2]
-    assert all(rebuild(each["mechanism"]).cost().within(Cost(**each["budget"])) for each in rows[0]["alike"])
+    assert [discovery.rebuild(row["mechanism"]) for row in rows] == used[::2]
+    assert all(discovery.rebuild(each["mechanism"]).cost().within(Cost(**each["budget"])) for each in rows[0]["alike"])

@@ -123,10 +123,10 @@ def test_chains_and_neighbours_are_read_from_declarations(monkeypatch):
     assert not describe._runs_chains("privpost.experiments.bernstein2018.oracle.study")
     study = grid.load_study("geumlek2017/tradeoff")
     assert describe.neighbours(study) == "one record substituted, n public"
-    other = next(kind for kind in discovery.mechanisms()["concentrated"] if "posterior_sampling" in kind.__module__)
+    (other,) = {kind.mechanism for kind in discovery.kinds() if kind.name == "ConcentratedPosterior"}
     monkeypatch.setattr(other, "neighbours", "add/remove")
-    assert "one record added or removed (concentrated)" in describe.neighbours(study)
-    assert "one record added or removed (concentrated)" in describe.all_neighbours()
+    assert "one record added or removed (concentrated, diffused, direct)" in describe.neighbours(study)
+    assert "one record added or removed (concentrated, diffused, direct)" in describe.all_neighbours()
     monkeypatch.setattr(other, "neighbours", "bounded")
     with pytest.raises(ValueError, match="neighbours is 'bounded'; known: substitution, add/remove"):
         describe.neighbours(study)
