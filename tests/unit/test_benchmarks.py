@@ -66,7 +66,7 @@ def test_a_missed_bar_is_the_exit_status_and_a_row_without_one_is_not(modules, m
 def bench(monkeypatch, run, folder, lacking=()) -> None:
     """Let `run.main` write into a folder, draw nothing, and hold no bars but these."""
     monkeypatch.setattr(run, "TABLE", folder / "benchmarks.csv")
-    monkeypatch.setattr(run, "FIGURES", {})
+    monkeypatch.setattr(run, "draw", lambda: None)
     monkeypatch.setattr(run, "render", lambda: None)
     monkeypatch.setattr(run.complete, "__defaults__", (tuple(lacking),))
 
@@ -95,8 +95,8 @@ def test_a_module_that_fails_costs_the_others_nothing(modules, monkeypatch, tmp_
 
 def test_a_bar_that_is_not_measured_is_listed_and_the_exit_status(modules, monkeypatch, tmp_path, capsys):
     from privpost.drawing import style
+    from privpost.report import figures
     from privpost.report.documents import performance
-    from privpost.report.figures import benchmarks as figure
 
     bars, _, run = modules
     rows = [bars.row("w", "x", 1.23456, at_least=1, ours=1.0, theirs=1.2, unit="s")]
@@ -115,7 +115,7 @@ def test_a_bar_that_is_not_measured_is_listed_and_the_exit_status(modules, monke
     assert "| w | gone |  | ≥ 2 | not measured |  | not measured |" in text
     assert "| w | x | 1.23 | ≥ 1 | met | 1, 1.2 s |" in text
     with style.context():
-        drawn = figure.draw({"benchmarks": table})
+        drawn = figures.benchmarks(table)
         assert len(drawn.axes[0].get_yticks()) == 1
         style.close(drawn)
 
@@ -230,40 +230,21 @@ def test_unknown_benchmark_is_named(modules, capsys):
 
 def test_figure_is_drawn_from_the_table(modules):
     from privpost.drawing import style
-    from privpost.report.figures import benchmarks
+    from privpost.report import figures
 
     bars, _, run = modules
     rows = {"a": [bars.row("w", "x", 200.0, at_least=10), bars.row("w", "y", 3.0, at_most=1.5)]}
     rows["a"] += [bars.row("w", "none", 0, at_most=0), bars.reference("w", "z", 7.0)]
     table = run.merge(pd.DataFrame(columns=run.COLUMNS), rows, "2 cores")
     with style.context():
-        figure = benchmarks.draw({"benchmarks": table})
+        figure = figures.benchmarks(table)
         left, right = figure.axes[0].get_xlim()
         words = [text.get_text() for text in figure.axes[0].texts]
         style.close(figure)
     # 200 is 20 times its bar, and 3 misses its own by a factor of 2.
     assert left < 0.5 and right > 20
-    assert words == ["7   (no bar)", "0   (bar: ≤ 0)", "3   (bar: ≤ 1.5)", "200   (bar: ≥ 10)"]
-
-
-def test_growth_and_timeline_are_drawn():
-    from privpost.drawing import style
-    from privpost.report.figures import growth, timeline
-
-    points = pd.DataFrame({"axis": "n", "what": "a, b", "size": [1, 10, 100], "seconds": [2.0, 20.0, 200.0]})
-    points = points.assign(fitted=[False, True, True], exponent=1.0)
-    cells = pd.DataFrame(
-        {"study": ["a", "b"], "cell": ["x", "y"], "core": [0, 1], "start": [0.0, 1.0], "end": [2.0, 3.0]}
-    )
-    with style.context():
-        figures = [growth.draw({"growth": points})]
-        figures += [timeline.draw({"timeline": table}) for table in (cells, cells.iloc[:0])]
-        for figure in figures:
-            figure.canvas.draw()
-        assert [label.get_text() for label in figures[1].axes[0].get_yticklabels()] == ["a", "b"]
-        assert "No complete rebuild" in figures[2].axes[0].texts[0].get_text()
-        for figure in figures:
-            style.close(figure)
+    # What has no bar stands in the table only; the missed ones are on top.
+    assert words == ["200 (bar: ≥ 10)", "0 (bar: ≤ 0)", "3 (bar: ≤ 1.5)"]
 
 
 def small_posterior():

@@ -12,17 +12,12 @@ from privpost.evaluation.calibration import ks_limit, ks_p_value, ks_statistic
 from privpost.experiments.bernstein2018 import claims as paper_claims
 from privpost.experiments.bernstein2018.calibration import claims as calibration_claims
 from privpost.experiments.bernstein2018.calibration import study as calibration
-from privpost.experiments.bernstein2018.calibration.figures import fig1a_ks, fig1b_ecdf
 from privpost.experiments.bernstein2018.convergence import claims as convergence_claims
-from privpost.experiments.bernstein2018.convergence.figures import convergence as convergence_figure
 from privpost.experiments.bernstein2018.oracle import claims as oracle_claims
-from privpost.experiments.bernstein2018.oracle.figures import oracle as oracle_figure
 from privpost.experiments.bernstein2018.truncation import claims as truncation_claims
 from privpost.experiments.bernstein2018.truncation import study as truncation
-from privpost.experiments.bernstein2018.truncation.figures import truncation as truncation_figure
 from privpost.experiments.bernstein2018.utility import claims as utility_claims
 from privpost.experiments.bernstein2018.utility import study as utility
-from privpost.experiments.bernstein2018.utility.figures import fig1c_mmd
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.models import BetaBernoulli
 
@@ -360,43 +355,6 @@ def test_a_failure_is_explained_by_stuck_chains_where_the_posterior_without_one_
     table.loc[(table.method == "exact") & (table.n == 1000), "ks"] = 0.04
     claim = truncation_claims.claims({"truncation": with_truncation_p_values(table)})[0]
     assert truncation_claims.STUCK_CHAINS not in claim.why and claim.unexplained
-
-
-def test_the_naive_method_is_marked_where_it_is_not_private():
-    import matplotlib.pyplot as plt
-
-    tables = calibration_tables()
-    table = tables["calibration"]
-    for module in (fig1a_ks, fig1b_ecdf):
-        figure = module.draw(tables)
-        labels = {text.get_text() for text in figure.legends[0].get_texts()}
-        plt.close(figure)
-        assert {"Naive", "Naive, unredacted sum: not private"} <= labels
-    assert fig1a_ks.line(table, "binomial", "paper", ("naive", None))["label"] == "Naive"
-    assert fig1a_ks.line(table, "exponential", "corrected", ("gibbs", None))["label"] == "Gibbs (noise-aware)"
-
-
-def test_figures_are_drawn_from_tables_alone():
-    import matplotlib.pyplot as plt
-
-    from privpost.drawing import style
-
-    utility_table = utility_tables()
-    utility_table["utility"].loc[3, ["mmd2_mean", "mmd"]] = [-1e-6, 0.0]
-    drawn = [
-        (fig1a_ks, calibration_tables(), 6),
-        (fig1b_ecdf, calibration_tables(), 3),
-        (fig1c_mmd, utility_table, 6),
-        (convergence_figure, convergence_tables(), 4),
-        (oracle_figure, oracle_tables(), 2),
-        (truncation_figure, truncation_tables(), 2),
-    ]
-    with style.context():
-        for module, tables, panels in drawn:
-            figure = module.draw(tables)
-            assert len(figure.get_axes()) == panels
-            assert all(axes.lines for axes in figure.get_axes())
-            plt.close(figure)
 
 
 @pytest.mark.parametrize("n, epsilon, learns", [(100, 0.01, False), (10_000, 0.1, True)])

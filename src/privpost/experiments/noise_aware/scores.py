@@ -45,7 +45,9 @@ def draw(table, rows: str, metrics: list[str], height: float = 1.5):
     for panel, value, metric in panels.Panels(figure, axes, values, names):
         here = table[(table[rows] == value) & (table.metric == metric)]
         ends = lambda part, floor=FLOOR[metric]: (np.maximum(part.low, floor), np.maximum(part.high, floor))  # noqa: E731
-        panels.curves(panel, here.assign(value=here.value.clip(lower=FLOOR[metric])), "epsilon", "value", ends, LINES, looks, True)
+        panels.curves(
+            panel, here.assign(value=here.value.clip(lower=FLOOR[metric])), "epsilon", "value", ends, LINES, looks, True
+        )
         if metric == "ks":
             calibration.calibrated(panel)
         panel.set(xscale="log", yscale="log", xlabel="ε (pure DP)" if panel in axes[-1] else "")

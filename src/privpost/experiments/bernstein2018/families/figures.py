@@ -11,9 +11,10 @@ from privpost.experiments.bernstein2018 import models
 def families(families):
     """Calibration of noise-aware posteriors of further families (ours).
 
-    KS distance of U over the limit below which 95 % of calibrated methods lie (grey), one row per family, one column per
-    ε of pure DP, a marker for each number of records (small n above); public bounds, and of categories the first. Lines
-    are 95 % intervals. Hollow: the naive method of redacted sums, which reads the sum of all records, covered by no ε.
+    KS distance of U over the limit below which 95 % of calibrated methods lie (grey), one row per family, one column
+    per ε of pure DP, a marker for each number of records (small n above); public bounds, and of categories the first.
+    Lines are 95 % intervals. Hollow: the naive method of redacted sums, which reads the sum of all records, covered by
+    no ε.
     """
     table = families.replace({"model": {"multinomial": "10 categories"}})
     table = calibration.over_limit(models.shown(models.titled(table)))
@@ -33,7 +34,9 @@ def families(families):
                 chosen = part.solid == solid
                 mark = {"color": look.color, "markerfacecolor": face, "label": look.label if solid else None}
                 panel.plot(part.over[chosen], y[chosen], look.marker, **mark)
-        panel.set(xscale="log", xlim=(0.15, None), xlabel=calibration.LABEL.replace("\n", " "), title=f"ε = {epsilon:g}")
+        panel.set(
+            xscale="log", xlim=(0.15, None), xlabel=calibration.LABEL.replace("\n", " "), title=f"ε = {epsilon:g}"
+        )
         panel.set_yticks(range(len(names)), [models.MODELS.get(name, name.capitalize()) for name in names])
         panel.grid(axis="y", visible=False)
     axes[0, 0].set_ylim(len(names) - 0.5, -0.5)

@@ -26,7 +26,9 @@ def adversary(adversary):
     for factor, name in ((1, "Δ"), (2, "2Δ")):
         left.axhline(factor * sensitivity, color=style.GREY, linestyle=":", linewidth=0.9)
         words = f"{name} = {factor * sensitivity:.3f}"
-        left.text(path.n.max(), factor * sensitivity * 1.01, words, fontsize=7, color=style.GREY, va="bottom", ha="right")
+        left.text(
+            path.n.max(), factor * sensitivity * 1.01, words, fontsize=7, color=style.GREY, va="bottom", ha="right"
+        )
     for column, (label, line, color) in TERMS.items():
         left.plot(path.n, path[column], line, color=color, label=label)
     left.set(xscale="log", xlabel=style.AXES["n"], ylabel="Privacy loss (pure DP) [nats]", ylim=(0, 2.3 * sensitivity))

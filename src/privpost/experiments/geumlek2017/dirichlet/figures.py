@@ -31,10 +31,14 @@ def curves(dirichlet):
         if row == methods[0]:
             panel.set_title(f"{size} categories")
         if size == sizes[0]:
-            panel.set_ylabel("Published bound\n÷ supremum" if row == "bound" else f"{style.look(row).label}:\nε, (λ, ε)-RDP")
+            panel.set_ylabel(
+                "Published bound\n÷ supremum" if row == "bound" else f"{style.look(row).label}:\nε, (λ, ε)-RDP"
+            )
     figure.supxlabel("(λ − 1) / (λ* − 1)", fontsize=8)
     shades = {key[0]: look["color"] for key, look in looks.items()}
     handles = [panels.entry(color=shade, linewidth=3, label=f"r or m = {c:g}") for c, shade in shades.items()]
-    priors = [panels.entry(linestyle=line, label=f"{name} prior") for name, line in (("symmetric", "-"), ("asymmetric", "--"))]
+    priors = [
+        panels.entry(linestyle=line, label=f"{name} prior") for name, line in (("symmetric", "-"), ("asymmetric", "--"))
+    ]
     panels.legend(figure, [*handles, *priors])
     return figure

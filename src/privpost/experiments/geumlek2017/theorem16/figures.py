@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from privpost.drawing import panels, style
+from privpost.drawing import panels
 from privpost.drawing.figures import figure
 
 NAMES = {"logistic": "Logistic", "probit": "Probit", "cloglog": "Compl. log-log"}

@@ -1,6 +1,6 @@
 """The figure of the study."""
 
-from privpost.drawing import calibration, panels, style
+from privpost.drawing import calibration, panels
 from privpost.drawing.figures import figure
 
 NAMES = {"paper": "clipped counts", "corrected": "projected counts"}

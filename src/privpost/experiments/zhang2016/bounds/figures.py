@@ -44,7 +44,9 @@ def bounds(bounds):
         broken = int((~rows.holds.astype(bool)).sum())
         words = f"{broken} of {len(rows)} broken" if broken else f"holds in all {len(rows)}"
         axes.text(WIDEST * 3, place, words, fontsize=7, va="center", color="#B2182B" if broken else style.GREY)
-    axes.set(xscale="log", xlim=(1 / WIDEST / 2, 2 * WIDEST), ylim=(len(shown) - 0.5, -0.5), xlabel="Bound ÷ empirical value")
+    axes.set(
+        xscale="log", xlim=(1 / WIDEST / 2, 2 * WIDEST), ylim=(len(shown) - 0.5, -0.5), xlabel="Bound ÷ empirical value"
+    )
     axes.set_yticks(range(len(shown)), [STATEMENTS[name] for name in shown])
     axes.grid(axis="y", visible=False)
     return made
@@ -81,6 +83,8 @@ def scales(noise_scale):
     axes.set(yscale="log", xlabel="Largest in-degree ÷ nodes", ylabel="Noise scale, Fourier ÷ Laplace")
     values = noise_scale[["fourier_coefficient", "fourier_cell"]].div(noise_scale.laplace, axis=0)
     axes.set_ylim(values.min().min() / 1.5, values.max().max() * 1.5)
-    axes.text(0.4, 0.05, "Fourier adds less noise", fontsize=7, transform=axes.transAxes, color=style.look("fourier").color)
+    axes.text(
+        0.4, 0.05, "Fourier adds less noise", fontsize=7, transform=axes.transAxes, color=style.look("fourier").color
+    )
     panels.legend(made)
     return made

@@ -1,6 +1,6 @@
 """The figure of the study."""
 
-from privpost.drawing import panels, style
+from privpost.drawing import panels
 from privpost.drawing.figures import figure
 
 
@@ -27,7 +27,15 @@ def regression(linear_regression):
         for (variance,), look in looks.items():
             end = private[private.noise_variance == variance].sort_values("prior_precision").iloc[-1]
             at = (end.prior_precision, end.excess_mean)
-            right.annotate(f"ε = {end.epsilon:,.{int(end.epsilon < 10)}f}", at, (0, 4), textcoords="offset points", fontsize=7, color=look["color"], ha="right")
+            right.annotate(
+                f"ε = {end.epsilon:,.{int(end.epsilon < 10)}f}",
+                at,
+                (0, 4),
+                textcoords="offset points",
+                fontsize=7,
+                color=look["color"],
+                ha="right",
+            )
         left.set(ylabel="MSE", title=f"{panels.named('dataset', dataset)}, σ² = {middle.noise_variance.iloc[0]:g}")
         right.set(yscale="log", ylabel="MSE above ridge regression", title=panels.named("dataset", dataset))
         right.set_ylim(top=3 * private.excess_mean.max())
