@@ -27,10 +27,6 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 SUITE = Path(__file__).parent / "suite"
 TABLE = Path("results/benchmarks.csv")
-# Module of privpost.figures → the table that it is drawn from, and where the figure goes.
-FIGURES = {
-    "benchmarks": (TABLE, Path("figures/benchmarks")),
-}
 COLUMNS = ["benchmark", "what", "against", "ratio", "bar", "met", "ours", "theirs", "unit", "machine", "note"]
 
 
@@ -139,21 +135,10 @@ def main(names: list[str]) -> int:
 
 
 def draw() -> None:
-    """Draw the figures of the tables that are there."""
-    import pandas as pd
+    """Draw the figures of what was measured."""
+    from privpost.report import figures
 
-    from privpost.drawing import style
-    from privpost.lab import store
-
-    for name, (table, stem) in FIGURES.items():
-        if not table.is_file():
-            continue
-        with style.context():
-            figure = importlib.import_module(f"privpost.report.figures.{name}").draw({name: pd.read_csv(table)})
-            for ending in ("pdf", "png", "svg"):
-                with store.replacing(stem.with_suffix(f".{ending}")) as temporary:
-                    style.save(figure, temporary)
-            style.close(figure)
+    figures.draw(TABLE.parent, Path("figures"))
 
 
 if __name__ == "__main__":

@@ -57,9 +57,8 @@ def write(asked: Request, cells: list[Cell], results: Iterable[store.Result]) ->
 
 
 def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], folder: Path):
-    """Draw the first table that fits on a page, else the one that lacks least; returns paths and notes."""
-    sizes = {name: sweep.columns_of(frame, columns[name], study.schema) for name, frame in frames.items()}
-    name = min(sizes, key=lambda name: max(sizes[name], sweep.COLUMNS))
+    """Draw the table with the study's measured columns; returns paths and notes."""
+    name = sweep.choose(frames, columns, study.schema)
     paths = [folder / f"sweep.{ending}" for ending in ("pdf", "png")]
     with style.context():
         figure, notes = sweep.draw(frames[name], columns[name], study.schema, f"{study.name}, table {name}")

@@ -35,12 +35,19 @@ def names(path: Path) -> list[str]:
 
 def functions(module: ModuleType) -> dict[str, Callable]:
     """Return the functions of a module that draw figures, by the figure's name."""
-    return {value.figure: value for value in vars(module).values() if hasattr(value, "figure")}
+    return {
+        value.figure: value for value in vars(module).values() if inspect.isfunction(value) and hasattr(value, "figure")
+    }
+
+
+def parameters(function: Callable) -> list[str]:
+    """Return the names of the tables that a function draws from."""
+    return list(inspect.signature(function).parameters)
 
 
 def draw(function: Callable, tables: Mapping[str, Any]) -> Any:
     """Return the figure that a function draws from the tables that its parameters name."""
-    return function(**{name: tables[name] for name in inspect.signature(function).parameters})
+    return function(**{name: tables[name] for name in parameters(function)})
 
 
 def caption(function: Callable) -> str:

@@ -58,17 +58,20 @@ def named(column: str, value, names: Mapping = {}) -> str:
         return catalogue.title(value)
     if isinstance(value, str):
         return value.replace("_", " ")
-    if value is None or value != value:
+    if value is None or np.isnan(value):
         return ""
     number = f"{int(value):,}" if float(value).is_integer() and abs(value) < 1e6 else style.power(value)
     return f"{style.SYMBOLS.get(column, column.replace('_', ' '))} = {number}".replace("-", "−")
 
 
 def rows_of(table, column, value):
-    """Return the rows with a value of a column (or of several), and those where it is missing: they belong to all."""
+    """Return the rows with a value of a column (or of several), and those where it is missing: they belong to all.
+
+    None as a part of a value stands for rows that lack it.
+    """
     for name, wanted in zip(column, value, strict=True) if isinstance(column, tuple) else [(column, value)]:
         if name is not None:
-            table = table[(table[name] == wanted) | table[name].isna()]
+            table = table[table[name].isna() | (False if wanted is None else table[name] == wanted)]
     return table
 
 
@@ -96,10 +99,11 @@ def looks(table, lines: Sequence[str] = ("method",), special: Mapping = {}, name
         place = [k[1:] for k in keys if k[0] == first].index(tuple(rest))
         if lines[0] == "method":
             made = style.look(first).line() | ({"linestyle": style.LINES[place % 4]} if any(rest) else {})
+            made |= {"markerfacecolor": "white"} if place // 4 % 2 else {}
         else:
             at = firsts.index(first) if first in firsts else len(firsts)
             made = {"color": shade.get(first) or style.COLORS[at % 6], "marker": style.MARKERS[at % 12]}
-            made["linestyle"] = style.LINES[place % 4]
+            made |= {"linestyle": style.LINES[place % 4]} | ({"markerfacecolor": "white"} if place // 4 % 2 else {})
         made["label"] = named(tuple(lines), (first, *rest), names)
         found[first, *rest] = made | special.get(first, {}) | special.get((first, *rest), {})
     return found
@@ -127,7 +131,7 @@ def panels(
     A row that lacks the value of a panel is drawn in all; one that lacks `x` is a horizontal line.
     """
     ylabel = ylabel or style.AXES.get(y, y.replace("_", " "))
-    of_rows, of_columns = _values(table, rows, names), _values(table, columns, names)
+    of_rows, of_columns = values_of(table, rows, names), values_of(table, columns, names)
     height = 0.75 + size[1] * len(of_rows)
     figure, axes = grid(len(of_rows), len(of_columns), height, width=size[0], sharex=share[0], sharey=share[1])
     made = Panels(figure, axes, of_rows, of_columns)
@@ -188,15 +192,24 @@ def decades(axes, smallest: float, values, which: str = "y") -> None:
     axes.minorticks_off()
 
 
-def _values(table, column, names: Mapping) -> list:
-    if column is None:
-        return [None]
-    if isinstance(column, tuple):
-        complete = table[list(column)].dropna().drop_duplicates()
-        found = [tuple(row) for row in complete.itertuples(index=False)]
-        orders = [ordered(part, name, names) for part, name in zip(zip(*found, strict=True), column, strict=True)]
-        return sorted(found, key=lambda value: [order.index(v) for order, v in zip(orders, value, strict=True)])
-    return ordered(table[column], column, names)
+def values_of(table, column, names: Iterable = ()) -> list:
+    """Return the values of a column, or the combinations of those of several, in their order; [column] for none.
+
+    A combination that lacks a part, which None stands for, is left out where its rows belong to others.
+    """
+    if not column:
+        return [column]
+    if not isinstance(column, tuple):
+        return ordered(table[column], column, names) or [None]
+    found = [key(column, row) for _, row in table[list(column)].drop_duplicates().iterrows()]
+    complete = [value for value in found if None not in value]
+    found = complete + [
+        value
+        for value in found
+        if None in value and not any(all(p in (None, q) for p, q in zip(value, c, strict=True)) for c in complete)
+    ]
+    orders = [[*ordered((v[i] for v in found), name, names), None] for i, name in enumerate(column)]
+    return sorted(found, key=lambda value: [order.index(v) for order, v in zip(orders, value, strict=True)])
 
 
 def curves(
@@ -204,9 +217,7 @@ def curves(
 ) -> None:
     """Draw the lines of one panel, those without `x` as horizontal ones; arguments as those of `panels`."""
     for line, how in (looks(table, lines) if look is None else look).items():
-        rows = table
-        for name, value in zip(lines, line, strict=True):
-            rows = rows[rows[name].isna()] if value is None else rows[rows[name] == value]
+        rows = line_of(table, lines, line)
         rows = rows[rows[y].notna()]
         if rows.empty:
             continue
@@ -221,6 +232,13 @@ def curves(
         if solid and not (full := rows[solid].to_numpy(bool)[order]).all():
             ring = {"color": how["color"], "marker": how["marker"], "markerfacecolor": "white", "zorder": 4}
             axes.plot(at[~full], middle[~full], linestyle="", **ring)
+
+
+def line_of(table, lines: Sequence[str], line: Sequence):
+    """Return the rows of one line, those with its values of the columns `lines`, None for a missing one."""
+    for name, value in zip(lines, line, strict=True):
+        table = table[table[name].isna()] if value is None else table[table[name] == value]
+    return table
 
 
 def interval(mean, sem):

@@ -5,7 +5,7 @@ import gc
 import io
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -232,23 +232,6 @@ def _fixed_widths(svg: bytes) -> bytes:
         return f'<text style="{match[1]}"{fitted}>{match[4]}</text>'
 
     return _TEXT.sub(fixed, svg.decode()).encode()
-
-
-def save_small(figure, path: Path, colors: Iterable[str], dpi: int = 160) -> None:
-    """Write a figure as a PNG with a palette of greys and the given colours, a quarter of the size of a full one."""
-    from matplotlib.colors import to_rgb
-    from PIL import Image
-
-    greys = [(level / 15,) * 3 for level in range(16)]
-    # Each colour also half way to white, for the edges of marks.
-    shades = [tuple(1 - share * (1 - c) for c in to_rgb(color)) for color in colors for share in (1, 0.66, 0.33)]
-    palette = Image.new("P", (1, 1))
-    palette.putpalette([round(255 * c) for shade in (*greys, *shades) for c in shade])
-    content = io.BytesIO()
-    with laid_out(figure, dpi):
-        figure.savefig(content, format="png", metadata={"Software": None}, dpi=dpi)
-    image = Image.open(content).convert("RGB").quantize(palette=palette, dither=Image.Dither.NONE)
-    image.save(path, format="png", optimize=True)
 
 
 def close(figure) -> None:

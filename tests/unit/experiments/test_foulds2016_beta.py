@@ -26,7 +26,6 @@ from privpost.lab import grid, tables
 from privpost.lab.claims import score
 from privpost.lab.schema import SettingError
 from privpost.lab.streams import Streams
-from privpost.lab.study import figure_module
 from privpost.mechanisms import ExponentialMechanism, GaussianMechanism, LaplaceMechanism
 from privpost.models import BetaBernoulli
 from privpost.privacy.accounting import Cost
@@ -85,18 +84,6 @@ def test_smoke_tables_have_the_columns_of_the_shipped_ones_and_can_be_scored(shi
         assert not frame.duplicated().any()
     for claim in claims_of(study, smoke[name]):
         assert claim.verdict in ("holds", "holds in part", "does not hold")
-
-
-@pytest.mark.parametrize("name", [name for name in STUDIES if name != "mechanisms_table"])
-def test_figures_can_be_drawn_from_smoke_tables(smoke, name):
-    import importlib
-
-    for stem in grid.load_study(f"foulds2016/{name}").figures:
-        with style.context():
-            figure = importlib.import_module(figure_module("foulds2016", stem)).draw(smoke[name])
-            labelled = [axes for axes in figure.axes if axes.get_visible()]
-            assert all(axes.has_data() for axes in labelled)
-            style.close(figure)
 
 
 # Sampling error

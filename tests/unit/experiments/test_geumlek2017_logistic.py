@@ -293,22 +293,6 @@ def test_tables_at_smoke_scale_have_every_row_and_can_be_scored(smoke_cells):
     assert sorted(claim.id for claim in scored) == ["G10", "G14", "G7", "G8", "G9"]
 
 
-def test_captions_say_what_is_drawn(smoke_cells):
-    from privpost.drawing import style
-    from privpost.experiments.geumlek2017.logistic.figures import fig3_corrected, method_ranking
-
-    made = tabulated(smoke_cells)
-    with style.context():
-        figures = [fig3_corrected.draw(made), method_ranking.draw(made)]
-        # At smoke scale there is no corrected variant: the paper's is drawn, and must not pass for the other.
-        caption = figures[0].legends[0].get_title().get_text()
-        title = figures[1].axes[0].get_title()
-        for figure in figures:
-            style.close(figure)
-    assert "10 releases" in caption and "private" in caption and "public" not in caption
-    assert title == "Abalone\n40 draws, 10 splits"
-
-
 def test_golden_table_at_smoke_scale(smoke_cells):
     """Closed forms to 1e-9, simulated means within five combined standard errors: numbers move only with a new rev."""
     made = tabulated(smoke_cells)["logistic"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from scipy.stats import chisquare, kstest
 from war_log_toys import build, project, run, verdicts  # noqa: F401  the project is a fixture
 
-from privpost.drawing import style
 from privpost.experiments.foulds2016 import event_methods, held_out
 from privpost.experiments.noise_aware.event_calibration import claims as event_calibration_claims
 from privpost.experiments.noise_aware.event_calibration import study as event_calibration
@@ -161,19 +159,6 @@ def test_the_worst_chains_are_named_with_their_data_and_epsilon(built) -> None:
     assert found["worst_rhat/hmm_2/gibbs/epsilon"] == table.epsilon.max()
     assert "imulated" in found["worst_rhat/hmm_2/gibbs/dataset"]
     assert "worst_rhat/hmm_2/non_private" not in found
-
-
-@pytest.mark.parametrize("stem", ["war_logs_gain", "war_logs_scores"])
-def test_figures_cross_what_has_not_converged(built, stem) -> None:
-    made = {name: part for name, part in built["war_logs"].items() if name != "ledgers"}
-    for reached in (True, False):
-        with style.context():
-            tables = {name: part.assign(converged=reached) for name, part in made.items()}
-            figure = importlib.import_module(f"privpost.figures.noise_aware.{stem}").draw(tables)
-            marks = [line for axes in figure.axes for line in axes.lines if line.get_marker() == "x"]
-            assert any(len(line.get_xdata()) for line in marks) != reached
-            assert "largest R-hat" in figure.get_suptitle()
-            style.close(figure)
 
 
 def test_toy_verdicts_are_as_expected(built) -> None:

@@ -4,13 +4,13 @@ from privpost.drawing import calibration, panels
 
 # The paper's models first.
 MODELS = {
-    "binomial": "Binomial", "multinomial": "Multinomial", "exponential": "Exponential", "multinomial_free": "2 of 3 counts",
-    "bit_rows": "Rows of 5 bits",
+    "binomial": "Binomial", "multinomial": "Multinomial", "exponential": "Exponential",
+    "multinomial_free": "2 of 3 counts", "bit_rows": "Rows of 5 bits",
 }  # fmt: skip
 
 
 def titled(table):
-    """Return a table with `panel`, the title of a panel: the model, and of redacted sums where their bounds come from."""
+    """Return a table with `panel`, a panel's title: the model, and of redacted sums where their bounds come from."""
     known = {name: place for place, name in enumerate(MODELS)}
     table = table.sort_values("model", key=lambda models: models.map(known).fillna(len(known)), kind="stable")
     words = table.model.map(lambda model: MODELS.get(model, str(model).replace("_", " ").capitalize()))
@@ -21,7 +21,7 @@ def titled(table):
 
 
 def shown(table):
-    """Return the rows that are drawn: of the first parameter, and of OPS as the paper tempers it; `solid` if private."""
+    """Return the rows of the first parameter, and of OPS as the paper tempers it; `solid` says which are private."""
     table = table[table.parameter.isin(["theta", "theta_1"])]
     if "tempered" in table:
         table = table[table.tempered.isna() | (table.tempered == "joint")]

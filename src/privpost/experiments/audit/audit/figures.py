@@ -20,9 +20,9 @@ def tightness(audit):
     """How much of the claimed ε each mechanism spends on the neighbours that are worst for it (ours).
 
     One row per model and method. A point is the largest share of the claimed ε, each in its own notion, that some
-    audited setting spends, of the package's examples and of what the studies ran; its line reaches down to the smallest.
-    Nothing may lie right of 1. How near the bound from draws comes depends on their number: a small one shows nothing
-    wrong. The claims and what was found stand in the table. Bounds hold with the confidence in the table.
+    audited setting spends, of the package's examples and of what the studies ran; its line reaches down to the
+    smallest. Nothing may lie right of 1. How near the bound from draws comes depends on their number: a small one shows
+    nothing wrong. The claims and what was found stand in the table. Bounds hold with the confidence in the table.
     """
     table = audit[audit.claimed_epsilon.gt(0) & (audit.exact.notna() | audit.lower_bound.notna())]
     found = table[["exact", "lower_bound"]].max(axis=1) / table.claimed_epsilon

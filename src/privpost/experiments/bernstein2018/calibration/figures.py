@@ -11,10 +11,11 @@ def distances(calibration):
     """Calibration as the Kolmogorov-Smirnov distance against n (Bernstein and Sheldon 2018, figure 1a).
 
     Largest distance of the distribution of U, the quantile of the true parameter in its posterior, from uniform, over
-    the limit below which 95 % of calibrated methods lie (1.358/√M for M trials; grey): one column per model, the paper's
-    three first, one row per ε of pure DP; of the multinomial the first category. Bars are 95 % intervals (Dvoretzky,
-    Kiefer and Wolfowitz). Rings: the noise-aware posterior without a chain. Hollow: what no ε covers, the naive method
-    of redacted sums, which reads the noisy sum of all records, and bounds that are quantiles at the true θ.
+    the limit below which 95 % of calibrated methods lie (1.358/√M for M trials; grey): one column per model, the
+    paper's three first, one row per ε of pure DP; of the multinomial the first category. Bars are 95 % intervals
+    (Dvoretzky, Kiefer and Wolfowitz). Rings: the noise-aware posterior without a chain. Hollow: what no ε covers, the
+    naive method of redacted sums, which reads the noisy sum of all records, and bounds that are quantiles at the true
+    θ.
     """
     made = models.ks_panels(models.shown(models.titled(calibration)), size=(5.5, 1.5))
     models.legend(made.figure)

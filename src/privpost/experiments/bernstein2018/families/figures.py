@@ -11,9 +11,10 @@ from privpost.experiments.bernstein2018 import models
 def families(families):
     """Calibration of noise-aware posteriors of further families (ours).
 
-    KS distance of U over the limit below which 95 % of calibrated methods lie (grey), one row per family, one column per
-    ε of pure DP, a marker for each number of records (small n above); public bounds, and of categories the first. Lines
-    are 95 % intervals. Hollow: the naive method of redacted sums, which reads the sum of all records, covered by no ε.
+    KS distance of U over the limit below which 95 % of calibrated methods lie (grey), one row per family, one column
+    per ε of pure DP, a marker for each number of records (small n above); public bounds, and of categories the first.
+    Lines are 95 % intervals. Hollow: the naive method of redacted sums, which reads the sum of all records, covered by
+    no ε.
     """
     table = families.replace({"model": {"multinomial": "10 categories"}})
     table = calibration.over_limit(models.shown(models.titled(table)))

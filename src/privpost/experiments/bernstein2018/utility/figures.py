@@ -11,15 +11,16 @@ from privpost.experiments.bernstein2018 import models
 def distances(utility):
     """Distance of private posteriors from the non-private one (Bernstein and Sheldon 2018, figure 1c).
 
-    MMD against n, one column per model: the root of the mean over trials of the unbiased MMD², 0 where that is negative.
-    Bars are 95 % intervals, carried through the root. Line styles are ε of pure DP. The naive method of redacted sums
-    (exponential) reads the noisy sum of all records, which no ε covers. The noise-aware posterior without a chain, which
-    coincides with Gibbs's, stands in the table only.
+    MMD against n, one column per model: the root of the mean over trials of the unbiased MMD², 0 where that is
+    negative. Bars are 95 % intervals, carried through the root. Line styles are ε of pure DP. The naive method of
+    redacted sums (exponential) reads the noisy sum of all records, which no ε covers. The noise-aware posterior without
+    a chain, which coincides with Gibbs's, stands in the table only.
     """
     table = utility[utility.method != "exact"]
     made = panels.panels(
         table, "n", "mmd", _ends, None, "model", ("method", "epsilon"), names=models.MODELS, bars=True,
-        share=(True, True), size=(style.WIDTH, 1.9), xscale="log", yscale="log", ylabel="MMD to the non-private posterior",
+        share=(True, True), size=(style.WIDTH, 1.9), xscale="log", yscale="log",
+        ylabel="MMD to the non-private posterior",
     )  # fmt: skip
     panels.legend(made.figure)
     return made.figure

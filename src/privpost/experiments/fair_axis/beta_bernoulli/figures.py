@@ -20,8 +20,8 @@ def winners(beta_bernoulli):
     """Who is best at the same (ε, δ): bits, all mechanisms, by their exact privacy curves (ours).
 
     A tile per number of records n and ε, one column per δ: its colour and marker are those of the method with the least
-    value, at the top the error of one draw of θ, below the divergence of its law from the non-private posterior, and the
-    distance from calibration. Light tiles: another method is within a 95 % interval of the difference.
+    value, at the top the error of one draw of θ, below the divergence of its law from the non-private posterior, and
+    the distance from calibration. Light tiles: another method is within a 95 % interval of the difference.
     """
     table = _shown(beta_bernoulli)
     table = table[table.method != "non_private"]
@@ -47,10 +47,8 @@ def winners(beta_bernoulli):
         if delta == deltas[0]:
             panel.set_ylabel(NAMES[metric])
     panels.label_x(panels.Panels(made, axes, metrics, deltas), style.AXES["epsilon_delta"], 8)
-    panels.legend(made, [
-        panels.entry(color=style.look(m).color, marker=style.look(m).marker, linestyle="", markersize=5, label=style.look(m).label)
-        for m in panels.ordered(table.method, "method")
-    ])  # fmt: skip
+    looks = [style.look(method).line() for method in panels.ordered(table.method, "method")]
+    panels.legend(made, [panels.entry(**{**look, "linestyle": "", "markersize": 5}) for look in looks])
     return made
 
 
@@ -58,9 +56,9 @@ def winners(beta_bernoulli):
 def curves(beta_bernoulli):
     """Error, divergence and calibration of one private draw of θ for bits, all mechanisms at the same (ε, δ) (ours).
 
-    One column per number of records n, at the middle δ; other δ look alike, and guarantees that are converted instead of
-    exact curves stand in the table. The error is divided by the non-private posterior's. Divergences below 10⁻⁷ lie on
-    the edge: the law is the non-private posterior itself. Bars are 95 % intervals. U is the quantile of θ in the
+    One column per number of records n, at the middle δ; other δ look alike, and guarantees that are converted instead
+    of exact curves stand in the table. The error is divided by the non-private posterior's. Divergences below 10⁻⁷ lie
+    on the edge: the law is the non-private posterior itself. Bars are 95 % intervals. U is the quantile of θ in the
     posterior from the noisy count, or in the law that a released sample was drawn from.
     """
     table, deltas = _shown(beta_bernoulli), panels.ordered(beta_bernoulli.delta)

@@ -19,8 +19,8 @@ def curves(efficiency):
     table = table.assign(near=(table["are"] - table.are_limit).abs() <= WITHIN * table.are_limit)
     lines, limits = ("method", "statistic"), {"ylim": (0.6 * table["are"].min(), 2 * table["are"].max())}
     made = panels.panels(
-        table, "n", "are", "sem", "epsilon", "p", lines, size=(style.WIDTH, 1.5), share=(True, True), bars=True, solid="near",
-        xscale="log", yscale="log", ylabel="n E[(θ̂ − p)²] I(p)", **limits,
+        table, "n", "are", "sem", "epsilon", "p", lines, size=(style.WIDTH, 1.5), share=(True, True), bars=True,
+        solid="near",         xscale="log", yscale="log", ylabel="n E[(θ̂ − p)²] I(p)", **limits,
     )  # fmt: skip
     for axes, epsilon, p in made:
         here = panels.rows_of(panels.rows_of(table, "epsilon", epsilon), "p", p)

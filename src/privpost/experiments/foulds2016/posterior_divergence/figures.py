@@ -18,8 +18,8 @@ def divergence(posterior_divergence):
         xscale="log", yscale="log", ylabel="E KL(non-private ‖ private) [nats]",
     )  # fmt: skip
     for axes, _, p in made:
-        for _, rows in table[(table.p == p) & (table.kl_theory < 10)].groupby(["method", "epsilon"]):
-            rows = rows.sort_values("n")
+        theory = table[(table.p == p) & (table.kl_theory < 10)].sort_values("n")
+        for _, rows in theory.groupby(["method", "epsilon"]):
             axes.plot(rows.n, rows.kl_theory, color="#bbbbbb", linewidth=2.5, zorder=0, label="Theory for large n")
     last = table[table.n == table.n.max()].groupby("method").kl_mean
     holds = {"laplace", "ops"} <= set(last.groups) and last.get_group("laplace").max() < last.get_group("ops").min() / 5

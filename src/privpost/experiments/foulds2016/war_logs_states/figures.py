@@ -17,8 +17,8 @@ KINDS = {"final": "final sample (released)", "mode": "most frequent states (not 
 def emissions_iraq(war_logs_emissions):
     """Emissions of the private HMM on the stand-ins for Iraq (Foulds et al. 2016, figure 3).
 
-    Filled: posterior means of the Laplace HMM, which holds ε of pure DP unconditionally; rings: the non-private HMM;
-    a line joins the two. Of each field the most probable levels. One release, whose noise the length of the lines shows;
+    Filled: posterior means of the Laplace HMM, which holds ε of pure DP unconditionally; rings: the non-private HMM; a
+    line joins the two. Of each field the most probable levels. One release, whose noise the length of the lines shows;
     data sets whose chains have not converged are left out. States are ordered and labelled by the non-private fit.
     """
     return _emissions(war_logs_emissions[war_logs_emissions.stand_in.astype(bool)])
@@ -44,7 +44,7 @@ def maps(war_logs_assignments):
     errors. Of real data empty cells were left out and regions chosen by looking at the records.
     """
     table = _shown(war_logs_assignments)
-    made, methods = _rows_of_maps(table)
+    made = _rows_of_maps(table)
     for axes, dataset, method in made:
         truth = _grid(select(table, dataset=dataset, method="non_private"))
         rows = select(table, dataset=dataset, method=method)
@@ -66,7 +66,7 @@ def shares(war_logs_assignments):
     beside the non-private one. One release each; states as in figure 4.
     """
     table = _shown(war_logs_assignments)
-    made, _ = _rows_of_maps(table, height=0.75)
+    made = _rows_of_maps(table, height=0.75)
     for axes, dataset, method in made:
         grid = _grid(select(table, dataset=dataset, method=method))
         if grid is None:
@@ -132,8 +132,9 @@ def _rows_of_maps(table, height: float = 0.0):
     keywords = {"height_ratios": heights, "sharey": "row"}
     made, axes = panels.grid(len(datasets), len(methods), 0.4 + sum(heights), **keywords)
     for panel, dataset, method in panels.Panels(made, axes, datasets, methods):
-        panel.set_title(f"{panels.named('dataset', dataset)}: {style.look(method).label}", fontsize=7)
-    return panels.Panels(made, axes, datasets, methods), methods
+        title = f"{panels.named('dataset', dataset)}: {style.look(method).label}"
+        panel.set_title(title if len(title) * len(methods) < 80 else title.replace(": ", ":\n"), fontsize=7)
+    return panels.Panels(made, axes, datasets, methods)
 
 
 def _map(axes, rows, n_states: int):
@@ -191,10 +192,12 @@ def _emissions(table):
         for name in panels.ordered(private.dataset, "dataset")
         for field in dict.fromkeys(select(private, dataset=name).field)
     }
+    # One axis for all panels, as long as the levels that are drawn are probable.
+    top = 1.1 * table[(table.field.isin(CASUALTIES) == (table.level == "casualties"))].probability.max()
     columns = min(2, len(fields))
     figure, grid = panels.grid(-(-len(fields) // columns), columns, 0.4 + 1.4 * -(-len(fields) // columns))
     for axes, (dataset, field) in zip(grid.flat, fields, strict=False):
-        _dumbbells(axes, select(table, dataset=dataset), field)
+        _dumbbells(axes, select(table, dataset=dataset), field, top)
         axes.set_title(f"{panels.named('dataset', dataset)}:\n{field.replace('_', ' ')}", fontsize=7)
     for axes in list(grid.flat)[len(fields) :]:
         axes.set_axis_off()
@@ -208,7 +211,7 @@ def _emissions(table):
     return figure
 
 
-def _dumbbells(axes, rows, field: str) -> None:
+def _dumbbells(axes, rows, field: str, top: float) -> None:
     key = "field" if field == "casualties" else "level"
     rows = rows[rows.field.isin(CASUALTIES) if field == "casualties" else rows.field == field]
     rows = select(rows, level="casualties") if field == "casualties" else rows
@@ -226,4 +229,4 @@ def _dumbbells(axes, rows, field: str) -> None:
     axes.set_yticks(
         range(len(order)), labels=[word if len(word) < 24 else f"{word[:22]}…" for word in words], fontsize=6
     )
-    axes.set(xlim=(-0.02, 1.02), ylim=(-0.5, len(order) - 0.5), xticks=[0, 0.5, 1])
+    axes.set(xlim=(-0.02, top), ylim=(-0.5, len(order) - 0.5))

@@ -10,7 +10,8 @@ def steps(finite_time):
     """Test error of Langevin steps that are all paid for, less that of exact draws at the same budget (ours).
 
     Against the number of steps, for each data set and budget of Rényi DP; the mode with noise, which needs no steps, is
-    a horizontal line. Linear within 0.01. Bars and bands are 95 % intervals of the difference over the draws of one split.
+    a horizontal line. Linear within 0.01. Bars and bands are 95 % intervals of the difference over the draws of one
+    split.
     """
     table = select(finite_time, metric="test_error")
     table = table[table.method != "diffused"]

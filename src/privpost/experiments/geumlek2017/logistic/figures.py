@@ -18,9 +18,9 @@ CHARGES = {
 def test_error(logistic):
     """Test error of private logistic regression (Geumlek et al. 2017, figure 3).
 
-    Test error above that of the non-private mode, linear below 0.01; one row per order λ, one column per data set.
-    OPS is drawn as the paper charges it, by what its pure cost implies, and by the smaller of that and theorem 17, where
-    it coincides with the diffused sampler. Bands are 95 % intervals over the draws of one split. Features are scaled by
+    Test error above that of the non-private mode, linear below 0.01; one row per order λ, one column per data set. OPS
+    is drawn as the paper charges it, by what its pure cost implies, and by the smaller of that and theorem 17, where it
+    coincides with the diffused sampler. Bands are 95 % intervals over the draws of one split. Features are scaled by
     the data's own range, as in the paper, which no ε covers.
     """
     return _losses(logistic, "test_error", "paper", "Test error above non-private")
@@ -53,7 +53,8 @@ def log_likelihood(logistic):
 
 @figure("method_ranking")
 def ranking(logistic_pairs):
-    """Which of the diffused and the concentrated sampler has the lower test error (ours; Geumlek et al. 2017, figure 3).
+    """Which of the diffused and the concentrated sampler has the lower test error (ours; Geumlek et al. 2017, figure
+    3).
 
     Paired difference in test error, concentrated less diffused, against ln ε; above 0 diffused is ahead. Bars are 95 %
     intervals of the mean difference: over draws on one split (hollow) or, where there are more draws, over splits
@@ -65,8 +66,8 @@ def ranking(logistic_pairs):
     shift = 0.12 * (table.order.rank(method="dense") - (table.order.nunique() + 1) / 2)
     table = table.assign(at=table.log_epsilon + shift, splits=table.n_splits > 1)
     made = panels.panels(
-        table, "at", "difference_mean", "difference_sem", columns="dataset", lines=("order",), bars=True, solid="splits",
-        size=(_width(table), 1.9), share=(True, False), xlabel=style.AXES["log_epsilon"],
+        table, "at", "difference_mean", "difference_sem", columns="dataset", lines=("order",), bars=True,
+        solid="splits", size=(_width(table), 1.9), share=(True, False), xlabel=style.AXES["log_epsilon"],
         ylabel="Test error,\nconcentrated less diffused",
     )  # fmt: skip
     for axes, _, _ in made:

@@ -14,15 +14,15 @@ def curves(rdp_curves):
     """RDP curves of the diffused and the concentrated posterior (Geumlek et al. 2017, figure 1).
 
     One panel per mechanism, one curve per coefficient r or m, named at its end; dashed lines are asymptotes. Solid: the
-    exact supremum over neighbouring data sets; dotted: the paper's four pairs, which charge more at low orders (insets).
-    Coefficient 1 is the direct posterior. Computed, not simulated: there are no bands.
+    exact supremum over neighbouring data sets; dotted: the paper's four pairs, which charge more at low orders
+    (insets). Coefficient 1 is the direct posterior. Computed, not simulated: there are no bands.
     """
     table = rdp_curves[rdp_curves.method != "direct"]
     methods, last = panels.ordered(table.method, "method"), table.order.max()
     made, axes = panels.grid(1, len(methods), 2.6, sharey=True)
     shades = panels.shades(panels.ordered(table.coefficient))
     for panel, method in zip(axes[0], methods, strict=True):
-        inset = panel.inset_axes((0.08, 0.6, 0.2, 0.32))
+        inset = panel.inset_axes((0.15, 0.58, 0.16, 0.32))
         inset.set_title("low orders", fontsize=7, pad=2)
         for coefficient, shade in shades.items():
             for supremum, line in (("exact", "-"), ("paper", ":")):
@@ -37,25 +37,26 @@ def curves(rdp_curves):
                     inset.plot(order, epsilon, line, color=shade)
             if asymptote <= last:
                 panel.axvline(asymptote, color=shade, linewidth=0.6, linestyle="--")
-            _name(
-                panel, select(table, method=method, coefficient=coefficient, supremum="exact"), coefficient, shade, last
-            )
+            exact = select(table, method=method, coefficient=coefficient, supremum="exact")
+            _name(panel, exact, coefficient, shade, last, row=list(shades).index(coefficient) % 2)
         inset.set(xlim=(1, 3), ylim=(0.05, 0.35), xticks=[1, 2, 3], yticks=[0.1, 0.3])
         inset.tick_params(labelsize=6)
-        panel.set(xlim=(0, last), ylim=(0, TOP), xlabel=style.AXES["order"], xticks=range(0, 21, 5))
-        panel.set_title(f"{style.look(method).label} posterior", pad=12)
+        panel.set(xlim=(0, last), ylim=(0, TOP), xticks=range(0, 21, 5))
+        panel.set_title(f"{style.look(method).label} posterior", pad=20)
+    panels.label_x(panels.Panels(made, axes, [None], methods), style.AXES["order"], 70 // len(methods))
     axes[0, 0].set_ylabel("Privacy cost ε, (λ, ε)-RDP")
     kinds = [("exact supremum", "-", 1.2), ("the paper's four pairs", ":", 1.2), ("asymptote", "--", 0.6)]
     panels.legend(made, [panels.entry(label=label, linestyle=line, linewidth=w) for label, line, w in kinds])
     return made
 
 
-def _name(axes, curve, coefficient: float, shade, last: float) -> None:
+def _name(axes, curve, coefficient: float, shade, last: float, row: int) -> None:
     """Print a coefficient where its curve leaves the panel: at the top, or on the right."""
     curve = curve[curve.epsilon < TOP].sort_values("order")
     at, value = curve.order.iloc[-1], curve.epsilon.iloc[-1]
     words = {"fontsize": 7, "color": shade, "annotation_clip": False, "textcoords": "offset points"}
     if at < 0.97 * last:
-        axes.annotate(f"{coefficient:g}", (at, TOP), (0, 2), ha="center", **words)
+        # Neighbours stand in two rows.
+        axes.annotate(f"{coefficient:g}", (at, TOP), (0, 2 + 8 * row), ha="center", **words)
     else:
         axes.annotate(f"{coefficient:g}", (last, value), (2, 0), va="center", **words)

@@ -23,8 +23,8 @@ def rounding(rounding):
         if np.isfinite(rows.ideal.iloc[0]):
             left.axhline(rows.ideal.iloc[0], color=shade, linestyle="--", linewidth=0.7)
         if order in (direct.order.min(), direct.order.max()):
-            left.annotate(words, (rows.bits.iloc[-1], rows.epsilon.iloc[-1]), (0, 4 if order == 2 else -9), fontsize=7, color=shade,
-                          textcoords="offset points", ha="right")  # fmt: skip
+            at, shift = (rows.bits.iloc[-1], rows.epsilon.iloc[-1]), (0, 4 if order == direct.order.min() else -9)
+            left.annotate(words, at, shift, fontsize=7, color=shade, textcoords="offset points", ha="right")
     pure = rounding[np.isinf(rounding.order)].sort_values("bits")
     shades = panels.shades(sorted(pure.coefficient.unique()))
     markers = dict(zip(panels.ordered(pure.method, "method"), ("h", "o", "s", "^", "v"), strict=False))

@@ -31,7 +31,7 @@ def distances(naive_bayes_calibration, naive_bayes_ecdf):
     """
     table, functions = _matched(naive_bayes_calibration), _matched(naive_bayes_ecdf)
     table = calibration.over_limit(table[table.n == table.n.min()])
-    shown = list(dict.fromkeys(table.parameter))[0]
+    shown = table.parameter.iloc[0]
     table = table[table.parameter == shown]
     looks = panels.looks(table, score_panels.LINES, names=score_panels.NAMES)
     made, ((left, right),) = panels.grid(1, 2, 2.2)

@@ -11,11 +11,11 @@ NAMES = {"paper": "over clipped counts", "corrected": "over projected counts", "
 def gains(war_logs_pairs):
     """What counting the noise in gains on war logs, by two scores (ours).
 
-    Noise-aware less noise-naive score per event on ε of pure DP, a panel per data set and model; above 0 the noise-aware
-    model is ahead. Linear within 0.01 nats, logarithmic beyond. Bars are 95 % intervals of the difference, paired over
-    splits; hollow markers: chains of one side have not converged. Joint: the likelihood of all held-out cells at once;
-    predictive: each field of each event by itself. Panels of one ε stand in the legend's line. Of real data empty cells
-    were left out, and regions chosen, by looking at the records.
+    Noise-aware less noise-naive score per event on ε of pure DP, a panel per data set and model; above 0 the
+    noise-aware model is ahead. Linear within 0.01 nats, logarithmic beyond. Bars are 95 % intervals of the difference,
+    paired over splits; hollow markers: chains of one side have not converged. Joint: the likelihood of all held-out
+    cells at once; predictive: each field of each event by itself. Panels of one ε stand in the legend's line. Of real
+    data empty cells were left out, and regions chosen, by looking at the records.
     """
     table = war_logs_pairs.sort_values(["n_states"], kind="stable")
     models = table.n_states.map(lambda states: "naive Bayes" if states == 1 else f"HMM, {states} states")
@@ -26,12 +26,12 @@ def gains(war_logs_pairs):
     columns = min(4, len(titles)) or 1
     figure, axes = panels.grid(-(-len(titles) // columns) or 1, columns, 3.9, sharex=True, sharey=True)
     lines = ("variant", "score")
+    looks = panels.looks(table, lines, names=NAMES)
     for axis, title in zip(axes.flat, titles, strict=False):
         rows = table[table.panel == title]
-        panels.curves(axis, rows, "epsilon", "gain_mean", "gain_sem", lines, panels.looks(table, lines, names=NAMES), True,
-                      "converged")  # fmt: skip
+        panels.curves(axis, rows, "epsilon", "gain_mean", "gain_sem", lines, looks, True, "converged")
         axis.set(xscale="log")
-        axis.set_title(title, fontsize=7)
+        axis.set_title(title.replace(" (", "\n("), fontsize=7)
         axis.axhline(0, color="black", linewidth=0.8)
         panels.decades(axis, 0.01, table.gain_mean)
     for axis in axes.flat[len(titles) :]:

@@ -24,8 +24,8 @@ def accuracy(naive_bayes, naive_bayes_pairs):
 
     Left: accuracy of the methods, of the Fourier mechanism in its stealthy runs; the sampler's attribute-level reading
     has ε for one attribute without children, a whole record costs as many times as much as there are attributes; MAP is
-    ours. Right: what the Fourier mechanism gains over Laplace, paired, by its increment t and the runs that count. Bands
-    are 95 % intervals over repeats.
+    ours. Right: what the Fourier mechanism gains over Laplace, paired, by its increment t and the runs that count.
+    Bands are 95 % intervals over repeats.
     """
     table = naive_bayes
     shown = table.assign(kind=_fourier(table))
@@ -77,8 +77,8 @@ def stealth(stealth):
     shown = stealth[stealth.epsilon.isin([epsilons[0], epsilons[len(epsilons) // 2], epsilons[-1]])]
     smooth = {epsilon: {"marker": ""} for epsilon in epsilons}
     made = panels.panels(
-        shown, "t", "stealth_rate", "stealth_sem", lines=("epsilon",), look=smooth, size=(style.NARROW, 2.0), xscale="log",
-        ylim=(0, 1.02), xlabel="Increment parameter t", ylabel="Share of stealthy releases",
+        shown, "t", "stealth_rate", "stealth_sem", lines=("epsilon",), look=smooth, size=(style.NARROW, 2.0),
+        xscale="log", ylim=(0, 1.02), xlabel="Increment parameter t", ylabel="Share of stealthy releases",
     )  # fmt: skip
     axes, bound = made.axes[0, 0], shown[shown.epsilon == epsilons[0]].sort_values("t")
     axes.plot(bound.t, bound.bound, "--", color="#000000", linewidth=1, label="bound 1 − exp(−t)")

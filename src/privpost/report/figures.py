@@ -1,0 +1,295 @@
+"""The figures that cover all studies: the hero, the strip of claims, the plate of methods, and what was measured."""
+
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+
+from privpost.drawing import calibration, figures, panels, style
+from privpost.drawing.figures import figure
+from privpost.evaluation.rows import select
+from privpost.lab import store
+
+# Where below the results the tables are that the functions' parameters name.
+TABLES = {
+    "sampling_error": "foulds2016/sampling_error",
+    "naive_bayes_pairs": "zhang2016/naive_bayes_pairs",
+    "logistic": "geumlek2017/logistic",
+    "ecdf": "bernstein2018/ecdf",
+    "calibrations": "bernstein2018/calibration",
+}
+TITLES = {
+    "foulds2016": "Foulds et al. 2016",
+    "zhang2016": "Zhang et al. 2016",
+    "geumlek2017": "Geumlek et al. 2017",
+    "bernstein2018": "Bernstein and Sheldon 2018",
+    "audit": "Beyond the papers: privacy audit",
+    "fair_axis": "Beyond the papers: same (ε, δ) for all",
+    "noise_aware": "Beyond the papers: noise-aware inference",
+}
+# Verdict → colour of its tile and sign on it.
+TILES = {
+    "holds": ("#009E73", ""),
+    "holds in part": ("#E69F00", "½"),
+    "does not hold": ("#D55E00", "×"),
+    "not testable": ("#ffffff", ""),
+    "not scored": ("#dddddd", "?"),
+}
+PER_LINE = 22
+MET, MISSED = "#0072B2", "#D55E00"
+
+
+def draw(results: Path, folder: Path) -> list[Path]:
+    """Draw the figures whose tables are there from those below `results`, as SVG; returns their paths."""
+    import pandas as pd
+
+    drawn = []
+    for name, function in figures.functions(sys.modules[__name__]).items():
+        paths = {key: results / f"{TABLES.get(key, key)}.csv" for key in figures.parameters(function)}
+        if not all(path.is_file() for path in paths.values()):
+            continue
+        frames = {key: pd.read_csv(path, low_memory=False) for key, path in paths.items()}
+        drawn.append(folder / f"{name}.svg")
+        with style.context(), store.replacing(drawn[-1]) as temporary:
+            made = figures.draw(function, frames)
+            style.save(made, temporary)
+            style.close(made)
+    return drawn
+
+
+@figure("hero")
+def hero(sampling_error, naive_bayes_pairs, logistic, ecdf, calibrations):
+    """One finding a paper, as this rebuild has it.
+
+    (a) L1 error of one posterior sample over that of the non-private posterior (Foulds et al. 2016). (b) Accuracy of
+    the Fourier mechanism less Laplace's, for two increments t (Zhang et al. 2016). (c) Test error on MNIST under Rényi
+    DP of order 10: OPS as the paper charges it, and charged by theorem 17, where it coincides with the diffused sampler
+    (Geumlek et al. 2017). (d) Distribution function of the quantile of the true parameter, less u, binomial data, with
+    the simultaneous 95 % band of a calibrated method (Bernstein and Sheldon 2018). Bands are 95 % intervals. A title is
+    a finding where the tables have it.
+    """
+    made, ((a, b), (c, d)) = panels.grid(2, 2, 4.0, width=4.6)
+    titles = (
+        _foulds(a, sampling_error),
+        _zhang(b, naive_bayes_pairs),
+        _geumlek(c, logistic),
+        _bernstein(d, ecdf, calibrations),
+    )
+    for axes, letter, title in zip((a, b, c, d), "abcd", titles, strict=True):
+        axes.set_title(f"{letter}  {title}", loc="left", weight="bold", fontsize=8)
+    return made
+
+
+def _name(axes, x: float, y: float, words: str, color: str, **keywords) -> None:
+    axes.text(x, y, words, color=color, fontsize=8, **keywords)
+
+
+def _foulds(axes, table) -> str:
+    truth = select(table, method="non_private").set_index("n").l1_mean
+    ratio = table.assign(ratio=table.l1_mean / table.n.map(truth), sem=table.over_true_sem / table.n.map(truth))
+    rows = ratio[ratio.method.isin(["ops", "laplace"])]
+    looks = {key: {**look, "marker": ""} for key, look in panels.looks(rows).items()}
+    panels.curves(axes, rows, "n", "ratio", "sem", look=looks)
+    axes.set(xscale="log", yscale="log", xlabel="Records n", ylabel="Error ÷ non-private")
+    last = rows[rows.n == rows.n.max()].set_index("method").ratio
+    for method in last.index:
+        look, peak = style.look(method), rows[rows.method == method].sort_values("ratio").iloc[-1]
+        # Above its peak, or beside what comes after it.
+        at = (peak.n, 1.06 * peak.ratio) if method == "ops" else (40 * peak.n, 0.6 * peak.ratio)
+        _name(axes, *at, look.label, look.color, ha="center")
+    axes.set_ylim(top=1.35 * rows.ratio.max())
+    holds = last["ops"] > 2 and last["laplace"] < 1.2
+    return "OPS stays behind,\nLaplace catches up" if holds else "Error of one\nprivate sample"
+
+
+def _zhang(axes, table) -> str:
+    rows = select(table, method="fourier", other="laplace", runs="all").dropna(subset="epsilon").sort_values("epsilon")
+    means = {}
+    for variant, words, color in (("paper", "small t", style.look("fourier").color), ("bound", "large t", "#2f9e63")):
+        part = rows[rows.variant == variant]
+        ends = panels.interval(100 * part.difference_mean, 100 * part.difference_sem)
+        panels.draw_band(axes, part.epsilon, 100 * part.difference_mean, ends, color=color)
+        means[variant] = part.set_index("epsilon").difference_mean
+        extreme = part.loc[part.difference_mean.idxmax() if variant == "bound" else part.difference_mean.idxmin()]
+        up = variant == "bound"
+        _name(axes, extreme.epsilon, 100 * extreme.difference_mean + (0.5 if up else -0.95), words, color, ha="center")
+    axes.axhline(0, color=style.look("laplace").color, linewidth=1)
+    axes.set(xscale="log", xlabel="ε (pure DP)", ylabel="Accuracy less Laplace's [%]", ylim=(-3.9, 1.9))
+    holds = (means["bound"] > means["paper"]).mean() > 0.7
+    return "Larger increments\nmostly help Fourier" if holds else "Fourier less Laplace,\ntwo increments"
+
+
+def _geumlek(axes, table) -> str:
+    table = table[(table.dataset == "mnist") & (table.order == 10) & (table.metric == "test_error")]
+    table = table.assign(epsilon=np.exp(table.log_epsilon))
+    shown = (("paper", "ops", "-"), ("paper", "diffused", "-"), ("own_bound", "ops", (0, (3, 3))))
+    curves = {}
+    for variant, method, line in shown:
+        rows = select(table, variant=variant, method=method).sort_values("epsilon")
+        curves[variant, method] = rows["mean"].to_numpy()
+        look = style.look("ops_renyi" if variant == "own_bound" else method)
+        panels.draw_band(
+            axes,
+            rows.epsilon,
+            rows["mean"],
+            panels.interval(rows["mean"], rows["sem"]),
+            color=look.color,
+            linestyle=line,
+        )
+    axes.set(xscale="log", xlabel="ε, (10, ε)-RDP", ylabel="Test error, MNIST", ylim=(0, 0.6))
+    middle = float(np.exp(table.log_epsilon.median()))
+    _name(axes, middle, 0.52, "OPS", style.look("ops").color, ha="center")
+    _name(axes, middle, 0.2, "OPS, Rényi charge", style.look("ops_renyi").color, ha="center")
+    _name(axes, middle, 0.14, "= diffused", style.look("diffused").color, ha="center")
+    ops, diffused, own = (curves[key[:2]] for key in shown)
+    holds = np.allclose(own, diffused) and (ops > 2 * own).all()
+    return "OPS pays for its\naccounting" if holds else "OPS and\nits accounting"
+
+
+def _bernstein(axes, table, calibrations) -> str:
+    one = {"variant": "paper", "model": "binomial"}
+    rows = select(table, **one)
+    rows = rows[rows.method.isin(["naive", "ops", "gibbs"]) & (rows.tempered != "likelihood")]
+    size = int(select(calibrations, **one).n_trials.max())
+    calibration.less_u(axes, rows, size)
+    for method, x, y in (("naive", 0.08, 0.38), ("ops", 0.72, 0.24), ("gibbs", 0.5, -0.12)):
+        look = style.look(method)
+        words = {"gibbs": "noise-aware", "naive": "noise-naive"}.get(method, look.label)
+        _name(axes, x, y, words, look.color, ha="left" if x < 0.1 else "center")
+    axes.set(ylabel="Pr(U ≤ u) − u", ylim=(-0.47, 0.47))
+    apart = (rows.ecdf - rows.u).abs().groupby(rows.method).max() / (1.358 / size**0.5)
+    holds = apart["gibbs"] < 1 and min(apart["naive"], apart["ops"]) > 3
+    return "Only noise-aware\nis calibrated" if holds else "Which posteriors\nare calibrated?"
+
+
+@figure("strip")
+def strip(scorecard):
+    """Every claim with its verdict, one tile a claim, in the order of the verdicts.
+
+    Green: holds; orange with ½: holds in part; red with ×: does not hold; white: not testable with the data at hand.
+    Hatched: tested on data that stand in for the paper's own. On the right how many of the testable claims hold.
+    """
+    import matplotlib.pyplot as plt
+
+    card = scorecard[scorecard.id.notna() & (scorecard.id != "")]
+    papers = panels.ordered(card.paper, "", TITLES)
+    order = {verdict: place for place, verdict in enumerate(TILES)}
+    lines = {paper: -(-int((card.paper == paper).sum()) // PER_LINE) for paper in papers}
+    height, width = sum(lines.values()) + 0.85 * len(papers) + 0.2, PER_LINE + 0.2
+    made, ((axes,),) = panels.grid(1, 1, 0.2 * height, width=0.2 * width)
+    axes.set_axis_off()
+    top = 0.0
+    for paper in papers:
+        rows = card[card.paper == paper]
+        rows = rows.assign(place=rows.verdict.map(order)).sort_values(["place", "stand_in"], kind="stable")
+        counts, top = rows.verdict.value_counts(), top + 0.75
+        testable = sum(int(counts.get(verdict, 0)) for verdict in list(TILES)[:3])
+        axes.text(0, top - 0.12, TITLES.get(paper, paper.replace("_", " ").capitalize()), fontsize=8, va="bottom")
+        words = f"{counts.get('holds', 0)} of {testable} testable hold"
+        axes.text(PER_LINE, top - 0.12, words, fontsize=8, ha="right", va="bottom", weight="bold")
+        for place, row in enumerate(rows.itertuples()):
+            x, y = place % PER_LINE, top + place // PER_LINE
+            color, sign = TILES[row.verdict]
+            outline = "#666666" if row.verdict == "not testable" else "white"
+            hatch = "/////" if row.stand_in == "yes" and row.verdict != "not testable" else None
+            axes.add_patch(
+                plt.Rectangle((x, y), 0.9, 0.88, facecolor=color, edgecolor=outline, hatch=hatch, linewidth=0.6)
+            )
+            axes.text(x + 0.45, y + 0.44, sign, fontsize=8, ha="center", va="center")
+        top += lines[paper] + 0.1
+    axes.set(xlim=(0, PER_LINE), ylim=(top, 0))
+    named = [plt.Rectangle((0, 0), 1, 1, facecolor=color, edgecolor="#666666", linewidth=0.6, label=verdict)
+             for verdict, (color, _) in TILES.items() if verdict in set(card.verdict)]  # fmt: skip
+    hatched = plt.Rectangle((0, 0), 1, 1, facecolor="white", edgecolor="#666666", hatch="/////", label="stand-in data")
+    panels.legend(made, [*named, hatched], handlelength=1.2)
+    return made
+
+
+@figure("methods")
+def methods():
+    """How each method is drawn in all figures: its colour, marker, line and name.
+
+    Generated from the style; methods of one table differ in lightness and for the three kinds of colour blindness.
+    """
+    columns, looks = 2, list(style.LOOKS.values())
+    depth = -(-len(looks) // columns)
+    made, ((axes,),) = panels.grid(1, 1, 0.2 * depth + 0.1, width=4.2)
+    axes.set_axis_off()
+    for place, look in enumerate(looks):
+        x, y = place // depth, place % depth
+        how = {**look.line(), "label": None, "markersize": 5}
+        axes.plot([x, x + 0.09, x + 0.18], [y, y, y], markevery=[1], **how)
+        axes.text(x + 0.23, y, look.label, fontsize=8, va="center")
+    axes.set(xlim=(-0.02, columns), ylim=(depth - 0.4, -0.6))
+    return made
+
+
+@figure("measured/run_times")
+def run_times(times):
+    """Where the time goes: computing time and peak memory of each study, as its cells recorded them.
+
+    Seconds summed over a study's cells, its longest cell, and the largest memory of a cell; studies of the four papers
+    stand above those beyond them. Measured on one machine, one thread per cell, once: times differ elsewhere.
+    """
+    of_study = times.groupby("study").agg(
+        seconds=("wall_seconds", "sum"), longest=("wall_seconds", "max"), memory=("peak_mib", "max")
+    )
+    beyond = [not name.split("/")[0][-4:].isdigit() for name in of_study.index]
+    of_study = of_study.assign(beyond=beyond).sort_values(["beyond", "seconds"], ascending=[False, True])
+    made, ((left, right),) = panels.grid(1, 2, 0.9 + 0.135 * len(of_study), sharey=True, width_ratios=(3, 2))
+    y = np.arange(len(of_study))
+    left.hlines(y, of_study.longest, of_study.seconds, color="#bbbbbb", linewidth=1)
+    left.plot(of_study.longest, y, "o", color="#56B4E9", markersize=3, label="longest cell")
+    left.plot(of_study.seconds, y, "o", color="#0072B2", label="all cells")
+    right.plot(of_study.memory, y, "o", color="#0072B2")
+    left.set(xscale="log", xlabel="Wall time [s]", ylim=(-0.7, len(y) - 0.3))
+    left.set_yticks(y, of_study.index, fontsize=6.5)
+    right.set(xscale="log", xlabel="Peak memory of a cell [MiB]")
+    if 0 < (number := int(of_study.beyond.sum())) < len(y):
+        for axes in (left, right):
+            axes.axhline(number - 0.5, color=style.GREY, linewidth=0.8, linestyle=":")
+    panels.legend(made)
+    return made
+
+
+@figure("benchmarks")
+def benchmarks(benchmarks):
+    """Measured speed against its bars, those missed first.
+
+    Each ratio over its bar: right of 1 it is met with room to spare. Speed-ups are drawn as ratio over bar and costs as
+    bar over ratio; the ratio and its bar are printed beside. What has no bar stands in the table. Measured on one
+    machine, not reproducible to the digit.
+    """
+    table = benchmarks.dropna(subset=["ratio", "bar"])
+    table = table.assign(margin=[_margin(row) for row in table.itertuples()])
+    table = table.sort_values("margin", ascending=False, kind="stable").reset_index(drop=True)
+    labels = [textwrap.wrap(f"{row.what}: {row.against}", 58) for row in table.itertuples()]
+    heights = np.array([0.17 + 0.1 * (len(lines) - 1) for lines in labels]) if labels else np.array([0.2])
+    y = np.cumsum(heights) - heights / 2
+    made, ((axes,),) = panels.grid(1, 1, 0.7 + heights.sum())
+    for at, row in zip(y, table.itertuples(), strict=False):
+        color, marker = (MET, "o") if row.margin >= 1 else (MISSED, "X")
+        axes.plot([1, row.margin], [at, at], color=color, linewidth=2, alpha=0.4, solid_capstyle="butt")
+        axes.plot(row.margin, at, marker, color=color, markersize=4.5)
+        words = f"{row.ratio:.3g} (bar: {row.bar.replace('>=', '≥').replace('<=', '≤')})"
+        at_edge = {"xycoords": ("axes fraction", "data"), "annotation_clip": False}
+        axes.annotate(words, (1.03, at), va="center", fontsize=7, **at_edge)
+    axes.axvline(1, color=style.GREY, linewidth=1)
+    axes.set(xscale="log", ylim=(0, heights.sum()), xlabel="How far beyond its bar")
+    axes.set_xlim(min(0.6, table.margin.min() / 1.5), max(1, table.margin.max()) * 1.5)
+    axes.set_yticks(y[: len(labels)], ["\n".join(lines) for lines in labels], fontsize=6.5, linespacing=1.0)
+    axes.grid(axis="y", visible=False)
+    marks = (("met", MET, "o"), ("missed", MISSED, "X"))
+    panels.legend(made, [panels.entry(linestyle="", color=color, marker=m, label=words) for words, color, m in marks])
+    return made
+
+
+def _margin(row) -> float:
+    """Return by which factor a row is better than its bar, between 0.01 and 10⁴: a ratio of 0 has no logarithm."""
+    sense, limit = row.bar.split()
+    if sense == ">=":
+        return float(np.clip(row.ratio / float(limit), 1e-2, 1e4))
+    if float(limit) == 0 or row.ratio <= 0:
+        return 1.0 if row.ratio <= float(limit) else 1e-2
+    return float(np.clip(float(limit) / row.ratio, 1e-2, 1e4))

@@ -1,0 +1,177 @@
+"""The figure of any sweep: every row is drawn once, nothing is cut, and what it hides is said."""
+
+from __future__ import annotations
+
+import itertools
+
+import looked_at
+import numpy as np
+import pandas as pd
+import pytest
+
+from privpost.drawing import style, sweep
+
+
+@pytest.fixture(autouse=True)
+def in_style():
+    import matplotlib.pyplot as plt
+
+    with style.context():
+        yield
+        plt.close("all")
+
+
+def product(**axes) -> pd.DataFrame:
+    """Return a table with a row for each combination, and measured columns."""
+    table = pd.MultiIndex.from_product(axes.values(), names=axes).to_frame(index=False)
+    return table.assign(mean=range(1, len(table) + 1), sem=0.5, released=table.index % 2 == 0, n_repeats=7)
+
+
+def curves(figure) -> list[tuple]:
+    """Return panel, colour, line style, marker and face of every curve of a figure."""
+    return [
+        (place, line.get_color(), line.get_linestyle(), line.get_marker(), line.get_markerfacecolor())
+        for place, axes in enumerate(figure.axes)
+        for line in axes.get_lines()
+        if len(line.get_xdata()) > 1 and line.get_linestyle() != "None"
+    ]
+
+
+def points(figure) -> int:
+    """Return how many points are drawn."""
+    return sum(len(line.get_xdata()) for axes in figure.axes for line in axes.get_lines() if line.get_marker() != "_")
+
+
+def test_no_two_curves_of_a_panel_look_alike_and_truth_values_are_no_measures():
+    axes = {"order": [1.0, 2.0], "alpha": [1.0, 2, 3, 4, 5, 6], "beta": [1.0, 2, 3], "kind": list("ab")}
+    table = product(epsilon=[0.1, 1.0, 10.0, 100.0, 3.0, 4.0, 5.0], **axes)
+    parts = sweep.layout(table, ["alpha", "beta"], {*axes, "epsilon"})
+    figure, notes = sweep.draw(table, ["alpha", "beta"], {*axes, "epsilon"}, "toy")
+    assert parts.x == "epsilon" and parts.measures == ["mean"]
+    assert {parts.x, *parts.lines, *parts.columns} == {*axes, "epsilon"}
+    found = curves(figure)
+    assert len(found) == len(set(found)) == 2 * 6 * 3 * 2
+    assert notes == []
+
+
+def test_rows_with_empty_keys_are_drawn():
+    """A reference without ε is a line across, and rows that lack one key of panels have a panel of their own."""
+    table = product(method=["laplace", "ops"], model=list("abcdefghi"), tempered=["joint", "likelihood"], n=[1, 2])
+    table.loc[(table.model == "a") | (table.method == "laplace"), "tempered"] = None
+    table = table.drop_duplicates(["method", "model", "tempered", "n"])
+    figure, _ = sweep.draw(table, ["model"], {"n", "model"})
+    drawn = {tuple(line.get_ydata()) for axes in figure.axes for line in axes.get_lines() if len(line.get_xdata()) == 2}
+    values = {value for pair in drawn for value in pair}
+    shown = table[table.model.isin(list("abcdef"))]["mean"] if len(figure.axes) < 9 else table["mean"]
+    assert set(shown) <= values
+    reference = pd.DataFrame({"method": ["non_private"], "mean": [3.5], "sem": [0.1]})
+    figure, _ = sweep.draw(
+        pd.concat([product(method=["laplace"], epsilon=[1.0, 2.0]), reference]), ["epsilon"], {"epsilon"}
+    )
+    assert [3.5, 3.5] in [list(line.get_ydata()) for line in figure.axes[0].get_lines()]
+
+
+def test_measures_that_have_an_error_are_drawn_first_and_constants_never():
+    table = product(n=[10, 100], method=["laplace", "ops"]).assign(temperature=[1, 2, 3, 4], limit=0.5)
+    assert sweep.layout(table, ["n"], {"n"}).measures == ["mean"]
+    bare = table.drop(columns="sem")
+    assert sweep.layout(bare, ["n"], {"n"}).measures == ["mean", "temperature"]
+    # What does not change along the axis is no curve.
+    assert "asymptote" not in sweep.layout(bare.assign(asymptote=[1, 2, 1, 2]), ["n"], {"n"}).measures
+
+
+def test_the_table_is_chosen_that_has_measures_with_errors_and_what_was_swept():
+    counts = pd.DataFrame({"method": ["a", "b"], "rows": [1, 2]})
+    table = product(epsilon=[1.0, 2.0], method=["a", "b"])
+    swept = {"counts": [], "bare": ["epsilon"], "measured": ["epsilon"]}
+    tables = {"counts": counts, "bare": table.drop(columns="sem"), "measured": table}
+    assert sweep.choose(tables, swept, {"epsilon"}) == "measured"
+    assert sweep.choose({name: tables[name] for name in ("counts", "bare")}, swept, {"epsilon"}) == "bare"
+
+
+def test_axes_of_more_than_two_decades_are_logarithmic():
+    table = product(epsilon=[0.01, 1.0, 10.0], method=["a", "b"])
+    figure, _ = sweep.draw(table.assign(mean=[1e-3, 1, 2, 3, 4, 5e3]), ["epsilon"], {"epsilon"})
+    assert figure.axes[0].get_xscale() == figure.axes[0].get_yscale() == "log"
+    figure, _ = sweep.draw(table.assign(mean=[0, 1e-3, 1, 2, 3, 8e5]), ["epsilon"], {"epsilon"})
+    assert figure.axes[0].get_yscale() == "symlog"
+    figure, _ = sweep.draw(table.assign(mean=[1, 2, 3, 4, 5, 6]), ["epsilon"], {"epsilon"})
+    assert figure.axes[0].get_yscale() == "linear"
+
+
+def test_curves_that_coincide_are_told():
+    table = product(method=["ops", "diffused", "laplace"], n=[1, 2, 3])
+    table["mean"] = [1, 2, 3, 1, 2, 3, 4, 5, 6]
+    _, notes = sweep.draw(table, ["n"], {"n"})
+    assert notes == ["These curves coincide: OPS and Diffused."]
+
+
+def test_there_is_no_figure_where_none_makes_sense():
+    many = product(method=[f"m{i}" for i in range(20)], instance=[f"case {i}" for i in range(60)], n=[1, 2])
+    figure, notes = sweep.draw(many, ["n"], {"n"})
+    assert figure is None and "60 panels" in notes[0]
+    figure, notes = sweep.draw(pd.DataFrame({"method": ["a", "b"], "words": ["x", "y"]}), ["method"], {"method"})
+    assert figure is None and "no measured number" in notes[0]
+
+
+def test_many_numbers_have_a_short_legend_and_words_an_axis():
+    figure, _ = sweep.draw(product(epsilon=[1.0, 2.0], seed=list(range(150))), ["seed"], {"epsilon", "seed"})
+    assert len(figure.legends[0].get_texts()) <= 8
+    words, _ = sweep.draw(product(kind=["one", "two", "three"]), ["kind"], {"kind"})
+    assert [text.get_text() for text in words.axes[0].get_xticklabels()] == ["one", "two", "three"]
+
+
+def test_what_does_not_fit_is_said_and_meanings_are_labels():
+    table = product(epsilon=[1.0, 2.0], method=[f"method {i}" for i in range(6)]).drop(columns="sem")
+    table[[f"measure_{i}" for i in range(8)]] = [[i * j for j in range(1, 9)] for i in range(len(table))]
+    figure, notes = sweep.draw(table, [], {"epsilon", "method"}, meanings={"mean": "what was found on average"})
+    assert notes[0] == "The figure shows 6 of 9 rows of panels; the table has all."
+    assert figure.axes[0].get_ylabel() == "what was found on average"
+
+
+@pytest.mark.parametrize("dpi", [72, 150, 300])
+def test_nothing_is_cut_off_or_printed_over_other_things(dpi):
+    methods = ["non_private", "laplace", "fourier", "sampler_record", "sampler_attribute", "map"]
+    kinds = [f"a supremum over the pairs of neighbours that is {word}" for word in ("exact", "printed")]
+    axes = {"epsilon": [1.0, 2.0], "coefficient": [0.2, 0.37], "seed": [1, 2], "supremum": kinds, "method": methods}
+    figure, _ = sweep.draw(
+        product(**axes), ["coefficient", "seed"], set(axes), "a study/with a long name, table of all"
+    )
+    assert looked_at.faults(figure, dpi) == []
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert len(labels) == len(set(labels)) and not any("…" in label for label in labels)
+
+
+def test_a_grid_that_is_no_setting_is_the_horizontal_axis():
+    """Densities of θ in steps: over n they would be vertical lines, joined by a zigzag."""
+    table = product(n=[13, 77], theta=[0.0, 0.25, 0.5, 0.75], draw=[0.0, 1.0])
+    parts = sweep.layout(table, ["n"], {"n"})
+    figure, _ = sweep.draw(table, ["n"], {"n"})
+    assert parts.x == "theta" and set(parts.lines) == {"n", "draw"} and parts.measures == ["mean"]
+    assert all(np.all(np.diff(line.get_xdata()) > 0) for axes in figure.axes for line in axes.get_lines())
+
+
+def test_rows_that_nothing_tells_apart_are_not_joined():
+    table = product(n=[13, 77], metric=["kl", "ks"], alpha=[1.0, 2.0])
+    again, _ = sweep.draw(pd.concat([table, table.assign(mean=table["mean"] + 0.5)]), ["n", "alpha"], {"n", "alpha"})
+    assert curves(again) == [] and points(again) >= 2 * len(table)
+
+
+def test_infinite_values_are_left_out_of_the_figure_and_named():
+    table = product(n=[13, 77], alpha=[1.0, 2.0]).drop(columns="sem")
+    _, notes = sweep.draw(table.assign(cost=[1.0, 2.0, 3.0, np.inf]), ["n", "alpha"], {"n", "alpha"})
+    assert notes == ["The figure leaves out infinite values of cost; the table has all."]
+
+
+def test_boxes_of_titles_do_not_meet():
+    table = product(
+        n=[1, 2, 3],
+        model=[f"a model with a long name, number {i}" for i in range(5)],
+        method=["ops", "map"],
+        kind=list("abcdefgh"),
+    )
+    figure, _ = sweep.draw(table, ["n"], {"n"})
+    with style.laid_out(figure, 150):
+        figure.canvas.draw()
+        boxes = [axes.title.get_window_extent() for axes in figure.axes[:5]]
+    assert all(left.x1 <= right.x0 + 1 for left, right in itertools.pairwise(boxes))

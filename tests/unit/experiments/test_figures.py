@@ -1,0 +1,49 @@
+"""Every figure of every study, drawn from the published tables with a data set and a method that nobody knows."""
+
+from __future__ import annotations
+
+import re
+
+import looked_at
+import pandas as pd
+import pytest
+
+from privpost.drawing import figures, style
+from privpost.lab import grid, tables
+
+STUDIES = [name for name in grid.study_names() if grid.load_study(name).figures]
+UNKNOWN = "made_up"
+COPIED = ("laplace", "diffused", "gibbs", "naive")
+
+
+def with_unknown(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with one more data set and one more method, whose rows are copies of those of a known one."""
+    for column, sources in (("dataset", ()), ("method", COPIED)):
+        if column in table:
+            source = next((name for name in sources if (table[column] == name).any()), table[column].dropna().iloc[0])
+            table = pd.concat([table, table[table[column] == source].assign(**{column: UNKNOWN})], ignore_index=True)
+    return table
+
+
+def words(figure) -> str:
+    return " ".join(re.sub(r"\s+", " ", text.get_text()) for text in looked_at.texts(figure))
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_nothing_is_cut_off_and_the_unknown_is_shown(name):
+    study = grid.load_study(name)
+    whole = {table: with_unknown(frame) for table, frame in tables.read_tables(study).items()}
+    functions = figures.functions(study.module("figures"))
+    assert list(functions) == study.figures
+    shown: dict[tuple[str, str], bool] = {}
+    for stem, function in functions.items():
+        with style.context():
+            figure = figures.draw(function, whole)
+            assert figure.get_figwidth() <= style.WIDTH, stem
+            assert looked_at.faults(figure) == [], stem
+            text = words(figure)
+            style.close(figure)
+        for table in figures.parameters(function):
+            for column in {"dataset", "method"} & set(whole[table]):
+                shown[table, column] = shown.get((table, column), False) or "Made up" in text
+    assert [key for key, seen in shown.items() if not seen] == [], "an unknown value appears at the end, never nowhere"
