@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from privpost.experiments.foulds2016.stand_ins import MADE_UP
+
 from privpost.lab import grid
 from privpost.report import describe, scorecard
 
