@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from privpost.experiments.foulds2016.war_log_maps import one_sample_claim, settled
 from war_log_toys import build, project, run, verdicts  # noqa: F401  the project is a fixture
 
 from privpost.datasets import war_logs as data
 from privpost.experiments.foulds2016 import event_methods, held_out, war_logs
 from privpost.experiments.foulds2016.event_methods import SAMPLED
-from privpost.experiments.foulds2016.war_log_maps import one_sample_claim, settled
 from privpost.experiments.foulds2016.war_logs_ablation import claims as war_logs_ablation_claims
 from privpost.experiments.foulds2016.war_logs_likelihood import claims as war_logs_likelihood_claims
 from privpost.experiments.foulds2016.war_logs_likelihood import study as war_logs_likelihood

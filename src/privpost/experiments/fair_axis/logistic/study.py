@@ -12,7 +12,7 @@ from privpost.experiments.discovered import Discovered
 from privpost.experiments.fair_axis import calibration
 from privpost.experiments.ranges import BETA0, DELTA, DESIGN, DROPPED_LEVEL, EPSILON
 from privpost.lab.schema import Schema
-from privpost.mechanisms.logistic_sampling import LogisticSampling
+from privpost.mechanisms.logistic_sampling import LogisticDraw, LogisticSampling
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import predictive_metrics
 from privpost.privacy.accounting import Cost

@@ -144,7 +144,7 @@ def _run(config, setup, counts, noise, truth, listed, streams, block, ledger):
 
 
 class _Conditional:
-    """Watches the law of the first cell's probabilities given its state and counts, in each trial's chain after burn-in.
+    """Watches the first cell's probabilities given its state and counts, in each trial's chain after burn-in.
 
     Attributes:
         cdf: average of the first level's distribution function at its true probability (trials,).
