@@ -150,7 +150,7 @@ class Experiment(ABC):
 
     @abstractmethod
     def quantiles(self, data: Data, statistics: np.ndarray) -> np.ndarray:
-        """Return P(Θ ≤ θ) (parameters, trials) at the true θ in the conjugate posterior given statistics (d, trials)."""
+        """Return P(Θ ≤ θ) (parameters, trials) at the true θ in the posterior given statistics (d, trials)."""
 
     def naive_cost(self, epsilon: float) -> Cost:
         """Return the cost of what the naive method reads."""
