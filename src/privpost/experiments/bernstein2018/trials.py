@@ -142,7 +142,7 @@ class Experiment(ABC):
 
     @abstractmethod
     def features(self, statistics) -> np.ndarray:
-        """Return the conjugate posterior of the first parameter given statistics (d, trials), in `space`."""
+        """Return the first parameter's conjugate posterior given statistics (d, trials), in `space`."""
 
     @abstractmethod
     def naive(self, data: Data, release: Release, n: int) -> tuple[np.ndarray, float]:
@@ -150,7 +150,7 @@ class Experiment(ABC):
 
     @abstractmethod
     def quantiles(self, data: Data, statistics: np.ndarray) -> np.ndarray:
-        """Return P(Θ ≤ θ) (parameters, trials) at the true θ under the conjugate posterior of statistics (d, trials)."""
+        """Return P(Θ ≤ θ) (parameters, trials) at the true θ in the posterior given statistics (d, trials)."""
 
     def naive_cost(self, epsilon: float) -> Cost:
         """Return the cost of what the naive method reads."""

@@ -1,4 +1,4 @@
-"""Mechanisms that serve a model at one (ε, δ), by conversion of their guarantees."""
+"""All mechanisms that serve a model at one (ε, δ), by conversion of their stated guarantees."""
 
 from functools import cache
 
@@ -8,29 +8,29 @@ from privpost.mechanisms.base import Mechanism
 from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import largest_renyi_budget, pure_from_approximate
 
-# Order at which Rényi mechanisms are calibrated; their whole curve is converted, so that any finite one would do.
+# Order at which Rényi mechanisms are calibrated; their whole curve is converted, so any finite order would do.
 ORDER = 2.0
-# What a mechanism has to meet one of to take part.
+# A mechanism takes part that can meet one of these.
 BUDGETS = Cost("pure", 1.0), Cost("rdp", 1e6, order=ORDER)
 
 
 @cache
 def methods(model, **settings) -> set[str]:
-    """Ids of all mechanisms that can serve a model, under pure or Rényi DP."""
+    """Return the ids of all mechanisms that can serve a model, under pure or Rényi DP."""
     return set().union(*(serving(model, 10, budget, **settings) for budget in BUDGETS))
 
 
 def left_out(model, **settings) -> dict[str, str]:
-    """Why each of the other mechanisms cannot, by class."""
+    """Return why each of the other mechanisms cannot, by class."""
     return discovery.left_out(model, 10, BUDGETS, **settings)
 
 
 @cache
 def converted(model, n: int, epsilon: float, delta: float, **settings) -> dict[str, Mechanism]:
-    """Every mechanism that can serve a model, calibrated by what its stated guarantee implies at (ε, δ).
+    """Return every mechanism that can serve a model, calibrated by what its stated guarantee implies at (ε, δ).
 
-    Pure ones get the ε0 of `pure_from_approximate`, Rényi ones the largest budget at order 2 whose curve converts to at
-    most ε (package dp-accounting). The direct posterior is among them only where it is private enough as it is.
+    Pure mechanisms get the ε0 of `pure_from_approximate`, Rényi mechanisms the largest budget at order 2 whose curve
+    converts to at most ε (package dp-accounting). The direct posterior takes part only where it is private enough.
 
     Args:
         model: the model that the releases serve.

@@ -1,4 +1,4 @@
-"""Whether chains on the states of war logs have reached their law: traces that no relabelling moves, and the test."""
+"""Whether chains on the states of war logs have converged: traces that are free of labels, and the test."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from privpost.evaluation.diagnostics import LARGEST_RHAT, diagnose
 from privpost.samplers import hidden_markov_collapsed as collapsed
 from privpost.samplers import hidden_markov_gibbs as gibbs
 
-# Chains with a larger R-hat have not converged, and support no claim.
+# With a larger R-hat chains have not converged, and no claim rests on them.
 LIMIT = LARGEST_RHAT
-# How far below the best log joint a chain may stay on average: standard deviations within chains, and nats at least.
+# A chain's mean log joint may be this far below the best: standard deviations within chains, and at least so many nats.
 DEVIATIONS, NATS = 5.0, 1.0
 ARRAYS = ("rhat", "ess", "joint_means", "joint_deviation", "joint_best", "moved", "acceptance")
 
 
 class Monitor:
-    """Watches some of a group's chains after burn-in: collapsed log joint, log-likelihood, entropy of occupancy, moves.
+    """Watches some chains after burn-in: collapsed log joint, log-likelihood, entropy of occupancy, and moves.
 
-    All three are of the chains' own law, at its temperatures and with its truncation.
+    All are of the chains' own law, with its temperatures and truncation.
 
     Args:
-        law: what the chains of the group run on.
-        chains: which are watched; they run on the same data.
+        law: what the group's chains run on.
+        chains: the watched chains, which run on the same data.
     """
 
     def __init__(self, law: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Prior, burn_in: int, chains):
@@ -43,7 +43,7 @@ class Monitor:
         likelihood, log_prior = collapsed.log_joint(states, replace(self._law, counts=counts), layout, prior)
         joint = likelihood + log_prior
         if hasattr(state, "log_joint"):
-            # Counts are latent: the release is part of it.
+            # With latent counts the release is part of the joint.
             joint = state.log_joint[self._chains]
             self._accepted.append(state.accepted[self._chains].mean())
         self._moved |= False if self._states is None else self._states != states.T
@@ -52,25 +52,25 @@ class Monitor:
         self.traces.append(np.stack([joint, likelihood, -xlogy(shares, shares).sum(axis=0)]))
 
     def summary(self, *more) -> dict[str, np.ndarray]:
-        """What `ARRAYS` names, of these traces and more of the same shape (draws, chains)."""
+        """Return `ARRAYS` of these traces, and of more traces (draws, chains)."""
         joint, likelihood, entropy = np.stack(self.traces, axis=1)
         worst, effective = diagnosed([joint, likelihood, entropy, *more])
         deviation = joint.std(axis=0).mean()
-        # The share of observed cells that ever changed state after burn-in, and of joint moves that were accepted.
+        # Share of observed cells that ever changed state after burn-in, and of joint moves that were accepted.
         moves = self._moved[self._law.observed].mean(), np.mean(self._accepted) if self._accepted else math.nan
         values = worst, effective, joint.mean(axis=0), deviation, joint.max(), *moves
         return dict(zip(ARRAYS, map(np.asarray, values), strict=True))
 
 
 def diagnosed(traces) -> tuple[float, float]:
-    """Largest R-hat and smallest bulk ESS of traces (draws, chains); nan for fewer than 4 draws.
+    """Return the largest R-hat and the smallest bulk ESS of traces (draws, chains); nan for fewer than 4 draws.
 
-    Chains that all stand still have an R-hat of 1 in the same place, and an infinite one in different places.
+    If no chain moves, R-hat is 1 when all are at the same place, and infinite otherwise.
     """
     if len(traces[0]) < 4:
         return math.nan, math.nan
     values, effective = [], []
-    # R-hat goes by ranks: the same states under other labels must not differ by rounding.
+    # R-hat uses ranks: equal states with other labels must not differ by rounding.
     for trace in (np.round(trace, 6) for trace in traces):
         if (np.ptp(trace, axis=0) < 1e-9 * (1 + np.abs(trace).max())).all():
             values.append(1.0 if np.ptp(trace) < 1e-9 * (1 + np.abs(trace).max()) else math.inf)
@@ -82,17 +82,12 @@ def diagnosed(traces) -> tuple[float, float]:
 
 
 def verdict(arrays, index: int, same) -> dict:
-    """The columns of a row's chains: R-hat, the range over chains of the mean log joint, the best log joint of any run.
+    """Return the columns on a row's chains, whose meanings are in `experiments.columns`.
 
     Args:
         arrays: `ARRAYS` of all rows along the first axis.
         index: the row.
-        same: rows whose chains have the same law, by whatever sampler; the best log joint is sought among them.
-
-    Returns:
-        `rhat_max`, `range_log_joint`, `best_log_joint`, `n_chains`, `below_best`, how far below that the lowest
-        chain's mean is, `near`, whether that is at most 5 standard deviations within chains, or 1 nat, and
-        `converged`: near, and R-hat below 1.1. Log joints are of the row's own law.
+        same: rows whose chains have the same law, by any sampler; `best_log_joint` is the best among them.
     """
     means, best = arrays["joint_means"][index], float(np.max(arrays["joint_best"][list(same)]))
     worst = float(arrays["rhat"][index])

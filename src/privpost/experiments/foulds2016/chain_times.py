@@ -1,4 +1,4 @@
-"""CPU time of one chain of each method on war logs, as it was measured once by `benchmarks/war_log_chains.py`."""
+"""CPU time of one chain of each method on war logs, measured once by `benchmarks/war_log_chains.py`."""
 
 from pathlib import Path
 
@@ -9,9 +9,9 @@ COLUMNS = ("dataset", "n_states", "method", "variant", "truncation", "iterations
 
 
 def recorded():
-    """Return the recorded times as a table, the same whenever it is made; without rows where there are none."""
+    """Return the recorded times as a table; without rows where the file is missing."""
     import pandas as pd
 
     table = pd.read_csv(PATH) if PATH.is_file() else pd.DataFrame(columns=COLUMNS)
-    # What is timed is the paper's sampler.
+    # The times are of the paper's sampler.
     return table.assign(sampler="paper", uses_private_metadata=[uses_private_metadata(name) for name in table.dataset])

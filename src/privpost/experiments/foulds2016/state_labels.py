@@ -1,4 +1,4 @@
-"""Labels of hidden states, which mean nothing by themselves: matched within chains, between fits and with the truth."""
+"""Matching of the arbitrary labels of hidden states: within chains, between fits, and with the truth."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def best_permutation(agreement) -> np.ndarray:
-    """The permutation p that maximises Σ_k agreement[k, p_k], (K, K)."""
+    """Return the permutation p that maximises Σ_k agreement[k, p_k], from a matrix (K, K)."""
     from scipy.optimize import linear_sum_assignment
 
     return linear_sum_assignment(agreement, maximize=True)[1]
@@ -15,7 +15,7 @@ def best_permutation(agreement) -> np.ndarray:
 def align(parameters, reference, sizes) -> np.ndarray:
     """Return the permutation p that matches state i of `parameters` with state p[i] of `reference`, both (K, levels).
 
-    Hungarian assignment on the sum over fields of the squared Hellinger distance of the emissions.
+    It minimises the squared Hellinger distance of the emissions, summed over fields (Hungarian method).
     """
     ends = np.cumsum(sizes)
     cost = np.zeros((len(parameters), len(reference)))
@@ -26,18 +26,21 @@ def align(parameters, reference, sizes) -> np.ndarray:
 
 
 def matched(states, reference, n_states: int) -> np.ndarray:
-    """The permutation p such that p[states] agrees with the reference in most cells, both (cells,)."""
+    """Return the permutation p for which p[states] agrees with the reference in most cells, both (cells,)."""
     return best_permutation(
         np.bincount(states * n_states + reference, minlength=n_states**2).reshape(n_states, n_states)
     )
 
 
 class Frequencies:
-    """Counts how often each cell of each chain is in each state after burn-in: `seen` (K, cells, chains).
+    """Counts how often each cell of each chain is in each state after burn-in.
 
-    Replicas that trade places bring labels of their own: each iteration's labels are permuted to agree with the counts
-    so far as well as they can (Stephens 2000). It watches `hidden_markov_gibbs.State`; `labels` (chains, K) has the
-    last iteration's permutations.
+    Replicas that swap bring their own labels: the labels of each iteration are permuted to agree best with the counts so
+    far (Stephens 2000). It watches `hidden_markov_gibbs.State`.
+
+    Attributes:
+        seen: the counts (K, cells, chains).
+        labels: permutations of the last iteration (chains, K).
     """
 
     def __init__(self, shape: tuple[int, int, int], burn_in: int):
@@ -55,6 +58,6 @@ class Frequencies:
             seen[self.labels[chain][states], cells] += 1
 
     def shares(self, iterations: int) -> np.ndarray:
-        """Frequencies of the states (K, cells, chains), under the labels of the last iteration."""
-        ordered = np.stack([self.seen[own, :, chain] for chain, own in enumerate(self.labels)], axis=-1)
+        """Return frequencies of the states (K, cells, chains), with the labels of the last iteration."""
+        ordered = np.stack([self.seen[labels, :, chain] for chain, labels in enumerate(self.labels)], axis=-1)
         return ordered / (iterations - self._burn_in)

@@ -1,4 +1,4 @@
-"""Privacy of a Metropolis chain's state after a number of steps, computed (Foulds et al. 2016, proposition 3)."""
+"""Privacy of a Metropolis chain's state after some steps, by exact computation (Foulds et al. 2016, proposition 3)."""
 
 import itertools
 
@@ -10,22 +10,22 @@ from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy.glm import independence_chain_guarantee
 
 CHAINS = ("independence", "random walk")
-# The second one depends on the data: before the chain converges its state may tell more than a draw.
+# The mode depends on the data, so that an early state may reveal more than an exact draw.
 STARTS = ("uniform", "mode")
-# Pure ε of the exact draw; total variation ½‖P − P'‖₁ of the state from it; the smallest δ at which the state is
-# (ε, δ)-DP at that ε; the state's pure ε, and its bound for an independence chain (`independence_chain_guarantee`).
+# Pure ε of the exact draw; total variation distance of the state from it; smallest δ at which the state is (ε, δ)-DP at
+# that ε; pure ε of the state; and its bound for an independence chain (`independence_chain_guarantee`).
 COLUMNS = ("exact_cost", "distance", "delta", "cost", "cost_bound")
 
 
 def posteriors(mechanism: ExponentialMechanism, grid: int) -> np.ndarray:
-    """OPS's laws (n + 1, grid) on equally spaced θ in [a0, 1 − a0], by the number of successes."""
+    """Return OPS's laws (n + 1, grid) on equally spaced θ in [a0, 1 − a0], by number of successes."""
     theta, successes = np.linspace(*mechanism.ends, grid), np.arange(mechanism.n + 1)
     parameters = mechanism.release_law(np.stack([successes, mechanism.n - successes], axis=-1)) - 1
     return np.exp(log_softmax(parameters @ np.log([theta, 1 - theta]), axis=1))
 
 
 def kernels(laws: np.ndarray, chain: str) -> np.ndarray:
-    """Metropolis kernels (..., grid, grid) of laws (..., grid): proposals uniform, or one of the two neighbours."""
+    """Return Metropolis kernels (..., grid, grid) of laws (..., grid) with uniform or nearest-neighbour proposals."""
     size = laws.shape[-1]
     steps = (np.eye(size, k=1) + np.eye(size, k=-1)) / 2
     proposal = np.full((size, size), 1 / size) if chain == "independence" else steps
@@ -34,19 +34,19 @@ def kernels(laws: np.ndarray, chain: str) -> np.ndarray:
 
 
 def losses(laws: np.ndarray, chain: str, start: str, steps: int) -> tuple[float, ...]:
-    """What the state costs after some steps (`COLUMNS`), the largest over neighbours."""
+    """Return `COLUMNS` of the state after some steps, the largest over neighbours."""
     size = laws.shape[-1]
     starts = np.full(laws.shape, 1 / size) if start == "uniform" else np.eye(size)[laws.argmax(axis=1)]
     states = (starts[:, None] @ np.linalg.matrix_power(kernels(laws, chain), steps))[:, 0]
-    # Where neither of two states can be, nothing is lost.
+    # States that neither of two neighbours reaches lose nothing.
     with np.errstate(divide="ignore", invalid="ignore"):
         exact, cost = (np.nanmax(np.abs(np.diff(np.log(each), axis=0))) for each in (laws, states))
     pairs = np.concatenate([[states[:-1], states[1:]], [states[1:], states[:-1]]], axis=1)
-    # A proposal is uniform, so that π/q ≤ M = size · max π.
+    # Proposals are uniform: π/q ≤ M = size · max π.
     rejected = max(0.0, 1 - 1 / (size * laws.max())) ** steps
     bound = np.nan
     if chain == CHAINS[0]:
-        # A law that vanishes in floating point where a chain may start has no bound.
+        # There is no bound where the law is 0 in floating point at a possible start.
         height = np.divide(starts, laws, out=np.where(starts > 0, np.inf, 0.0), where=laws > 0).max()
         bound = independence_chain_guarantee(exact, rejected, height) if height < np.inf else np.inf
     distance = np.abs(states - laws).sum(axis=1).max() / 2

@@ -1,10 +1,10 @@
-"""When the states of regions in war logs turn for good, and what a change in what is recorded has to do with it."""
+"""The months in which regions of war logs change their state for good, with and without one level of the records."""
 
 import numpy as np
 
 
 def without_level(logs, level: str):
-    """The logs without one level of a field, and without cells that held nothing else."""
+    """Return the logs without one level of a field, and without the cells that held nothing else."""
     columns = np.array([one != level for levels in logs.levels.values() for one in levels])
     counts = logs.counts[:, columns]
     full = counts.sum(axis=1) > 0
@@ -13,7 +13,7 @@ def without_level(logs, level: str):
 
 
 def turning_months(logs, states) -> np.ndarray:
-    """Index of the month from which on each region keeps the state of its last month; nan where it has no other."""
+    """Return the index of the month from which each region keeps its last state; nan where it has only one state."""
     turns = np.full(len(logs.regions), np.nan)
     for region in range(len(logs.regions)):
         cells = np.flatnonzero(logs.region == region)
@@ -24,6 +24,6 @@ def turning_months(logs, states) -> np.ndarray:
 
 
 def turns(logs, months) -> list[dict]:
-    """Regions and the months in which they turn, by name, from `turning_months`."""
+    """Return regions and their months of `turning_months`, by name."""
     named = (None if np.isnan(month) else logs.months[int(month)] for month in months)
     return [{"region": region, "month": month} for region, month in zip(logs.regions, named, strict=True)]

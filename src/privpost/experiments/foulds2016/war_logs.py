@@ -1,4 +1,4 @@
-"""What the studies on war logs share."""
+"""What studies on war logs share: selection of fields, private metadata, titles."""
 
 import functools
 
@@ -9,10 +9,7 @@ from privpost.lab.schema import SettingError
 
 
 def select_fields(logs: war_logs.WarLogs, fields: str) -> tuple[np.ndarray, tuple[int, ...]]:
-    """Return the counts of the chosen fields (cells, levels) and the fields' sizes.
-
-    Raises SettingError when nothing is left.
-    """
+    """Return counts (cells, levels) and sizes of the chosen fields; raises SettingError when no field remains."""
     selected = [field != "category" or fields == "all" for field in logs.levels]
     if not any(selected):
         raise SettingError(f"fields is {fields!r}, but {logs.name} has no other field")
@@ -21,15 +18,15 @@ def select_fields(logs: war_logs.WarLogs, fields: str) -> tuple[np.ndarray, tupl
 
 
 def uses_private_metadata(dataset: str) -> bool:
-    """Return whether cells, regions or spellings of levels were chosen by looking at the records.
+    """Return whether cells, regions or spellings of levels were read off the records.
 
-    Empty cells are left out of every real data set, as in the paper; simulated ones are whole.
+    As in the paper, real data sets leave out empty cells; simulated ones do not.
     """
     return catalogue.load(dataset).access != "generated"
 
 
 @functools.cache
 def title(dataset: str) -> str:
-    """Return the data set's title, marked where it stands in for the paper's data."""
+    """Return a data set's title, marked if it stands in for the paper's data."""
     declared = catalogue.load(dataset)
     return declared.title + (" (stand-in)" if declared.stand_in else "")

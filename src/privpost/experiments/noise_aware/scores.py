@@ -1,4 +1,4 @@
-"""What the studies of noise-aware inference share: methods, tables of scores, and the checks of their claims."""
+"""What the studies of noise-aware inference on networks share: methods, releases and tables of scores."""
 
 import itertools
 from functools import partial
@@ -12,21 +12,22 @@ from privpost.models.bayesian_network import BayesianNetwork
 from privpost.models.consistency import consistent_counts
 from privpost.privacy.accounting import Cost
 
-# What is done with a release before the conjugate update that takes it for the data.
+# Naive: what is done with a release before it is taken for the data. Exact: whether the posterior takes all counts
+# together, or one family at a time.
 NAIVE_VARIANTS = ("paper", "consistent")
-# Whether the exact posterior takes all counts together, or one family at a time.
 VARIANTS = {"naive": NAIVE_VARIANTS, "exact": ("paper", "families")}
-# Where empirical distribution functions are tabulated.
+METRICS = ("accuracy", "log_likelihood", "label_log_likelihood", "mmd2")
+# Points of the empirical distribution functions.
 _AT = np.linspace(0, 1, 41)
 
 
 def lines(methods) -> list[tuple[str, str]]:
-    """Return the (method, variant) pairs that the methods' variants make."""
+    """Return every method with each of its variants."""
     return [(method, variant) for method in methods for variant in VARIANTS.get(method, ("paper",))]
 
 
 def opened(epsilons, model: BayesianNetwork, n: int, ledger) -> list[NetworkLaplace]:
-    """Return the mechanism at each ε, each with an account of its own: all methods work on the same release."""
+    """Return the mechanism at each ε, and open an account for each; all methods read the same release."""
     budgets = [Cost("pure", epsilon) for epsilon in epsilons]
     return [
         ledger.open(f"counts/epsilon={each.epsilon:g}", each, partial(NetworkLaplace.calibrate, model, n, each))
@@ -53,11 +54,12 @@ def released(mechanisms, statistics, streams, block, ledger) -> np.ndarray:
 def naive_counts(mechanisms, variant: str, releases) -> tuple[np.ndarray, np.ndarray]:
     """Return the counts that a noise-naive analyst takes for the data, and the share of them that was truncated.
 
-    `paper`: truncated to [0, n]; `consistent`: the least-squares fit by counts that agree with each other and with n,
-    then truncated to [0, n], after which they need not agree any more.
+    `paper` truncates to [0, n]. `consistent` first fits counts that agree with each other and with n, by least squares;
+    after the truncation they need not agree any more.
 
     Args:
         mechanisms: one per ε.
+        variant: one of `NAIVE_VARIANTS`.
         releases: shape (epsilons, trials, 2m), as the counts; the shares have shape (epsilons, trials).
     """
     if variant == "consistent":
@@ -66,53 +68,80 @@ def naive_counts(mechanisms, variant: str, releases) -> tuple[np.ndarray, np.nda
     return counts, (counts != releases).mean(axis=-1)
 
 
+def counts_of(method: str, variant: str, mechanisms, statistics, releases) -> tuple[np.ndarray, np.ndarray | float]:
+    """Return the counts that a conjugate update takes, exact or naive, and the share of them that was truncated."""
+    if method == "naive":
+        return naive_counts(mechanisms, variant, releases)
+    return np.broadcast_to(statistics, releases.shape), 0.0
+
+
 def tabulate(cells, places, parameters) -> dict:
     """Return the tables that every study has, by the last part of their names.
 
     `""`: mean scores; `"pairs"`: paired differences between methods; `"calibration"`: KS statistics of the quantiles
-    of the true parameters; `"ecdf"`: their empirical distribution functions at the ε next to 1.
+    of the true parameters; `"ecdf"`: their empirical distribution functions at the ε nearest to 1.
 
     Args:
-        cells: with arrays `quantile` (lines, epsilons, parameters, trials), and scores and `truncated`, the share of
-            counts that were truncated (lines, epsilons, trials).
+        cells: with arrays `quantile` (lines, epsilons, parameters, trials), the scores and `truncated`, the share of
+            truncated counts (lines, epsilons, trials).
         places: function of a cell's config that returns its first columns.
         parameters: function of a cell's config that names the parameters.
     """
-    rows, pairs, calibration, ecdf = [], [], [], []
+    tables: dict[str, list] = {"": [], "pairs": [], "calibration": [], "ecdf": []}
     for cell in cells:
-        config, arrays = cell.config, cell.arrays
-        place = places(config)
-        repeats = {"n_repeats": config.trials}
-        every = lines(config.method)
-        metrics = [name for name in ("accuracy", "log_likelihood", "label_log_likelihood", "mmd2") if name in arrays]
-        middle = int(np.argmin(np.abs(np.log(config.epsilon))))
-        for (i, (method, variant)), (j, epsilon) in itertools.product(enumerate(every), enumerate(config.epsilon)):
-            # The true posterior has no ε.
-            if method == "non_private" and j > 0:
-                continue
-            shown = None if method == "non_private" else epsilon
-            named = {**place, "method": method, "variant": variant, "epsilon": shown}
-            for metric in metrics:
-                # The true posterior has no distance from itself, and without it the others have none.
-                if (method, metric) != ("non_private", "mmd2") and not np.isnan(arrays[metric][i, j]).any():
-                    share = float(arrays["truncated"][i, j].mean()) if method == "naive" else None
-                    score = mean_columns("", arrays[metric][i, j])
-                    rows.append({**named, "metric": metric, **score, **repeats, "truncated_share": share})
-            for name, values in zip(parameters(config), arrays["quantile"][i, j], strict=True):
-                ks = float(ks_statistic(values))
-                p_value = float(ks_p_value(ks, len(values)))
-                calibration.append({**named, "parameter": name, "ks": ks, "p_value": p_value, "n_trials": len(values)})
-        for i, (method, variant) in enumerate(every):
-            for name, values in zip(parameters(config), arrays["quantile"][i, middle], strict=True):
-                named = {**place, "method": method, "variant": variant, "epsilon": config.epsilon[middle]}
-                shares = empirical_cdf(values, _AT)
-                ecdf += [{**named, "parameter": name, "u": u, "ecdf": x} for u, x in zip(_AT, shares, strict=True)]
-        for (i, first), (k, second) in itertools.combinations(enumerate(every), 2):
-            for (j, epsilon), metric in itertools.product(enumerate(config.epsilon), metrics):
-                pair = {"first": first[0], "first_variant": first[1], "second": second[0], "second_variant": second[1]}
-                difference = arrays[metric][i, j] - arrays[metric][k, j]
-                if np.isnan(difference).any():
-                    continue
-                row = {"epsilon": epsilon, "metric": metric, **mean_columns("difference", difference), **repeats}
-                pairs.append({**place, **pair, **row})
-    return {"": rows, "pairs": pairs, "calibration": calibration, "ecdf": ecdf}
+        place, names = places(cell.config), parameters(cell.config)
+        tables[""] += _scores(cell, place)
+        tables["pairs"] += _pairs(cell, place)
+        tables["calibration"] += _calibration(cell, place, names)
+        tables["ecdf"] += _ecdf(cell, place, names)
+    return tables
+
+
+def _named(cell):
+    """Yield the index and the columns of every line and ε; the true posterior has no ε, and one row."""
+    for (i, (method, variant)), (j, epsilon) in itertools.product(
+        enumerate(lines(cell.config.method)), enumerate(cell.config.epsilon)
+    ):
+        if method != "non_private":
+            yield (i, j), {"method": method, "variant": variant, "epsilon": epsilon}
+        elif j == 0:
+            yield (i, j), {"method": method, "variant": variant, "epsilon": None}
+
+
+def _scores(cell, place):
+    arrays = cell.arrays
+    for at, named in _named(cell):
+        for metric in (metric for metric in METRICS if metric in arrays):
+            # The true posterior has no distance from itself; without it the others have none.
+            if (named["method"], metric) != ("non_private", "mmd2") and not np.isnan(arrays[metric][at]).any():
+                share = float(arrays["truncated"][at].mean()) if named["method"] == "naive" else None
+                score = {"metric": metric, **mean_columns("", arrays[metric][at]), "n_repeats": cell.config.trials}
+                yield {**place, **named, **score, "truncated_share": share}
+
+
+def _calibration(cell, place, names):
+    for at, named in _named(cell):
+        for name, values in zip(names, cell.arrays["quantile"][at], strict=True):
+            ks = float(ks_statistic(values))
+            test = {"ks": ks, "p_value": float(ks_p_value(ks, len(values))), "n_trials": len(values)}
+            yield {**place, **named, "parameter": name, **test}
+
+
+def _ecdf(cell, place, names):
+    middle = int(np.argmin(np.abs(np.log(cell.config.epsilon))))
+    for i, (method, variant) in enumerate(lines(cell.config.method)):
+        named = {**place, "method": method, "variant": variant, "epsilon": cell.config.epsilon[middle]}
+        for name, values in zip(names, cell.arrays["quantile"][i, middle], strict=True):
+            for u, share in zip(_AT, empirical_cdf(values, _AT), strict=True):
+                yield {**named, "parameter": name, "u": u, "ecdf": share}
+
+
+def _pairs(cell, place):
+    metrics = [metric for metric in METRICS if metric in cell.arrays]
+    for (i, first), (k, second) in itertools.combinations(enumerate(lines(cell.config.method)), 2):
+        pair = {"first": first[0], "first_variant": first[1], "second": second[0], "second_variant": second[1]}
+        for (j, epsilon), metric in itertools.product(enumerate(cell.config.epsilon), metrics):
+            difference = cell.arrays[metric][i, j] - cell.arrays[metric][k, j]
+            if not np.isnan(difference).any():
+                row = {"epsilon": epsilon, "metric": metric, **mean_columns("difference", difference)}
+                yield {**place, **pair, **row, "n_repeats": cell.config.trials}

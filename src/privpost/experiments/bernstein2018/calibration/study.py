@@ -112,7 +112,7 @@ def _ops_account(tempered: str, n: int, epsilon: float) -> str:
 def simulate(config, streams, ledger) -> dict:
     """Return `quantiles` (line, parameter, n, epsilon, trials) and `rejected` (line, n, epsilon).
 
-    Lines that do not apply to a model are nan. `rejected` is the share of Gibbs proposals that are not valid statistics,
+    Lines that do not apply to a model are nan. `rejected` is the share of invalid Gibbs proposals,
     or of projected naive releases.
     """
     trial = experiment(config.model, config.prior, config.variant)

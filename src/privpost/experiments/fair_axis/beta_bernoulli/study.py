@@ -32,18 +32,18 @@ TABLES = {
     },
     "beta_bernoulli_pairs": {},
 }
+# Gauss-Legendre nodes of an integral over θ.
 NODES = 600
-# Of an integral over the noisy count: Gauss-Legendre nodes between two whole numbers, that many or the lower number.
-COUNT_NODES, FEWEST_NODES = 2000, 4
-MOST_NODES = 24
+# Nodes of an integral over the noisy count: in all, and fewest and most between two whole numbers.
+COUNT_NODES, FEWEST_NODES, MOST_NODES = 2000, 4, 24
 TINY = 1e-300
-# How mechanisms are calibrated to (ε, δ), and their releases charged: by conversion of the guarantee that they state,
-# or by their exact privacy curves.
+# How mechanisms are calibrated to (ε, δ) and charged: by conversion of their stated guarantee, or by their exact
+# privacy curve. The values are the ledger's words.
 ACCOUNTINGS = {"converted": "stated", "exact": "exact"}
 
 
 class Scores(NamedTuple):
-    """Per repeat: |draw − θ|, |posterior mean − θ|, KL from the true posterior, quantile of θ; nan where undefined."""
+    """|draw − θ|, |posterior mean − θ|, KL from the true posterior and quantile of θ per repeat; nan if undefined."""
 
     sample: np.ndarray
     mean: np.ndarray
@@ -52,7 +52,7 @@ class Scores(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A method at one (ε, δ) by one accounting, and its mechanism; without them the true posterior."""
+    """A method at one (ε, δ) by one accounting, with its mechanism; the true posterior has none of these."""
 
     method: str
     accounting: str = ""
@@ -74,11 +74,11 @@ class Row(NamedTuple):
 
 
 class Divergence:
-    """KL from the true posterior to the law of one released draw, both restricted to [a0, 1−a0], by Gauss-Legendre.
+    """KL from the true posterior to the law of one released draw, both restricted to [a0, 1−a0], by quadrature.
 
-    The law of a draw from noisy counts is a mixture of posteriors K_c over the projected count c. By parts, with F the
-    noise's distribution function and s the true count, it is K_s + ∫_s^n K'_c (1 − F(c−s)) dc − ∫_0^s K'_c F(c−s) dc,
-    whose factors are smooth between whole numbers.
+    A draw from noisy counts has a mixture of the posteriors K_c over the projected count c. With F the noise's
+    distribution function and s the true count, integration by parts gives K_s + ∫_s^n K'_c (1 − F(c−s)) dc −
+    ∫_0^s K'_c F(c−s) dc, whose factors are smooth between whole numbers.
     """
 
     def __init__(self, model: BetaBernoulli, n: int, a0: float):
@@ -96,7 +96,7 @@ class Divergence:
         return (a - 1) * np.log(self.nodes) + (b - 1) * np.log1p(-self.nodes) - betaln(a, b)
 
     def __call__(self, mechanism: Mechanism, successes) -> np.ndarray:
-        """KL for each of the successes (k,); nan where the law is not known."""
+        """Return the KL at each number of successes (k,); nan where the law is not known."""
         statistics = np.stack([successes, self.n - successes], axis=-1)
         true = self._law(self.model.posterior(statistics))
         if mechanism.releases == "statistics":
@@ -113,18 +113,18 @@ class Divergence:
         return np.where(weight > 0, weight * (logs[0] - np.maximum(logs[1], -1e4)), 0.0).sum(axis=1)
 
     def _beyond(self, mechanism, successes) -> np.ndarray | None:
-        """Probability (k, nodes) that the noisy count is beyond a node, away from each of the successes; below, its
-        negative. None where the noise's distribution function is not known."""
+        """Return the probability (k, nodes) that noise takes the count beyond a node, negative for nodes below it; None
+        where the distribution function of the noise is not known."""
         away = self.counts - np.asarray(successes, float)[:, None]
         below = mechanism.noise_cdf(away)
         return None if below is None else np.where(away > 0, 1.0, 0.0) - below
 
 
 def score(mechanism: Mechanism | None, release, model: BetaBernoulli, theta, successes, n, divergence, rng) -> Scores:
-    """Scores of one mechanism's releases (without one: of the true posterior) on all trials.
+    """Return the scores of one mechanism's releases, or of the true posterior without one, on all trials.
 
-    The quantile of θ is taken in the posterior that the analyst holds: for noisy statistics the conjugate posterior
-    of the release; for a released sample the law that the sample was drawn from, as one draw has no posterior.
+    The quantile of θ is that in the analyst's posterior: of noisy statistics the conjugate posterior of the release; of
+    a released draw, which has no posterior, the law that it was drawn from.
     """
     statistics = np.stack([successes, n - successes], axis=-1)
     mean = quantile = np.full(len(theta), np.nan)
@@ -142,7 +142,7 @@ def score(mechanism: Mechanism | None, release, model: BetaBernoulli, theta, suc
 
 
 def calibrated(config, model: BetaBernoulli) -> list[Row]:
-    """The rows: the true posterior, and each method at each (ε, δ) by either accounting, with noise on one count."""
+    """Return the true posterior, and each method at each (ε, δ) by either accounting, with noise on one count."""
     rows = [Row("non_private")]
     for epsilon, delta in itertools.product(config.epsilon, config.delta):
         mechanisms = calibration.converted(model, config.n, epsilon, delta, a0=config.a0, coordinates="free")
@@ -155,10 +155,7 @@ def calibrated(config, model: BetaBernoulli) -> list[Row]:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return scores of every method: `scores` (rows, 4, repeats), and the names and settings of the rows.
-
-    All methods see the same data, and the same random numbers of the mechanism role.
-    """
+    """Return `scores` (rows, 4, repeats), and names and settings of the rows; all share data and random numbers."""
     model, n = BetaBernoulli(config.alpha, config.beta), config.n
     divergence, rows = Divergence(model, n, config.a0), calibrated(config, model)
     for row in rows[1:]:
@@ -185,7 +182,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def ks_with_error(quantiles) -> tuple[float, float]:
-    """KS distance from uniformity and its standard error √(F(1−F)/M), F the empirical CDF at the largest distance."""
+    """Return the KS distance from uniform, with its standard error √(F(1−F)/M), F the empirical CDF there."""
     ordered = np.sort(quantiles)
     size = len(ordered)
     above, below = np.arange(1, size + 1) / size - ordered, ordered - np.arange(size) / size
@@ -195,7 +192,7 @@ def ks_with_error(quantiles) -> tuple[float, float]:
 
 
 def tabulate(cells):
-    """Return the metrics, and paired differences of the error and the KL between methods at the same (ε, δ)."""
+    """Return the metrics, and paired differences of error and KL between methods at the same (ε, δ)."""
     rows, pairs = [], []
     for cell in cells:
         arrays, n = cell.arrays, cell.config.n
@@ -223,7 +220,7 @@ def tabulate(cells):
 
 
 def _pairs(arrays, keys, n: int, trials: int):
-    """Yield rows of the paired differences between any two methods with the same accounting, ε and δ."""
+    """Yield paired differences between any two methods with the same accounting, ε and δ."""
     for accounting, epsilon, delta in dict.fromkeys(key for key in keys if key[0]):
         members = [i for i, key in enumerate(keys) if key == (accounting, epsilon, delta)]
         couples = itertools.combinations(sorted(members, key=lambda i: arrays["method"][i]), 2)

@@ -1,4 +1,4 @@
-"""Logistic regression at the same (ε, δ), by exact privacy curves: all posterior samples on three data sets."""
+"""Logistic regression at the same (ε, δ), by exact privacy curves: all posterior draws on three data sets."""
 
 import itertools
 import math
@@ -35,7 +35,7 @@ METRICS = ("test_error", "test_log_likelihood")
 
 
 class Row(NamedTuple):
-    """A method at one (ε, δ), both nan for the true posterior, its mechanism, and its coefficient by conversion."""
+    """A method at one (ε, δ) (nan for the true posterior), its mechanism, and the coefficient by conversion."""
 
     method: str
     epsilon: float
@@ -49,6 +49,20 @@ class Row(NamedTuple):
         return f"{self.method}/epsilon={self.epsilon:g}/delta={self.delta:g}"
 
 
+def rows(config, model: BinaryRegression, n: int) -> list[Row]:
+    """Return the true posterior, and each method at each (ε, δ) by its exact privacy curve."""
+    # Releases need not take constant time in a simulation.
+    options = {"constant_time": False}
+    direct = LogisticDraw(model, n, calibration.ORDER, weighting="direct", **options)
+    listed = [Row("non_private", math.nan, math.nan, direct)]
+    for epsilon, delta in itertools.product(config.epsilon, config.delta):
+        for method, mechanism in calibration.converted(model, n, epsilon, delta, **options).items():
+            if method in config.methods:
+                exact = mechanism.recalibrated(Cost("approximate", epsilon, delta=delta))
+                listed.append(Row(method, epsilon, delta, exact, mechanism.coefficient))
+    return listed
+
+
 def simulate(config, streams, ledger) -> dict:
     """Return `metrics` (rows, 2, repeats) with names and settings of the rows, and proposals per draw.
 
@@ -59,43 +73,28 @@ def simulate(config, streams, ledger) -> dict:
     n, dimension = design.train_features.shape
     model = BinaryRegression(dimension, config.beta0)
     statistics = model.statistics_of(design.train_features, design.train_labels)
-    # Nobody takes the time of a simulation's releases.
-    options = {"constant_time": False}
-    direct = LogisticDraw(model, n, calibration.ORDER, weighting="direct", **options)
-    listed = [Row("non_private", math.nan, math.nan, direct)]
+    listed = rows(config, model, n)
     ledger.open(listed[0].account, Cost("rdp", math.inf, order=calibration.ORDER), listed[0].mechanism)
-    for epsilon, delta in itertools.product(config.epsilon, config.delta):
-        for method, mechanism in calibration.converted(model, n, epsilon, delta, **options).items():
-            if method in config.methods:
-                budget = Cost("approximate", epsilon, delta=delta)
-                exact = mechanism.recalibrated(budget)
-                listed.append(Row(method, epsilon, delta, exact, mechanism.coefficient))
-                ledger.open(listed[-1].account, budget, exact, accounting="exact")
+    for row in listed[1:]:
+        budget = Cost("approximate", row.epsilon, delta=row.delta)
+        ledger.open(row.account, budget, row.mechanism, accounting="exact")
     metrics = np.empty((len(listed), len(METRICS), config.trials))
     proposals, expected = np.zeros(len(listed)), np.empty(len(listed))
     starts: dict[str, object] = {}
-    # From the weakest privacy on: each method's mode is the next one's start.
+    # From the weakest privacy on: a method's mode is the start of its next one.
     for i in sorted(range(len(listed)), key=lambda i: -np.nan_to_num(listed[i].epsilon, nan=np.inf)):
         row = listed[i]
         for block in streams.blocks():
-            draws, drawn = ledger.release(
-                row.account,
-                row.mechanism,
-                statistics,
-                streams("sampler", block.index),
-                size=block.size,
-                repeats=block.trials,
-                start=starts.get(row.method),
-            )
+            how = {"size": block.size, "repeats": block.trials, "start": starts.get(row.method)}
+            rng = streams("sampler", block.index)
+            draws, drawn = ledger.release(row.account, row.mechanism, statistics, rng, **how)
             starts[row.method] = drawn.start
             metrics[i, :, block.trials] = np.stack(predictive_metrics(draws, design.test_features, design.test_labels))
             proposals[i] += drawn.proposals * block.size / config.trials
             expected[i] = drawn.expected
     return {
         "metrics": metrics,
-        "method": np.array([row.method for row in listed]),
-        "epsilon": np.array([row.epsilon for row in listed]),
-        "delta": np.array([row.delta for row in listed]),
+        **{name: np.array([getattr(row, name) for row in listed]) for name in ("method", "epsilon", "delta")},
         "coefficient": np.array([math.nan, *(row.mechanism.coefficient for row in listed[1:])]),
         "converted_coefficient": np.array([row.converted for row in listed]),
         "proposals": proposals,
@@ -106,44 +105,48 @@ def simulate(config, streams, ledger) -> dict:
 
 def tabulate(cells):
     """Return the metrics, and paired differences between methods at the same data set, ε and δ."""
-    rows, pairs = [], []
+    scores, pairs = [], []
     for cell in cells:
-        arrays, dataset = cell.arrays, cell.config.dataset
-        for i, k in np.ndindex(arrays["metrics"].shape[:2]):
-            values = arrays["metrics"][i, k]
-            private = math.isfinite(arrays["epsilon"][i])
-            rows.append(
-                {
-                    "dataset": dataset,
-                    "method": arrays["method"][i],
-                    "epsilon": arrays["epsilon"][i] if private else None,
-                    "delta": arrays["delta"][i] if private else None,
-                    "metric": METRICS[k],
-                    **mean_columns("", values),
-                    "n_repeats": len(values),
-                    "coefficient": arrays["coefficient"][i],
-                    "converted_coefficient": arrays["converted_coefficient"][i],
-                    "proposals": arrays["proposals"][i],
-                    "expected_proposals": arrays["expected_proposals"][i],
-                    "n_train": int(arrays["n"]),
-                    "sampling": "steps" if arrays["method"][i] == "langevin" else "exact",
-                    "uses_private_metadata": False,
-                }
-            )
-        keys = list(zip(arrays["epsilon"], arrays["delta"], strict=True))
-        for key in dict.fromkeys(k for k in keys if math.isfinite(k[0])):
-            members = [i for i, k in enumerate(keys) if k == key]
-            for (i, j), k in itertools.product(itertools.combinations(members, 2), range(len(METRICS))):
-                pairs.append(
-                    {
-                        "dataset": dataset,
-                        "first": arrays["method"][i],
-                        "second": arrays["method"][j],
-                        "epsilon": key[0],
-                        "delta": key[1],
-                        "metric": METRICS[k],
-                        **mean_columns("difference", arrays["metrics"][i, k] - arrays["metrics"][j, k]),
-                        "n_repeats": arrays["metrics"].shape[-1],
-                    }
-                )
-    return {"logistic": rows, "logistic_pairs": pairs}
+        scores += _rows(cell)
+        pairs += _pairs(cell)
+    return {"logistic": scores, "logistic_pairs": pairs}
+
+
+def _rows(cell):
+    arrays = cell.arrays
+    for i, k in np.ndindex(arrays["metrics"].shape[:2]):
+        private = math.isfinite(arrays["epsilon"][i])
+        yield {
+            "dataset": cell.config.dataset,
+            "method": arrays["method"][i],
+            "epsilon": arrays["epsilon"][i] if private else None,
+            "delta": arrays["delta"][i] if private else None,
+            "metric": METRICS[k],
+            **mean_columns("", arrays["metrics"][i, k]),
+            "n_repeats": arrays["metrics"].shape[-1],
+            **{
+                name: arrays[name][i]
+                for name in ("coefficient", "converted_coefficient", "proposals", "expected_proposals")
+            },
+            "n_train": int(arrays["n"]),
+            "sampling": "steps" if arrays["method"][i] == "langevin" else "exact",
+            "uses_private_metadata": False,
+        }
+
+
+def _pairs(cell):
+    arrays = cell.arrays
+    budgets = list(zip(arrays["epsilon"], arrays["delta"], strict=True))
+    for epsilon, delta in dict.fromkeys(budget for budget in budgets if math.isfinite(budget[0])):
+        members = [i for i, budget in enumerate(budgets) if budget == (epsilon, delta)]
+        for (i, j), k in itertools.product(itertools.combinations(members, 2), range(len(METRICS))):
+            yield {
+                "dataset": cell.config.dataset,
+                "first": arrays["method"][i],
+                "second": arrays["method"][j],
+                "epsilon": epsilon,
+                "delta": delta,
+                "metric": METRICS[k],
+                **mean_columns("difference", arrays["metrics"][i, k] - arrays["metrics"][j, k]),
+                "n_repeats": arrays["metrics"].shape[-1],
+            }

@@ -13,7 +13,7 @@ from privpost.lab.schema import Integer, Real, Schema, Vector
 from privpost.models.beta_bernoulli import BetaBernoulli
 
 SETTINGS = Schema(
-    # Beyond it the densities at the ends of the interval underflow.
+    # With larger ones the densities at the ends of the interval underflow.
     alpha=Real(at_least=0.01, at_most=100, says=ALPHA.says, unit=ALPHA.unit),
     beta=Real(at_least=0.01, at_most=100, says=BETA.says, unit=BETA.unit),
     grid=Integer(at_least=2, says="values of θ at which the loss is computed"),
@@ -45,7 +45,7 @@ TABLES = {
 
 
 class LocalEpsilon(NamedTuple):
-    """Largest |ln p(θ|X) − ln p(θ|X')| over θ and neighbours X' of one data set, and its two terms; shapes (...)."""
+    """The largest |ln p(θ|X) − ln p(θ|X')| over θ and neighbours X' of a data set X, and its two terms; shapes (...)."""
 
     epsilon: np.ndarray
     likelihood: np.ndarray
@@ -61,15 +61,15 @@ def _log_partition(model: BetaBernoulli, statistics, a0) -> np.ndarray:
 def local_epsilon(model: BetaBernoulli, statistics, a0, grid: int) -> LocalEpsilon:
     """Return the local ε of data sets: the maximum over a grid of θ in [a0, 1−a0] and over substituted records.
 
-    With X' one success fewer or more, ln p(θ|X) − ln p(θ|X') = ±logit θ + ln Z(X') − ln Z(X). The first term is that of
-    the likelihoods, at most Δ = ln((1−a0)/a0) and reached at an end of the interval, the second that of the partition
-    functions, at most Δ as well, since Z(X)/Z(X') is an average of e^(±logit θ).
+    If X' has one success fewer or more, ln p(θ|X) − ln p(θ|X') = ±logit θ + ln Z(X') − ln Z(X). The term of the
+    likelihoods is at most Δ = ln((1−a0)/a0), attained at an end of the interval. That of the partition functions is at
+    most Δ too, since Z(X)/Z(X') is an average of e^(±logit θ).
 
     Args:
         model: the prior before truncation.
         statistics: (successes, failures), shape (..., 2), at least one record each.
         a0: broadcast against the leading axes.
-        grid: number of values of θ, both ends included.
+        grid: number of values of θ, ends included.
 
     Raises:
         ValueError: a data set without records.
@@ -84,7 +84,7 @@ def local_epsilon(model: BetaBernoulli, statistics, a0, grid: int) -> LocalEpsil
     log_partition = _log_partition(model, statistics, a0)
     partition = _log_partition(model, neighbours, a0[..., None]) - log_partition[..., None]
     theta = a0[..., None] + (1 - 2 * a0[..., None]) * np.linspace(0, 1, grid)
-    # A success fewer in X' leaves its factor θ/(1−θ) to X, one more the inverse.
+    # With a success fewer in X', X has the factor θ/(1−θ) more; with one more, the inverse.
     likelihood = logit(theta)[..., None, :] * np.array([1.0, -1.0])[:, None]
     difference = np.where(exists[..., None], likelihood + partition[..., None], 0.0)
     flat = np.abs(difference).reshape(*difference.shape[:-2], -1)
@@ -100,9 +100,9 @@ def local_epsilon(model: BetaBernoulli, statistics, a0, grid: int) -> LocalEpsil
 def simulate(config, streams, ledger) -> dict:
     """Return arrays over (a0, n) along the greedy path: `epsilon`, `likelihood`, `partition`, `added`; and `stopped`.
 
-    Nothing is released: these are losses of one draw of the untempered posterior, which costs at most 2Δ.
-    `added` is whether the n-th record is a success. The adversary adds the outcome after which the local ε is higher,
-    a success at ties (differences below 1e-12).
+    The losses are of one draw from the untempered posterior, which costs at most 2Δ; nothing is released. `added` is
+    whether the n-th record is a success: the adversary adds the outcome with the higher local ε, a success at ties
+    (differences below 1e-12).
     """
     model, a0 = BetaBernoulli(config.alpha, config.beta), np.array(config.a0)
     shape = (len(a0), config.largest_n)
@@ -123,7 +123,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return one row per a0 and n: the local ε after the n-th record was added, and its two terms; and the chains'."""
+    """Return the local ε after the n-th record and its two terms, by a0 and n, and the losses of stopped chains."""
     import pandas as pd
 
     chains = [stopped_chains.tabulate(cell.config, cell.arrays["stopped"]) for cell in cells]

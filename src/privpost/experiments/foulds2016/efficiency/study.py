@@ -27,7 +27,7 @@ STATISTICS = ("sample", "mean")
 
 
 def known() -> set[str]:
-    """The ids that the study can take: the true posterior and mechanisms that serve bits under pure DP."""
+    """Return the ids that the study can take: the true posterior, and mechanisms that serve bits under pure DP."""
     return {"non_private", *serving(BetaBernoulli(1, 1), 10, Cost("pure", 1.0), a0=0.25)}
 
 
@@ -51,10 +51,7 @@ TABLES = {
 
 
 def mechanisms(config, n: int, epsilon: float) -> dict[str, Mechanism]:
-    """Return the mechanisms of the study's methods, each within ε-DP.
-
-    Raises SettingError when one of them does not serve the study's model and budget.
-    """
+    """Return the mechanisms of the study's methods, within ε-DP; raises SettingError for one that cannot serve."""
     model = BetaBernoulli(config.alpha, config.beta)
     served = serving(model, n, Cost("pure", epsilon), a0=config.a0, coordinates="all")
     missing = set(config.methods) - {"non_private", *served}
@@ -66,7 +63,7 @@ def mechanisms(config, n: int, epsilon: float) -> dict[str, Mechanism]:
 
 
 def calibrated(method: str, config, n: int, epsilon: float) -> Mechanism:
-    """Return "laplace" or "ops" within ε-DP, on the study's prior and, of OPS, its interval."""
+    """Return the mechanism "laplace" or "ops" within ε-DP, with the study's prior and a0."""
     model, budget = BetaBernoulli(config.alpha, config.beta), Cost("pure", epsilon)
     if method == "laplace":
         return LaplaceMechanism.calibrate(model, n, budget, coordinates="all")
@@ -76,7 +73,7 @@ def calibrated(method: str, config, n: int, epsilon: float) -> Mechanism:
 def limit(mechanism: Mechanism | None, statistic: str) -> float:
     """Return the limit of the relative efficiency as n grows; nan where no theorem states one.
 
-    `None` is the true posterior. Noise on the statistics whose law does not depend on n changes no limit.
+    `None` is the true posterior. Noise on the statistics does not change the limit when its law does not depend on n.
     """
     if mechanism is None or isinstance(mechanism, AdditiveNoiseMechanism | ExponentialMechanism):
         if statistic == "mean":
@@ -88,14 +85,14 @@ def limit(mechanism: Mechanism | None, statistic: str) -> float:
 def first_order(mechanism: Mechanism | None, statistic: str, model: BetaBernoulli, p: float, n: int) -> float:
     """Return the efficiency to order 1/n; nan where it is not known.
 
-    At temperature T (1 for the true and the Laplace posterior) prior and tempering weigh like u = T+α−1 successes among
+    At temperature T (1 for the true and the Laplace posterior) prior and tempering count as u = T+α−1 successes among
     w = 2T+α+β−2 records. With d = u − wp and q = 1−p, expanding the moments of Beta((u+s)/T, (w−u+n−s)/T) gives
 
         mean    1 + [d²/(pq) − 2w + v] / n,
         sample  1 + T + [d²/(pq) − 2w + v + T(d(1−2p)/(pq) − 1 − w − T)] / n,
 
-    v = 2b²(p² + q²)/(pq) for Laplace noise of scale b on both counts, else 0. Truncation and the clipping of noisy
-    counts, exponentially small in n, are left out.
+    where v = 2b²(p² + q²)/(pq) for Laplace noise of scale b on both counts, else 0. Truncation and clipping, whose
+    effects are exponentially small in n, are left out.
     """
     temperature, noise = 1.0, 0.0
     if isinstance(mechanism, ExponentialMechanism):
@@ -113,10 +110,10 @@ def first_order(mechanism: Mechanism | None, statistic: str, model: BetaBernoull
 
 
 def estimates(mechanism: Mechanism | None, release, model, statistics, rng) -> dict[str, np.ndarray]:
-    """Return `sample` and, where the posterior that it is drawn from has a known one, its `mean`; shapes (trials,).
+    """Return `sample` and, where it is known, the posterior `mean`; shapes (trials,).
 
-    For additive noise both come from one release. The mean of an OPS density is no release: it is computed from
-    the data, to show what a mechanism that could release it would gain.
+    With additive noise both come from one release. The mean of an OPS density is computed from the data: it cannot be
+    released, and shows what releasing it would gain.
     """
     if mechanism is None or isinstance(mechanism, AdditiveNoiseMechanism):
         posterior = model.posterior(statistics) if mechanism is None else mechanism.naive_posterior(release)
@@ -129,9 +126,9 @@ def estimates(mechanism: Mechanism | None, release, model, statistics, rng) -> d
 
 def simulate(config, streams, ledger) -> dict:
     """Return arrays over (method, statistic, epsilon, n): `are` with a last axis (mean, standard error), `limit`,
-    `first_order`; and `released` and `truncated` over methods: whether the mean is released, and whether a0 is used.
+    `first_order`; and over methods `released` (whether the mean is released) and `truncated` (whether a0 is used).
 
-    The true posterior does not depend on epsilon: it fills the first entry of that axis. All methods see the same data.
+    The true posterior does not depend on ε and fills only the first entry of that axis. All methods see the same data.
     """
     model, p = BetaBernoulli(config.alpha, config.beta), config.p
     shape = (len(config.methods), len(STATISTICS), len(config.epsilon), len(config.n))

@@ -42,7 +42,7 @@ TABLES = {
     },
 }
 
-# The words of the paper's table, which no computation can give.
+# What the paper's table has in words.
 WORDS = {
     "laplace": {
         "sensitivity": "sup ‖S(x) − S(x')‖₁",
@@ -69,7 +69,7 @@ def data_sets(mechanism: Mechanism) -> np.ndarray:
 
 
 def _neighbours(n: int):
-    """Yield index pairs, shape (2^n,) each: every data set of `data_sets`, and it with one bit replaced."""
+    """Yield index pairs (2^n,), (2^n,): every data set of `data_sets`, and the one with a bit flipped."""
     index = np.arange(2**n)
     for bit in range(n):
         yield index, index ^ (1 << bit)
@@ -94,7 +94,7 @@ def largest_loss(mechanism: Mechanism, releases) -> float:
 
 
 def releases(mechanism: Mechanism) -> np.ndarray:
-    """Return releases that attain a mechanism's largest privacy loss on bits: a grid beyond all counts, or one of θ."""
+    """Return releases that attain a mechanism's largest privacy loss: a grid that exceeds all counts, or one of θ."""
     if mechanism.releases == "statistics":
         axis = np.linspace(-1.0, mechanism.n + 1.0, 2 * mechanism.n + 5)
         return np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
@@ -102,9 +102,9 @@ def releases(mechanism: Mechanism) -> np.ndarray:
 
 
 def gibbs_cost(mechanism: Mechanism, iterations: int, updates: int) -> Cost:
-    """Return what a Gibbs chain costs whose updates use the mechanism, without a proof of convergence.
+    """Return the cost of a Gibbs chain whose updates use the mechanism, when convergence is not proved.
 
-    Released statistics are paid once and serve every update; samples are paid per update.
+    Released statistics are paid for once and serve every update; samples are paid for at each update.
     """
     if mechanism.releases == "statistics":
         return mechanism.cost()
@@ -112,11 +112,11 @@ def gibbs_cost(mechanism: Mechanism, iterations: int, updates: int) -> Cost:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return the table's numbers, one array over (method, epsilon) each; nothing is released."""
-    listed = [point for _, point in places(config, "method", "epsilon")]
-    numbers = [_numbers(calibrated(point.method, config, config.n, point.epsilon), config) for point in listed]
+    """Return the table's numbers, an array over (method, epsilon) each; nothing is released."""
+    points = [point for _, point in places(config, "method", "epsilon")]
+    numbers = [_numbers(calibrated(point.method, config, config.n, point.epsilon), config) for point in points]
     shape = len(config.method), len(config.epsilon)
-    return {name: np.array([numbers[name] for numbers in numbers]).reshape(shape) for name in numbers[0]}
+    return {name: np.array([each[name] for each in numbers]).reshape(shape) for name in numbers[0]}
 
 
 def _numbers(mechanism: Mechanism, config) -> dict[str, float]:
@@ -133,7 +133,7 @@ def _numbers(mechanism: Mechanism, config) -> dict[str, float]:
 
 
 def tabulate(cells):
-    """Return table 1: one row per mechanism and epsilon, the paper's words and beside them the numbers for bits.
+    """Return table 1, a row per mechanism and ε: the paper's words, and numbers for bits beside them.
 
     `*_brute_force` are maxima over all neighbouring data sets of `n_brute_force` bits.
     """

@@ -33,7 +33,7 @@ TABLES = {
         "kl_theory": "KL divergence that the paper's expansion gives [nats]",
     },
 }
-# The bulk of a density ends where it is e^−50 of its largest value.
+# The bulk of a density ends where it is e^−50 of its maximum.
 DEPTH = 50.0
 
 
@@ -42,7 +42,7 @@ def _log_kernel(theta, parameters):
 
 
 def _edge(parameters, mode, end):
-    """Return where the log-density has fallen by DEPTH between the mode and an end, or the end itself; by bisection."""
+    """Return the point between mode and end where the log-density has fallen by DEPTH, by bisection, or the end."""
     floor = _log_kernel(mode, parameters) - DEPTH
     inside, outside = mode.copy(), np.broadcast_to(end, mode.shape).copy()
     within = _log_kernel(outside, parameters) >= floor
@@ -56,8 +56,8 @@ def _edge(parameters, mode, end):
 def truncated_kl(parameters_p, parameters_q, low: float, high: float, nodes: int) -> np.ndarray:
     """Return KL(P‖Q) of two beta distributions truncated to one interval, shape (...).
 
-    Gauss-Legendre quadrature of p ln(p/q) with `nodes` nodes on either side of p's mode, over the part of the interval
-    where p is above e^−50 of its largest value; parameters (α, β) ≥ 1 of shape (..., 2).
+    By Gauss-Legendre quadrature of p ln(p/q) over the bulk of p, with `nodes` nodes on either side of its mode.
+    Parameters (α, β) ≥ 1 have shape (..., 2).
     """
     p, q = np.broadcast_arrays(np.asarray(parameters_p, float), np.asarray(parameters_q, float))
     excess = p - 1
@@ -76,19 +76,19 @@ def truncated_kl(parameters_p, parameters_q, low: float, high: float, nodes: int
 
 
 def ops_limit(temperature: float) -> float:
-    """Return the limit ½(ln T + 1/T − 1) of KL(posterior ‖ OPS density): normal laws with variances 1 : T."""
+    """Return ½(ln T + 1/T − 1), the limit of KL(posterior ‖ OPS density): both become normal, with variances 1 : T."""
     return (math.log(temperature) + 1 / temperature - 1) / 2
 
 
 def laplace_first_order(scale: float, p: float, n: int) -> float:
-    """Return the expected KL to order 1/n for noise of scale b: half the shift's square in sds, b²(p² + q²)/(npq)."""
+    """Return b²(p² + q²)/(npq), the expected KL to order 1/n under noise of scale b: half the squared shift in sds."""
     return scale**2 * (p**2 + (1 - p) ** 2) / (n * p * (1 - p))
 
 
 def simulate(config, streams, ledger) -> dict:
     """Return arrays over (method, epsilon, n): `kl` with a last axis (mean, standard error), and `theory`.
 
-    `theory` is the term in 1/n for Laplace and the limit for OPS. Both methods see the same data.
+    `theory` is the term in 1/n for Laplace, and the limit for OPS. Both methods see the same data.
     """
     model, p = BetaBernoulli(config.alpha, config.beta), config.p
     shape = (len(config.method), len(config.epsilon), len(config.n))
@@ -120,7 +120,7 @@ def simulate(config, streams, ledger) -> dict:
 
 def _divergences(mechanism: ExponentialMechanism, successes, nodes: int) -> np.ndarray:
     """Return the divergence of the OPS density from the true posterior for each data set; nothing is drawn."""
-    # It depends on the data only, so that each distinct count is worked out once.
+    # It depends on the data alone: each distinct count is computed once.
     counts, which = np.unique(successes, return_inverse=True)
     statistics = np.stack([counts, mechanism.n - counts], axis=-1)
     true = mechanism.model.posterior(statistics)

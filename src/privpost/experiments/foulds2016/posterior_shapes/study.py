@@ -31,9 +31,8 @@ TABLES = {
 def simulate(config, streams, ledger) -> dict:
     """Return `theta` (points,), `true` (points,), `laplace` (draws, points), `ops_theta` and `ops` (points,).
 
-    The OPS density has a grid of its own over [a0, 1−a0]; it is 0 outside. Each Laplace posterior is one release:
-    the 30 show what might have been released, and are 30 repeats of one experiment. OPS draws nothing here: its
-    density is shown.
+    The OPS density has its own grid over [a0, 1−a0], outside of which it is 0; OPS draws nothing. Each Laplace posterior
+    is that of one release; all are repeats of one experiment.
     """
     model, budget = BetaBernoulli(config.alpha, config.beta), Cost("pure", config.epsilon)
     successes = float(round(config.p * config.n))
@@ -57,7 +56,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return one row per curve and theta; `draw` counts the Laplace posteriors from 0, `temperature` is that of OPS."""
+    """Return one row per curve and θ; `draw` counts the Laplace posteriors from 0, `temperature` is of OPS."""
     import pandas as pd
 
     (cell,) = cells

@@ -19,16 +19,16 @@ TABLES = {
 
 
 def critical_count(sizes, truncation: float) -> float:
-    """m ε at which noise on cells and tempering blur the count of a level alike, m its events in a mean cell.
+    """Return the m ε at which noise on cells and tempering blur the count of a level equally.
 
-    A state that holds S cells and n = S m events of a level: the noise on the cells' counts has variance 2S(2D/ε)², a
-    draw at temperature T ≈ 2Δ/ε varies like n T counts. They are equal at m ε = 4D²/Δ.
+    m is the number of the level's events in a mean cell. In a state with S cells and n = S m such events, the noise has
+    variance 2S(2D/ε)², and a draw at temperature T ≈ 2Δ/ε varies like n T counts: they are equal at m ε = 4D²/Δ.
     """
     return 4 * len(sizes) ** 2 / count_tables.log_likelihood_range(sizes, truncation)
 
 
 def tabulate(cells):
-    """Return the likelihoods of all changes, and Laplace less OPS, with the events per cell and level."""
+    """Return the likelihoods of all changes, and Laplace less OPS, with events per cell and rare levels."""
     import pandas as pd
 
     likelihoods, differences = [], []
@@ -39,12 +39,12 @@ def tabulate(cells):
         mean = counts.mean(axis=0) * config.replication
         for tables, table in zip((likelihoods, differences), summarise(config, cell.arrays), strict=True):
             if table.empty:
-                # Runs of one method alone have no differences.
+                # A run of one method has no differences.
                 continue
             for place, (name, value) in enumerate(changes.items(), start=2):
                 table.insert(place, name, value)
             table["events_per_cell"] = mean[: sizes[0]].sum()
-            # Of an event's D levels, how many are too rare for the Laplace mechanism at this ε.
+            # How many of an event's levels are too rare for the Laplace mechanism at this ε.
             epsilon = table.epsilon.to_numpy(float)
             rare = mean[:, None] * epsilon < critical_count(sizes, config.truncation[0])
             share = (mean[:, None] * rare).sum(axis=0) / mean[: sizes[0]].sum()

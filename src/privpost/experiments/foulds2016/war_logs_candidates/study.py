@@ -1,6 +1,6 @@
-"""Held-out likelihood of a hidden Markov model chosen among public candidates, whose guarantee is unconditional (ours).
+"""Held-out likelihood of a hidden Markov model that is chosen among public candidates (ours).
 
-Only the release is used: held-out cells are predicted from the chosen parameters, as by naive Bayes from its own.
+Its guarantee does not depend on a chain. Held-out cells are predicted from the released parameters alone.
 """
 
 from typing import NamedTuple
@@ -90,7 +90,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _predicted(mechanism: PublicCandidates, release, data: Data) -> np.ndarray:
-    """Log-likelihood (splits,) of each split's held-out cells under its chosen parameters, all other cells unseen."""
+    """Return the log-likelihood (splits,) of the held-out cells under the chosen parameters, without other cells."""
     _, moves = release.info
     scores = []
     for emissions, move, observed in zip(release.values, moves, data.observed, strict=True):
@@ -100,7 +100,7 @@ def _predicted(mechanism: PublicCandidates, release, data: Data) -> np.ndarray:
 
 
 def _naive_bayes(config, row: Row, model: EventCounts, n: int, data: Data, streams, block, ledger) -> np.ndarray:
-    """Log-likelihood (splits,) of the held-out events under one law of the levels: a posterior mean, or one sample."""
+    """Return the log-likelihood (splits,) of the held-out events under a posterior mean, or one sample, of the law."""
     totals = data.observed @ data.counts
     if row.method == "ops":
         mechanism = HiddenMarkovSampler(model, n, row.epsilon, truncation=config.truncation, iterations=1)
@@ -123,7 +123,7 @@ def _naive_bayes(config, row: Row, model: EventCounts, n: int, data: Data, strea
 
 
 def tabulate(cells):
-    """Yield one row per method and setting: held-out log-likelihood per event, over splits, and its loss."""
+    """Yield the held-out log-likelihood per event and its loss, by method and setting."""
     for cell in cells:
         config = cell.config
         fixed = {"dataset": config.dataset, "stand_in": war_logs.load(config.dataset).stand_in}
@@ -133,7 +133,7 @@ def tabulate(cells):
                 **fixed,
                 "n_states": config.n_states,
                 **row._asdict(),
-                # No chain is run.
+                # No chain runs.
                 "sampler": "exact",
                 "per_event_mean": mean_columns("per_event", per_event[index])["per_event_mean"],
                 **mean_columns("loss", per_event[0] - per_event[index]),

@@ -1,4 +1,4 @@
-"""Private logistic regression that needs no exact draw: the error of Langevin steps, by charge and by number (ours)."""
+"""Private logistic regression without an exact draw: error of Langevin steps against their charge (ours)."""
 
 import numpy as np
 
@@ -34,7 +34,7 @@ METRICS = ("test_error", "test_log_likelihood")
 
 
 def listed(config, budget: Cost, model: BinaryRegression, n: int) -> list:
-    """The exact draw at the budget, noise on the mode, and Langevin steps of the exact draw's power, shortest first."""
+    """Return the exact draw at the budget, noise on the mode, and Langevin steps at the exact draw's power."""
     exact = LogisticDraw.calibrate(model, n, budget, weighting="diffused", constant_time=False)
     steps = [
         LogisticLangevin(model, n, config.order, exact.coefficient, step=config.step, relaxations=relaxations)
@@ -55,7 +55,7 @@ def simulate(config, streams, ledger) -> dict:
     for i, mechanism in enumerate(mechanisms):
         ledger.open(f"{mechanism.method}/{i}", budget, mechanism)
     for block in streams.blocks():
-        # Steps of all numbers are those of one chain.
+        # One chain is run on: each number of steps continues the one before.
         chain, settings = streams("sampler", block.index), {}
         for i, mechanism in enumerate(mechanisms):
             steps = isinstance(mechanism, LogisticLangevin)
@@ -81,7 +81,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Yield one row per mechanism and metric; `lead` is how much worse it is than the exact draw of the budget."""
+    """Yield one row per mechanism and metric; `behind` is how much worse it is than the exact draw of the budget."""
     for cell in cells:
         arrays = cell.arrays
         for (i, k), point in places(cell.config, "mechanism", "metric", mechanism=arrays["method"], metric=METRICS):
@@ -97,7 +97,7 @@ def tabulate(cells):
                 "charge": arrays["charge"][i],
                 "share_of_budget": arrays["charge"][i] / arrays["charge"][0],
                 "power": arrays["power"][i],
-                # Not paired: the methods' random numbers have different uses.
+                # Not paired, as the methods use their random numbers differently.
                 "behind_mean": sign * float(means[0] - means[1]),
                 "behind_sem": float(np.hypot(*sems)),
                 "n_train": int(arrays["n"]),

@@ -35,7 +35,7 @@ METRICS = ("test_error", "test_log_likelihood")
 
 
 def probabilities(link: str, predictors) -> np.ndarray:
-    """P(y = 1) at linear predictors."""
+    """Return P(y = 1) at linear predictors."""
     if link == "probit":
         return ndtr(predictors)
     return -np.expm1(-np.exp(predictors)) if link == "cloglog" else 1 / (1 + np.exp(-predictors))

@@ -29,7 +29,7 @@ from privpost.models.logistic_regression import predictive_metrics
 from privpost.privacy.accounting import Cost
 from privpost.privacy.glm import ops_rdp, posterior_rdp
 
-# The variant whose other methods a variant of OPS alone stands beside; the last two are those with public bounds.
+# The variant whose other methods stand beside each variant of OPS; `corrected` ones have public feature bounds.
 BESIDE = {
     "paper": "paper",
     "corrected_charge": "paper",
@@ -74,8 +74,8 @@ PAIRS = (
 
 
 def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Callable[[], LogisticSampling]]]:
-    """Return the budget at each epsilon, and what makes the mechanism; they depend on no data but the public n."""
-    # Nobody takes the time of a simulation's releases.
+    """Return the budget at each ε, and a function that makes the mechanism; n is all that they know of the data."""
+    # Releases need not take constant time in a simulation.
     options: dict = {"constant_time": False}
     kind: type[LogisticSampling] = LogisticDraw
     if config.method in ("output_noise", "langevin"):
@@ -89,18 +89,18 @@ def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Ca
     epsilons = [math.inf if value is None else math.exp(value) for value in config.log_epsilon]
     budgets = [Cost("rdp", epsilon, order=config.order or 1.0) for epsilon in epsilons]
     if config.method == "non_private":
-        # The true posterior is drawn by the mechanism whose budget has no limit.
+        # An infinite budget draws from the true posterior.
         return [(budget, partial(kind, model, n, budget.order, **options)) for budget in budgets]
     return [(budget, partial(kind.calibrate, model, n, budget, **options)) for budget in budgets]
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return test error and log-likelihood of every repeat, the coefficients and the proposals per draw.
+    """Return the metrics of every repeat, the coefficients and the proposals per draw.
 
-    `metrics` (splits settings, epsilons, 2, repeats): with one split all repeats are draws about the same data, with
-    as many splits as repeats each has its own; a repeat is the mean over `draws` draws. `coefficient` (epsilons,):
-    beta or rho. `proposals`, `expected_proposals` (splits settings, epsilons): a draw, on the first split. `n` ():
-    training examples, `majority_error` (): test error of guessing the training data's larger class.
+    `metrics` (numbers of splits, epsilons, 2, repeats): a repeat is the mean over `draws` draws; repeats are divided
+    evenly among the splits. `coefficient` (epsilons,): β or ρ. `proposals`, `expected_proposals` (numbers of splits,
+    epsilons): per draw, on the first split. `n` (): training examples. `majority_error` (): test error of guessing the
+    larger class of the training data.
     """
     metrics = np.full((len(config.n_splits), len(config.log_epsilon), len(METRICS), config.trials), np.nan)
     proposals, expected = (np.empty((len(config.n_splits), len(config.log_epsilon))) for _ in range(2))
@@ -112,61 +112,56 @@ def simulate(config, streams, ledger) -> dict:
     for n_splits, (j, (budget, make)) in itertools.product(config.n_splits, enumerate(calibrations(config, model, n))):
         if config.trials % n_splits:
             raise SettingError(f"n_splits is {n_splits}, but must divide trials, which is {config.trials}")
-        repeats = config.trials * config.draws
-        mechanisms[j] = budget, ledger.open(_account(config, n_splits, budget), budget, make, repeats=repeats)
-    for i, n_splits in enumerate(config.n_splits):
-        repeats, nearest = config.trials // n_splits, None
-        for split in range(n_splits):
-            # The first split is the publisher's where there is one.
-            data = design if split == 0 else design.resplit(streams("split", split))
-            statistics = model.statistics_of(data.train_features, data.train_labels)
-            start, size = nearest, repeats * config.draws
-            # From the largest epsilon down: each posterior is the next one's start, and the same one is set up once.
-            # At the largest epsilon it is that of the split before.
-            for j in reversed(range(len(mechanisms))):
-                budget, mechanism = mechanisms[j]
-                point = {"log_epsilon": config.log_epsilon[j]}
-                draws, drawn = ledger.release(
-                    _account(config, n_splits, budget),
-                    mechanism,
-                    statistics,
-                    streams("sampler", split, **point),
-                    size=size,
-                    repeats=slice(split * size, (split + 1) * size),
-                    start=start,
-                )
-                start = drawn.start
-                nearest = start if j == len(mechanisms) - 1 else nearest
-                values = np.stack(predictive_metrics(draws, data.test_features, data.test_labels))
-                where = slice(split * repeats, (split + 1) * repeats)
-                metrics[i, j, :, where] = values.reshape(len(METRICS), repeats, config.draws).mean(axis=-1)
-                if split == 0:
-                    proposals[i, j], expected[i, j] = drawn.proposals, drawn.expected
-    private = config.method != "non_private"
-    majority = np.mean(design.test_labels != (design.train_labels.mean() > 0.5))
+        account, repeats = _account(config, n_splits, budget), config.trials * config.draws
+        mechanisms[n_splits, j] = account, ledger.open(account, budget, make, repeats=repeats)
+    nearest = None
+    for (i, n_splits), split in ((at, split) for at in enumerate(config.n_splits) for split in range(at[1])):
+        # The first split is the publisher's where there is one.
+        data = design if split == 0 else design.resplit(streams("split", split))
+        repeats = config.trials // n_splits
+        where = slice(split * repeats, (split + 1) * repeats)
+        start = None if split == 0 else nearest
+        # From the largest ε down, each posterior is the start of the next one's search. At the largest ε it is that of
+        # the split before.
+        for j in reversed(range(len(config.log_epsilon))):
+            draws, drawn = _draws(config, ledger, *mechanisms[n_splits, j], data, streams, split, j, repeats, start)
+            start = drawn.start
+            nearest = start if j == len(config.log_epsilon) - 1 else nearest
+            values = np.stack(predictive_metrics(draws, data.test_features, data.test_labels))
+            metrics[i, j, :, where] = values.reshape(len(METRICS), repeats, config.draws).mean(axis=-1)
+            if split == 0:
+                proposals[i, j], expected[i, j] = drawn.proposals, drawn.expected
+    first = [mechanisms[config.n_splits[0], j][1] for j in range(len(config.log_epsilon))]
+    coefficients = [math.nan if config.method == "non_private" else mechanism.coefficient for mechanism in first]
     return {
         "metrics": metrics,
-        "coefficient": np.array(
-            [mechanism.coefficient if private else math.nan for _, mechanism in mechanisms.values()]
-        ),
+        "coefficient": np.array(coefficients),
         "proposals": proposals,
         "expected_proposals": expected,
         "n": np.array(n),
-        "majority_error": np.array(majority),
+        "majority_error": np.array(np.mean(design.test_labels != (design.train_labels.mean() > 0.5))),
     }
 
 
+def _draws(config, ledger, account: str, mechanism, data, streams, split: int, j: int, repeats: int, start):
+    """Return the draws of all repeats on one split at one ε, and how they were made."""
+    statistics = mechanism.model.statistics_of(data.train_features, data.train_labels)
+    rng, size = streams("sampler", split, log_epsilon=config.log_epsilon[j]), repeats * config.draws
+    trials = slice(split * size, (split + 1) * size)
+    return ledger.release(account, mechanism, statistics, rng, size=size, repeats=trials, start=start)
+
+
 def _account(config, n_splits: int, budget: Cost) -> str:
-    """Return the account of one budget: each draw of each repeat is a trial with the whole of it."""
+    """Return the account of one budget, the whole of which each draw of each repeat may spend."""
     return f"{config.method}/epsilon={budget.epsilon:.6g}/splits={n_splits}"
 
 
 def tabulate(cells):
-    """Return the curves, the split study, paired differences between methods, and the charges `rdp_glm`."""
+    """Return the curves, the same over several splits, paired differences, and the guarantees `rdp_glm`."""
     import pandas as pd
 
     rows = list(itertools.chain.from_iterable(map(_rows, cells)))
-    # Another charge changes OPS only: the other rows are those of the variant that it stands beside.
+    # Another charge changes OPS only: its other rows are those of the variant beside it.
     rows += [
         {**row, "variant": variant}
         for row, (variant, beside) in itertools.product(rows, BESIDE.items())
@@ -210,11 +205,11 @@ def _rows(cell):
 
 
 def _glm_rows(cells):
-    """Yield the RDP guarantees of one posterior draw and of OPS under the same parameters, by data set."""
+    """Yield the Rényi guarantees of one posterior draw and of OPS with the same parameters, by data set."""
     sizes = {cell.config.dataset: (int(cell.arrays["n"]), cell.config) for cell in cells}
     for dataset, (n, config) in sorted(sizes.items()):
         for power in config.glm_powers:
-            # On both sides of the orders 2n/rho and n/rho, where OPS is said to become the better one.
+            # On both sides of the orders 2n/ρ and n/ρ, beyond which OPS is said to be better.
             near = [factor * n / power for factor in (0.99, 1.01, 1.98, 2.02)]
             orders = np.array(sorted({*config.glm_orders, *near}))
             draw = "direct" if power == 1 else "diffused"
@@ -229,15 +224,15 @@ def _glm_rows(cells):
 
 
 def decisive(pairs):
-    """Return the pairs of each cell with the most draws: they see smaller differences, and vary the split too."""
+    """Return the pairs with the most draws of each cell, which detect smaller differences and vary the split."""
     return pairs[pairs["draws"] == pairs.groupby(["dataset", "order", "log_epsilon"])["draws"].transform("max")]
 
 
 def _pairs(cells):
-    """Yield paired differences (first less second method) of both metrics.
+    """Yield differences (first less second method) of both metrics, paired by repeat.
 
-    The methods share splits and random numbers, and a difference is taken within each repeat: one draw on the one
-    split, or the mean of many draws on a split of its own.
+    Methods share splits and random numbers. A repeat is one draw on the one split, or the mean of many draws on a split
+    of its own.
     """
     metrics = {}
     for cell in cells:

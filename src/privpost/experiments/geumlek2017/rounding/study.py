@@ -27,14 +27,14 @@ TABLES = {
         "error_ratio": "error of the rounded draw, as a multiple of the ideal draw's [ratio]",
     },
 }
-# Quadrature nodes of a cell, and cells at either end where a density is no short polynomial across one.
+# Quadrature nodes of a cell, and the cells at either end in which a density is not close to a polynomial.
 NODES, ENDS = 8, 64
 
 
 def log_masses(parameters: np.ndarray, bits: int) -> np.ndarray:
-    """Return ln P(k/2^bits ≤ θ < (k+1)/2^bits) of beta laws, (laws, 2^bits), accurate where it underflows.
+    """Return ln P(k/2^bits ≤ θ < (k+1)/2^bits) of beta laws, (laws, 2^bits), accurate where the masses underflow.
 
-    By Gauss-Legendre quadrature, and near both ends by the incomplete beta function.
+    Gauss-Legendre quadrature is used inside, the incomplete beta function near both ends.
     """
     size = 2**bits
     node, weight = np.polynomial.legendre.leggauss(NODES)
@@ -54,16 +54,16 @@ def log_masses(parameters: np.ndarray, bits: int) -> np.ndarray:
 
 
 def coarser(masses: np.ndarray) -> np.ndarray:
-    """Return the log-masses with one bit less, (laws, size / 2)."""
+    """Return the log-masses with one bit fewer, (laws, size / 2)."""
     return np.logaddexp(masses[:, ::2], masses[:, 1::2])
 
 
 def largest_divergences(masses: np.ndarray, orders) -> np.ndarray:
-    """Return the largest Rényi divergence of neighbours at each order, inf for max-divergence: (orders,).
+    """Return the largest Rényi divergence of neighbours at each order, shape (orders,).
 
     Args:
-        masses: log-masses of the laws for 0, 1, ..., n successes; neighbours are next to each other.
-        orders: λ > 1.
+        masses: log-masses of the laws for 0, 1, ..., n successes; adjacent ones are neighbours.
+        orders: λ > 1; inf is max-divergence.
     """
     worst = np.zeros(len(orders))
     for first, second in zip(masses[1:], masses[:-1], strict=True):
@@ -78,7 +78,7 @@ def largest_divergences(masses: np.ndarray, orders) -> np.ndarray:
 
 
 def errors(masses: np.ndarray, mechanism: PosteriorDraw, parameters: np.ndarray) -> float:
-    """Return how much the root mean squared distance from the law's mean grows at the cells' midpoints, worst count."""
+    """Return how much rounding to midpoints raises the root mean squared distance from the mean, for the worst law."""
     size = masses.shape[1]
     middle = (np.arange(size) + 0.5) / size
     mean, variance = mechanism.model.mean(parameters), mechanism.model.variance(parameters)

@@ -1,4 +1,4 @@
-"""How much of theorem 16's bound two data sets in a plane spend, by link, by quadrature (Geumlek et al. 2017)."""
+"""The share of theorem 16's bound that the worst data sets in a plane spend, by quadrature (Geumlek et al. 2017)."""
 
 import math
 
@@ -43,7 +43,7 @@ TABLES = {
         "sine": "sine of the changed record's angle",
     },
 }
-# Standard deviations of the prior that hold what the likelihood leaves of it.
+# Prior standard deviations that hold the posterior's mass.
 _WIDTHS = 12
 
 
@@ -59,7 +59,7 @@ def _event(margin):
     return np.where(margin < -30, -margin, -np.log(-np.expm1(-np.exp(np.maximum(margin, -30)))))
 
 
-# Losses of the changed record and of one that pushes the weights away, by the margin of either.
+# Losses of the changed record and of a record that pushes the weights away, as functions of their margin.
 LOSSES = {
     "logistic": (_logistic, _logistic),
     "probit": (_probit, _probit),
@@ -68,13 +68,13 @@ LOSSES = {
 
 
 def worst_pair(config, n: float, beta: float, order: float, radius: float | None) -> tuple[float, float, float]:
-    """The largest Rényi divergence between two posteriors of weights in a plane, its angle and the pushers' length.
+    """Return the largest Rényi divergence between two posteriors of weights in a plane, its angle and pushers' length.
 
-    The changed record is (± cos a, sin a) with the label that the others make unlikely. Those are (0, −t), t their
-    length, with the other label. Short ones push farther: each gives the mode's distance M the force t/(1 + exp(tM)).
+    The changed record is (± cos a, sin a); the others, the pushers, are (0, −t) with the other label, which makes its
+    label unlikely. Short pushers push farther: each acts on a mode at distance M with the force t/(1 + exp(tM)).
     """
     changed, pushing = LOSSES[config.link]
-    # A logistic record moves the mode by 1/(nβ) at most; the other losses' slopes fall where they push.
+    # A logistic record moves the mode by at most 1/(nβ); the slopes of the other losses fall as they push.
     reach = min(1 / beta + _WIDTHS / math.sqrt(n * beta), radius or math.inf)
     best = (-math.inf, math.nan, math.nan)
     for length in config.pushing:
@@ -94,13 +94,13 @@ def worst_pair(config, n: float, beta: float, order: float, radius: float | None
 
 
 def limit_share(beta: float) -> tuple[float, float, float]:
-    """Share of the bound that the worst pairs spend as n → ∞ at a β, for the logistic link; M, and sin a.
+    """Return the share of the bound that the worst pairs spend as n → ∞, for the logistic link, with M and sin a.
 
-    The mode's distance obeys βM = t/(1 + exp(tM)), so M² is at most κ/β, κ = max x/(1 + exp(x)), which pushers of
-    length x/M attain. About it the posteriors narrow to Gaussians of precision nβ along the first axis, which no pusher
-    feels, and their log-densities differ there by a slope of 2 cos a/(1 + exp(−M sin a)): by its square over the
-    precision the divergence is cos² a/(1 + exp(−M sin a))² of the bound at every order. With sin² a = 1/M it tends to 1
-    as β → 0.
+    The mode's distance M satisfies βM = t/(1 + exp(tM)), so M² ≤ κ/β, κ = max x/(1 + exp(x)), attained by pushers of
+    length x/M. Around the mode the posteriors become Gaussians of precision nβ along the first axis, which the pushers
+    do not touch, and their log-densities differ by the slope 2 cos a/(1 + exp(−M sin a)). The divergence is the squared
+    slope over the precision: cos² a/(1 + exp(−M sin a))² of the bound at every order. It tends to 1 as β → 0, with
+    sin² a = 1/M.
     """
     from scipy.optimize import minimize_scalar
 
@@ -116,11 +116,11 @@ def limit_share(beta: float) -> tuple[float, float, float]:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `pairs` (sizes, orders, 2, 3): without a ball and on it, the divergence, its angle and its pushers, and
-    `limits` (betas, 3): `limit_share` of the logistic link.
+    """Return `pairs` (sizes, orders, 2, 3): divergence, angle and pushers without a ball and on it; and `limits`
+    (betas, 3): `limit_share` of the logistic link.
 
-    Without a ball it is infinite for the loss exp(z), which outgrows every Gaussian, and where λ − 1 probit losses of
-    half a square outweigh the prior.
+    Without a ball the divergence is infinite for the loss exp(z), which outgrows every Gaussian, and where λ − 1 probit
+    losses, which grow like z²/2, outweigh the prior.
     """
     if len(config.n) != len(config.betas):
         raise SettingError(f"betas are {config.betas}; there must be as many as n has, {len(config.n)}")
@@ -137,9 +137,9 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return one row per link, n, order and ball: the divergence, and its shares of the bounds; and the limits by β.
+    """Return the divergence and its shares of the bounds by link, n, order and ball, and the limits by β.
 
-    `bound_paper` has B = 1, as the paper does for each of the three links, `bound_own` the B of the ball.
+    `bound_paper` has B = 1, as the paper has for all three links; `bound_own` has the ball's B.
     """
     import pandas as pd
 

@@ -1,8 +1,8 @@
 """Privacy against utility of the beta-Bernoulli mechanisms under RDP (Geumlek et al. 2017, figure 2).
 
-Panels (a, b) of the paper: KL divergence from the true posterior to each mechanism's output. Panels (c, d): negative
-log-likelihood of held-out data under one released parameter, of the records in their order and of their count, whose
-values the paper's axis has; they differ by ln C(n, k).
+Panels (a, b): KL divergence from the true posterior to each mechanism's output. Panels (c, d): negative log-likelihood
+of held-out data under one released parameter, of the ordered records and of their count, which is on the paper's axis;
+they differ by ln C(n, k).
 """
 
 import itertools
@@ -50,7 +50,7 @@ TABLES = {
 SAMPLERS = "diffused", "concentrated"
 LIMIT_POINTS = 241
 LIKELIHOODS = ("neg_log_likelihood", "neg_log_likelihood_count")
-# Where a density or a weight is cut off: the normal mass beyond 12 standard deviations is below 1e-32.
+# Densities are cut off at so many standard deviations, beyond which the normal mass is below 1e-32.
 WIDTHS = 12
 
 
@@ -108,7 +108,7 @@ def _kl(method: str, mechanism, config) -> tuple[float, float]:
 
 
 def _check(config) -> None:
-    """Raises a SettingError for settings that do not go together."""
+    """Raise SettingError for settings that do not fit each other."""
     if config.successes > config.n:
         raise SettingError(f"successes is {config.successes}, but must be at most n, which is {config.n}")
     if len(config.reach_alphas) != len(config.reach_betas):
@@ -121,12 +121,11 @@ def _check(config) -> None:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return arrays over (method, log epsilon): `kl`, `error`, `coefficient`, and mean and standard deviation over
-    trials of both `LIKELIHOODS`, with `_mean` and `_sd`.
+    """Return arrays over (method, log epsilon), and the table of limits and reach.
 
-    `coefficient` is r, m, or the standard deviation of the Gaussian noise. The row of `non_private` does not depend
-    on epsilon. Also `theta` and `density` (method, points): the output's density at the smallest epsilon; and `reached`
-    (priors, 2, budgets): the coefficients of diffused and concentrated under other priors.
+    `kl` and its `error`; `coefficient`: r, m, or the standard deviation of the noise; mean and standard deviation over
+    trials of both `LIKELIHOODS`, with `_mean` and `_sd`. `theta` and `density` (method, points): the output's
+    density at the smallest ε. `reached` (priors, 2, budgets): coefficients of `SAMPLERS` under other priors.
     """
     _check(config)
     model = BetaBernoulli(config.alpha, config.beta)
@@ -134,9 +133,8 @@ def simulate(config, streams, ledger) -> dict:
     kl, error, coefficient = (np.full(shape, np.nan) for _ in range(3))
     nll = np.empty((len(LIKELIHOODS), *shape, config.trials))
     theta, density = np.full((2, len(config.method), LIMIT_POINTS), np.nan)
-    every = list(itertools.product(enumerate(config.method), enumerate(config.log_epsilon)))
     mechanisms = {}
-    for (i, method), (j, log_epsilon) in every:
+    for (i, method), (j, log_epsilon) in itertools.product(enumerate(config.method), enumerate(config.log_epsilon)):
         if method != "non_private":
             budget = Cost("rdp", math.exp(log_epsilon), order=config.order)
             make = partial(_calibrated, method, config, log_epsilon)
@@ -147,27 +145,10 @@ def simulate(config, streams, ledger) -> dict:
                 theta[i], density[i] = _limit(method, mechanism, config)
         else:
             kl[i, j], error[i, j] = 0.0, 0.0
-    priors = list(zip(config.reach_alphas, config.reach_betas, strict=True))
-    reached = [
-        [
-            [_calibrated(name, config, each, prior).coefficient for each in config.reach_log_epsilons]
-            for name in SAMPLERS
-        ]
-        for prior in priors
-    ]
     for block in streams.blocks():
         statistics, held_out = _data(config, streams, block)
-        ways, requests, drawn = gammaln(config.n + 1) - gammaln(held_out + 1).sum(axis=-1), {}, {}
-        for (i, method), (j, log_epsilon) in every:
-            rng = streams("mechanism", block.index, method=method, log_epsilon=log_epsilon)
-            if method == "non_private":
-                drawn[i, j] = model.sample(model.posterior(statistics), rng)
-            else:
-                account = f"{method}/log_epsilon={log_epsilon:g}"
-                requests[i, j] = Request(account, mechanisms[i, j], statistics, rng, repeats=block.trials)
-        for place, made in zip(requests, ledger.release_all(list(requests.values())), strict=True):
-            drawn[place] = mechanisms[place].posterior_draw(made.values, requests[place].rng)
-        for (i, j), draws in drawn.items():
+        ways = gammaln(config.n + 1) - gammaln(held_out + 1).sum(axis=-1)
+        for (i, j), draws in _draws(config, mechanisms, statistics, streams, block, ledger):
             records = -model.log_likelihood(draws, held_out)
             nll[:, i, j, block.trials] = records, records - ways
     return {
@@ -178,12 +159,35 @@ def simulate(config, streams, ledger) -> dict:
         **{f"{name}_sd": values.std(axis=-1, ddof=1) for name, values in zip(LIKELIHOODS, nll, strict=True)},
         "theta": theta,
         "density": density,
-        "reached": np.array(reached),
+        "reached": _reached(config),
     }
 
 
+def _reached(config) -> np.ndarray:
+    """Return the coefficients (priors, 2, budgets) of `SAMPLERS` under other priors."""
+    priors = zip(config.reach_alphas, config.reach_betas, strict=True)
+    points = itertools.product(priors, SAMPLERS, config.reach_log_epsilons)
+    coefficients = [_calibrated(name, config, each, prior).coefficient for prior, name, each in points]
+    return np.reshape(coefficients, (-1, len(SAMPLERS), len(config.reach_log_epsilons)))
+
+
+def _draws(config, mechanisms, statistics, streams, block, ledger):
+    """Yield the place (method, log epsilon) and one released parameter per trial."""
+    requests = {}
+    for (i, method), (j, log_epsilon) in itertools.product(enumerate(config.method), enumerate(config.log_epsilon)):
+        rng = streams("mechanism", block.index, method=method, log_epsilon=log_epsilon)
+        if method == "non_private":
+            model = BetaBernoulli(config.alpha, config.beta)
+            yield (i, j), model.sample(model.posterior(statistics), rng)
+        else:
+            account = f"{method}/log_epsilon={log_epsilon:g}"
+            requests[i, j] = Request(account, mechanisms[i, j], statistics, rng, repeats=block.trials)
+    for place, made in zip(requests, ledger.release_all(list(requests.values())), strict=True):
+        yield place, mechanisms[place].posterior_draw(made.values, requests[place].rng)
+
+
 def _data(config, streams, block) -> tuple[np.ndarray, np.ndarray]:
-    """Return the statistics (size, 2) of the data and of the held-out data of a block of trials."""
+    """Return the statistics (size, 2) of a block's data, and of its held-out data."""
     rng = streams("data", block.index)
     counts = rng.binomial(config.n, config.held_out_probability, size=(2, block.size)).astype(float)
     statistics = np.stack([counts, config.n - counts], axis=-1)
@@ -191,7 +195,7 @@ def _data(config, streams, block) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _limit(method: str, mechanism, config) -> tuple[np.ndarray, np.ndarray]:
-    """Return a grid over the bulk of the output's law, and the density there."""
+    """Return a grid over the bulk of the output's law, and its density there."""
     if method == "gaussian":
         theta = np.linspace(0, 1, LIMIT_POINTS)[1:-1]
         theta = np.concatenate([[theta[0] / 2], theta, [1 - theta[0] / 2]])
@@ -212,8 +216,8 @@ def _prior(config) -> dict[str, float]:
 
 
 def tabulate(cells):
-    """Return the curves (`tradeoff`), each output's density at the smallest epsilon (`limits`), and the coefficients
-    that reach some budgets under several priors (`reach`)."""
+    """Return the curves (`tradeoff`), the densities at the smallest ε (`limits`), and the coefficients that reach some
+    budgets under several priors (`reach`)."""
     import pandas as pd
 
     curves, limits, reach = [], [], []
@@ -230,7 +234,7 @@ def tabulate(cells):
             fixed = {"variant": config.variant, "method": method, "order": config.order}
             rows = range(len(config.log_epsilon))
             if method == "non_private":
-                # The true posterior has neither order nor epsilon, and its draws are the same in every cell.
+                # The true posterior has neither order nor ε, and equal draws in every cell.
                 fixed, rows = {"variant": None, "method": method, "order": None}, rows[:1]
             for j in rows:
                 log_epsilon = None if method == "non_private" else config.log_epsilon[j]

@@ -1,12 +1,11 @@
 """Calibration of posteriors of event models under Laplace-released counts, on data drawn from the models' own prior.
 
-In every trial emissions, states, totals and counts are drawn from the prior, and released as on war logs. U is the
-quantile of an emission probability in its posterior: the probability of the first level in the state of the first cell,
-which no relabelling of states moves. Of a chain it is the rank of the true probability among draws far enough apart to
-be independent, which is uniform for any number of draws; the average of a chain's conditional laws has less noise but
-too many values near 0 and 1, and serves for the comparison with the exact quantile alone. `kl` is the divergence of the
-predictive law of the first field in that cell, the posterior mean, from the true one; no other predictive law has a
-smaller mean over the prior than the true posterior's.
+Every trial draws emissions, states, totals and counts from the prior, and releases the counts as on war logs. U is the
+quantile of an emission probability in its posterior: that of the first level in the state of the first cell, which no
+relabelling of states moves. With a chain it is the rank of the true probability among draws that are far enough apart
+to be independent, which is uniform for any number of draws. The average of the chain's conditional laws has less noise
+but too many values near 0 and 1; it is used for the comparison with the exact quantile alone. `kl` is the divergence of
+the posterior mean of the first field in that cell from the true law; the true posterior has the smallest mean.
 """
 
 import math
@@ -53,9 +52,9 @@ TABLES = {
 
 
 def rows(config) -> list[Row]:
-    """Return the methods at all their settings; `exact` for one state, cell and field only.
+    """Return the methods at all their settings; `exact` is possible with one state, cell and field only.
 
-    Raises SettingError when nothing is left.
+    Raises SettingError when no method remains.
     """
     model = "naive_bayes" if config.n_states == 1 else "hmm"
     numbers = config.n_states, config.regions, config.months, len(config.sizes)
@@ -75,7 +74,7 @@ def draw_data(config, layout, size, rng) -> tuple[np.ndarray, np.ndarray]:
     for cell, first in enumerate(layout.first):
         law = np.full((size, n_states), 1 / n_states) if first else moves[np.arange(size), states[:, cell - 1]]
         states[:, cell] = np.minimum((law.cumsum(axis=1) <= rng.random((size, 1))).sum(axis=1), n_states - 1)
-    # All ways to spread the events over the cells are equally likely.
+    # All ways to divide the events among the cells are equally likely.
     totals = rng.multinomial(config.n, rng.dirichlet(np.ones(n_cells), size))
     emissions, counts = [], []
     for n_levels in config.sizes:
@@ -87,11 +86,11 @@ def draw_data(config, layout, size, rng) -> tuple[np.ndarray, np.ndarray]:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `quantiles`, `averaged` and `kl` (rows, trials), and `rhat` and `ess` (rows,), the medians over trials.
+    """Return `quantiles`, `averaged` and `kl` (rows, trials), and `rhat` and `ess` (rows,), medians over trials.
 
-    `averaged` are the quantiles averaged over a chain's conditional laws; where no chain is run both are the same. The
-    last two diagnose the trace of the probability's conditional mean, from the halves of a trial's one chain; nan where
-    no chain was run, where draws are independent, or too few.
+    `averaged` are quantiles averaged over a chain's conditional laws, and equal `quantiles` without a chain. R-hat and
+    ESS are of the probability's conditional mean, from the halves of a trial's one chain; nan without a chain, with
+    independent draws, or with too few.
     """
     listed, setup = rows(config), _setup(config)
     quantiles, averaged, kl = np.empty((3, len(listed), config.trials))
@@ -125,7 +124,7 @@ def _setup(config) -> Setup:
 
 
 def _run(config, setup, counts, noise, truth, listed, streams, block, ledger):
-    """Both kinds of quantiles and divergences (rows, trials), and (R-hat, ESS) (2, rows), a chain per row and trial."""
+    """Return quantiles of both kinds and divergences (rows, trials), and R-hat and ESS (2, rows), of the chains."""
     observed = np.ones(counts.shape[:2], bool)
     started, watches = [], []
     for row in listed:
@@ -145,18 +144,20 @@ def _run(config, setup, counts, noise, truth, listed, streams, block, ledger):
 
 
 class _Conditional:
-    """Watches the law of the first cell's probabilities given its state and counts, a chain per trial, after burn-in.
+    """Watches the first cell's probabilities given its state and counts, in each trial's chain after burn-in.
 
-    `cdf` (trials,) and `mean` (trials, levels) are the averages over a chain of the first level's distribution function
-    at its true probability, and of the means; `trace` (kept iterations, trials) has the first level's means.
+    Attributes:
+        cdf: average of the first level's distribution function at its true probability (trials,).
+        mean: average of the means (trials, levels).
+        trace: the first level's means (iterations after burn-in, trials).
     """
 
     def __init__(self, config, prior, truth, rng):
-        self._burn_in, self._kept = config.burn_in, config.iterations - config.burn_in
+        self._burn_in, self._iterations = config.burn_in, config.iterations - config.burn_in
         self._truth, self._prior, self._rng, self._thin = truth, prior, rng, config.thin
         self._below, self._draws = np.zeros(len(truth), int), 0
         self.cdf, self.mean = np.zeros(len(truth)), np.zeros((len(truth), prior.sizes[0]))
-        self.trace = np.empty((self._kept, len(truth)))
+        self.trace = np.empty((self._iterations, len(truth)))
 
     def __call__(self, iteration, state) -> None:
         if iteration < self._burn_in:
@@ -165,21 +166,21 @@ class _Conditional:
         alpha = self._prior.emission + (member @ state.counts[0])[:, 0, self._prior.fields[0]]
         total = alpha.sum(axis=-1)
         cdf = betainc(alpha[:, 0], total - alpha[:, 0], self._truth)
-        self.cdf += cdf / self._kept
-        self.mean += alpha / total[:, None] / self._kept
+        self.cdf += cdf / self._iterations
+        self.mean += alpha / total[:, None] / self._iterations
         self.trace[iteration - self._burn_in] = alpha[:, 0] / total
         if (iteration - self._burn_in) % self._thin == 0:
-            # Whether a draw of the conditional law lies below the truth.
+            # Whether a draw from the conditional law is below the true probability.
             self._below += self._rng.random(len(cdf)) < cdf
             self._draws += 1
 
     def rank(self) -> np.ndarray:
-        """Randomised ranks (trials,) of the true probabilities among draws `thin` iterations apart."""
+        """Return randomised ranks (trials,) of the true probabilities among draws `thin` iterations apart."""
         return randomised_rank(self._below, self._draws, self._rng)
 
 
 def tabulate(cells):
-    """Return calibration and divergence by method (`event_calibration`), and paired differences from noise-aware."""
+    """Return calibration and divergence by method, and paired differences of the divergence from noise-aware."""
     table, pairs = [], []
     for cell in cells:
         config, arrays = cell.config, cell.arrays

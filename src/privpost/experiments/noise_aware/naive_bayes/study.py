@@ -31,28 +31,27 @@ TABLES = {
     "naive_bayes_calibration": {},
     "naive_bayes_ecdf": {},
 }
-# Probabilities whose posteriors are looked at; the attributes are alike. None is that of the class.
+# Probabilities whose posteriors are judged, by (attribute, class); None is the class. The attributes are alike.
 PARAMETERS = {"y": None, "x1 | y = 0": (0, 0), "x1 | y = 1": (0, 1)}
 # Columns that name a cell.
 PLACES = ("n", "concentration")
 NOTES = [
-    "At concentration 1 parameters are drawn from the prior that all posteriors have: calibration needs that, and then "
-    "the noise-aware predictions are the best that a release allows. The other concentrations test them without."
+    "At concentration 1 the true parameters come from the prior of all posteriors. Only then can a posterior be "
+    "calibrated, and the noise-aware predictions are the best that a release allows. Other concentrations break this."
 ]
 
 
 def simulate(config, streams, ledger) -> dict:
     """Return the scores of every line of `scores.lines` at every ε.
 
-    `quantile` (lines, epsilons, 3, trials): that of the true parameter in its posterior. `accuracy`,
-    `log_likelihood` (of class and attributes), `label_log_likelihood` (of the class given the attributes), means over
-    a trial's test records, `mmd2` to the true posterior, mean over the three parameters, and `truncated`, the share of
-    counts that naive methods truncate: (lines, epsilons, trials).
+    `quantile` (lines, epsilons, 3, trials) of the true parameters in their posteriors. Of shape (lines, epsilons,
+    trials): `accuracy`, `log_likelihood` of class and attributes, and `label_log_likelihood` of the class given the
+    attributes, means over a trial's test records; `mmd2` to the true posterior, mean over the parameters; `truncated`,
+    the share of counts that naive methods truncate.
     """
     model, n = BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta), config.n
     mechanisms = scores.opened(config.epsilon, model, n, ledger)
-    every = scores.lines(config.method)
-    shape = (len(every), len(mechanisms))
+    shape = (len(scores.lines(config.method)), len(mechanisms))
     quantile = np.empty((*shape, len(PARAMETERS), config.trials))
     names = ("accuracy", "log_likelihood", "label_log_likelihood", "mmd2", "truncated")
     metrics = {name: np.zeros((*shape, config.trials)) for name in names}
@@ -68,40 +67,48 @@ def simulate(config, streams, ledger) -> dict:
         records = model.sample_data(theta, n + config.n_test, rng)
         statistics, tests = model.sufficient_statistics(records[:, :n]), records[:, n:]
         releases = scores.released(mechanisms, statistics, streams, block, ledger)
-        scale = np.array([mechanism.scale for mechanism in mechanisms])[:, None]
+        posteriors = _posteriors(config, mechanisms, theta, statistics, releases, tests[..., 1:], embedding)
         truth = np.nan
-        for i, (method, variant) in enumerate(every):
-            if method == "exact":
-                if variant == "paper":
-                    posterior = naive_bayes_exact.posterior(model, releases, n, scale)
-                    log_predictive = naive_bayes_exact.log_predictive(posterior, tests[..., 1:])
-                    weights = [posterior.weights] * len(PARAMETERS)
-                else:
-                    root, families = naive_bayes_exact.by_family(posterior)
-                    log_predictive = conjugate_log_predictive(family_means(posterior), tests[..., 1:])
-                    weights = [root, families[..., 0, :], families[..., 0, :]]
-                features, quantiles = _aware(posterior, weights, config, theta, embedding)
-            else:
-                counts = np.broadcast_to(statistics, releases.shape)
-                if method == "naive":
-                    counts, metrics["truncated"][i, :, block.trials] = scores.naive_counts(
-                        mechanisms, variant, releases
-                    )
-                parameters = model.posterior(counts)
-                log_predictive = conjugate_log_predictive(model.mean(parameters), tests[..., 1:])
-                features, quantiles = _conjugate(model.pairs(parameters), theta)
+        for i, (method, features, quantiles, log_predictive, truncated) in enumerate(posteriors):
             truth = features if method == "non_private" else truth
             quantile[i, ..., block.trials] = quantiles
             metrics["mmd2"][i, :, block.trials] = mmd2_of_embeddings(features, truth).mean(axis=0)
+            metrics["truncated"][i, :, block.trials] = truncated
             for name, values in _predictions(log_predictive, tests[..., 0]).items():
                 metrics[name][i, :, block.trials] = values
     return {"quantile": quantile, **metrics}
 
 
-def conjugate_log_predictive(theta, attributes) -> np.ndarray:
-    """Return ln p(x, y) for both classes when all probabilities are independent with means `theta`.
+def _posteriors(config, mechanisms, theta, statistics, releases, attributes, embedding):
+    """Yield method, features, quantiles of `theta`, log-predictive of `attributes` and truncated share of each line."""
+    model, n = mechanisms[0].model, mechanisms[0].n
+    for method, variant in scores.lines(config.method):
+        truncated: np.ndarray | float = 0.0
+        if method == "exact":
+            if variant == "paper":
+                scale = np.array([mechanism.scale for mechanism in mechanisms])[:, None]
+                posterior = naive_bayes_exact.posterior(model, releases, n, scale)
+                log_predictive = naive_bayes_exact.log_predictive(posterior, attributes)
+                weights = [posterior.weights] * len(PARAMETERS)
+            else:
+                root, families = naive_bayes_exact.by_family(posterior)
+                log_predictive = conjugate_log_predictive(family_means(posterior), attributes)
+                weights = [root, families[..., 0, :], families[..., 0, :]]
+            features, quantiles = _aware(posterior, weights, config, theta, embedding)
+        else:
+            counts, truncated = scores.counts_of(method, variant, mechanisms, statistics, releases)
+            parameters = model.posterior(counts)
+            log_predictive = conjugate_log_predictive(model.mean(parameters), attributes)
+            features, quantiles = _conjugate(model.pairs(parameters), theta)
+        yield method, features, quantiles, log_predictive, truncated
 
-    Shapes: `theta` (..., trials, 2d+1), `attributes` (trials, tests, d), result (..., trials, tests, 2).
+
+def conjugate_log_predictive(theta, attributes) -> np.ndarray:
+    """Return ln p(x, y) (..., trials, tests, 2) for both classes, where all probabilities are independent.
+
+    Args:
+        theta: their means (..., trials, 2d+1).
+        attributes: shape (trials, tests, d).
     """
     attributes = np.asarray(attributes, float)
     both = []
@@ -113,7 +120,7 @@ def conjugate_log_predictive(theta, attributes) -> np.ndarray:
 
 
 def _predictions(log_predictive, labels) -> dict[str, np.ndarray]:
-    """Return the scores of the predictions (..., trials, tests, 2) of the labels (trials, tests), per trial."""
+    """Return scores per trial of the predictions (..., trials, tests, 2) of labels (trials, tests)."""
     true_label = np.where(labels == 1, log_predictive[..., 1], log_predictive[..., 0])
     total = np.logaddexp(log_predictive[..., 0], log_predictive[..., 1])
     right = (log_predictive[..., 1] > log_predictive[..., 0]) == (labels == 1)
@@ -132,7 +139,7 @@ def _conjugate(pairs, theta) -> tuple[np.ndarray, np.ndarray]:
 
 
 def family_means(posterior) -> np.ndarray:
-    """Return the means of all probabilities, each given the counts of its own family and its parent's (..., 2d+1)."""
+    """Return the means (..., 2d+1) of all probabilities, each given the counts of its family and its parent's alone."""
     root, families = naive_bayes_exact.by_family(posterior)
     means = np.einsum("...dck,...dk->...dc", posterior.means, families)
     return np.concatenate([(root @ posterior.class_mean)[..., None], means.reshape(*means.shape[:-2], -1)], axis=-1)

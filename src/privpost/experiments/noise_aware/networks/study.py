@@ -34,18 +34,18 @@ TABLES = {
     "networks_ecdf": {},
     "networks_chains": {},
 }
-# Chains of a trial that is diagnosed.
+# Number of chains of a diagnosed trial.
 CHAINS = 4
 
 
 def simulate(config, streams, ledger) -> dict:
     """Return the scores of every line of `scores.lines` at every ε, and the diagnostics of the chains.
 
-    `quantile` (lines, epsilons, m, trials): that of the true parameter in its posterior. `accuracy` (chance to
-    predict a node from all others, mean over nodes), `log_likelihood` of a new record (both expectations over new
-    records, without test data), `mmd2` to the true posterior, mean over parameters, and `truncated`, the share of
-    counts that naive methods truncate: (lines, epsilons, trials). `rhat`, `ess` (epsilons,): the worst over parameters
-    and diagnosed trials; nan where they cannot be assessed.
+    `quantile` (lines, epsilons, m, trials) of the true parameters in their posteriors. Of shape (lines, epsilons,
+    trials): `accuracy`, the chance to predict a node from all others, mean over nodes; `log_likelihood` of a new record
+    (both are exact expectations over new records); `mmd2` to the true posterior, mean over parameters; `truncated`, the
+    share of counts that naive methods truncate. `rhat`, `ess` (epsilons,): the worst over parameters and diagnosed
+    trials; nan where they cannot be assessed.
     """
     model, n = BayesianNetwork(parse(config.graph)[1], config.alpha, config.beta), config.n
     mechanisms = scores.opened(config.epsilon, model, n, ledger)
@@ -65,14 +65,12 @@ def simulate(config, streams, ledger) -> dict:
             if method == "gibbs":
                 rng = streams("sampler", block.index)
                 quantiles, features, predictive, chains = _aware(model, config, mechanisms, releases, theta, rng)
-                # Chains that cannot be assessed leave nan, never a pass.
+                # nan from chains that cannot be assessed remains.
                 rhat, ess = np.maximum(rhat, chains[0]), np.minimum(ess, chains[1])
             else:
-                counts = np.broadcast_to(statistics, releases.shape)
-                if method == "naive":
-                    counts, metrics["truncated"][i, :, block.trials] = scores.naive_counts(
-                        mechanisms, variant, releases
-                    )
+                counts, metrics["truncated"][i, :, block.trials] = scores.counts_of(
+                    method, variant, mechanisms, statistics, releases
+                )
                 quantiles, features, predictive = _conjugate(model, counts, theta)
             truth = features if method == "non_private" else truth
             quantile[i, ..., block.trials] = np.swapaxes(quantiles, 1, 2)
@@ -83,10 +81,11 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def expected_accuracy(law, predictive) -> np.ndarray:
-    """Return the chance to predict a node of a new record rightly from all others, mean over nodes.
+    """Return the chance (...) to predict a node of a new record correctly from all others, mean over nodes.
 
-    Shapes: `law` (..., 2^|I|) are the probabilities of records, `predictive` those that predictions follow (ties
-    count as 0); result (...).
+    Args:
+        law: probabilities of records (..., 2^|I|).
+        predictive: the probabilities that predictions are made by; a tie predicts 0.
     """
     law, predictive = np.broadcast_arrays(law, predictive)
     size = law.shape[-1].bit_length() - 1
@@ -108,12 +107,12 @@ def _conjugate(model, counts, theta):
 
 def _aware(model, config, mechanisms, releases, theta, rng):
     """Return what `_conjugate` does, averaged over latent counts, and the worst R-hat and effective size per ε."""
-    # Not before: numba, which compiles it, takes a third of a second to load.
+    # Imported here, as numba takes a third of a second to load.
     from privpost.samplers.noise_aware_records import Records
 
     epsilons, trials, counts = releases.shape
     extra = min(config.diagnosed, trials)
-    # Three more chains for each of the first trials.
+    # The first trials have several chains.
     every = np.concatenate([releases, *[releases[:, :extra]] * (CHAINS - 1)], axis=1)
     scale = np.repeat([mechanism.scale for mechanism in mechanisms], every.shape[1])
     chains = Records(model, every.reshape(-1, counts), config.n, scale)
@@ -134,34 +133,33 @@ def _aware(model, config, mechanisms, releases, theta, rng):
 
 def parameters(config) -> list[str]:
     """Return the names of the network's parameters: a node, and the values of its parents."""
-    return [
-        f"{node} | {', '.join(f'{parent} = {value}' for parent, value in zip(parents, values, strict=True))}".rstrip(
-            "| "
-        )
-        for node, parents in parse(config.graph)[1]
-        for values in itertools.product((0, 1), repeat=len(parents))
-    ]
+    names = []
+    for node, parents in parse(config.graph)[1]:
+        for values in itertools.product((0, 1), repeat=len(parents)):
+            given = ", ".join(f"{parent} = {value}" for parent, value in zip(parents, values, strict=True))
+            names.append(f"{node} | {given}" if given else node)
+    return names
 
 
 def tabulate(cells):
     """Return scores, paired differences, KS statistics, empirical distribution functions, and the chains' mixing."""
+    tables = scores.tabulate(cells, _place, parameters) | {"chains": _chains(cells)}
+    return {f"networks_{name}".rstrip("_"): table for name, table in tables.items()}
 
-    def place(config):
-        return {"graph": parse(config.graph)[0]}
 
-    tables = scores.tabulate(cells, place, parameters)
-    chains = [
-        {
-            **place(point),
-            "epsilon": point.epsilon,
-            "rhat_max": cell.arrays["rhat"][at],
-            "ess_min": cell.arrays["ess"][at],
-            "n_chains": CHAINS,
-            "n_draws": point.draws,
-            "sampling": "mcmc",
-        }
-        for cell in cells
-        for at, point in places(cell.config, "epsilon")
-    ]
-    tables = {f"networks_{name}".rstrip("_"): table for name, table in tables.items()}
-    return {**tables, "networks_chains": chains}
+def _place(config) -> dict[str, str]:
+    return {"graph": parse(config.graph)[0]}
+
+
+def _chains(cells):
+    for cell in cells:
+        for at, point in places(cell.config, "epsilon"):
+            yield {
+                **_place(point),
+                "epsilon": point.epsilon,
+                "rhat_max": cell.arrays["rhat"][at],
+                "ess_min": cell.arrays["ess"][at],
+                "n_chains": CHAINS,
+                "n_draws": point.draws,
+                "sampling": "mcmc",
+            }

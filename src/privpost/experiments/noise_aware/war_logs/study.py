@@ -1,7 +1,7 @@
 """Held-out likelihood of noise-aware naive Bayes and hidden Markov models on war logs, beside the noise-naive ones.
 
-Splits and releases are drawn anew by the recipe of foulds2016/war_logs_likelihood, with its models and evaluation; what
-is added is method `gibbs`, which takes the counts for latent (`samplers.noise_aware_events`).
+Models, splits, releases and evaluation are those of foulds2016/war_logs_likelihood, drawn again. The method `gibbs` is
+added, for which the counts are latent (`samplers.noise_aware_events`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SETTINGS = Schema(
     **SPLIT,
     **CHAINS,
     model=MODELS,
-    # Chains start from a search by the collapsed sampler, which takes no less.
+    # The search for a start is by the collapsed sampler, which takes no smaller one.
     emission_concentration=Real(above=0.0625, at_most=CONCENTRATION.at_most, says=EMISSION.says, unit=EMISSION.unit),
     method=Choice("non_private", "laplace", "gibbs", says=METHOD),
 )
@@ -38,10 +38,10 @@ TABLES = {
         "gain_mean": "score per held-out event, noise-aware less noise-naive; paired over splits [nats per event]",
     },
 }
-
-
 # Array of `simulate` behind each score.
 SCORES = {"joint": "log_likelihood", "predictive": "predictive"}
+# What a variant of the Laplace mechanism does to noisy counts.
+OTHERS = {"paper": "clipped", "corrected": "projected"}
 
 
 def tabulate(cells):
@@ -54,64 +54,74 @@ def tabulate(cells):
 
     table, pairs = [], []
     for cell in cells:
-        config, arrays = cell.config, cell.arrays
-        listed = rows(config)
-        logs = war_logs.load(config.dataset)
-        fixed = {"dataset": config.dataset, "stand_in": logs.stand_in}
-        setup = setups(config, logs)
-        last = {"n_splits": len(arrays["events"]), "uses_private_metadata": uses_private_metadata(config.dataset)}
-        plain = {row.model: index for index, row in enumerate(listed) if row.method == "non_private"}
-        states = {"naive_bayes": 1, "hmm": config.n_states}
-        places = {(row.model, row.method, row.epsilon): index for index, row in enumerate(listed)}
+        logs = war_logs.load(cell.config.dataset)
+        fixed = {"dataset": cell.config.dataset, "stand_in": logs.stand_in}
+        private = uses_private_metadata(cell.config.dataset)
+        last = {"n_splits": len(cell.arrays["events"]), "uses_private_metadata": private}
+        listed, setup = rows(cell.config), setups(cell.config, logs)
         checked = [
-            _checked(row, arrays, index, setup[row.model].same_law(listed, row)) for index, row in enumerate(listed)
+            _checked(row, cell.arrays, index, setup[row.model].same_law(listed, row))
+            for index, row in enumerate(listed)
         ]
-        for score, name in SCORES.items():
-            per_event = arrays[name] / arrays["events"]
-            for index, row in enumerate(listed):
-                named = {"score": score, "model": row.model, "n_states": states[row.model]}
-                named |= {"variant": row.variant, "epsilon": row.epsilon}
-                best = per_event[plain[row.model]] if row.model in plain else math.nan
-                table.append(
-                    {
-                        **fixed,
-                        **named,
-                        "method": row.method,
-                        **mean_columns("per_event", per_event[index]),
-                        **mean_columns("per_event_loss", best - per_event[index]),
-                        "clipped_share": arrays["clipped_share"][index],
-                        **checked[index],
-                        **last,
-                    }
-                )
-                aware = places.get((row.model, "gibbs", row.epsilon))
-                if row.method == "laplace" and aware is not None:
-                    gain = mean_columns("gain", per_event[aware] - per_event[index])
-                    converged = checked[aware]["converged"] and checked[index]["converged"]
-                    named["sampler"] = checked[aware]["sampler"]
-                    pairs.append({**fixed, **named, **gain, "converged": converged, **last})
-    # Cells that differ in the lengths of chains have each a non-private row, on the same splits: the first one stands.
+        table += [{**fixed, **row, **last} for row in _scores(cell, listed, checked)]
+        pairs += [{**fixed, **row, **last} for row in _gains(cell, listed, checked)]
+    # Cells with chains of different length have a non-private row each, on the same splits: the first one stays.
     key = ["dataset", "score", "model", "n_states", "variant", "epsilon", "method"]
-    found = {"war_logs": pd.DataFrame(table).drop_duplicates(key), "war_logs_pairs": pd.DataFrame(pairs)}
-    return {name: rows.reset_index(drop=True) for name, rows in found.items()}
+    tables = {"war_logs": pd.DataFrame(table).drop_duplicates(key), "war_logs_pairs": pd.DataFrame(pairs)}
+    return {name: frame.reset_index(drop=True) for name, frame in tables.items()}
+
+
+def _named(cell, listed):
+    """Yield index, row, first columns and scores per event (rows, splits) of every score and row."""
+    states = {"naive_bayes": 1, "hmm": cell.config.n_states}
+    for score, name in SCORES.items():
+        per_event = cell.arrays[name] / cell.arrays["events"]
+        for index, row in enumerate(listed):
+            first = {"score": score, "model": row.model, "n_states": states[row.model]}
+            yield index, row, {**first, "variant": row.variant, "epsilon": row.epsilon}, per_event
+
+
+def _scores(cell, listed, checked):
+    plain = {row.model: index for index, row in enumerate(listed) if row.method == "non_private"}
+    for index, row, named, per_event in _named(cell, listed):
+        best = per_event[plain[row.model]] if row.model in plain else math.nan
+        yield {
+            **named,
+            "method": row.method,
+            **mean_columns("per_event", per_event[index]),
+            **mean_columns("per_event_loss", best - per_event[index]),
+            "clipped_share": cell.arrays["clipped_share"][index],
+            **checked[index],
+        }
+
+
+def _gains(cell, listed, checked):
+    places = {(row.model, row.method, row.epsilon): index for index, row in enumerate(listed)}
+    for index, row, named, per_event in _named(cell, listed):
+        aware = places.get((row.model, "gibbs", row.epsilon))
+        if row.method == "laplace" and aware is not None:
+            gain = mean_columns("gain", per_event[aware] - per_event[index])
+            converged = checked[aware]["converged"] and checked[index]["converged"]
+            yield {**named, "sampler": checked[aware]["sampler"], **gain, "converged": converged}
 
 
 def _checked(row, arrays, index: int, same) -> dict:
-    """Columns on a row's chains: sampler, convergence, acceptance, and the share of cells that ever changed state."""
+    """Return the columns on a row's chains: sampler, convergence, acceptance, and the share of cells that moved."""
     sampler = "joint moves" if row.method == "gibbs" else row.sampler
     ess = {"ess_min": arrays["ess"][index]}
     if row.model == "hmm":
-        found = verdict(arrays, index, same)
         moves = {name: arrays[name][index] for name in ("acceptance", "moved")}
-        return {"sampling": "mcmc", "sampler": sampler, **found, **ess, **moves}
-    worst = arrays["rhat"][index]
-    chain = row.method == "gibbs"
-    columns: dict = dict.fromkeys(("range_log_joint", "best_log_joint", "below_best", "near"))
-    columns["n_chains"] = len(arrays["joint_means"][index])
-    reached = not chain or bool(worst < LIMIT)
-    kept = {"rhat_max": worst, **columns, "converged": reached, **ess, "acceptance": None, "moved": None}
-    return {"sampling": "mcmc" if chain else "exact", "sampler": sampler if chain else None, **kept}
-
-
-# What a variant of the Laplace mechanism does to noisy counts.
-OTHERS = {"paper": "clipped", "corrected": "projected"}
+        return {"sampling": "mcmc", "sampler": sampler, **verdict(arrays, index, same), **ess, **moves}
+    worst, chain = arrays["rhat"][index], row.method == "gibbs"
+    unknown: dict = dict.fromkeys(("range_log_joint", "best_log_joint", "below_best", "near"))
+    return {
+        "sampling": "mcmc" if chain else "exact",
+        "sampler": sampler if chain else None,
+        "rhat_max": worst,
+        **unknown,
+        "n_chains": len(arrays["joint_means"][index]),
+        "converged": not chain or bool(worst < LIMIT),
+        **ess,
+        "acceptance": None,
+        "moved": None,
+    }
