@@ -70,7 +70,7 @@ def test_settings_carry_their_sources(tmp_path):
         ("setting", "gamma", "3", "", ""),
         ("sweep 1", "epsilon", "[1, 2]", "paper", ""),
         ("sweep 1", "method", "[a]", "reconstructed", "from the axis"),
-        ("sweep 2", "epsilon", "[3]", "", "beyond"),
+        ("sweep 2", "epsilon", "[3]", "reconstructed", "beyond"),
         ("sweep 3", "epsilon", "[4]", "paper", "method: author code"),
         ("sweep 3", "method", "[b]", "author code", "method: author code"),
         ("sweep 4", "epsilon", "[5]", "ours", "beyond"),
