@@ -41,7 +41,8 @@ def settings(study: Study) -> list[Setting]:
     """Return the study's settings and axes as its YAML has them, each with the comment beside or above it.
 
     A comment begins with its source (one of `SOURCES`). Beside several axes, `paper; prior: author code` gives one of
-    them a source of its own; a comment above the axes of a block is for those that have none beside them.
+    them a source of its own. A comment above a block is for its axes that have none, and for the blocks below it up to
+    the next one that has a comment above.
     """
     import yaml
 
@@ -56,11 +57,13 @@ def settings(study: Study) -> list[Setting]:
             continue
         listed = value.value if key.value == "sweep" and isinstance(value, yaml.SequenceNode) else [value]
         if key.value in ("sweep", "within"):
+            above = ""
             for place, block in enumerate(listed, start=1):
                 section = key.value if len(listed) == 1 else f"{key.value} {place}"
-                above = _above(lines, block.start_mark.line)
+                above = _above(lines, block.start_mark.line) or above
                 for axis, values in block.value:
-                    source, note = _split(_comment(lines, axis.start_mark.line, values.end_mark), axis.value)
+                    first = axis.start_mark.line
+                    source, note = _split(_comment(lines, first, values.end_mark) or _above(lines, first), axis.value)
                     if not source:
                         source, of_block = _split(above, axis.value)
                         note = note or of_block

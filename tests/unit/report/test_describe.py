@@ -50,7 +50,10 @@ def test_settings_carry_their_sources(tmp_path):
               - {epsilon: [4], method: [b]} # paper; method: author code
               # ours: all
               - epsilon: [5] # beyond
+              - epsilon: [6]
             within:
+              # paper: above it
+              n: [1]
               order: {start: 1, stop: 2, num: 3} # author code: their script
             rev: 1
             """
@@ -67,10 +70,12 @@ def test_settings_carry_their_sources(tmp_path):
         ("setting", "gamma", "3", "", ""),
         ("sweep 1", "epsilon", "[1, 2]", "paper", ""),
         ("sweep 1", "method", "[a]", "reconstructed", "from the axis"),
-        ("sweep 2", "epsilon", "[3]", "", "beyond"),
+        ("sweep 2", "epsilon", "[3]", "reconstructed", "beyond"),
         ("sweep 3", "epsilon", "[4]", "paper", "method: author code"),
         ("sweep 3", "method", "[b]", "author code", "method: author code"),
         ("sweep 4", "epsilon", "[5]", "ours", "beyond"),
+        ("sweep 5", "epsilon", "[6]", "ours", "all"),
+        ("within", "n", "[1]", "paper", "above it"),
         ("within", "order", "{start: 1, stop: 2, num: 3}", "author code", "their script"),
     ]
 

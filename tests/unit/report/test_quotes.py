@@ -62,7 +62,7 @@ def test_a_table_repeats_what_has_no_place_on_its_axis(quotes):
         "| --- | --- | --- |",
         "| OPS | 0.25 | −0.50 |",
         "| Laplace | 0.75 | 1.50 |",
-        "| True posterior | 0.12 | 0.12 |",
+        "| Non-private | 0.12 | 0.12 |",
     ]
 
 
