@@ -65,6 +65,14 @@ CASES = [
     ("zhang2016/bounds", "Z7", "does not hold", ("noise_scale", "", {"fourier_coefficient": 1e3})),
     ("zhang2016/bounds", "Z18", "the closure*", ("noise_scale", "", {"closure": 1e6})),
     ("zhang2016/bounds", "Z18", "holds", ("noise_scale", "", {"fourier_coefficient": "1 / average_in_degree"})),
+    (
+        *("zhang2016/theorem1", "Z16", "holds"),
+        ("theorem1", "", {"mean_loss": "first_term + second_term"}),
+    ),
+    (
+        *("zhang2016/theorem1", "Z16", "a constant serves with the*"),
+        ("theorem1", "n == 1000000", {"mean_loss": "10 * mean_loss"}),
+    ),
     ("zhang2016/bounds", "Z12", "*first part*", ("bounds", "statement == 'theorem 4 (1)'", {"holds": False})),
     *(("zhang2016/bounds", id, "holds", ("bounds", "", {"holds": True})) for id in ("Z13", "Z14", "Z15")),
     ("zhang2016/adult_network", "Z17", "nearer*", ("adult_network", "", {"divergence_less_laplace_mean": 0.0})),
@@ -115,6 +123,8 @@ CASES = [
         ("tradeoff", "metric == 'neg_log_likelihood' and method == 'concentrated'", {"mean": 90.0}),
     ),
     ("geumlek2017/tradeoff", "G22", "*natural*", ("limits", "method == 'concentrated'", {"theta": "theta - 0.02"})),
+    ("geumlek2017/theorem15", "G23", "convex*", ("theorem15", "order == 5", {"convexity": -0.01})),
+    ("geumlek2017/theorem15", "G24", "neighbours*", ("theorem15", "n == 10", {"inside": "1.1 * at_ends"})),
     ("geumlek2017/rounding", "G16", "finite*", ("rounding", "", {"epsilon": float("nan")})),
     ("geumlek2017/rounding", "G16", "more bits*", ("rounding", "bits > 12", {"epsilon": 1e-9})),
     ("geumlek2017/rounding", "G16", "some number*", ("rounding", "", {"error_ratio": 2.0})),

@@ -1,0 +1,75 @@
+"""Theorem 15 of Geumlek et al. (2017) for bits: where neighbours differ most, and convexity in the second posterior."""
+
+import itertools
+
+import numpy as np
+
+from privpost.evaluation.rows import columns, places
+from privpost.experiments.ranges import ABOVE_ONE, ALPHA, BETA, WEIGHT, N
+from privpost.lab.schema import Integer, Schema
+from privpost.privacy.renyi import dirichlet_divergence
+
+SETTINGS = Schema(
+    alpha=ALPHA,
+    beta=BETA,
+    points=Integer(at_least=3, at_most=30, says="points of a grid over each count of the second posterior"),
+    coefficient=WEIGHT,
+    n=N,
+    order=ABOVE_ONE,
+)
+TABLES = {
+    "theorem15": {
+        "at_ends": "largest divergence of the neighbours with 0 and 1, or n - 1 and n, successes [nats]",
+        "inside": "largest divergence of all other neighbours [nats]",
+        "convexity": "smallest excess of the mean of two divergences over the one half-way, over that mean [ratio]",
+        "excess_pairs": "pairs of second posteriors whose divergences are compared with the one half-way [count]",
+    },
+}
+
+
+def laws(config, counts) -> np.ndarray:
+    """Return the beta parameters of diffused posteriors from counts of ones and zeros, (..., 2)."""
+    return np.array([config.alpha, config.beta]) + config.coefficient * np.asarray(counts, float)
+
+
+def neighbours(config) -> tuple[float, float]:
+    """Return the largest divergence of neighbouring counts at the ends of their range, and of all others."""
+    ones = np.arange(config.n + 1)
+    counts = laws(config, np.stack([ones, config.n - ones], axis=-1))
+    fewer, more = counts[:-1], counts[1:]
+    up, down = (dirichlet_divergence(*pair, config.order) for pair in ((fewer, more), (more, fewer)))
+    worst = np.maximum(up, down)
+    return float(worst[[0, -1]].max()), float(worst[1:-1].max())
+
+
+def convexity(config) -> tuple[float, int]:
+    """Return by how much the divergence is convex in the second posterior: the smallest excess over all pairs.
+
+    The first has no success. The natural parameters are linear in the beta parameters, and so is half-way.
+    """
+    axis = np.linspace(0, config.n, config.points)
+    first = laws(config, [0, config.n])
+    second = laws(config, list(itertools.product(axis, axis)))
+    i, j = np.triu_indices(len(second), 1)
+    values = dirichlet_divergence(first, second, config.order)
+    finite = np.isfinite(values[i]) & np.isfinite(values[j])
+    i, j = i[finite], j[finite]
+    mean = (values[i] + values[j]) / 2
+    half_way = dirichlet_divergence(first, (second[i] + second[j]) / 2, config.order)
+    return float((1 - half_way / mean).min()), len(mean)
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return `found` (n, orders, 4), the columns of the table in their order; nothing is released."""
+    found = np.empty((len(config.n), len(config.order), 4))
+    for at, point in places(config, "n", "order"):
+        found[at] = *neighbours(point), *convexity(point)
+    return {"found": found}
+
+
+def tabulate(cells):
+    """Yield one row per coefficient, n and order."""
+    for cell in cells:
+        for at, point in places(cell.config, "n", "order"):
+            found = dict(zip(TABLES["theorem15"], cell.arrays["found"][at].tolist(), strict=True))
+            yield {**columns(point, "coefficient", "n", "order"), **found}
