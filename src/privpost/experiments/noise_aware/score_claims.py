@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from privpost.evaluation.calibration import LEVEL, ks_limit
 from privpost.evaluation.multiplicity import critical_value
@@ -26,38 +27,29 @@ class Comparison(NamedTuple):
     ahead: bool = True
 
 
-def gains(pairs, comparison: Comparison, places):
-    """Return the rows noise-aware against noise-naive of one score: the columns of `pairs` and those of the test.
-
-    `check` names it; `gain` is the difference in the claimed direction, `errors` the same in standard errors, `limit`
-    the least number of them, beyond joint chance over the rows of a variant, and `passed` whether it is reached.
-    """
-    aware = pairs["second"].isin(AWARE) & (pairs.second_variant == "paper")
-    rows = pairs[(pairs["first"] == "naive") & aware & (pairs.metric == comparison.metric)]
-    errors = -comparison.sign * in_standard_errors(rows)
-    limit = rows.groupby("first_variant").metric.transform(lambda part: critical_value(len(part), LEVEL)).astype(float)
-    limit *= 1 if comparison.ahead else -1
-    name = [
-        f"{row['metric']} against {NAIVE_NAMES[row['first_variant']]} counts: {setting(row, places)}"
-        for row in rows.to_dict("records")
-    ]
-    gain = -comparison.sign * rows.difference_mean
-    return rows.assign(check=name, gain=gain, errors=errors, limit=limit, passed=errors > limit)
-
-
 def gained(pairs, comparisons, places):
-    """Yield whether the noise-aware method gains over the noise-naive ones in some scores, at every place and ε."""
-    for comparison in comparisons:
-        rows = gains(pairs, comparison, places)
-        for row in rows.itertuples():
-            yield check(row.check, row.passed)
-            yield from number(f"gain in {row.check}", row.gain)
-        if comparison.ahead:
+    """Yield whether the noise-aware method gains over the noise-naive ones in some scores, at every place and ε.
+
+    Gains are differences in the claimed direction, in standard errors beyond joint chance over the rows of a variant.
+    """
+    aware = pairs["second"].isin(AWARE) & (pairs.second_variant == "paper") & (pairs["first"] == "naive")
+    for metric, sign, ahead in comparisons:
+        rows = pairs[aware & (pairs.metric == metric)]
+        limits = rows.groupby("first_variant").metric.transform(lambda part: critical_value(len(part), LEVEL))
+        limits = limits.astype(float) * (1 if ahead else -1)
+        errors = pd.Series(-sign * in_standard_errors(rows), rows.index)
+        names = {}
+        for index, row in rows.iterrows():
+            naive = NAIVE_NAMES[row["first_variant"]]
+            names[index] = f"{metric} against {naive} counts: {setting(row, places)}"
+            yield check(names[index], errors[index] > limits[index])
+            yield from number(f"gain in {names[index]}", -sign * row.difference_mean)
+        if ahead:
             # The row that the verdict hangs on.
-            nearest, name = rows.loc[(rows.errors - rows.limit).idxmin()], f"nearest its limit, {comparison.metric}"
-            yield from number(name, nearest.check)
-            yield from number(f"{name}, standard errors", nearest.errors)
-            yield from number(f"{name}, standard errors asked for", nearest.limit)
+            nearest, name = (errors - limits).idxmin(), f"nearest its limit, {metric}"
+            yield from number(name, names[nearest])
+            yield from number(f"{name}, standard errors", errors[nearest])
+            yield from number(f"{name}, standard errors asked for", limits[nearest])
 
 
 def setting(row, places) -> str:
