@@ -59,7 +59,7 @@ def _own_files(study: Study) -> set[str]:
 
 def _overall() -> None:
     """Score all claims from the published tables, draw and render what covers all studies, and keep the sums."""
-    from privpost.report import build, documents, scorecard
+    from privpost.report import build, documents, figures, scorecard
 
     studies, results = grid.load_studies(), PUBLISHED / "results"
     path = results / "scorecard.csv"
@@ -70,5 +70,5 @@ def _overall() -> None:
     if before is not None:
         for line in scorecard.changes(before, scorecard.read(path)):
             print(f"verdict of {line}")
-    build.draw(studies, results, PUBLISHED / "figures")
+    figures.draw(results, PUBLISHED / "figures")
     documents.write(studies, results, PUBLISHED / "figures", PUBLISHED)

@@ -76,17 +76,16 @@ def documents(argv: list[str]) -> int:
 def report(argv: list[str]) -> int:
     """Write the report as one HTML file."""
     from privpost.commands import drawing
-    from privpost.report import build as overall
-    from privpost.report import page
+    from privpost.report import figures, page
 
     plan, out = _of_all("report", "Write the report as one HTML file.", argv)
-    figures = plan.figure_root
-    if not figures.is_dir():
+    folder = plan.figure_root
+    if not folder.is_dir():
         for study in plan.studies.values():
             drawing.draw(study, out)
-        figures = out / "figures"
-    overall.draw(plan.studies.values(), plan.root, out / "figures")
-    return _tell([page.write(plan.studies.values(), plan.root, figures, out / "report.html")])
+        folder = out / "figures"
+    figures.draw(plan.root, out / "figures")
+    return _tell([page.write(plan.studies.values(), plan.root, folder, out / "report.html")])
 
 
 def claims(argv: list[str]) -> int:

@@ -1,15 +1,11 @@
 """Scores and the figures that cover all studies: what pages and documents are made of."""
 
-import importlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from privpost.lab import store, tables
+from privpost.lab import tables
 from privpost.lab.study import Study
 from privpost.report import scorecard
-
-# Figure → its path below the figure folder.
-FIGURES = {"scorecard": "scorecard", "run_times": "measured/run_times"}
 
 
 def score(studies: Iterable[Study], results: Path, out: Path) -> Path:
@@ -38,25 +34,3 @@ def run_times(studies: Iterable[Study], results: Path):
             figures = (len(seconds), round(seconds.sum(), 1), round(seconds.max(), 1), round(memory.max(), 1))
             rows.append((study.name, study.beyond_papers, *figures))
     return pd.DataFrame(rows, columns=columns)
-
-
-def draw(studies: Iterable[Study], results: Path, figures: Path) -> list[Path]:
-    """Draw the scorecard and the run times of the results into a folder; returns the paths."""
-    from privpost.drawing import style
-
-    drawn = {"scorecard": scorecard.read(results / "scorecard.csv"), "studies": run_times(studies, results)}
-    made = []
-    for name, stem in FIGURES.items():
-        with style.context():
-            module = importlib.import_module(f"privpost.report.figures.{name}")
-            figure = module.draw(drawn)
-            made.append(figures / f"{stem}.svg")
-            with store.replacing(made[-1]) as temporary:
-                style.save(figure, temporary)
-            if name == "scorecard":
-                # The one picture that README.md shows.
-                made.append(figures / f"{stem}.png")
-                with store.replacing(made[-1]) as temporary:
-                    style.save_small(figure, temporary, (mark["color"] for mark in module.MARKS.values()))
-            style.close(figure)
-    return made

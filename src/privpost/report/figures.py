@@ -33,6 +33,9 @@ TILES = {
     "holds": ("#009E73", ""),
     "holds in part": ("#E69F00", "½"),
     "does not hold": ("#D55E00", "×"),
+    # On data that stand in for the paper's own: counted apart.
+    "seen": ("#B5E3D3", "s"),
+    "not seen": ("#F3C9AE", "s"),
     "not testable": ("#ffffff", ""),
     "not scored": ("#dddddd", "?"),
 }
@@ -168,7 +171,7 @@ def strip(scorecard):
     """Every claim with its verdict, one tile a claim, in the order of the verdicts.
 
     Green: holds; orange with ½: holds in part; red with ×: does not hold; white: not testable with the data at hand.
-    Hatched: tested on data that stand in for the paper's own. On the right how many of the testable claims hold.
+    An s marks data that stand in for the paper's own: seen there (light green) or not (light red). On the right how many of the testable claims hold.
     """
     import matplotlib.pyplot as plt
 
@@ -182,7 +185,7 @@ def strip(scorecard):
     top = 0.0
     for paper in papers:
         rows = card[card.paper == paper]
-        rows = rows.assign(place=rows.verdict.map(order)).sort_values(["place", "stand_in"], kind="stable")
+        rows = rows.assign(place=rows.verdict.map(order)).sort_values("place", kind="stable")
         counts, top = rows.verdict.value_counts(), top + 0.75
         testable = sum(int(counts.get(verdict, 0)) for verdict in list(TILES)[:3])
         axes.text(0, top - 0.12, TITLES.get(paper, paper.replace("_", " ").capitalize()), fontsize=8, va="bottom")
@@ -192,17 +195,13 @@ def strip(scorecard):
             x, y = place % PER_LINE, top + place // PER_LINE
             color, sign = TILES[row.verdict]
             outline = "#666666" if row.verdict == "not testable" else "white"
-            hatch = "/////" if row.stand_in == "yes" and row.verdict != "not testable" else None
-            axes.add_patch(
-                plt.Rectangle((x, y), 0.9, 0.88, facecolor=color, edgecolor=outline, hatch=hatch, linewidth=0.6)
-            )
+            axes.add_patch(plt.Rectangle((x, y), 0.9, 0.88, facecolor=color, edgecolor=outline, linewidth=0.6))
             axes.text(x + 0.45, y + 0.44, sign, fontsize=8, ha="center", va="center")
         top += lines[paper] + 0.1
     axes.set(xlim=(0, PER_LINE), ylim=(top, 0))
     named = [plt.Rectangle((0, 0), 1, 1, facecolor=color, edgecolor="#666666", linewidth=0.6, label=verdict)
              for verdict, (color, _) in TILES.items() if verdict in set(card.verdict)]  # fmt: skip
-    hatched = plt.Rectangle((0, 0), 1, 1, facecolor="white", edgecolor="#666666", hatch="/////", label="stand-in data")
-    panels.legend(made, [*named, hatched], handlelength=1.2)
+    panels.legend(made, named, handlelength=1.2)
     return made
 
 

@@ -27,8 +27,8 @@ from privpost.report import audited, build, captions, describe, scorecard, templ
 TEMPLATES = Path("docs/templates")
 ROWS = 500
 OVERVIEW = {
-    "scorecard": "Every claim with its verdict, by paper.",
-    "run_times": "Computing time and peak memory of each study, as its cells recorded them.",
+    "strip": "Every claim with its verdict, by paper.",
+    "measured/run_times": "Computing time and peak memory of each study, as its cells recorded them.",
 }
 
 
@@ -77,7 +77,7 @@ def render(studies: Iterable[Study], results: Path, figures: Path) -> str:
                 for paper in dict.fromkeys(study.paper for study in studies)
             ],
             overview={
-                name: packed.figure(figures / f"{build.FIGURES[name]}.svg", captions.Caption(title, ""))
+                name: packed.figure(figures / f"{name}.svg", captions.Caption(title, ""))
                 for name, title in OVERVIEW.items()
             },
             audited=known,
