@@ -210,6 +210,12 @@ def paired(dataset: str, lead, sem=0.01, model="hmm", converged=True) -> dict:
     return {"war_logs_differences": pd.DataFrame(rows), "war_logs_likelihood": pd.DataFrame(chains)}
 
 
+def leads(made) -> list:
+    """Return the claims on who leads."""
+    functions = (getattr(war_logs_likelihood_claims, name) for name in ("naive_bayes", "dense", "sparse"))
+    return [claim for function in functions for claim in claims_of(function, **made)]
+
+
 @pytest.mark.parametrize(
     ("dataset", "model", "lead", "verdict"),
     [
@@ -227,8 +233,29 @@ def paired(dataset: str, lead, sem=0.01, model="hmm", converged=True) -> dict:
     ],
 )
 def test_verdicts_on_likelihoods_follow_the_tables(dataset, model, lead, verdict) -> None:
-    scored = verdicts(war_logs_likelihood_claims, paired(dataset, lead, model=model))
-    assert list(scored.values()) == [verdict]
+    (claim,) = leads(paired(dataset, lead, model=model))
+    assert claim.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("powers", "verdict"), [((-2, -1), "holds"), ((-1, -1), "holds in part"), ((-1, -0.5), "does not hold")]
+)
+def test_the_orders_of_losses_are_measured(powers, verdict) -> None:
+    methods = [("laplace", "paper", None), ("ops", None, 10.0)]
+    rows = [
+        {"method": method, "variant": variant, "truncation": truncation, "epsilon": epsilon}
+        | {"per_event_loss_mean": 0.1 * epsilon**power, "per_event_loss_sem": 1e-3 * epsilon**power}
+        for power, (method, variant, truncation) in zip(powers, methods, strict=True)
+        for epsilon in (0.1, 1.0, 10.0)
+    ]
+    fixed = {"dataset": "afghanistan", "model": "hmm", "sampler": "collapsed", "sampling": "mcmc", "converged": True}
+    table = pd.DataFrame(rows).assign(**fixed)
+    (claim,) = claims_of(war_logs_likelihood_claims.orders, war_logs_likelihood=table)
+    assert claim.verdict == verdict
+    # A loss within chance of 0 has no order, and one epsilon gives no slope.
+    for few in (table.assign(per_event_loss_sem=1e3), table[table.epsilon == 1]):
+        (claim,) = claims_of(war_logs_likelihood_claims.orders, war_logs_likelihood=few)
+        assert claim.verdict == "not testable"
 
 
 def test_a_lead_at_one_epsilon_says_nothing_of_where_it_is_largest() -> None:
@@ -236,17 +263,18 @@ def test_a_lead_at_one_epsilon_says_nothing_of_where_it_is_largest() -> None:
     rows = tables["war_logs_differences"]
     for largest, verdict in ((1.0, "holds"), (0.1, "not testable")):
         few = {**tables, "war_logs_differences": rows[rows.epsilon <= largest]}
-        assert list(verdicts(war_logs_likelihood_claims, few).values()) == [verdict]
+        (claim,) = leads(few)
+        assert claim.verdict == verdict
 
 
 @pytest.mark.parametrize(("dataset", "lead"), [("afghanistan_dense", lambda e: -1 / e), ("afghanistan", lambda e: 1.0)])
 def test_chains_that_have_not_converged_support_no_claim(dataset, lead) -> None:
-    (claim,) = score(war_logs_likelihood_claims, paired(dataset, lead))
+    (claim,) = leads(paired(dataset, lead))
     assert claim.test.endswith("All chains converged")
     assert claim.verdict == "does not hold"
-    (claim,) = score(war_logs_likelihood_claims, paired(dataset, lead, converged=False))
+    (claim,) = leads(paired(dataset, lead, converged=False))
     assert claim.verdict == "not testable"
-    (claim,) = score(war_logs_likelihood_claims, paired(dataset, lead, model="naive_bayes"))
+    (claim,) = leads(paired(dataset, lead, model="naive_bayes"))
     assert "converged" not in claim.test
 
 

@@ -1,5 +1,7 @@
 """Held-out likelihood of private naive Bayes and hidden Markov models on war logs (Foulds et al. 2016, figure 6)."""
 
+import math
+
 from privpost.evaluation.rows import select
 from privpost.experiments.claim_helpers import above, below, ends, undecided
 from privpost.experiments.foulds2016.war_log_claims import OWN_SELECTION, THRESHOLD, described, reached
@@ -8,6 +10,8 @@ from privpost.lab.claims import among, check, claim, number, numbers, untestable
 # The difference that decides, in the columns of the table.
 LEAD = "laplace_minus_ops"
 SPARSE = ("afghanistan",)
+# The powers of epsilon that variances go by, and how near to them a measured one has to be.
+ORDERS, RATE = {"laplace": -2, "ops": -1}, 0.25
 PLACE = "{ours}section 5, figure 6"
 PAIRED = "held-out log-likelihood per event, paired over splits: "
 
@@ -115,6 +119,37 @@ def sparse(war_logs_differences, war_logs_likelihood, dataset):
         yield check(f"OPS not behind at epsilon = {epsilon:g}", not above(part, LEAD, THRESHOLD).all())
     yield from evidence(rows)
     yield from chains(war_logs_likelihood, dataset)
+
+
+@claim(
+    "F23-{dataset}",
+    "ours, beside figure 6",
+    "{data}: as epsilon falls, the loss of the HMM's Laplace release grows like 1/epsilon^2, as the variance of noise "
+    "on counts does, and that of OPS like 1/epsilon, as the variance of tempering.",
+    "held-out log-likelihood per event less than without privacy: slope of its logarithm in that of epsilon, from the "
+    "smallest to the largest epsilon at which chains have converged and the loss is above "
+    f"{THRESHOLD:g} standard errors, within {RATE:g} of −2 and −1, and {THRESHOLD:g} standard errors. {{reached}}",
+    cases=among("war_logs_likelihood", "dataset", model="hmm"),
+)
+def orders(war_logs_likelihood, dataset):
+    yield from described(dataset)
+    yield untestable("no method has two epsilons at which its chains have converged and its loss is beyond chance")
+    yield from chains(war_logs_likelihood, dataset)
+    rows = select(war_logs_likelihood, dataset=dataset, model="hmm", sampler="collapsed")
+    rows = rows[rows.converged.astype(bool) & above(rows, "per_event_loss", THRESHOLD)].sort_values("epsilon")
+    rows = rows.fillna({"variant": "", "truncation": 0})
+    for method, order in ORDERS.items():
+        for (variant, truncation), part in select(rows, method=method).groupby(["variant", "truncation"]):
+            first, last, name = part.iloc[0], part.iloc[-1], f"{method}, {variant or f'M = {truncation:g}'}"
+            if len(part) > 1:
+                span = math.log(last.epsilon / first.epsilon)
+                slope = math.log(last.per_event_loss_mean / first.per_event_loss_mean) / span
+                relative = (row.per_event_loss_sem / row.per_event_loss_mean for row in (first, last))
+                error = math.hypot(*relative) / span
+                near = abs(slope - order) < RATE + THRESHOLD * error
+                yield check(f"the loss goes like epsilon^{order} ({name})", near)
+                yield from number(f"exponent of the loss, {name}", slope, error)
+                yield from number(f"smallest and largest epsilon, {name}", [first.epsilon, last.epsilon])
 
 
 @claim(
