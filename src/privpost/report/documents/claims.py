@@ -44,7 +44,7 @@ def mark(row) -> str:
 def statement(row) -> str:
     """Return what a claim says; a dagger marks data that stand in for the paper's own."""
     text = escape(row.statement or row.reason, quote=False).replace("|", "\\|")
-    return text + " †" * (row.seen != "")
+    return text + " †" * (row.stand_in in ("yes", "in part"))
 
 
 def tally(card) -> str:
