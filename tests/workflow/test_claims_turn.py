@@ -155,12 +155,19 @@ def _exact_curves_leave_nothing(own):
     return _with(own, "beta_bernoulli", mean=table["mean"].mask(table.accounting == "exact", 1e-12))
 
 
+def _mode_at_the_mean(own):
+    table = own["limits"]
+    peak = np.exp(-1e3 * (table.theta - table.prior_mean) ** 2)
+    return _with(own, "limits", density=table.density.mask(table.method == "diffused", peak))
+
+
 LIES = (
     _calibrated_with_dependence_only, _every_mechanism_twice_as_long, _every_mechanism_as_long, _costly_privacy,
     _every_chain_converged, _other_numbers_of_states, _paid_updates_far_ahead,
     _civilians_in_two_states, _every_bound_holds, _restless_ops, _papers_chains_apart, _infinite_costs,
     _noise_aware_only_uncalibrated, _noise_aware_events_only_uncalibrated,
     _exact_curves_leave_nothing, _only_uncalibrated_without_a_chain,
+    _mode_at_the_mean,
 )  # fmt: skip
 
 
