@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from privpost.evaluation.claims import plain
 from privpost.lab import tables
+from privpost.lab.claims import plain
 from privpost.report import scorecard
 from privpost.report.templates import Estimate, Grid, number
 

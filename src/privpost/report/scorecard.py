@@ -9,10 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from privpost.evaluation.claims import Claim
-from privpost.lab import claims as declared_claims
-from privpost.lab import grid, tables
-from privpost.lab.claims import SEEN, VERDICTS
+from privpost.lab import claims, grid, tables
+from privpost.lab.claims import SEEN, VERDICTS, Claim
 from privpost.lab.study import Study
 from privpost.report import reasons
 
@@ -116,10 +114,7 @@ def _claims_of(name: str, target: str, own: Mapping[str, Any]) -> list[Claim]:
     if not _exists(target):
         return []
     try:
-        module = importlib.import_module(target)
-        if not hasattr(module, "claims"):
-            return declared_claims.score(module, own)
-        return [claim for claim in module.claims(own) if claim is not None]
+        return claims.score(importlib.import_module(target), own)
     except (KeyError, IndexError, ValueError, TypeError, ArithmeticError, AttributeError) as error:
         raise ValueError(
             f"{name}: its claims cannot be scored from its tables ({type(error).__name__}: {error})"
@@ -136,35 +131,31 @@ def table(scored: Iterable[Scored]):
     import pandas as pd
 
     rows, owner = [], {}
-    for study, claims, lacking in scored:
+    for study, of_study, lacking in scored:
         fixed = {"paper": study.split("/")[0], "study": study}
-        if claims is None:
+        if of_study is None:
             rows.append({**dict.fromkeys(COLUMNS, ""), **fixed, "verdict": NOT_SCORED, "reason": lacking})
             continue
-        for claim in claims:
+        for claim in of_study:
             if claim.id in owner:
                 raise ValueError(
                     f"the claim {claim.id} is scored by {owner[claim.id]} and by {study}; every claim has one study"
                 )
             owner[claim.id] = study
-            why = {}
-            if isinstance(claim, declared_claims.Claim):
-                known = reasons.of(claim.id, reasons.read(fixed["paper"]))
-                texts, unexplained, idle = reasons.explain(claim, known)
-                sees = dict.fromkeys(reason.see for reason in known if reason.see and reason not in idle)
-                why = {"why": " ".join(texts), "see": " ".join(sees)}
-                why["unexplained"] = json.dumps(unexplained, ensure_ascii=False)
-            else:
-                why["unexplained"] = json.dumps(claim.unexplained, ensure_ascii=False)
+            known = reasons.of(claim.id, reasons.read(fixed["paper"]))
+            texts, unexplained, idle = reasons.explain(claim, known)
+            sees = dict.fromkeys(reason.see for reason in known if reason.see and reason not in idle)
             rows.append(
                 {
                     **{name: getattr(claim, name, "") for name in COLUMNS},
                     **fixed,
-                    **why,
+                    "why": " ".join(texts),
+                    "see": " ".join(sees),
+                    "unexplained": json.dumps(unexplained, ensure_ascii=False),
                     "checks": str(len(claim.checks)),
                     "failed": json.dumps(claim.failed, ensure_ascii=False),
                     "evidence": json.dumps(plain(claim.evidence), ensure_ascii=False, allow_nan=False),
-                    "stand_in": "yes" if claim.stand_in else "in part" if getattr(claim, "seen", "") else "no",
+                    "stand_in": "yes" if claim.stand_in else "in part" if claim.seen else "no",
                 }
             )
     rows.sort(key=lambda row: (paper_order(row["paper"]), _natural(row["id"]) if row["id"] else ("~", 0, "")))

@@ -167,7 +167,7 @@ USED = {
 }
 EDITS = {
     "a claim": ("experiments/geumlek2017/logistic/claims.py", ()),
-    "how claims are scored": ("evaluation/claims.py", ()),
+    "how claims are scored": ("lab/claims.py", ()),
     "a figure": ("experiments/geumlek2017/logistic/figures.py", ()),
     "the style of figures": ("drawing/style.py", ()),
     "the report": ("report/scorecard.py", ()),

@@ -10,7 +10,11 @@ import pandas as pd
 import pytest
 
 from privpost.lab import grid
+<<<<<<< HEAD
 from privpost.lab.claims import SEEN, VERDICTS
+=======
+from privpost.lab.claims import VERDICTS, claim
+>>>>>>> claimsB
 from privpost.report import scorecard
 from privpost.report.scorecard import Scored
 
@@ -114,7 +118,12 @@ def test_changes_name_what_moved(claim):
 def test_a_claim_function_that_fails_is_named(checkout, monkeypatch):
     study = grid.load_study("geumlek2017/rdp_curves")
     module = importlib.import_module(f"{study.package}.claims")
-    monkeypatch.setattr(module, "claims", lambda tables: tables["none"], raising=False)
+
+    @claim("X1", "ours", "s", "t")
+    def failing(none): ...
+
+    failing.__module__ = module.__name__
+    monkeypatch.setattr(module, "asymptotes", failing)
     with pytest.raises(ValueError, match=r"geumlek2017/rdp_curves: its claims cannot be scored.*KeyError: 'none'"):
         scorecard.score([study])
 

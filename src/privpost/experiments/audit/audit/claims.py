@@ -3,7 +3,8 @@
 from privpost.experiments.audit.audit.study import ROUNDING, TARGET_ROUNDING
 from privpost.lab.claims import check, claim, number, numbers, word
 
-# Probability that draws of the right law are taken for others, over all rows.
+# Probability that draws of the right law are taken for others, over all rows. Not the 5 % of other claims: the audit
+# runs with every change, and an alarm says that a mechanism is broken.
 FALSE_ALARM = 0.001
 SHIPPED = "shipped mechanisms"
 
