@@ -21,7 +21,7 @@ SETTINGS = Schema(
     radius_factor=Real(above=0, says="largest norm of the weights, in prior standard deviations"),
     feature_bound=FEATURE_BOUND,
     label_bound=Real(above=0, says="largest absolute value of a label"),
-    acceptance_draws=Integer(at_least=1, says="untruncated draws per repeat that estimate rejection's acceptance"),
+    acceptance_draws=Integer(at_least=1, says="untruncated draws that estimate rejection's acceptance"),
     epsilon_target=EPSILON.means("budget of one draw; nothing is scaled to it, noise_variance must meet it", "nats"),
     variant=Choice("paper", says=VARIANT),
     method=Choice("non_private", "sampler_record", says=METHOD),
