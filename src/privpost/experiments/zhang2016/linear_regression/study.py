@@ -46,8 +46,8 @@ def simulate(config, streams, ledger) -> dict:
 
     `non_private` and `sampler_record`: mean squared errors on the test rows. `acceptance`: of rejection from the
     untruncated posterior; `proposal_acceptance`: of the proposals in use. `mean_norm`: norm of the untruncated
-    posterior mean. `epsilon` and `radius` (noise variance, prior precision); `residual_variance` (trial,): of least squares on
-    the training rows; `clipped_share` of the labels; `stand_in`.
+    posterior mean. `epsilon` and `radius` (noise variance, prior precision); `residual_variance` (trial,): of least
+    squares on the training rows; `clipped_share` of the labels; `stand_in`.
 
     Raises SettingError for a ball that costs more than the target, and ValueError for records beyond the bounds of the
     stated privacy cost.
