@@ -22,9 +22,9 @@ from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers import noise_aware_events
 from privpost.samplers.hidden_markov_collapsed import Annealing
 
-# Methods that release draws of the posterior from the events themselves.
+# Methods that release draws from a posterior given the exact events.
 SAMPLED = ("ops", "private_gibbs")
-# Whose collapsed chains have replicas, beside OPS's, by the name of the choice.
+# Methods beside OPS whose collapsed chains have replicas, by the name of the choice.
 EXCHANGING = {"none": (), "laplace": ("laplace",), "all": ("laplace", "non_private")}
 
 
@@ -48,13 +48,13 @@ class Row(NamedTuple):
         return "/".join([self.model, self.method, *named])
 
     def key(self) -> dict:
-        """What, beside the model and the method, names the row's random streams."""
+        """Return what names the row's random streams, beside the model and the method."""
         chosen = {"sampler": self.sampler} if self.sampler == "collapsed" else {}
         return {"variant": self.variant, "truncation": self.truncation, "epsilon": self.epsilon, **chosen}
 
 
 def rows(config, model: str, epsilons: Iterable[float | None]) -> list[Row]:
-    """The methods of one model at all their settings, from the within axes."""
+    """Return one model's methods at all their settings, from the within axes."""
     listed = []
     for method in config.method:
         variants = config.variant if method == "laplace" else [None]
@@ -85,9 +85,10 @@ def post_process(noisy, sizes, variant: str) -> np.ndarray:
 class Chains(NamedTuple):
     """What the chains of a row run on.
 
-    `counts` are exact for OPS and the non-private reference, else processed noisy ones or the start of `latent` ones;
-    `observed` (chains, cells) leaves held-out cells out; `clipped` is the share of observed counts that processing
-    set to 0.
+    Attributes:
+        counts: exact counts (OPS, non-private), processed noisy counts, or the start of `latent` counts.
+        observed: whether a cell is not held out (chains, cells).
+        clipped: share of observed counts that processing set to 0.
     """
 
     row: Row
@@ -102,21 +103,20 @@ class Chains(NamedTuple):
 class Setup:
     """A model of events, and how its rows are released and sampled.
 
-    The repeats of a study, be they splits of one data set or simulated data sets, are repeats of a simulation: each is
-    an account of its own. Every row has its own account; rows at one ε that are handed the same noise read the same
-    release.
+    Every row has its own account, and every repeat (a split of one data set, or a simulated data set) its own budget.
+    Rows at one ε that are given the same noise read the same release.
 
     Attributes:
         model: cells, fields, states and prior.
         n: public number of events.
-        iterations, burn_in: Gibbs iterations of each chain, and how many of them nothing is kept of.
+        iterations, burn_in: Gibbs iterations of a chain, and how many of these are burn-in.
         tempered_prior: whether OPS tempers the prior.
-        epsilon: ε of rows that name none.
-        rounds, rounds_burn_in, annealing: the same of the collapsed sampler, and its starts.
-        exchanging: methods whose chains have replicas, beside OPS.
-        ops_rounds: those of OPS where they are fewer; a quarter of them is kept.
-        search_limit: temperature T of OPS above which its chains are cooled once and search no further.
-        exact_rounds: those of the exact counts where they are more; half of them is kept.
+        epsilon: ε of rows without one.
+        rounds, rounds_burn_in, annealing: the same for the collapsed sampler, and its search for a start.
+        exchanging: methods beside OPS whose chains have replicas.
+        ops_rounds: rounds of OPS where they are fewer; three quarters are burn-in.
+        search_limit: temperature T of OPS above which its chains cool once and search no further.
+        exact_rounds: rounds on the exact counts where they are more; half are burn-in.
         private_iterations: iterations of a chain that pays for every update.
     """
 
@@ -137,7 +137,7 @@ class Setup:
 
     @classmethod
     def of(cls, config, model: EventCounts, n: int) -> Setup:
-        """The settings of a study; those that it does not have are not needed."""
+        """Return the setup with a study's settings; what the study does not have keeps its default."""
         names = "iterations", "burn_in", "rounds", "rounds_burn_in", "ops_rounds", "search_limit", "exact_rounds"
         names += ("private_iterations",)
         given = {name: getattr(config, name) for name in names if hasattr(config, name)}
@@ -148,11 +148,11 @@ class Setup:
         return cls(model, n, tempered_prior=getattr(config, "prior", "tempered") == "tempered", **given)
 
     def same_law(self, listed: Sequence[Row], row: Row) -> list[int]:
-        """Places of the rows whose chains have the law of this row's, whatever their sampler."""
+        """Return the places of the rows whose chains have the law of this row's chains, by any sampler."""
         return [index for index, other in enumerate(listed) if other._replace(sampler=row.sampler) == row]
 
     def length(self, row: Row) -> tuple[int, int]:
-        """Iterations of a row's chains, and how many of them are burn-in."""
+        """Return the number of iterations of a row's chains, and how many of these are burn-in."""
         if row.method == "private_gibbs":
             return self.private_iterations, 0
         if row.sampler != "collapsed":
@@ -164,11 +164,10 @@ class Setup:
         return self.rounds, self.rounds_burn_in
 
     def search(self, row: Row) -> Annealing | None:
-        """How a row's chains search for a start; None of the paper's sampler.
+        """Return how a row's chains search for a start; None for the paper's sampler.
 
-        The variance of Laplace noise over its mean after clipping grows like 1/ε, and with it the joint's differences.
-        Where OPS's law, tempered already, is wide a search for the best partition would lead away from its mass: its
-        chains are cooled only.
+        The variance over the mean of clipped Laplace noise grows like 1/ε, and so do differences of the joint: the
+        search starts hotter. OPS's law, if wide, has its mass away from the best partition: its chains only cool.
         """
         if row.sampler != "collapsed" or self.annealing is None:
             return None
@@ -182,16 +181,16 @@ class Setup:
 
     @cached_property
     def prior(self) -> gibbs.Prior:
-        """The model's prior as the samplers take it."""
+        """The model's prior in the samplers' form."""
         return prior_of(self.model)
 
     @cached_property
     def layout(self) -> gibbs.Layout:
-        """Which of the model's cells are neighbours."""
+        """The neighbours of the model's cells."""
         return gibbs.Layout.of(self.model.regions)
 
     def mechanism(self, row: Row) -> EventCountsLaplace | HiddenMarkovSampler | None:
-        """What releases for a row; None for the non-private reference."""
+        """Return the mechanism of a row; None for the non-private reference."""
         if row.method == "non_private":
             return None
         epsilon = row.epsilon or self.epsilon
@@ -205,7 +204,7 @@ class Setup:
         return HiddenMarkovSampler(self.model, self.n, epsilon, **settings, burn_in=burn_in, annealing=annealing)
 
     def open(self, ledger: Ledger, listed: Iterable[Row]) -> None:
-        """Open the rows' accounts with the ε of the configuration, before anything is drawn."""
+        """Open the rows' accounts at their ε."""
         for row in listed:
             if row.method != "non_private":
                 ledger.open(row.account, Cost("pure", row.epsilon or self.epsilon), partial(self.mechanism, row))
@@ -214,8 +213,8 @@ class Setup:
         """Release counts with Laplace noise, shape (repeats, cells, levels).
 
         Args:
-            counts: (repeats, cells, levels), or (cells, levels) for all of them.
-            noise: of all rows, so that their releases at one ε are the same.
+            counts: (repeats, cells, levels), or (cells, levels) for all repeats.
+            noise: noise of all rows, whose releases at one ε are equal.
         """
         size = repeats.stop - repeats.start if np.ndim(counts) == 2 else None
         statistics = counts.reshape(-1) if size else counts.reshape(len(counts), -1)
@@ -224,13 +223,13 @@ class Setup:
         return self.model.tables(found.values)
 
     def chains(self, ledger, row, counts, noise, repeats, rng, observed, split, n_held=None) -> Chains:
-        """What the chains of a row run on, with the release that it takes if it is one of noisy counts.
+        """Return what the chains of a row run on, and make the release if it reads noisy counts.
 
         Args:
             counts, noise, repeats: as in `noisy`.
             observed: (chains, cells).
             split: the repeat of each chain.
-            n_held: number of cells that may hold events of the public n but are not observed (as in `LatentCounts`).
+            n_held: number of unobserved cells that may hold events of the public n, as in `LatentCounts`.
         """
         if row.method in ("non_private", *SAMPLED):
             return Chains(row, counts, observed, rng)
@@ -244,23 +243,23 @@ class Setup:
         return Chains(row, valid[split], observed, rng, clipped=float(clipped))
 
     def law(self, chains: Chains) -> gibbs.Group:
-        """What a row's chains run on, with the temperatures and the truncation of their law."""
+        """Return what a row's chains run on, with the temperatures and truncation of their law."""
         given = chains.counts, chains.observed
         return self.mechanism(chains.row).law(*given) if chains.row.method in SAMPLED else gibbs.Group(*given)
 
     def run(
         self, ledger: Ledger, listed: Sequence[Chains], watches: Sequence[Callable | None], repeats: slice
     ) -> list[Release]:
-        """Run all chains to their end, those on the events themselves through the gate.
+        """Run all chains, those on exact events through the ledger.
 
-        Of OPS's chains one final sample is released for each repeat; what a watch sees of them before that, and further
-        chains, are for diagnosis. The others are the non-private reference, and post-processing of noisy counts.
+        OPS releases one final sample per repeat; what a watch sees before that, and further chains, are for diagnosis.
+        The other chains are the non-private reference, or post-process noisy counts.
 
         Args:
             watches: for each row None, or a function of the iteration's number and the row's `State`.
 
         Returns:
-            For each row the emissions' probabilities (repeats or chains, K, levels), and the chains' `End` as info.
+            The emission probabilities (repeats or chains, K, levels) of each row, with the chains' `End` as info.
         """
         size = repeats.stop - repeats.start
         found = []
@@ -279,7 +278,7 @@ class Setup:
                 except ValueError as error:
                     if row.method == "non_private":
                         raise
-                    # Noise too wide for the collapsed sampler.
+                    # The noise is too wide for the collapsed sampler.
                     raise SettingError(f"epsilon is {row.epsilon or self.epsilon!r}, but {error}") from error
             (end,) = gibbs.follow(sampler, [chains.rng], iterations, [watch])
             found.append(Release(end.state.probabilities, end))

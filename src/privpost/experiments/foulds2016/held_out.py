@@ -87,10 +87,10 @@ def setups(config, logs) -> dict[str, Setup]:
 def simulate(config, streams, ledger) -> dict:
     """Return `log_likelihood`, `predictive` (rows, splits), `events` (splits,), `clipped_share` (rows,), and `ARRAYS`.
 
-    `log_likelihood` is the log of the held-out cells' likelihood, averaged over the kept samples or, for OPS, of the
-    released one; without multinomial coefficients. `predictive` takes each field of each event by itself: the sum of
-    the logs of its averaged probability, for which a few samples do for a wide posterior as well as for a narrow one.
-    `ARRAYS` are of the first split's chains, nan where draws are exact or too few to say.
+    `log_likelihood` is the log of the held-out cells' likelihood without multinomial coefficients, averaged over the
+    samples after burn-in or, for OPS, of the released sample. `predictive` sums the logs of the averaged probability of
+    each field of each event, for which few samples are enough even under a wide posterior. `ARRAYS` are of the first
+    split's chains, nan where draws are exact or too few.
     """
     logs = war_logs.load(config.dataset)
     listed, models = rows(config), setups(config, logs)
@@ -126,7 +126,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _naive_bayes(config, data, setup, listed, streams, block, ledger):
-    """Both scores (2, rows, splits), share of clipped totals, and checks of K = 1, none where draws are exact."""
+    """Return both scores (2, rows, splits), clipped shares, and checks for K = 1, empty where draws are exact."""
     totals = (data.observed @ data.counts)[:, None]
     test = data.test_counts.sum(axis=1)
     noise = Common(streams("mechanism", block.index, model="naive_bayes"))
@@ -141,7 +141,7 @@ def _naive_bayes(config, data, setup, listed, streams, block, ledger):
         else:
             own = split if row.method == "gibbs" else np.arange(block.size)
             observed = np.ones((len(own), 1), bool)
-            # All held-out cells together may hold any number of events.
+            # The held-out cells together may hold any number of events.
             chains = setup.chains(ledger, row, totals, noise, block.trials, rng, observed, own, n_held=1)
             shares[index] = chains.clipped
             if row.method == "gibbs":
@@ -163,7 +163,7 @@ def _naive_bayes(config, data, setup, listed, streams, block, ledger):
 
 
 def _noise_aware_bayes(config, setup, chains, test, ledger, block) -> tuple[np.ndarray, np.ndarray]:
-    """Held-out log-likelihood (kept draws, chains) and mean probabilities (chains, levels) of K = 1 given noise."""
+    """Return held-out log-likelihoods (draws, chains) and mean probabilities (chains, levels) for K = 1."""
     kept = config.iterations - config.burn_in
     trace, mean = np.empty((kept, len(test))), np.zeros(test.shape)
 
@@ -177,15 +177,15 @@ def _noise_aware_bayes(config, setup, chains, test, ledger, block) -> tuple[np.n
 
 
 def _chains(config, block) -> np.ndarray:
-    """The split of each chain: one chain a split, and more of the first split, for the diagnostics."""
+    """Return the split of each chain: one chain per split, and further chains of the first for diagnosis."""
     extra = config.diagnostic_chains - 1 if block.index == 0 else 0
     return np.concatenate([np.arange(block.size), np.zeros(extra, int)])
 
 
 def _hidden_markov(config, data, setup, listed, streams, block, ledger):
-    """Both scores (2, rows, splits), share of clipped counts and checks (dicts of `ARRAYS`) of the HMM.
+    """Return both scores (2, rows, splits), clipped shares and checks (maps of `ARRAYS`) of the hidden Markov model.
 
-    The first split runs `diagnostic_chains` chains on the same release; only its first one is evaluated.
+    The first split runs `diagnostic_chains` chains on one release, the first of which is scored.
     """
     split = _chains(config, block)
     observed, sites, test = data.observed[split], data.sites[split], data.test_counts[split]
@@ -198,7 +198,7 @@ def _hidden_markov(config, data, setup, listed, streams, block, ledger):
         trace = _Trace(setup, row, chains, sites, test, monitored if block.index == 0 else [])
         (release,) = setup.run(ledger, [chains], [trace], block.trials)
         if row.method in SAMPLED:
-            # The released sample, emissions and states, is scored; the trace of its chain is for diagnosis only.
+            # The released sample is scored, emissions and states; the trace of its chain is for diagnosis.
             own, last = slice(block.size), release.info.state
             released = np.log(release.values), last.states[:, own], last.transitions[..., own]
             values[0, index], weights = _score(*released, sites[own], test[own], setup)
@@ -213,11 +213,13 @@ def _hidden_markov(config, data, setup, listed, streams, block, ledger):
 
 
 def _score(log_probabilities, states, transitions, sites, test, setup) -> tuple[np.ndarray, np.ndarray]:
-    """Log-likelihood (chains,) of held-out cells given all other states, and their states' law (sites, K, chains).
+    """Return the log-likelihood (chains,) of held-out cells given all other states, and the law (sites, K, chains) of
+    their states.
 
     Args:
-        log_probabilities, states, transitions: of a `State`.
-        sites: held-out cells of each chain, (chains, sites), and their counts `test` (chains, sites, levels).
+        log_probabilities, states, transitions: fields of a `State`.
+        sites: held-out cells (chains, sites).
+        test: their counts (chains, sites, levels).
     """
     weights = gibbs.site_prior(states, transitions, sites.T, setup.layout, setup.prior.transition)
     scores = log_probabilities @ test.transpose(0, 2, 1)
@@ -226,15 +228,16 @@ def _score(log_probabilities, states, transitions, sites, test, setup) -> tuple[
 
 
 def _law(weights, log_probabilities) -> np.ndarray:
-    """Probabilities of the levels in the held-out cells, (chains, sites, levels)."""
+    """Return the probabilities (chains, sites, levels) of the levels in the held-out cells."""
     return weights.transpose(2, 0, 1) @ np.exp(log_probabilities)
 
 
 class _Trace:
-    """Watches a row's chains after burn-in.
+    """Watches a row's chains after burn-in, and checks the `monitored` ones for convergence.
 
-    `held_out` (kept iterations, chains) is the held-out log-likelihood, `predictive` the mean law of levels (chains,
-    sites, levels) where the chain may be averaged. `monitored` chains are checked for convergence.
+    Attributes:
+        held_out: held-out log-likelihood (iterations after burn-in, chains).
+        predictive: mean law of levels (chains, sites, levels) where the chain may be averaged.
     """
 
     def __init__(self, setup, row, chains, sites, test, monitored):
@@ -243,7 +246,7 @@ class _Trace:
         self.held_out = np.empty((self._kept, len(sites)))
         self.predictive = None if row.method in SAMPLED else np.zeros(test.shape)
         self._monitored, self._monitor = monitored, None
-        # A chain that pays for its updates is not meant to converge.
+        # A chain that pays for its updates need not converge.
         if monitored and row.method != "private_gibbs":
             self._monitor = Monitor(setup.law(chains), setup.layout, setup.prior, self._burn_in, monitored)
 
@@ -258,5 +261,5 @@ class _Trace:
             self._monitor(iteration, state)
 
     def checks(self) -> dict:
-        """`ARRAYS` of the monitored chains, the held-out likelihood among their traces."""
+        """Return `ARRAYS` of the monitored chains, the held-out likelihood among their traces."""
         return {} if self._monitor is None else self._monitor.summary(self.held_out[:, self._monitored])

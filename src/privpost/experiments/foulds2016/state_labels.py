@@ -35,7 +35,7 @@ def matched(states, reference, n_states: int) -> np.ndarray:
 class Frequencies:
     """Counts how often each cell of each chain is in each state after burn-in.
 
-    Replicas that swap bring their own labels: the labels of each iteration are permuted to agree best with the counts so
+    Replicas that swap bring their own labels, so each iteration's labels are permuted to agree best with the counts so
     far (Stephens 2000). It watches `hidden_markov_gibbs.State`.
 
     Attributes:

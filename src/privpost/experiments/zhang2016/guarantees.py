@@ -1,6 +1,6 @@
-"""Statements of Zhang et al. (2016) that exact computation decides, without a release: rows of the table `bounds`.
+"""Statements of Zhang et al. (2016) that exact computation decides, as rows of the table `bounds`.
 
-Privacy, with the largest log-ratio of a release's probability between neighbouring data sets as the empirical value:
+Privacy; the empirical value is the largest log-ratio of a release's probability between neighbouring data sets:
 
 - corollaries 1 and 2: algorithms 1 and 2 are ε-DP;
 - theorem 4 (1): a draw from a posterior on L-Lipschitz parameters is 2L-DP, here the trimmed one;
@@ -28,21 +28,21 @@ from privpost.privacy.renyi import dirichlet_divergence
 
 # Rounding of the exact losses.
 ROUNDING = 1e-9
-# Thresholds L0 of lemma 3, and the multiples of them at which its conclusion is looked at.
+# Thresholds L0 of lemma 3, and the multiples L of them at which its conclusion is checked.
 THRESHOLDS, MULTIPLES = (4.0, 8.0), (1.0, 1.5, 2.0, 4.0)
-# Chances of the 0/1 functions whose expectation is estimated.
+# Expectations of the 0/1 functions that are estimated.
 CHANCES = (0.5, 0.1, 0.01)
 
 
 def difference_bound(alpha: float, beta: float, n: int) -> float:
-    """Theorem 1's bound (2n+1) ln((α+n+1)(β+n+1)) on the range of one parameter's divergence."""
+    """Return theorem 1's bound (2n+1) ln((α+n+1)(β+n+1)) on the range of one parameter's divergence."""
     return (2 * n + 1) * math.log((alpha + n + 1) * (beta + n + 1))
 
 
 def largest_divergence(alpha: float, beta: float, n: int) -> float:
     """Return max KL(Beta(α+a, β+b) ‖ Beta(α+z₁, β+z₂)) over counts a + b ≤ n and z in [0, n]².
 
-    The range of one parameter's divergence, which is 0 at z = (a, b). It is convex in z, so that the corners suffice.
+    This is the range of one parameter's divergence, which is 0 at z = (a, b) and convex in z: the corners suffice.
     """
     counts = np.array([(a, b) for a in range(n + 1) for b in range(n + 1 - a)], float)
     prior = np.array([alpha, beta])
@@ -60,9 +60,9 @@ def map_loss(n: int, epsilon: float, delta_utility: float, alpha: float = 1.0, b
 
 
 def trimmed_means(prior: float, most: int, omega: float) -> list[np.ndarray]:
-    """Return per total 0, …, `most` the means of Beta(prior + ones, prior + zeros) restricted to [ω, 1−ω].
+    """Return, for each total up to `most`, the means of Beta(prior + ones, prior + zeros) restricted to [ω, 1−ω].
 
-    By Gauss's quadrature, exact for a prior of 1: the densities are polynomials.
+    Gauss-Legendre quadrature is exact for a prior of 1, whose densities are polynomials.
     """
     nodes, weights = np.polynomial.legendre.leggauss(most // 2 + 2)
     theta = 0.5 + (0.5 - omega) * nodes
@@ -76,17 +76,17 @@ def trimmed_means(prior: float, most: int, omega: float) -> list[np.ndarray]:
 
 
 def sampler_loss(mechanism: RecordSampler) -> float:
-    """Return the largest privacy loss of a trimmed draw, each node at its worst: exact without edges, else a bound.
+    """Return the largest privacy loss of a trimmed draw, summed over nodes; without edges exact, else an upper bound.
 
-    To add a one to the counts of a parameter multiplies its density by θ/E θ; to turn a zero into a one, by
-    θ/(1−θ) · E(1−θ)/E θ, E over the counts that both data sets have. Both are monotone: θ is ω or 1−ω.
+    Adding a one to a parameter's counts multiplies its density by θ/E θ; turning a zero into a one multiplies it by
+    θ/(1−θ) · E(1−θ)/E θ, with E given the common counts. Both are monotone, so the worst θ is ω or 1−ω.
     """
     model, n, omega = mechanism.model, mechanism.n, mechanism.omega
     means = trimmed_means(model.alpha, n - 1, omega)
     top = math.log((1 - omega) / omega)
     flipped = np.array([top + np.abs(np.log(mean / (1 - mean))).max() for mean in means])
     added = np.array([max(np.log(mean / omega).max(), np.log((1 - omega) / mean).max()) for mean in means])
-    # A record leaves one configuration and enters another one, with at most n − 1 other records in the two.
+    # A record moves from one configuration of the parents to another, which hold at most n − 1 other records.
     pair = max(float((added[: n - t] + added[t]).max()) for t in range(n))
     return sum(float(flipped[-1]) if len(family) == 1 else max(float(flipped.max()), pair) for family in model.families)
 
@@ -94,8 +94,8 @@ def sampler_loss(mechanism: RecordSampler) -> float:
 def network_lipschitz(model: BayesianNetwork, theta) -> tuple[float, float]:
     """Return max over records x ≠ y of |ln p(x)/p(y)| / ρ(x, y), ρ the number of nodes that differ, and max L_i.
 
-    L_i is the largest |ln p(x_i|j)/p(y_i|j)| over x_i ≠ y_i and configurations j, all that lemma 2's premise bounds at
-    equal parents; at equal x_i and other parents it asks for no change at all.
+    L_i is the largest |ln p(x_i|j)/p(y_i|j)| over x_i ≠ y_i and configurations j. Lemma 2's premise bounds no more than
+    this at equal parents, and allows no change at equal x_i and other parents.
     """
     records = np.array(list(itertools.product((0, 1), repeat=len(model.nodes))))
     log_chance = np.log(model.record_probabilities(theta))
@@ -124,7 +124,7 @@ def _row(statement, graph, parameter, empirical, bound, **more) -> dict:
 
 
 def _difference_rows(config) -> list[dict]:
-    """Theorem 1's c_ij, checked over all counts, with product and sum in its logarithm."""
+    """Return the checks of theorem 1's c_ij over all counts, with a product and with a sum in its logarithm."""
     rows = []
     for prior, n in itertools.product(config.difference_priors, config.difference_sizes):
         largest, parameter = largest_divergence(prior, prior, n), f"alpha=beta={prior:g}"
@@ -135,7 +135,7 @@ def _difference_rows(config) -> list[dict]:
 
 
 def _map_rows(config) -> list[dict]:
-    """Corollary 4 on one node: at the paper's Δ = Lr, r = 1, and at the largest change of the density itself."""
+    """Return the checks of corollary 4 on one node: with the paper's Δ = Lr, r = 1, and with the largest change."""
     lipschitz = math.log(GRID[-1] / GRID[0])
     rows = []
     for n in config.map_sizes:
@@ -150,7 +150,7 @@ def _map_rows(config) -> list[dict]:
 
 
 def _loss_rows(config, name, model) -> list[dict]:
-    """Corollaries 1 and 2 and theorem 4 (1) at ε = 1."""
+    """Return the checks of corollaries 1 and 2 and of theorem 4 (1) at ε = 1."""
     counts = model.sufficient_statistics(model.records[:, None, :])
     change = np.abs(counts[:, None] - counts).sum(axis=-1).max()
     laplace = float(change) / (2 * len(model.nodes))
@@ -167,14 +167,14 @@ def _loss_rows(config, name, model) -> list[dict]:
 
 
 def _lemma_2_row(name, model) -> dict:
-    """The network's Lipschitz constant against the largest of its nodes', θ alternating between .2 and .9."""
+    """Return the check of the network's Lipschitz constant against its nodes' largest, θ alternating in .2 and .9."""
     theta = np.where(np.arange(model.theta_shape[0]) % 2, 0.9, 0.2)
     statement = "lemma 2" if all(not parents for _, parents in model.parents) else "lemma 2 with edges"
     return _row(statement, name, "theta=0.2,0.9", *network_lipschitz(model, theta))
 
 
 def _lemma_3_rows(config) -> list[dict]:
-    """Independent nodes with uniform priors: |logit θ| > L has probability 2/(1 + e^L), so that c_i is known."""
+    """Return the checks on independent nodes with uniform priors: P(|logit θ| > L) = 2/(1 + e^L) gives c_i."""
     rows = []
     for size, threshold in itertools.product(config.lemma_3_nodes, THRESHOLDS):
         single = math.log((1 + math.exp(threshold)) / 2) / threshold
@@ -188,8 +188,8 @@ def _lemma_3_rows(config) -> list[dict]:
 
 
 def _utility_rows(config) -> list[dict]:
-    """Exact chances that the mean of N draws of a 0/1 function misses its expectation by more than the bound."""
-    # Slow to import, and not needed where a rebuild is planned.
+    """Return the exact chances that the mean of N draws of a 0/1 function is off by more than the bound."""
+    # Imported here, as it is slow and the study's settings do without.
     from scipy.stats import binom
 
     rows = []

@@ -1,4 +1,4 @@
-"""The mechanisms that these studies compare, and what each may cost a whole record."""
+"""The mechanisms that these studies compare, and what each may cost for a whole record."""
 
 from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.fourier import FourierMechanism
@@ -12,9 +12,9 @@ METHODS = ("laplace", "fourier", "sampler_record", "sampler_attribute", "map")
 
 
 def target(method: str, model: BayesianNetwork, epsilon: float) -> Cost:
-    """What one release may cost a whole record.
+    """Return what one release may cost for a whole record.
 
-    At the attribute level ε is for one attribute; by the privacy of groups a record of |I| attributes may lose |I|ε.
+    At the attribute level ε is for one attribute; by group privacy a record of |I| attributes may lose |I|ε.
     """
     return Cost("pure", epsilon * (len(model.nodes) if method == "sampler_attribute" else 1))
 
@@ -29,13 +29,13 @@ def configured(
     variant: str = "paper",
     utility: str = "mass",
 ) -> Mechanism:
-    """The mechanism of a method at ε.
+    """Return the mechanism of a method at ε.
 
     Args:
         method: one of `METHODS`.
         model: the network.
         n: public number of records.
-        epsilon: ε > 0 of a record, at the attribute level of an attribute.
+        epsilon: ε > 0 of a record, or of an attribute at the attribute level.
         t, variant: settings of the Fourier mechanism.
         utility: that of the MAP mechanism.
     """

@@ -1,4 +1,4 @@
-"""Types of settings that these studies share."""
+"""The setting for a network's graph."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Table 1 of Zhang et al. (2016), each entry beside what the rows of `bounds` say of it."""
+"""Table 1 of Zhang et al. (2016), with the number of rows of `bounds` that confirm each entry."""
 
 from typing import NamedTuple
 
@@ -12,8 +12,8 @@ class Entry(NamedTuple):
         method: id of the mechanism.
         networks_only: the column "DBN only".
         privacy: the guarantee as printed, and `privacy_statement` the rows that check it.
-        utility: type of utility; `bound` the bound as printed, `restored` as it can be derived, and the rows that check
-            either (empty: not testable).
+        utility: type of utility.
+        bound: the bound as printed; `restored`: as it can be derived; `*_statement`: the rows that check either.
     """
 
     method: str
@@ -53,10 +53,7 @@ TABLE = (
 
 
 def table(bounds):
-    """Yield table 1, a row per mechanism: the paper's entries, the rows of `bounds` about each, and how many hold.
-
-    `largest_loss` is the largest privacy loss found, as a multiple of what is promised.
-    """
+    """Yield table 1, a row per mechanism: the paper's entries, the rows of `bounds` about each, and how many hold."""
 
     def checked(name, statement):
         rows = bounds[bounds.statement == statement]

@@ -45,7 +45,7 @@ TABLES = {
 
 
 class LocalEpsilon(NamedTuple):
-    """The largest |ln p(θ|X) − ln p(θ|X')| over θ and neighbours X' of a data set X, and its two terms; shapes (...)."""
+    """Largest |ln p(θ|X) − ln p(θ|X')| over θ and neighbours X' of a data set X, and its two terms; shapes (...)."""
 
     epsilon: np.ndarray
     likelihood: np.ndarray

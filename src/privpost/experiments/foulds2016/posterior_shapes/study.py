@@ -31,8 +31,8 @@ TABLES = {
 def simulate(config, streams, ledger) -> dict:
     """Return `theta` (points,), `true` (points,), `laplace` (draws, points), `ops_theta` and `ops` (points,).
 
-    The OPS density has its own grid over [a0, 1−a0], outside of which it is 0; OPS draws nothing. Each Laplace posterior
-    is that of one release; all are repeats of one experiment.
+    The OPS density has its own grid over [a0, 1−a0] and is 0 outside; OPS draws nothing. Each Laplace posterior is that
+    of one release; all are repeats of one experiment.
     """
     model, budget = BetaBernoulli(config.alpha, config.beta), Cost("pure", config.epsilon)
     successes = float(round(config.p * config.n))

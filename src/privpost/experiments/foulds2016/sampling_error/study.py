@@ -35,8 +35,8 @@ TABLES = {
 def simulate(config, streams, ledger) -> dict:
     """Return means and standard errors over trials of the error |θ − p|, and of its excess over other methods.
 
-    `l1`, `over_true` and `over_laplace` have shape (method, n, 2), the last axis mean and standard error, nan without the
-    other method; `temperature` (method,). All methods see the same data, so that differences are paired.
+    `l1`, `over_true` and `over_laplace` (method, n, 2) have a last axis (mean, standard error), nan without the other
+    method; `temperature` (method,). All methods see the same data, so that differences are paired.
     """
     model = BetaBernoulli(config.alpha, config.beta)
     methods = list(config.method)

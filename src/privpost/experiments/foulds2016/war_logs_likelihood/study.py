@@ -65,8 +65,8 @@ def summarise(config, arrays):
     private = {"uses_private_metadata": uses_private_metadata(config.dataset)}
     table = []
     for index, row in enumerate(listed):
-        # Which cells are held out moves all methods alike; the loss, paired over splits, is free of that.
-        # A chain that pays for its updates is set against the better reference.
+        # The choice of held-out cells affects all methods alike; the loss, paired over splits, does not depend on it.
+        # A chain that pays for its updates is compared with the better reference.
         sampler = "collapsed" if row.method == "private_gibbs" else row.sampler
         reference = plain.get((row.model, sampler))
         loss = np.full(n_splits, np.nan) if reference is None else per_event[reference] - per_event[index]
@@ -112,7 +112,7 @@ def summarise(config, arrays):
 
 
 def _cost_of_paying(listed, index: int, per_event) -> np.ndarray:
-    """One sample of OPS less the row's chain, which pays for its updates, by split; nan where there is no such pair."""
+    """Return OPS's score less that of the row's chain, which pays for its updates, by split; nan for other rows."""
     row, found = listed[index], np.full(per_event.shape[1], np.nan)
     sample = row._replace(method="ops", sampler="collapsed")
     if row.method == "private_gibbs" and sample in listed:
@@ -131,9 +131,9 @@ def _convergence(row: Row, arrays, index: int, same) -> dict:
 
 
 def guarantee(setup: Setup, row: Row, converged: bool) -> dict:
-    """Return under which condition the row's ε holds, the temperature, and the cost if that condition fails.
+    """Return the condition under which the row's ε holds, the temperature, and the cost if the condition fails.
 
-    `not_converged`: the condition has been seen to fail.
+    `not_converged` means that the condition was seen to fail.
     """
     if row.method == "non_private":
         return {"guarantee": None, "temperature": None, "iterations": None, "worst_case_epsilon": None}

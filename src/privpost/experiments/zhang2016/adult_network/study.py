@@ -20,9 +20,9 @@ from privpost.samplers import naive_bayes_exact
 from privpost.samplers.chain import run
 
 MECHANISMS = ("laplace", "fourier", "sampler_record", "sampler_attribute")
-# What is done with the Laplace release before the conjugate update, or in place of it.
+# Posteriors from the Laplace release: conjugate, conjugate with consistent counts, noise-aware without and by a chain.
 FROM_LAPLACE = ("laplace", "consistent", "exact", "gibbs")
-# Chains of each release, whose mean is taken and whose agreement is measured.
+# Chains per release, whose means are averaged and compared.
 CHAINS = 4
 SETTINGS = Schema(
     dataset=DatasetName(task="bits", says=DATASET),
@@ -58,8 +58,10 @@ MARRIED = ("Married-AF-spouse", "Married-civ-spouse", "Married-spouse-absent")
 
 
 def bits(arrays, levels) -> dict[str, np.ndarray]:
-    """Return the columns of Adult as bits, thresholds and levels chosen without a look at the records; the order is
-    that of causes before effects, for the search of the graph."""
+    """Return the columns of Adult as bits, causes before effects for the search of the graph.
+
+    Thresholds and levels were chosen without a look at the records.
+    """
 
     def among(column, *names):
         return np.isin(arrays[column], [levels[column].index(name) for name in names])
@@ -84,15 +86,15 @@ def bits(arrays, levels) -> dict[str, np.ndarray]:
 
 
 def network(kind: str, public: dict[str, np.ndarray], most_parents: int) -> graphs.Graph:
-    """Return the graph of naive Bayes, or the one that K2 finds on public bits."""
+    """Return the graph of naive Bayes, or the graph that K2 finds on public bits."""
     if kind == "learned":
         return k2(np.column_stack(list(public.values())), list(public), most_parents)
     return graphs.checked([(CLASS, []), *((name, [CLASS]) for name in public if name != CLASS)])
 
 
 def contrasts(model, tests) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return, of the distinct test records, the statistics with class 1 less those with class 0 (records, 2m), and the
-    numbers of records of class 1 and of all (records,)."""
+    """Return for the distinct test records, up to the class, the statistics with class 1 less those with class 0
+    (records, 2m), and how many have class 1 and how many there are (records,)."""
     place = model.nodes.index(CLASS)
     with_one = np.array(tests)
     with_one[:, place] = 1
@@ -105,15 +107,17 @@ def contrasts(model, tests) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `accuracy`, the share of public test records whose class the released network predicts from all other
-    bits, and `divergence`, KL from the true posterior's mean network to the released one, in nats per record; both
-    (graph, n, method, epsilon, trial), nan where a method does not apply. `rhat` and `ess` (graph, n, epsilon) are the
-    worst over parameters and trials of the chains of `gibbs`, `edges` (graph,) the graphs' formulas.
+    """Return the scores, and diagnostics of the chains.
+
+    Of shape (graph, n, method, epsilon, trial), nan where a method does not apply: `accuracy`, the share of public test
+    records whose class the released network predicts from all other bits, and `divergence`, KL in nats per record from
+    the true posterior's mean network to the released one. `rhat` and `ess` (graph, n, epsilon) are the worst over
+    parameters and trials of `gibbs`; `edges` (graph,) has the graphs' formulas.
     """
     dataset = catalogue.load(config.dataset)
     arrays = prepared.read(config.dataset, dataset)
     columns = bits(arrays, dataset.public["levels"])
-    # The official test part is taken as public: half of it for the graph, the other half to test.
+    # The official test part counts as public: one half learns the graph, the other half tests.
     public = np.flatnonzero(arrays["is_test"])
     learn, test, private = public[::2], public[1::2], np.flatnonzero(~arrays["is_test"])
     axes = (config.graph, config.n, config.method, config.epsilon)
@@ -130,8 +134,8 @@ def simulate(config, streams, ledger) -> dict:
         edges += [graphs.formula(graph)] if i == 0 else []
     for g, i, model, point, named in parts:
         records = np.column_stack([columns[node] for node in model.nodes])
-        scores = _scores(model, records[private], records[test], point, named, config, streams, ledger)
-        for name, values in scores.items():
+        split = records[private], records[test]
+        for name, values in _scores(model, *split, point, named, config, streams, ledger).items():
             scores[name][g, i] = values
     return {**scores, "edges": np.array(edges)}
 
@@ -170,9 +174,9 @@ def _scores(model, private, tests, point, named, config, streams, ledger) -> dic
 
 
 def _chained(mechanism, release, config, rng):
-    """Return the noise-aware posterior means of the first releases (trials, m), by chains, and the worst R-hat and
+    """Return the noise-aware posterior means (trials, m) of the first releases, by chains, and the worst R-hat and
     effective sample size."""
-    # Not before: numba, which compiles it, takes a third of a second to load.
+    # Imported here, as numba takes a third of a second to load.
     from privpost.samplers.noise_aware_records import Records
 
     model, release = mechanism.model, release[: config.chain_trials]
@@ -192,7 +196,7 @@ def _log(theta) -> np.ndarray:
 
 
 def _parameters(method, mechanism, release, config) -> dict[str, np.ndarray]:
-    """Return the parameters θ (trials, m) that an analyst takes from a release, by method: of Laplace's, three."""
+    """Return the parameters θ (trials, m) that an analyst takes from a release, by method; Laplace serves three."""
     model, n = mechanism.model, mechanism.n
     if mechanism.releases == "sample":
         return {method: release}
@@ -209,7 +213,7 @@ def _parameters(method, mechanism, release, config) -> dict[str, np.ndarray]:
 
 
 def tabulate(cells):
-    """Return means over trials, and the paired excess over the Laplace mechanism's; and the graphs (`adult_graphs`)."""
+    """Return means over trials with the paired excess over the Laplace mechanism's, and the graphs."""
     (cell,) = cells
     edges = [
         {"graph": kind, "node": node, "parents": ", ".join(parents), "in_degree": len(parents)}

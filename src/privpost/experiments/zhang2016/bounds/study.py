@@ -1,7 +1,7 @@
 """Utility bounds of Zhang et al. (2016) against simulated releases, consistency of marginals, and noise scales.
 
-With m = Σ_i 2^|π_i| parameters, |I| nodes, N_I the downward closure of the families, and probability ≥ 1 − δ where
-there is a δ:
+There are m = Σ_i 2^|π_i| parameters and |I| nodes; N_I is the downward closure of the families. Statements with a δ
+hold with probability ≥ 1 − δ:
 
 - proposition 1: no count is perturbed by more than (2|I|/ε) ln(2m/δ);
 - theorem 1: KL(true ‖ released posterior) ≤ its mean + √(−½ Σ c_ij² ln δ), c_ij = (2n+1) ln((α+n+1)(β+n+1));
@@ -9,7 +9,7 @@ there is a δ:
 - corollary 3: all cells are non-negative with probability at least 1 − exp(−t);
 - lemma 4: P(u ≤ u* − 2t) ≤ exp(−εt/(2Δ)) / μ(u > u* − t).
 
-What needs no simulation stands in `guarantees`.
+Statements that need no simulation are in `guarantees`.
 """
 
 import itertools
@@ -107,16 +107,16 @@ TABLES = {
         "average_in_degree": "mean number of parents [count]",
     },
 }
-# A frequency contradicts a bound beyond this many standard errors.
+# A frequency contradicts a bound when it exceeds it by more than so many standard errors.
 LIMIT = 4.0
-# Releases from which consistency is measured, and the largest rounding relative to the size of the counts.
+# Releases from which consistency is measured.
 CONSISTENCY_RELEASES = 200
 
 
 def divergences(truth, released) -> np.ndarray:
     """Return KL(Beta(truth) ‖ Beta(released)) for pairs (m, 2) and (..., m, 2); shape (..., m).
 
-    The textbook form, several times as fast as `dirichlet_divergence` and enough for sums of some nats.
+    This textbook form is several times as fast as `dirichlet_divergence`, and accurate enough for sums of a few nats.
     """
     excess = released - truth
     slope = digamma(truth.sum(axis=-1)) - digamma(truth[..., 0]), digamma(truth.sum(axis=-1)) - digamma(truth[..., 1])
@@ -125,18 +125,19 @@ def divergences(truth, released) -> np.ndarray:
 
 
 def family_tables(model: BayesianNetwork, counts) -> list[np.ndarray]:
-    """Return per node the table of its family from counts (..., 2m), one axis of length 2 per member."""
+    """Return each node's family table from counts (..., 2m), with one axis of length 2 per member."""
     counts = np.asarray(counts, float)
     tables = []
     for i, family in enumerate(model.families):
         cells = counts[..., 2 * model.offsets[i] : 2 * model.offsets[i + 1]]
-        # Ones come before zeros in the statistics.
+        # Statistics have ones before zeros.
         tables.append(np.flip(cells.reshape(*counts.shape[:-1], *[2] * len(family)), axis=-1))
     return tables
 
 
 def largest_disagreement(model: BayesianNetwork, counts) -> float:
-    """Return the largest difference of one cell in two families' marginals of what they share, counts (trials, 2m)."""
+    """Return the largest difference of a cell between two families' marginals on their shared nodes, for counts
+    (trials, 2m)."""
     tables = family_tables(model, counts)
     worst = 0.0
     for (i, first), (k, second) in itertools.combinations(enumerate(model.families), 2):
@@ -148,14 +149,14 @@ def largest_disagreement(model: BayesianNetwork, counts) -> float:
 
 
 def _marginal(table, family, shared) -> np.ndarray:
-    """Return a family's table (trials, 2, 2, ...) summed down to the shared nodes, in the order of `shared`."""
+    """Return a family's table (trials, 2, 2, ...) summed over all but the shared nodes, in the order of `shared`."""
     left_out = tuple(1 + place for place, node in enumerate(family) if node not in shared)
     nodes = [node for node in family if node in shared]
     return table.sum(axis=left_out).transpose(0, *(1 + nodes.index(node) for node in shared))
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return the rows of the tables `bounds` and `consistency` as columns, `bounds/<column>` and so on."""
+    """Return the columns of the tables `bounds` and `consistency`, as `bounds/<column>` and `consistency/<column>`."""
     _, graph = parse(config.graph)
     model = BayesianNetwork(graph, config.alpha, config.beta)
     mechanisms = {}
@@ -185,7 +186,7 @@ def _account(mechanism) -> str:
 
 
 def _releases(mechanism, statistics, streams, ledger):
-    """Return blocks of releases about one data set, repeats of one experiment: the bounds are on a single release."""
+    """Return blocks of releases about one data set; bounds are on a single release, so all are repeats."""
     account, blocks = _account(mechanism), list(streams.blocks())
     requests = [
         Request(account, mechanism, statistics, streams(mechanism.method, block.index), block.size, block.trials)
@@ -206,7 +207,7 @@ def _frame(arrays, table):
 
 
 def _row(statement, point, setting, empirical, bound, rate=math.nan, allowed=math.nan, *, holds=None, trials=1) -> dict:
-    """Return the row of a statement; it holds where the rate is within what is allowed but for simulation error."""
+    """Return the row of a statement, which holds unless the rate exceeds what is allowed by more than its error."""
     if holds is None:
         holds = rate <= allowed + LIMIT * math.sqrt(allowed * (1 - allowed) / trials)
     parameter = ",".join(f"{name}={value:.4g}" for name, value in setting.items())
@@ -215,13 +216,13 @@ def _row(statement, point, setting, empirical, bound, rate=math.nan, allowed=mat
 
 
 def _upper(statement, values, bound, delta, point, **setting) -> dict:
-    """Return the row of a bound that may be exceeded with probability δ, for values (releases,)."""
+    """Return the row of a bound on values (releases,) that may be exceeded with probability δ."""
     exceeded, setting = np.mean(values > bound), {"delta": delta, **setting}
     return _row(statement, point, setting, np.quantile(values, 1 - delta), bound, exceeded, delta, trials=len(values))
 
 
 def _laplace_rows(mechanism, statistics, releases, config, point):
-    """Return the rows of proposition 1 and theorem 1, and how far Laplace's marginals disagree."""
+    """Return the rows of proposition 1 and theorem 1, and the disagreement of Laplace's marginals."""
     model, n = mechanism.model, point["n"]
     largest, divergence = np.empty(config.trials), np.empty(config.trials)
     sums = np.zeros((2, model.theta_shape[0]))
@@ -235,7 +236,7 @@ def _laplace_rows(mechanism, statistics, releases, config, point):
             published = mechanism.project(release)[:CONSISTENCY_RELEASES]
     rows = []
     noise = 2 * len(model.nodes) / mechanism.epsilon
-    # c_ij with its square, as McDiarmid's inequality has it, and without, as the text prints it.
+    # c_ij squared, as McDiarmid's inequality has it, and not squared, as the text prints it.
     range_ = difference_bound(config.alpha, config.beta, n)
     widths = {"theorem_1": range_**2, "theorem_1_unsquared": range_}
     for delta in config.delta:
@@ -244,7 +245,7 @@ def _laplace_rows(mechanism, statistics, releases, config, point):
         for statement, width in widths.items():
             bound = math.sqrt(-0.5 * model.theta_shape[0] * width * math.log(delta))
             rows.append(_upper(statement, divergence - divergence.mean(), bound, delta, point))
-    # The printed bound n ln((α+Δα)(β+Δβ)) on a parameter's mean divergence, where it is missed most.
+    # The printed bound n ln((α+Δα)(β+Δβ)) on a parameter's mean divergence, at the parameter that exceeds it most.
     mean = sums[0] / config.trials
     sem = np.sqrt(np.maximum(sums[1] / config.trials - mean**2, 0) / config.trials)
     printed = n * np.log(truth.prod(axis=-1))
@@ -256,7 +257,7 @@ def _laplace_rows(mechanism, statistics, releases, config, point):
 
 
 def _fourier_rows(mechanism, statistics, releases, config, point):
-    """Return the rows of theorem 3 and corollary 3, and how far Fourier's marginals disagree."""
+    """Return the rows of theorem 3 and corollary 3, and the disagreement of Fourier's marginals."""
     model, size = mechanism.model, len(closure(mechanism.model))
     widths = np.array([2 ** (len(family) - 1) for family in model.families])
     needed = np.empty(config.trials)
@@ -274,7 +275,7 @@ def _fourier_rows(mechanism, statistics, releases, config, point):
     for j, t in enumerate(config.t):
         for delta in config.delta:
             bounds = 4 * size / mechanism.epsilon * (widths * math.log(size / delta) + t * size)
-            # The node that comes nearest to its bound.
+            # The node nearest to its bound.
             reached = np.quantile(distances[j], 1 - delta, axis=-1)
             worst = int(np.argmax(reached / bounds))
             rows.append(_upper("theorem_3", distances[j, worst], float(bounds[worst]), delta, point, t=t))
@@ -298,9 +299,9 @@ def _consistency(method, variant, model, counts, point) -> dict:
 
 
 def _map_rows(mechanism, statistics, releases, config, point):
-    """Return the rows of lemma 4, with the constant that belongs to the weights, and as printed; nothing disagrees.
+    """Return the rows of lemma 4, with the weights' constant and as printed, for the parameter nearest to the bound.
 
-    For the parameter that comes nearest to the bound. The base measure is uniform over the grid.
+    The base measure is uniform over the grid. No marginals disagree.
     """
     model = mechanism.model
     scores = mechanism.scores(statistics)
@@ -309,7 +310,7 @@ def _map_rows(mechanism, statistics, releases, config, point):
     index = np.rint((draws - GRID[0]) / (GRID[1] - GRID[0])).astype(int)
     reached = values[np.arange(len(values)), index]
     top = values.max(axis=-1)
-    # The exponent's factor of u: ε_i/(2Δ_i), and ε_i alone.
+    # The factor of u in the exponent: ε_i/(2Δ_i), and ε_i as printed.
     weight, budget = scores.max(axis=-1) / top, mechanism.epsilon / len(model.nodes)
     rows = []
     for share in config.t_shares:
@@ -326,8 +327,7 @@ def _map_rows(mechanism, statistics, releases, config, point):
 
 
 def tabulate(cells):
-    """Return every statement with its empirical value, bound and margin, table 1, the disagreement of marginals, and
-    the noise scales."""
+    """Return the statements with empirical values and bounds, table 1, disagreement of marginals, and noise scales."""
     import pandas as pd
 
     bounds, consistency = [], []
@@ -341,7 +341,6 @@ def tabulate(cells):
             table.append(frame.assign(**facts))
     config = cells[0].config
     bounds = pd.concat([*bounds, pd.DataFrame(guarantees.rows(config))], ignore_index=True)
-    # Margin: how many times the bound exceeds what happens.
     upper = bounds.bound / bounds.empirical.where(bounds.empirical > 0)
     lower = bounds.empirical / bounds.bound
     bounds["margin"] = upper.where(bounds.statement != "corollary_3", lower)
@@ -357,11 +356,10 @@ def tabulate(cells):
 
 
 def _noise_rows(networks):
-    """Yield the scales of the noise at ε = 1, one row per graph and in-degree that it has.
+    """Yield the scales of the noise at ε = 1, one row per graph and in-degree.
 
     `laplace`: 2|I| on a count. `fourier_coefficient`: 2|N_I|/2^(|I|/2) on an orthonormal coefficient. `fourier_cell`:
-    on a rebuilt count, the scale of Laplace noise with the same standard deviation, 2|N_I|/2^(k/2) with k = 1 +
-    in-degree.
+    2|N_I|/2^(k/2) with k = 1 + in-degree, the scale of Laplace noise with a rebuilt count's standard deviation.
     """
     for network in networks:
         name, graph = parse(network)

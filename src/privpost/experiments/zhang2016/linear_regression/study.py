@@ -21,7 +21,7 @@ SETTINGS = Schema(
     radius_factor=Real(above=0, says="largest norm of the weights, in prior standard deviations"),
     feature_bound=FEATURE_BOUND,
     label_bound=Real(above=0, says="largest absolute value of a label"),
-    acceptance_draws=Integer(at_least=1, says="untruncated draws per repeat that estimate rejection's acceptance"),
+    acceptance_draws=Integer(at_least=1, says="untruncated draws that estimate rejection's acceptance"),
     epsilon_target=EPSILON.means("budget of one draw; nothing is scaled to it, noise_variance must meet it", "nats"),
     variant=Choice("paper", says=VARIANT),
     method=Choice("non_private", "sampler_record", says=METHOD),
@@ -38,17 +38,19 @@ TABLES = {
         "residual_variance": "residual variance of least squares on the training part [squared label range]",
     },
 }
+SCORES = ("non_private", "sampler_record", "acceptance", "proposal_acceptance", "mean_norm")
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return arrays over (noise variance, prior precision, trial): `non_private` and `sampler_record`, the mean squared
-    errors on the test rows; `acceptance`, of rejection from the untruncated posterior, and `proposal_acceptance`, of
-    the proposals used; and `mean_norm`, the norm of the untruncated posterior mean. Also `epsilon` and `radius` (noise
-    variance, prior precision), `residual_variance` (trial,), that of least squares on the training rows,
-    `clipped_share` of the labels, and `stand_in`.
+    """Return arrays over (noise variance, prior precision, trial), and facts about the data.
 
-    Raises ValueError for a ball that costs more than the target, and for records that exceed the bounds that the
-    privacy cost is stated for.
+    `non_private` and `sampler_record`: mean squared errors on the test rows. `acceptance`: of rejection from the
+    untruncated posterior; `proposal_acceptance`: of the proposals in use. `mean_norm`: norm of the untruncated
+    posterior mean. `epsilon` and `radius` (noise variance, prior precision); `residual_variance` (trial,): of least
+    squares on the training rows; `clipped_share` of the labels; `stand_in`.
+
+    Raises SettingError for a ball that costs more than the target, and ValueError for records beyond the bounds of the
+    stated privacy cost.
     """
     dataset = catalogue.load(config.dataset)
     columns = prepared.read(config.dataset, dataset)
@@ -60,46 +62,54 @@ def simulate(config, streams, ledger) -> dict:
     next(mechanism for _, mechanism in mechanisms.values()).model.check(features, labels)
     everything = Moments.of(features, labels)
     shape = (len(config.noise_variance), len(config.prior_precision))
-    names = ("non_private", "sampler_record", "acceptance", "proposal_acceptance", "mean_norm")
-    arrays = {name: np.full((*shape, config.trials), np.nan) for name in names}
+    arrays = {name: np.full((*shape, config.trials), np.nan) for name in SCORES}
     residual = np.empty(config.trials)
     for block in streams.blocks():
         sampler = streams("sampler", block.index)
         trains = _splits(features, labels, rows, block.size, streams("data", block.index))
         statistics = np.stack([train.statistics for train in trains])
-        # A draw per split, whose proposals are counted.
+        # One draw per split, whose proposals are counted.
         requests = [Request(*named, statistics, sampler, repeats=block.trials) for named in mechanisms.values()]
         releases = dict(zip(mechanisms, ledger.release_all(requests), strict=True))
         for number, (trial, train) in enumerate(zip(range(config.trials)[block.trials], trains, strict=True)):
             residual[trial] = train.mean_squared_error(np.linalg.solve(train.gram, train.cross))
-            test = everything.without(train)
             normals = sampler.standard_normal((config.acceptance_draws, features.shape[1]))
-            # All precisions b I + XᵀX/σ² have the eigenvectors of XᵀX.
-            values, vectors = np.linalg.eigh(train.gram)
-            for place, (_, mechanism) in mechanisms.items():
-                at, model = (*place, trial), mechanism.model
-                mean, _ = model.posterior(train.statistics)
-                arrays["non_private"][at] = test.mean_squared_error(mean)
-                arrays["mean_norm"][at] = np.linalg.norm(mean)
-                spread = np.sqrt(model.prior_precision + values / model.noise_variance)
-                untruncated = vectors.T @ mean + normals / spread
-                arrays["acceptance"][at] = np.mean((untruncated**2).sum(axis=1) <= mechanism.radius**2)
-                drawn, accepted = releases[place]
-                arrays["proposal_acceptance"][at] = accepted[number]
-                arrays["sampler_record"][at] = test.mean_squared_error(drawn[number])
-    mechanisms = [mechanism for _, mechanism in mechanisms.values()]
+            for place, scores in _scores(mechanisms, releases, number, train, everything.without(train), normals):
+                for name, value in scores.items():
+                    arrays[name][(*place, trial)] = value
+    of_points = [mechanism for _, mechanism in mechanisms.values()]
     return {
         **arrays,
-        "epsilon": np.array([mechanism.cost().epsilon for mechanism in mechanisms]).reshape(shape),
-        "radius": np.array([mechanism.radius for mechanism in mechanisms]).reshape(shape),
+        "epsilon": np.array([mechanism.cost().epsilon for mechanism in of_points]).reshape(shape),
+        "radius": np.array([mechanism.radius for mechanism in of_points]).reshape(shape),
         "residual_variance": residual,
         "clipped_share": np.array(census.clipped_share(columns, dataset)),
         "stand_in": np.array(dataset.stand_in),
     }
 
 
+def _scores(mechanisms, releases, number: int, train: Moments, test: Moments, normals):
+    """Yield place and scores (`SCORES`) of every mechanism's release about one split, the block's `number`-th."""
+    # All precisions b I + XᵀX/σ² have the eigenvectors of XᵀX.
+    values, vectors = np.linalg.eigh(train.gram)
+    for place, (_, mechanism) in mechanisms.items():
+        model = mechanism.model
+        mean, _ = model.posterior(train.statistics)
+        spread = np.sqrt(model.prior_precision + values / model.noise_variance)
+        untruncated = vectors.T @ mean + normals / spread
+        drawn, accepted = releases[place]
+        scores = (
+            test.mean_squared_error(mean),
+            test.mean_squared_error(drawn[number]),
+            np.mean((untruncated**2).sum(axis=1) <= mechanism.radius**2),
+            accepted[number],
+            np.linalg.norm(mean),
+        )
+        yield place, dict(zip(SCORES, scores, strict=True))
+
+
 def _mechanisms(config, dimension: int, rows: int, ledger) -> dict:
-    """Return account and sampler by the place of its noise variance and of its prior precision."""
+    """Return account and sampler by place (noise variance, prior precision)."""
     mechanisms = {}
     for place in itertools.product(range(len(config.noise_variance)), range(len(config.prior_precision))):
         variance, b = config.noise_variance[place[0]], config.prior_precision[place[1]]

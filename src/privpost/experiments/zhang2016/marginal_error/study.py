@@ -46,7 +46,7 @@ def error(model: BayesianNetwork, released, truth) -> np.ndarray:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `error` (graph, method, n, epsilon, trial), see `error`."""
+    """Return the errors as `error` (graph, method, n, epsilon, trial)."""
     shape = [len(axis) for axis in (config.graph, config.method, config.n, config.epsilon)]
     errors, parts = np.empty((*shape, config.trials)), []
     for (g, network), (j, n) in itertools.product(enumerate(config.graph), enumerate(config.n)):
@@ -64,8 +64,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _errors(model, point, named, config, streams, ledger) -> np.ndarray:
-    """Return the errors (method, epsilon, trial) for one graph and number of records; `named` is (account, mechanism)
-    by the places of method and epsilon."""
+    """Return the errors (method, epsilon, trial) for one graph and n; `named` has account and mechanism by place."""
     errors = np.empty((len(config.method), len(config.epsilon), config.trials))
     for block in streams.blocks():
         rng = streams("data", block.index, **point)

@@ -17,8 +17,8 @@ from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.privacy.ledger import Request
 
-# `one`: the repeats of a block are random splits of one data set, as in the paper; `many`: each has a model and data
-# of its own, so that a difference is one over models and data too.
+# `one`: the repeats of a block are random splits of one data set, as in the paper; `many`: each repeat has its own
+# model and data, over which differences are averaged too.
 DATA = ("many", "one")
 SETTINGS = Schema(
     data=Choice(*DATA, says="`one` synthesised data set for all trials, or `many`, one for each"),
@@ -56,23 +56,25 @@ TABLES = {
         "repeats": "repeats on each data set [count]",
     },
 }
-# What varies within a method. `paper` sets t for the target share of stealthy runs, `bound` as corollary 3 asks,
-# `corrected` releases the number of records without noise and sets t as `paper` does.
 SPREAD = ["method", "variant", "epsilon", "accuracy_mean", "accuracy_spread", "difference_mean", "difference_spread"]
 SPREAD += ["behind", "data_sets", "repeats"]
+# Fourier: `paper` sets t for the target share of stealthy runs, `bound` as corollary 3 asks, `corrected` like `paper`,
+# with the number of records released without noise. MAP: the utility.
 VARIANTS = {"fourier": ("paper", "bound", "corrected"), "map": UTILITIES}
 
 
 def lines(methods) -> list[tuple[str, str]]:
-    """Return the (method, variant) pairs that the methods' variants make."""
+    """Return every method with each of its variants."""
     return [(method, variant) for method in methods for variant in VARIANTS.get(method, ("paper",))]
 
 
 def accuracy(theta, attributes, labels) -> np.ndarray:
-    """Return the share of test examples that naive Bayes with given probabilities classifies rightly.
+    """Return the share (..., trials) of test records that naive Bayes classifies correctly; a tie predicts class 0.
 
-    Shapes: `theta` (..., trials, 2d+1) in the order of the network `graphs.naive_bayes(d)`; `attributes` (trials,
-    tests, d) of floats; `labels` (trials, tests); result (..., trials). Ties count as class 0.
+    Args:
+        theta: probabilities (..., trials, 2d+1) in the order of the network `graphs.naive_bayes(d)`.
+        attributes: floats (trials, tests, d).
+        labels: shape (trials, tests).
     """
     one, zero = theta[..., 2::2], theta[..., 1::2]
     weights = np.log(one / (1 - one)) - np.log(zero / (1 - zero))
@@ -80,7 +82,7 @@ def accuracy(theta, attributes, labels) -> np.ndarray:
     offset = prior + (np.log1p(-one) - np.log1p(-zero)).sum(axis=-1)
     leading, (trials, size) = offset.shape[:-1], weights.shape[-2:]
     right = np.empty((trials, int(np.prod(leading))))
-    # One product for all methods of a trial. Only the sign matters: single precision is enough, and twice as fast.
+    # One product for all methods of a trial. Only the sign matters, so single precision is enough and twice as fast.
     weights = np.moveaxis(weights.reshape(-1, trials, size), 0, -1).astype(attributes.dtype)
     offset = offset.reshape(-1, trials).T.astype(attributes.dtype)
     for trial in range(trials):
@@ -90,10 +92,10 @@ def accuracy(theta, attributes, labels) -> np.ndarray:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `accuracy` (line, epsilon, trial), `stealthy` alike, and `t`, `smallest_t` of the Fourier variants.
+    """Return `accuracy` and `stealthy` (line, epsilon, trial), and the increments t of the Fourier variants.
 
-    `t` (line, epsilon) is the increment that was used, `smallest_t` (epsilon, trial) the one that the paper's
-    mechanism would have needed in each run. Lines are the pairs of `lines`. `data_set` (trial,) numbers the data sets.
+    Lines are those of `lines`. `t` (line, epsilon) is used, `smallest_t` (epsilon, trial) is what the paper's mechanism
+    would have needed in each run. `data_set` (trial,) numbers the data sets.
     """
     model = BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta)
     every = lines(config.method)
@@ -128,7 +130,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _open(model, config, every, ledger) -> dict[tuple[int, int], tuple[str, Mechanism]]:
-    """Return account and mechanism by the places of line and ε, the Fourier variants as yet without an increment."""
+    """Return account and mechanism by line and ε; the Fourier variants have no increment yet."""
     named = {}
     for (i, (method, variant)), (j, epsilon) in itertools.product(enumerate(every), enumerate(config.epsilon)):
         if method != "non_private":
@@ -140,18 +142,18 @@ def _open(model, config, every, ledger) -> dict[tuple[int, int], tuple[str, Mech
 
 
 def _data(model, config, rng, size) -> tuple[np.ndarray, np.ndarray]:
-    """Return the training counts (size, 2m) and the test records: of data sets from random models, or splits of one."""
+    """Return training counts (size, 2m) and test records, of data sets from random models or of splits of one."""
     theta = rng.beta(config.model_alpha, config.model_beta, (size if config.data == "many" else 1, *model.theta_shape))
     records = model.sample_data(theta, config.n, rng)
     if config.data == "one":
         records = records[0, rng.permuted(np.tile(np.arange(config.n), (size, 1)), axis=1)]
-    # Records of a data set of its own are independent and alike, so that the first ones are a random split.
+    # Records of one model are exchangeable: the first ones are a random split.
     return model.sufficient_statistics(records[:, : config.n_train]), records[:, config.n_train :]
 
 
 def _with_increments(model, config, every, named, streams, ledger):
     """Return the mechanisms with the Fourier variants' t: as corollary 3 asks, or such that the target share of
-    releases about a pilot's data is stealthy. They are of the same law and their own, so that t is public."""
+    releases about pilot data is stealthy. Pilot data have the same law and no private record, so t is public."""
     pilot, row = [], dict(named)
     for place, (account, mechanism) in named.items():
         if every[place[0]][0] == "fourier":
@@ -179,8 +181,7 @@ def _stealthy_t(account, mechanism, config, pilot, streams, ledger) -> float:
 
 
 def tabulate(cells):
-    """Return mean accuracies, their paired differences (`naive_bayes_pairs`), rates of stealth (`stealth`), and how
-    the means of single data sets vary (`naive_bayes_spread`)."""
+    """Return mean accuracies, paired differences, rates of stealth, and the spread between data sets."""
     by_data = {cell.config.data: cell for cell in cells}
     cell = by_data.get("many", cells[0])
     rows, pairs = [], []
@@ -199,7 +200,7 @@ def tabulate(cells):
 
 
 def _curves(cell):
-    """Yield per line, runs and ε a row's first columns, the accuracies kept, and by other line the differences."""
+    """Yield a row's first columns, its accuracies, and differences by other line, for each line, ε and kind of runs."""
     config, arrays = cell.config, cell.arrays
     every = lines(config.method)
     for i, (method, variant) in enumerate(every):
@@ -219,9 +220,9 @@ def _curves(cell):
 
 
 def _spread(cell):
-    """Return mean and standard deviation over data sets of one data set's accuracy, a mean over splits and noise.
+    """Return mean and standard deviation, over data sets, of a data set's mean accuracy over splits and noise.
 
-    `difference` is that to Laplace's at the same ε; `behind` the share of data sets in which it is negative.
+    `difference` is from Laplace's at the same ε; `behind` is the share of data sets in which it is negative.
     """
     import pandas as pd
 
@@ -245,7 +246,7 @@ def _spread(cell):
 
 
 def _stealth(config, arrays) -> list[dict]:
-    """Return the share of stealthy runs at each t and ε, with the bound of corollary 3."""
+    """Return the share of stealthy runs at each t and ε, and the bound of corollary 3."""
     return [
         {
             "t": t,
@@ -260,10 +261,10 @@ def _stealth(config, arrays) -> list[dict]:
 
 
 def _averages(cell) -> list[dict]:
-    """Return the paired differences between mechanisms averaged over ε: rows without an ε, of all and stealthy runs.
+    """Return paired differences between mechanisms, averaged over ε: rows without an ε, of all and of stealthy runs.
 
-    An average over stealthy runs is the mean over ε of the means over the runs that are stealthy there; its error
-    follows from the repeats' contributions to it, which are independent.
+    The average over stealthy runs is the mean over ε of the means over the runs that are stealthy at that ε. Its error
+    follows from the contributions of the repeats, which are independent.
     """
     accuracies, stealthy = cell.arrays["accuracy"], cell.arrays["stealthy"]
     every, rows = lines(cell.config.method), []
