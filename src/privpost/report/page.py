@@ -25,7 +25,7 @@ from privpost.lab.study import Study
 from privpost.report import audited, build, captions, describe, scorecard, templates
 
 TEMPLATES = Path("docs/templates")
-ROWS = 500
+ROWS = 200
 OVERVIEW = {
     "strip": "Every claim with its verdict, by paper.",
     "measured/run_times": "Computing time and peak memory of each study, as its cells recorded them.",

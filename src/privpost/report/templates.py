@@ -35,6 +35,8 @@ def number(value: Any, form: str = ".4g") -> Any:
     """Return a number in a format, with a typographic minus sign; truth values, words and anything else as they are."""
     if isinstance(value, Grid):
         return as_markdown(value, number)
+    if callable(value) and not isinstance(value, jinja2.Undefined):
+        raise TypeError(f"{value!r} is a function: call it")
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value if isinstance(value, jinja2.Undefined) else str(value)
     if math.isnan(value):

@@ -13,7 +13,7 @@ from privpost.lab import grid
 <<<<<<< HEAD
 from privpost.lab.claims import SEEN, VERDICTS
 =======
-from privpost.lab.claims import VERDICTS, claim
+from privpost.lab.claims import SEEN, VERDICTS, claim
 >>>>>>> claimsB
 from privpost.report import scorecard
 from privpost.report.scorecard import Scored

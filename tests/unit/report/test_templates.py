@@ -30,6 +30,11 @@ def test_numbers_are_written_for_readers(expression, text):
     assert templates.environment().from_string(f"{{{{ {expression} }}}}").render() == text
 
 
+def test_a_function_that_is_not_called_stops_the_build():
+    with pytest.raises(TypeError, match="is a function: call it"):
+        templates.environment().from_string("{{ f }}").render(f=test_numbers_are_written_for_readers)
+
+
 def test_an_estimate_without_an_error_is_no_estimate():
     with pytest.raises(ValueError, match="has no standard error"):
         templates.pm(templates.Estimate(0.5))
