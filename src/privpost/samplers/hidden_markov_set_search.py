@@ -96,8 +96,12 @@ def _descend(states, passes, data, store, work, rng):
 def _neighbours(states, n_states, data, store, work, rng):
     """The most promising merges of two states, with a split of a third or of the two: partitions (number, cells)."""
     # A split makes at most so many sets, and there are n_states of them and as many of pairs as are looked at.
-    make_room(2 * (1 + TRIES * (1 + 2 * SCANS)) * (CLOSEST + 1) * len(states), store)
-    slots, merged, pairs = np.empty(n_states, np.int64), np.empty(n_states, np.int64), np.empty((n_states * (n_states - 1) // 2, 2), np.int64)
+    make_room((1 + TRIES * (1 + 2 * SCANS)) * (CLOSEST + 1) * len(states), store)
+    slots, merged, pairs = (
+        np.empty(n_states, np.int64),
+        np.empty(n_states, np.int64),
+        np.empty((n_states * (n_states - 1) // 2, 2), np.int64),
+    )
     losses, n_pairs = np.empty(len(pairs)), 0
     find_slots(states, data, store, slots)
     for k in range(n_states):

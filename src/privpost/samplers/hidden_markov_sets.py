@@ -27,7 +27,7 @@ class Islands:
     """How a chain searches for its start, and the replicas that it has from then on.
 
     An island breeds `children` from `members` local optima of its own. The search ends when the best joint was met by
-    `agree` of them, to `NATS`, or after `most`. Every ninth breeds the others' best together.
+    `agree` of them, to `NATS`, or after `most`. Every ninth breeds the others' best together, and is not counted.
 
     Attributes:
         agree, most, members, children: see above, each at least 1, members at least 2.
@@ -107,7 +107,7 @@ class Store(NamedTuple):
     @classmethod
     def of(cls, n_cells: int, n_entries: int) -> Store:
         """An empty one; what a step of the search needs at most has room."""
-        slots = max(24_000, 250 * n_cells)
+        slots = max(24_000, 128 * n_cells)
         return cls(
             np.zeros(slots, np.uint64), np.full(2 ** int(np.log2(slots) + 2), -1), np.empty((slots, n_entries, 2)),
             np.empty((slots, n_cells)), np.empty(slots), np.empty(slots), np.empty((slots, n_cells), bool),
@@ -158,20 +158,26 @@ class Chains:
         burn_in: steps without emissions.
     """
 
-    def __init__(self, groups, layout: gibbs.Layout, prior: gibbs.Prior, islands: Islands, draws: int, burn_in: int = 0):
+    def __init__(
+        self, groups, layout: gibbs.Layout, prior: gibbs.Prior, islands: Islands, draws: int, burn_in: int = 0
+    ):
         self._explicit = gibbs.Chains(groups, layout, prior)
         self.groups, self.slices, self.prior, self.burn_in = groups, self._explicit.slices, prior, burn_in
-        self._layout, self._islands, self._draws = layout, islands, draws
+        self._islands, self._draws, self._data = islands, draws, []
+        for group in groups:
+            if group.temperature != 1 or group.lows is not None:
+                raise ValueError("sets of cells are remembered at temperature 1 and without truncation only")
+            tables = group.counts if group.counts.ndim == 3 else [group.counts] * len(group.observed)
+            given = zip(tables, group.observed, strict=True)
+            self._data.append([Data.of(*one, layout, prior) for one in given])
 
     def init(self, rng: Sequence[np.random.Generator]) -> State:
         """Run all chains."""
-        n_cells, sizes = len(self._layout.first), self.prior.sizes
-        store, work, listed, searched = Store.of(n_cells, sum(sizes) + len(sizes)), Work.of(self.prior.n_states), [], []
-        for group, own in zip(self.groups, rng, strict=True):
-            tables = group.counts if group.counts.ndim == 3 else [group.counts] * len(group.observed)
-            listed.append(np.empty((len(tables), self._draws, n_cells), np.int64))
-            for kept, *given in zip(listed[-1], tables, group.observed, strict=True):
-                data = Data.of(*given, self._layout, self.prior)
+        n_cells, n_entries = len(self._data[0][0].marks), len(self._data[0][0].empty)
+        store, work, listed, searched = Store.of(n_cells, n_entries), Work.of(self.prior.n_states), [], []
+        for chains, own in zip(self._data, rng, strict=True):
+            listed.append(np.empty((len(chains), self._draws, n_cells), np.int64))
+            for kept, data in zip(listed[-1], chains, strict=True):
                 searched.append(self._run(kept, data, store, work, own))
         cold = self._explicit.start(np.concatenate([kept[:, 0] for kept in listed]).T)
         return State(listed, cold._replace(search=np.array(searched)))
@@ -216,5 +222,6 @@ def search(islands: Islands, n_cells: int, data: Data, store: Store, work: Work,
         breed(members, own, not together, children, len(work.slots), data, store, work, rng)
         best = own.argmax()
         found, joints = np.concatenate([found, members[[best]]]), np.append(joints, own[best])
-        agreed = int((joints > joints.max() - NATS).sum())
+        # An island that was bred from others is no witness.
+        agreed = int((joints > joints.max() - NATS)[np.arange(len(joints)) % 9 < 8].sum())
     return found[np.argsort(-joints, kind="stable")], len(found), agreed >= islands.agree

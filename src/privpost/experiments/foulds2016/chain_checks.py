@@ -108,7 +108,8 @@ def verdict(arrays, index: int, same) -> dict:
         index: the row.
         same: rows whose chains have the same law, by any sampler; `best_log_joint` is the best among them.
     """
-    own, best = {name: float(arrays[name][index]) for name in arrays}, float(np.max(arrays["joint_best"][list(same)]))
+    own = {name: float(arrays[name][index]) for name in ARRAYS if name in arrays}
+    best = float(np.max(arrays["joint_best"][list(same)]))
     below = best - own["joint_lowest"]
     near = below <= max(NATS, DEVIATIONS * own["joint_deviation"])
     return {
