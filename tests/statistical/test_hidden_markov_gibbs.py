@@ -136,8 +136,15 @@ def summaries(states, phi, counts):
 
 @pytest.mark.parametrize("lows", [None, (0.1, 0.15)])
 def test_joint_distribution_is_the_same_forwards_and_by_alternating(lows) -> None:
-    """Geweke (2004): parameters and data drawn forwards, against Gibbs steps alternated with new data."""
-    n_states, n_chains, a = 2, 4_000, 1.0
+    joint_distribution(lows, 4_000, lambda states, *_: states)
+
+
+def joint_distribution(lows, n_chains: int, one_pass) -> None:
+    """Geweke (2004): parameters and data drawn forwards, against Gibbs steps alternated with new data.
+
+    Before each step states (cells, chains) have a pass of another sampler: a function of them, the counts and rng.
+    """
+    n_states, a = 2, 1.0
     events = [6, 4, 5, 3, 4]
     prior = gibbs.Prior(n_states, SIZES, a)
     rng = np.random.default_rng(14)
@@ -175,7 +182,7 @@ def test_joint_distribution_is_the_same_forwards_and_by_alternating(lows) -> Non
     observed = np.ones((n_chains, len(events)), bool)
     for _ in range(40):
         chains = gibbs.Chains([gibbs.Group(counts, observed, lows=lows)], LAYOUT, prior)
-        state, _ = chains.step(chains.start(states), [rng])
+        state, _ = chains.step(chains.start(one_pass(states, counts, rng)), [rng])
         states, phi = state.states, np.exp(state.log_probabilities)
         counts = counts_of(states, phi)
     alternating = summaries(states, phi, counts)

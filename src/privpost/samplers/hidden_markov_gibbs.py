@@ -69,7 +69,8 @@ class State(NamedTuple):
 
     `states` (cells, chains); `counts`, those of each group; `probabilities` (chains, K, levels), the fields one after
     the other, and their logarithms; `transitions` (K, K, chains), the counts of moves from a state to another. All but
-    states and counts are None before the first iteration.
+    states and counts are None before the first iteration. `search` (chains, 2), of chains that search for their start
+    on islands: how many, and whether enough of them agreed.
     """
 
     states: np.ndarray
@@ -77,13 +78,16 @@ class State(NamedTuple):
     probabilities: np.ndarray | None = None
     log_probabilities: np.ndarray | None = None
     transitions: np.ndarray | None = None
+    search: np.ndarray | None = None
 
     def part(self, group: int, chains: slice) -> State:
         """The chains of one group, as views."""
         own = self.states[:, chains], self.counts[group : group + 1]
+        search = None if self.search is None else self.search[chains]
         if self.probabilities is None:
-            return State(*own)
-        return State(*own, self.probabilities[chains], self.log_probabilities[chains], self.transitions[:, :, chains])
+            return State(*own, search=search)
+        drawn = self.probabilities[chains], self.log_probabilities[chains], self.transitions[:, :, chains]
+        return State(*own, *drawn, search)
 
 
 @dataclass(frozen=True)

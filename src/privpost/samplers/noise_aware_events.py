@@ -51,7 +51,7 @@ class LatentCounts:
         if np.ptp(observed.sum(axis=1)) or not observed.any():
             raise ValueError("observed must have the same number of cells, at least one, in all chains")
         self.prior, self.scale, self.observed, self.fixed = prior, float(scale), observed, fixed
-        self.n_events = int(n_events)
+        self.n_events, self._given = int(n_events), (prior, scale, n_events, n_held, fixed)
         self.n_held = int((~observed[0]).sum()) if n_held is None else n_held
         self.noisy = np.where(observed[..., None], noisy, 0.0)
         self.slots = self._slots()
@@ -60,6 +60,11 @@ class LatentCounts:
         for field in prior.fields:
             shares = np.cumsum(self.pivots[:, field], axis=1)
             self.pivots[:, field] = shares / shares[:, -1:]
+
+    def of_first(self, number: int) -> LatentCounts:
+        """Those of as many chains on the first one's release."""
+        take = lambda values: np.repeat(values[:1], number, axis=0)  # noqa: E731
+        return LatentCounts(take(self.noisy), take(self.observed), *self._given)
 
     def _slots(self) -> tuple[np.ndarray, ...]:
         """Return what a cell's counts are drawn by: levels, how many are above 0, releases, and their crossings.

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from war_log_toys import project, run  # noqa: F401  the project is a fixture
 
-from privpost.experiments.foulds2016 import chain_checks, event_methods
+from privpost.experiments.foulds2016 import chain_checks, event_methods, held_out
 from privpost.lab import grid
 from privpost.lab.schema import SettingError
 from privpost.models.event_counts import EventCounts
 from privpost.samplers import hidden_markov_collapsed as collapsed
 from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.samplers import hidden_markov_sets
 
 MODEL = EventCounts((3, 3), (3, 2), 2)
 
@@ -47,7 +49,11 @@ def test_a_watch_traces_the_law_of_its_chains(method, sampler, tempered_prior) -
 def test_agreement_far_below_the_best_log_joint_is_not_convergence() -> None:
     arrays = {
         "rhat": np.array([1.01, 1.01, 1.3, np.inf]),
-        "joint_means": np.array([[-100.0, -100.2], [-130.0, -130.2], [-100.0, -100.2], [-100.0, -130.0]]),
+        "joint_lowest": np.array([-100.2, -130.2, -100.2, -130.0]),
+        "joint_range": np.array([0.2, 0.2, 0.2, 30.0]),
+        "n_chains": np.array([4, 8, 8, 8]),
+        "islands": np.array([np.nan, 24, 3, 5]),
+        "met": np.array([np.nan, 0.5, 1, 1]),
         "joint_deviation": np.array([2.0, 2.0, 2.0, 0.0]),
         "joint_best": np.array([-95.0, -126.0, -96.0, -100.0]),
     }
@@ -56,7 +62,8 @@ def test_agreement_far_below_the_best_log_joint_is_not_convergence() -> None:
     assert {row["best_log_joint"] for row in found} == {-95.0}
     # What is near but has an R-hat above the limit is told from what is far below.
     assert all(row["near"] for row in found if row["converged"])
-    assert [row["below_best"] for row in found] == [-95.0 - min(means) for means in arrays["joint_means"]]
+    assert [row["below_best"] for row in found] == list(-95.0 - arrays["joint_lowest"])
+    assert [(row["n_chains"], row["islands"], row["met"]) for row in found[:2]] == [(4, None, None), (8, 24.0, 0.5)]
     assert found[3]["range_log_joint"] == 30.0
     # Chains that stand still in one place are the law of a point; in two places they have not met.
     assert chain_checks.diagnosed([np.full((10, 3), -5.0)])[0] == 1.0
@@ -91,13 +98,40 @@ def test_a_burn_in_as_long_as_its_chain_is_refused(name) -> None:
                 grid.make_cell(study, {length: 20, burn_in: value})
 
 
-def test_rounds_and_replicas_are_those_of_the_rows_method() -> None:
-    """Exact counts may have more rounds; replicas have OPS and the methods that the setup names."""
-    annealing = collapsed.Annealing(5.0, replicas=3)
-    budget = {"rounds": 20, "rounds_burn_in": 12, "ops_rounds": 16, "exact_rounds": 50}
-    setup = event_methods.Setup(MODEL, 90, epsilon=1.0, annealing=annealing, exchanging=("laplace",), **budget)
-    found = {}
+def test_rounds_and_searches_are_those_of_the_rows_method() -> None:
+    """Exact counts may have more rounds; of remembered chains every eighth round is a draw."""
+    annealing, islands = collapsed.Annealing(5.0, replicas=3), hidden_markov_sets.Islands(most=5)
+    budget = {"rounds": 200, "rounds_burn_in": 120, "ops_rounds": 16, "exact_rounds": 500}
+    given = {"annealing": annealing, "islands": islands, "remembered": ("laplace",), **budget}
+    setup, found = event_methods.Setup(MODEL, 90, epsilon=1.0, **given), {}
     for method in ("non_private", "laplace", "ops"):
         row = event_methods.Row("hmm", method, None, 10.0 if method == "ops" else None, None, "collapsed")
         found[method] = setup.length(row), setup.search(row).replicas
-    assert found == {"non_private": ((50, 25), 1), "laplace": ((20, 12), 3), "ops": ((16, 12), 3)}
+    assert setup.search(row._replace(method="laplace")) == islands
+    assert found == {"non_private": ((500, 250), 3), "laplace": ((25, 15), 8), "ops": ((16, 12), 3)}
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_further_chains_are_run_where_the_first_agree(monkeypatch, together) -> None:
+    """By their own traces and by those of all, of the first split's chains."""
+    monkeypatch.setattr(held_out, "agree", lambda checks: together)
+    changes = {"model": ["hmm"], "method": ["laplace"], "variant": ["paper"], "epsilon": [1.0], "diagnostic_chains": 6}
+    _, (cell,) = run("foulds2016/war_logs_likelihood", **changes)
+    arrays = cell.arrays
+    assert arrays["n_chains"] == (6 if together else 4)
+    assert arrays["islands"] == 1 and arrays["met"] == 1
+    assert len(arrays["log_likelihood"][0]) == cell.config.trials
+
+
+def test_what_monitors_saw_is_put_together() -> None:
+    counts, layout, prior = np.eye(3)[[0, 1, 2, 0, 1, 2]] * 5, gibbs.Layout.of([0, 0, 0, 1, 1, 1]), gibbs.Prior(2, (3,))
+    states = np.random.default_rng(3).integers(2, size=(9, 6, 4))
+    search, monitors = np.array([[3, 1], [9, 0], [4, 1], [5, 1]]), []
+    for chains in ([0, 1, 2, 3], [0, 1], [2, 3]):
+        group = gibbs.Group(counts, np.ones((4, 6), bool))
+        monitors.append(chain_checks.Monitor(group, layout, prior, 1, chains))
+        for turn, own in enumerate(states):
+            monitors[-1](turn, gibbs.State(own, (counts,), search=search))
+    whole, parts = monitors[0].summary(), monitors[1].summary(others=monitors[2:])
+    assert whole == pytest.approx(parts, nan_ok=True)
+    assert (whole["n_chains"], whole["islands"], whole["met"]) == (4, 9, 0.75)

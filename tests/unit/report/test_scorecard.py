@@ -10,11 +10,7 @@ import pandas as pd
 import pytest
 
 from privpost.lab import grid
-<<<<<<< HEAD
-from privpost.lab.claims import SEEN, VERDICTS
-=======
 from privpost.lab.claims import SEEN, VERDICTS, claim
->>>>>>> claimsB
 from privpost.report import scorecard
 from privpost.report.scorecard import Scored
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,10 @@ from privpost.samplers import hidden_markov_gibbs as gibbs
 LIMIT = LARGEST_RHAT
 # A chain's mean log joint may be this far below the best: standard deviations within chains, and at least so many nats.
 DEVIATIONS, NATS = 5.0, 1.0
-ARRAYS = ("rhat", "ess", "joint_means", "joint_deviation", "joint_best", "moved", "acceptance")
+ARRAYS = ("rhat", "ess", "n_chains", "joint_lowest", "joint_range", "joint_deviation", "joint_best", "moved",
+          "acceptance", "islands", "met")  # fmt: skip
+# So many chains are run first; the others of a study's `diagnostic_chains` only where these agree.
+FIRST = 4
 
 
 class Monitor:
@@ -34,6 +38,7 @@ class Monitor:
         self._law = replace(law, observed=law.observed[self._chains])
         self.traces: list[np.ndarray] = []
         self._states, self._moved, self._accepted = None, np.zeros(self._law.observed.shape, bool), []
+        self._searched = np.full((1, 2), math.nan)
 
     def __call__(self, iteration: int, state: gibbs.State) -> None:
         if iteration < self._burn_in:
@@ -46,20 +51,34 @@ class Monitor:
             # With latent counts the release is part of the joint.
             joint = state.log_joint[self._chains]
             self._accepted.append(state.accepted[self._chains].mean())
+        if getattr(state, "search", None) is not None:
+            self._searched = state.search[self._chains]
         self._moved |= False if self._states is None else self._states != states.T
         self._states = states.T.copy()
         shares = np.stack([(states == k).mean(axis=0) for k in range(prior.n_states)])
         self.traces.append(np.stack([joint, likelihood, -xlogy(shares, shares).sum(axis=0)]))
 
-    def summary(self, *more) -> dict[str, np.ndarray]:
-        """Return `ARRAYS` of these traces, and of more traces (draws, chains)."""
-        joint, likelihood, entropy = np.stack(self.traces, axis=1)
+    def summary(self, *more, others: Sequence[Monitor] = ()) -> dict[str, float]:
+        """What `ARRAYS` names, of these traces, of those of other monitors, and of more (draws, chains) of all chains.
+
+        `joint_lowest` and `joint_range` are of the chains' mean log joints; `moved` is the share of observed cells that
+        ever changed state after burn-in, `acceptance` that of joint moves; `islands` is the most that a chain searched
+        before enough of them agreed, `met` the share of chains where they did.
+        """
+        monitors = [self, *others]
+        joint, likelihood, entropy = np.concatenate([np.stack(one.traces, axis=1) for one in monitors], axis=2)
         worst, effective = diagnosed([joint, likelihood, entropy, *more])
-        deviation = joint.std(axis=0).mean()
-        # Share of observed cells that ever changed state after burn-in, and of joint moves that were accepted.
-        moves = self._moved[self._law.observed].mean(), np.mean(self._accepted) if self._accepted else math.nan
-        values = worst, effective, joint.mean(axis=0), deviation, joint.max(), *moves
-        return dict(zip(ARRAYS, map(np.asarray, values), strict=True))
+        means, searched = joint.mean(axis=0), np.concatenate([one._searched for one in monitors])
+        moved = np.concatenate([one._moved[one._law.observed] for one in monitors]).mean()
+        accepted = np.concatenate([one._accepted for one in monitors])
+        values = worst, effective, len(means), means.min(), np.ptp(means), joint.std(axis=0).mean(), joint.max(), moved
+        values += accepted.mean() if len(accepted) else math.nan, searched[:, 0].max(), searched[:, 1].mean()
+        return dict(zip(ARRAYS, map(float, values), strict=True))
+
+
+def agree(checks: dict[str, float]) -> bool:
+    """Whether chains count as converged by what `Monitor.summary` says of them alone."""
+    return verdict({name: np.array([value]) for name, value in checks.items()}, 0, [0])["converged"]
 
 
 def diagnosed(traces) -> tuple[float, float]:
@@ -89,16 +108,17 @@ def verdict(arrays, index: int, same) -> dict:
         index: the row.
         same: rows whose chains have the same law, by any sampler; `best_log_joint` is the best among them.
     """
-    means, best = arrays["joint_means"][index], float(np.max(arrays["joint_best"][list(same)]))
-    worst = float(arrays["rhat"][index])
-    below = best - float(means.min())
-    near = below <= max(NATS, DEVIATIONS * float(arrays["joint_deviation"][index]))
+    own = {name: float(arrays[name][index]) for name in ARRAYS if name in arrays}
+    best = float(np.max(arrays["joint_best"][list(same)]))
+    below = best - own["joint_lowest"]
+    near = below <= max(NATS, DEVIATIONS * own["joint_deviation"])
     return {
-        "rhat_max": "not assessed" if math.isnan(worst) else worst,
-        "range_log_joint": float(np.ptp(means)),
+        "rhat_max": "not assessed" if math.isnan(own["rhat"]) else own["rhat"],
+        "range_log_joint": own["joint_range"],
         "best_log_joint": best,
-        "n_chains": len(means),
+        "n_chains": int(own["n_chains"]),
         "below_best": below,
         "near": near,
-        "converged": bool(worst < LIMIT and near),
+        "converged": bool(own["rhat"] < LIMIT and near),
+        **{name: None if math.isnan(own[name]) else own[name] for name in ("islands", "met")},
     }

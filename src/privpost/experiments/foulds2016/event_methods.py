@@ -19,13 +19,14 @@ from privpost.privacy import count_tables
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Ledger, Release
 from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.samplers import noise_aware_events
+from privpost.samplers import hidden_markov_sets, noise_aware_events
 from privpost.samplers.hidden_markov_collapsed import Annealing
+from privpost.samplers.hidden_markov_sets import Islands
 
 # Methods that release draws from a posterior given the exact events.
 SAMPLED = ("ops", "private_gibbs")
-# Methods beside OPS whose collapsed chains have replicas, by the name of the choice.
-EXCHANGING = {"none": (), "laplace": ("laplace",), "all": ("laplace", "non_private")}
+# Whose collapsed chains remember weights by sets of cells (`hidden_markov_sets`), by the name of the choice.
+REMEMBERED = {"none": (), "laplace": ("laplace",), "all": ("laplace", "non_private")}
 
 
 class Row(NamedTuple):
@@ -98,6 +99,13 @@ class Chains(NamedTuple):
     latent: noise_aware_events.LatentCounts | None = None
     clipped: float = math.nan
 
+    def of_first(self, number: int) -> Chains:
+        """As many further chains on what the first one runs on."""
+        take = lambda values: np.repeat(values[:1], number, axis=0)  # noqa: E731
+        counts = self.counts if self.counts.ndim == 2 else take(self.counts)
+        latent = None if self.latent is None else self.latent.of_first(number)
+        return self._replace(counts=counts, observed=take(self.observed), latent=latent)
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -111,12 +119,12 @@ class Setup:
         n: public number of events.
         iterations, burn_in: Gibbs iterations of a chain, and how many of these are burn-in.
         tempered_prior: whether OPS tempers the prior.
-        epsilon: ε of rows without one.
-        rounds, rounds_burn_in, annealing: the same for the collapsed sampler, and its search for a start.
-        exchanging: methods beside OPS whose chains have replicas.
-        ops_rounds: rounds of OPS where they are fewer; three quarters are burn-in.
-        search_limit: temperature T of OPS above which its chains cool once and search no further.
-        exact_rounds: rounds on the exact counts where they are more; half are burn-in.
+        epsilon: ε of rows that name none.
+        rounds, rounds_burn_in, annealing: the same of the collapsed sampler, and its starts.
+        remembered, islands: methods whose collapsed chains remember sets of cells, and how they search.
+        ops_rounds: those of OPS where they are fewer; a quarter of them is kept.
+        search_limit: temperature T of OPS above which its chains are cooled once and search no further.
+        exact_rounds: those of the exact counts where they are more; half of them is kept.
         private_iterations: iterations of a chain that pays for every update.
     """
 
@@ -129,7 +137,8 @@ class Setup:
     rounds: int = 1
     rounds_burn_in: int = 0
     annealing: Annealing | None = None
-    exchanging: tuple[str, ...] = ()
+    remembered: tuple[str, ...] = ()
+    islands: Islands | None = None
     ops_rounds: int | None = None
     search_limit: float = math.inf
     exact_rounds: int | None = None
@@ -144,7 +153,7 @@ class Setup:
         if hasattr(config, "resplits"):
             replicas = getattr(config, "replicas", 1)
             given["annealing"] = Annealing(config.hottest, config.resplits, replicas=replicas)
-        given["exchanging"] = EXCHANGING[getattr(config, "exchanging", "none")]
+            given |= {"remembered": REMEMBERED[config.remembered], "islands": Islands(config.agree, config.islands)}
         return cls(model, n, tempered_prior=getattr(config, "prior", "tempered") == "tempered", **given)
 
     def same_law(self, listed: Sequence[Row], row: Row) -> list[int]:
@@ -152,32 +161,37 @@ class Setup:
         return [index for index, other in enumerate(listed) if other._replace(sampler=row.sampler) == row]
 
     def length(self, row: Row) -> tuple[int, int]:
-        """Return the number of iterations of a row's chains, and how many of these are burn-in."""
+        """Iterations of a row's chains, and how many of them are burn-in; of remembered rows one takes some rounds."""
         if row.method == "private_gibbs":
             return self.private_iterations, 0
         if row.sampler != "collapsed":
             return self.iterations, self.burn_in
         if row.method == "ops" and self.ops_rounds:
             return self.ops_rounds, self.ops_rounds * 3 // 4
+        if row.method in self.remembered:
+            burn_in = self.rounds_burn_in // self.islands.rounds
+            return max(burn_in + 1, self.rounds // self.islands.rounds), burn_in
         if row.method == "non_private" and (self.exact_rounds or 0) > self.rounds:
             return self.exact_rounds, self.exact_rounds // 2
         return self.rounds, self.rounds_burn_in
 
-    def search(self, row: Row) -> Annealing | None:
-        """Return how a row's chains search for a start; None for the paper's sampler.
+    def search(self, row: Row) -> Annealing | Islands | None:
+        """How a row's chains search for a start; None of the paper's sampler.
 
         The variance over the mean of clipped Laplace noise grows like 1/ε, and so do differences of the joint: the
         search starts hotter. OPS's law, if wide, has its mass away from the best partition: its chains only cool.
         """
         if row.sampler != "collapsed" or self.annealing is None:
             return None
+        if row.method in self.remembered:
+            return self.islands
         epsilon, found = row.epsilon or self.epsilon, self.annealing
         if row.method == "ops":
             wide = count_tables.temperature(self.model.sizes, row.truncation, epsilon) > self.search_limit
             return replace(found, resplits=0, members=1) if wide else found
         if row.method == "laplace":
-            found = replace(found, hottest=max(1.0, 1 / epsilon) * found.hottest)
-        return found if row.method in self.exchanging else replace(found, replicas=1)
+            return replace(found, hottest=max(1.0, 1 / epsilon) * found.hottest)
+        return found
 
     @cached_property
     def prior(self) -> gibbs.Prior:
@@ -247,6 +261,26 @@ class Setup:
         given = chains.counts, chains.observed
         return self.mechanism(chains.row).law(*given) if chains.row.method in SAMPLED else gibbs.Group(*given)
 
+    def sampler(self, chains: Chains):
+        """What runs a row's chains, all but those that pay for their updates."""
+        burn_in, search = self.length(chains.row)[1], self.search(chains.row)
+        if chains.latent is not None:
+            return noise_aware_events.Chains([chains.latent], self.layout, self.prior, burn_in)
+        try:
+            if isinstance(search, Islands):
+                given = [self.law(chains)], self.layout, self.prior, search
+                return hidden_markov_sets.Chains(*given, *self.length(chains.row))
+            return chains_of(self.model, [self.law(chains)], search, burn_in)
+        except ValueError as error:
+            if chains.row.method != "laplace":
+                raise
+            # Noise too wide for the collapsed sampler.
+            raise SettingError(f"epsilon is {chains.row.epsilon or self.epsilon!r}, but {error}") from error
+
+    def follow(self, chains: Chains, watch: Callable | None) -> gibbs.End:
+        """Run chains that release nothing to their end: of post-processing, without privacy, or for diagnosis."""
+        return gibbs.follow(self.sampler(chains), [chains.rng], self.length(chains.row)[0], [watch])[0]
+
     def run(
         self, ledger: Ledger, listed: Sequence[Chains], watches: Sequence[Callable | None], repeats: slice
     ) -> list[Release]:
@@ -264,22 +298,12 @@ class Setup:
         size = repeats.stop - repeats.start
         found = []
         for chains, watch in zip(listed, watches, strict=True):
-            row, (iterations, burn_in) = chains.row, self.length(chains.row)
+            row = chains.row
             if row.method in SAMPLED:
                 settings = {"observed": chains.observed, "watch": watch}
                 given = self.mechanism(row), chains.counts.reshape(-1), chains.rng
                 found.append(ledger.release(row.account, *given, size=size, repeats=repeats, **settings))
-                continue
-            if chains.latent is not None:
-                sampler = noise_aware_events.Chains([chains.latent], self.layout, self.prior, burn_in)
             else:
-                try:
-                    sampler = chains_of(self.model, [self.law(chains)], self.search(row), burn_in)
-                except ValueError as error:
-                    if row.method == "non_private":
-                        raise
-                    # The noise is too wide for the collapsed sampler.
-                    raise SettingError(f"epsilon is {row.epsilon or self.epsilon!r}, but {error}") from error
-            (end,) = gibbs.follow(sampler, [chains.rng], iterations, [watch])
-            found.append(Release(end.state.probabilities, end))
+                end = self.follow(chains, watch)
+                found.append(Release(end.state.probabilities, end))
         return found

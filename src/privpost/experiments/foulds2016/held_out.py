@@ -13,7 +13,7 @@ from scipy.special import logsumexp, xlogy
 from privpost.datasets import war_logs
 from privpost.distributions.noise import Common
 from privpost.experiments.foulds2016 import event_methods
-from privpost.experiments.foulds2016.chain_checks import ARRAYS, Monitor, diagnosed
+from privpost.experiments.foulds2016.chain_checks import ARRAYS, FIRST, Monitor, agree, diagnosed
 from privpost.experiments.foulds2016.chain_settings import COUNTS, N_STATES
 from privpost.experiments.foulds2016.event_methods import SAMPLED, Row, Setup
 from privpost.experiments.foulds2016.war_logs import select_fields
@@ -96,7 +96,6 @@ def simulate(config, streams, ledger) -> dict:
     listed, models = rows(config), setups(config, logs)
     scores = np.full((2, len(listed), config.trials), np.nan)
     clipped, checks = np.full(len(listed), np.nan), {name: np.full(len(listed), np.nan) for name in ARRAYS}
-    checks["joint_means"] = np.full((len(listed), config.diagnostic_chains), np.nan)
     events = np.empty(config.trials)
     for row in listed:
         models[row.model].open(ledger, [row])
@@ -133,7 +132,7 @@ def _naive_bayes(config, data, setup, listed, streams, block, ledger):
     kept = config.iterations - config.burn_in
     values, shares = np.empty((2, len(listed), block.size)), np.full(len(listed), np.nan)
     diagnostics: list[dict] = [{} for _ in listed]
-    split = _chains(config, block)
+    split = _chains(block, config.diagnostic_chains)
     for index, row in enumerate(listed):
         rng = streams("sampler", block.index, model=row.model, method=row.method, **row.key())
         if row.method == "ops":
@@ -150,7 +149,7 @@ def _naive_bayes(config, data, setup, listed, streams, block, ledger):
                 values[1, index] = xlogy(test, mean[: block.size]).sum(axis=-1)
                 if block.index == 0:
                     found = diagnosed([trace[:, [0, *range(block.size, trace.shape[1])]]])
-                    diagnostics[index] = dict(zip(ARRAYS, found, strict=False))
+                    diagnostics[index] = dict(zip(ARRAYS, (*found, config.diagnostic_chains), strict=False))
                 continue
             given = np.broadcast_to(chains.counts, (block.size, kept, totals.shape[-1]))
             draws = gibbs.draw_emissions(gibbs.Group(given, observed), given, setup.prior, rng)[0]
@@ -176,18 +175,19 @@ def _noise_aware_bayes(config, setup, chains, test, ledger, block) -> tuple[np.n
     return trace, mean
 
 
-def _chains(config, block) -> np.ndarray:
-    """Return the split of each chain: one chain per split, and further chains of the first for diagnosis."""
-    extra = config.diagnostic_chains - 1 if block.index == 0 else 0
+def _chains(block, number: int) -> np.ndarray:
+    """The split of each chain: one chain a split, and more of the first split, so many in all, for the diagnostics."""
+    extra = number - 1 if block.index == 0 else 0
     return np.concatenate([np.arange(block.size), np.zeros(extra, int)])
 
 
 def _hidden_markov(config, data, setup, listed, streams, block, ledger):
     """Return both scores (2, rows, splits), clipped shares and checks (maps of `ARRAYS`) of the hidden Markov model.
 
-    The first split runs `diagnostic_chains` chains on one release, the first of which is scored.
+    The first split runs `diagnostic_chains` chains on the same release, the last of them only where the first `FIRST`
+    agree; only its first one is evaluated.
     """
-    split = _chains(config, block)
+    split = _chains(block, min(FIRST, config.diagnostic_chains))
     observed, sites, test = data.observed[split], data.sites[split], data.test_counts[split]
     noise = Common(streams("mechanism", block.index, model="hmm"))
     monitored = [0, *range(block.size, len(split))]
@@ -208,7 +208,13 @@ def _hidden_markov(config, data, setup, listed, streams, block, ledger):
             law = trace.predictive[: block.size]
         values[1, index] = xlogy(test[: block.size], law).sum(axis=(1, 2))
         clipped.append(chains.clipped)
-        diagnostics.append(trace.checks())
+        checks, more = trace.checks(), config.diagnostic_chains - len(monitored)
+        if checks and more > 0 and agree(checks):
+            given, again = chains.of_first(more), np.zeros(more, int)
+            second = _Trace(setup, row, given, sites[again], test[again], list(range(more)))
+            setup.follow(given, second)
+            checks = trace.checks(second)
+        diagnostics.append(checks)
     return values, np.array(clipped), diagnostics
 
 
@@ -260,6 +266,9 @@ class _Trace:
         if self._monitor is not None:
             self._monitor(iteration, state)
 
-    def checks(self) -> dict:
-        """Return `ARRAYS` of the monitored chains, the held-out likelihood among their traces."""
-        return {} if self._monitor is None else self._monitor.summary(self.held_out[:, self._monitored])
+    def checks(self, *others) -> dict:
+        """`ARRAYS` of the chains monitored here and by others, the held-out likelihood among their traces."""
+        if self._monitor is None:
+            return {}
+        held_out = np.concatenate([one.held_out[:, one._monitored] for one in (self, *others)], axis=1)
+        return self._monitor.summary(held_out, others=[one._monitor for one in others])

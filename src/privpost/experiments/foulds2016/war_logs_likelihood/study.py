@@ -5,7 +5,7 @@ import numpy as np
 from privpost.datasets import war_logs
 from privpost.evaluation.summaries import mean_columns
 from privpost.experiments.foulds2016.chain_checks import verdict
-from privpost.experiments.foulds2016.chain_settings import CHAINS, EXCHANGE, TEMPERED
+from privpost.experiments.foulds2016.chain_settings import CHAINS, TEMPERED
 from privpost.experiments.foulds2016.event_methods import Row, Setup
 from privpost.experiments.foulds2016.held_out import MODELS, SPLIT, rows, setups, simulate
 from privpost.experiments.foulds2016.war_logs import uses_private_metadata
@@ -22,7 +22,6 @@ SETTINGS = Schema(
     prior=Choice("tempered", "untempered", says="whether OPS's temperature is on the prior too"),
     emission_concentration=EMISSION,
     private_iterations=Integer(at_least=1, says="Gibbs iterations that share the budget where every update is paid"),
-    exchanging=EXCHANGE,
     method=Choice("non_private", "laplace", "ops", "private_gibbs", says=METHOD),
     truncation=TRUNCATION,
 )

@@ -11,9 +11,9 @@ from privpost.datasets import war_logs
 from privpost.distributions.noise import Common
 from privpost.evaluation.summaries import mean_and_sem, mean_columns
 from privpost.experiments.foulds2016 import chain_times, event_methods
-from privpost.experiments.foulds2016.chain_checks import ARRAYS, Monitor, verdict
-from privpost.experiments.foulds2016.chain_settings import CHAINS, COUNTS, EXCHANGE, N_STATES, TEMPERED
-from privpost.experiments.foulds2016.event_methods import EXCHANGING, Row, Setup
+from privpost.experiments.foulds2016.chain_checks import ARRAYS, FIRST, Monitor, agree, verdict
+from privpost.experiments.foulds2016.chain_settings import CHAINS, COUNTS, N_STATES, TEMPERED
+from privpost.experiments.foulds2016.event_methods import Row, Setup
 from privpost.experiments.foulds2016.state_labels import Frequencies, align, matched
 from privpost.experiments.foulds2016.turning_points import turning_months, turns, without_level
 from privpost.experiments.foulds2016.war_logs import uses_private_metadata
@@ -37,7 +37,6 @@ SETTINGS = Schema(
     many_ops_rounds=Integer(at_least=2, says="rounds of OPS's chain with many states"),
     exact_rounds=Integer(at_least=0, says="rounds on the exact counts, if more; the first half is left out"),
     many_resplits=Integer(at_least=0, says="merges and splits in a round of the burn-in, with many states"),
-    many_exchanging=EXCHANGE.means("methods beside OPS whose chains with many states have replicas"),
     without=Choice("none", "IED cleared", says="category of events that is left out"),
     method=Choice("non_private", "laplace", "ops", says=METHOD),
     truncation=TRUNCATION,
@@ -167,31 +166,44 @@ def _setup(config, logs, n_states: int) -> Setup:
     model = EventCounts.of(logs.region, logs.sizes, n_states, **concentrations)
     setup = replace(Setup.of(config, model, int(logs.counts[:, : logs.sizes[0]].sum())), epsilon=config.epsilon)
     if n_states != config.many_states:
-        # A few states: modes of the exact counts may differ by a few nats as well.
-        return replace(setup, exchanging=("non_private",))
+        return setup
     budget = {"rounds": config.many_rounds, "rounds_burn_in": config.many_rounds_burn_in}
     budget |= {"ops_rounds": config.many_ops_rounds, "exact_rounds": 0}
     budget["annealing"] = replace(setup.annealing, resplits=config.many_resplits)
-    return replace(setup, **budget, exchanging=EXCHANGING[config.many_exchanging])
+    return replace(setup, **budget)
 
 
 def _fit(config, logs, setup, listed, streams, block, ledger, **named) -> list[Fit]:
-    """The fits of all rows; the first repeat of all runs `diagnostic_chains` chains, the first of which counts."""
-    counts, prior = logs.counts.astype(float), setup.prior
-    extra = config.diagnostic_chains - 1 if block.index == 0 else 0
-    split, own = np.concatenate([np.arange(block.size), np.zeros(extra, int)]), slice(block.size)
-    observed, named = np.ones((len(split), len(counts)), bool), {"states": prior.n_states, **named}
+    """The fits of all rows; chains on what the first repeat of all has are checked, and its first one counts.
+
+    Repeats of the exact counts are chains of one law, and are all checked; of noisy counts more chains are run on the
+    first release. They are `FIRST` at first, and `diagnostic_chains` where these agree.
+    """
+    counts, prior, own = logs.counts.astype(float), setup.prior, slice(block.size)
+    named = {"states": prior.n_states, **named}
     noise, fits = Common(streams("mechanism", block.index, **named)), []
     for row in listed:
         settings = {name: value for name, value in row.key().items() if name != "epsilon"}
         rng = streams("sampler", block.index, **named, method=row.method, **settings)
+        checked = list(range(block.size if row.method != "laplace" else 1))
+        extra = max(0, min(FIRST, config.diagnostic_chains) - len(checked)) if block.index == 0 else 0
+        split = np.concatenate([np.arange(block.size), np.zeros(extra, int)])
+        observed = np.ones((len(split), len(counts)), bool)
         chains = setup.chains(ledger, row, counts, noise, block.trials, rng, observed, split, None)
         iterations, burn_in = setup.length(row)
         seen = Frequencies((prior.n_states, len(counts), block.size), burn_in)
-        monitor = Monitor(setup.law(chains), setup.layout, prior, burn_in, [0, *range(block.size, len(split))])
+        law, given = setup.law(chains), (setup.layout, prior, burn_in)
+        monitor = Monitor(law, *given, [*checked, *range(block.size, len(split))])
         watches = [seen, monitor] if block.index == 0 else [seen]
         watch = lambda iteration, state, watches=watches: [one(iteration, state) for one in watches]  # noqa: E731
         ((values, end),) = setup.run(ledger, [chains], [watch], block.trials)
+        checks = monitor.summary() if block.index == 0 else {}
+        more = config.diagnostic_chains - len(checked) - extra
+        if checks and more > 0 and agree(checks):
+            further = chains.of_first(more)
+            second = Monitor(setup.law(further), *given, range(more))
+            setup.follow(further, second)
+            checks = monitor.summary(others=[second])
         # OPS releases its chain's last sample: emissions and final states. Its most frequent states are diagnosis.
         final, share = end.state.states[:, own], seen.shares(iterations)
         if row.method == "ops":
@@ -204,7 +216,6 @@ def _fit(config, logs, setup, listed, streams, block, ledger, **named) -> list[F
             )
         mode, frequency = share.argmax(axis=0), share.max(axis=0)
         variates = end.variates * block.size // len(split)
-        checks = monitor.summary() if block.index == 0 else {}
         fits.append(Fit(mode.T.copy(), frequency.T.copy(), final.T.copy(), parameters, variates, checks))
     return fits
 

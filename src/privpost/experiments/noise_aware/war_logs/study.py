@@ -119,7 +119,7 @@ def _checked(row, arrays, index: int, same) -> dict:
         "sampler": sampler if chain else None,
         "rhat_max": worst,
         **unknown,
-        "n_chains": len(arrays["joint_means"][index]),
+        "n_chains": int(arrays["n_chains"][index]) if chain else 1,
         "converged": not chain or bool(worst < LIMIT),
         **ess,
         "acceptance": None,

@@ -1,0 +1,190 @@
+"""Compiled passes of the sampler `hidden_markov_sets`; imported where chains are run and nowhere else.
+
+What a cell weighs in a state depends on the set of the state's other cells alone: not on the state's label, nor on the
+temperature, the replica or the pass. It is remembered by that set.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privpost.samplers.compiled import inlined, inner, outer
+from privpost.samplers.hidden_markov_kernels import _log, choose, count_moves, move_site, site_weights
+from privpost.samplers.hidden_markov_passes import add_cell, fill_gammas, weigh
+
+# What a state must lead by, in nats at τ = 1 and beside all that p(z) can give, for its cell to be passed over.
+LEAD = 32.0
+
+
+@inner
+def make_room(number, store):
+    """Forget all sets when there may not be room for so many more; slots are good until then."""
+    if store.used[0] + number > len(store.keys):
+        store.used[0] = 0
+        store.places[:] = -1
+
+
+@inlined
+def _find(key, store):
+    """The slot of a key, or −1, and its place among `places`."""
+    mask = np.uint64(len(store.places) - 1)
+    place = key & mask
+    slot = store.places[place]
+    while slot >= 0 and store.keys[slot] != key:
+        place = (place + np.uint64(1)) & mask
+        slot = store.places[place]
+    return slot, place
+
+
+@inner
+def _note(key, place, store):
+    slot = store.used[0]
+    store.used[0] += 1
+    store.keys[slot], store.places[place] = key, slot
+    store.weights[slot] = math.nan
+    store.gains[slot] = math.nan
+    return slot
+
+
+@inner
+def _weigh_set(slot, data, store):
+    sums, (offset, sign), total = store.sums[slot], data.entries[:2], 0.0
+    for i in range(len(offset)):
+        total += sign[i] * (sums[i, 1] - data.empty[i])
+    store.likelihoods[slot] = total
+
+
+@inner
+def _new(key, place, k, states, data, store):
+    (indptr, index, value), slot = data.cells, _note(key, place, store)
+    store.sums[slot, :, 0] = data.entries[0]
+    for t in range(len(states)):
+        if states[t] == k:
+            for j in range(indptr[t], indptr[t + 1]):
+                store.sums[slot, index[j], 0] += value[j]
+    fill_gammas(store.sums[slot], data.entries)
+    _weigh_set(slot, data, store)
+    return slot
+
+
+@inner
+def find_slots(states, data, store, slots):
+    """The slots of the sets of cells in each state; sums are exact, so that it matters not how a set was met."""
+    keys = np.zeros(len(slots), np.uint64)
+    for t in range(len(states)):
+        keys[states[t]] ^= data.marks[t]
+    for k in range(len(slots)):
+        slot, place = _find(keys[k], store)
+        slots[k] = slot if slot >= 0 else _new(keys[k], place, k, states, data, store)
+
+
+@inner
+def _changed(base, key, place, t, change, data, store):
+    slot = _note(key, place, store)
+    store.sums[slot] = store.sums[base]
+    add_cell((data.cells[0][t], data.cells[0][t + 1]), data.cells, data.entries, change, store.sums[slot])
+    _weigh_set(slot, data, store)
+    # Entering and leaving are the same ratio.
+    store.weights[slot, t] = store.weights[base, t]
+    return slot
+
+
+@inlined
+def changed(base, t, change, data, store):
+    """The slot of a set with cell t added, or with a change of −1 taken away. A cell without entries changes none."""
+    key = store.keys[base] ^ data.marks[t]
+    slot, place = _find(key, store)
+    return slot if slot >= 0 else _changed(base, key, place, t, change, data, store)
+
+
+@inner
+def _recall(t, old, slots, data, store, work):
+    number = 0
+    for slot in slots:
+        if math.isnan(store.weights[slot, t]):
+            work.stale[number] = slot
+            number += 1
+    own = data.cells[0][t], data.cells[0][t + 1]
+    weigh(work.stale, number, old, own, data.cells, data.entries, store.sums, work.found)
+    for m in range(number):
+        store.weights[work.stale[m], t] = work.found[m]
+
+
+@inlined
+def recall(t, old, slots, data, store, work):
+    """Have the weights of cell t in all sets of `slots`, of which `old` holds it (−1: none)."""
+    known = True
+    for slot in slots:
+        known &= store.weights[slot, t] == store.weights[slot, t]
+    if not known:
+        _recall(t, old, slots, data, store, work)
+
+
+@inner
+def sweep(states, power, greedy, data, store, work, rng):
+    """A pass over all cells, states (cells,) in place, with the collapsed joint to a power as target.
+
+    Cells whose states lead by `LEAD` are passed over: the law is the same to e⁻³². A greedy pass takes the best state.
+
+    Returns:
+        The collapsed log joint after the pass, and the number of cells that have changed states.
+    """
+    (first, last), (moves, leaving), slots, seen = data.layout, (work.moves, work.leaving), work.slots, store.weights
+    n_cells, n_states, moved = len(states), len(slots), 0
+    make_room(2 * n_cells + n_states, store)
+    count_moves(states, last, moves)
+    for k in range(n_states):
+        leaving[k] = moves[k].sum()
+    find_slots(states, data, store, slots)
+    # Two factors of `site_weights`, each between a over its largest denominator and its largest numerator.
+    most = math.log((n_cells + data.a) / data.a) + math.log((n_cells + 1 + n_states * data.a) / data.a)
+    bound = LEAD / power + most
+    for t in range(n_cells):
+        old, best = states[t], -math.inf
+        recall(t, slots[old], slots, data, store, work)
+        for k in range(n_states):
+            if k != old:
+                best = max(best, seen[slots[k], t])
+        if seen[slots[old], t] - best > bound:
+            continue
+        move_site(t, old, states, first, last, moves, leaving, -1.0)
+        site_weights(t, states, first, last, moves, leaving, data.a, work.odds)
+        for k in range(n_states):
+            work.odds[k] = power * (seen[slots[k], t] + _log(work.odds[k]))
+        new = work.odds.argmax() if greedy else choose(work.odds, rng.random())
+        states[t] = new
+        move_site(t, new, states, first, last, moves, leaving, 1.0)
+        if new != old:
+            moved += 1
+            slots[old] = changed(slots[old], t, -1.0, data, store)
+            slots[new] = changed(slots[new], t, 1.0, data, store)
+    # ln p(z), transitions integrated out, and the states' log-likelihoods.
+    joint = -first.sum() * math.log(n_states)
+    for k in range(n_states):
+        joint += store.likelihoods[slots[k]] - data.gammas[1, int(leaving[k])]
+        for other in range(n_states):
+            joint += data.gammas[0, int(moves[k, other])]
+    return joint, moved
+
+
+@outer()
+def exchange(replicas, powers, rounds, kept, data, store, work, rng):
+    """Passes of replicas, after each of which neighbours trade places by the rule of Metropolis.
+
+    Args:
+        replicas: states (replicas, cells), overwritten.
+        powers: 1/τ of each.
+        rounds: how many there are from a draw to the next.
+        kept: overwritten by the draws of the first replica's states, (draws, cells).
+    """
+    place, joints = np.arange(len(replicas)), np.empty(len(replicas))
+    for n in range(len(kept) * rounds):
+        for r in range(len(replicas)):
+            joints[r] = sweep(replicas[place[r]], powers[r], False, data, store, work, rng)[0]
+        for r in range(n % 2, len(replicas) - 1, 2):
+            gain = (powers[r] - powers[r + 1]) * (joints[r + 1] - joints[r])
+            if -rng.standard_exponential() < gain:
+                place[r], place[r + 1] = place[r + 1], place[r]
+        kept[n // rounds] = replicas[place[0]]
