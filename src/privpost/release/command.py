@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import hashlib
 import json
 import math
 import sys
@@ -105,16 +106,22 @@ def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options, *
         if charged:
             place.store(_json(content) + "\n")
         release = np.array(content["release"], float)
-        rng = np.random.default_rng(spec.seed)
-        content["posterior"] = _posterior(spec, kind, mechanism, release, rng, options.draws)
+        content["posterior"] = _posterior(spec, kind, mechanism, release, _generator(content), options.draws)
     place.hand_over(_json(content) + "\n")
-    if not content.get("posterior", {}).get("converged", True):
-        print("privpost: the posterior's chains have not converged; do not use its draws.", file=sys.stderr)
+    wrong = statement.unusable(content.get("posterior", {}))
+    if wrong:
+        print(f"privpost: the statistics were released, but {wrong}", file=sys.stderr)
     if options.output:
         # The statement is on the disk: a reader that has gone away makes no failure of it.
         with contextlib.suppress(BrokenPipeError):
             print("\n".join(summary.lines(content, options.output)), flush=True)
-    return 0
+    return 1 if wrong else 0
+
+
+def _generator(content: dict[str, Any]) -> np.random.Generator:
+    """The posterior's randomness, which the statement fixes: whoever repeats --again gets the same draws."""
+    fixed = [content[key] for key in ("privacy", "specification", "release")]
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(json.dumps(fixed, sort_keys=True).encode()).digest()))
 
 
 def prepared(spec: Specification, kind: models.Kind) -> tuple[Mechanism, dict[str, Any]]:

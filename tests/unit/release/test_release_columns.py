@@ -153,7 +153,7 @@ def test_draws_that_cannot_be_written_lose_nothing(folder, monkeypatch):
     monkeypatch.setattr(delivery, "write_draws", full)
     status, out, _ = folder.run("--output", "out.json", "--draws", "draws.csv")
     found = json.loads((folder.path / "out.json").read_text())
-    assert status == 0
+    assert status == 1
     assert found["posterior"]["failed"].startswith("draws.csv cannot be written: No space left")
     assert "draws.csv cannot be written" in out
     monkeypatch.setattr(delivery, "write_draws", writing)

@@ -150,7 +150,7 @@ def test_a_posterior_that_fails_loses_nothing_and_is_drawn_again_for_free(folder
     kind = models.KINDS["beta_bernoulli"]
     working = type(kind).posterior
     monkeypatch.setattr(type(kind), "posterior", exhausted)
-    assert folder.run("--output", "first.json")[0] == 0
+    assert folder.run("--output", "first.json")[0] == 1
     first = json.loads((folder.path / "first.json").read_text())
     assert first["posterior"]["failed"].startswith("not enough memory")
     monkeypatch.setattr(type(kind), "posterior", working)
