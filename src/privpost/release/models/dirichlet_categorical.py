@@ -1,11 +1,14 @@
 """`model: dirichlet_categorical` of a specification."""
 
-from privpost.lab.schema import Real, Schema
+from privpost.lab.schema import Real, Schema, SettingError
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.release.models.base import Inferred, Sampled, exact_posterior, whole
+
+# Levels of one posterior draw, which take some ten seconds.
+LARGEST_DRAW = 1000
 
 
 class Categories(Inferred, Sampled):
@@ -15,6 +18,13 @@ class Categories(Inferred, Sampled):
     law = "Dirichlet"
     prior = Schema(concentration=Real(above=0))
     mechanisms = ("laplace", "gaussian", "direct", "diffused", "concentrated")
+
+    def check_column(self, spec, settings):
+        super().check_column(spec, settings)
+        if spec.sampling and len(settings["levels"]) > LARGEST_DRAW:
+            raise SettingError(
+                f"levels has {len(settings['levels'])} entries; a posterior draw has at most {LARGEST_DRAW}."
+            )
 
     def _model(self, spec):
         return DirichletCategorical((spec.prior["concentration"],) * len(spec.only[1]["levels"]))
