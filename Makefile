@@ -66,7 +66,7 @@ dist: environment ## build the sdist and the wheel, check them, and try the whee
 
 # Resolve pyproject.toml anew (needs uv); commit the result.
 lock: ## resolve pyproject.toml anew; needs uv
-	uv pip compile pyproject.toml --extra test --extra secure --extra slurm --extra docs --extra parquet --extra check --universal --python-version 3.11 --generate-hashes --no-header -o requirements.lock
+	uv pip compile pyproject.toml --extra test --extra secure --extra slurm --extra docs --extra check --universal --python-version 3.11 --generate-hashes --no-header -o requirements.lock
 
 # Removes what a rebuild makes again; never what is published, nor the raw data.
 clean: ## remove build, logs and prepared data; never what is published or raw data

@@ -56,7 +56,7 @@ def lock(checkout) -> dict[str, list[Entry]]:
 def requirements(project: dict) -> list[Requirement]:
     texts = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
     # `make lock` resolves these groups; other groups are for those who install them by hand.
-    for group in ("test", "secure", "slurm", "docs", "parquet", "check"):
+    for group in ("test", "secure", "slurm", "docs", "check"):
         texts += project["project"]["optional-dependencies"][group]
     return [Requirement(text) for text in texts]
 

@@ -437,13 +437,12 @@ class AdditiveNoiseMechanism(Mechanism):
         check_given(release, self.select(self.model.prior).shape, draws, rng)
         if self.support == "integers" and np.any(np.asarray(release) != np.rint(release)):
             raise ValueError(f"release is {release!r}; {self.method} releases whole numbers")
-        counts, likelihood = np.arange(self.n + 1.0), []
+        counts, factors = np.arange(self.n + 1.0), []
         # Noise is independent over counts: with the others at 0 the density is that of one count, up to a constant.
-        for unit in np.eye(len(self.model.prior)):
+        for unit, alpha in zip(np.eye(len(self.model.prior)), self.model.prior, strict=True):
             found = self.log_density(release, counts[:, None] * unit)
             if found is None:
                 return super().posterior(release, draws, rng)
-            likelihood.append(found)
-        factors = gammaln(self.model.prior[:, None] + counts) - gammaln(counts + 1)
-        latent = noise_aware_exact.latent_counts(factors + np.stack(likelihood), draws, rng)
+            factors.append(gammaln(alpha + counts) - gammaln(counts + 1) + found)
+        latent = noise_aware_exact.latent_counts(factors, draws, rng)
         return self.model.sample(self.model.posterior(latent), rng)

@@ -76,7 +76,9 @@ class EventCountsLaplace(LaplaceMechanism):
         """
         check_given(release, (self.model.statistics_size,), draws, rng)
         given = self.model.tables(release), prior_of(self.model), self.model.regions, self.n, self.scale
-        return noise_aware_draws.pooled(noise_aware_event_draws.event_counts(*given, draws, rng)[0], draws)
+        chains = noise_aware_event_draws.event_counts(*given, draws, rng)
+        # Diagnostics are of what does not depend on the names.
+        return noise_aware_draws.diagnosed(chains, draws, np.sort(chains, axis=2))
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -40,7 +40,7 @@ class NetworkLaplace(LaplaceMechanism):
         """Draws (draws, m) of θ given one release (2m,): the last ones of several chains on the true counts."""
         check_given(release, self.model.prior.shape, draws, rng)
         chains = noise_aware_draws.network(self.model, release, self.n, self.scale, draws, rng)
-        return noise_aware_draws.pooled(chains, draws)
+        return noise_aware_draws.diagnosed(chains, draws, chains)
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -10,7 +10,8 @@ from privpost.models.base import Checked
 from privpost.models.gamma_exponential import GammaExponential
 from privpost.privacy.checks import check_given
 from privpost.privacy.redaction import redacted_sensitivity, redacted_sum
-from privpost.samplers import noise_aware_draws
+from privpost.samplers import noise_aware_quadrature
+from privpost.samplers.noise_aware_draws import Draws
 
 
 @dataclass(frozen=True)
@@ -105,13 +106,14 @@ class RedactedLaplace(LaplaceMechanism):
         return self.model.posterior(np.stack([total, np.full_like(total, self.n)], axis=-1))
 
     def posterior(self, release, draws, rng) -> np.ndarray:
-        """Draws (draws,) of θ given one release (1,), by the Gibbs sampler of Bernstein and Sheldon (2018).
+        """Independent draws (draws,) of θ given one release (1,), by quadrature over θ.
 
-        The last draws of several chains; the latent sum has a normal law, as there.
+        The latent sum has a normal law, as in Bernstein and Sheldon (2018).
         """
         check_given(release, (1,), draws, rng)
-        given = float(np.asarray(release)[0]), self.n, self.scale, float(self.model.low), float(self.model.high)
-        return noise_aware_draws.pooled(noise_aware_draws.redacted_sum(self.model.family, *given, draws, rng), draws)
+        given = float(np.asarray(release)[0]), self.n, float(self.scale), float(self.model.low), float(self.model.high)
+        law = noise_aware_quadrature.resolved_posterior(self.model.family, *given)
+        return law.sample(draws, rng).view(Draws)
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -5,6 +5,7 @@ data set of the public size n. Equations are those of Geumlek, Song and Chaudhur
 """
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Literal, get_args
 
@@ -161,16 +162,21 @@ def extreme_pairs(prior: tuple[float, ...], n: int, supremum: str = "exact") -> 
     Returns:
         Prior and count of the first, then of the second category, shape (4, pairs).
     """
-    category, pseudocounts = np.arange(len(prior)), np.array(prior)
-    common, gain, lose = (axis.ravel() for axis in np.meshgrid(category, category, category, indexing="ij"))
-    distinct = gain != lose
-    common, gain, lose = common[distinct], gain[distinct], lose[distinct]
-    if supremum == "exact":
-        p_gain, p_lose = (n - 1) * (common == gain) + 1, (n - 1) * (common == lose)
-    else:
-        p_gain, p_lose = n * (common == gain), n * (common == lose)
-    # Many pairs agree in these.
-    return np.unique([pseudocounts[gain], p_gain, pseudocounts[lose], p_lose], axis=1)
+    # The common records are in the category that gains, in the one that loses, or in a third one.
+    one, others = (1, n - 1) if supremum == "exact" else (0, n)
+    counts = [(one + others, 0), (one, others), *[(one, 0)] * (len(prior) > 2)]
+    # Only the values of the prior's entries matter, of which many agree.
+    values = set(prior)
+    return np.array(
+        sorted(
+            {
+                (gain, float(p_gain), lose, float(p_lose))
+                for gain, lose in itertools.product(values, values)
+                if gain != lose or prior.count(gain) > 1
+                for p_gain, p_lose in counts
+            }
+        )
+    ).T
 
 
 def largest_coefficient(

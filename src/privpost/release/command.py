@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import hashlib
 import json
 import math
 import sys
@@ -32,26 +33,35 @@ def main(argv: list[str]) -> int:
         return 0
     with delivery.Delivery(options.output, spec) as place:
         if options.draws:
-            delivery.check_draws(options.draws, spec)
-        if options.again:
-            content = _again(spec, kind, mechanism, statement_terms, options.again)
-            place.prepare(_json(content))
-            return _finish(spec, kind, mechanism, content, place, options, charged=False)
-        data = options.data or spec.data
-        if data is None:
-            raise SettingError(f"{spec.where}: there are no data; give --data FILE, or data: in the specification.")
-        exact = table.statistics(data, spec, kind, kind.counted(spec, mechanism))
-        place.prepare(_json(statement_terms))
-        entry = spending.charge(spec, change_budget=options.change_budget)
+            delivery.check_draws(options.draws, spec, options.output)
+        spent = ""
         try:
-            content = _released(spec, kind, mechanism, terms, exact, entry)
-            return _finish(spec, kind, mechanism, content, place, options, charged=True)
+            if options.again:
+                content = _again(spec, kind, mechanism, statement_terms, options.again)
+                place.prepare(_json(content))
+            else:
+                data = options.data or spec.data
+                if data is None:
+                    raise SettingError(f"{spec.where}: there are no data; give --data FILE, or data: in it.")
+                exact = table.statistics(data, spec, kind, kind.counted(spec, mechanism))
+                content = {"format": statement.FORMAT, **statement_terms, "versions": statement.versions(spec)}
+                # A rehearsal, which is thrown away: whatever can fail does so before the charge.
+                place.prepare(_json(_drawn(spec, kind, mechanism, content, exact)))
+                with spending.charged(spec) as entry:
+                    spent = _spent(spec)
+                    content = _drawn(spec, kind, mechanism, content, exact, entry)
+                    place.store(_json(content) + "\n")
+            return _finish(spec, kind, mechanism, content, place, options)
         except delivery.Undelivered as error:
-            print(f"privpost: {error}. {_spent(spec)}", file=sys.stderr)
-            return 1
+            print(f"privpost: {error}.{spent}", file=sys.stderr)
+        except Exception as error:
+            if not spent:
+                raise
+            print(f"privpost: the release failed: {type(error).__name__}: {error}.{spent}", file=sys.stderr)
         except BaseException:
-            print(f"privpost: the release failed. {_spent(spec)}", file=sys.stderr)
+            print(f"privpost: stopped.{spent}", file=sys.stderr)
             raise
+        return 1
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -66,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, help="CSV file with a header; default: the specification's data")
     parser.add_argument("--output", type=Path, help="new JSON file; default: standard output")
     parser.add_argument(
-        "--draws", type=Path, metavar="FILE", help="new CSV or Parquet file for the posterior's draws, beside the JSON"
+        "--draws", type=Path, metavar="FILE", help="new CSV file for the posterior's draws, beside the JSON"
     )
     parser.add_argument(
         "-n", "--dry-run", action="store_true", help="print the privacy terms; read no data and draw no noise"
@@ -74,16 +84,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--again", type=Path, metavar="RELEASE", help="draw the posterior of an earlier release again, at no cost"
     )
-    parser.add_argument(
-        "--change-budget", action="store_true", help="replace the ledger's budget; later statements show it"
-    )
     return parser
 
 
 def _spent(spec: Specification) -> str:
     """What a failed release has cost all the same."""
     delta = "" if spec.delta is None else f" and delta {spec.delta:g}"
-    return f"Epsilon {spec.epsilon:g}{delta} was spent."
+    return f" Epsilon {spec.epsilon:g}{delta} was spent."
 
 
 def _again(spec, kind, mechanism, terms, path: Path) -> dict[str, Any]:
@@ -92,29 +99,32 @@ def _again(spec, kind, mechanism, terms, path: Path) -> dict[str, Any]:
         found = json.loads(path.read_bytes())
         same = all(found[key] == json.loads(_json(value)) for key, value in terms.items())
         release = np.array(found["release"], float)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise SettingError(f"--again: {path} is no release: {error}") from None
     if not (same and spec.draws and np.isfinite(release).all()):
         raise SettingError(f"--again: {path} was made with another specification, or there is no posterior to draw.")
     return {key: value for key, value in found.items() if key != "posterior"}
 
 
-def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options, *, charged: bool) -> int:
-    """Store what was released, then draw the posterior, then hand over the statement, and sum it up."""
+def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -> int:
+    """Draw the posterior of what was released, hand over the statement, and sum it up."""
     if spec.draws and not spec.sampling:
-        if charged:
-            place.store(_json(content) + "\n")
-        release = np.array(content["release"], float)
-        rng = np.random.default_rng(spec.seed)
-        content["posterior"] = _posterior(spec, kind, mechanism, release, rng, options.draws)
+        content["posterior"] = _posterior(spec, kind, mechanism, content, options.draws)
     place.hand_over(_json(content) + "\n")
-    if not content.get("posterior", {}).get("converged", True):
-        print("privpost: the posterior's chains have not converged; do not use its draws.", file=sys.stderr)
+    wrong = statement.unusable(content.get("posterior", {}))
+    if wrong:
+        print(f"privpost: the statistics were released, but {wrong}", file=sys.stderr)
     if options.output:
         # The statement is on the disk: a reader that has gone away makes no failure of it.
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(OSError):
             print("\n".join(summary.lines(content, options.output)), flush=True)
-    return 0
+    return 1 if wrong else 0
+
+
+def _generator(content: dict[str, Any]) -> np.random.Generator:
+    """The posterior's randomness, which the statement fixes: whoever repeats --again gets the same draws."""
+    fixed = [content[key] for key in ("privacy", "specification", "release")]
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(json.dumps(fixed, sort_keys=True).encode()).digest()))
 
 
 def prepared(spec: Specification, kind: models.Kind) -> tuple[Mechanism, dict[str, Any]]:
@@ -155,8 +165,12 @@ def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMech
             epsilon = math.nextafter(epsilon, 0.0)
             mechanism = kind.mechanism(spec, epsilon)
         return mechanism, proved
-    except (ValueError, OverflowError) as error:
-        raise SettingError(f"{spec.where}: epsilon is {spec.epsilon:g}: {error}") from None
+    except SettingError:
+        raise
+    except Exception as error:
+        # opendp's own errors are of no one type, and some have thousands of digits.
+        reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+        raise SettingError(f"{spec.where}: epsilon is {spec.epsilon:g}: {reason}") from None
 
 
 def _check_scale(scale: float) -> None:
@@ -182,6 +196,8 @@ def secure_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
     one for δ from 1e-12 to 1e-6 and ε from 0.001 to 10, and up to 1.52 times at δ = 0.1.
     """
     low = analytic_sigma(epsilon, delta, sensitivity)
+    # Larger ones are refused, and opendp takes them for seconds.
+    _check_scale(low)
     high = 2 * low
     while noise.gaussian_epsilon(high, sensitivity, delta) > epsilon:
         low, high = high, 2 * high
@@ -194,38 +210,36 @@ def secure_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
     return high
 
 
-def _released(spec, kind, mechanism, terms, exact, entry) -> dict[str, Any]:
-    content: dict[str, Any] = {
-        "format": statement.FORMAT,
-        "privacy": terms,
-        **({} if entry is None else {"ledger": entry}),
-        "specification": statement.specification(spec),
-    }
+def _drawn(spec, kind, mechanism, content, exact, entry=None) -> dict[str, Any]:
+    """The statement of a release that is drawn now."""
+    found = {"format": content["format"], "privacy": content["privacy"]}
+    if entry is not None:
+        found["ledger"] = entry
+    found["specification"] = content["specification"]
     if spec.sampling:
-        content["draw"] = posterior_draw.released(spec, kind, mechanism, exact)
+        found["draw"] = posterior_draw.released(spec, kind, mechanism, exact)
     else:
         source = noise.SecureNoise() if spec.noise == "secure" else np.random.default_rng(spec.seed)
         release = mechanism.perturb(exact, source)
-        content["statistics"] = kind.statistics(spec, release)
-        content["release"] = release.tolist()
-    return {**content, "versions": statement.versions(spec)}
+        found["statistics"] = kind.statistics(spec, release)
+        found["release"] = release.tolist()
+    return {**found, "versions": content["versions"]}
 
 
-def _posterior(spec, kind, mechanism, release, rng, file: Path | None) -> dict[str, Any]:
+def _posterior(spec, kind, mechanism, content, file: Path | None) -> dict[str, Any]:
     """Draws and how they were made; where extreme settings leave none, a statement of that: the release is made."""
     try:
         with np.errstate(all="ignore"):
-            found = kind.posterior(spec, mechanism, release, rng)
-        if all(np.isfinite(draws).all() for draws in found.draws.values()):
-            return statement.posterior(spec, found, file and delivery.write_draws(file, found.draws))
-        reason = "draws are not finite"
-    except (ValueError, ArithmeticError) as error:
-        reason = str(error)
+            found = kind.posterior(spec, mechanism, np.array(content["release"], float), _generator(content))
+        if not all(np.isfinite(draws).all() for draws in found.draws.values()):
+            raise ValueError("draws are not finite")
+        return statement.posterior(spec, found, file and delivery.write_draws(file, found.draws))
     except OSError as error:
         return {"failed": f"{file} cannot be written: {error.strerror}; draw it again with --again, at no cost"}
     except MemoryError:
         return {"failed": "not enough memory for the posterior; draw it again with --again, at no cost"}
-    return {"failed": f"no draws from the posterior with this prior: {reason}"}
+    except Exception as error:
+        return {"failed": f"no draws from the posterior with this prior: {error}"}
 
 
 def _json(content: dict[str, Any]) -> str:

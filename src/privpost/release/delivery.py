@@ -2,9 +2,10 @@
 
 import contextlib
 import csv
+import fcntl
 import hashlib
+import itertools
 import os
-import secrets
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,14 @@ import numpy as np
 from privpost.atomic import claim, replacing
 from privpost.lab.schema import SettingError
 from privpost.release.specification import Specification
+from privpost.release.spending import sync_folder
 
-# Room for a statement besides its terms, tried on the disk before the charge.
+# Room for a statement besides its like, tried on the disk before the charge.
 _ROOM = 2**16
 
 
 class Undelivered(Exception):
-    """A release that was paid for and could not be handed over; the message says where it is kept, if anywhere."""
+    """A release that was paid for and could not be handed over; the message says where it is."""
 
 
 def encoded(text: str) -> bytes:
@@ -31,17 +33,16 @@ def encoded(text: str) -> bytes:
         raise SettingError(f"the statement cannot be written in UTF-8: {error.reason}") from None
 
 
-def check_draws(path: Path, spec: Specification) -> None:
+def check_draws(path: Path, spec: Specification, output: Path | None) -> None:
     """Raise SettingError unless posterior draws can be put into a new file, before anything is charged."""
     if not spec.draws or spec.sampling:
         raise SettingError(f"--draws: {spec.where} asks for no posterior draws (posterior: {{draws: 4000}}).")
-    if path.suffix not in (".csv", ".parquet"):
-        raise SettingError(f"--draws: {path} must end in .csv or .parquet.")
-    if path.suffix == ".parquet":
-        try:
-            import pyarrow  # noqa: F401
-        except ImportError:
-            raise SettingError("--draws: Parquet needs the package pyarrow: pip install 'privpost[parquet]'") from None
+    if path.suffix != ".csv":
+        raise SettingError(f"--draws: {path} must end in .csv.")
+    ledger = spec.path.parent / spec.budget["ledger"] if spec.budget else None
+    for other, what in ((output, "--output"), (ledger, "the ledger")):
+        if other is not None and os.path.realpath(path) == os.path.realpath(other):
+            raise SettingError(f"--draws: {path} is {what} too; name another file.")
     if os.path.lexists(path):
         raise SettingError(f"--draws: {path} exists; name a new file.")
     try:
@@ -55,28 +56,25 @@ def check_draws(path: Path, spec: Specification) -> None:
 
 
 def write_draws(path: Path, draws: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Write draws as columns of a new CSV or Parquet file; returns what a statement says of it.
+    """Write draws as columns of a new CSV file; returns what a statement says of it.
 
     Raises:
         OSError: it cannot be written, or is there already.
     """
     with replacing(path, new=True) as temporary:
-        if path.suffix == ".csv":
-            with temporary.open("w", newline="", encoding="utf-8") as handle:
-                writer = csv.writer(handle, lineterminator="\n")
-                writer.writerow(draws)
-                writer.writerows(zip(*(values.tolist() for values in draws.values()), strict=True))
-        else:
-            import pyarrow
-            from pyarrow import parquet
-
-            parquet.write_table(pyarrow.table(draws), temporary)
+        with temporary.open("w", newline="", encoding="utf-8") as handle:
+            writer = csv.writer(handle, lineterminator="\n")
+            writer.writerow(draws)
+            writer.writerows(zip(*(values.tolist() for values in draws.values()), strict=True))
         digest = hashlib.sha256(temporary.read_bytes()).hexdigest()
     return {"file": path.name, "rows": len(next(iter(draws.values()))), "sha256": digest}
 
 
 class Delivery:
     """The one place of a statement: a new file, or standard output with a file beside the ledger until it is written.
+
+    Before the charge there is a locked hidden file beside that place, filled with blanks; what a killed release left
+    there is taken over, or named where it was paid for.
 
     Args:
         output: a new file, or None for standard output.
@@ -88,26 +86,22 @@ class Delivery:
 
     def __init__(self, output: Path | None, spec: Specification):
         self._output = output
-        self._held = output
+        self._place = output
         if output is None and spec.budget:
-            ledger = spec.path.parent / spec.budget["ledger"]
-            self._held = ledger.with_name(f"{ledger.name}.undelivered.json")
-        self._temporary: Path | None = None
-        self._stored = False
-        if self._held is not None:
-            self._check(self._held)
+            self._place = spec.path.parent / spec.budget["ledger"]
+        self._hidden: Path | None = None
+        self._handle: int | None = None
+        # Where the statement is on the disk, once it was paid for.
+        self._kept: Path | None = None
+        if self._place is not None:
+            try:
+                self._check(self._place)
+            except OSError as error:
+                # For instance a name that is too long.
+                raise self._unusable(error) from None
 
     def _check(self, path: Path) -> None:
-        try:
-            os.lstat(path)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            # For instance a name that is too long.
-            raise self._unusable(error) from None
-        else:
-            if self._output is None:
-                raise SettingError(f"{path} holds a release that was paid for and not delivered: move it first.")
+        if self._output is not None and _is_there(path):
             raise SettingError(
                 f"--output: {path} exists. Another release costs its epsilon again; name a new file if that is meant."
             )
@@ -118,60 +112,121 @@ class Delivery:
         return self
 
     def __exit__(self, *exception) -> None:
-        if self._temporary is not None:
+        if self._hidden is not None and self._kept is None:
             with contextlib.suppress(OSError):
-                self._temporary.unlink()
+                self._hidden.unlink()
+        if self._handle is not None:
+            os.close(self._handle)
 
-    def prepare(self, terms: str) -> None:
+    def prepare(self, like: str) -> None:
         """Try everything that storing a statement needs, but for its name; nothing is charged yet.
 
+        Args:
+            like: a text of about the statement's length.
+
         Raises:
-            SettingError: it cannot be written in UTF-8, or not in that place.
+            SettingError: it cannot be written in UTF-8, or not in that place, or another release is about to.
         """
-        size = len(encoded(terms))
-        if self._held is None:
+        size = len(encoded(like))
+        if self._place is None:
             return
-        temporary = self._held.with_name(f".privpost.{secrets.token_hex(8)}")
         try:
-            self._write(temporary, b" " * (size + _ROOM), "xb")
+            self._take()
+            self._write(b" " * (size + size // 4 + _ROOM))
+            self._check(self._place)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
             raise self._unusable(error) from None
-        self._temporary = temporary
+
+    def _take(self) -> None:
+        """Open and lock a hidden file: the one of the output, or one of the ledger's that is free."""
+        name = hashlib.sha256(os.fsencode(self._place.name)).hexdigest()[:16]
+        for number in itertools.count():
+            path = self._place.with_name(f".privpost.{name}.{number}")
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                here = os.path.lexists(path) and os.path.samestat(os.lstat(path), os.fstat(handle))
+                if here and not os.read(handle, 1).strip():
+                    self._hidden, self._handle, handle = path, handle, -1
+                    return
+                if self._output is not None:
+                    problem = "holds a release that was paid for and not delivered: move it first" if here else "went"
+                    raise SettingError(f"--output: {path} {problem}.")
+                if here:
+                    print(f"privpost: {path} holds a release that was not delivered; take it away.", file=sys.stderr)
+            except BlockingIOError:
+                if self._output is not None:
+                    raise SettingError(f"--output: another release is about to write {self._place}.") from None
+            finally:
+                if handle >= 0:
+                    os.close(handle)
 
     def _unusable(self, error: OSError) -> SettingError:
-        return SettingError(f"--output: {self._held} cannot be written: {error.strerror}")
+        return SettingError(f"--output: {self._place} cannot be written: {error.strerror}")
 
-    @staticmethod
-    def _write(path: Path, content: bytes, mode: str) -> None:
-        with path.open(mode) as handle:
-            handle.write(content)
-            handle.flush()
-            os.fsync(handle.fileno())
+    def _write(self, content: bytes) -> None:
+        for start in itertools.count():
+            if start * 2**20 >= len(content):
+                break
+            part = content[start * 2**20 : (start + 1) * 2**20]
+            done = 0
+            while done < len(part):
+                done += os.pwrite(self._handle, part[done:], start * 2**20 + done)
+        os.fsync(self._handle)
 
     def store(self, text: str) -> None:
         """Put a statement on the disk, durably, in its place; a later one replaces it.
 
         Raises:
-            Undelivered: it could not be stored, or another file has taken the name.
+            Undelivered: it could not be stored in its place; it is where the message says.
         """
-        if self._temporary is None:
+        if self._place is None:
+            return
+        content = text.encode("utf-8")
+        if self._kept is not None:
+            self._replace(content)
+            return
+        self._kept = self._hidden
+        try:
+            self._write(content)
+        except OSError as error:
+            self._to_output(text, f"{self._hidden} cannot be written: {error.strerror}")
+        # Blanks at its end do no harm.
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._handle, len(content))
+        if self._output is None:
             return
         try:
-            if self._stored:
-                with replacing(self._held) as other:
-                    other.write_bytes(text.encode("utf-8"))
-                return
-            self._write(self._temporary, text.encode("utf-8"), "r+b")
-            os.truncate(self._temporary, len(text.encode("utf-8")))
-            claim(self._temporary, self._held)
-            self._stored = True
-        except FileExistsError:
-            kept, self._temporary = self._temporary, None
-            raise Undelivered(f"{self._held} has appeared meanwhile; the statement is in {kept}") from None
+            claim(self._hidden, self._output)
         except OSError as error:
-            raise Undelivered(f"{self._held} cannot be written: {error.strerror}") from None
+            raise Undelivered(
+                f"{self._output} cannot be written: {error.strerror}; the statement is in {self._hidden}"
+            ) from None
+        self._kept = self._output
+        with contextlib.suppress(OSError):
+            self._hidden.unlink()
+        with contextlib.suppress(OSError):
+            sync_folder(self._output)
+
+    def _replace(self, content: bytes) -> None:
+        try:
+            with replacing(self._kept) as other:
+                other.write_bytes(content)
+            sync_folder(self._kept)
+        except OSError as error:
+            raise Undelivered(
+                f"the posterior cannot be stored: {error.strerror}; {self._kept} holds the release, of which --again "
+                "draws it"
+            ) from None
+
+    def _to_output(self, text: str, problem: str) -> None:
+        """The last resort: a statement that no disk takes."""
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except (OSError, ValueError):
+            raise Undelivered(f"{problem}; the statement is lost") from None
+        raise Undelivered(f"{problem}; the statement is on standard output")
 
     def hand_over(self, text: str) -> None:
         """Store the whole statement, and write it to standard output, as UTF-8, if that is its place.
@@ -190,9 +245,19 @@ class Delivery:
             # What is left in the buffer would be tried again, and fail again, when the interpreter ends.
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            kept = f"the statement is in {self._held}" if self._stored else "the statement is lost"
-            raise Undelivered(
-                f"standard output cannot be written: {getattr(error, 'strerror', error)}; {kept}"
-            ) from None
-        if self._stored:
-            self._held.unlink()
+            where = f"the statement is in {self._kept}" if self._kept else "the statement is lost"
+            raise Undelivered(f"standard output cannot be written: {_reason(error)}; {where}") from None
+        if self._kept is not None:
+            self._kept = None
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)

@@ -1,5 +1,6 @@
 """Reading the specification of a release, all of which is decided before a record is read."""
 
+import hashlib
 import re
 from pathlib import Path
 from typing import Any, ClassVar
@@ -42,7 +43,7 @@ SETTINGS = Schema(
 )
 BLOCKS = ("columns", "prior", "posterior", "budget")
 POSTERIOR = Schema(draws=Integer(at_least=1, at_most=LARGEST_DRAWS))
-BUDGET = Schema(ledger=Text(), epsilon=Real(above=0), delta=Real(above=0, below=1))
+BUDGET = Schema(ledger=Text(), epsilon=Real(at_least=1e-12, at_most=1e12), delta=Real(above=0, below=1))
 REQUIRED = ("model", "columns", "n", "epsilon")
 
 
@@ -109,16 +110,16 @@ def read(path: Path) -> Specification:
         SettingError: the file cannot be read, or a setting is unknown, missing or outside its range; the message
             names the setting, its value and what is allowed.
     """
-    content = _load(path)
+    content, digest = _load(path)
     try:
-        return _read(path, content)
+        return _read(path, content, digest)
     except SettingError as error:
         text = f"{path}: {error}"
         half = LARGEST_MESSAGE // 2
         raise SettingError(text if len(text) <= LARGEST_MESSAGE else f"{text[:half]} ... {text[-half:]}") from None
 
 
-def _read(path: Path, content: dict[str, Any]) -> Specification:
+def _read(path: Path, content: dict[str, Any], digest: str) -> Specification:
     plain = SETTINGS.checked(content, "", REQUIRED, BLOCKS)
     if plain["epsilon"] > LARGEST_EPSILON and not plain.get("allow_large_epsilon", False):
         raise SettingError(
@@ -137,6 +138,7 @@ def _read(path: Path, content: dict[str, Any]) -> Specification:
     needed = [key for key in kind.prior.fields if key not in kind.prior_defaults]
     specification = Specification(
         path=path,
+        sha256=digest,
         model=kind.name,
         columns=_columns(content["columns"], kind),
         n=plain["n"],
@@ -169,7 +171,8 @@ def _checked_noise(mechanism: str, plain, content) -> str:
     return noise
 
 
-def _load(path: Path) -> dict[str, Any]:
+def _load(path: Path) -> tuple[dict[str, Any], str]:
+    """The settings in a file, which is read once, and the SHA-256 of what was read."""
     try:
         with path.open("rb") as handle:
             raw = handle.read(LARGEST_FILE + 1)
@@ -186,7 +189,7 @@ def _load(path: Path) -> dict[str, Any]:
         raise SettingError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(content, dict):
         raise SettingError(f"{path}: it must hold settings, key: value. Required: {', '.join(REQUIRED)}.")
-    return content
+    return content, hashlib.sha256(raw).hexdigest()
 
 
 def _check_delta(mechanism: str, plain: dict[str, Any]) -> None:

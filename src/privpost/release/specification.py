@@ -64,6 +64,7 @@ class Specification:
 
     Attributes:
         path: the YAML file.
+        sha256: of the bytes that were read from it.
         model: name of the model.
         columns: settings of each column, by name.
         n: public number of records.
@@ -81,6 +82,7 @@ class Specification:
     """
 
     path: Path
+    sha256: str
     model: str
     columns: dict[str, dict[str, Any]]
     n: int

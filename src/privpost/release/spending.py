@@ -1,16 +1,21 @@
 """A ledger of releases beside the data: lines of JSON, chained by hash, and a refusal where the budget is spent.
 
-The first line is the header, with the budget. Every further line is a change of the budget or a release; each holds the
-SHA-256 of the line before it, so that no line can be changed, taken out or put in unseen.
+The first line is the header, with the budget; every other one is a release. Each line ends with the SHA-256 of what it
+holds before that, and holds the one of the line before it: a line counts if its digest is right, newline or not, and
+none can be changed, taken out or put in unseen.
 """
 
 import contextlib
 import datetime
+import errno
 import fcntl
 import hashlib
 import json
 import os
-import sys
+import secrets
+import signal
+import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -20,42 +25,69 @@ from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import BudgetExceeded, Ledger
 from privpost.release.specification import Specification
 
-FORMAT = "privpost ledger 2"
+FORMAT = "privpost ledger 3"
 ACCOUNT = "data"
+# Bytes of a ledger, some hundred thousand releases.
+LARGEST_LEDGER = 2**26
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class _Content(NamedTuple):
+class Content(NamedTuple):
+    """What a ledger holds: the costs of its releases and their lines' digests, its budget, and the last digest."""
+
     costs: list[Cost]
-    budget: tuple[float, float]
-    changes: list[dict[str, float]]
+    digests: list[str]
+    budget: Cost | None
     last: str
-    whole: int
+
+    def spent(self, number: int | None = None) -> dict[str, float]:
+        """ε and δ of the first releases, or of all."""
+        costs = self.costs[:number]
+        return {"epsilon": sum(cost.epsilon for cost in costs), "delta": sum(cost.delta or 0.0 for cost in costs)}
 
 
-def charge(spec: Specification, *, change_budget: bool = False) -> dict[str, Any] | None:
-    """Charge a release to the specification's ledger, durably, before anything is drawn; None without a ledger.
+@contextlib.contextmanager
+def charged(spec: Specification) -> Iterator[dict[str, Any] | None]:
+    """Charge a release, durably, and keep signals waiting until what it paid for is stored; yields None unless it has
+    a ledger, else what the statement shows: the entry's number, what was spent in all, the budget and the digest.
 
-    A release that fails after that stays charged. Returns what its statement shows: the entry's number, what was spent
-    in all, the budget and its changes, and the entry's SHA-256.
-
-    Args:
-        spec: the specification.
-        change_budget: whether a budget other than the ledger's replaces it, which the ledger and every later statement
-            show.
+    A release that fails after that stays charged.
 
     Raises:
-        SettingError: the ledger cannot be read or written, its chain is broken, its budget is another one, or the
-            release would exceed it.
+        SettingError: the ledger cannot be read or written, or is none, its chain is broken, its budget is another one,
+            or the release would exceed it.
     """
-    if not spec.budget:
-        return None
-    path = spec.path.parent / spec.budget["ledger"]
+    waiting: list[int] = []
+    kept: dict[int, Any] = {}
+
+    def hold():
+        if not kept and threading.current_thread() is threading.main_thread():
+            kept.update({number: signal.signal(number, lambda got, _: waiting.append(got)) for number in _SIGNALS})
+
+    try:
+        if spec.budget:
+            yield _charged(spec, spec.path.parent / spec.budget["ledger"], hold)
+        else:
+            hold()
+            yield None
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+        for number in waiting:
+            os.kill(os.getpid(), number)
+
+
+def _charged(spec: Specification, path: Path, hold) -> dict[str, Any]:
     try:
         if not path.exists():
             # A release that its budget refuses leaves no ledger behind.
             _check(spec, path, [])
-        with _locked(path) as handle:
-            return _charge(spec, path, handle, change_budget)
+        while True:
+            with _locked(path) as handle:
+                hold()
+                # Another file may have taken the name meanwhile: it needs the entry too.
+                if (entry := _charge(spec, path, handle)) is not None:
+                    return entry
     except OSError as error:
         raise SettingError(f"{spec.where}: budget: {path} cannot be used as a ledger: {error.strerror}") from None
 
@@ -64,16 +96,25 @@ def charge(spec: Specification, *, change_budget: bool = False) -> dict[str, Any
 def _locked(path: Path) -> Iterator[IO[bytes]]:
     """The ledger, open and locked; opened again where another file took its name while the lock was waited for."""
     while True:
-        with path.open("a+b", buffering=0) as handle:
+        handle = path.open("a+b", buffering=0)
+        try:
+            if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
+                raise OSError(errno.EINVAL, "it is no regular file")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if not _is_at(path, handle):
+                continue
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX)
-                if _is_at(path, handle):
-                    yield handle
-                    return
+                yield handle
+                return
             finally:
-                # A release that cannot be charged, as where there are no locks, leaves no empty ledger behind.
-                if os.fstat(handle.fileno()).st_size == 0 and _is_at(path, handle):
-                    path.unlink()
+                # A release that cannot be charged leaves no empty ledger behind; whoever waits for it opens another.
+                with contextlib.suppress(OSError):
+                    if os.fstat(handle.fileno()).st_size == 0 and _is_at(path, handle):
+                        path.unlink()
+        finally:
+            # What was charged is on the disk before.
+            with contextlib.suppress(OSError):
+                handle.close()
 
 
 def _is_at(path: Path, handle: IO[bytes]) -> bool:
@@ -84,121 +125,168 @@ def _is_at(path: Path, handle: IO[bytes]) -> bool:
         return False
 
 
-def _charge(spec: Specification, path: Path, handle: IO[bytes], change_budget: bool) -> dict[str, Any]:
-    handle.seek(0)
-    content = _read(path, handle.read())
-    if content.whole < os.fstat(handle.fileno()).st_size:
-        # Noise is drawn only after its line is on the disk: half a line stands for no release.
-        print(f"privpost: {path}: its last line was cut off before anything was drawn; it is removed.", file=sys.stderr)
+def _charge(spec: Specification, path: Path, handle: IO[bytes]) -> dict[str, Any] | None:
+    """The new entry as the statement shows it; None if the file has lost its name meanwhile."""
+    raw = _raw(path, handle)
+    content = parsed(path, raw)
     budget = _asked(spec)
     lines: list[dict[str, Any]] = []
-    if content.last == "":
-        lines.append({"format": FORMAT, "budget": {"epsilon": budget[0], "delta": budget[1]}})
+    if content.budget is None:
+        lines.append({"format": FORMAT, "budget": {"epsilon": budget.epsilon, "delta": budget.delta}})
     elif budget != content.budget:
-        if not change_budget:
-            raise SettingError(
-                f"{spec.where}: budget: epsilon {budget[0]:g}, delta {budget[1]:g}, but the ledger {path} was opened "
-                f"with epsilon {content.budget[0]:g}, delta {content.budget[1]:g}. --change-budget replaces it, and "
-                "every later statement shows that."
-            )
-        lines.append({"budget": {"epsilon": budget[0], "delta": budget[1]}})
-        content.changes.append({"before": len(content.costs) + 1, "epsilon": budget[0], "delta": budget[1]})
+        raise SettingError(
+            f"{spec.where}: budget: epsilon {budget.epsilon:g}, delta {budget.delta:g}, but the ledger {path} was "
+            f"opened with epsilon {content.budget.epsilon:g}, delta {content.budget.delta:g}. Another budget needs "
+            "another ledger."
+        )
     cost = _check(spec, path, content.costs)
-    time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     number = len(content.costs) + 1
-    terms = {name: getattr(spec, name) for name in ("model", "mechanism", "noise")}
     named = {
         "release": number,
-        "time": time,
+        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "specification": spec.path.name,
-        "sha256": _digest(spec.path.read_bytes()),
+        "sha256": spec.sha256,
+        # Two entries of one number and one second have different digests.
+        "nonce": secrets.token_hex(8),
     }
+    terms = {name: getattr(spec, name) for name in ("model", "mechanism", "noise")}
     lines.append({**named, **terms, "epsilon": cost.epsilon, "delta": cost.delta})
-    head = _append(handle, content, lines)
-    spent = [*content.costs, cost]
+    # A last line without its newline is whole all the same.
+    text, last = b"\n" * (raw[-1:] not in (b"", b"\n")), content.last
+    for line in lines:
+        body = json.dumps({**line, "previous": last}).encode()
+        last = _digest(body)
+        text += body[:-1] + _seal(last) + b"\n"
+    if not _append(path, handle, len(raw), text):
+        return None
     return {
         "release": number,
-        "spent": {"epsilon": sum(one.epsilon for one in spent), "delta": sum(one.delta for one in spent)},
-        "budget": {"epsilon": budget[0], "delta": budget[1]},
-        "budget_changes": content.changes,
-        "entry_sha256": head,
+        "spent": content._replace(costs=[*content.costs, cost]).spent(),
+        "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
+        "entry_sha256": last,
     }
 
 
-def _append(handle: IO[bytes], content: _Content, lines: list[dict[str, Any]]) -> str:
-    """Write lines durably, or leave the ledger as it was; return the digest of the last one."""
-    last, text = content.last, b""
-    for line in lines:
-        encoded = json.dumps({**line, "previous": last}).encode()
-        text += encoded + b"\n"
-        last = _digest(encoded)
-    os.ftruncate(handle.fileno(), content.whole)
+def _append(path: Path, handle: IO[bytes], size: int, text: bytes) -> bool:
+    """Write lines, durably, or leave the ledger as it was; returns whether the file has its name still."""
     try:
         while text:
             text = text[handle.write(text) :]
         os.fsync(handle.fileno())
+        sync_folder(path)
+        return _is_at(path, handle)
     except OSError:
-        os.ftruncate(handle.fileno(), content.whole)
+        os.ftruncate(handle.fileno(), size)
         raise
-    return last
 
 
-def _read(path: Path, raw: bytes) -> _Content:
-    """Return what a ledger holds; a SettingError names the first line that is none of its own."""
-    whole = raw.rfind(b"\n") + 1
+def sync_folder(path: Path) -> None:
+    """Make a file's name durable, where the file system can."""
+    folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(folder)
+
+
+def _raw(path: Path, handle: IO[bytes]) -> bytes:
+    handle.seek(0)
+    raw, limit = b"", LARGEST_LEDGER + 1
+    while len(raw) < limit and (part := handle.read(limit - len(raw))):
+        raw += part
+    if len(raw) == limit:
+        raise SettingError(f"{path}: it is larger than a ledger of {LARGEST_LEDGER} bytes.")
+    return raw
+
+
+def read(path: Path) -> Content:
+    """Return what a ledger holds; raises SettingError if it cannot be read or is none."""
+    try:
+        if not path.is_file():
+            raise SettingError(f"{path}: there is no such file")
+        with path.open("rb", buffering=0) as handle:
+            return parsed(path, _raw(path, handle))
+    except OSError as error:
+        raise SettingError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def parsed(path: Path, raw: bytes) -> Content:
+    """Return what a ledger's bytes hold; a SettingError names the first line that is none of its own."""
     costs: list[Cost] = []
-    changes: list[dict[str, float]] = []
-    budget, last = (0.0, 0.0), ""
-    for number, line in enumerate(raw[:whole].splitlines(), start=1):
+    digests: list[str] = []
+    budget, last = None, ""
+    lines = raw.removesuffix(b"\n").split(b"\n") if raw else []
+    for number, line in enumerate(lines, start=1):
         try:
-            entry = json.loads(line)
+            body = line[: -len(_seal(""))] + b"}"
+            digest = line[-66:-2].decode("ascii")
+            if line != body[:-1] + _seal(digest) or _digest(body) != digest:
+                raise ValueError
+            entry = json.loads(body)
             if entry["previous"] != last or (number == 1) is not (entry.get("format") == FORMAT):
                 raise ValueError
-            if "budget" in entry:
-                budget = float(entry["budget"]["epsilon"]), float(entry["budget"]["delta"])
-                if number > 1:
-                    changes.append({"before": len(costs) + 1, "epsilon": budget[0], "delta": budget[1]})
+            if number == 1:
+                budget = _cost(entry["budget"])
             else:
                 if entry["release"] != len(costs) + 1:
                     raise ValueError
-                costs.append(Cost("approximate", float(entry["epsilon"]), delta=float(entry["delta"])))
-        except (ValueError, KeyError, TypeError):
-            raise SettingError(
-                f"{path}: line {number} is no entry of a ledger, or does not follow from the line before it; nothing "
-                "can be released with it."
-            ) from None
-        last = _digest(line)
-    return _Content(costs, budget, changes, last, whole)
+                costs.append(_cost(entry))
+                digests.append(digest)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise SettingError(_told(path, number, raw)) from None
+        last = digest
+    return Content(costs, digests, budget, last)
 
 
-def _asked(spec: Specification) -> tuple[float, float]:
-    return float(spec.budget["epsilon"]), float(spec.budget.get("delta", 0.0))
+def _told(path: Path, number: int, raw: bytes) -> str:
+    if number == 1:
+        return f"{path} is no ledger of this version (line 1 is no entry of a ledger); it is left as it is."
+    if number > raw.count(b"\n"):
+        return (
+            f"{path}: line {number}, the last one, is cut off. If a statement of release {number - 1} exists, put "
+            "back what is missing; if none can exist, remove the line. Until then nothing can be released with it."
+        )
+    return (
+        f"{path}: line {number} is no entry of a ledger, or does not follow from the line before it; nothing can be "
+        "released with it."
+    )
+
+
+def _cost(entry: dict[str, Any]) -> Cost:
+    return Cost("approximate", float(entry["epsilon"]), delta=float(entry["delta"]))
+
+
+def _asked(spec: Specification) -> Cost:
+    return Cost("approximate", float(spec.budget["epsilon"]), delta=float(spec.budget.get("delta", 0.0)))
 
 
 def _check(spec: Specification, path: Path, entries: list[Cost]) -> Cost:
     """Return what this release costs; a SettingError unless the budget covers it beside the earlier releases."""
-    epsilon, delta = _asked(spec)
-    budget = Cost("approximate", epsilon, delta=delta)
-    # The gate itself does the sums; a lowered budget may be below what is spent already.
+    budget = _asked(spec)
+    # The gate itself does the sums.
     ledger = Ledger()
-    try:
-        ledger.open(ACCOUNT, budget)
-    except ValueError as error:
-        raise SettingError(f"{spec.where}: {error}") from None
+    ledger.open(ACCOUNT, budget)
     cost = Cost("approximate", spec.epsilon, delta=spec.delta or 0.0)
     spent = ""
+    if entries:
+        total = Content(entries, [], None, "").spent()
+        spent = f"{len(entries)} earlier releases cost epsilon {total['epsilon']:g}, delta {total['delta']:g}; "
     try:
-        if entries:
-            total = sum(entry.epsilon for entry in entries), sum(entry.delta for entry in entries)
-            spent = f"{len(entries)} earlier releases cost epsilon {total[0]:g}, delta {total[1]:g}; "
         for entry in (*entries, cost):
             ledger.charge(ACCOUNT, entry)
     except BudgetExceeded:
         raise SettingError(
             f"{spec.where}: budget: {spent}this one, epsilon {cost.epsilon:g}, delta {cost.delta:g}, would exceed "
-            f"epsilon {epsilon:g}, delta {delta:g} ({path})."
+            f"epsilon {budget.epsilon:g}, delta {budget.delta:g} ({path})."
         ) from None
     return cost
+
+
+def _seal(digest: str) -> bytes:
+    return b', "digest": "%s"}' % (digest or "0" * 64).encode()
 
 
 def _digest(content: bytes) -> str:

@@ -180,12 +180,22 @@ def posterior(spec: Specification, found: Posterior, file: dict[str, Any] | None
         "noise_aware": found.noise_aware,
         "method": found.method,
         "approximations": [*found.approximations, *imputed],
+        # Of chains that could not be assessed R-hat is nan.
         "converged": found.rhat is None or found.rhat < RHAT_LIMIT,
-        "rhat_max": found.rhat,
-        "ess_min": found.ess,
+        "rhat_max": found.rhat if found.rhat is not None and math.isfinite(found.rhat) else None,
+        "ess_min": found.ess if found.ess is not None and math.isfinite(found.ess) else None,
         "summary": {name: _summary(draws) for name, draws in found.draws.items()},
         "draws": {name: draws.tolist() for name, draws in found.draws.items()} if file is None else file,
     }
+
+
+def unusable(found: dict[str, Any]) -> str:
+    """What is wrong with a statement's posterior, in one sentence; empty where nothing is."""
+    if "failed" in found:
+        return f"there is no posterior: {found['failed']}."
+    if not found.get("converged", True):
+        return "the posterior's chains have not converged: do not use its draws; the same come out again."
+    return ""
 
 
 def _summary(draws: np.ndarray) -> dict[str, float]:

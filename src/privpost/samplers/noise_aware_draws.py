@@ -1,16 +1,15 @@
 """Draws from posteriors given one noisy release, by Markov chains that run side by side."""
 
 import math
+import warnings
 
 import numpy as np
 
 from privpost.evaluation import diagnostics
 from privpost.samplers import chain, noise_aware_table
 
-# Chains of the noise-aware Gibbs samplers, and their sweeps before and between the draws that are kept.
-CHAINS, BURN_IN, THIN = 8, 2000, 25
-# Those of the chains on counts, which mix faster and cost more.
-COUNT_BURN_IN, COUNT_THIN = 800, 10
+# Chains on counts, and their sweeps before and between the draws that are kept.
+CHAINS, COUNT_BURN_IN, COUNT_THIN = 8, 800, 10
 # Networks of more nodes have too large a table of records.
 LARGEST_TABLE = 5
 
@@ -20,19 +19,44 @@ def sweeps(draws: int) -> int:
     return max(math.ceil(draws / CHAINS), diagnostics.MINIMUM_DRAWS)
 
 
+class NotConverged(UserWarning):
+    """Chains disagree: their draws are not those of the posterior."""
+
+
+class Draws(np.ndarray):
+    """Draws of θ, and what tells how far to trust them.
+
+    Attributes:
+        diagnostics: R-hat and effective sample size of the Markov chains behind them, an `Assessment`; None for
+            independent draws.
+    """
+
+    diagnostics: diagnostics.Assessment | None
+
+    def __array_finalize__(self, source):
+        self.diagnostics = getattr(source, "diagnostics", None)
+
+    def __array_wrap__(self, array, context=None, return_scalar=False):
+        """Return what is computed from draws as a plain array or number."""
+        plain = np.asarray(array)
+        return plain if plain.ndim else plain[()]
+
+
 def pooled(chains: np.ndarray, draws: int) -> np.ndarray:
     """The last draws (draws, ...) of all chains (sweeps, chains, ...)."""
     return chains.reshape(-1, *chains.shape[2:])[-draws:]
 
 
-def redacted_sum(family, release: float, n: int, scale: float, low, high, draws: int, rng) -> np.ndarray:
-    """θ (sweeps, chains) given a noisy sum of the records in [low, high]; arguments as of `redacted_kernel`."""
-    # Compiled code is loaded where chains are run.
-    from privpost.samplers.noise_aware_redacted import redacted_kernel
-
-    kernel = redacted_kernel(family, np.full(CHAINS, float(release)), n, scale, low, high)
-    run = chain.run(kernel, rng, draws=sweeps(draws), burn_in=BURN_IN, thin=THIN)
-    return np.stack([state.theta for state, _ in run])
+def diagnosed(chains: np.ndarray, draws: int, assessed: np.ndarray) -> Draws:
+    """The last draws of all chains with the diagnostics of some of their quantities; warns where chains disagree."""
+    found = pooled(chains, draws).view(Draws)
+    found.diagnostics = diagnostics.assess(assessed)
+    if found.diagnostics.rhat_max > diagnostics.LARGEST_RHAT:
+        told = (
+            f"R-hat is {found.diagnostics.rhat_max:.3g}: the chains disagree, and their draws are not the posterior's"
+        )
+        warnings.warn(told, NotConverged, stacklevel=3)
+    return found
 
 
 def network(model, release, n: int, scale: float, draws: int, rng) -> np.ndarray:

@@ -36,13 +36,12 @@ class LatentCounts:
         scale: scale s > 0 of the Laplace noise.
         n_events: public number of events in all cells, an integer ≥ 0.
         n_held: number of cells that may hold events but have no release, those held out when None.
-        fixed: whether cell k is in state k for good, so that each has emissions of its own.
 
     Raises:
         ValueError: a scale or number of events out of range, or chains that observe different numbers of cells.
     """
 
-    def __init__(self, noisy, observed, prior: gibbs.Prior, scale: float, n_events: int, n_held=None, fixed=False):
+    def __init__(self, noisy, observed, prior: gibbs.Prior, scale: float, n_events: int, n_held=None):
         noisy, observed = np.asarray(noisy, float), np.asarray(observed)
         if not scale > 0:
             raise ValueError(f"scale is {scale!r}; it must be > 0")
@@ -50,8 +49,8 @@ class LatentCounts:
             raise ValueError(f"n_events is {n_events!r}; it must be an integer >= 0")
         if np.ptp(observed.sum(axis=1)) or not observed.any():
             raise ValueError("observed must have the same number of cells, at least one, in all chains")
-        self.prior, self.scale, self.observed, self.fixed = prior, float(scale), observed, fixed
-        self.n_events, self._given = int(n_events), (prior, scale, n_events, n_held, fixed)
+        self.prior, self.scale, self.observed = prior, float(scale), observed
+        self.n_events = int(n_events)
         self.n_held = int((~observed[0]).sum()) if n_held is None else n_held
         self.noisy = np.where(observed[..., None], noisy, 0.0)
         self.slots = self._slots()
@@ -90,10 +89,8 @@ class LatentCounts:
         return counts, held
 
     def start_states(self, rng) -> np.ndarray:
-        """Return states (cells, chains): each cell's own where they are fixed, else drawn uniformly."""
+        """Return states (cells, chains), drawn uniformly."""
         n_chains, n_cells = self.observed.shape
-        if self.fixed:
-            return np.tile(np.arange(n_cells)[:, None], n_chains)
         return rng.integers(self.prior.n_states, size=(n_cells, n_chains))
 
     def _starting_totals(self) -> tuple[np.ndarray, np.ndarray]:
@@ -175,7 +172,7 @@ class Chains:
         self._learnt = [(np.zeros((*shape, fields)), np.ones(shape)) for shape in shapes]
 
     def init(self, rng: Sequence[np.random.Generator]) -> State:
-        """Return random states, or those that are fixed, and counts in proportion to the noisy ones."""
+        """Return random states, and counts in proportion to the noisy ones."""
         self._restart()
         counts, held = zip(*(latent.start() for latent in self.latents), strict=True)
         states = [latent.start_states(own) for latent, own in zip(self.latents, rng, strict=True)]
@@ -190,7 +187,7 @@ class Chains:
         for latent, own, chains, tables, learnt, counts in zip(
             self.latents, rng, self.slices, self._tables, self._learnt, state.counts, strict=True
         ):
-            data = latent.noisy, latent.slots, latent.scale, self._sizes, not latent.fixed, *learnt, latent.pivots
+            data = latent.noisy, latent.slots, latent.scale, self._sizes, True, *learnt, latent.pivots
             totals = counts[..., self.prior.fields[0]].sum(axis=2)
             rest = np.stack([np.full_like(held[chains], latent.n_held), held[chains]], axis=1)
             self._sweeps(

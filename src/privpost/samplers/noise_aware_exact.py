@@ -11,7 +11,7 @@ counts summed over by convolution.
 from typing import NamedTuple
 
 import numpy as np
-from scipy import fft
+from scipy import fft, signal
 from scipy.special import betainc, betaln, gammaln, xlog1py, xlogy
 
 # A sum, which the report says: no Markov chain.
@@ -22,6 +22,10 @@ _ELEMENTS = 2_000_000
 _TILTED = 400
 # How far below the likeliest count, in nats, others are left out.
 _DEPTH = 80.0
+# Products of a convolution up to which it is a sum; beyond, by Fourier transforms, shares that are only rounding.
+_DIRECT, _ROUNDING = 10**7, 1e-14
+# Counts that a tilt is found by, at least, and on either side of a peak.
+_EVERY, _NEAR = 20_000, 500
 # Rounds of rejection before the sums that are left are split one by one.
 _ROUNDS = 30
 
@@ -239,21 +243,49 @@ def latent_counts(log_factors, size: int, rng: np.random.Generator) -> np.ndarra
         Counts, shape (size, d).
     """
     log_factors = np.asarray(log_factors, float)
-    categories, n = len(log_factors), log_factors.shape[1] - 1
-    depth = np.inf
-    if categories > 2:
+    n, depth = log_factors.shape[1] - 1, np.inf
+    if len(log_factors) > 2:
         # As in `category_weights`: the factors are largest where they sum to n.
         log_factors, depth = log_factors + _fine_tilt(log_factors, n) * np.arange(n + 1), _DEPTH
-    own = [_Window.of(0, factor, depth) for factor in log_factors]
-    later = [own[-1]]
-    for window in own[-2:0:-1]:
-        later.insert(0, window.convolved(later[0], n, depth))
-    counts, rest = np.empty((size, categories), np.int64), np.full(size, n)
-    for j, (window, others) in enumerate(zip(own[:-1], later, strict=True)):
-        counts[:, j] = _split(window, others, rest, rng)
-        rest = rest - counts[:, j]
-    counts[:, -1] = rest
-    return counts
+    return _Sum.of(log_factors, depth).counts(np.full(size, n), rng)
+
+
+def class_counts(release, sizes, concentration: float, n: int, scale: float, size: int, rng) -> np.ndarray:
+    """Independent draws of a naive Bayes model's counts given noisy ones, exact but for counts of a chance below 1e-30.
+
+    Given the number N of records of a class its fields are independent, each with a Dirichlet-multinomial law of its
+    levels, so that p(N | y) is a product over the fields of sums over their counts. All numbers of records of the
+    classes that sum to n are equally likely, as in `noise_aware_events`.
+
+    Args:
+        release: noisy counts, shape (classes, levels), the fields' levels one after the other.
+        sizes: levels of each field.
+        concentration: b > 0 of the fields' Dirichlet priors.
+        n: public number of records.
+        scale: scale of the Laplace noise.
+        size: number of draws.
+        rng: source of randomness.
+
+    Returns:
+        Counts, shape (size, classes, levels).
+    """
+    s, ends = np.arange(n + 1.0), np.cumsum(sizes)
+    own, log_factorial = gammaln(concentration + s) - gammaln(s + 1), gammaln(s + 1)
+    # About where the classes' numbers lie, and sums are made precise: the fields' noisy sums, the larger ones' less.
+    guess = np.add.reduceat(np.maximum(release, 0.0), ends - sizes, axis=1) @ (1 / np.array(sizes)) + 1e-9
+    guess *= n / guess.sum()
+    weights, fields = np.zeros((len(release), n + 1)), []
+    for k, (row, expected) in enumerate(zip(release, guess, strict=True)):
+        fields.append([])
+        for levels, end in zip(sizes, ends, strict=True):
+            factors = own - np.abs(row[end - levels : end, None] - s) / scale
+            tilt = _fine_tilt(factors, expected)
+            fields[-1].append(_Sum.of(factors + tilt * s, _DEPTH))
+            weights[k] += fields[-1][-1].all.at(np.arange(n + 1)) - tilt * s
+            weights[k] += log_factorial - gammaln(levels * concentration + s)
+    totals = latent_counts(weights, size, rng)
+    drawn = [[field.counts(totals[:, k], rng) for field in row] for k, row in enumerate(fields)]
+    return np.stack([np.concatenate(row, axis=1) for row in drawn], axis=1)
 
 
 class _Window(NamedTuple):
@@ -271,16 +303,48 @@ class _Window(NamedTuple):
     def convolved(self, other: "_Window", n: int, depth: float) -> "_Window":
         """The convolution of both, up to n."""
         high, start = (self.logs.max(), other.logs.max()), self.start + other.start
-        # Terms are positive, so nothing cancels.
+        pair = np.exp(self.logs - high[0]), np.exp(other.logs - high[1])
+        if len(self.logs) * len(other.logs) <= _DIRECT:
+            # Terms are positive, so nothing cancels.
+            found = np.convolve(*pair)
+        else:
+            found = signal.fftconvolve(*pair)
+            found[found < _ROUNDING * found.max()] = 0.0
         with np.errstate(divide="ignore"):
-            logs = np.log(np.convolve(np.exp(self.logs - high[0]), np.exp(other.logs - high[1]))) + sum(high)
-        return _Window.of(start, logs[: n + 1 - start], depth)
+            return _Window.of(start, (np.log(found) + sum(high))[: n + 1 - start], depth)
 
     def at(self, places) -> np.ndarray:
         """Entries at some places, −inf outside."""
         places = places - self.start
         inside = (places >= 0) & (places < len(self.logs))
         return np.where(inside, self.logs[np.where(inside, places, 0)], -np.inf)
+
+
+class _Sum(NamedTuple):
+    """Counts whose weights are known, what those from each on weigh together by their sum, and `all` of them."""
+
+    own: list[_Window]
+    later: list[_Window]
+    all: _Window
+
+    @classmethod
+    def of(cls, log_factors, depth: float) -> "_Sum":
+        """Of factors (d, n + 1), each without what lies more than `depth` below its largest."""
+        n = log_factors.shape[1] - 1
+        own = [_Window.of(0, factor, depth) for factor in log_factors]
+        later = [own[-1]]
+        for window in own[-2::-1]:
+            later.insert(0, window.convolved(later[0], n, depth))
+        return cls(own, later[1:], later[0])
+
+    def counts(self, totals, rng) -> np.ndarray:
+        """Draws of the counts, shape (size, d), that sum to the totals (size,), one count after the other."""
+        counts, rest = np.empty((len(totals), len(self.own)), np.int64), totals
+        for j, (window, others) in enumerate(zip(self.own[:-1], self.later, strict=True)):
+            counts[:, j] = _split(window, others, rest, rng)
+            rest = rest - counts[:, j]
+        counts[:, -1] = rest
+        return counts
 
 
 def _split(window: _Window, others: _Window, rest, rng) -> np.ndarray:
@@ -307,10 +371,18 @@ def _split(window: _Window, others: _Window, rest, rng) -> np.ndarray:
     return found
 
 
-def _fine_tilt(log_factors, n: int) -> float:
-    """t with Σ_j E s_j = n under the factors (d, n + 1) times e^(ts), by bisection."""
-    s = np.arange(n + 1.0)
-    steep = np.abs(np.diff(log_factors)[np.isfinite(np.diff(log_factors))]).max(initial=1.0)
+def _fine_tilt(log_factors, n: float) -> float:
+    """t with Σ_j E s_j = n under the factors (d, …) times e^(ts), by bisection."""
+    size = log_factors.shape[1]
+    s = np.arange(float(size))
+    if size > _EVERY:
+        # Any tilt is right: some of the counts, and those around the peaks, weighed by their distances.
+        near = np.argmax(log_factors, axis=1)[:, None] + np.arange(-_NEAR, _NEAR + 1)
+        s = np.unique(np.concatenate([np.arange(0, size, size // _EVERY), near.ravel().clip(0, size - 1), [size - 1]]))
+        log_factors = log_factors[:, s] + np.log(np.gradient(s.astype(float)))
+    with np.errstate(invalid="ignore"):
+        steps = np.diff(log_factors)
+    steep = np.abs(steps[np.isfinite(steps)]).max(initial=1.0)
     low, high = -2 * steep, 2 * steep
     for _ in range(40):
         middle = (low + high) / 2

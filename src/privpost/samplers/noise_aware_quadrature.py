@@ -21,6 +21,11 @@ _DEPTHS = (60.0, 18.0)
 _TAIL = 1e-10
 # Of the Fourier inversion: nodes for the expectation over a record, and frequencies up to so many turns per scale.
 _RECORD_NODES, _PERIODS = 48, 6
+# Of `resolved_posterior`: how many times the prior's range it looks beyond that on either side, and how many deviations
+# of a record beyond the interval; cells of a grid; the largest share of the mass of one cell, and of what lies outside.
+_BEYOND, _DEVIATIONS, _FINE, _SHARE, _OUTSIDE = 20.0, 40.0, 2048, 0.02, 1e-4
+# Its grids, the first and at most so many others: their depth, and the number of peaks that are followed.
+_GRIDS = ((60.0, 16), *((20.0, 16),) * 10, *((20.0, 0),) * 10)
 # Elements of one work array.
 _ELEMENTS = 100_000
 # Below this argument erfcx nears overflow, and the Laplace density of the closer tail takes its place.
@@ -48,6 +53,11 @@ class Posterior(NamedTuple):
     theta: np.ndarray
     width: np.ndarray
     mass: np.ndarray
+
+    def sample(self, draws: int, rng) -> np.ndarray:
+        """Independent draws (draws,) from the first trial's."""
+        cell = rng.choice(len(self.mass[0]), draws, p=self.mass[0])
+        return self.theta[0, cell] + self.width[0, cell] * (rng.random(draws) - 0.5)
 
     def cdf(self, at) -> np.ndarray:
         """P(Θ ≤ at | y) for each trial's own value, shape (trials,)."""
@@ -119,9 +129,7 @@ def redacted_posterior(model: UnivariateFamily, release, n: int, scale, low, hig
 
         def log_joint(theta, trials=trials):
             ends = slice(0, 1) if public and len(theta) == 1 else trials
-            mean, variance = random_sum(n, model.segment_moments(theta, low[ends][:, None], high[ends][:, None]))
-            density = log_normal_laplace(release[trials, None] - mean, variance, scale[trials, None])
-            return density + model.log_density(theta, model.prior)
+            return _log_joint(model, release[trials], n, scale[trials], (low[ends], high[ends]), theta)
 
         grid = edges[None]
         for cells, depth in zip(_CELLS[1:], _DEPTHS, strict=True):
@@ -131,6 +139,85 @@ def redacted_posterior(model: UnivariateFamily, release, n: int, scale, low, hig
         mass = np.exp(log_density - log_density.max(axis=1, keepdims=True)) * width
         parts.append(Posterior(theta, width, mass / mass.sum(axis=1, keepdims=True)))
     return Posterior(*(np.concatenate(values) for values in zip(*parts, strict=True)))
+
+
+def _log_joint(model, release, n: int, scale, interval, theta) -> np.ndarray:
+    """ln p(y, θ) of trials (trials,) at θ (trials or 1, points)."""
+    mean, variance = random_sum(n, model.segment_moments(theta, *(end[:, None] for end in interval)))
+    return log_normal_laplace(release[:, None] - mean, variance, scale[:, None]) + model.log_density(theta, model.prior)
+
+
+def resolved_posterior(model: UnivariateFamily, release: float, n: int, scale: float, low, high) -> Posterior:
+    """`redacted_posterior` of one release, by grids that follow every peak until no cell holds much of the mass.
+
+    Several θ may explain one redacted sum. Cells around the highest peaks are kept, however far a grid's midpoints are
+    from their tops, and the first grid is fine where records fall into the interval. Cells need not be neighbours.
+
+    Raises:
+        ValueError: the posterior cannot be told in floats, or reaches far beyond the prior's range.
+    """
+    given, scales, *interval = (np.atleast_1d(np.asarray(value, float)) for value in (release, scale, low, high))
+
+    def log_joint(theta):
+        found = _log_joint(model, given, n, scales, interval, theta[None])[0]
+        return np.where(np.isnan(found), -np.inf, found)
+
+    with np.errstate(all="ignore"):
+        edges = _first_edges(model, low, high)
+        left, width = edges[:-1], np.diff(edges)
+        for depth, peaks in _GRIDS:
+            if not (len(width) and np.isfinite(edges).all() and width.min() > 0):
+                break
+            middle = left + width / 2
+            weight = log_joint(middle) + np.log(width)
+            mass = np.exp(weight - weight.max())
+            mass /= mass.sum()
+            if mass.max() < _SHARE:
+                outside = log_joint(edges[[0, -1]]) + np.log(np.diff(edges)[[0, -1]] * _FINE / 2)
+                if np.exp(outside - weight.max()).max() * mass.max() > _OUTSIDE:
+                    break
+                return Posterior(middle[None], width[None], mass[None])
+            kept = _kept(weight, depth, peaks)
+            number = _FINE // max(1, kept.sum()) + 1
+            width = np.repeat(width[kept] / number, number)
+            left = np.repeat(left[kept], number) + width * np.tile(np.arange(number), kept.sum())
+    raise ValueError("the posterior is too flat, too narrow or too far out for its quadrature")
+
+
+def _first_edges(model: UnivariateFamily, low, high) -> np.ndarray:
+    """Even edges in the coordinate of θ far beyond the prior's range, and where records fall into [low, high]."""
+    to_theta, coordinate = coordinates(model)
+    least, most = coordinate(parameter_edges(model, 1))
+    limit = 700.0 if np.isfinite(model.support).any() else np.inf
+    beyond = _BEYOND * (most - least)
+    ends = max(least - beyond, -limit), min(most + beyond, limit)
+
+    def place(statistic, deviations):
+        # The mean of a record's statistic is monotone in θ.
+        start, stop = ends
+        rising = np.diff(model.record_moments(to_theta(np.array([0.0, 1e-3]) + (start + stop) / 2))[0])[0] > 0
+        for _ in range(100):
+            middle = (start + stop) / 2
+            mean, variance = model.record_moments(to_theta(middle))
+            above = bool(mean - deviations * np.sqrt(variance) > statistic) is bool(rising)
+            start, stop = (start, middle) if above else (middle, stop)
+        return start
+
+    inner = place(model.statistic(low), -_DEVIATIONS), place(model.statistic(high), _DEVIATIONS)
+    return np.unique(to_theta(np.concatenate([np.linspace(*ends, _FINE + 1), np.linspace(*inner, _FINE + 1)])))
+
+
+def _kept(weight, depth: float, peaks: int) -> np.ndarray:
+    """Which cells matter: those whose mass is not negligible, the highest local peaks, and their neighbours."""
+    kept = weight > weight.max() - depth
+    if peaks:
+        beside = np.pad(weight, 1, constant_values=-np.inf)
+        tops = np.flatnonzero((weight > beside[:-2]) & (weight >= beside[2:]))
+        kept[tops[np.argsort(weight[tops])[-peaks:]]] = True
+    wide = kept.copy()
+    wide[1:] |= kept[:-1]
+    wide[:-1] |= kept[1:]
+    return wide
 
 
 def _refined(log_joint, edges, cells: int, depth: float) -> np.ndarray:

@@ -1,5 +1,7 @@
 """`posterior` of networks, events and redacted sums, against exact posteriors."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ DRAWS, ERROR = 4000, 4 * 0.3 / 1000**0.5
 
 @pytest.fixture(autouse=True)
 def short_chains(monkeypatch):
-    for name, value in (("BURN_IN", 200), ("THIN", 3), ("COUNT_BURN_IN", 100), ("COUNT_THIN", 2)):
+    for name, value in (("COUNT_BURN_IN", 100), ("COUNT_THIN", 2)):
         monkeypatch.setattr(noise_aware_draws, name, value)
 
 
@@ -45,15 +47,77 @@ def test_events_of_one_state_agree_with_the_sum_over_all_counts():
     assert found[:, 0, 0].mean() == pytest.approx(law @ (1 + np.arange(13)) / 15, abs=ERROR)
 
 
+def test_draws_tell_how_far_to_trust_them(monkeypatch):
+    mechanism = privpost.NetworkLaplace(privpost.BayesianNetwork({"a": [], "b": ["a"]}), 20, 2.0)
+    found = mechanism.posterior(np.full(6, 9.0), 100, np.random.default_rng(1))
+    assert found.diagnostics.rhat_max < 1.1
+    assert found[:10].diagnostics is found.diagnostics
+    assert type(found.mean()) is np.float64
+    assert type(found + 1) is np.ndarray
+    exact = privpost.RedactedLaplace(RedactedSum(privpost.GammaExponential(2, 2), 0.0, 4.0), 9, 1.0)
+    assert exact.posterior(np.array([9.0]), 5, np.random.default_rng(1)).diagnostics is None
+    sweeps = iter(np.random.default_rng(2).normal(size=(2, 200, 8, 3)) + 5 * np.eye(8, 3))
+    monkeypatch.setattr(noise_aware_draws, "network", lambda *_: next(sweeps))
+    with pytest.warns(noise_aware_draws.NotConverged, match="the chains disagree"):
+        assert mechanism.posterior(np.full(6, 9.0), 5, np.random.default_rng(1)).diagnostics.rhat_max > 1.1
+
+
+@pytest.mark.parametrize("concentration", [1.0, 0.4])
+def test_counts_of_naive_bayes_agree_with_enumeration(concentration):
+    """One class of two levels and one of them of three: the means of all counts of 40,000 draws."""
+    from scipy.special import gammaln
+
+    release, sizes, n, scale = np.array([[2.0, 0, -1, 3, 1], [-2.0, 4, 1, 0, 2]]), (2, 3), 5, 1.5
+
+    def split(total, levels):
+        if levels == 1:
+            yield (total,)
+            return
+        for first in range(total + 1):
+            yield from ((first, *rest) for rest in split(total - first, levels - 1))
+
+    def weight(counts, total):
+        counts = np.array(counts)
+        law = gammaln(total + 1) - gammaln(total + len(counts) * concentration)
+        return (
+            law
+            + (gammaln(counts + concentration) - gammaln(counts + 1) - gammaln(concentration)).sum()
+            + gammaln(len(counts) * concentration)
+        )
+
+    tables, logs = [], []
+    for total in range(n + 1):
+        rows = [[(one, two) for one in split(size, 2) for two in split(size, 3)] for size in (total, n - total)]
+        for (a, b), (c, d) in itertools.product(*rows):
+            table = np.array([[*a, *b], [*c, *d]])
+            law = weight(a, total) + weight(b, total) + weight(c, n - total) + weight(d, n - total)
+            tables.append(table)
+            logs.append(law - np.abs(release - table).sum() / scale)
+    law = np.exp(np.array(logs) - max(logs))
+    law /= law.sum()
+    mean = np.tensordot(law, tables, 1)
+    deviation = np.sqrt(np.tensordot(law, (tables - mean) ** 2, 1))
+    given = release, sizes, concentration, n, scale, 40_000
+    found = noise_aware_exact.class_counts(*given, np.random.default_rng(3))
+    assert np.all(np.abs(found.mean(axis=0) - mean) < 4 * deviation / 200)
+    assert np.allclose(found.std(axis=0), deviation, rtol=0.05)
+
+
+def test_counts_by_fourier_transforms_have_the_same_law(monkeypatch):
+    monkeypatch.setattr(noise_aware_exact, "_DIRECT", 0)
+    monkeypatch.setattr(noise_aware_exact, "_EVERY", 2)
+    test_counts_of_naive_bayes_agree_with_enumeration(1.0)
+
+
 def test_a_redacted_sum_agrees_with_quadrature():
     family = privpost.GammaExponential(2.0, 2.0)
     mechanism = privpost.RedactedLaplace(RedactedSum(family, 0.0, 4.0), 100, 1.0)
     found = mechanism.posterior(np.array([80.0]), DRAWS, np.random.default_rng(3))
     law = redacted_posterior(family, np.array([80.0]), 100, mechanism.scale, 0.0, 4.0)
     mean, deviation = (float(np.ravel(moment)[0]) for moment in law.moments()[:2])
-    # Four standard errors of a thousand draws; the deviation of both is asserted to be that of the same law.
-    assert found.mean() == pytest.approx(mean, abs=4 * deviation / 1000**0.5)
-    assert found.std() == pytest.approx(deviation, rel=0.1)
+    # Four standard errors.
+    assert found.mean() == pytest.approx(mean, abs=4 * deviation / DRAWS**0.5)
+    assert found.std() == pytest.approx(deviation, rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -66,8 +130,7 @@ def test_a_redacted_sum_agrees_with_quadrature():
     ids=lambda mechanism: type(mechanism).__name__,
 )
 def test_draws_are_parameters_and_bad_input_is_one_line(mechanism, monkeypatch):
-    for name in ("BURN_IN", "COUNT_BURN_IN"):
-        monkeypatch.setattr(noise_aware_draws, name, 5)
+    monkeypatch.setattr(noise_aware_draws, "COUNT_BURN_IN", 5)
     rng = np.random.default_rng(4)
     release = mechanism.perturb(mechanism.model.sufficient_statistics(mechanism.model.records[:1]), rng)
     assert mechanism.posterior(release, 7, rng).shape == (7, *mechanism.model.theta_shape)

@@ -234,3 +234,17 @@ def test_the_drawn_law_is_that_of_the_mechanism(tmp_path):
     cells = np.array([mechanism.rounded(statistics, 10, RANDOM.getrandbits)[0] for _ in range(DRAWS)])
     shape, rate = mechanism.release_law([8.0, 4.0])
     assert fits(cells, 10, stats.gamma(shape, scale=1 / rate).cdf)
+
+
+@pytest.mark.parametrize("levels", [300, 1001])
+def test_the_terms_of_a_draw_of_many_levels_are_quick(folder, levels):
+    """Of 300 levels they took 92 s, all pairs of levels and a third one each; there is a limit to the draw itself."""
+    found = content("dirichlet_categorical", n=30, epsilon=0.1, delta=1e-6, mechanism="diffused", bits=8)
+    found["columns"] = {"diet": {"levels": [f"level {i}" for i in range(levels)]}}
+    del found["posterior"]
+    folder.specify(found)
+    start = time.process_time()
+    status, _, err = folder.run("--dry-run")
+    assert time.process_time() - start < 5
+    assert status == (0 if levels == 300 else 2)
+    assert levels == 300 or "levels has 1001 entries; a posterior draw has at most 1000." in err

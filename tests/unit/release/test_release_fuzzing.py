@@ -6,6 +6,7 @@ import copy
 import json
 import random
 import signal
+import time
 
 import pytest
 import yaml
@@ -105,7 +106,7 @@ def attempt(folder, number: int) -> int:
     to_file = rng.random() < 0.5
     status, out, err = folder.run(*["--output", "out.json"] * to_file, *["--dry-run"] * (rng.random() < 0.1))
     what = f"case {number}: {err}"
-    assert status in (0, 2), what
+    assert status in (0, 1, 2), what
     assert "Traceback" not in err, what
     if status == 2:
         assert err.startswith("privpost: "), what
@@ -113,6 +114,8 @@ def attempt(folder, number: int) -> int:
         assert out == "", what
         assert folder.files() == {"spec.yaml", "data.csv"}, what
         return status
+    if status == 1:
+        assert "there is no posterior" in err, what
     # Of dry runs, which go to standard output, nothing is paid.
     file = folder.path / "out.json"
     content = json.loads(file.read_text() if file.exists() else out)
@@ -150,6 +153,15 @@ def test_a_random_release_is_whole_and_paid_for_or_refused_and_free(folder):
 
 
 @pytest.mark.by_hand
-def test_five_thousand_random_releases(folder):
-    found = run_all(folder, range(5000))
-    print(f"{found.count(0)} statements, {found.count(2)} refusals")
+def test_three_thousand_random_releases(folder):
+    """Of which each takes five seconds of a processor at most; the first ones import and compile."""
+    run_all(folder, range(20))
+    found, slow = [], []
+    for number in range(3000):
+        start = time.process_time()
+        found += run_all(folder, range(number, number + 1))
+        taken = time.process_time() - start
+        if taken > 5:
+            slow.append((number, round(taken, 1)))
+    print(f"{found.count(0)} statements, {found.count(1)} without a posterior, {found.count(2)} refusals; slow: {slow}")
+    assert not slow

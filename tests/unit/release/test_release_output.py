@@ -29,7 +29,8 @@ def test_the_output_depends_on_the_records_through_the_release_alone(folder, mod
     second = folder.run()
     assert first[0] == 0
     assert first == second
-    assert not np.array_equal(*released)
+    # Each release has a rehearsal before it.
+    assert not np.array_equal(*released[1::2])
 
 
 def test_a_statement_names_its_terms(folder):

@@ -11,7 +11,7 @@ from release_cases import YES_NO, content, specification
 from scipy import stats
 
 from privpost.models import BayesianNetwork
-from privpost.release import command
+from privpost.release import command, statement
 from privpost.release.models import bayesian_network
 from privpost.samplers import noise_aware_draws, noise_aware_exact
 
@@ -48,10 +48,60 @@ def test_draws_for_a_sum_agree_with_quadrature(tmp_path):
     mean = density @ grid
     sd = np.sqrt(density @ (grid - mean) ** 2)
     (theta,) = drawn.draws.values()
-    # Three hundredths of a standard deviation are two standard errors of 4000 draws; the rest is the approximation.
+    # Three hundredths of a standard deviation are two standard errors of 4000 draws; the rest is the normal law.
     assert abs(theta.mean() - mean) < 0.1 * sd
     assert theta.std() == pytest.approx(sd, rel=0.1)
-    assert drawn.rhat < 1.01
+    assert drawn.rhat is None
+
+
+REDACTED = {
+    "model": "gamma_exponential", "n": 300, "epsilon": 1, "prior": {"shape": 1, "rate": 10},
+    "columns": {"wait": {"low": 0, "high": 60, "resolution": 0.1, "outside": "redact"}}, "posterior": {"draws": 2000},
+}  # fmt: skip
+
+
+def test_no_wrong_posterior_of_a_redacted_sum_is_certified(tmp_path):
+    """Chains missed the lower mode in one release of seven; by simulation alone 21.9 % of the mass is there."""
+    found, kind = specification(tmp_path, {**REDACTED, "posterior": {"draws": 20_000}})
+    mechanism, _ = command.calibrate(found, kind)
+    for seed in range(5):
+        drawn = kind.posterior(found, mechanism, np.array([33274.0]), np.random.default_rng(seed))
+        theta = drawn.draws["rate"]
+        assert np.mean(theta < 0.03) == pytest.approx(0.219, abs=0.015)
+        assert np.quantile(theta, [0.025, 0.975]) == pytest.approx([0.0075, 0.0988], abs=5e-4)
+
+
+@pytest.mark.parametrize("model", ["gamma_exponential", "bayesian_network"])
+def test_a_posterior_that_is_drawn_again_is_the_same(folder, model):
+    folder.specify(content(model, posterior={"draws": 5}))
+    folder.run("--output", "first.json")
+    first = json.loads((folder.path / "first.json").read_text())
+    again = [json.loads(folder.run("--again", "first.json")[1]) for _ in range(2)]
+    assert again == [first, first]
+
+
+@pytest.mark.parametrize("apart", [1.0, np.nan])
+def test_chains_that_disagree_or_stand_still_are_no_success(folder, monkeypatch, apart):
+    chains = np.full((200, 8, 3), 0.5)
+    if apart == 1:
+        chains = np.random.default_rng(1).normal(size=chains.shape) + np.arange(8)[:, None]
+    wrong = lambda *_: chains  # noqa: E731
+    monkeypatch.setattr(noise_aware_draws, "network", wrong)
+    monkeypatch.setattr(statement, "RHAT_LIMIT", 1.01)
+    folder.specify(content("bayesian_network"))
+    status, out, err = folder.run()
+    assert (status, json.loads(out)["posterior"]["converged"]) == (1, False)
+    assert "the statistics were released, but the posterior's chains have not converged" in err
+
+
+@pytest.mark.parametrize(("parents", "n"), [({}, 40), ({"cough": ["smokes"]}, 3000)])
+def test_chains_of_networks_start_from_the_prior(parents, n):
+    """The oracle of the start: counts of data from the prior, whose spread is that of the uniform law of a share."""
+    model = BayesianNetwork({"smokes": [], "cough": [], **parents})
+    release = np.full((400, model.prior.size), n / 4)
+    start = noise_aware_draws.noise_aware_table.Tables(model, release, n, 2.0).init(np.random.default_rng(1))
+    shares = start.counts[0] / n
+    assert shares.std() == pytest.approx(1 / 12**0.5, rel=0.1)
 
 
 def enumerated(weights: dict[tuple, float], value) -> np.ndarray:
@@ -165,6 +215,6 @@ def test_a_posterior_that_fails_does_not_waste_the_release(folder):
     folder.specify(content("gamma_exponential", prior={"shape": 1e-300, "rate": 1e-300}))
     status, out, _ = folder.run()
     found = json.loads(out)
-    assert status == 0
+    assert status == 1
     assert found["posterior"].keys() == {"failed"}
     assert found["statistics"]["sums"].keys() == {"minutes"}

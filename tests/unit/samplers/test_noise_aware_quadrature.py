@@ -73,6 +73,47 @@ def test_posterior_of_a_redacted_sum_against_brute_force(model, n, epsilon):
         assert np.allclose(posterior.cdf(at[:, k]), probability, atol=1e-9)
 
 
+def even(model, y, n, scale, interval, ends, at):
+    """P(Θ ≤ at | y) by a sum over 400,000 even steps in the logarithm of θ."""
+    log_theta = np.linspace(*np.log(ends), 400_000)
+    theta = np.exp(log_theta)
+    mean, variance = random_sum(n, model.segment_moments(theta, *interval))
+    log_density = model.log_density(theta, model.prior) + quadrature.log_normal_laplace(y - mean, variance, scale)
+    mass = np.exp(log_density - log_density.max()) * theta
+    return mass[theta <= at].sum() / mass.sum()
+
+
+@pytest.mark.parametrize("n", [300, 100_000])
+def test_both_modes_of_one_redacted_sum_are_found(n):
+    """Waits of mean 12, of which those above 60 are left out: a rate of .0085 explains the sum as well.
+
+    With 100,000 records both modes are far narrower than a cell of the first grid of `redacted_posterior`.
+    """
+    model, y, scale = GammaExponential(1, 10), 11.091 * n, 60.0
+    found = quadrature.resolved_posterior(model, y, n, scale, 0.0, 60.0)
+    reference = even(model, y, n, scale, (0.0, 60.0), (1e-3, 1.0), 0.03)
+    assert 0.15 < reference < 0.3
+    assert found.cdf([0.03])[0] == pytest.approx(reference, abs=1e-3)
+    drawn = found.sample(40_000, np.random.default_rng(1))
+    assert np.mean(drawn < 0.03) == pytest.approx(reference, abs=0.01)
+
+
+@pytest.mark.parametrize("prior_variance", [1.0, 1e8])
+def test_a_resolved_posterior_without_redaction_is_the_conjugate_one(prior_variance):
+    """However far the data are from the prior, and however wide that is: noise of scale 1e-3 hardly counts."""
+    model, n = NormalKnownVariance(0.0, prior_variance, 1.0), 400
+    found = quadrature.resolved_posterior(model, 50.0 * n, n, 1e-3, -np.inf, np.inf)
+    exact = model.posterior(np.array([50.0 * n, n]))
+    assert found.moments()[0][0] == pytest.approx(model.mean(exact), abs=1e-3)
+    assert found.moments()[1][0] == pytest.approx(model.variance(exact) ** 0.5, rel=1e-2)
+
+
+@pytest.mark.parametrize("prior", [(1e-300, 1e-300), (1e-5, 1.0), (1e300, 1e300)])
+def test_a_posterior_that_floats_cannot_tell_is_refused(prior):
+    with pytest.raises(ValueError, match="too flat, too narrow or too far out"):
+        quadrature.resolved_posterior(GammaExponential(*prior), 10.0, 4, 4.0, 0.0, 4.0)
+
+
 def test_bounds_may_differ_between_trials_and_moments_are_those_of_the_law():
     model, y, n = GammaExponential(8, 2), np.array([150.0, 240.0, 300.0]), 1000
     low, high, scale = np.array([0.01, 0.02, 0.0]), np.array([0.8, 1.2, 2.0]), np.array([8.0, 12.0, 20.0])

@@ -12,8 +12,9 @@ from privpost.lab.schema import Schema, SettingError
 from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
 from privpost.release.specification import Levels, Specification
 
-# Posteriors of counts have tables of n + 1 entries.
+# Posteriors of counts have tables of n + 1 entries for every level.
 LARGEST_SUM = 10_000_000
+EXACT = "independent draws from the exact posterior, summed over all true counts"
 # What the draws of analysts who ignore the noise take for granted.
 NAIVE = ("noisy counts are taken for the true ones",)
 
@@ -26,7 +27,8 @@ class Posterior(NamedTuple):
         noise_aware: whether the posterior accounts for the noise, or takes noisy statistics for exact ones.
         method: how the draws were made.
         approximations: what about them is not exact.
-        rhat, ess: largest R-hat and smallest effective sample size of Markov chains; None for independent draws.
+        rhat, ess: largest R-hat and smallest effective sample size of Markov chains, nan where they cannot be
+            assessed; None for independent draws.
     """
 
     draws: dict[str, np.ndarray]
@@ -63,14 +65,16 @@ class Kind(ABC):
         """Raises a SettingError unless the columns are what the model needs."""
         if self.columns is not None and len(spec.columns) != self.columns:
             raise SettingError(f"columns has {len(spec.columns)} entries, but {self.name} has exactly {self.columns}.")
-        if spec.draws and spec.n > LARGEST_SUM:
-            raise SettingError(f"n is {spec.n}; posterior draws need n <= {LARGEST_SUM}.")
         for name, settings in spec.columns.items():
             try:
                 self.check_column(spec, settings)
                 self._check_missing(spec, name, settings)
             except SettingError as error:
                 raise SettingError(f"columns: {name}: {error}") from None
+        if spec.draws and spec.n * (tables := self.tables(spec)) > LARGEST_SUM:
+            raise SettingError(
+                f"n is {spec.n}; posterior draws need n <= {LARGEST_SUM // tables} with these columns, or none."
+            )
 
     def check_column(self, spec: Specification, settings: dict[str, Any]) -> None:
         """Raises a SettingError unless the settings of a column are what the model needs."""
@@ -95,6 +99,10 @@ class Kind(ABC):
                 f"columns: {self.name} needs one column with role: {role} and {others}; {len(found)} of "
                 f"{len(spec.columns)} columns have role: {role}."
             )
+
+    def tables(self, spec: Specification) -> int:
+        """Number of tables of n + 1 entries that the posterior of counts needs."""
+        return 1
 
     @abstractmethod
     def mechanism(self, spec: Specification, setting: float) -> AdditiveNoiseMechanism:
@@ -187,6 +195,4 @@ def by_name(names, draws) -> dict[str, np.ndarray]:
 def exact_posterior(names, mechanism, release, draws: int, rng) -> Posterior:
     """Independent draws of the named probabilities given noisy counts of records of one category each."""
     found = mechanism.posterior(release, draws, rng).reshape(draws, -1)
-    return Posterior(
-        by_name(names, found), True, "independent draws from the exact posterior, summed over all true counts", ()
-    )
+    return Posterior(by_name(names, found), True, EXACT, ())

@@ -3,10 +3,10 @@
 import itertools
 from typing import Any, ClassVar
 
+from privpost.evaluation import diagnostics
 from privpost.lab.schema import Real, Schema, SettingError, Text, Vector, suggest
 from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models.bayesian_network import BayesianNetwork
-from privpost.release.models import chains
 from privpost.release.models.base import NAIVE, Inferred, Posterior, by_name, whole
 from privpost.release.specification import Levels
 from privpost.samplers import noise_aware_draws
@@ -82,5 +82,13 @@ class Network(Inferred):
             draws = model.sample(mechanism.naive_posterior(release), rng, spec.draws)
             method = "conjugate update with the noisy counts, clipped to [0, n]"
             return Posterior(by_name(names, draws), False, method, NAIVE)
-        draws = noise_aware_draws.network(model, release, spec.n, mechanism.scale, spec.draws, rng)
-        return chains.latent_posterior(names, draws, spec.draws)
+        chains = noise_aware_draws.network(model, release, spec.n, mechanism.scale, spec.draws, rng)
+        assessed = diagnostics.assess(chains)
+        return Posterior(
+            by_name(names, noise_aware_draws.pooled(chains, spec.draws)),
+            True,
+            f"Markov chains on the true counts with the noise's law, {noise_aware_draws.CHAINS} of them from the prior",
+            ("Markov chain Monte Carlo",),
+            assessed.rhat_max,
+            assessed.ess_min,
+        )

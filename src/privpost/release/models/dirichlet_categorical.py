@@ -1,17 +1,14 @@
 """`model: dirichlet_categorical` of a specification."""
 
-from privpost.lab.schema import Real, Schema
+from privpost.lab.schema import Real, Schema, SettingError
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.models.dirichlet_categorical import DirichletCategorical
-from privpost.release.models import chains
-from privpost.release.models.base import NAIVE, Inferred, Posterior, Sampled, by_name, exact_posterior, whole
-from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.samplers import noise_aware_event_draws
+from privpost.release.models.base import Inferred, Sampled, exact_posterior, whole
 
-# Records times categories that the sum over all true counts is taken of; chains serve more.
-LARGEST_EXACT = 2_000_000
+# Levels of one posterior draw, which take some ten seconds.
+LARGEST_DRAW = 1000
 
 
 class Categories(Inferred, Sampled):
@@ -21,6 +18,13 @@ class Categories(Inferred, Sampled):
     law = "Dirichlet"
     prior = Schema(concentration=Real(above=0))
     mechanisms = ("laplace", "gaussian", "direct", "diffused", "concentrated")
+
+    def check_column(self, spec, settings):
+        super().check_column(spec, settings)
+        if spec.sampling and len(settings["levels"]) > LARGEST_DRAW:
+            raise SettingError(
+                f"levels has {len(settings['levels'])} entries; a posterior draw has at most {LARGEST_DRAW}."
+            )
 
     def _model(self, spec):
         return DirichletCategorical((spec.prior["concentration"],) * len(spec.only[1]["levels"]))
@@ -42,16 +46,10 @@ class Categories(Inferred, Sampled):
         column, settings = spec.only
         return {"counts": {column: dict(zip(settings["levels"], map(whole, release), strict=True))}}
 
+    def tables(self, spec):
+        # Each level's table takes the noise on all levels.
+        levels = len(spec.only[1]["levels"])
+        return levels * max(1, levels // 50)
+
     def posterior(self, spec, mechanism, release, rng):
-        names = self.parameters(spec)
-        if spec.n * len(names) <= LARGEST_EXACT:
-            return exact_posterior(names, mechanism, release, spec.draws, rng)
-        if spec.mechanism == "gaussian":
-            draws = mechanism.model.sample(mechanism.naive_posterior(release), rng, spec.draws)
-            method = "conjugate update with the noisy counts, clipped at 0"
-            return Posterior(by_name(names, draws), False, method, NAIVE)
-        prior = gibbs.Prior(1, (len(names),), emission=spec.prior["concentration"])
-        probabilities, _ = noise_aware_event_draws.event_counts(
-            release[None], prior, [0], spec.n, mechanism.scale, spec.draws, rng, fixed=True
-        )
-        return chains.latent_posterior(names, probabilities[:, :, 0], spec.draws)
+        return exact_posterior(self.parameters(spec), mechanism, release, spec.draws, rng)

@@ -7,11 +7,10 @@ import numpy as np
 from privpost.lab.schema import Choice, Real, Schema
 from privpost.mechanisms.event_counts import EventCountsLaplace
 from privpost.models.event_counts import EventCounts
-from privpost.release.models import chains
-from privpost.release.models.base import Inferred, whole
+from privpost.release.models.base import EXACT, Inferred, Posterior, by_name, whole
 from privpost.release.specification import Levels
-from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.samplers import noise_aware_event_draws, noise_aware_events
+from privpost.samplers import noise_aware_events
+from privpost.samplers.noise_aware_exact import class_counts
 
 
 class NaiveBayes(Inferred):
@@ -49,17 +48,21 @@ class NaiveBayes(Inferred):
                 start += len(levels)
         return {"counts": tables}
 
+    def tables(self, spec):
+        return sum(len(spec.columns[name]["levels"]) for name in self.order(spec)[1:])
+
     def posterior(self, spec, mechanism, release, rng):
         label, *attributes = self.order(spec)
         classes = spec.columns[label]["levels"]
         rows = release.reshape(len(classes), -1)
-        # Each class has probabilities of its own.
-        prior = gibbs.Prior(len(rows), mechanism.model.sizes, emission=spec.prior["concentration"])
-        probabilities, totals = noise_aware_event_draws.event_counts(
-            rows, prior, np.arange(len(rows)), spec.n, mechanism.scale, spec.draws, rng, fixed=True
-        )
+        concentration, sizes = spec.prior["concentration"], mechanism.model.sizes
+        counts = class_counts(rows, sizes, concentration, spec.n, mechanism.scale, spec.draws, rng)
+        totals = counts[..., : sizes[0]].sum(axis=-1)
         # All ways to spread the records over the classes are equally likely: a flat prior on the classes' shares.
         shares = noise_aware_events.log_dirichlet(1.0 + totals, [slice(None)], rng)
+        ends = np.cumsum(sizes)
+        fields = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+        logs = noise_aware_events.log_dirichlet(concentration + counts, fields, rng)
         names = [f"P({label} = {level})" for level in classes]
         names += [
             f"P({name} = {value} | {label} = {level})"
@@ -67,5 +70,5 @@ class NaiveBayes(Inferred):
             for name in attributes
             for value in spec.columns[name]["levels"]
         ]
-        flat = probabilities.reshape(*probabilities.shape[:2], -1)
-        return chains.latent_posterior(names, np.concatenate([np.exp(shares), flat], axis=-1), spec.draws)
+        found = np.exp(np.concatenate([shares, logs.reshape(len(logs), -1)], axis=1))
+        return Posterior(by_name(names, found), True, EXACT, ())

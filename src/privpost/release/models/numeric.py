@@ -9,12 +9,13 @@ import numpy as np
 
 from privpost.lab.schema import Choice, Real, Schema, SettingError
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
-from privpost.release.models import chains
-from privpost.release.models.base import Inferred, Kind
-from privpost.samplers import noise_aware_draws
+from privpost.release.models.base import Inferred, Kind, Posterior
+from privpost.samplers.noise_aware_quadrature import resolved_posterior
 
 # Sums stay whole numbers that floats hold exactly.
 LARGEST_TOTAL = 2**50
+_METHOD = "independent draws from the posterior by quadrature over its parameter"
+_APPROXIMATIONS = "normal law of the latent sum (Bernstein and Sheldon 2018)", "continuous Laplace law of the noise"
 _UNCUT = "the records' law is not cut off at the bounds"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 
@@ -124,8 +125,7 @@ class NumericFamily(Numeric, Inferred):
         family = self.family(spec)
         low, high = map(float, self._bounds(spec)[:2]) if self.redacts(spec) else family.record_support
         scale = mechanism.scale * self.unit(spec)
-        theta = noise_aware_draws.redacted_sum(
-            family, self._sum(spec, release), spec.n, scale, low, high, spec.draws, rng
-        )
-        approximations = self.rounding(self.unit(spec), theta.ravel()), *(() if self.redacts(spec) else (_UNCUT,))
-        return chains.gibbs_posterior([self.parameter], theta[..., None], spec.draws, approximations)
+        law = resolved_posterior(family, self._sum(spec, release), spec.n, scale, low, high)
+        theta = law.sample(spec.draws, rng)
+        approximations = self.rounding(self.unit(spec), theta), *(() if self.redacts(spec) else (_UNCUT,))
+        return Posterior({self.parameter: theta}, True, _METHOD, (*_APPROXIMATIONS, *approximations))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from privpost.evaluation.rows import markdown
 from privpost.release import command, models, spec
-from privpost.release.models import bayesian_network, dirichlet_categorical, gamma_exponential
+from privpost.release.models import base, bayesian_network, gamma_exponential
 
 EXAMPLE = Path("examples/commute.yaml")
 
@@ -18,7 +18,7 @@ def values(published) -> Mapping[str, str]:
         "terms": example_terms(),
         "sigma": sigma_ratios(),
         "largest_network": str(bayesian_network.LARGEST_NETWORK),
-        "largest_exact": f"{dirichlet_categorical.LARGEST_EXACT:,}",
+        "largest_exact": f"{base.LARGEST_SUM:,}",
         "largest_epsilon": f"{spec.LARGEST_EPSILON:g}",
         "largest_bias": f"{gamma_exponential.LARGEST_BIAS:g}",
     }

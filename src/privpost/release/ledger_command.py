@@ -1,0 +1,60 @@
+"""`privpost ledger check`: a ledger's chain, digests and sums, and whether the statements that it paid for fit it."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from privpost.lab.schema import SettingError
+from privpost.release import spending
+
+
+def main(argv: list[str]) -> int:
+    """Run the command; returns 1 where something does not fit."""
+    parser = argparse.ArgumentParser(prog="privpost ledger", allow_abbrev=False, description=__doc__)
+    check = parser.add_subparsers(required=True, metavar="check").add_parser("check", help="change nothing, and tell")
+    check.add_argument("ledger", type=Path, help="the file that specifications name as budget: ledger")
+    check.add_argument("statement", type=Path, nargs="*", help="files of releases that it paid for")
+    options = parser.parse_args(argv)
+    content = spending.read(options.ledger)
+    if content.budget is None:
+        raise SettingError(f"{options.ledger} is empty.")
+    spent = content.spent()
+    print(
+        f"{options.ledger}: {len(content.costs)} releases, chain and digests right; spent epsilon "
+        f"{spent['epsilon']:g}, delta {spent['delta']:g} of epsilon {content.budget.epsilon:g}, delta "
+        f"{content.budget.delta:g}"
+    )
+    problems = list(_problems(content, options.statement))
+    for problem in problems:
+        print(f"privpost: {problem}", file=sys.stderr)
+    return 1 if problems else 0
+
+
+def _problems(content: spending.Content, statements: list[Path]) -> Iterator[str]:
+    """What does not fit, one sentence each."""
+    seen: dict[int, tuple[Path, Any]] = {}
+    spent, budget = content.spent(), content.budget
+    if spent["epsilon"] > budget.epsilon * (1 + 1e-9) or spent["delta"] > budget.delta * (1 + 1e-9):
+        yield "more was spent than the budget"
+    for path in statements:
+        try:
+            found = json.loads(path.read_bytes())
+            entry, drawn = found["ledger"], found.get("release", found.get("draw"))
+            number, digest = int(entry["release"]), entry["entry_sha256"]
+            told = {key: float(entry["spent"][key]) for key in ("epsilon", "delta")}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            yield f"{path}: no statement of a release with a ledger ({type(error).__name__}: {error})"
+            continue
+        if not (1 <= number <= len(content.costs) and content.digests[number - 1] == digest):
+            yield f"{path}: the ledger has no such line of release {number}: it was rolled back, or is another"
+        elif told != content.spent(number):
+            yield f"{path}: it says that {told} was spent, the ledger {content.spent(number)}"
+        if number in seen and seen[number][1] != drawn:
+            yield f"{path}: release {number} is {seen[number][0]} too, with other content"
+        seen.setdefault(number, (path, drawn))
+    missing = [str(number) for number in range(1, len(content.costs) + 1) if number not in seen]
+    if statements and missing:
+        yield f"no statement of release {', '.join(missing[:20])}{' ...' * (len(missing) > 20)}"

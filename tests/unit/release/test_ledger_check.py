@@ -1,0 +1,83 @@
+"""`privpost ledger check`: a ledger against the statements that it paid for."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from release_cases import BITS
+
+from privpost.lab.schema import SettingError
+from privpost.release import ledger_command
+
+PAID = {**BITS, "budget": {"ledger": "ledger.jsonl", "epsilon": 9}}
+
+
+@pytest.fixture
+def paid(folder):
+    """A folder with three releases."""
+    folder.specify(PAID)
+    for number in (1, 2, 3):
+        assert folder.run("--output", f"{number}.json")[0] == 0
+    folder.capsys.readouterr()
+    return folder
+
+
+def check(folder, *names: str) -> tuple[int, str, list[str]]:
+    before = {path.name: path.read_bytes() for path in folder.path.iterdir()}
+    status = ledger_command.main(["check", "ledger.jsonl", *names])
+    assert {path.name: path.read_bytes() for path in folder.path.iterdir()} == before
+    out, err = folder.capsys.readouterr()
+    return status, out, err.splitlines()
+
+
+def test_a_ledger_and_its_statements_fit(paid):
+    # Drawn again a statement is the same release.
+    assert paid.run("--again", "2.json", "--output", "again.json")[0] == 0
+    status, out, problems = check(paid, "1.json", "2.json", "3.json", "again.json")
+    assert (status, problems) == (0, [])
+    assert "3 releases, chain and digests right; spent epsilon 3, delta 0 of epsilon 9" in out
+    assert check(paid)[0] == 0
+
+
+def test_a_ledger_that_was_rolled_back_is_told_by_its_statements(paid):
+    ledger = paid.path / "ledger.jsonl"
+    ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:3]))
+    status, _, (problem,) = check(paid, "1.json", "2.json", "3.json")
+    assert status == 1
+    assert "3.json: the ledger has no such line of release 3: it was rolled back" in problem
+    # Another release took the number.
+    assert paid.run("--output", "other.json")[0] == 0
+    paid.capsys.readouterr()
+    status, _, problems = check(paid, "1.json", "2.json", "3.json", "other.json")
+    assert status == 1
+    assert any("3.json: the ledger has no such line" in problem for problem in problems)
+    assert any("release 3 is 3.json too, with other content" in problem for problem in problems)
+
+
+def test_statements_that_are_missing_edited_or_none_are_told(paid):
+    assert check(paid, "1.json", "3.json")[2] == ["privpost: no statement of release 2"]
+    found = json.loads((paid.path / "2.json").read_text())
+    found["ledger"]["spent"]["epsilon"] = 1
+    (paid.path / "edited.json").write_text(json.dumps(found))
+    found["release"] = [7.0]
+    found["ledger"]["spent"]["epsilon"] = 2.0
+    (paid.path / "twice.json").write_text(json.dumps(found))
+    shutil.copy(paid.path / "spec.yaml", paid.path / "none.json")
+    problems = check(paid, "1.json", "2.json", "3.json", "edited.json", "twice.json", "none.json", "gone.json")[2]
+    assert len(problems) == 4
+    for problem, part in zip(
+        problems, ("spent, the ledger", "other content", "no statement", "no statement"), strict=True
+    ):
+        assert part in problem
+
+
+def test_a_damaged_ledger_is_refused_in_one_line(paid):
+    ledger = paid.path / "ledger.jsonl"
+    raw = ledger.read_bytes()
+    for damaged in (raw.replace(b'"epsilon": 1.0', b'"epsilon": 0.5', 1), raw[:-9], b"", b"text"):
+        ledger.write_bytes(damaged)
+        with pytest.raises(SettingError) as refused:
+            ledger_command.main(["check", "ledger.jsonl"])
+        assert "\n" not in str(refused.value)
