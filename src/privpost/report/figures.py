@@ -262,6 +262,7 @@ def benchmarks(benchmarks):
     machine, not reproducible to the digit.
     """
     table = benchmarks.dropna(subset=["ratio", "bar"])
+    table = table[table.bar != ""]
     table = table.assign(margin=[_margin(row) for row in table.itertuples()])
     table = table.sort_values("margin", ascending=False, kind="stable").reset_index(drop=True)
     labels = [textwrap.wrap(f"{row.what}: {row.against}", 58) for row in table.itertuples()]
