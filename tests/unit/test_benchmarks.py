@@ -67,7 +67,6 @@ def bench(monkeypatch, run, folder, lacking=()) -> None:
     """Let `run.main` write into a folder, draw nothing, and hold no bars but these."""
     monkeypatch.setattr(run, "TABLE", folder / "benchmarks.csv")
     monkeypatch.setattr(run, "draw", lambda: None)
-    monkeypatch.setattr(run, "render", lambda: None)
     monkeypatch.setattr(run.complete, "__defaults__", (tuple(lacking),))
 
 

@@ -15,7 +15,7 @@ def over_limit(table):
 
 
 def ends(rows):
-    """Return the ends of 95 % intervals of `over`: 1 either side, by the inequality of Dvoretzky, Kiefer and Wolfowitz."""
+    """Return the ends of 95 % intervals of `over`, 1 either side: the inequality of Dvoretzky, Kiefer, Wolfowitz."""
     return np.maximum(rows.over - 1, 1e-3), rows.over + 1
 
 

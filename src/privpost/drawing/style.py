@@ -69,6 +69,8 @@ LOOKS = {
     "non_private": Look("#000000", "o", "--", "Non-private"),
     "laplace": Look("#004881", "s", "-", "Laplace"),
     "gaussian": Look("#07a875", "D", "-.", "Gaussian"),
+    "geometric": Look("#4c0099", "8", "-", "Geometric"),
+    "discrete_gaussian": Look("#2b1a00", "d", "-.", "Discrete Gaussian"),
     "fourier": Look("#00381f", "h", "-", "Fourier"),
     "ops": Look("#dc6309", "^", "-", "OPS"),
     "ops_renyi": Look("#680045", "<", "--", "OPS, Rényi charge"),

@@ -1,4 +1,4 @@
-"""Scores and the figures that cover all studies: what pages and documents are made of."""
+"""Scores and run times: what pages and documents are made of."""
 
 from collections.abc import Iterable
 from pathlib import Path

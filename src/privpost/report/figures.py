@@ -10,6 +10,7 @@ from privpost.drawing import calibration, figures, panels, style
 from privpost.drawing.figures import figure
 from privpost.evaluation.rows import select
 from privpost.lab import store
+from privpost.report import scorecard as scorecards
 
 # Where below the results the tables are that the functions' parameters name.
 TABLES = {
@@ -19,23 +20,13 @@ TABLES = {
     "ecdf": "bernstein2018/ecdf",
     "calibrations": "bernstein2018/calibration",
 }
-TITLES = {
-    "foulds2016": "Foulds et al. 2016",
-    "zhang2016": "Zhang et al. 2016",
-    "geumlek2017": "Geumlek et al. 2017",
-    "bernstein2018": "Bernstein and Sheldon 2018",
-    "audit": "Beyond the papers: privacy audit",
-    "fair_axis": "Beyond the papers: same (ε, δ) for all",
-    "noise_aware": "Beyond the papers: noise-aware inference",
-}
 # Verdict → colour of its tile and sign on it.
 TILES = {
     "holds": ("#009E73", ""),
     "holds in part": ("#E69F00", "½"),
     "does not hold": ("#D55E00", "×"),
-    # On data that stand in for the paper's own: counted apart.
-    "seen": ("#B5E3D3", "s"),
-    "not seen": ("#F3C9AE", "s"),
+    "seen": ("#7fc9b5", ""),
+    "not seen": ("#f0b48a", "×"),
     "not testable": ("#ffffff", ""),
     "not scored": ("#dddddd", "?"),
 }
@@ -99,7 +90,7 @@ def _foulds(axes, table) -> str:
     for method in last.index:
         look, peak = style.look(method), rows[rows.method == method].sort_values("ratio").iloc[-1]
         # Above its peak, or beside what comes after it.
-        at = (peak.n, 1.06 * peak.ratio) if method == "ops" else (40 * peak.n, 0.6 * peak.ratio)
+        at = (peak.n, 1.06 * peak.ratio) if method == "ops" else (120 * peak.n, 0.6 * peak.ratio)
         _name(axes, *at, look.label, look.color, ha="center")
     axes.set_ylim(top=1.35 * rows.ratio.max())
     holds = last["ops"] > 2 and last["laplace"] < 1.2
@@ -171,12 +162,13 @@ def strip(scorecard):
     """Every claim with its verdict, one tile a claim, in the order of the verdicts.
 
     Green: holds; orange with ½: holds in part; red with ×: does not hold; white: not testable with the data at hand.
-    An s marks data that stand in for the paper's own: seen there (light green) or not (light red). On the right how many of the testable claims hold.
+    Hatched and pale: tested on data that stand in for the paper's own, on which it is seen (green) or not seen (red
+    with ×). On the right how many of the claims that were tested on the paper's own data hold.
     """
     import matplotlib.pyplot as plt
 
     card = scorecard[scorecard.id.notna() & (scorecard.id != "")]
-    papers = panels.ordered(card.paper, "", TITLES)
+    papers = panels.ordered(card.paper, "", scorecards.NAMES)
     order = {verdict: place for place, verdict in enumerate(TILES)}
     lines = {paper: -(-int((card.paper == paper).sum()) // PER_LINE) for paper in papers}
     height, width = sum(lines.values()) + 0.85 * len(papers) + 0.2, PER_LINE + 0.2
@@ -185,24 +177,33 @@ def strip(scorecard):
     top = 0.0
     for paper in papers:
         rows = card[card.paper == paper]
-        rows = rows.assign(place=rows.verdict.map(order)).sort_values("place", kind="stable")
+        rows = rows.assign(place=rows.verdict.map(order)).sort_values(["place", "stand_in"], kind="stable")
         counts, top = rows.verdict.value_counts(), top + 0.75
         testable = sum(int(counts.get(verdict, 0)) for verdict in list(TILES)[:3])
-        axes.text(0, top - 0.12, TITLES.get(paper, paper.replace("_", " ").capitalize()), fontsize=8, va="bottom")
+        axes.text(
+            0, top - 0.12, scorecards.NAMES.get(paper, paper.replace("_", " ").capitalize()), fontsize=8, va="bottom"
+        )
         words = f"{counts.get('holds', 0)} of {testable} testable hold"
         axes.text(PER_LINE, top - 0.12, words, fontsize=8, ha="right", va="bottom", weight="bold")
         for place, row in enumerate(rows.itertuples()):
             x, y = place % PER_LINE, top + place // PER_LINE
             color, sign = TILES[row.verdict]
             outline = "#666666" if row.verdict == "not testable" else "white"
-            axes.add_patch(plt.Rectangle((x, y), 0.9, 0.88, facecolor=color, edgecolor=outline, linewidth=0.6))
+            hatch = "/////" if row.verdict in ("seen", "not seen") else None
+            axes.add_patch(
+                plt.Rectangle((x, y), 0.9, 0.88, facecolor=color, edgecolor=outline, hatch=hatch, linewidth=0.6)
+            )
             axes.text(x + 0.45, y + 0.44, sign, fontsize=8, ha="center", va="center")
         top += lines[paper] + 0.1
     axes.set(xlim=(0, PER_LINE), ylim=(top, 0))
-    named = [plt.Rectangle((0, 0), 1, 1, facecolor=color, edgecolor="#666666", linewidth=0.6, label=verdict)
+    named = [plt.Rectangle((0, 0), 1, 1, facecolor=color, edgecolor="#666666", linewidth=0.6, label=_words(verdict))
              for verdict, (color, _) in TILES.items() if verdict in set(card.verdict)]  # fmt: skip
     panels.legend(made, named, handlelength=1.2)
     return made
+
+
+def _words(verdict: str) -> str:
+    return f"{verdict} on stand-in data" if verdict in ("seen", "not seen") else verdict
 
 
 @figure("methods")
@@ -261,6 +262,7 @@ def benchmarks(benchmarks):
     machine, not reproducible to the digit.
     """
     table = benchmarks.dropna(subset=["ratio", "bar"])
+    table = table[table.bar != ""]
     table = table.assign(margin=[_margin(row) for row in table.itertuples()])
     table = table.sort_values("margin", ascending=False, kind="stable").reset_index(drop=True)
     labels = [textwrap.wrap(f"{row.what}: {row.against}", 58) for row in table.itertuples()]

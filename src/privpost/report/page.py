@@ -20,16 +20,14 @@ import jinja2
 from markupsafe import Markup, escape
 
 from privpost.datasets import catalogue
+from privpost.drawing import figures as marked
 from privpost.lab import provenance, store
 from privpost.lab.study import Study
 from privpost.report import audited, build, captions, describe, scorecard, templates
+from privpost.report import figures as overall
 
 TEMPLATES = Path("docs/templates")
 ROWS = 200
-OVERVIEW = {
-    "strip": "Every claim with its verdict, by paper.",
-    "measured/run_times": "Computing time and peak memory of each study, as its cells recorded them.",
-}
 
 
 def write(studies: Iterable[Study], results: Path, figures: Path, path: Path) -> Path:
@@ -77,8 +75,8 @@ def render(studies: Iterable[Study], results: Path, figures: Path) -> str:
                 for paper in dict.fromkeys(study.paper for study in studies)
             ],
             overview={
-                name: packed.figure(figures / f"{name}.svg", captions.Caption(title, ""))
-                for name, title in OVERVIEW.items()
+                stem: packed.figure(figures / f"{stem}.svg", captions.split(marked.caption(function), stem))
+                for stem, function in marked.functions(overall).items()
             },
             audited=known,
             times=times.to_dict("records"),

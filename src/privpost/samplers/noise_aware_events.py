@@ -50,6 +50,7 @@ class LatentCounts:
         if np.ptp(observed.sum(axis=1)) or not observed.any():
             raise ValueError("observed must have the same number of cells, at least one, in all chains")
         self.prior, self.scale, self.observed = prior, float(scale), observed
+        self._given = (prior, scale, n_events, n_held)
         self.n_events = int(n_events)
         self.n_held = int((~observed[0]).sum()) if n_held is None else n_held
         self.noisy = np.where(observed[..., None], noisy, 0.0)
