@@ -49,9 +49,10 @@ def test_the_ledger_is_gathered_by_kind_and_notion(checkout, tmp_path):
 
 def test_the_published_ledger_names_mechanisms_that_can_be_made_again(checkout, tmp_path):
     study = grid.load_study("geumlek2017/tradeoff", home=tmp_path)
-    ledger, used = Ledger(), [
-        PosteriorDraw(BetaBernoulli(6, 12), 8, 2.0, r / 7, weighting="diffused") for r in range(1, 6)
-    ]
+    ledger, used = (
+        Ledger(),
+        [PosteriorDraw(BetaBernoulli(6, 12), 8, 2.0, r / 7, weighting="diffused") for r in range(1, 6)],
+    )
     for number, mechanism in enumerate(used):
         ledger.open(f"diffused/{number}", mechanism.cost(), mechanism)
         ledger.release(f"diffused/{number}", mechanism, np.array([3.0, 5.0]), np.random.default_rng(1))
