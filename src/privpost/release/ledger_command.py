@@ -44,6 +44,7 @@ def _problems(content: spending.Content, statements: list[Path]) -> Iterator[str
             found = json.loads(path.read_bytes())
             entry, drawn = found["ledger"], found.get("release", found.get("draw"))
             number, digest = int(entry["release"]), entry["entry_sha256"]
+            drawn = digest, drawn
             told = {key: float(entry["spent"][key]) for key in ("epsilon", "delta")}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             yield f"{path}: no statement of a release with a ledger ({type(error).__name__}: {error})"

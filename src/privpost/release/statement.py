@@ -194,7 +194,7 @@ def unusable(found: dict[str, Any]) -> str:
     if "failed" in found:
         return f"there is no posterior: {found['failed']}."
     if not found.get("converged", True):
-        return "the posterior's chains have not converged: do not use its draws; the same come out again."
+        return "the posterior's chains have not converged: do not use its draws; more of them run longer chains."
     return ""
 
 
