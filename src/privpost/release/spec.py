@@ -40,6 +40,7 @@ SETTINGS = Schema(
     seed=Integer(at_least=0, at_most=None),
     sigma=Choice("analytic", "secure"),
     data=Text(),
+    delimiter=Choice(",", ";", "\t", "|"),
 )
 BLOCKS = ("columns", "prior", "posterior", "budget")
 POSTERIOR = Schema(draws=Integer(at_least=1, at_most=LARGEST_DRAWS))
@@ -153,6 +154,7 @@ def _read(path: Path, content: dict[str, Any], digest: str) -> Specification:
         draws=_draws(content, kind),
         bits=plain.get("bits", DEFAULT_BITS),
         a0=plain.get("a0"),
+        delimiter=plain.get("delimiter", ","),
         budget=BUDGET.checked(content["budget"], "budget", ["ledger", "epsilon"]) if "budget" in content else {},
     )
     kind.check(specification)

@@ -78,6 +78,7 @@ class Specification:
         draws: number of posterior draws, 0 for none.
         bits: public precision of a posterior draw, in bits after the binary point.
         a0: distance of the parameters of "ops" from 0 and 1.
+        delimiter: what separates the CSV file's cells.
         budget: ledger's path, and the ε and δ that all of its releases may cost; empty for none.
     """
 
@@ -97,6 +98,7 @@ class Specification:
     draws: int
     bits: int
     a0: float | None
+    delimiter: str
     budget: dict[str, Any]
 
     @property

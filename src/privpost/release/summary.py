@@ -59,4 +59,5 @@ def _numbers(tree: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple
         if isinstance(value, dict):
             yield from _numbers(value, (*path, str(key)))
         elif not isinstance(value, str):
-            yield ", ".join((*path[1:], str(key))), f"{value:.6g}"
+            what = "sum of " if path[:1] == ("sums",) else ""
+            yield what + ", ".join((*path[1:], str(key))), f"{value:.12g}"

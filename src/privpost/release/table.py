@@ -18,7 +18,7 @@ def statistics(path: Path, spec: Specification, kind: Kind, model) -> np.ndarray
     """Return the exact sufficient statistics of the records in a CSV file, shape (d,); nothing of them is kept.
 
     Args:
-        path: a file with a header, UTF-8, comma-separated.
+        path: a file with a header, UTF-8, its cells separated by the specification's delimiter.
         spec: the specification.
         kind: its model.
         model: the mechanism's model, which sums the records' statistics.
@@ -54,7 +54,7 @@ def _rows(path: Path, spec: Specification, kind: Kind) -> Iterator[list[int]]:
     columns = kind.order(spec)
     try:
         with path.open(newline="", encoding="utf-8-sig") as handle:
-            reader = csv.reader(handle, strict=True)
+            reader = csv.reader(handle, strict=True, delimiter=spec.delimiter)
             header = next(reader, [])
             places = [_place(path, header, name) for name in columns]
             codes: list[dict[str, int]] = [{} for _ in columns]
@@ -87,7 +87,9 @@ def _rows(path: Path, spec: Specification, kind: Kind) -> Iterator[list[int]]:
 def _place(path: Path, header: list[str], name: str) -> int:
     if name not in header:
         # The names that are there stay unsaid: without a header the first line is a record.
-        raise SettingError(f"{path}: its first line, the header, has no column {name!r}.")
+        other = next((mark for mark in (";", "\t", "|", ",") if len(header) == 1 and mark in header[0]), None)
+        hint = f" It has {other!r} in it: is that the setting delimiter?" if other else ""
+        raise SettingError(f"{path}: its first line, the header, has no column {name!r}.{hint}")
     if header.count(name) > 1:
         raise SettingError(f"{path}: the column {name!r} is there {header.count(name)} times")
     return header.index(name)

@@ -176,4 +176,14 @@ def test_a_summary_ends_a_release_into_a_file(folder, model):
         assert f"{name}" in out
         assert f"{numbers['0.5']:.4g}  [{numbers['0.025']:.4g}, {numbers['0.975']:.4g}]" in out
     else:
-        assert f"minutes  {found['statistics']['sums']['minutes']:.6g}" in out
+        assert f"sum of minutes  {found['statistics']['sums']['minutes']:.12g}" in out
+
+
+def test_cells_are_separated_by_what_the_specification_says(folder):
+    folder.data((folder.path / "data.csv").read_text().replace(",", ";"))
+    folder.specify(BITS)
+    assert "no column 'smokes'. It has ';' in it: is that the setting delimiter?" in folder.run()[2]
+    folder.specify({**BITS, "delimiter": ";"})
+    assert folder.run()[0] == 0
+    folder.specify({**BITS, "delimiter": "x"})
+    assert "delimiter is 'x'" in folder.run()[2]
