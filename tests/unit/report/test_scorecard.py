@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from privpost.lab import grid
-from privpost.lab.claims import VERDICTS, claim
+from privpost.lab.claims import SEEN, VERDICTS, claim
 from privpost.report import scorecard
 from privpost.report.scorecard import Scored
 
@@ -40,7 +40,7 @@ def test_a_study_without_tables_has_a_row_that_says_so(checkout, tmp_path):
     card = scorecard.table(scorecard.score([grid.load_study("geumlek2017/tradeoff")], tmp_path))
     assert card.verdict.tolist() == ["not scored"]
     assert "tradeoff.csv does not exist" in card.reason[0]
-    assert scorecard.counts(card) == dict.fromkeys(VERDICTS, 0)
+    assert scorecard.counts(card) == dict.fromkeys((*VERDICTS, *SEEN), 0)
 
 
 def test_verdicts_come_from_the_tables(checkout, tmp_path):
