@@ -81,16 +81,22 @@ def _root(function, high: float) -> float:
     return high
 
 
-def _tilted(centre, values, radius):
-    def excess(tilt):
-        return ((values * centre / (values + tilt)) ** 2 + 1 / (values + tilt)).sum() - radius**2
+def tilt(centre, values, radius: float) -> float:
+    """The least λ ≥ 0 at which E‖w‖² ≤ radius² under N(centre, diag(values)⁻¹) times exp(−λ‖w‖²/2)."""
 
-    tilt = 0.0 if excess(0.0) <= 0 else _root(excess, values[0])
-    location, sd = values * centre / (values + tilt), 1 / np.sqrt(values + tilt)
+    def excess(rate):
+        return ((values * centre / (values + rate)) ** 2 + 1 / (values + rate)).sum() - radius**2
+
+    return 0.0 if excess(0.0) <= 0 else _root(excess, values[0])
+
+
+def _tilted(centre, values, radius):
+    rate = tilt(centre, values, radius)
+    location, sd = values * centre / (values + rate), 1 / np.sqrt(values + rate)
 
     def propose(rng):
         draws = location + sd * rng.standard_normal((BATCH, centre.size))
-        return draws, tilt / 2 * ((draws**2).sum(axis=-1) - radius**2)
+        return draws, rate / 2 * ((draws**2).sum(axis=-1) - radius**2)
 
     return propose
 

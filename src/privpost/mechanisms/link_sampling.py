@@ -15,8 +15,8 @@ class LinkDraw(LogisticDraw):
 
     The proof needs two things: neighbours' log-densities whose difference is 2ρcB-Lipschitz, and an nβ-strongly
     log-concave law. The paper takes B = 1, the range of y − E y, for all three links; that bounds the gradient for the
-    logistic link only. On ‖w‖ ≤ R the gradient is at most B = (L₀ + L₁)/2 on average, and the law stays strongly
-    log-concave, as both losses are convex and so is the ball.
+    logistic link only. On ‖w‖ ≤ R the gradients of two records differ by at most 2cB (`largest_change`), and the law
+    stays strongly log-concave, as the losses are convex and so is the ball.
 
     >>> draw = LinkDraw(LinkRegression(2, 0.1), 100, 2.0, 0.5, weighting="diffused")
     >>> print(draw.cost())
@@ -43,10 +43,11 @@ class LinkDraw(LogisticDraw):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One weight and two, either link."""
+        """One weight and two, either link, and a small ball, on which records of one label differ most."""
         return [
             cls(LinkRegression(1, 0.1, link="probit"), 4, 2.0, 0.3, weighting="diffused"),
             cls(LinkRegression(2, 1.0, link="cloglog", radius=1.0), 3, 2.0, 0.3, weighting="diffused"),
+            cls(LinkRegression(1, 2500.0, link="cloglog", radius=0.1), 4, 2.0, 0.3, weighting="diffused"),
             cls(LinkRegression(1, link="cloglog", radius=1.0), 4, 2.0, 1.0, weighting="concentrated"),
             cls(LinkRegression(2, link="probit"), 3, 2.0, 2.0, weighting="concentrated"),
         ]

@@ -1,29 +1,34 @@
 """One draw from the posterior of a logistic regression on a ball (OPS) under pure DP."""
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 import numpy as np
 
-from privpost.mechanisms.logistic_sampling import LogisticSampling
+from privpost.mechanisms.logistic_sampling import Drawn, LogisticSampling
 from privpost.mechanisms.pure import PureMechanism
 from privpost.models.binary_regression import BinaryRegression
 from privpost.privacy.accounting import Cost, at_most
 from privpost.privacy.approximate import pure_curve, pure_from_approximate
 from privpost.privacy.checks import check_choice, pure_epsilon
-from privpost.privacy.glm import OPS_FACTOR, Charge, ops_pure_epsilon, ops_rdp
+from privpost.privacy.glm import CHARGES, Charge, ops_power_at, ops_pure_epsilon, ops_radius, ops_rdp
+from privpost.privacy.ledger import Release
+from privpost.samplers import logistic_in_ball
 
 
 @dataclass(frozen=True)
 class LogisticOps(PureMechanism, LogisticSampling):
-    """One draw with the prior truncated to ‖w‖ ≤ c/β and the likelihood to a power ρ: pure 2c²ρ/β-DP.
+    """One draw with the prior truncated to ‖w‖ ≤ R and the likelihood to a power ρ: pure 2cρR-DP.
 
-    On the ball a record's log-likelihood varies by at most c²/β; Wang et al. (2015) charge twice that, and Geumlek et
-    al. (2017), section 5.2, charge this pure ε at every order (`charge="paper"`).
+    On the ball a record's log-likelihood varies by at most cR. R is c/β in Wang et al. (2015), who charge twice that,
+    and in Geumlek et al. (2017), section 5.2, who charge that pure ε at every order (`charge="paper"`). The smallest
+    ball that is sure to hold the mode has R = √(ρκ/β), κ = max x/(1 + e^x) = .2785, as nβ‖w‖² = ρ Σ σ(−s_i) s_i ≤ ρnκ
+    at the mode (`charge="smallest_ball"`).
 
     Attributes:
         epsilon: ε > 0 that one draw may cost.
-        charge: "corrected_charge", or "paper".
+        charge: "corrected_charge", "paper", or "smallest_ball", whose draws take a time that depends on the data.
 
     >>> round(LogisticOps.calibrate(BinaryRegression(2, 0.1), 100, Cost("pure", 1.0)).power, 3)
     0.05
@@ -36,7 +41,9 @@ class LogisticOps(PureMechanism, LogisticSampling):
 
     def __post_init__(self):
         super().__post_init__()
-        check_choice("charge", self.charge, tuple(OPS_FACTOR))
+        check_choice("charge", self.charge, CHARGES)
+        if self.charge == "smallest_ball" and self.constant_time:
+            raise ValueError("constant_time is True; draws on the smallest ball have none, so it must be False")
 
     @classmethod
     def calibrate(
@@ -48,8 +55,8 @@ class LogisticOps(PureMechanism, LogisticSampling):
 
     @property
     def power(self) -> float:
-        """min{1, εβ/(2c²)}, or with 4 in place of 2 as the paper charges."""
-        return min(1.0, self.epsilon / float(self._pure(1.0)))
+        """The largest ρ ≤ 1 within ε: εβ/(2c²), with 4 in place of 2 as the paper charges, or (ε√β/(2c√κ))^(2/3)."""
+        return float(ops_power_at(self.epsilon, self.precision, self.model.feature_bound, self.charge))
 
     def _pure(self, power) -> np.ndarray:
         return ops_pure_epsilon(power, self.precision, self.model.feature_bound, self.charge)
@@ -66,12 +73,12 @@ class LogisticOps(PureMechanism, LogisticSampling):
 
     @property
     def radius(self) -> float:
-        """c/β."""
-        return self.model.feature_bound / self.precision
+        """c/β, or √(ρκ/β)."""
+        return float(ops_radius(self.power, self.precision, self.model.feature_bound, self.charge))
 
     @property
     def sensitivity(self) -> float:
-        """ρc²/β, the largest change of the tempered log-likelihood on the ball."""
+        """ρcR, the largest change of the tempered log-likelihood on the ball."""
         return self.power * self.model.feature_bound * self.radius
 
     def query(self, data) -> np.ndarray:
@@ -79,6 +86,20 @@ class LogisticOps(PureMechanism, LogisticSampling):
         steps = np.linspace(-self.radius, self.radius, 21)
         points = (steps[:, None, None] * np.eye(self.model.dimension)).reshape(-1, self.model.dimension)
         return self.power * self.model.log_likelihood(points, self.model.sufficient_statistics(data))
+
+    def prepare(self, statistics, start=None, size=None):
+        """What a draw's proposals come from; of the smallest ball a normal law in it, which no data are refused."""
+        if self.charge != "smallest_ball":
+            return super().prepare(statistics, start, size)
+        return logistic_in_ball.envelope(self.release_law(self.model.checked(statistics, self.n)), start)
+
+    def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
+        """Releases as those of other logistic draws."""
+        if size is None or self.charge != "smallest_ball":
+            return super().draw(statistics, rng, size, start=start, prepared=prepared)
+        around = prepared or self.prepare(statistics, start)
+        values, proposals = logistic_in_ball.sample(around, size, rng)
+        return Release(values, Drawn(around, proposals, math.nan))
 
     def privacy_curve(self, epsilon) -> float:
         """That of randomised response at the pure ε."""
@@ -93,7 +114,7 @@ class LogisticOps(PureMechanism, LogisticSampling):
         return found
 
     def cost(self) -> Cost:
-        """2c²ρ/β (the paper: 4c²ρ/β), which is ε or, at ρ = 1, less."""
+        """2cρR (the paper: 4cρR), which is ε or, at ρ = 1, less."""
         return Cost("pure", float(self._pure(self.power)))
 
     def rdp(self, orders) -> np.ndarray:
@@ -102,5 +123,11 @@ class LogisticOps(PureMechanism, LogisticSampling):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One weight and two."""
-        return [cls(BinaryRegression(1, 0.5), 4, 2.0), cls(BinaryRegression(2, 1.0), 3, 1.0)]
+        """One weight and two, also on the smallest ball, which cuts into the law."""
+        smallest: dict = {"charge": "smallest_ball", "constant_time": False}
+        return [
+            cls(BinaryRegression(1, 0.5), 4, 2.0),
+            cls(BinaryRegression(2, 1.0), 3, 1.0),
+            cls(BinaryRegression(1, 0.05), 4, 1.0, **smallest),
+            cls(BinaryRegression(2, 0.05), 3, 1.0, **smallest),
+        ]

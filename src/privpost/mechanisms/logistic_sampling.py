@@ -4,7 +4,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.batches import Batched
 from privpost.mechanisms.weighted_posterior import WeightedPosterior, Weighting
 from privpost.models.binary_regression import BinaryRegression
-from privpost.models.logistic_regression import GaussianApproximation, LogisticPosterior
+from privpost.models.logistic_regression import LogisticPosterior
 from privpost.privacy.accounting import Cost, at_most
 from privpost.privacy.approximate import gaussian_curve, gaussian_from_approximate, pure_curve, pure_from_approximate
 from privpost.privacy.checks import check_coefficient
@@ -38,7 +38,7 @@ class Drawn(NamedTuple):
     the accepted one, `expected` their expected number, nan where none are made.
     """
 
-    start: logistic_exact.Envelope | GaussianApproximation | None
+    start: Any
     proposals: float
     expected: float
 

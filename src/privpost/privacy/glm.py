@@ -5,18 +5,22 @@ regression), neighbours: substitution. Everything here is a formula in public qu
 Chaudhuri (2017), section 4 and section 5.2; all arguments broadcast.
 """
 
-from typing import Literal
+import math
+from typing import Literal, get_args
 
 import numpy as np
+from scipy.special import lambertw
 
 from privpost.models.base import check_range
 from privpost.privacy.accounting import pure_to_rdp, rdp_to_pure_epsilon
 from privpost.privacy.checks import check_choice
 
-# Log-likelihood ratio per unit of ρc²/β, within the ball of radius c/β. A record's logistic log-likelihood ranges
-# over an interval of length c²/β there, so that the posterior's log-ratio is at most 2ρc²/β; the paper has twice that.
-Charge = Literal["paper", "corrected_charge"]
-OPS_FACTOR = {"paper": 4.0, "corrected_charge": 2.0}
+# A record's logistic log-likelihood ranges over an interval of length cR on ‖w‖ ≤ R, so that the posterior's log-ratio
+# is at most 2ρcR; the paper, whose R is c/β, has twice that.
+Charge = Literal["paper", "corrected_charge", "smallest_ball"]
+CHARGES = get_args(Charge)
+# κ = max x/(1 + e^x): at the mode nβ‖w‖² = ρ Σ σ(−s_i) s_i ≤ ρnκ, so that ‖w‖ ≤ √(ρκ/β), whatever the data.
+KAPPA = float(lambertw(math.exp(-1)).real)
 
 
 def posterior_rdp(order, n, prior_precision, power=1.0, feature_bound=1.0, residual_bound=1.0) -> np.ndarray:
@@ -72,31 +76,50 @@ def diffused_power(order, epsilon, n, prior_precision, feature_bound=1.0, residu
 
 
 def ops_pure_epsilon(power, prior_precision, feature_bound=1.0, variant: str = "corrected_charge") -> np.ndarray:
-    """Pure ε of one posterior draw (OPS), the prior truncated to ‖w‖ ≤ c/β and the likelihood to the power ρ.
+    """Pure ε of one posterior draw (OPS), the prior truncated to a ball and the likelihood to the power ρ.
 
-    `variant="paper"`: 4c²ρ/β. `"corrected_charge"`: 2c²ρ/β, since on the ball |log p(y|w,x) − log p(y'|w,x')| is at
-    most c²/β for logistic regression.
+    `variant="paper"`: 4c²ρ/β. `"corrected_charge"`: 2c²ρ/β, since on ‖w‖ ≤ c/β |log p(y|w,x) − log p(y'|w,x')| is at
+    most c²/β for logistic regression. `"smallest_ball"`: 2cρ√(ρκ/β) on ‖w‖ ≤ √(ρκ/β) (`ops_radius`).
 
     Args:
         power: ρ in (0, 1].
         prior_precision: β > 0.
         feature_bound: c > 0.
-        variant: "paper" or "corrected_charge".
+        variant: one of `CHARGES`.
 
     Raises:
         ValueError: an argument outside its range.
     """
-    check_choice("variant", variant, tuple(OPS_FACTOR))
+    check_choice("variant", variant, CHARGES)
     check_range("(0, inf)", prior_precision=prior_precision, feature_bound=feature_bound)
     check_range("(0, 1]", power=power)
+    power = np.asarray(power, float)
+    if variant == "smallest_ball":
+        return 2 * feature_bound * power * ops_radius(power, prior_precision, feature_bound, variant)
     loss_range = np.square(feature_bound) / np.asarray(prior_precision, float)
-    return OPS_FACTOR[variant] * np.asarray(power, float) * loss_range
+    return (4.0 if variant == "paper" else 2.0) * power * loss_range
+
+
+def ops_radius(power, prior_precision, feature_bound=1.0, variant: str = "corrected_charge") -> np.ndarray:
+    """Radius of the ball of OPS: c/β, or the smallest one that is sure to hold the mode, √(ρκ/β).
+
+    Arguments and errors as in `ops_pure_epsilon`.
+    """
+    if variant == "smallest_ball":
+        return np.sqrt(np.asarray(power, float) * KAPPA / np.asarray(prior_precision, float))
+    return np.asarray(feature_bound, float) / np.asarray(prior_precision, float)
+
+
+def ops_power_at(epsilon, prior_precision, feature_bound=1.0, variant: str = "corrected_charge") -> np.ndarray:
+    """Largest power ρ ≤ 1 at which the pure ε of OPS is at most ε; arguments and errors as in `ops_pure_epsilon`."""
+    share = np.asarray(epsilon, float) / ops_pure_epsilon(1.0, prior_precision, feature_bound, variant)
+    return np.minimum(1.0, share ** (2 / 3) if variant == "smallest_ball" else share)
 
 
 def ops_rdp(order, power, prior_precision, feature_bound=1.0, variant: str = "corrected_charge") -> np.ndarray:
     """Rényi DP parameter of one OPS draw at order λ.
 
-    `variant="paper"` charges its pure ε at every order; `"corrected_charge"` what ε-DP implies at λ (`pure_to_rdp`).
+    `variant="paper"` charges its pure ε at every order; the others what ε-DP implies at λ (`pure_to_rdp`).
 
     Arguments and errors as in `ops_pure_epsilon`, with order λ ≥ 1.
     """
@@ -110,25 +133,24 @@ def ops_rdp(order, power, prior_precision, feature_bound=1.0, variant: str = "co
 def ops_power(order, epsilon, prior_precision, feature_bound=1.0, variant: str = "corrected_charge") -> np.ndarray:
     """Largest power ρ ≤ 1 of the likelihood at which an OPS draw is charged at most ε at order λ.
 
-    `variant="paper"`: min{1, εβ/(4c²)} at every order. `"corrected_charge"`: min{1, ε₀β/(2c²)} with ε₀ the largest
-    pure guarantee that is (λ, ε)-RDP (`rdp_to_pure_epsilon`).
+    `variant="paper"`: min{1, εβ/(4c²)} at every order. The others: `ops_power_at` of the largest pure guarantee ε₀ that
+    is (λ, ε)-RDP (`rdp_to_pure_epsilon`), such as min{1, ε₀β/(2c²)}.
 
     Args:
         order: λ ≥ 1.
         epsilon: ε > 0.
         prior_precision: β > 0.
         feature_bound: c > 0.
-        variant: "paper" or "corrected_charge".
+        variant: one of `CHARGES`.
 
     Raises:
         ValueError: an argument outside its range.
     """
     check_range("[1, inf)", order=order)
     check_range("(0, inf)", epsilon=epsilon)
-    at_full_power = ops_pure_epsilon(1.0, prior_precision, feature_bound, variant)
     order, epsilon = np.broadcast_arrays(np.asarray(order, float), np.asarray(epsilon, float))
     pure = epsilon if variant == "paper" else rdp_to_pure_epsilon(epsilon, order)
-    return np.minimum(1.0, pure / at_full_power)
+    return ops_power_at(pure, prior_precision, feature_bound, variant)
 
 
 def langevin_mu(steps, step_size, curvature, change) -> np.ndarray:

@@ -117,15 +117,28 @@ class Envelope:
         return weights, np.where(np.isneginf(self.posterior.log_prior(weights)), -np.inf, log_acceptance)
 
     def _propose(self, normals, uniforms):
+        steps, exponents, chosen = self.steps(normals, uniforms)
+        return self.mode.mean + steps, self.log_acceptance(steps, exponents, chosen)
+
+    def steps(self, normals, uniforms) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Steps from the mode (k, d), the exponents of their envelope and the numbers of their shells (k,)."""
         chosen = self._choose(uniforms[:, 0])
         steps, exponents = np.empty_like(normals), np.empty(len(normals))
         for j in np.unique(chosen):
             rows = np.flatnonzero(chosen == j)
             steps[rows], exponents[rows] = self._draw(self.shells[j], normals[rows], uniforms[rows, 1:])
+        return steps, exponents, chosen
+
+    def log_acceptance(self, steps, exponents, chosen) -> np.ndarray:
+        """Log-acceptance (k,) of what `steps` gave.
+
+        Raises:
+            ArithmeticError: one above 0, which refutes the bound.
+        """
         log_acceptance = exponents + self._log_ratio(steps, chosen)
         if (worst := float(np.max(log_acceptance, initial=-np.inf))) > _ROUNDING:
             raise ArithmeticError(f"log-acceptance is {worst}; it must be <= 0, so the envelope is none")
-        return self.mode.mean + steps, log_acceptance
+        return log_acceptance
 
     def _choose(self, uniforms):
         log_weights = np.array([shell.log_weight for shell in self.shells])

@@ -1,5 +1,6 @@
 """Probit and complementary log-log regression: losses, slopes, curvature floors, and exact draws against quadrature."""
 
+import itertools
 import math
 from types import SimpleNamespace
 
@@ -62,6 +63,30 @@ def test_no_slope_on_the_ball_is_steeper_than_stated(link):
     for label, bound in zip((0.0, 1.0), steepest(link, 2.5), strict=True):
         law = model.posterior(np.column_stack([np.ones(len(z)), np.full(len(z), label)]).ravel(), 1.0, 1.0)
         assert np.abs(law.slopes(z)).max() == pytest.approx(bound, rel=1e-9)
+
+
+@pytest.mark.parametrize("link", ["logistic", "probit", "cloglog"])
+@pytest.mark.parametrize("reach", [0.01, 0.1, 0.3, 0.5, 1.0, 2.0, 4.0])
+def test_no_pair_of_records_has_gradients_farther_apart_than_stated(link, reach):
+    rng, size, largest = np.random.default_rng(4), 50_000, 0.0
+    model = LinkRegression(2, link=link, radius=reach)
+    records = rng.normal(size=(2, size, 2))
+    records /= np.linalg.norm(records, axis=-1, keepdims=True)
+    # Half of them on the rim of the disc, and half of the weights on that of the ball.
+    records[:, ::2] *= np.sqrt(rng.random((2, size // 2, 1)))
+    weights = reach * np.where(rng.random(size) < 0.5, 1.0, rng.random(size))
+    predictors = weights * records[..., 0]
+    for labels in itertools.product((0.0, 1.0), repeat=2):
+        gradients = []
+        for x, z, label in zip(records, predictors, labels, strict=True):
+            law = model.posterior(np.column_stack([x, np.full(size, label)]).ravel(), 1.0, 1.0)
+            gradients.append(law.slopes(z)[:, None] * x)
+        largest = max(largest, float(np.linalg.norm(gradients[0] - gradients[1], axis=1).max()))
+    assert largest <= 2 * model.slope_bound
+    # On small balls two records of one label attain it; on the shipped ones the bound is that of different labels.
+    assert largest > 1.99 * model.slope_bound or link != "cloglog" or reach > 0.4
+    if link != "cloglog" or reach > 0.4:
+        assert model.slope_bound == sum(steepest(link, reach)) / 2
 
 
 @pytest.mark.parametrize("link", ["probit", "cloglog"])

@@ -7,6 +7,8 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import kstest
 
+from privpost.experiments.audit import laws
+from privpost.experiments.audit.expected import law_of
 from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
 from privpost.mechanisms.logistic_ops import LogisticOps
 from privpost.mechanisms.logistic_sampling import LogisticDraw
@@ -109,6 +111,53 @@ def test_ops_costs_the_smaller_of_two_charges():
         budget = Cost("rdp", 1.0, order=order)
         ball, diffused = (LogisticDraw.calibrate(model, 100, budget, weighting=w) for w in ("ball", "diffused"))
         assert ball.power == max(LogisticOps.calibrate(model, 100, budget).power, diffused.power)
+
+
+@pytest.mark.parametrize("order", [2.0, 100.0])
+@pytest.mark.parametrize("n", [3, 30, 3000])
+@pytest.mark.parametrize("beta", [1e-3, 0.1, 10.0])
+def test_a_recalibrated_draw_on_the_ball_meets_its_budget_by_the_better_curve(order, n, beta):
+    model = BinaryRegression(2, beta)
+    for epsilon, delta in ((0.5, 1e-9), (3.0, 1e-3)):
+        budget = Cost("approximate", epsilon, delta=delta)
+        ball, diffused = (
+            LogisticDraw(model, n, order, 0.1, weighting=w).recalibrated(budget) for w in ("ball", "diffused")
+        )
+        assert ball.privacy_curve(epsilon) <= delta * (1 + 1e-9)
+        pure = LogisticOps(model, n, 1.0).recalibrated(budget)
+        assert ball.power == pytest.approx(max(diffused.power, pure.power), rel=1e-12)
+
+
+def test_the_smallest_ball_holds_every_mode_and_one_reaches_its_rim():
+    model, n = BinaryRegression(3, 0.01), 50
+    mechanism = LogisticOps(model, n, 2.0, charge="smallest_ball", constant_time=False)
+    rng, farthest = np.random.default_rng(5), 0.0
+    for _ in range(100):
+        records = rng.standard_normal((n, 3)) + rng.choice([0, 2]) * rng.standard_normal(3)
+        records *= rng.random() / np.maximum(1, np.linalg.norm(records, axis=1, keepdims=True))
+        mode = mechanism.release_law(model.sufficient_statistics(records)).at_mode().mean
+        farthest = max(farthest, np.linalg.norm(mode))
+    assert farthest < mechanism.radius
+    # Equal records at which x/(1 + exp(x)) is largest push the mode to the rim.
+    records = np.tile([1.278464542761074 / mechanism.radius, 0.0, 0.0], (n, 1))
+    mode = mechanism.release_law(model.sufficient_statistics(records)).at_mode().mean
+    assert mode[0] == pytest.approx(mechanism.radius, rel=1e-6)
+    assert mechanism.cost().epsilon == pytest.approx(2.0, rel=1e-12)
+    assert mechanism.power > 30 * LogisticOps(model, n, 2.0).power
+    with pytest.raises(ValueError, match="constant_time is True; draws on the smallest ball have none"):
+        LogisticOps(model, n, 2.0, charge="smallest_ball")
+
+
+def test_draws_on_the_smallest_ball_have_the_law_by_quadrature_where_it_cuts_deep():
+    rng = np.random.default_rng(6)
+    model = BinaryRegression(2, 1e-3)
+    mechanism = LogisticOps.calibrate(model, 4, Cost("pure", 1.0), charge="smallest_ball", constant_time=False)
+    records = rng.standard_normal((4, 2))
+    records /= np.maximum(1, np.linalg.norm(records, axis=1, keepdims=True))
+    release = mechanism.draw(model.sufficient_statistics(records), rng, 4000)
+    # The prior's deviation is 16, the radius 5.
+    assert release.info.start.tilt > 0 and release.info.proposals < 20
+    assert laws.p_value(law_of(mechanism, records).quantiles(release.values, rng)) > 1e-4
 
 
 def refused(statistics, message, error=ValueError, size=1):

@@ -27,7 +27,7 @@ from test_private_gibbs import (
 from privpost.distributions import gaussian_in_ball
 from privpost.experiments.audit import instances
 from privpost.experiments.audit.audit import study as audit
-from privpost.mechanisms import fourier, logistic_sampling, private_gibbs, redacted_laplace
+from privpost.mechanisms import fourier, logistic_ops, logistic_sampling, private_gibbs, redacted_laplace
 from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.fourier import FourierMechanism
@@ -35,6 +35,7 @@ from privpost.mechanisms.gamma_sampling import GammaDraw
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.linear_sampling import LinearSampler
+from privpost.mechanisms.link_sampling import LinkDraw
 from privpost.mechanisms.logistic_finite import LogisticOutputNoise
 from privpost.mechanisms.logistic_ops import LogisticOps
 from privpost.mechanisms.logistic_sampling import LogisticDraw
@@ -45,7 +46,7 @@ from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.mechanisms.private_gibbs import PrivateGibbs
 from privpost.mechanisms.public_candidates import PublicCandidates
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
-from privpost.models import BayesianNetwork, BetaBernoulli, DirichletCategorical, GammaExponential
+from privpost.models import BayesianNetwork, BetaBernoulli, DirichletCategorical, GammaExponential, link_regression
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.event_counts import EventCounts
 from privpost.models.linear_regression import LinearRegression
@@ -54,6 +55,7 @@ from privpost.privacy.accounting import Cost
 from privpost.privacy.audit import lower_bound
 from privpost.privacy.ledger import Ledger
 from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.samplers import logistic_in_ball
 from privpost.samplers.hidden_markov_collapsed import Annealing
 
 SIZE, LEVEL = 3000, 1e-6
@@ -136,7 +138,9 @@ def _with_coefficient(mechanism, value):
 
 
 def ops_charge_halved(patch):
-    patch.setitem(glm.OPS_FACTOR, "corrected_charge", glm.OPS_FACTOR["corrected_charge"] / 2)
+    charge = glm.ops_pure_epsilon
+    for module in (glm, logistic_ops):
+        patch.setattr(module, "ops_pure_epsilon", lambda *args, **settings: charge(*args, **settings) / 2)
 
 
 def normal_noise_halved(patch):
@@ -274,6 +278,15 @@ def ball_three_times_too_large(patch):
     patch.setattr(LogisticOps, "radius", property(lambda self: 3 * radius(self)))
 
 
+def slopes_of_one_label_forgotten(patch):
+    patch.setattr(link_regression, "largest_change", lambda *given: sum(link_regression.steepest(*given)))
+
+
+def tilt_forgotten(patch):
+    envelope = logistic_in_ball.envelope
+    patch.setattr(logistic_in_ball, "envelope", lambda *given: replace(envelope(*given), tilt=0.0))
+
+
 def temperature_of_candidates_halved(patch):
     temperature = PublicCandidates.temperature.fget
     patch.setattr(PublicCandidates, "temperature", property(lambda self: temperature(self) / 2))
@@ -320,6 +333,8 @@ BITS, CATEGORIES, UNIFORM = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5)
 CHAIN, PAIR = BayesianNetwork({"a": [], "b": ["a"], "c": ["b"]}), BayesianNetwork({"a": [], "b": []})
 FIELDS, SHORT = EventCounts((4,), (2, 3), 1), RedactedSum(GammaExponential(8, 2), 1.0, 1.5)
 PURE, PAID = Cost("pure", 1.0), replace(MECHANISM, n=60)
+SMALLEST = on(BinaryRegression(1, 0.05), 4, PURE, charge="smallest_ball", constant_time=False)
+SMALL_BALL = link_regression.LinkRegression(1, 2500.0, link="cloglog", radius=0.1)
 # Faults, each with the mechanism and the settings on which it is to be caught; by verdict.
 FAULTS = {
     "other law": [
@@ -349,6 +364,7 @@ FAULTS = {
         ),
         (prior_without_its_weight, PosteriorDraw, on(BITS, 100, rdp(0.1), weighting="concentrated")),
         (ops_charge_halved, LogisticOps, abalone(PURE)),
+        *((fault, LogisticOps, SMALLEST) for fault in (ops_charge_halved, tilt_forgotten, power_doubled(LogisticOps))),
         (normal_noise_halved, GaussianMechanism, on(BITS, 8, rdp(0.3))),
         (normal_noise_halved, GaussianMechanism, on(BITS, 8, rdp(0.3), variant="paper")),
         (noise_shared(LaplaceMechanism), LaplaceMechanism, on(CATEGORIES, 4, PURE)),
@@ -392,6 +408,7 @@ FAULTS = {
         (renyi_charge_four_times_too_small, LogisticDraw, abalone(rdp(2.0), weighting="direct")),
         (renyi_charge_four_times_too_small, LogisticDraw, abalone(rdp(0.1), weighting="diffused")),
         (renyi_charge_four_times_too_small, LogisticDraw, abalone(rdp(0.1), weighting="concentrated")),
+        (slopes_of_one_label_forgotten, LinkDraw, on(SMALL_BALL, 4, rdp(1.0), weighting="diffused")),
         (length_of_the_interval, RedactedLaplace, on(SHORT, 4, PURE)),
         (attribute_forgotten_in_counts, NetworkLaplace, on(CHAIN, 2, PURE)),
         (attribute_forgotten_in_a_sampler, RecordSampler, on(PAIR, 3, PURE)),

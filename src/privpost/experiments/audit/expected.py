@@ -25,6 +25,8 @@ from privpost.mechanisms.private_gibbs import PrivateGibbs
 
 # Pure charge of one draw in units of c²ρ/β.
 OPS_CHARGE = {"paper": 4.0, "corrected_charge": 2.0}
+# The largest x/(1 + e^x).
+KAPPA = 0.27846454276107380
 
 
 def law_of(mechanism, data):
@@ -141,8 +143,11 @@ def logistic_law(mechanism, records, numbers) -> laws.Weights:
     model, power, radius = mechanism.model, 1.0, None
     beta, bound = model.prior_precision, model.feature_bound
     if isinstance(mechanism, LogisticOps):
-        charge = OPS_CHARGE[getattr(mechanism, "charge", "corrected_charge")]
-        power, radius = min(1.0, mechanism.epsilon * beta / (charge * bound**2)), bound / beta
+        if mechanism.charge == "smallest_ball":
+            power = min(1.0, (mechanism.epsilon * math.sqrt(beta / KAPPA) / (2 * bound)) ** (2 / 3))
+            radius = math.sqrt(power * KAPPA / beta)
+        else:
+            power, radius = min(1.0, mechanism.epsilon * beta / (OPS_CHARGE[mechanism.charge] * bound**2)), bound / beta
     elif mechanism.weighting == "concentrated":
         beta = mechanism.coefficient
     elif mechanism.weighting != "direct":

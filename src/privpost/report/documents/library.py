@@ -11,12 +11,14 @@ BUDGETS = {"pure": "ε", "rdp": "ε at an order λ", "approximate": "ε and δ"}
 
 def values(published) -> Mapping[str, str]:
     """Return the table by its name."""
-    rows: dict[tuple[str, ...], list[str]] = {}
+    rows: dict[tuple[str, ...], dict[str, None]] = {}
     for kind in discovery.kinds():
+        weightings = kind.mechanism.weightings
+        name = f"`{kind.mechanism.__name__}`" + (f" ({', '.join(weightings)})" if len(weightings) > 1 else "")
         for model, example in {type(example.model).__name__: example for example in kind.examples}.items():
             releases = "one posterior draw" if example.releases == "sample" else "noisy counts or sums"
-            row = (f"`{kind.name}`", releases, BUDGETS[example.notion], _posterior(example))
-            rows.setdefault(row, []).append(f"`{model}`")
+            row = (name, releases, BUDGETS[example.notion], _posterior(example))
+            rows.setdefault(row, {})[f"`{model}`"] = None
     head = ("mechanism", "models", "releases", "budget", "noise-aware posterior")
     return {"mechanisms": markdown(head, [(row[0], ", ".join(rows[row]), *row[1:]) for row in rows])}
 

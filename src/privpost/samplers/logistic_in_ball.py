@@ -1,0 +1,74 @@
+"""Exact draws from the posterior of a logistic regression on a ball that cuts into it.
+
+On ‖w‖ ≤ R the prior's density is at most exp(λR²/2) times that of precision nβ + λ, in units of the latter's: the
+posterior under the stronger prior is proposed from (`logistic_exact`), and a draw inside the ball is accepted with
+exp(λ(‖w‖² − R²)/2) more. λ ≥ 0 is such that ‖w‖² is R² on average, by Laplace; it sets only the number of proposals.
+"""
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from privpost.distributions import gaussian_in_ball
+from privpost.models.logistic_regression import LogisticPosterior
+from privpost.samplers import logistic_exact
+
+# Proposals at once.
+_FEWEST, _MOST = 64, 1 << 12
+EXACT = True
+
+
+@dataclass(frozen=True)
+class InBall(logistic_exact.Envelope):
+    """Proposals of the posterior under the stronger prior, `posterior`, for that on the ball.
+
+    Attributes:
+        tilt: λ.
+        radius: R.
+    """
+
+    tilt: float
+    radius: float
+
+
+def envelope(posterior: LogisticPosterior, start: InBall | None = None) -> InBall:
+    """The proposals for a posterior with a ball; `start`: those of a similar one, where the search for the mode begins.
+
+    Raises:
+        RuntimeError: the mode is not found.
+    """
+    mode = posterior.at_mode(None if start is None else start.mode)
+    values, vectors = np.linalg.eigh(mode.factor @ mode.factor.T)
+    tilt = gaussian_in_ball.tilt(vectors.T @ mode.mean, values, posterior.radius)
+    law = replace(posterior, prior_precision=posterior.prior_precision + tilt, radius=None)
+    around = logistic_exact.envelope(law, start)
+    made = {entry.name: getattr(around, entry.name) for entry in fields(logistic_exact.Envelope)}
+    return InBall(**made, tilt=tilt, radius=posterior.radius)
+
+
+def sample(around: InBall, size: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
+    """Draws (size, d), and how many proposals were made for each.
+
+    Raises:
+        ValueError: size < 1.
+        ArithmeticError: a log-acceptance above 0.
+    """
+    if size < 1:
+        raise ValueError(f"size is {size!r}; it must be >= 1")
+    drawn, found, made = [], 0, 0
+    while found < size:
+        number = min(_MOST, 2 * (size - found) * max(1, made) // max(1, found) + _FEWEST)
+        drawn.append(_accepted(around, number, rng))
+        found, made = found + len(drawn[-1]), made + number
+    return np.concatenate(drawn)[:size], made / found
+
+
+def _accepted(around: InBall, number: int, rng) -> np.ndarray:
+    """Those of a number of proposals that are accepted; the ball is asked first, which takes no look at the records."""
+    uniforms = rng.random((number, 5))
+    steps, exponents, chosen = around.steps(rng.standard_normal((number, around.law.dimension)), uniforms[:, :3])
+    weights = around.mode.mean + steps
+    excess = np.einsum("kd,kd->k", weights, weights) - around.radius**2
+    inside = np.flatnonzero((excess <= 0) & (np.log(uniforms[:, 3]) < around.tilt / 2 * excess))
+    log_acceptance = around.log_acceptance(steps[inside], exponents[inside], chosen[inside])
+    return weights[inside[np.log(uniforms[inside, 4]) < log_acceptance]]
