@@ -29,6 +29,7 @@ COMMON = {
     "claims": ("commands.steps:claims", "the verdicts on claims, with --evidence the numbers"),
     "draw": ("commands.steps:draw", "draw figures from the published tables"),
     "release": ("release.command:main", "privatise a CSV file of your own, with a privacy statement"),
+    "ledger": ("release.ledger_command:main", "check a ledger of releases, and the statements that it paid for"),
 }
 STEPS = {
     "mechanisms": ("commands.listing:mechanisms", "the mechanisms, with their guarantees"),
@@ -43,7 +44,7 @@ STEPS = {
 }
 COMMANDS = {**COMMON, **STEPS}
 # Commands about a user's own files: they run where they are called, not at the project's root.
-ANYWHERE = {"release"}
+ANYWHERE = {"release", "ledger"}
 # Commands about what the project publishes, which no installed package has.
 OF_A_CHECKOUT = {"reproduce", "scorecard", "documents", "report", "publish"}
 
