@@ -1,4 +1,4 @@
-"""The developer's loop: tests that import what changed since the last commit, and one study at toy size."""
+"""The developer's loop: the tests of what changed since the last commit, and one study at toy size."""
 
 import ast
 import re
@@ -8,6 +8,7 @@ from pathlib import Path
 
 PACKAGE, TESTS, STUDIES = Path("src/privpost"), Path("tests/unit"), Path("conf/study")
 QUICKEST = "geumlek2017/rdp_curves"
+NO_TEST = 5
 
 
 def changed() -> list[Path]:
@@ -24,17 +25,39 @@ def imported(test: Path) -> set[str]:
     return {word for name in [*modules, *(a.name for n in nodes for a in n.names)] for word in name.split(".")}
 
 
+def classes(path: Path) -> list[str]:
+    """Return the classes that a module defines."""
+    return re.findall(r"^class (\w+)", path.read_text(), re.MULTILINE)
+
+
+def contracts(modules: list[Path]) -> list[list[str]]:
+    """Return the runs of contract tests, which find their subjects by place and import none of them."""
+    runs = []
+    for room in sorted({path.relative_to(PACKAGE).parts[0] for path in modules}):
+        test = TESTS / room / f"test_{room}.py"
+        names = [name for path in modules if path.relative_to(PACKAGE).parts[0] == room for name in classes(path)]
+        if test.is_file() and names:
+            runs.append([str(test), "-k", " or ".join(names)])
+    return runs
+
+
 def main() -> int:
-    """Run the tests and the study; returns the first exit status that is not 0."""
+    """Run the tests and the study; returns the first exit status that is not 0, also where no test ran."""
     paths = changed()
     modules = [path for path in paths if path.suffix == ".py" and path.is_relative_to(PACKAGE)]
-    words = {word for path in modules for word in (path.stem, *re.findall(r"^class (\w+)", path.read_text(), re.M))}
+    words = {word for path in modules for word in (path.stem, *classes(path))}
     tests = [test for test in sorted(TESTS.rglob("test_*.py")) if test in paths or imported(test) & words]
-    names = [f"{path.parent.name}/{path.stem}" for path in paths]
+    runs = ([list(map(str, tests))] if tests else []) + contracts(modules)
+    statuses = [subprocess.call([sys.executable, "-m", "pytest", "-q", "-x", *run]) for run in runs]
+    if modules and not any(status != NO_TEST for status in statuses):
+        print(f"No test ran for {', '.join(map(str, modules))}: nothing imports them, and no contract covers them.")
+        return NO_TEST
+    names = [f"{path.parent.name}/{path.stem}" for path in paths if path.is_relative_to(STUDIES)]
+    names += ["/".join(path.parts[-3:-1]) for path in modules if "experiments" in path.parts]
     study = next((name for name in names if (STUDIES / f"{name}.yaml").is_file()), QUICKEST)
-    commands = [["pytest", "-q", "-x", *map(str, tests)]] * bool(tests)
-    commands += [["privpost", "reproduce", study, "--scale", "smoke", "--behind"]]
-    return next(filter(None, (subprocess.call([sys.executable, "-m", *words]) for words in commands)), 0)
+    rebuild = ["privpost", "-m", f"study={study}", "scale=smoke", "fresh=true"]
+    statuses.append(subprocess.call([sys.executable, "-m", *rebuild]))
+    return next((status for status in statuses if status not in (0, NO_TEST)), 0)
 
 
 if __name__ == "__main__":
