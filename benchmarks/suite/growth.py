@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -74,8 +73,8 @@ def _orders(size: int) -> Callable:
 def _cells(size: int) -> Callable:
     """Planning a grid: every cell validated, serialised and hashed."""
     study = grid.load_study("geumlek2017/rdp_curves")
-    swept = replace(study, config={**study.config, "sweep": {"coefficient": np.linspace(0.01, 1, size).tolist()}})
-    return lambda: [cell.path for cell in grid.expand(swept)]
+    study.config["sweep"] = {"coefficient": np.linspace(0.01, 1, size).tolist()}
+    return lambda: [cell.path for cell in grid.make_cells(study, grid.points(study))]
 
 
 def _hidden_markov(cells: int) -> Callable:

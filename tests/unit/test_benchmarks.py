@@ -176,11 +176,11 @@ def test_the_recorded_rebuild_is_judged(modules, monkeypatch, tmp_path):
     times = pd.DataFrame({"study": ["a/b", "c/d"], "seconds": 100.0, "peak_mib": 300.0})
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(rebuild.grid, "load_studies", lambda: [])
-    monkeypatch.setattr(rebuild.numbers, "measured", lambda studies: times)
+    monkeypatch.setattr(rebuild.build, "run_times", lambda studies, results: times)
     assert rebuild._recorded() == []
-    (tmp_path / "results/timing").mkdir(parents=True)
+    (tmp_path / "build").mkdir()
     record = {"seconds": 300, "cores": 2, "cell_seconds": 500.0}
-    (tmp_path / "results/timing/run_reproduce.json").write_text(json.dumps(record))
+    (tmp_path / "build/rebuild.json").write_text(json.dumps(record))
     rows = {row["what"]: row for row in rebuild._recorded()}
     whole = next(row for what, row in rows.items() if what.startswith("whole rebuild"))
     # 300 s on two cores for 500 s of computing.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +24,18 @@ ROUNDING = 1e-12
 def computed(root, *, backwards: bool = False) -> dict[tuple[str, str], dict[str, np.ndarray]]:
     """Compute the cells of some studies at smoke scale below a folder; arrays by study and digest."""
     found = {}
-    for study in grid.load_studies(STUDIES, "smoke", [f"root={root}"]):
-        expanded = grid.expand(study)
-        for cell in reversed(expanded) if backwards else expanded:
-            found[study.name, cell.digest] = store.read(cells.compute(study, cell)).arrays
+    for study, cell in in_folder(root)[:: -1 if backwards else 1]:
+        found[study.name, cell.digest] = store.read(cells.compute(study, cell)).arrays
     return found
+
+
+def in_folder(root) -> list[tuple]:
+    """Return the studies' cells, each with its study, below a folder."""
+    return [
+        (study, replace(cell, folder=f"{root}/{study.name}"))
+        for study in grid.load_studies(STUDIES, "smoke")
+        for cell in grid.expand(study)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -82,10 +90,7 @@ test_determinism.computed(sys.argv[1])
 """
     environment = {**os.environ, "OPENBLAS_CORETYPE": "Nehalem", "NPY_DISABLE_CPU_FEATURES": " ".join(features)}
     subprocess.run([sys.executable, "-W", "ignore", "-c", code, str(tmp_path), *features], env=environment, check=True)
-    found = {}
-    for study in grid.load_studies(STUDIES, "smoke", [f"root={tmp_path}"]):
-        for cell in grid.expand(study):
-            found[study.name, cell.digest] = store.read(cell.path, cell.digest).arrays
+    found = {(study.name, c.digest): store.read(c.path, c.digest).arrays for study, c in in_folder(tmp_path)}
     same(found, truth, 1e-9)
 
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
+import shutil
 import signal
 import time
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 
 from privpost import atomic
-from privpost.commands import cli, rebuild, run
+from privpost.commands import cli
 from privpost.drawing import style
-from privpost.lab import cells, request, store
-from privpost.lab.plan import Plan
-from privpost.lab.schema import SettingError
+from privpost.lab import cells, published, store
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,7 +29,6 @@ def privpost(*arguments: str) -> int:
 @pytest.fixture
 def built(toy):
     assert privpost("-m", "study=toy/curve") == 0
-    assert privpost("tabulate", "toy/curve") == 0
     return toy
 
 
@@ -62,57 +60,27 @@ def test_figures_do_not_follow_the_users_matplotlibrc(tmp_path, monkeypatch):
 # Tables
 
 
-@pytest.mark.parametrize("fault", ["a number is halved", "empty", "no header", "manifest is damaged"])
+@pytest.mark.parametrize("fault", ["a number is halved", "empty", "no header", "not in the sums"])
 def test_an_altered_table_is_named_and_read_by_nobody(built, capsys, fault):
-    table, manifest = built.study().table_path("curve"), built.study().grid_path()
-    whole = {path: path.read_bytes() for path in (table, manifest)}
+    shutil.copytree("build/results/toy", "results/toy")
+    published.write_sums()
+    assert privpost("claims", "toy/curve") == 0
+    table = published.RESULTS / "toy/curve.csv"
     if fault == "a number is halved":
         head, first, rest = table.read_text().split("\n", 2)
         *words, number = first.split(",")
         table.write_text("\n".join([head, ",".join([*words, repr(float(number) / 2)]), rest]))
-    elif fault == "manifest is damaged":
-        manifest.write_text("{}")
+    elif fault == "not in the sums":
+        published.SUMS.write_text(re.sub(".*curve.csv\n", "", published.SUMS.read_text()))
     else:
         table.write_text("" if fault == "empty" else "1,2\n")
     capsys.readouterr()
     assert privpost("status") == 0
-    status = capsys.readouterr().out
-    assert status.splitlines()[1].split()[-2] == "altered"
-    named = "curve.grid.json is no manifest" if fault.startswith("manifest") else "curve.csv does not have the sha256"
-    assert named in status
-    for command in (["draw", "toy/curve"], ["claims", "toy/curve"], ["scorecard"]):
+    assert f"1 published file altered by hand: {table}" in capsys.readouterr().out
+    for command in (["claims", "toy/curve"], ["scorecard"]):
         assert privpost(*command) == 2
         (line,) = capsys.readouterr().err.splitlines()
-        assert named in line
-        assert "privpost reproduce toy/curve" in line
-    assert privpost("tabulate", "toy/curve") == 0
-    assert {path: path.read_bytes() for path in whole} == whole
-    assert privpost("claims", "toy/curve") == 0
-
-
-def test_a_rebuild_makes_altered_tables_anew(built):
-    """Its stamp is then newer than they are; else it is older than everything."""
-    study = built.study()
-    assert os.stat(Plan().table_stamp(study)).st_mtime == 0
-    study.table_path("curve").write_text("")
-    assert os.stat(Plan().table_stamp(study)).st_mtime > study.table_path("curve").stat().st_mtime - 1
-
-
-def test_a_rebuild_makes_tables_of_another_grid_anew_whenever_they_were_put_there(built):
-    """As git does when it checks out older tables: they are newer than what a plan before saw, and other ones."""
-    study, contents = built.study(), []
-    grid = study.grid_path().read_text()
-    for digest in ("a", "b"):
-        study.grid_path().write_text(grid.replace('"digest":"', f'"digest":"{digest}'))
-        later = time.time() + 0.01
-        os.utime(study.table_path("curve"), (later, later))
-        time.sleep(0.02)
-        stamp = Path(Plan().table_stamp(study))
-        assert stamp.stat().st_mtime > later
-        contents.append(stamp.read_text())
-    assert contents[0] != contents[1]
-    study.grid_path().write_text(grid)
-    assert os.stat(Plan().table_stamp(study)).st_mtime == 0
+        assert f"{table} does not have the sha256 that {published.SUMS} names" in line
 
 
 def test_every_file_is_on_the_disk_before_it_takes_its_place(tmp_path, monkeypatch):
@@ -139,38 +107,7 @@ def test_one_function_puts_files_in_their_place():
     assert found == {"src/privpost/atomic.py", *aside}
 
 
-# Settings
-
-
-@pytest.mark.parametrize("damage", ["", "{}", "cut", "changed"])
-def test_damaged_settings_in_the_cache_are_composed_again(toy, damage):
-    expected = toy.study().config
-    (kept,) = Path(".snakemake/privpost/composed").glob("*/*.json")
-    text = kept.read_text()
-    kept.write_text({"cut": text[:-20], "changed": text.replace('"note": "n"', '"note": "m"')}.get(damage, damage))
-    assert toy.study().config == expected
-    assert kept.read_text() == text
-
-
 # Names
-
-
-@pytest.mark.parametrize("root", ["build/x|touch pwned", "build/$(touch pwned)", "a'b", "{x}", "a\nb", ""])
-def test_a_folder_with_letters_of_the_shell_is_refused_by_name(toy, capsys, root):
-    with pytest.raises(SettingError, match="root"):
-        Plan("smoke", root)
-    assert privpost("tabulate", "toy/curve", f"--root={root}") == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
-    assert not Path("pwned").exists()
-
-
-def test_a_folder_with_blanks_is_one_word_of_every_job(toy):
-    plan = Plan("smoke", "build/a b")
-    (path,) = plan.by_path
-    words = shlex.split(plan.arguments(path))
-    assert path.startswith("build/a b/cells/")
-    (cell,) = request.understand([word for word in words if not word.startswith("expect=")]).cells
-    assert str(cell.path) == path
 
 
 @pytest.mark.parametrize("name", ["a|touch pwned", "a b", "a;b", "ü"])
@@ -182,19 +119,19 @@ def test_a_study_with_letters_of_the_shell_in_its_name_is_refused(toy, capsys, n
     assert "must be called by letters, digits, _, - and ." in line
 
 
-@pytest.mark.parametrize("key", ["tables", "figures"])
-def test_a_table_or_figure_with_letters_of_the_shell_in_its_name_is_refused(toy, key):
-    toy.edit("figures: []\n", f"{key}: ['a|b']\n")
-    with pytest.raises(SettingError, match=rf"{key} is \['a\|b'\], but must be"):
-        toy.study()
-
-
 def test_every_path_in_every_rule_is_quoted():
-    """What a rule hands to the shell is quoted, but for arguments that the plan has quoted already."""
+    """What a rule hands to the shell is quoted, but for the names of studies and scales, which are plain words."""
+    lines = []
     for path in (ROOT / "workflow/rules").glob("*.smk"):
         for line in re.findall(r"'\"\$\{\{.*'", path.read_text()):
             names = re.findall(r"(?<!\{)\{([^{}]+)\}(?!\})", line)
-            assert [name for name in names if not name.endswith(":q")] in ([], ["params.arguments"]), line
+            lines.append(line)
+            assert {name for name in names if not name.endswith(":q")} <= {
+                "params.words",
+                "params.study",
+                "params.scale",
+            }, line
+    assert len(lines) > 5
 
 
 # Cells
@@ -203,50 +140,41 @@ def test_every_path_in_every_rule_is_quoted():
 @pytest.mark.parametrize("thing", ["fifo", "link to nothing", "unsealed"])
 def test_what_is_no_result_in_a_cells_place_is_set_aside_and_computed_again(built, capsys, thing):
     cell = built.cells()[0]
-    before = store.read(cell.path).arrays
+    before = store.read(cell.path)
     if thing == "unsealed":
-        record = json.loads(str(store._load(cell.path)[1] and json.dumps(store._load(cell.path)[1])))
-        del record["seal"]
-        import numpy as np
-
-        np.savez(cell.path, **before, record=np.array(json.dumps(record)))
+        record = {key: value for key, value in before.record.items() if key != "seal"}
+        np.savez(cell.path, **before.arrays, record=np.array(json.dumps(record)))
     else:
         cell.path.unlink()
         os.mkfifo(cell.path) if thing == "fifo" else cell.path.symlink_to("/nowhere/at/all")
-    rebuild._look_through(Plan(), behind=False)
+    assert privpost("build", "toy/curve") == 0
     assert "set aside as" in capsys.readouterr().err
-    assert not os.path.lexists(cell.path)
+    assert store.checksum(store.read(cell.path, cell.digest).arrays) == store.checksum(before.arrays)
     assert privpost("prune", "-n") == 0
     assert f"{cell.path.name}.corrupt" in capsys.readouterr().out
-    assert privpost(*cell.command()) == 0
-    assert store.checksum(store.read(cell.path).arrays) == store.checksum(before)
-    assert cells.in_store(cell)
 
 
-# Sweeps
+# Processes
 
 
-def test_a_worker_ends_when_its_sweep_is_killed(monkeypatch):
+def test_a_process_of_the_loop_ends_when_the_loop_is_killed(monkeypatch):
     """An idle or a busy one: until then it would wait for minutes."""
-    monkeypatch.setattr(run, "WATCHED", 0.02)
-    run._end_with_the_sweep.cache_clear()
+    monkeypatch.setattr(cells, "WATCHED", 0.02)
     reading, writing = os.pipe()
-    sweep = os.fork()
-    if not sweep:
-        os.environ[run.SWEEP] = str(os.getpid())
+    loop = os.fork()
+    if not loop:
         if not os.fork():
             os.close(reading)
-            run._end_with_the_sweep()
+            cells._follow(os.getppid())
             os.write(writing, b".")
-            time.sleep(60)
         time.sleep(60)
         os._exit(0)
     os.close(writing)
     assert os.read(reading, 1) == b"."
-    os.kill(sweep, signal.SIGKILL)
-    os.waitpid(sweep, 0)
+    os.kill(loop, signal.SIGKILL)
+    os.waitpid(loop, 0)
     start = time.monotonic()
-    # The end of the pipe: the worker held it.
+    # The end of the pipe: the process held it.
     assert os.read(reading, 1) == b""
     os.close(reading)
     assert time.monotonic() - start < 10

@@ -258,7 +258,7 @@ def spend(mechanism, statistics, rng, **given):
         (lambda: LAPLACE.recalibrated(PURE), r"^budget is pure.* its notion must be 'approximate'$"),
         (lambda: PURE.within(1.0), r"^budget is 1.0; it must be a Cost"),
         (lambda: privpost.ExponentialMechanism.calibrate(BITS, 10, PURE), "^ExponentialMechanism.calibrate needs a0$"),
-        (lambda: privpost.LaplaceMechanism(), r"^LaplaceMechanism needs model, n, epsilon$"),
+        (privpost.LaplaceMechanism, r"^LaplaceMechanism needs model, n, epsilon$"),
         (lambda: privpost.Cost("pure"), r"^Cost needs epsilon$"),
         (
             lambda: privpost.BetaBernoulli(alfa=1),
