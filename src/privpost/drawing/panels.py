@@ -29,7 +29,7 @@ class Panels(NamedTuple):
         return ((self.axes[i, j], r, c) for i, r in enumerate(self.rows) for j, c in enumerate(self.columns))
 
 
-def ordered(values: Iterable, column: str = "", names: Iterable = ()) -> list:
+def ordered(values: Iterable, column="", names: Iterable = ()) -> list:
     """Return the different values, without missing ones, in the order of `names` or else of their kind.
 
     Methods have the style's order, data sets the catalogue's, numbers that of size; unknown values come last.
@@ -38,15 +38,14 @@ def ordered(values: Iterable, column: str = "", names: Iterable = ()) -> list:
 
     found = [value for value in dict.fromkeys(values) if isinstance(value, tuple) or not pd.isna(value)]
     known = [name for name in names if name in found]
-    known = known or {"method": list(style.LOOKS), "dataset": catalogue.names() if column == "dataset" else []}.get(
-        column
-    )
+    if not known and column in ("method", "dataset"):
+        known = list(style.LOOKS) if column == "method" else catalogue.names()
     if known:
         return sorted(found, key=lambda value: (known.index(value) if value in known else len(known), str(value)))
     return found if any(isinstance(value, str | tuple) for value in found) else sorted(found)
 
 
-def named(column: str, value, names: Mapping = {}) -> str:
+def named(column, value, names: Mapping = {}) -> str:
     """Return the words for a value of a column: those of `names`, a method's or data set's own, or `symbol = value`."""
     if isinstance(value, tuple):
         return ", ".join(filter(None, (named(key, part, names) for key, part in zip(column, value, strict=True))))
@@ -89,16 +88,17 @@ def looks(table, lines: Sequence[str] = ("method",), special: Mapping = {}, name
     keys = list(dict.fromkeys(key(lines, row) for _, row in table[list(lines)].drop_duplicates().iterrows()))
     for place in reversed(range(len(lines))):
         order = ordered((entry[place] for entry in keys), lines[place], names)
-        keys.sort(
-            key=lambda entry, place=place, order=order: order.index(entry[place]) if entry[place] in order else -1
-        )
+        rank = {value: at for at, value in enumerate(order)}
+        # Stable: the first column counts most. Missing values come first.
+        keys = [entry for _, entry in sorted(enumerate(keys), key=lambda at: (rank.get(at[1][place], -1), at[0]))]
     firsts = ordered((k[0] for k in keys), lines[0], names)
     shade = shades(firsts) if firsts and not isinstance(firsts[0], str) else {}
     found = {}
     for first, *rest in keys:
-        place = [k[1:] for k in keys if k[0] == first].index(tuple(rest))
+        alike = [k[1:] for k in keys if k[0] == first]
+        place = alike.index(tuple(rest))
         if lines[0] == "method":
-            made = style.look(first).line() | ({"linestyle": style.LINES[place % 4]} if any(rest) else {})
+            made = style.look(first).line() | ({"linestyle": style.LINES[place % 4]} if len(alike) > 1 else {})
             made |= {"markerfacecolor": "white"} if place // 4 % 2 else {}
         else:
             at = firsts.index(first) if first in firsts else len(firsts)
@@ -142,15 +142,21 @@ def panels(
         curves(panel, here, x, y, error, lines, line_looks, bars, solid)
         panel.set(**{"xscale": "linear", **scales})
         if panel in axes[0] and columns is not None:
-            title = named(columns, column, names)
-            title = title if len(title) <= letters else title.replace(", ", ",\n", 1)
-            panel.set_title("\n".join(textwrap.fill(line, letters) for line in title.split("\n")))
+            panel.set_title(_title(columns, column, names, letters))
         if panel in axes[:, 0]:
             panel.set_ylabel(named(rows, row, names) if len(of_rows) > 1 else ylabel)
     if len(of_rows) > 1:
         figure.supylabel(ylabel, fontsize=8)
     label_x(made, xlabel or style.AXES.get(x, x.replace("_", " ")), letters)
     return made
+
+
+def _title(columns, column, names: Mapping, letters: int) -> str:
+    """Return the title of a column of panels, broken into lines."""
+    title = named(columns, column, names)
+    if len(title) > letters and isinstance(columns, tuple):
+        title = "\n".join(named(name, part, names) for name, part in zip(columns, column, strict=True))
+    return "\n".join(textwrap.fill(line, letters) for line in title.split("\n"))
 
 
 def label_x(made: Panels, label: str, letters: int = 30) -> None:
@@ -221,10 +227,15 @@ def curves(
         rows = rows[rows[y].notna()]
         if rows.empty:
             continue
-        ends = None if error is None else error(rows) if callable(error) else interval(rows[y], rows[error])
-        if rows[x].isna().all():
-            horizontal(axes, rows[y].mean(), None if ends is None else [np.mean(end) for end in ends], bars, **how)
+        across = rows[x].isna()
+        if across.any():
+            ends = _ends(rows[across], y, error)
+            ends = None if ends is None else [np.mean(end) for end in ends]
+            horizontal(axes, rows[y][across].mean(), ends, bars, **how)
+        if across.all():
             continue
+        rows = rows[~across]
+        ends = _ends(rows, y, error)
         order = np.argsort(rows[x].to_numpy(), kind="stable")
         at, middle = rows[x].to_numpy()[order], rows[y].to_numpy()[order]
         ends = None if ends is None else [np.asarray(end)[order] for end in ends]
@@ -232,6 +243,12 @@ def curves(
         if solid and not (full := rows[solid].to_numpy(bool)[order]).all():
             ring = {"color": how["color"], "marker": how["marker"], "markerfacecolor": "white", "zorder": 4}
             axes.plot(at[~full], middle[~full], linestyle="", **ring)
+
+
+def _ends(rows, y: str, error):
+    if error is None:
+        return None
+    return error(rows) if callable(error) else interval(rows[y], rows[error])
 
 
 def line_of(table, lines: Sequence[str], line: Sequence):
