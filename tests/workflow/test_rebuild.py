@@ -169,5 +169,4 @@ def test_everything_is_built_at_smoke_scale(everything):
     assert "Not built" not in said, said
     assert "36 studies" in said
     assert (clone / "build/smoke/report.html").is_file()
-    assert (clone / "build/smoke/documents/README.md").is_file()
     assert git_status(clone) == ""

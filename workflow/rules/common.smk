@@ -35,7 +35,8 @@ PREPARED = [f"{PREPARED_FOLDER}/{name}.npz" for name in PLAN.datasets]
 # Scorecard, documents and report cover all studies.
 WHOLE = "studies" not in config
 SCORES = [f"{HOME}/results/scorecard.csv"] if WHOLE else []
-DOCUMENTS = plan.document_files(HOME) if WHOLE else []
+# Documents speak of the paper's settings.
+DOCUMENTS = plan.document_files(HOME) if WHOLE and SCALE == "paper" else []
 REPORT = [f"{HOME}/report.html"] if WHOLE else []
 OVERALL = SCORES + DOCUMENTS + REPORT
 # The longest first.

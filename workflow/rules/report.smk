@@ -20,26 +20,6 @@ if WHOLE:
         shell:
             '"${{PRIVPOST_PYTHON:-python}}" -m privpost scorecard --built --scale {params.scale} > {log:q} 2>&1'
 
-    rule documents:
-        input:
-            SCORES,
-            FIGURES,
-            templates=plan.templates('**/*.*'),
-        output:
-            DOCUMENTS,
-        log:
-            f"logs/{SCALE}/documents.log",
-        localrule: True
-        conda:
-            ENVIRONMENT
-        params:
-            scale=SCALE,
-            code=plan.report_code(),
-        message:
-            "Render README.md and the documents"
-        shell:
-            '"${{PRIVPOST_PYTHON:-python}}" -m privpost documents --built --scale {params.scale} > {log:q} 2>&1'
-
     rule write_report:
         input:
             SCORES,
@@ -59,3 +39,26 @@ if WHOLE:
             "Write the report"
         shell:
             '"${{PRIVPOST_PYTHON:-python}}" -m privpost report --built --scale {params.scale} > {log:q} 2>&1'
+
+
+if DOCUMENTS:
+
+    rule documents:
+        input:
+            SCORES,
+            FIGURES,
+            templates=plan.templates('**/*.*'),
+        output:
+            DOCUMENTS,
+        log:
+            f"logs/{SCALE}/documents.log",
+        localrule: True
+        conda:
+            ENVIRONMENT
+        params:
+            scale=SCALE,
+            code=plan.report_code(),
+        message:
+            "Render README.md and the documents"
+        shell:
+            '"${{PRIVPOST_PYTHON:-python}}" -m privpost documents --built --scale {params.scale} > {log:q} 2>&1'
