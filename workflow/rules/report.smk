@@ -4,7 +4,7 @@ if WHOLE:
     rule score:
         input:
             TABLES,
-            reasons=plan.templates('reasons/*.md'),
+            reasons=plan.templates("reasons/*.md"),
         output:
             SCORES,
         log:
@@ -24,7 +24,7 @@ if WHOLE:
         input:
             SCORES,
             FIGURES,
-            templates=plan.templates('report.*'),
+            templates=plan.templates("report.*"),
         output:
             REPORT,
         log:
@@ -47,7 +47,7 @@ if DOCUMENTS:
         input:
             SCORES,
             FIGURES,
-            templates=plan.templates('**/*.*'),
+            templates=plan.templates("**/*.*"),
         output:
             DOCUMENTS,
         log:

@@ -19,9 +19,9 @@ for study in STUDIES:
                     touch(shard),
                 log:
                     f"logs/{SCALE}/{study.name}/shard_{number}_of_{study.shards}.log",
+                priority: int(SECONDS.get(study.name, 0)) + 1
                 conda:
                     ENVIRONMENT
-                priority: int(SECONDS.get(study.name, 0)) + 1
                 params:
                     words=f"study={study.name} scale={SCALE} shard={number}/{study.shards}",
                     code=plan.code_of(study),
@@ -40,9 +40,9 @@ for study in STUDIES:
             plan.table_files(study),
         log:
             f"logs/{SCALE}/{study.name}/build.log",
+        priority: int(SECONDS.get(study.name, 0))
         conda:
             ENVIRONMENT
-        priority: int(SECONDS.get(study.name, 0))
         params:
             study=study.name,
             scale=SCALE,
