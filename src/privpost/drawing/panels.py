@@ -29,7 +29,7 @@ class Panels(NamedTuple):
         return ((self.axes[i, j], r, c) for i, r in enumerate(self.rows) for j, c in enumerate(self.columns))
 
 
-def ordered(values: Iterable, column: str = "", names: Iterable = ()) -> list:
+def ordered(values: Iterable, column="", names: Iterable = ()) -> list:
     """Return the different values, without missing ones, in the order of `names` or else of their kind.
 
     Methods have the style's order, data sets the catalogue's, numbers that of size; unknown values come last.
@@ -38,15 +38,14 @@ def ordered(values: Iterable, column: str = "", names: Iterable = ()) -> list:
 
     found = [value for value in dict.fromkeys(values) if isinstance(value, tuple) or not pd.isna(value)]
     known = [name for name in names if name in found]
-    known = known or {"method": list(style.LOOKS), "dataset": catalogue.names() if column == "dataset" else []}.get(
-        column
-    )
+    if not known and column in ("method", "dataset"):
+        known = list(style.LOOKS) if column == "method" else catalogue.names()
     if known:
         return sorted(found, key=lambda value: (known.index(value) if value in known else len(known), str(value)))
     return found if any(isinstance(value, str | tuple) for value in found) else sorted(found)
 
 
-def named(column: str, value, names: Mapping = {}) -> str:
+def named(column, value, names: Mapping = {}) -> str:
     """Return the words for a value of a column: those of `names`, a method's or data set's own, or `symbol = value`."""
     if isinstance(value, tuple):
         return ", ".join(filter(None, (named(key, part, names) for key, part in zip(column, value, strict=True))))
@@ -89,9 +88,9 @@ def looks(table, lines: Sequence[str] = ("method",), special: Mapping = {}, name
     keys = list(dict.fromkeys(key(lines, row) for _, row in table[list(lines)].drop_duplicates().iterrows()))
     for place in reversed(range(len(lines))):
         order = ordered((entry[place] for entry in keys), lines[place], names)
-        keys.sort(
-            key=lambda entry, place=place, order=order: order.index(entry[place]) if entry[place] in order else -1
-        )
+        rank = {value: at for at, value in enumerate(order)}
+        # Stable: the first column counts most. Missing values come first.
+        keys = [entry for _, entry in sorted(enumerate(keys), key=lambda at: (rank.get(at[1][place], -1), at[0]))]
     firsts = ordered((k[0] for k in keys), lines[0], names)
     shade = shades(firsts) if firsts and not isinstance(firsts[0], str) else {}
     found = {}

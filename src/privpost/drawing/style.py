@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ NARROW = 3.2
 NORMAL_95 = 1.96
 FONTS = ["DejaVu Sans", "Verdana", "sans-serif"]
 
-RC = {
+RC: Any = {
     "figure.constrained_layout.use": True,
     "font.family": "sans-serif",
     "font.sans-serif": FONTS,
@@ -225,9 +225,8 @@ def _fixed_widths(svg: bytes) -> bytes:
     from matplotlib.textpath import text_to_path
 
     def fixed(match: re.Match) -> str:
-        shape = {"weight": "bold" if "font-weight: 700" in match[1] else "normal"}
-        shape["style"] = "italic" if "italic" in match[1] else "normal"
-        font = FontProperties(family=FONTS[0], size=float(match[2]), **shape)
+        weight = "bold" if "font-weight: 700" in match[1] else "normal"
+        font = FontProperties(family=FONTS[0], size=float(match[2]), weight=weight)
         width = text_to_path.get_text_width_height_descent(html.unescape(match[4]), font, ismath=False)[0]
         place = re.sub(r' transform="rotate\(-0 [^"]*"', "", match[3])
         fitted = f'{place} textLength="{width:.1f}" lengthAdjust="spacingAndGlyphs"'

@@ -43,3 +43,35 @@ def adversary(adversary):
     right.set_title("Distance from the worst case")
     panels.legend(made)
     return made
+
+
+@figure("stopped_chains")
+def stopped(stopped_chains):
+    """Privacy of a Markov chain that stops after some steps (Foulds et al. 2016, proposition 3).
+
+    One column per ε of the posterior that the chain draws from. Above: the smallest δ at which the state is (ε, δ)-DP
+    at an exact draw's ε, of which values below 10⁻⁹ lie on the edge. Below: pure ε of the state over an exact draw's;
+    dotted the bound for an independence chain. A start at the mode of the data gives it away, a uniform start does not.
+    Computed on grids, not simulated: there are no bands.
+    """
+    least, over = 1e-9, (stopped_chains.cost / stopped_chains.exact_cost).replace(np.inf, np.nan)
+    table = stopped_chains.assign(delta=stopped_chains.delta.clip(lower=least), over=over)
+    table = table.assign(bound=table.cost_bound / table.exact_cost)
+    epsilons, lines = panels.ordered(table.epsilon), ("chain", "start")
+    made, axes = panels.grid(2, len(epsilons), 3.4, sharex=True, sharey="row")
+    looks = panels.looks(table, lines, names={"mode": "from the mode", "uniform": "from a uniform start"})
+    for panel, row, epsilon in panels.Panels(made, axes, ["delta", "over"], epsilons):
+        rows = table[table.epsilon == epsilon]
+        panels.curves(panel, rows, "steps", row, None, lines, looks)
+        panel.set(xscale="log", yscale="log")
+        if row == "over":
+            dotted = {key: {**look, "linestyle": ":", "marker": "", "label": None} for key, look in looks.items()}
+            panels.curves(panel, rows, "steps", "bound", None, lines, dotted)
+            panel.set(xlabel="Steps", ylim=(0.01, 200))
+            panel.axhline(1, color=style.GREY, linewidth=0.8)
+        else:
+            panel.set(title=f"ε = {epsilon:g}", ylim=(least, 2))
+    axes[0, 0].set_ylabel("δ at the exact\ndraw's ε")
+    axes[1, 0].set_ylabel("Pure ε ÷ that of\nan exact draw")
+    panels.legend(made, [panels.entry(linestyle=":", label="bound, independence chain")])
+    return made

@@ -102,6 +102,48 @@ def final_sample(war_logs_assignments):
     return made
 
 
+@figure("states_used")
+def states_used(war_logs_states_used):
+    """How many of its states a hidden Markov model uses (Foulds et al. 2016, section 5).
+
+    Number of states with at least 5 % of the cells, and with any, by the most frequent state of each cell, of models
+    with the most states; one row per data set. The paper says that private models give substantial numbers of cells to
+    two or three states (grey) and that the non-private one uses all (line). Bars are 95 % intervals over releases;
+    hollow markers: chains that have not converged.
+    """
+    table = _collapsed(war_logs_states_used)
+    table = table[(table.summary == "mode") & (table.n_states == table.n_states.max()) & (table.variant != "corrected")]
+    datasets, most = panels.ordered(table.dataset, "dataset"), int(table.n_states.max())
+    looks, lines = panels.looks(table, ("method", "truncation")), ("method", "truncation")
+    for (_, truncation), look in looks.items():
+        look["markerfacecolor"] = "none" if truncation == 100 else look["color"]
+    made, axes = panels.grid(1, 2, 0.6 + 0.42 * len(datasets), sharex=True, sharey=True)
+    shown = {
+        "At least 5 % of the cells": ("states_over_5_percent", "sem"),
+        "Any cell": ("states_used_at_all", "used_at_all_sem"),
+    }
+    for panel, (title, (value, sem)) in zip(axes[0], shown.items(), strict=True):
+        panel.axvspan(2, 3, color=style.BAND, linewidth=0, zorder=0)
+        panel.axvline(most, color=style.GREY, linewidth=0.8)
+        for place, (line, look) in enumerate(looks.items()):
+            rows = panels.line_of(table, lines, line)
+            y = rows.dataset.map(datasets.index) + 0.6 * (place + 0.5) / len(looks) - 0.3
+            low, high = panels.interval(rows[value], rows[sem])
+            panel.hlines(y, low, high, color=look["color"], linewidth=0.8)
+            solid = rows.converged.astype(bool)
+            mark = {**look, "linestyle": "", "markersize": 4}
+            panel.plot(rows[value][solid], y[solid], **mark)
+            panel.plot(
+                rows[value][~solid], y[~solid], **{**mark, "label": None, "markerfacecolor": "white", "alpha": 0.5}
+            )
+        panel.set(title=title, xlim=(0, most + 0.7), xlabel=f"States, of {most}")
+        panel.set_yticks(range(len(datasets)), [panels.named("dataset", name) for name in datasets])
+        panel.grid(axis="y", visible=False)
+    axes[0, 0].set_ylim(len(datasets) - 0.5, -0.5)
+    panels.legend(made)
+    return made
+
+
 def _collapsed(table):
     """Return the rows of the collapsed sampler, the only one that is drawn."""
     return table[table["sampler"] != "paper"]

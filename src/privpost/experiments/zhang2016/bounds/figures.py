@@ -14,6 +14,8 @@ STATEMENTS = {
     "corollary_3": "Corollary 3: chance of\nno negative cell",
     "lemma_4": "Lemma 4: tail of the MAP\nmechanism (restored)",
     "lemma_4_printed": "… as printed",
+    "corollary 4": "Corollary 4: privacy loss of\nalgorithm 3, Δ = L r",
+    "corollary 4 with enumerated sensitivity": "… with the enumerated\nsensitivity",
 }
 LOWER = ("corollary_3",)  # bounds from below
 WIDEST = 1e6
