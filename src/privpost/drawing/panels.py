@@ -95,9 +95,10 @@ def looks(table, lines: Sequence[str] = ("method",), special: Mapping = {}, name
     shade = shades(firsts) if firsts and not isinstance(firsts[0], str) else {}
     found = {}
     for first, *rest in keys:
-        place = [k[1:] for k in keys if k[0] == first].index(tuple(rest))
+        alike = [k[1:] for k in keys if k[0] == first]
+        place = alike.index(tuple(rest))
         if lines[0] == "method":
-            made = style.look(first).line() | ({"linestyle": style.LINES[place % 4]} if any(rest) else {})
+            made = style.look(first).line() | ({"linestyle": style.LINES[place % 4]} if len(alike) > 1 else {})
             made |= {"markerfacecolor": "white"} if place // 4 % 2 else {}
         else:
             at = firsts.index(first) if first in firsts else len(firsts)
@@ -142,7 +143,8 @@ def panels(
         panel.set(**{"xscale": "linear", **scales})
         if panel in axes[0] and columns is not None:
             title = named(columns, column, names)
-            title = title if len(title) <= letters else title.replace(", ", ",\n", 1)
+            if len(title) > letters and isinstance(columns, tuple):
+                title = "\n".join(named(name, part, names) for name, part in zip(columns, column, strict=True))
             panel.set_title("\n".join(textwrap.fill(line, letters) for line in title.split("\n")))
         if panel in axes[:, 0]:
             panel.set_ylabel(named(rows, row, names) if len(of_rows) > 1 else ylabel)
