@@ -142,16 +142,21 @@ def panels(
         curves(panel, here, x, y, error, lines, line_looks, bars, solid)
         panel.set(**{"xscale": "linear", **scales})
         if panel in axes[0] and columns is not None:
-            title = named(columns, column, names)
-            if len(title) > letters and isinstance(columns, tuple):
-                title = "\n".join(named(name, part, names) for name, part in zip(columns, column, strict=True))
-            panel.set_title("\n".join(textwrap.fill(line, letters) for line in title.split("\n")))
+            panel.set_title(_title(columns, column, names, letters))
         if panel in axes[:, 0]:
             panel.set_ylabel(named(rows, row, names) if len(of_rows) > 1 else ylabel)
     if len(of_rows) > 1:
         figure.supylabel(ylabel, fontsize=8)
     label_x(made, xlabel or style.AXES.get(x, x.replace("_", " ")), letters)
     return made
+
+
+def _title(columns, column, names: Mapping, letters: int) -> str:
+    """Return the title of a column of panels, broken into lines."""
+    title = named(columns, column, names)
+    if len(title) > letters and isinstance(columns, tuple):
+        title = "\n".join(named(name, part, names) for name, part in zip(columns, column, strict=True))
+    return "\n".join(textwrap.fill(line, letters) for line in title.split("\n"))
 
 
 def label_x(made: Panels, label: str, letters: int = 30) -> None:
@@ -222,10 +227,15 @@ def curves(
         rows = rows[rows[y].notna()]
         if rows.empty:
             continue
-        ends = None if error is None else error(rows) if callable(error) else interval(rows[y], rows[error])
-        if rows[x].isna().all():
-            horizontal(axes, rows[y].mean(), None if ends is None else [np.mean(end) for end in ends], bars, **how)
+        across = rows[x].isna()
+        if across.any():
+            ends = _ends(rows[across], y, error)
+            ends = None if ends is None else [np.mean(end) for end in ends]
+            horizontal(axes, rows[y][across].mean(), ends, bars, **how)
+        if across.all():
             continue
+        rows = rows[~across]
+        ends = _ends(rows, y, error)
         order = np.argsort(rows[x].to_numpy(), kind="stable")
         at, middle = rows[x].to_numpy()[order], rows[y].to_numpy()[order]
         ends = None if ends is None else [np.asarray(end)[order] for end in ends]
@@ -233,6 +243,12 @@ def curves(
         if solid and not (full := rows[solid].to_numpy(bool)[order]).all():
             ring = {"color": how["color"], "marker": how["marker"], "markerfacecolor": "white", "zorder": 4}
             axes.plot(at[~full], middle[~full], linestyle="", **ring)
+
+
+def _ends(rows, y: str, error):
+    if error is None:
+        return None
+    return error(rows) if callable(error) else interval(rows[y], rows[error])
 
 
 def line_of(table, lines: Sequence[str], line: Sequence):

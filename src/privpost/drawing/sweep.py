@@ -110,67 +110,77 @@ def draw(
 ):
     """Return the figure of a table, None where none makes sense, and sentences on what it leaves out or hides.
 
-    Rows of panels are measures, for each value of the metrics; bars are 95 % intervals. `meanings` are words for
-    columns.
+    Rows of panels are measures, for each value of the metrics; bars are 95 % intervals. `meanings`: words for columns.
     """
     if (parts := layout(table, swept, known)) is None:
         return None, ["There is no figure: the table has no measured number that varies with a setting."]
-    columns = panels.values_of(table, tuple(parts.columns))
+    looks, columns = _looks(table, parts), panels.values_of(table, tuple(parts.columns))
+    many = bool(parts.lines) and is_numeric_dtype(table[parts.lines[0]])
+    if len(columns) > 2 * PANELS or (len(looks) > 2 * LINES and not many):
+        return None, [f"There is no figure of {len(columns)} panels with {len(looks)} lines; the table has all."]
     rows = list(itertools.product(panels.values_of(table, tuple(parts.metrics)), parts.measures))
     own = {row: panels.rows_of(table, tuple(parts.metrics), row[0]) for row in rows}
     rows = [row for row in rows if own[row][row[1]].nunique() > 1]
-    looks = (
-        panels.looks(table, parts.lines)
-        if parts.lines
-        else {(): {"color": style.COLORS[0], "marker": "o", "label": None}}
-    )
-    many = bool(parts.lines) and is_numeric_dtype(table[parts.lines[0]])
-    if len(columns) > 2 * PANELS or (len(looks) > 2 * LINES and not many):
-        return None, [
-            f"There is no figure: {len(columns)} panels of {len(looks)} lines tell nothing; the table has all."
-        ]
     notes = [
         f"The figure shows {PANELS} of {len(found)} {what} of panels; the table has all."
         for what, found in (("rows", rows), ("columns", columns)) if len(found) > PANELS
     ]  # fmt: skip
     rows, columns = rows[:PANELS], columns[:PANELS]
-    endless = sorted({measure for row in rows if np.isinf(own[row][measure := row[1]].to_numpy(float)).any()})
+    endless = sorted({row[1] for row in rows if np.isinf(own[row][row[1]].to_numpy(float)).any()})
     notes += [f"The figure leaves out infinite values of {', '.join(endless)}; the table has all."] if endless else []
     words = {name: style.AXES.get(name, name.replace("_", " ")).removesuffix(" (pure DP)") for name in table}
     words |= meanings or {}
-    for place, look in enumerate(looks.values()):
-        # A legend names but a few of many numbers.
-        shown = look["label"] and (not many or place % -(-len(looks) // NAMED) == 0)
-        look["label"] = textwrap.fill(look["label"], 40) if shown else None
-    width, numeric = style.NARROW if len(columns) == 1 else style.WIDTH, is_numeric_dtype(table[parts.x])
+    width = style.NARROW if len(columns) == 1 else style.WIDTH
     figure, axes = panels.grid(len(rows), len(columns), 0.6 + 1.7 * len(rows), width=width, sharex=True, sharey="row")
-    names, letters = panels.ordered(table[parts.x], parts.x), int(13 * width / len(columns))
+    letters = int(13 * width / len(columns))
     for panel, row, column in panels.Panels(figure, axes, rows, columns):
-        measure, here = row[1], panels.rows_of(own[row], tuple(parts.columns), column)
-        here = here[np.isfinite(here[measure].to_numpy(float))]
-        here = here if numeric else here.assign(**{parts.x: here[parts.x].map(names.index)})
-        # Rows that no key tells apart, words and seeds are no curve.
-        joined = numeric and parts.x != "seed" and not here.duplicated([*parts.lines, parts.x]).any()
-        hidden = {"marker": ""} if joined and len(names) > 30 else {} if joined else {"linestyle": ""}
-        how = {line: {**look, **hidden} for line, look in looks.items()}
-        panels.curves(panel, here, parts.x, measure, error_of(table, measure), tuple(parts.lines), how, not hidden)
-        notes += [note for note in _coinciding(here, parts, measure, looks) if note not in notes]
+        notes += [note for note in _draw_panel(panel, own[row], parts, row[1], column, looks) if note not in notes]
         if row == rows[0]:
             panel.set_title(textwrap.fill(panels.named(tuple(parts.columns), column), letters))
         if column == columns[0]:
-            panel.set_ylabel(textwrap.fill(", ".join([words[measure], *map(str, row[0])]), 26))
-            _scale(panel, "y", own[row][measure])
-        if row == rows[-1] and numeric:
-            panel.set_xlabel(textwrap.fill(words[parts.x], letters))
-            _scale(panel, "x", table[parts.x])
-        elif row == rows[-1]:
-            panel.set_xticks(
-                range(len(names)), [panels.named(parts.x, name) for name in names], rotation=45, ha="right"
-            )
+            panel.set_ylabel(textwrap.fill(", ".join([words[row[1]], *map(str, row[0])]), 26))
+            _scale(panel, "y", own[row][row[1]])
+        if row == rows[-1]:
+            _finish_x(panel, table[parts.x], textwrap.fill(words[parts.x], letters))
     title += "; bars: 95 % intervals" if any(error_of(table, measure) for _, measure in rows) else ""
     figure.suptitle(textwrap.fill(title, int(14 * width)), fontsize=7)
     panels.legend(figure)
     return figure, notes
+
+
+def _looks(table, parts: Layout) -> dict[tuple, dict]:
+    """Return the looks of lines; of many numbers the legend names but a few."""
+    if not parts.lines:
+        return {(): {"color": style.COLORS[0], "marker": "o", "label": None}}
+    looks = panels.looks(table, parts.lines)
+    step = -(-len(looks) // NAMED) if is_numeric_dtype(table[parts.lines[0]]) else 1
+    for place, look in enumerate(looks.values()):
+        look["label"] = textwrap.fill(look["label"], 40) if look["label"] and place % step == 0 else None
+    return looks
+
+
+def _draw_panel(panel, table, parts: Layout, measure: str, column, looks: Mapping) -> list[str]:
+    """Draw one panel; returns sentences on curves that lie on each other."""
+    numeric, names = is_numeric_dtype(table[parts.x]), panels.ordered(table[parts.x], parts.x)
+    rows = panels.rows_of(table, tuple(parts.columns), column)
+    rows = rows[np.isfinite(rows[measure].to_numpy(float))]
+    rows = rows if numeric else rows.assign(**{parts.x: rows[parts.x].map(names.index)})
+    # Rows that no key tells apart, words and seeds are no curve.
+    joined = numeric and parts.x != "seed" and not rows.duplicated([*parts.lines, parts.x]).any()
+    hidden = {"marker": ""} if joined and len(names) > 30 else {} if joined else {"linestyle": ""}
+    how = {line: {**look, **hidden} for line, look in looks.items()}
+    panels.curves(panel, rows, parts.x, measure, error_of(table, measure), tuple(parts.lines), how, not hidden)
+    return _coinciding(rows, parts, measure, looks)
+
+
+def _finish_x(panel, values, label: str) -> None:
+    if is_numeric_dtype(values):
+        panel.set_xlabel(label)
+        _scale(panel, "x", values)
+    else:
+        names = panels.ordered(values, values.name)
+        words = [panels.named(values.name, name) for name in names]
+        panel.set_xticks(range(len(names)), words, rotation=45, ha="right")
 
 
 def _coinciding(rows, parts: Layout, measure: str, looks: Mapping) -> list[str]:

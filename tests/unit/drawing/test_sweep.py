@@ -109,7 +109,7 @@ def test_curves_that_coincide_are_told():
 def test_there_is_no_figure_where_none_makes_sense():
     many = product(method=[f"m{i}" for i in range(20)], instance=[f"case {i}" for i in range(60)], n=[1, 2])
     figure, notes = sweep.draw(many, ["n"], {"n"})
-    assert figure is None and "60 panels" in notes[0]
+    assert figure is None and "60 panels with" in notes[0]
     figure, notes = sweep.draw(pd.DataFrame({"method": ["a", "b"], "words": ["x", "y"]}), ["method"], {"method"})
     assert figure is None and "no measured number" in notes[0]
 
