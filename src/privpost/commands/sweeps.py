@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from privpost.drawing import style, sweep
+from privpost.experiments.columns import of_column
 from privpost.lab import provenance, request, store, tables
 from privpost.lab.request import Request
 from privpost.lab.study import Cell, Study
@@ -59,9 +60,13 @@ def write(asked: Request, cells: list[Cell], results: Iterable[store.Result]) ->
 def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], folder: Path):
     """Draw the table with the study's measured columns; returns paths and notes."""
     name = sweep.choose(frames, columns, study.schema)
+    meanings = ((column, of_column(study, name, column)) for column in frames[name])
+    words = {
+        column: f"{known.text} [{known.unit}]" if known.unit else known.text for column, known in meanings if known
+    }
     paths = [folder / f"sweep.{ending}" for ending in ("pdf", "png")]
     with style.context():
-        figure, notes = sweep.draw(frames[name], columns[name], study.schema, f"{study.name}, table {name}")
+        figure, notes = sweep.draw(frames[name], columns[name], study.schema, f"{study.name}, table {name}", words)
         if figure is None:
             return [], notes
         for path in paths:

@@ -60,6 +60,8 @@ def named(column, value, names: Mapping = {}) -> str:
     if value is None or np.isnan(value):
         return ""
     number = f"{int(value):,}" if float(value).is_integer() and abs(value) < 1e6 else style.power(value)
+    # A sweep's own column of a setting that the table has, too.
+    column = column.removesuffix("_setting")
     return f"{style.SYMBOLS.get(column, column.replace('_', ' '))} = {number}".replace("-", "−")
 
 

@@ -104,11 +104,7 @@ AXES = {
     "epsilon_delta": "Privacy cost ε of (ε, δ)-DP",
     "log_epsilon": "Privacy cost ln ε, (λ, ε)-RDP",
     "order": "Order λ of the Rényi divergence",
-    "delta": "δ",
     "n": "Records n",
-    "ks": "KS distance of U from uniform",
-    "ecdf": "ECDF of U − u",
-    "test_error": "Test error",
 }
 SYMBOLS = {
     "epsilon": "ε", "log_epsilon": "ln ε", "order": "λ", "delta": "δ", "n": "n", "p": "p", "a0": "a₀",

@@ -13,6 +13,7 @@ from privpost.drawing import panels, style
 
 # Most panels either way, line styles of one colour, lines of a panel, and numbers that a legend names.
 PANELS, STYLES, LINES, NAMED = 6, 8, 24, 8
+LONGEST = 80  # letters of a label
 # Columns that describe the spread of another one, or count; they are no measures.
 _SPREAD = re.compile(r"(.*_)?(sem|sd|error|low|high|p_value)|n_.+")
 _METRICS = ("metric", "statistic", "quantity", "parameter", "score")
@@ -129,7 +130,8 @@ def draw(
     endless = sorted({row[1] for row in rows if np.isinf(own[row][row[1]].to_numpy(float)).any()})
     notes += [f"The figure leaves out infinite values of {', '.join(endless)}; the table has all."] if endless else []
     words = {name: style.AXES.get(name, name.replace("_", " ")).removesuffix(" (pure DP)") for name in table}
-    words |= meanings or {}
+    # Long meanings stand in the dictionary.
+    words |= {name: text for name, text in (meanings or {}).items() if name not in style.AXES and len(text) <= LONGEST}
     width = style.NARROW if len(columns) == 1 else style.WIDTH
     figure, axes = panels.grid(len(rows), len(columns), 0.6 + 1.7 * len(rows), width=width, sharex=True, sharey="row")
     letters = int(13 * width / len(columns))
@@ -176,6 +178,7 @@ def _draw_panel(panel, table, parts: Layout, measure: str, column, looks: Mappin
 def _finish_x(panel, values, label: str) -> None:
     if is_numeric_dtype(values):
         panel.set_xlabel(label)
+        panel.locator_params(axis="x", nbins=5)
         _scale(panel, "x", values)
     else:
         names = panels.ordered(values, values.name)
