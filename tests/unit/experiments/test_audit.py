@@ -227,7 +227,7 @@ def test_instances_are_taken_from_the_records_of_studies():
     free = [{**rows[0], "budget": {**rows[0]["budget"], "epsilon": "inf"}}]
     dear = [{**rows[0], "budget": {**rows[0]["budget"], "epsilon": 0.5}}]
     (found,) = instances.recorded({"b/two": rows, "a/one": rows, "c/free": free})
-    assert found.mechanism == LaplaceMechanism(BetaBernoulli(), 8, 1.0)
+    assert found.mechanism == LaplaceMechanism(BetaBernoulli(), 8, 1.0, coordinates="all")
     assert found.studies == ("a/one", "b/two")
     assert found.share_of_target == 1.0
     (found,) = instances.recorded({"b/two": rows, "d/dear": dear})
@@ -366,5 +366,5 @@ def test_a_new_mechanism_changes_what_the_studies_take():
     assert field.normalise("all") == ["a", "b"]
     assert Discovered(lambda: {"a", "b", "c"}).normalise("all") != field.normalise("all")
     assert field.normalise(["b"]) == ["b"]
-    with pytest.raises(SettingError, match="all or a list of"):
+    with pytest.raises(SettingError, match="'no_such_mechanism' is none of AttributeSampler, "):
         audit.SETTINGS.value("mechanisms", ["no_such_mechanism"], "here")

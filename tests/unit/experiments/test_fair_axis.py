@@ -191,7 +191,7 @@ def test_whoever_does_not_take_part_is_named_with_the_reason():
     # In the table: methods without a KL or without exact accounting.
     rows = [("laplace", "exact", "kl"), ("laplace", "converted", "kl"), ("odd", "converted", "l1_error")]
     table = pd.DataFrame(rows, columns=["method", "accounting", "metric"])
-    study = SimpleNamespace(config={"alpha": 6, "beta": 12, "a0": A0})
+    study = SimpleNamespace(text={"alpha": 6, "beta": 12, "a0": A0})
     text = audit.left_out(study, table)
     assert "| KL | `odd` | neither its posterior nor its density is known |" in text
     assert "| exact accounting | `odd` | it has no privacy curve |" in text

@@ -147,20 +147,6 @@ def test_the_largest_loss_that_splits_leave_possible_is_that_of_students_t() -> 
     assert war_logs_claims.loss_bound(part.assign(gain_mean=1.0)) == 0.0
 
 
-def test_the_worst_chains_are_named_with_their_data_and_epsilon(built) -> None:
-    made = {name: part.copy() for name, part in built["war_logs"].items() if name != "ledgers"}
-    table = made["war_logs"]
-    table.loc[table.method == "gibbs", "rhat_max"] = 1.5
-    chosen = (table.method == "gibbs") & (table.model == "hmm") & (table.epsilon == table.epsilon.max())
-    table.loc[chosen, "rhat_max"] = 3.25
-    table.loc[table.method == "non_private", "rhat_max"] = np.nan
-    found = war_logs.numbers(made)
-    assert found["worst_rhat/hmm_2/gibbs"] == 3.25
-    assert found["worst_rhat/hmm_2/gibbs/epsilon"] == table.epsilon.max()
-    assert "imulated" in found["worst_rhat/hmm_2/gibbs/dataset"]
-    assert "worst_rhat/hmm_2/non_private" not in found
-
-
 def test_toy_verdicts_are_as_expected(built) -> None:
     made = verdicts(event_calibration_claims, built["event_calibration"])
     # At epsilon = 0.1 noise of scale 20 and more on 50 events: no noise-naive posterior is near calibration.
