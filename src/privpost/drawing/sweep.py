@@ -178,8 +178,9 @@ def _draw_panel(panel, table, parts: Layout, measure: str, column, looks: Mappin
 def _finish_x(panel, values, label: str) -> None:
     if is_numeric_dtype(values):
         panel.set_xlabel(label)
-        panel.locator_params(axis="x", nbins=5)
         _scale(panel, "x", values)
+        if panel.get_xscale() == "linear":
+            panel.locator_params(axis="x", nbins=5)
     else:
         names = panels.ordered(values, values.name)
         words = [panels.named(values.name, name) for name in names]
