@@ -79,6 +79,8 @@ class Study:
             config[key] = config.get(key) or {}
             if not isinstance(config[key], Mapping):
                 raise SettingError(f"{self.file}: {key} is {config[key]!r}, but must be a map.")
+        if not isinstance(of_smoke := config["smoke"].get("within", {}), Mapping):
+            raise SettingError(f"{self.file}: smoke.within is {of_smoke!r}, but must be a map.")
         for key in SIZES:
             config.setdefault(key, None)
         for key in set(config["within"]) & set(config):

@@ -7,7 +7,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from privpost.distributions import noise
-from privpost.mechanisms.base import COUNTED, AdditiveNoiseMechanism, Coordinates
+from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism, Coordinates
+from privpost.mechanisms.base import COUNTED
 from privpost.mechanisms.pure import PureMechanism
 from privpost.models.base import check_positive
 from privpost.models.beta_bernoulli import BetaBernoulli

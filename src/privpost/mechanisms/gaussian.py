@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from scipy.special import ndtr
 
-from privpost.mechanisms.base import AdditiveNoiseMechanism, Coordinates
+from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism, Coordinates
 from privpost.models.base import check_positive
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical

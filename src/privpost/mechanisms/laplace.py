@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from privpost.mechanisms.base import AdditiveNoiseMechanism, Coordinates
+from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism, Coordinates
 from privpost.mechanisms.pure import PureMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical

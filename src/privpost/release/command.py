@@ -13,7 +13,8 @@ import numpy as np
 
 from privpost.distributions import noise
 from privpost.lab.schema import SettingError
-from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
+from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
+from privpost.mechanisms.base import Mechanism
 from privpost.privacy.approximate import gaussian_from_approximate
 from privpost.release import delivery, models, posterior_draw, spending, statement, summary, table
 from privpost.release.spec import read

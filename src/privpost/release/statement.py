@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from privpost.mechanisms.base import AdditiveNoiseMechanism
+from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
 from privpost.release.models.base import Kind, Posterior
 from privpost.release.spec import LARGEST_EPSILON, largest_delta
 from privpost.release.specification import Specification

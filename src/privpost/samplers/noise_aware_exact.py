@@ -11,7 +11,7 @@ counts summed over by convolution.
 from typing import NamedTuple
 
 import numpy as np
-from scipy import fft, signal
+from scipy import fft
 from scipy.special import betainc, betaln, gammaln, xlog1py, xlogy
 
 # A sum, which the report says: no Markov chain.
@@ -308,6 +308,9 @@ class _Window(NamedTuple):
             # Terms are positive, so nothing cancels.
             found = np.convolve(*pair)
         else:
+            # Brings scipy.stats, which takes longer to import than most draws.
+            from scipy import signal
+
             found = signal.fftconvolve(*pair)
             found[found < _ROUNDING * found.max()] = 0.0
         with np.errstate(divide="ignore"):

@@ -9,7 +9,8 @@ import pytest
 
 import privpost
 from privpost.experiments.fair_axis.beta_bernoulli.study import Divergence
-from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
+from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
+from privpost.mechanisms.base import Mechanism
 from privpost.privacy import densities
 from privpost.privacy.accounting import Cost
 from privpost.privacy.checks import pure_epsilon, rdp_budget

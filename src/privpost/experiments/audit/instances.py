@@ -10,7 +10,8 @@ import numpy as np
 
 from privpost import discovery
 from privpost.discovery import rebuild
-from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
+from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
+from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.event_counts import Annealing, HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.fourier import FourierMechanism

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from privpost.lab.schema import Schema, SettingError
-from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
+from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
+from privpost.mechanisms.base import Mechanism
 from privpost.release.specification import Levels, Specification
 
 # Posteriors of counts have tables of n + 1 entries for every level.

@@ -16,7 +16,8 @@ from privpost.evaluation.summaries import mean_and_sem
 from privpost.experiments.discovered import Discovered
 from privpost.experiments.ranges import A0, ALPHA, BETA, EPSILON, N, P
 from privpost.lab.schema import Schema, SettingError
-from privpost.mechanisms.base import AdditiveNoiseMechanism, Mechanism
+from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
+from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
