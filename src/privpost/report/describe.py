@@ -173,19 +173,6 @@ def _file(module: str) -> Path:
     return PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
 
 
-def _imported(target: str, kind: str) -> set[str]:
-    """Return the modules of a subpackage that a study module imports, itself or through other studies' modules."""
-    waiting, seen, found = [target], set(), set()
-    while waiting:
-        module = waiting.pop()
-        if module not in seen:
-            seen.add(module)
-            names = _imports(module)
-            waiting += [name for name in names if name.startswith("privpost.experiments.")]
-            found |= {name for name in names if name.startswith(f"privpost.{kind}.") and _file(name).is_file()}
-    return found
-
-
 @functools.cache
 def _imports(module: str) -> list[str]:
     """Return what a module imports from others, as dotted names; nothing where there is no such file."""
@@ -196,9 +183,15 @@ def _imports(module: str) -> list[str]:
     return [name for node in froms for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))]
 
 
-def _runs_chains(target: str) -> bool:
-    """Whether a study imports a sampler that does not declare itself `EXACT`: it runs a Markov chain."""
-    return any(not _declares_exact(module) for module in _imported(target, "samplers"))
+def _runs_chains(module: str) -> bool:
+    """Whether a study imports a sampler that does not declare itself `EXACT`, itself or through other experiments."""
+    waiting, seen = [module], set()
+    while waiting:
+        if (name := waiting.pop()) not in seen:
+            seen.add(name)
+            waiting += [other for other in _imports(name) if other.startswith("privpost.experiments.")]
+    samplers = {name for each in seen for name in _imports(each) if name.startswith("privpost.samplers.")}
+    return any(not _declares_exact(name) for name in samplers if _file(name).is_file())
 
 
 def _declares_exact(module: str) -> bool:
@@ -208,29 +201,17 @@ def _declares_exact(module: str) -> bool:
     return False
 
 
-def neighbours(study: Study) -> str:
-    """Return what the mechanisms of a study's modules take to be neighbours, in words; of all where it names none.
+def neighbours() -> str:
+    """Return what mechanisms declare to be neighbours, in words: one relation, or each with the methods it is for.
 
     Raises ValueError naming the mechanism whose relation has no words.
     """
-    modules = _imported(f"{study.package}.study", "mechanisms")
-    kinds = discovery.kinds()
-    return relation([kind for kind in kinds if kind.mechanism.__module__ in modules] or kinds)
-
-
-def all_neighbours() -> str:
-    """Return what all mechanisms of the package take to be neighbours, in words."""
-    return relation(discovery.kinds())
-
-
-def relation(kinds: Iterable[discovery.Kind]) -> str:
-    """Return the neighbours that mechanisms declare, in words: one relation, or each with the methods it is for."""
     methods: dict[str, set[str]] = {}
-    for kind in kinds:
-        neighbours = kind.mechanism.neighbours
-        if neighbours not in RELATIONS:
-            raise ValueError(f"{kind.name}: neighbours is {neighbours!r}; known: {', '.join(RELATIONS)}")
-        methods.setdefault(neighbours, set()).add(kind.method)
+    for kind in discovery.kinds():
+        relation = kind.mechanism.neighbours
+        if relation not in RELATIONS:
+            raise ValueError(f"{kind.name}: neighbours is {relation!r}; known: {', '.join(RELATIONS)}")
+        methods.setdefault(relation, set()).add(kind.method)
     if len(methods) == 1:
         return RELATIONS[next(iter(methods))]
     return "; ".join(f"{RELATIONS[name]} ({', '.join(sorted(methods[name]))})" for name in RELATIONS if name in methods)

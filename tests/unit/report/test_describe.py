@@ -126,15 +126,13 @@ def test_chains_and_neighbours_are_read_from_declarations(monkeypatch):
     assert exact == [True, False]
     monkeypatch.setattr(describe, "_declares_exact", lambda module: True)
     assert not describe._runs_chains("privpost.experiments.bernstein2018.oracle.study")
-    study = grid.load_study("geumlek2017/tradeoff")
-    assert describe.neighbours(study) == "one record substituted, n public"
+    assert describe.neighbours() == "one record substituted, n public"
     (other,) = {kind.mechanism for kind in discovery.kinds() if kind.name == "ConcentratedPosterior"}
     monkeypatch.setattr(other, "neighbours", "add/remove")
-    assert "one record added or removed (concentrated, diffused, direct)" in describe.neighbours(study)
-    assert "one record added or removed (concentrated, diffused, direct)" in describe.all_neighbours()
+    assert "one record added or removed (concentrated, diffused, direct)" in describe.neighbours()
     monkeypatch.setattr(other, "neighbours", "bounded")
     with pytest.raises(ValueError, match="neighbours is 'bounded'; known: substitution, add/remove"):
-        describe.neighbours(study)
+        describe.neighbours()
 
 
 def test_run_times_are_summed_by_study(tmp_path):

@@ -62,7 +62,7 @@ def test_a_claim_that_fails_has_a_heading_with_tally_and_reason(card):
 
 
 def test_statements_are_escaped(claim):
-    card = scorecard.table([Scored("a/b", [claim(stand_in=True)])]).assign(statement="P(x|y) <b>")
+    card = scorecard.table([Scored("a/b", [claim(seen="seen")])]).assign(statement="P(x|y) <b>")
     assert claims.statement(next(card.itertuples())) == "P(x\\|y) &lt;b&gt; †"
 
 

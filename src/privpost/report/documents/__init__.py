@@ -104,7 +104,7 @@ def names(published: Published, quotes: Quotes, up: str) -> dict[str, Any]:
         "studies": studies,
         "papers": {study.paper: scorecard.NAMES.get(study.paper, study.paper) for study in studies},
         "data": lambda: describe.data_notes(studies),
-        "neighbours": describe.all_neighbours,
+        "neighbours": describe.neighbours,
         "table": markdown,
     }
 
