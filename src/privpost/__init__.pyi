@@ -3,6 +3,7 @@ from privpost.discovery import serving as serving
 from privpost.evaluation.calibration import ks_statistic as ks_statistic
 from privpost.evaluation.diagnostics import assess as assess
 from privpost.evaluation.mmd import mmd2 as mmd2
+from privpost.experiments.results import results as results
 from privpost.mechanisms import *  # noqa: F403
 from privpost.models import *  # noqa: F403
 from privpost.privacy.accounting import Cost as Cost

@@ -152,7 +152,7 @@ def simulate(config, streams, ledger) -> dict:
         block = next(iter(streams.blocks()))
         (fit,) = _fit(config, reduced, setup, [row], streams, block, ledger, without=config.without)
         months.append(turning_months(reduced, fit.mode[0]))
-        found |= {f"without_{key}": value[None] for key, value in fit.checks.items()}
+        found |= {f"without_{key}": np.array([value]) for key, value in fit.checks.items()}
     return found | {"turns": np.array(months).reshape(-1, len(logs.regions))}
 
 

@@ -1,0 +1,28 @@
+"""The published tables, for whoever works in Python."""
+
+from typing import TYPE_CHECKING
+
+from privpost.experiments.columns import of_column
+from privpost.lab import grid, tables
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+def results(study: str) -> "dict[str, DataFrame]":
+    """Return a study's published tables by name; `attrs["meanings"]` of each has the meaning of its columns.
+
+    To be called inside a checkout. Raises SettingError for an unknown study and for a table that was altered by hand,
+    and FileNotFoundError for one that is not there.
+
+    >>> import privpost
+    >>> table = privpost.results("geumlek2017/rdp_curves")["rdp_curves"]
+    >>> table.attrs["meanings"]["coefficient"][:6]
+    'r, the'
+    """
+    found = grid.load_study(study)
+    frames = tables.read_tables(found)
+    for name, frame in frames.items():
+        known = ((column, of_column(found, name, column)) for column in frame)
+        frame.attrs["meanings"] = {c: f"{m.text} [{m.unit}]" if m.unit else m.text for c, m in known if m}
+    return frames
