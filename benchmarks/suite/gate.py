@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 from unittest import mock
 
@@ -67,7 +68,7 @@ class Clock:
         return timed
 
 
-def once(study, cell, known) -> tuple[list[float], float]:
+def once(study, cell, origin) -> tuple[list[float], float]:
     """Return the seconds of each call of the ledger in one run of a cell into the store, and those of the whole run."""
     clock = Clock()
     kinds = {base for kind in discovery.kinds() for base in kind.mechanism.__mro__}
@@ -81,7 +82,7 @@ def once(study, cell, known) -> tuple[list[float], float]:
         # What the mechanisms do themselves: their calibration, cost and preparation.
         patches.enter_context(mock.patch.object(ledger, "_asked", clock.except_for(ledger._asked)))
         start = time.process_time()
-        cells.compute(study, cell, known).unlink()
+        cells.compute(study, cell, origin).unlink()
         return clock.calls, time.process_time() - start
 
 
@@ -90,17 +91,17 @@ def share(study, cell) -> tuple[float, float, int]:
 
     So that other programs, which take the processor away now and then, count for neither.
     """
-    known = cells.Known.of(study, [cell])
-    runs = [once(study, cell, known) for _ in range(RUNS)]
+    origin = cells.Origin(study)
+    runs = [once(study, cell, origin) for _ in range(RUNS)]
     quickest = [min(times) for times in zip(*(calls for calls, _ in runs), strict=True)]
     return sum(quickest), min(total for _, total in runs), len(quickest)
 
 
 def of_study(name: str, scale: str = "paper") -> list[tuple[float, float, int]]:
     """Return `share` of every cell of a study."""
+    study = grid.load_study(name, scale)
     with TemporaryDirectory() as folder:
-        study = grid.load_study(name, scale, [f"root={folder}"])
-        return [share(study, cell) for cell in grid.expand(study)]
+        return [share(study, replace(cell, folder=folder)) for cell in grid.expand(study)]
 
 
 def run() -> list[dict]:
