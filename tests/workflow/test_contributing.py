@@ -54,7 +54,7 @@ def test_a_mechanism_is_one_file(everything, tmp_path):
     assert changed(clone) == files
     clone.run("privpost", "reproduce", *TAKING_EVERY_MECHANISM, "--scale", "smoke")
     for study, table in TAKING_EVERY_MECHANISM.items():
-        text = (clone / f"build/smoke/{table}.csv").read_text()
+        text = (clone / f"build/smoke/results/{table}.csv").read_text()
         assert "logistic_noise" in text, f"{study} does not take a new mechanism"
     rows = [line for line in text.splitlines() if line.startswith("logistic_noise,")]
     # From its density alone.
