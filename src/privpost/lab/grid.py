@@ -94,7 +94,10 @@ def read_by(study: Study) -> list[Study]:
 
 def _read_by(study: Study) -> list[Study]:
     reads = _scaled(study, ()).get("reads") or []
-    names = [name for name in study_names() if name != study.name] if reads == "all" else reads
+    known = study_names()
+    if reads != "all" and not (isinstance(reads, list) and all(name in known for name in reads)):
+        raise SettingError(f"{study.file}: reads is {reads!r}, but must be all or a list of {', '.join(known)}.")
+    names = [name for name in known if name != study.name] if reads == "all" else reads
     others = []
     for other in load_studies(names, study.scale, study.home):
         if other.text.get("reads"):
