@@ -106,7 +106,8 @@ def summarise(config, arrays):
                         **private,
                     }
                 )
-    rest = [name for name in table[0] if name not in COLUMNS]
+    # Rows of collapsed chains have columns that others lack.
+    rest = [name for name in dict.fromkeys(name for row in table for name in row) if name not in COLUMNS]
     return pd.DataFrame(table)[COLUMNS + rest], pd.DataFrame(paired)
 
 
