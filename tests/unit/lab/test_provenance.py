@@ -171,7 +171,7 @@ EDITS = {
     "a figure": ("experiments/geumlek2017/logistic/figures.py", ()),
     "the style of figures": ("drawing/style.py", ()),
     "the report": ("report/scorecard.py", ()),
-    "a command": ("commands/verify.py", ()),
+    "a command": ("commands/publish.py", ()),
     "the grid": ("lab/grid.py", ()),
     "discovery and calibration": ("discovery.py", ("fair_axis/logistic", "fair_axis/beta_bernoulli")),
     "how classes are found": ("lookup.py", ()),
