@@ -39,7 +39,7 @@ def tracked(pattern: str = ".") -> list[Path]:
 
 def test_the_readme_has_the_commands_and_small_pictures():
     assert set(commands()) >= MAIN_COMMANDS
-    pictures = re.findall(r"\((figures/\S+)\)", (ROOT / "README.md").read_text())
+    pictures = re.findall(r"\((figures/[\w/.]+)\)", (ROOT / "README.md").read_text())
     assert pictures
     assert all((ROOT / path).stat().st_size < 150_000 for path in pictures)
 

@@ -38,7 +38,7 @@ def main(argv: list[str]) -> int:
 
 
 def _take_over(study: Study) -> None:
-    """Copy a study's tables, ledger and times, and draw its figures."""
+    """Copy a study's tables, ledger and times."""
     for comparison in compare.compare(study):
         if comparison.state != "equal":
             print(f"{comparison.table}: {comparison.state} {comparison.where}".rstrip())
@@ -49,7 +49,18 @@ def _take_over(study: Study) -> None:
     rows = [row for row in published.read_times() if row["study"] != study.name]
     rows += published.read_times(tables.times_path(study))
     store.write_text(published.TIMES, published.times_text(rows))
-    drawing.draw(study, PUBLISHED)
+
+
+def _draw(studies: list[Study]) -> None:
+    """Draw every study's figures from its published tables, and remove those that no study draws any more."""
+    for study in studies:
+        if all(study.table_path(table).is_file() for table in study.tables):
+            drawing.draw(study, PUBLISHED)
+    named = {study.figure_path(stem) for study in studies for stem in study.figures}
+    for paper in {study.paper for study in studies}:
+        for path in (PUBLISHED / "figures" / paper).glob("*.svg"):
+            if path not in named:
+                path.unlink()
 
 
 def _own_files(study: Study) -> set[str]:
@@ -70,5 +81,6 @@ def _overall() -> None:
     if before is not None:
         for line in scorecard.changes(before, scorecard.read(path)):
             print(f"verdict of {line}")
+    _draw(studies)
     figures.draw(results, PUBLISHED / "figures")
     documents.write(studies, results, PUBLISHED / "figures", PUBLISHED)
