@@ -153,4 +153,4 @@ def test_progress_on_a_terminal_is_one_line_that_changes(smoke):
     assert "1 of 2 cells" not in text
     assert "\r1 of 1 cells done" in text
     assert text.startswith("1 study, 2 cells, 1 of them in the store already. About ")
-    assert "Tables are in build/smoke/" in text
+    assert "Everything is in build/smoke/" in text
