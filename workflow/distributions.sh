@@ -13,6 +13,6 @@ $python -m zipfile -e build/dist/*.whl "$elsewhere/installed"
 mkdir "$elsewhere/empty"
 cd "$elsewhere/empty"
 export PYTHONPATH=$elsewhere/installed
-$python -P -m privpost list | grep -c cell
+$python -P -m privpost list | grep -c foulds2016
 $python -P -m privpost study=foulds2016/efficiency scale=smoke
 $python -P -m privpost reproduce 2>&1 | grep "inside a checkout"

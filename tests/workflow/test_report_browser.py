@@ -76,7 +76,7 @@ def test_each_study_that_releases_shows_its_mechanisms_with_their_audit_rows(rep
 
 
 def test_it_loads_without_network_or_error(window):
-    assert window.run("return document.readyState") == "complete"
+    window.wait("return document.readyState === 'complete'")
     inside = "(name) => !/^(data|blob):/.test(name)"
     entries = f"return performance.getEntriesByType('resource').map((e) => e.name).filter({inside})"
     assert window.run(entries) == []

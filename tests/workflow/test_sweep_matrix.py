@@ -42,6 +42,12 @@ FEWER = {
     "foulds2016/war_logs_likelihood": ["epsilon=1", "method=[laplace,ops]"],
     "noise_aware/war_logs": ["epsilon=1"],
 }
+# Tables that one of the two points alone has: pairs of methods, the spread between many data sets.
+SINGLE = {
+    ("noise_aware/naive_bayes", "method"): "naive_bayes_pairs",
+    ("noise_aware/networks", "method"): "networks_pairs",
+    ("zhang2016/naive_bayes", "data"): "naive_bayes_spread",
+}
 # Where values beside the base value are no other points, or are refused: two that are.
 WAR_LOGS = ["iraq_simulated", "afghanistan_dense"]
 VALUES = {
@@ -156,7 +162,7 @@ def test_two_points_give_rows_that_can_be_told_apart_and_a_figure(place, name, k
     assert all(path.stat().st_size > 1000 for path in drawn)
     assert drawn or written.notes, "neither a figure nor a word why there is none"
     for path in written.paths:
-        if path.suffix == ".csv":
+        if path.suffix == ".csv" and path.stem != SINGLE.get((name, key)):
             frame = tables.read_table(path)
             column = key if f"{key}_setting" not in frame else f"{key}_setting"
             assert frame[column].nunique(dropna=False) >= 2, path

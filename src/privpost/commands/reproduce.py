@@ -14,7 +14,6 @@ from pathlib import Path
 from privpost.commands import options
 from privpost.datasets import catalogue
 from privpost.lab import compare, published, tables
-from privpost.lab.cells import DEFAULT_SECONDS
 from privpost.lab.grid import expand, without_missing
 from privpost.lab.plan import Plan, datasets_of, figure_files, missing_of, table_files
 from privpost.lab.project import LOGS, PUBLISHED, built
@@ -71,7 +70,7 @@ def main(argv: list[str]) -> int:
 
 def _announce(plan: Plan, cells: list[Cell], cores: int) -> None:
     missing = [cell for cell in cells if not cell.path.exists()]
-    seconds = sum(_expected(missing).values()) if plan.scale == "paper" else len(missing)
+    seconds = sum(published.expected(missing, plan.scale).values())
     disk = sum(file.bytes for dataset in plan.datasets.values() for file in dataset.files) * 5
     number = len(plan.studies)
     print(
@@ -82,11 +81,6 @@ def _announce(plan: Plan, cells: list[Cell], cores: int) -> None:
     )
 
 
-def _expected(cells: list[Cell]) -> dict[str, float]:
-    known = published.expected_seconds()
-    return {cell.digest: known.get((cell.study, cell.slug), DEFAULT_SECONDS) for cell in cells}
-
-
 def _snakemake(given: argparse.Namespace, plan: Plan, cells: list[Cell]) -> int:
     """Run Snakemake with its output in the log, and show how far the store is; returns its exit status."""
     LOG.parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +89,7 @@ def _snakemake(given: argparse.Namespace, plan: Plan, cells: list[Cell]) -> int:
     profile = ["--workflow-profile", str(PROFILES / given.profile)]
     command = [sys.executable, "-m", "snakemake", *profile, *cores, "--config", *config]
     missing = [cell for cell in cells if not cell.path.exists()]
-    expected = _expected(missing)
+    expected = published.expected(missing, plan.scale)
     progress, total = Progress(sys.stdout, "cells"), sum(expected.values())
     # A group of its own: an interrupt reaches Snakemake and its jobs once, through us.
     with LOG.open("w", encoding="utf-8") as log, subprocess.Popen(
@@ -106,7 +100,8 @@ def _snakemake(given: argparse.Namespace, plan: Plan, cells: list[Cell]) -> int:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(PAUSE)
                 there = [cell for cell in missing if cell.path.exists()]
-                if there and total:
+                # What is left after the last cell is tables and figures.
+                if 0 < len(there) < len(missing):
                     progress.update(len(there), len(missing), sum(expected[cell.digest] for cell in there) / total)
         except (KeyboardInterrupt, SystemExit) as error:
             with contextlib.suppress(ProcessLookupError):

@@ -25,8 +25,6 @@ from privpost.lab.study import Cell, Study
 from privpost.privacy.ledger import Ledger
 from privpost.progress import Progress, counted
 
-# What a cell is thought to take whose time no run has published.
-DEFAULT_SECONDS = 5.0
 # How often a process of the loop looks whether the loop's own process lives, in seconds.
 WATCHED = 0.5
 
@@ -180,8 +178,7 @@ def compute_each(
     failed = _prepare(found.missing)
     waiting = [cell for cell in found.missing if cell.digest not in failed]
     how = {"fresh": fresh, "asked": asked}
-    seconds = published.expected_seconds()
-    expected = {c.digest: seconds.get((c.study, c.slug), DEFAULT_SECONDS) for c in waiting}
+    expected = published.expected(waiting, study.scale)
     progress, done, total = Progress(sys.stderr, "cells"), 0.0, sum(expected.values())
     told: set[str] = set()
     for count, (cell, error, trace) in enumerate(_each(study, waiting, processes, how), 1):

@@ -123,7 +123,10 @@ def figure_files(study: Study) -> list[str]:
 def code_of(study: Study) -> str:
     """Return a digest of the code that a study's cells and tables depend on."""
     named = [f"privpost.datasets.{name}" for name in datasets_of(study)]
-    return provenance.text_digest([f"{study.package}.study", f"{study.package}.documents", *provenance.ALWAYS, *named])
+    modules = [f"{study.package}.study", f"{study.package}.documents", *provenance.ALWAYS, *named]
+    if provenance.discovers(modules):
+        modules += [f"privpost.mechanisms.{path.stem}" for path in (provenance.PACKAGE / "mechanisms").glob("*.py")]
+    return provenance.text_digest(modules)
 
 
 def figure_code_of(study: Study) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from privpost.lab import store
 from privpost.lab.project import PUBLISHED
 from privpost.lab.schema import SettingError
+from privpost.lab.study import Cell
 
 RESULTS = PUBLISHED / "results"
 # As `sha256sum --check` reads it, from within results/. Times are no results and not in it.
@@ -17,6 +18,8 @@ SUMS = RESULTS / "SHA256SUMS"
 TIMES = RESULTS / "times.csv"
 COLUMNS = ("study", "cell", "wall_seconds", "peak_mib")
 COVERED = (".csv", ".json", ".md")
+# What a cell is thought to take whose study has no published time.
+DEFAULT_SECONDS = 5.0
 # Measured on one machine: nothing that a rebuild gives again.
 MEASURED = ("times.csv", "benchmarks.csv", "scale.csv")
 
@@ -76,6 +79,20 @@ def read_times(path: Path = TIMES) -> list[dict[str, str]]:
 def expected_seconds() -> dict[tuple[str, str], float]:
     """Return how long each cell took in the published run, by study and slug."""
     return {(row["study"], row["cell"]): float(row["wall_seconds"]) for row in read_times()}
+
+
+def expected(cells: Iterable[Cell], scale: str) -> dict[str, float]:
+    """Return how long each cell may take, in seconds by digest: as published, else as its study's cells on average.
+
+    At another scale than that of the published run nothing is known, and all cells count the same.
+    """
+    known = expected_seconds() if scale == "paper" else {}
+    studies: dict[str, list[float]] = {}
+    for (study, _), seconds in known.items():
+        studies.setdefault(study, []).append(seconds)
+    usual = {study: sum(seconds) / len(seconds) for study, seconds in studies.items()}
+    other = DEFAULT_SECONDS if scale == "paper" else 1.0
+    return {c.digest: known.get((c.study, c.slug), usual.get(c.study, other)) for c in cells}
 
 
 def times_text(rows: Iterable[dict]) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from privpost.datasets import catalogue
 from privpost.drawing import calibration, figures, panels, style
 from privpost.drawing.figures import figure
 from privpost.evaluation.rows import select
@@ -115,7 +116,9 @@ def _zhang(axes, table) -> str:
 
 
 def _geumlek(axes, table) -> str:
-    table = table[(table.dataset == "mnist") & (table.order == 10) & (table.metric == "test_error")]
+    # A rebuild at toy size has one data set, another one.
+    data = "mnist" if "mnist" in set(table.dataset) else table.dataset.iloc[0]
+    table = table[(table.dataset == data) & (table.order == 10) & (table.metric == "test_error")]
     table = table.assign(epsilon=np.exp(table.log_epsilon))
     shown = (("paper", "ops", "-"), ("paper", "diffused", "-"), ("own_bound", "ops", (0, (3, 3))))
     curves = {}
@@ -131,7 +134,7 @@ def _geumlek(axes, table) -> str:
             color=look.color,
             linestyle=line,
         )
-    axes.set(xscale="log", xlabel="ε, (10, ε)-RDP", ylabel="Test error, MNIST", ylim=(0, 0.6))
+    axes.set(xscale="log", xlabel="ε, (10, ε)-RDP", ylabel=f"Test error, {catalogue.title(data)}", ylim=(0, 0.6))
     middle = float(np.exp(table.log_epsilon.median()))
     _name(axes, middle, 0.52, "OPS", style.look("ops").color, ha="center")
     _name(axes, middle, 0.2, "OPS, Rényi charge", style.look("ops_renyi").color, ha="center")
