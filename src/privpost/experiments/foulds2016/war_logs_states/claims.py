@@ -250,10 +250,11 @@ def noisier_map(war_logs_maps, war_logs_states_used, dataset):
     "regions, with all levels, and without the one that was not recorded from the first month on",
 )
 def surge(war_logs_turns):
-    turns = select(war_logs_turns, dataset=IRAQ[0])
-    if not len(turns):
+    if not len(select(war_logs_turns, dataset=IRAQ[0])):
         return
     yield from described(IRAQ[0])
+    yield untestable(UNSETTLED)
+    turns = settled(war_logs_turns, dataset=IRAQ[0])
     for without, part in turns.groupby("without"):
         case = "all levels" if without == "none" else f"without the level {without!r}"
         months = part.dropna(subset="month").set_index("region").month.astype(str)
