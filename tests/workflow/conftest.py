@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import filecmp
 import os
 import re
 import shutil
@@ -233,17 +234,28 @@ def smoke(_smoke, tmp_path) -> Clone:
 
 
 def _take_over(clone) -> None:
-    """Give a clone what a smoke rebuild of the checkout has left, such as the one that precedes the tests in CI."""
-    for folder in ("build/smoke/cells", "data/raw", "data/prepared"):
+    """Give a clone what a smoke rebuild of the checkout has left, such as the one that precedes the tests in CI.
+
+    What does not fit the last commit is built again: Snakemake compares times and its records of the code.
+    """
+    for folder in ("build/smoke", "data/raw", "data/prepared", ".snakemake/metadata"):
         if (ROOT / folder).is_dir():
             shutil.copytree(ROOT / folder, clone / folder, dirs_exist_ok=True)
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=clone.folder, check=True, capture_output=True, text=True)
+    for name in listed.stdout.split("\0"):
+        if (
+            (ROOT / name).is_file()
+            and (clone / name).is_file()
+            and filecmp.cmp(ROOT / name, clone / name, shallow=False)
+        ):
+            shutil.copystat(ROOT / name, clone / name)
 
 
 @pytest.fixture(scope="session")
 def everything(once, pristine):
     """A clone in which every study has been rebuilt at smoke scale, and what the rebuild said.
 
-    It goes on from the cells of the checkout's own smoke rebuild, such as the one that precedes the tests in CI.
+    It goes on from the checkout's own smoke rebuild, such as the one that precedes the tests in CI.
     """
 
     def rebuild(place):

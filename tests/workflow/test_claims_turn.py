@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import itertools
 from pathlib import Path
@@ -50,11 +51,11 @@ def certain(own):
     }
 
 
-def outcomes(module, own):
-    """Return whether each check of each claim passes, by (claim, check); of a claim without checks, its verdict."""
+def outcomes(declared, own):
+    """Return whether each check of a claim's cases passes, by (claim, check); of one without checks, its verdict."""
     found = {}
-    for claim in claims.score(module, own):
-        if claim is not None and claim.verdict != "not testable":
+    for claim in declared.score(own):
+        if claim.verdict != "not testable":
             passed = claim.checks or {"": claim.verdict}
             found |= {(claim.id, check): outcome for check, outcome in passed.items()}
     return found
@@ -171,42 +172,43 @@ LIES = (
 )  # fmt: skip
 
 
-def not_read(module, own, true) -> bool:
+def not_read(declared, own, true) -> bool:
     try:
-        return outcomes(module, own) == true
+        return outcomes(declared, own) == true
     except (*REFUSALS, AttributeError):
         return False
 
 
 def unturned(module, own) -> set[tuple[str, str]]:
     """Return the checks that no falsified column turns; `not testable` claims have none to turn."""
-    true = outcomes(module, own)
+    return set().union(*(_unturned(declared, own) for declared in claims.declared(module)))
+
+
+def _unturned(declared, own) -> set[tuple[str, str]]:
+    own = {name: own[name] for name in declared.tables(own)}
+    true = outcomes(declared, own)
     left = set(true)
 
     def turn(falsified_tables):
         try:
-            found = outcomes(module, falsified_tables)
+            found = outcomes(declared, falsified_tables)
         except REFUSALS:
             return
         left.difference_update({key for key in left if key in found and found[key] != true[key]})
 
-    for lie in LIES:
-        try:
-            lied = lie(own)
-        except (KeyError, AttributeError):
-            # It is about the tables of another study.
-            continue
-        turn(lied)
     # Of each column one lie, then of each that is read all: most checks turn at the first. Means come first.
-    lacking = {name: {other: own[other] for other in own if other != name} for name in own}
-    read = [name for name in own if left and not not_read(module, lacking[name], true)]
-    places = [(name, column) for name in read for column in own[name]]
+    places = [(name, column) for name in own for column in own[name]]
     places.sort(key=lambda place: (not place[1].endswith("mean"), own[place[0]][place[1]].dtype.kind != "f"))
     for name, column in places:
         if left and (new := next(falsified(own[name][column]), None)) is not None:
             turn({**own, name: own[name].assign(**{column: new})})
+    for lie in LIES:
+        if left:
+            # Most lies are about the tables of another study.
+            with contextlib.suppress(KeyError, AttributeError):
+                turn(lie(own))
     places = [
-        (name, column) for name, column in places if left and not not_read(module, _without(own, name, column), true)
+        (name, column) for name, column in places if left and not not_read(declared, _without(own, name, column), true)
     ]
     for base in (own, certain(own)):
         for news in itertools.zip_longest(*(falsified(base[name][column]) for name, column in places)):

@@ -90,7 +90,7 @@ def _snakemake(given: argparse.Namespace, plan: Plan, cells: list[Cell]) -> int:
     command = [sys.executable, "-m", "snakemake", *profile, *cores, "--config", *config]
     missing = [cell for cell in cells if not cell.path.exists()]
     expected = published.expected(missing, plan.scale)
-    progress, total = Progress(sys.stdout, "cells"), sum(expected.values())
+    progress, total, done = Progress(sys.stdout, "cells"), sum(expected.values()), 0
     # A group of its own: an interrupt reaches Snakemake and its jobs once, through us.
     with LOG.open("w", encoding="utf-8") as log, subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
@@ -100,8 +100,9 @@ def _snakemake(given: argparse.Namespace, plan: Plan, cells: list[Cell]) -> int:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(PAUSE)
                 there = [cell for cell in missing if cell.path.exists()]
-                # What is left after the last cell is tables and figures.
-                if 0 < len(there) < len(missing):
+                # What is left after the last cell is tables and figures: it is told once.
+                if there and (len(there) < len(missing) or done < len(there)):
+                    done = len(there)
                     progress.update(len(there), len(missing), sum(expected[cell.digest] for cell in there) / total)
         except (KeyboardInterrupt, SystemExit) as error:
             with contextlib.suppress(ProcessLookupError):
