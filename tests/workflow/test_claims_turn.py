@@ -185,8 +185,9 @@ def unturned(module, own) -> set[tuple[str, str]]:
 
 
 def _unturned(declared, own) -> set[tuple[str, str]]:
-    own = {name: own[name] for name in declared.tables(own)}
     true = outcomes(declared, own)
+    lacking = {name: {other: own[other] for other in own if other != name} for name in own}
+    own = {name: own[name] for name in own if not not_read(declared, lacking[name], true)}
     left = set(true)
 
     def turn(falsified_tables):

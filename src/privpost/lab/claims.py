@@ -112,11 +112,6 @@ class Declared(NamedTuple):
     cases: Iterable[Mapping] | Callable[[Mapping[str, Any]], Iterable[Mapping]]
     function: Callable[..., Iterable[Part] | None]
 
-    def tables(self, known: Iterable[str]) -> list[str]:
-        """Return which of some tables the function or its cases may read."""
-        names = inspect.signature(self.function).parameters
-        return [name for name in known if name in names or callable(self.cases)]
-
     def score(self, tables: Mapping[str, Any]) -> list[Claim]:
         """Return the claim of each case with its verdict; none where its function yields nothing.
 
