@@ -230,7 +230,7 @@ def test_a_sweep_that_is_killed_goes_on_where_it_stopped(slow, truth):
 
     slow.release("second")
     output = slow.run("privpost", "-m", f"study={QUICK}", "scale=smoke")
-    assert "1 of 2 cells are in the store already" in output
+    assert "1 of 2 cells in the store already" in output
     assert first.stat().st_mtime_ns == written
     assert len(cells(slow)) == 2
     slow.snakemake()

@@ -151,5 +151,5 @@ def test_an_array_job_computes_a_sweep_in_shards(clone, slurm, monkeypatch):
     expected = {cell.path for cell in grid.make_cells(study, points)}
     assert {path.relative_to(clone.folder) for path in (clone / "build/cells").rglob("*.npz")} == expected
     output = clone.run("privpost", "-m", *words)
-    assert "6 of 6 cells are in the store already" in output
+    assert "6 of 6 cells in the store already" in output
     assert "6 cells; tables, figure and record:" in output

@@ -1,5 +1,7 @@
 """`privpost [-m] study=...`: one point, a sweep, a study's whole grid or a shard of it."""
 
+import re
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +23,8 @@ def main(argv: list[str]) -> int:
         place = argv.index(show.pop())
         return _show(request.understand(argv[:place] + argv[place + 2 :]))
     asked = request.understand(argv)
+    for line in asked.notes:
+        say(line)
     if request.DRY_RUN & set(argv):
         return _announce(asked)
     try:
@@ -48,14 +52,14 @@ def _announce(asked: Request) -> int:
     missing = [cell for cell in asked.cells if asked.fresh or not cell.path.exists()]
     print(f"{counted(len(asked.cells), 'cell')}, {len(asked.cells) - len(missing)} of them in the store already.")
     if missing:
-        print(f"The first of the others: privpost {' '.join(missing[0].command())}")
+        print(f"The first of the others: privpost {command_of(missing[0])}")
     return 0
 
 
 def _run(asked: Request) -> int:
     there = sum(cell.path.exists() for cell in asked.cells)
     if there and not asked.fresh:
-        say(f"{there} of {counted(len(asked.cells), 'cell')} are in the store already")
+        say(f"{there} of {counted(len(asked.cells), 'cell')} in the store already")
     how = {"processes": asked.processes, "fresh": asked.fresh, "asked": "grid" if asked.whole else "sweep"}
     failed = cells.compute_each(asked.study, asked.cells, **how)
     if asked.shard:
@@ -80,9 +84,7 @@ def build(study: Study, *, draw: bool = True) -> list[Path]:
     results = []
     for cell in grid.expand(study):
         if (result := cells.stored(cell)) is None:
-            raise SettingError(
-                f"{study.name}: the cell {cell.slug} is not in the store: privpost {' '.join(cell.command())}"
-            )
+            raise SettingError(f"{study.name}: the cell {cell.slug} is not in the store: privpost {command_of(cell)}")
         results.append(result)
     paths = tables.write(study, results)
     if draw:
@@ -112,12 +114,17 @@ def _results(there: list[Cell]):
     return (store.read(cell.path, cell.digest) for cell in there)
 
 
+def command_of(cell: Cell) -> str:
+    """Return the words after `privpost` that compute a cell, as users write them and as a shell reads them."""
+    return shlex.join(re.sub(r"^\+\+(\w+=)\[?([^][,]*)\]?$|^\+\+", r"\1\2", word) for word in cell.command())
+
+
 def name_failed(every: list[Cell], failed: Mapping[str, str]) -> int:
     """Name each cell that failed on one line, with the reason and the command that asks for it; returns the status."""
     for cell in every:
         if cell.digest in failed:
             reason = " ".join(failed[cell.digest].split())
-            print(f"privpost: {cell.slug}: {reason} [privpost {' '.join(cell.command())}]", file=sys.stderr)
+            print(f"privpost: {cell.slug}: {reason} [privpost {command_of(cell)}]", file=sys.stderr)
     if failed:
         print(f"privpost: {len(failed)} of {counted(len(every), 'cell')} could not be computed", file=sys.stderr)
     return int(bool(failed))

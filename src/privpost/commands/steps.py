@@ -84,7 +84,8 @@ def report(argv: list[str]) -> int:
         for study in plan.studies.values():
             drawing.draw(study, out)
         folder = out / "figures"
-    figures.draw(plan.root, out / "figures")
+    if folder == out / "figures":
+        figures.draw(plan.root, folder)
     return _tell([page.write(plan.studies.values(), plan.root, folder, out / "report.html")])
 
 

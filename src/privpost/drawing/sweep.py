@@ -14,6 +14,7 @@ from privpost.drawing import panels, style
 # Most panels either way, line styles of one colour, lines of a panel, and numbers that a legend names.
 PANELS, STYLES, LINES, NAMED = 6, 8, 24, 8
 LONGEST = 80  # letters of a label
+SEEN = 0.002  # difference of two curves that can be seen, as a share of a panel's height
 # Columns that describe the spread of another one, or count; they are no measures.
 _SPREAD = re.compile(r"(.*_)?(sem|sd|error|low|high|p_value)|n_.+")
 _METRICS = ("metric", "statistic", "quantity", "parameter", "score")
@@ -132,6 +133,10 @@ def draw(
     words = {name: style.AXES.get(name, name.replace("_", " ")).removesuffix(" (pure DP)") for name in table}
     # Long meanings stand in the dictionary.
     words |= {name: text for name, text in (meanings or {}).items() if name not in style.AXES and len(text) <= LONGEST}
+    # A sweep's own column of a setting that the table has, too.
+    words |= {
+        name: words.get(base := name.removesuffix("_setting"), base) for name in table if name.endswith("_setting")
+    }
     width = style.NARROW if len(columns) == 1 else style.WIDTH
     figure, axes = panels.grid(len(rows), len(columns), 0.6 + 1.7 * len(rows), width=width, sharex=True, sharey="row")
     letters = int(13 * width / len(columns))
@@ -140,7 +145,7 @@ def draw(
         if row == rows[0]:
             panel.set_title(textwrap.fill(panels.named(tuple(parts.columns), column), letters))
         if column == columns[0]:
-            panel.set_ylabel(textwrap.fill(", ".join([words[row[1]], *map(str, row[0])]), 26))
+            panel.set_ylabel(textwrap.fill(_row_name(parts, row, words), 26))
             _scale(panel, "y", own[row][row[1]])
         if row == rows[-1]:
             _finish_x(panel, table[parts.x], textwrap.fill(words[parts.x], letters))
@@ -148,6 +153,12 @@ def draw(
     figure.suptitle(textwrap.fill(title, int(14 * width)), fontsize=7)
     panels.legend(figure)
     return figure, notes
+
+
+def _row_name(parts: Layout, row: tuple, words: Mapping[str, str]) -> str:
+    """Return the label of a row of panels: its measure and its metric, which says it all where there is one mean."""
+    metric = panels.named(tuple(parts.metrics), row[0]) if parts.metrics else ""
+    return metric if metric and row[1] == "mean" else ", ".join(filter(None, [words[row[1]], metric]))
 
 
 def _looks(table, parts: Layout) -> dict[tuple, dict]:
@@ -188,20 +199,38 @@ def _finish_x(panel, values, label: str) -> None:
 
 
 def _coinciding(rows, parts: Layout, measure: str, looks: Mapping) -> list[str]:
-    """Return sentences on pairs of lines that lie on each other."""
+    """Return a sentence on lines that lie on each other, as far as eyes can tell."""
     lines = {look["label"]: panels.line_of(rows, parts.lines, line) for line, look in looks.items() if look["label"]}
     curves = {name: part.set_index(parts.x)[measure].sort_index() for name, part in lines.items() if len(part) > 1}
-    return [
-        f"These curves coincide: {one} and {other}.".replace("\n", " ")
-        for (one, a), (other, b) in itertools.combinations(curves.items(), 2)
-        if a.index.equals(b.index) and np.allclose(a, b, rtol=1e-9, atol=0) and a.nunique() > 1
-    ]
+    values = np.log if _logarithmic(rows[measure]) else np.asarray
+    seen = 0.0 if rows.empty or _decades_from_0(rows[measure]) else SEEN * np.ptp(values(rows[measure]))
+    groups: list[list[str]] = []
+    for name, curve in curves.items():
+        for group in groups:
+            other = curves[group[0]]
+            if curve.index.equals(other.index) and np.allclose(values(curve), values(other), rtol=1e-9, atol=seen):
+                group.append(name)
+                break
+        else:
+            groups.append([name])
+    alike = [" and ".join(group).replace("\n", " ") for group in groups if len(group) > 1]
+    return [f"These curves coincide: {'; '.join(alike)}."] if alike else []
+
+
+def _logarithmic(values) -> bool:
+    """Whether finite values are positive and span two decades."""
+    return len(values) > 0 and values.min() > 0 and values.max() >= 99.9 * values.min()
+
+
+def _decades_from_0(values) -> bool:
+    """Whether finite values begin at 0 and most of them are far below the largest."""
+    return len(values) > 0 and values.min() == 0 and values.max() > 100 * values[values > 0].median()
 
 
 def _scale(axes, which: str, values) -> None:
     """Scale an axis logarithmically above two decades, around 0 linearly."""
     values = values[np.isfinite(values.to_numpy(float))]
-    if len(values) and values.min() > 0 and values.max() >= 99.9 * values.min():
+    if _logarithmic(values):
         getattr(axes, f"set_{which}scale")("log")
-    elif len(values) and values.min() == 0 and values.max() > 100 * values[values > 0].median():
+    elif _decades_from_0(values):
         panels.decades(axes, 10 ** np.floor(np.log10(values.max()) - 5), values, which)

@@ -32,7 +32,11 @@ RUN = ("scale", "mirrors")
 
 def load_study(name: str, scale: str = "paper", home: Path | None = None) -> Study:
     """Return a study by its name; raises SettingError for an unknown study or scale, with the nearest known name."""
-    return load_studies([name], scale, home)[0]
+    first, *others = load_studies([name], scale, home)
+    if others or first.name != name:
+        listed = ", ".join(study.name for study in (first, *others))
+        raise SettingError(f"study is {name!r}, which is a paper: name one of its studies: {listed}.")
+    return first
 
 
 def load_studies(names: Iterable[str] | None = None, scale: str = "paper", home: Path | None = None) -> list[Study]:
@@ -61,7 +65,7 @@ def _named(name: str, known: Sequence[str]) -> list[str]:
         return [name]
     if of_paper := [study for study in known if study.startswith(f"{name}/")]:
         return of_paper
-    hint = suggest(name, known)
+    hint = suggest(name, known if "/" in name else {study.split("/")[0] for study in known})
     raise SettingError(
         f"study is {name!r}, which does not exist.{hint or ' Known studies: ' + ', '.join(known) + '.'} "
         "privpost list shows all."

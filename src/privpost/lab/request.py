@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from privpost.lab import grid
+from privpost.lab import aliases, grid
 from privpost.lab.axes import LARGEST_GRID, check_size
 from privpost.lab.project import built
 from privpost.lab.schema import SettingError, suggest
@@ -33,6 +33,7 @@ class Request(NamedTuple):
         fresh: whether cells in the store are computed again.
         processes: how many cells are computed at a time.
         folder: where a sweep's tables and figure go; None for a folder of its name.
+        notes: lines on settings that were given by another name.
     """
 
     study: Study
@@ -43,6 +44,7 @@ class Request(NamedTuple):
     fresh: bool
     processes: int
     folder: Path | None
+    notes: list[str]
 
     @property
     def whole(self) -> bool:
@@ -74,15 +76,14 @@ def understand(argv: list[str]) -> Request:
     shard = _shard(given["shard"], multirun) if "shard" in given else None
     fresh = _truth("fresh", given.get("fresh", "false"))
     settings = [word for word in words if key_of(word) not in WORDS and not key_of(word).startswith("hydra")]
-    for word in settings:
-        _check_key(study, word)
+    settings, notes = _in_own_words(study, settings)
     if (not settings and multirun) or study.text.get("reads"):
         study = grid.without_missing(study)
     if settings or not multirun:
         cells = _sweep(study, {key_of(word): values(word) for word in settings}, multirun, shard)
     else:
         cells = list(grid.shard_of(grid.expand(study), *shard) if shard else grid.expand(study))
-    return Request(study, cells, settings, multirun, shard, fresh, *hydras)
+    return Request(study, cells, settings, multirun, shard, fresh, *hydras, notes)
 
 
 def _study(given: Mapping[str, str]) -> Study:
@@ -133,6 +134,20 @@ def _shard(text: str, multirun: bool) -> tuple[int, int]:
     if not multirun:
         raise SettingError("shard is a part of a sweep: say privpost -m study=... shard=i/n.")
     return int(parts[1]), int(parts[2])
+
+
+def _in_own_words(study: Study, words: list[str]) -> tuple[list[str], list[str]]:
+    """Return overrides by the names that the study has, checked, and a line on each that had another name."""
+    notes, settings = [], []
+    for word in words:
+        own, *note = aliases.taken_as(study, key_of(word), lambda word=word: values(word)) or (word,)
+        notes += note
+        _check_key(study, own)
+        settings.append(own)
+    keys = [key_of(word) for word in settings]
+    if twice := [key for key in keys if keys.count(key) > 1]:
+        raise SettingError(f"{twice[0]} is given twice; list its values in one word ({twice[0]}=a,b).")
+    return settings, notes
 
 
 def _check_key(study: Study, word: str) -> None:

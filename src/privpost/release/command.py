@@ -17,6 +17,7 @@ from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
 from privpost.mechanisms.base import Mechanism
 from privpost.privacy.approximate import gaussian_from_approximate
 from privpost.release import delivery, models, posterior_draw, spending, statement, summary, table
+from privpost.release.models.base import Inferred
 from privpost.release.spec import read
 from privpost.release.specification import Specification
 
@@ -119,6 +120,9 @@ def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -
         # The statement is on the disk: a reader that has gone away makes no failure of it.
         with contextlib.suppress(OSError):
             print("\n".join(summary.lines(content, options.output)), flush=True)
+            if isinstance(kind, Inferred) and not (spec.draws or spec.sampling):
+                asked = "with posterior: {draws: 4000} in the specification"
+                print(f"  a posterior     costs nothing more: --again {options.output}, {asked}", flush=True)
     return 1 if wrong else 0
 
 

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from privpost.datasets import catalogue
 from privpost.drawing import figures as marked
 from privpost.lab import provenance, store
 from privpost.lab.study import Study
+from privpost.progress import Progress
 from privpost.report import audited, build, captions, describe, scorecard, templates
 from privpost.report import figures as overall
 
@@ -47,7 +49,11 @@ def render(studies: Iterable[Study], results: Path, figures: Path) -> str:
     times = build.run_times(studies, results)
     packed = Packed()
     known = audited.by_study(studies, results)
-    told = {study.name: _study(study, results, figures, card, packed) for study in studies}
+    progress, told = Progress(sys.stderr, "studies"), {}
+    for study in studies:
+        told[study.name] = _study(study, results, figures, card, packed)
+        progress.update(len(told), len(studies))
+    progress.clear()
     css, js = ((TEMPLATES / f"report.{ending}").read_text(encoding="utf-8") for ending in ("css", "js"))
     return (
         environment()

@@ -8,12 +8,14 @@ import contextlib
 import fcntl
 import functools
 import hashlib
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numba
 from numba.core.caching import InTreeCacheLocator
+from numba.core.event import Listener, install_listener
 
 # What compiled loops call is compiled into them, and not kept: a function that comes from the disk could not be.
 # Nor are they called from Python: without the wrappers for that a quarter of the compilation is saved.
@@ -55,8 +57,35 @@ def _alone(name: str) -> Iterator[None]:
         yield
 
 
-def outer(*signature) -> Callable[[Callable], Any]:
-    """Compile a loop that Python calls, for one signature or, without it, for each that occurs."""
+class _Announcement(Listener):
+    """One line when a loop is compiled, and none when it is read."""
+
+    def __init__(self, name: str, seconds: int):
+        self._line = f"privpost: compiling {name.removeprefix('privpost.samplers.')} once, about {seconds} s"
+
+    def on_start(self, event):
+        if self._line:
+            print(self._line, file=sys.stderr, flush=True)
+        # What the loop calls is compiled within it.
+        self._line = ""
+
+    def on_end(self, event):
+        pass
+
+
+@contextlib.contextmanager
+def _announced(name: str, seconds: int) -> Iterator[None]:
+    """Say so when a loop is compiled that takes some seconds."""
+    with install_listener("numba:compile", _Announcement(name, seconds)) if seconds else contextlib.nullcontext():
+        yield
+
+
+def outer(*signature, seconds: int = 0) -> Callable[[Callable], Any]:
+    """Compile a loop that Python calls, for one signature or, without it, for each that occurs.
+
+    Args:
+        seconds: what its compilation takes, which is announced; 0 for less than two.
+    """
 
     def decorate(function):
         before = numba.config.CACHE_LOCATOR_CLASSES
@@ -65,7 +94,14 @@ def outer(*signature) -> Callable[[Callable], Any]:
             loop = numba.njit(cache=True, error_model="numpy")(function)
         finally:
             numba.config.CACHE_LOCATOR_CLASSES = before
-        loop.compile = _alone(f"{function.__module__}.{function.__qualname__}")(loop.compile)
+        name = f"{function.__module__}.{function.__qualname__}"
+        compile_it = loop.compile
+
+        def compiled(*given):
+            with _alone(name), _announced(name, seconds):
+                return compile_it(*given)
+
+        loop.compile = compiled
         for one in signature:
             loop.compile(one)
         if signature:

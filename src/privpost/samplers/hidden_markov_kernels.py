@@ -129,7 +129,8 @@ def choose(log_weights, uniform):
     types.void(
         int64[:, :], float64[:, :, :], float64[:, :], types.UniTuple(types.boolean[::1], 2), float64, float64,
         int64[:, :, :],
-    )
+    ),
+    seconds=5,
 )  # fmt: skip
 def explicit_sweep(states, likelihoods, uniforms, layout, prior_power, a, moves):
     """One pass over all cells of a number of chains given their emissions, transitions integrated out.

@@ -169,7 +169,7 @@ def sweep(states, power, greedy, data, store, work, rng):
     return joint, moved
 
 
-@outer()
+@outer(seconds=5)
 def exchange(replicas, powers, rounds, kept, data, store, work, rng):
     """Passes of replicas, after each of which neighbours trade places by the rule of Metropolis.
 

@@ -207,7 +207,7 @@ def crossed(first, second, n_states, rng):
     return child
 
 
-@outer()
+@outer(seconds=55)
 def breed(members, joints, fresh, children, n_states, data, store, work, rng):
     """Local optima bred from others: crossings, crossings with a random start, and kicks; the worst ones give way.
 

@@ -7,7 +7,7 @@ import numpy as np
 from privpost.samplers.compiled import outer
 
 
-@outer()
+@outer(seconds=5)
 def convolved(laws, releases, scale):
     """Σ_c law[m − c] exp(−|y − c|/s) for m = 0..n up to a factor, of each law (n + 1,) and its release y.
 

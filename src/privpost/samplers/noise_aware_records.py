@@ -118,7 +118,7 @@ def _configurations(here, code, graph):
                 code[r, i] += weight * here[r, parent]
 
 
-@outer()
+@outer(seconds=2)
 def flips(records, counts, release, scale, prior, graph, rng):
     """One Metropolis step for each bit of each record, in place; shapes as in `State` and `Records`."""
     total, (n, size) = prior[0] + prior[1], records.shape[1:]
@@ -173,7 +173,7 @@ def _proposed(theta, alpha, beta, rng):
     return new, log_ratio + ((beta - 1) * (math.log1p(-new) - math.log1p(-theta)) if beta != 1 else 0.0)
 
 
-@outer()
+@outer(seconds=11)
 def shifts(records, counts, release, scale, prior, graph, rng, rare=0.0):
     """One step for each θ and what hangs on it, in place, in each chain with a chance of scale/rare, at most 1.
 

@@ -76,7 +76,7 @@ def _gamma_beyond(shape, t, rng):
             return t * (1 + excess), taken
 
 
-@outer()
+@outer(seconds=3)
 def draw_rows(alpha, low, rng, draws):
     """Exact draws of Dirichlet(α) given x_i ≥ low, α (rows, K) and low (rows,), written to `draws`.
 

@@ -11,8 +11,8 @@ import pytest
 from dispatched import in_store, privpost
 
 from privpost import configurations
-from privpost.commands import cli
-from privpost.lab import store
+from privpost.commands import cli, run
+from privpost.lab import request, store
 
 
 def files(toy) -> set[str]:
@@ -111,13 +111,18 @@ def test_what_is_in_the_store_is_not_computed_again(toy, capsys):
     capsys.readouterr()
     assert privpost("-m", "study=toy/curve") == 0
     assert all((toy.folder / path).stat().st_mtime_ns == time for path, time in times.items())
-    assert "2 of 4 cells are in the store already" in capsys.readouterr().out
+    assert "2 of 4 cells in the store already" in capsys.readouterr().out
 
 
 def test_sweeps_that_differ_in_brackets_have_folders_of_their_own(toy):
     assert privpost("-m", "study=toy/curve", "order=[2,3],[4,5]") == 0
     assert privpost("-m", "study=toy/curve", "order=2,3,4,5") == 0
     assert len(os.listdir(toy.folder / "build/sweeps")) == 2
+
+
+def test_the_command_of_a_cell_is_written_as_users_write_it(toy):
+    (one,) = request.understand(["study=toy/curve", "order=3", "variant=[x,y]", "level=2"]).cells
+    assert run.command_of(one) == "study=toy/curve order=3.0 'variant=[x,y]' level=2.0"
 
 
 def test_a_signal_ends_a_sweep(toy, monkeypatch):

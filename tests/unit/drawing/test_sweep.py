@@ -106,6 +106,22 @@ def test_curves_that_coincide_are_told():
     assert notes == ["These curves coincide: OPS and Diffused."]
 
 
+def test_curves_coincide_as_far_as_eyes_can_tell_in_one_sentence():
+    table = product(method=["laplace", "gaussian", "ops", "diffused"], n=[1, 2, 3])
+    table["mean"] = [1, 2, 3, 1.0001, 2, 3, 4, 5, 6, 4, 5.0002, 6]
+    _, notes = sweep.draw(table, ["n"], {"n"})
+    assert notes == ["These curves coincide: Laplace and Gaussian; OPS and Diffused."]
+    table["mean"] = [1e-4, 2, 3, 2e-4, 2, 3, 4, 5, 6, 4, 5, 7]
+    assert sweep.draw(table, ["n"], {"n"})[1] == []
+
+
+def test_labels_are_words_and_a_mean_is_named_by_its_metric():
+    table = product(metric=["test_error", "log_score"], epsilon_setting=[0.1, 0.2], method=["ops", "laplace"])
+    figure, _ = sweep.draw(table.assign(mean=range(8)), ["epsilon_setting"], {"epsilon"}, "", {"mean": "mean of all"})
+    assert [panel.get_ylabel() for panel in figure.axes] == ["test error", "log score"]
+    assert figure.axes[-1].get_xlabel() == "epsilon"
+
+
 def test_there_is_no_figure_where_none_makes_sense():
     many = product(method=[f"m{i}" for i in range(20)], instance=[f"case {i}" for i in range(60)], n=[1, 2])
     figure, notes = sweep.draw(many, ["n"], {"n"})

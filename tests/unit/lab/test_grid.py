@@ -205,6 +205,14 @@ def test_a_mistyped_study_or_scale_suggests_the_nearest(toy):
         grid.load_study("toy/curve", "smok")
 
 
+def test_a_paper_is_no_study_and_a_mistyped_one_suggests_the_nearest_paper(toy):
+    assert [study.name for study in grid.load_studies(["toy"])] == ["toy/curve"]
+    with pytest.raises(SettingError, match="'toy', which is a paper: name one of its studies: toy/curve"):
+        grid.load_study("toy")
+    with pytest.raises(SettingError, match="Did you mean 'toy'"):
+        grid.load_studies(["toys"])
+
+
 @pytest.mark.parametrize(
     "value",
     [None, True, False, 0, -3, 1e-7, 1e22, 0.1, "a", "two words", "it's", "null", "true", "1e5", "12e4567890", "nan",

@@ -78,7 +78,7 @@ def test_a_sweep_in_shards_ends_with_the_same_table(toy, capsys):
         assert privpost("-m", *SWEEP, f"shard={number}/3") == 0
     capsys.readouterr()
     assert privpost("-m", *SWEEP) == 0
-    assert "14 of 14 cells are in the store already" in capsys.readouterr().out
+    assert "14 of 14 cells in the store already" in capsys.readouterr().out
     (table,) = (toy.folder / "build/sweeps").rglob("curve.csv")
     in_shards = table.read_bytes()
     for path in (toy.folder / "build/cells").rglob("*.npz"):

@@ -179,6 +179,15 @@ def test_a_summary_ends_a_release_into_a_file(folder, model):
         assert f"sum of minutes  {found['statistics']['sums']['minutes']:.12g}" in out
 
 
+def test_a_release_without_a_posterior_says_how_to_have_one(folder):
+    bare = {key: value for key, value in BITS.items() if key != "posterior"}
+    folder.specify(bare)
+    assert "a posterior     costs nothing more: --again out.json" in folder.run("--output", "out.json")[1]
+    folder.specify({**bare, "posterior": {"draws": 4000}})
+    status, out, _ = folder.run("--again", "out.json", "--output", "new.json")
+    assert status == 0 and "posterior median" in out and "costs nothing" not in out
+
+
 def test_cells_are_separated_by_what_the_specification_says(folder):
     folder.data((folder.path / "data.csv").read_text().replace(",", ";"))
     folder.specify(BITS)

@@ -7,10 +7,14 @@ import gzip
 import hashlib
 import json
 import re
+from pathlib import Path
 
 import pandas as pd
+import pytest
 
+from privpost.commands import cli
 from privpost.drawing import figures as marked
+from privpost.lab import grid
 from privpost.report import figures as overall
 from privpost.report import page, scorecard
 from privpost.report.captions import Caption
@@ -66,3 +70,17 @@ def test_the_policy_allows_the_pages_own_script_and_style_only(checkout):
         assert base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() in policy
     # Handlers in attributes would be refused, and styles too.
     assert re.findall(r"\s(?:on\w+|style)=", template) == []
+
+
+def test_the_report_says_how_far_it_is(checkout, monkeypatch):
+    shown = []
+    monkeypatch.setattr(page.Progress, "update", lambda self, done, total: shown.append((done, total)))
+    page.render(grid.load_studies(["foulds2016/adversary", "geumlek2017/theorem15"]), Path("results"), Path("figures"))
+    assert shown == [(1, 2), (2, 2)]
+
+
+def test_the_report_of_what_is_published_draws_nothing_anew(checkout, monkeypatch, capsys):
+    monkeypatch.setattr(overall, "draw", lambda *given: pytest.fail("drawn"))
+    monkeypatch.setattr(page, "write", lambda studies, results, figures, path: figures)
+    assert cli.main(["report"]) == 0
+    assert capsys.readouterr().out == "figures\n"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import importlib.util
+import sys
 import threading
 
 import pytest
@@ -48,3 +50,23 @@ def test_without_a_folder_for_locks_a_loop_is_compiled_anyway(place):
     done, thread = compile_one()
     assert done.wait(60)
     thread.join()
+
+
+def test_a_loop_that_takes_seconds_is_announced_when_it_is_compiled_and_not_when_it_is_read(place, tmp_path, capsys):
+    """In a module of a file, as only such loops are kept; what the loop calls is compiled without a line of its own."""
+    file = tmp_path / "sources" / "kept.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        "from privpost.samplers.compiled import inner, outer\n"
+        "@inner\ndef one(n):\n    return n + 1\n"
+        "@outer(seconds=7)\ndef two(n):\n    return one(one(n))\n"
+        "@outer()\ndef three(n):\n    return one(one(one(n)))\n"
+    )
+    for said in ["privpost: compiling kept.two once, about 7 s\n", ""]:
+        spec = importlib.util.spec_from_file_location("kept", file)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["kept"] = module
+        spec.loader.exec_module(module)
+        assert (module.two(1), module.three(1)) == (3, 4)
+        assert capsys.readouterr().err == said
+    del sys.modules["kept"]
