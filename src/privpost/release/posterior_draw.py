@@ -44,7 +44,7 @@ def calibrate(spec: Specification, kind: Sampled) -> tuple[Mechanism, float]:
         flint()
         return _ops(spec, kind) if spec.mechanism == "ops" else _weighted(spec, kind)
     except (ValueError, OverflowError) as error:
-        raise SettingError(f"{spec.where}: {error}") from None
+        raise SettingError(f"{spec.path}: {error}") from None
 
 
 def _ops(spec, kind):
@@ -92,6 +92,7 @@ def _weighted(spec, kind):
 
 def _converted(mechanism, delta: float) -> tuple[float, float]:
     """ε at δ by the best order, and that order, in floating point; inf where all are infinite."""
+    # dp-accounting's own conversion knows no order of a cost that is infinite, or next to nothing.
     found = mechanism.rdp(ORDERS) + np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
     best = np.argmin(found)
     return float(found[best]), float(ORDERS[best])
@@ -135,13 +136,13 @@ def _rounding(spec, kind, mechanism) -> dict[str, float]:
     typical = kind.typical_deviation(spec, mechanism)
     if not typical > added / MOST_ROUNDED:
         raise SettingError(
-            f"{spec.where}: bits is {spec.bits}, but the law's typical standard deviation is {typical:.3g}: all draws "
+            f"{spec.path}: bits is {spec.bits}, but the law's typical standard deviation is {typical:.3g}: all draws "
             "would be rounded to one number."
         )
     largest = max(mechanism.model.prior) / getattr(mechanism, "m", 1.0)
     if largest > LARGEST_PARAMETER:
         raise SettingError(
-            f"{spec.where}: prior and budget give a law with a parameter of {largest:.3g}; exact draws are made up to "
+            f"{spec.path}: prior and budget give a law with a parameter of {largest:.3g}; exact draws are made up to "
             f"{LARGEST_PARAMETER:g}."
         )
     return {

@@ -33,7 +33,7 @@ def statistics(path: Path, spec: Specification, kind: Kind, model) -> np.ndarray
 def _chunks(path: Path, spec: Specification, kind: Kind) -> Iterator[np.ndarray]:
     rows, found = [], 0
     wrong_number = SettingError(
-        f"{spec.where}: n is {spec.n}, but {path} has another number of records. n is public: correct it only if the "
+        f"{spec.path}: n is {spec.n}, but {path} has another number of records. n is public: correct it only if the "
         "true number may be known."
     )
     for row in _rows(path, spec, kind):
