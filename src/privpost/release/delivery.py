@@ -214,8 +214,7 @@ class Delivery:
     def _to_output(self, text: str, problem: str) -> None:
         """The last resort: a statement that no disk takes."""
         try:
-            sys.stdout.write(text)
-            sys.stdout.flush()
+            _print(text)
         except (OSError, ValueError):
             raise Undelivered(f"{problem}; the statement is lost") from None
         raise Undelivered(f"{problem}; the statement is on standard output")
@@ -230,9 +229,7 @@ class Delivery:
         if self._output is not None:
             return
         try:
-            sys.stdout.flush()
-            sys.stdout.buffer.write(text.encode())
-            sys.stdout.buffer.flush()
+            _print(text)
         except (OSError, ValueError) as error:
             # What is left in the buffer would be tried again, and fail again, when the interpreter ends.
             with contextlib.suppress(OSError, ValueError):
@@ -242,3 +239,10 @@ class Delivery:
             raise Undelivered(f"standard output cannot be written: {reason}; {where}") from None
         # What was printed needs no copy.
         self._kept = None
+
+
+def _print(text: str) -> None:
+    # In UTF-8, whatever the terminal's encoding.
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode())
+    sys.stdout.buffer.flush()

@@ -116,18 +116,14 @@ def terms(spec: Specification, kind: Sampled, mechanism: Mechanism, proved: floa
             f"{order:g}": found if math.isfinite(found := mechanism.certified_rdp(order)) else "infinite"
             for order in _PRINTED_ORDERS
         }
-    return {
-        **statement.promise(spec, spec.noise == "secure", proved, mechanism.neighbours),
-        "sampling": {
-            **law,
-            "released": f"floor(2^{spec.bits} theta) of one ideal draw theta: post-processing, which costs nothing",
-            "bits": spec.bits,
-            "method": "lazily revealed uniform bits and interval arithmetic; no rounding error changes the law",
-            "randomness": "the operating system's" if spec.noise == "secure" else "simulated",
-            "rounding": _rounding(spec, kind, mechanism),
-        },
-        **statement.coverage(spec, "the draw", "it"),
+    law |= {
+        "released": f"floor(2^{spec.bits} theta) of one ideal draw theta: post-processing, which costs nothing",
+        "bits": spec.bits,
+        "method": "lazily revealed uniform bits and interval arithmetic; no rounding error changes the law",
+        "randomness": "the operating system's" if spec.noise == "secure" else "simulated",
+        "rounding": _rounding(spec, kind, mechanism),
     }
+    return statement.promise(spec, mechanism, proved, {"sampling": law}, "the draw", "it")
 
 
 def _rounding(spec, kind, mechanism) -> dict[str, float]:

@@ -180,13 +180,10 @@ def sync_folder(path: Path) -> None:
 
 
 def _raw(path: Path, handle: IO[bytes]) -> bytes:
-    handle.seek(0)
-    raw, limit = b"", LARGEST_LEDGER + 1
-    while len(raw) < limit and (part := handle.read(limit - len(raw))):
-        raw += part
-    if len(raw) == limit:
+    if os.fstat(handle.fileno()).st_size > LARGEST_LEDGER:
         raise SettingError(f"{path}: it is larger than a ledger of {LARGEST_LEDGER} bytes.")
-    return raw
+    handle.seek(0)
+    return handle.read()
 
 
 def read(path: Path) -> Content:

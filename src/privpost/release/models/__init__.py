@@ -7,12 +7,12 @@ column's resolution.
 from privpost.release.models.base import Kind
 from privpost.release.models.bayesian_network import Network
 from privpost.release.models.beta_bernoulli import Bits
-from privpost.release.models.bounded_sum import Sum
 from privpost.release.models.dirichlet_categorical import Categories
 from privpost.release.models.gamma_exponential import Exponential
 from privpost.release.models.logistic_regression import Logistic
 from privpost.release.models.naive_bayes import NaiveBayes
 from privpost.release.models.normal_known_variance import Normal
+from privpost.release.models.numeric import Sum
 
 KINDS: dict[str, Kind] = {
     kind.name: kind

@@ -191,9 +191,3 @@ def whole(value: float) -> int:
 
 def by_name(names, draws) -> dict[str, np.ndarray]:
     return dict(zip(names, np.moveaxis(draws, -1, 0), strict=True))
-
-
-def exact_posterior(names, mechanism, release, draws: int, rng) -> Posterior:
-    """Independent draws of the named probabilities given noisy counts of records of one category each."""
-    found = mechanism.posterior(release, draws, rng).reshape(draws, -1)
-    return Posterior(by_name(names, found), True, EXACT, ())

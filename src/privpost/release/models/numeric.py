@@ -1,4 +1,4 @@
-"""What the models of a numeric column share."""
+"""`model: bounded_sum` of a specification, and what the models of a numeric column share with it."""
 
 import re
 from abc import abstractmethod
@@ -25,9 +25,21 @@ def parsed(text: str) -> Decimal | None:
     return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
-class Numeric(Kind):
-    """A numeric column whose values in [low, high], rounded to a resolution, are summed."""
+class _Nothing:
+    """Records of no family, which are summed as they are."""
 
+    lattice = False
+
+    @staticmethod
+    def statistic(x):
+        return x
+
+
+class Sum(Kind):
+    """A numeric column whose values in [low, high], rounded to a resolution, are summed; a sum without a model."""
+
+    name = "bounded_sum"
+    prior = Schema()
     column = Schema(low=Real(), high=Real(), resolution=Real(above=0), outside=Choice("refuse", "redact"))
     required = ("low", "high", "resolution")
 
@@ -44,9 +56,9 @@ class Numeric(Kind):
                     f"{key} is {settings[key]:g}, but must be a multiple of the resolution, {resolution}."
                 )
 
-    @abstractmethod
     def family(self, spec):
-        """The family of the records, with its prior; for a sum without a model, one that sums records as they are."""
+        """The family of the records, with its prior."""
+        return _Nothing()
 
     def redacts(self, spec) -> bool:
         """Whether records outside the bounds are left out of the sum; else there are none."""
@@ -96,7 +108,7 @@ class Numeric(Kind):
         return {"sums": {name: self._sum(spec, release)}}
 
 
-class NumericFamily(Numeric, Inferred):
+class NumericFamily(Sum, Inferred):
     """A numeric column of a family of laws with one parameter, whose posterior is drawn.
 
     Class attributes:
