@@ -79,9 +79,6 @@ def charged(spec: Specification) -> Iterator[dict[str, Any] | None]:
 def _charged(spec: Specification, hold) -> dict[str, Any]:
     path = spec.ledger
     try:
-        if not path.exists():
-            # A release that its budget refuses leaves no ledger behind.
-            _check(spec, Content(None, [], ""))
         while True:
             with _locked(path) as handle:
                 hold()

@@ -44,12 +44,7 @@ LARGE_DELTA = (
 def privacy(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism, proved: float | None) -> dict[str, Any]:
     """Return the terms of a release of noisy statistics; they depend on the specification alone.
 
-    Args:
-        spec: the specification.
-        kind: its model.
-        mechanism: the calibrated mechanism.
-        proved: ε that the noise costs, at spec.delta where there is one, by opendp's own account; None for
-            simulated noise.
+    `proved` is the ε that the noise costs by opendp's own account, at δ where there is one; None for simulated noise.
     """
     secure, laplace, unit = spec.noise == "secure", spec.mechanism == "laplace", kind.unit(spec)
     scale = mechanism.scale if laplace else mechanism.sigma
@@ -74,15 +69,9 @@ def privacy(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism, 
 def promise(
     spec: Specification, mechanism: Mechanism, proved: float | None, terms: dict[str, Any], what: str, source: str
 ) -> dict[str, Any]:
-    """Return notion, ε and δ, whether they hold for real data, a mechanism's own terms, and what is covered and not.
+    """Return notion, ε and δ, whether they hold for real data, the mechanism's own terms, and what is covered and not.
 
-    Args:
-        spec: the specification.
-        mechanism: the calibrated mechanism.
-        proved: its ε by another account.
-        terms: its own terms.
-        what: what is released.
-        source: what anything else is computed from.
+    `what` is released, and anything else is computed from `source`.
     """
     secure = spec.noise == "secure"
     return {

@@ -18,12 +18,6 @@ CHUNK = 5000
 def statistics(path: Path, spec: Specification, kind: Kind, model) -> np.ndarray:
     """Return the exact sufficient statistics of the records in a CSV file, shape (d,); nothing of them is kept.
 
-    Args:
-        path: a file with a header, UTF-8, its cells separated by the specification's delimiter.
-        spec: the specification.
-        kind: its model.
-        model: the mechanism's model, which sums the records' statistics.
-
     Raises:
         SettingError: the file cannot be read, a column is missing or twice there, a row has another number of cells,
             a cell is empty or holds what the specification does not allow, or the number of rows is not n.

@@ -62,23 +62,19 @@ class Sum(Kind):
 
     def redacts(self, spec) -> bool:
         """Whether records outside the bounds are left out of the sum; else there are none."""
-        _, settings = spec.only
-        return settings.get("outside", "refuse") == "redact"
+        return spec.only[1].get("outside") == "redact"
 
-    def _bounds(self, spec) -> tuple[Decimal, Decimal, Decimal]:
-        _, settings = spec.only
-        low, high, resolution = (Decimal(repr(settings[key])) for key in ("low", "high", "resolution"))
-        return low, high, resolution
+    def _bounds(self, spec) -> tuple[Decimal, ...]:
+        """low, high and resolution."""
+        return tuple(Decimal(repr(spec.only[1][key])) for key in self.required)
 
     def _origin(self, spec) -> Decimal:
         """What steps are counted from: within public bounds a record moves the sum by at most high − low."""
-        low, _, _ = self._bounds(spec)
-        return Decimal(0) if self.redacts(spec) else low
+        return Decimal(0) if self.redacts(spec) else self._bounds(spec)[0]
 
     def mechanism(self, spec, setting):
-        low, high, resolution = self._bounds(spec)
-        origin = self._origin(spec)
-        ends = (float((end - origin) / resolution) for end in (low, high))
+        *bounds, resolution = self._bounds(spec)
+        ends = (float((bound - self._origin(spec)) / resolution) for bound in bounds)
         return RedactedLaplace(RedactedSum(self.family(spec), *ends), spec.n, setting)
 
     def encode(self, spec, column, text):
@@ -104,16 +100,11 @@ class Sum(Kind):
         return float(round(release[0]) * self._bounds(spec)[2] + spec.n * self._origin(spec))
 
     def statistics(self, spec, release):
-        name, _ = spec.only
-        return {"sums": {name: self._sum(spec, release)}}
+        return {"sums": {spec.only[0]: self._sum(spec, release)}}
 
 
 class NumericFamily(Sum, Inferred):
-    """A numeric column of a family of laws with one parameter, whose posterior is drawn.
-
-    Class attributes:
-        parameter: its name.
-    """
+    """A numeric column of a family of laws with one named parameter, whose posterior is drawn."""
 
     parameter: ClassVar[str]
 
