@@ -43,6 +43,8 @@ def main(argv: list[str]) -> int:
                 if not (data := options.data or (spec.data and spec.path.parent / spec.data)):
                     raise SettingError(f"{spec.path}: there are no data; give --data FILE, or data: in it.")
                 exact = table.statistics(data, spec, kind, kind.counted(spec, mechanism))
+                # Read from files, which can fail.
+                terms["versions"] = statement.versions(spec)
                 # A rehearsal, which is thrown away: whatever can fail does so before the charge.
                 place.prepare(_json(_drawn(spec, kind, mechanism, terms, exact)))
                 with spending.charged(spec) as entry:
@@ -192,7 +194,7 @@ def _drawn(spec, kind, mechanism, terms, exact, entry=None) -> dict[str, Any]:
     found = {"format": statement.FORMAT, "privacy": terms["privacy"]}
     if entry is not None:
         found["ledger"] = entry
-    return {**found, "specification": terms["specification"], **drawn, "versions": statement.versions(spec)}
+    return {**found, "specification": terms["specification"], **drawn, "versions": terms["versions"]}
 
 
 def _posterior(spec, kind, mechanism, content, file: Path | None) -> dict[str, Any]:
