@@ -33,6 +33,7 @@ COMMON = {
 }
 STEPS = {
     "mechanisms": ("commands.listing:mechanisms", "the mechanisms, with their guarantees"),
+    "check": ("commands.check:main", "look for damage; --read-data reads the whole store, and changes nothing"),
     "prune": ("commands.status:prune", "remove results that no grid names any more"),
     "fetch": ("commands.data:fetch", "download (or copy from a mirror) and verify data sets"),
     "prepare": ("commands.data:prepare", "parse a fetched data set into data/prepared"),

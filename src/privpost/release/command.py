@@ -15,7 +15,7 @@ from privpost.distributions import noise
 from privpost.lab.schema import SettingError
 from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
 from privpost.mechanisms.base import Mechanism
-from privpost.privacy.approximate import gaussian_from_approximate
+from privpost.privacy.approximate import gaussian_from_approximate, largest_within
 from privpost.release import delivery, models, posterior_draw, spending, statement, summary, table
 from privpost.release.models.base import Inferred
 from privpost.release.spec import read
@@ -27,11 +27,10 @@ def main(argv: list[str]) -> int:
     options = _parser().parse_args(argv)
     spec = read(options.specification)
     kind = models.KINDS[spec.model]
-    mechanism, terms = prepared(spec, kind)
-    statement_terms = {"privacy": terms, "specification": statement.specification(spec)}
+    mechanism, privacy = prepared(spec, kind)
+    terms = {"privacy": privacy, "specification": statement.specification(spec)}
     if options.dry_run:
-        delivery.encoded(text := _json(statement_terms))
-        print(text)
+        print(_json(terms))
         return 0
     with delivery.Delivery(options.output, spec) as place:
         if options.draws:
@@ -39,19 +38,20 @@ def main(argv: list[str]) -> int:
         spent = ""
         try:
             if options.again:
-                content = _again(spec, kind, mechanism, statement_terms, options.again)
+                content = _again(spec, terms, options.again)
                 place.prepare(_json(content))
             else:
-                data = options.data or spec.data
-                if data is None:
-                    raise SettingError(f"{spec.where}: there are no data; give --data FILE, or data: in it.")
+                if not (data := options.data or (spec.data and spec.path.parent / spec.data)):
+                    raise SettingError(f"{spec.path}: there are no data; give --data FILE, or data: in it.")
                 exact = table.statistics(data, spec, kind, kind.counted(spec, mechanism))
-                content = {"format": statement.FORMAT, **statement_terms, "versions": statement.versions(spec)}
+                # Read from files, which can fail.
+                terms["versions"] = statement.versions(spec)
                 # A rehearsal, which is thrown away: whatever can fail does so before the charge.
-                place.prepare(_json(_drawn(spec, kind, mechanism, content, exact)))
+                place.prepare(_json(_drawn(spec, kind, mechanism, terms, exact)))
                 with spending.charged(spec) as entry:
-                    spent = _spent(spec)
-                    content = _drawn(spec, kind, mechanism, content, exact, entry)
+                    delta = "" if spec.delta is None else f" and delta {spec.delta:g}"
+                    spent = f" Epsilon {spec.epsilon:g}{delta} was spent."
+                    content = _drawn(spec, kind, mechanism, terms, exact, entry)
                     place.store(_json(content) + "\n")
             return _finish(spec, kind, mechanism, content, place, options)
         except delivery.Undelivered as error:
@@ -89,13 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _spent(spec: Specification) -> str:
-    """What a failed release has cost all the same."""
-    delta = "" if spec.delta is None else f" and delta {spec.delta:g}"
-    return f" Epsilon {spec.epsilon:g}{delta} was spent."
-
-
-def _again(spec, kind, mechanism, terms, path: Path) -> dict[str, Any]:
+def _again(spec, terms, path: Path) -> dict[str, Any]:
     """An earlier release without its posterior; a SettingError where the specification is another one."""
     try:
         found = json.loads(path.read_bytes())
@@ -110,7 +104,7 @@ def _again(spec, kind, mechanism, terms, path: Path) -> dict[str, Any]:
 
 def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -> int:
     """Draw the posterior of what was released, hand over the statement, and sum it up."""
-    if spec.draws and not spec.sampling:
+    if spec.draws:
         content["posterior"] = _posterior(spec, kind, mechanism, content, options.draws)
     place.hand_over(_json(content) + "\n")
     wrong = statement.unusable(content.get("posterior", {}))
@@ -126,12 +120,6 @@ def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -
     return 1 if wrong else 0
 
 
-def _generator(content: dict[str, Any]) -> np.random.Generator:
-    """The posterior's randomness, which the statement fixes: whoever repeats --again gets the same draws."""
-    fixed = [content[key] for key in ("privacy", "specification", "release")]
-    return np.random.default_rng(int.from_bytes(hashlib.sha256(json.dumps(fixed, sort_keys=True).encode()).digest()))
-
-
 def prepared(spec: Specification, kind: models.Kind) -> tuple[Mechanism, dict[str, Any]]:
     """Return the calibrated mechanism and the terms of its release, before any data are read; errors as `calibrate`."""
     if spec.sampling:
@@ -144,50 +132,40 @@ def prepared(spec: Specification, kind: models.Kind) -> tuple[Mechanism, dict[st
 def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMechanism, float | None]:
     """Return the mechanism with the least noise that the budget allows, and the ε that opendp proves for it.
 
-    Nothing is proved for simulated noise: its ε is None.
-
-    Secure noise is calibrated by opendp's own privacy map, which rounds up: the mechanism's ε is lowered, or σ raised,
-    by units in the last place until the map is within the specification's ε.
+    opendp's map rounds up: of secure noise ε is lowered, or σ raised, until the map is within the specification's ε. Of
+    simulated noise nothing is proved, and None is returned.
 
     Raises:
         SettingError: opendp is missing, or the noise would be too large or too small for the backend.
     """
-    secure = spec.noise == "secure"
+    gaussian, secure = spec.mechanism == "gaussian", spec.noise == "secure"
+    proved, setting = None, spec.epsilon
     try:
-        if spec.mechanism == "gaussian":
-            mechanism = kind.mechanism(spec, _sigma(spec, kind))
-            sensitivity = math.nextafter(mechanism.sensitivity, math.inf)
-            if not secure:
-                return mechanism, None
-            _check_scale(mechanism.sigma)
-            return mechanism, noise.gaussian_epsilon(mechanism.sigma, sensitivity, spec.delta)
-        mechanism = kind.mechanism(spec, spec.epsilon)
-        if not secure:
-            return mechanism, None
-        _check_scale(mechanism.scale)
-        epsilon = spec.epsilon
-        while (proved := noise.laplace_epsilon(mechanism.scale, round(mechanism.sensitivity))) > spec.epsilon:
-            epsilon = math.nextafter(epsilon, 0.0)
-            mechanism = kind.mechanism(spec, epsilon)
+        if gaussian:
+            sensitivity = math.nextafter(kind.mechanism(spec, 1.0).sensitivity, math.inf)
+            least = secure_sigma if "secure" in (spec.noise, spec.sigma) else analytic_sigma
+            setting = least(spec.epsilon, spec.delta, sensitivity)
+        mechanism = kind.mechanism(spec, setting)
+        if secure:
+            _check_scale(mechanism.sigma if gaussian else mechanism.scale)
+        if secure and gaussian:
+            proved = noise.gaussian_epsilon(mechanism.sigma, sensitivity, spec.delta)
+        elif secure:
+            while (proved := noise.laplace_epsilon(mechanism.scale, round(mechanism.sensitivity))) > spec.epsilon:
+                setting = math.nextafter(setting, 0.0)
+                mechanism = kind.mechanism(spec, setting)
         return mechanism, proved
     except SettingError:
         raise
     except Exception as error:
         # opendp's own errors are of no one type, and some have thousands of digits.
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
-        raise SettingError(f"{spec.where}: epsilon is {spec.epsilon:g}: {reason}") from None
+        raise SettingError(f"{spec.path}: epsilon is {spec.epsilon:g}: {reason}") from None
 
 
 def _check_scale(scale: float) -> None:
     if scale > noise.LARGEST_SCALE:
         raise ValueError(f"the noise would have scale {scale:g}, beyond 2^40")
-
-
-def _sigma(spec: Specification, kind: models.Kind) -> float:
-    """The least σ that opendp's map allows; for simulated noise the analytic one, unless it is to be the same."""
-    sensitivity = math.nextafter(kind.mechanism(spec, 1.0).sensitivity, math.inf)
-    secure = spec.noise == "secure" or spec.sigma == "secure"
-    return (secure_sigma if secure else analytic_sigma)(spec.epsilon, spec.delta, sensitivity)
 
 
 def analytic_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
@@ -200,49 +178,45 @@ def secure_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
     """The least σ that opendp's map allows, by its bound from zero-concentrated DP: 1.03 to 1.14 times the analytic
     one for δ from 1e-12 to 1e-6 and ε from 0.001 to 10, and up to 1.52 times at δ = 0.1.
     """
-    low = analytic_sigma(epsilon, delta, sensitivity)
+    analytic = analytic_sigma(epsilon, delta, sensitivity)
     # Larger ones are refused, and opendp takes them for seconds.
-    _check_scale(low)
-    high = 2 * low
-    while noise.gaussian_epsilon(high, sensitivity, delta) > epsilon:
-        low, high = high, 2 * high
-    while high / low > 1 + 1e-6:
-        middle = math.sqrt(low * high)
-        if noise.gaussian_epsilon(middle, sensitivity, delta) <= epsilon:
-            high = middle
-        else:
-            low = middle
-    return high
+    _check_scale(analytic)
+    # Its share of the secure one, to 1e-6.
+    return analytic / largest_within(
+        lambda share: noise.gaussian_epsilon(analytic / share, sensitivity, delta) <= epsilon, 2.0**-6, 1.0, steps=22
+    )
 
 
-def _drawn(spec, kind, mechanism, content, exact, entry=None) -> dict[str, Any]:
+def _drawn(spec, kind, mechanism, terms, exact, entry=None) -> dict[str, Any]:
     """The statement of a release that is drawn now."""
-    found = {"format": content["format"], "privacy": content["privacy"]}
-    if entry is not None:
-        found["ledger"] = entry
-    found["specification"] = content["specification"]
     if spec.sampling:
-        found["draw"] = posterior_draw.released(spec, kind, mechanism, exact)
+        drawn = {"draw": posterior_draw.released(spec, kind, mechanism, exact)}
     else:
         source = noise.SecureNoise() if spec.noise == "secure" else np.random.default_rng(spec.seed)
         release = mechanism.perturb(exact, source)
-        found["statistics"] = kind.statistics(spec, release)
-        found["release"] = release.tolist()
-    return {**found, "versions": content["versions"]}
+        drawn = {"statistics": kind.statistics(spec, release), "release": release.tolist()}
+    found = {"format": statement.FORMAT, "privacy": terms["privacy"]}
+    if entry is not None:
+        found["ledger"] = entry
+    return {**found, "specification": terms["specification"], **drawn, "versions": terms["versions"]}
 
 
 def _posterior(spec, kind, mechanism, content, file: Path | None) -> dict[str, Any]:
     """Draws and how they were made; where extreme settings leave none, a statement of that: the release is made."""
+    # The statement fixes the randomness: whoever repeats --again gets the same draws.
+    fixed = json.dumps([content[key] for key in ("privacy", "specification", "release")], sort_keys=True)
+    rng = np.random.default_rng(int.from_bytes(hashlib.sha256(fixed.encode()).digest()))
+    again = "draw it again with --again, at no cost"
     try:
         with np.errstate(all="ignore"):
-            found = kind.posterior(spec, mechanism, np.array(content["release"], float), _generator(content))
+            found = kind.posterior(spec, mechanism, np.array(content["release"], float), rng)
         if not all(np.isfinite(draws).all() for draws in found.draws.values()):
             raise ValueError("draws are not finite")
         return statement.posterior(spec, found, file and delivery.write_draws(file, found.draws))
     except OSError as error:
-        return {"failed": f"{file} cannot be written: {error.strerror}; draw it again with --again, at no cost"}
+        return {"failed": f"{file} cannot be written: {error.strerror}; {again}"}
     except MemoryError:
-        return {"failed": "not enough memory for the posterior; draw it again with --again, at no cost"}
+        return {"failed": f"not enough memory for the posterior; {again}"}
     except Exception as error:
         return {"failed": f"no draws from the posterior with this prior: {error}"}
 

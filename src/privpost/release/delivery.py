@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,32 +26,27 @@ class Undelivered(Exception):
     """A release that was paid for and could not be handed over; the message says where it is."""
 
 
-def encoded(text: str) -> bytes:
-    """A statement in UTF-8; a SettingError where a character has no code there."""
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise SettingError(f"the statement cannot be written in UTF-8: {error.reason}") from None
-
-
 def check_draws(path: Path, spec: Specification, output: Path | None) -> None:
     """Raise SettingError unless posterior draws can be put into a new file, before anything is charged."""
-    if not spec.draws or spec.sampling:
-        raise SettingError(f"--draws: {spec.where} asks for no posterior draws (posterior: {{draws: 4000}}).")
+    if not spec.draws:
+        raise SettingError(f"--draws: {spec.path} asks for no posterior draws (posterior: {{draws: 4000}}).")
     if path.suffix != ".csv":
         raise SettingError(f"--draws: {path} must end in .csv.")
-    ledger = spec.path.parent / spec.budget["ledger"] if spec.budget else None
-    for other, what in ((output, "--output"), (ledger, "the ledger")):
+    for other, what in ((output, "--output"), (spec.ledger, "the ledger")):
         if other is not None and os.path.realpath(path) == os.path.realpath(other):
             raise SettingError(f"--draws: {path} is {what} too; name another file.")
     if os.path.lexists(path):
         raise SettingError(f"--draws: {path} exists; name a new file.")
     try:
+        # The statement names it.
+        path.name.encode()
         if not path.parent.is_dir():
             raise SettingError(f"--draws: there is no folder {path.parent}")
         with replacing(path, new=True) as trial:
             trial.write_bytes(b" " * _ROOM)
         path.unlink()
+    except UnicodeEncodeError:
+        raise SettingError(f"--draws: {str(path)!a} is no text in UTF-8.") from None
     except OSError as error:
         raise SettingError(f"--draws: {path} cannot be written: {error.strerror}") from None
 
@@ -86,27 +82,32 @@ class Delivery:
 
     def __init__(self, output: Path | None, spec: Specification):
         self._output = output
-        self._place = output
-        if output is None and spec.budget:
-            self._place = spec.path.parent / spec.budget["ledger"]
+        self._place = output or spec.ledger
         self._hidden: Path | None = None
         self._handle: int | None = None
         # Where the statement is on the disk, once it was paid for.
         self._kept: Path | None = None
-        if self._place is not None:
-            try:
-                self._check(self._place)
-            except OSError as error:
-                # For instance a name that is too long.
-                raise self._unusable(error) from None
+        with self._named_refusal():
+            self._check()
 
-    def _check(self, path: Path) -> None:
-        if self._output is not None and _is_there(path):
-            raise SettingError(
-                f"--output: {path} exists. Another release costs its epsilon again; name a new file if that is meant."
-            )
-        if not path.parent.is_dir():
-            raise SettingError(f"--output: there is no folder {path.parent}")
+    @contextlib.contextmanager
+    def _named_refusal(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            # For instance a name that is too long.
+            raise SettingError(f"--output: {self._place} cannot be written: {error.strerror}") from None
+
+    def _check(self) -> None:
+        if self._output is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.lstat(self._output)
+                raise SettingError(
+                    f"--output: {self._output} exists. Another release costs its epsilon again; name a new file if "
+                    "that is meant."
+                )
+        if self._place is not None and not self._place.parent.is_dir():
+            raise SettingError(f"--output: there is no folder {self._place.parent}")
 
     def __enter__(self) -> "Delivery":
         return self
@@ -125,17 +126,15 @@ class Delivery:
             like: a text of about the statement's length.
 
         Raises:
-            SettingError: it cannot be written in UTF-8, or not in that place, or another release is about to.
+            SettingError: it cannot be written in that place, or another release is about to.
         """
-        size = len(encoded(like))
         if self._place is None:
             return
-        try:
+        with self._named_refusal():
             self._take()
+            size = len(like.encode())
             self._write(b" " * (size + size // 4 + _ROOM))
-            self._check(self._place)
-        except OSError as error:
-            raise self._unusable(error) from None
+            self._check()
 
     def _take(self) -> None:
         """Open and lock a hidden file: the one of the output, or one of the ledger's that is free."""
@@ -161,17 +160,10 @@ class Delivery:
                 if handle >= 0:
                     os.close(handle)
 
-    def _unusable(self, error: OSError) -> SettingError:
-        return SettingError(f"--output: {self._place} cannot be written: {error.strerror}")
-
     def _write(self, content: bytes) -> None:
-        for start in itertools.count():
-            if start * 2**20 >= len(content):
-                break
-            part = content[start * 2**20 : (start + 1) * 2**20]
-            done = 0
-            while done < len(part):
-                done += os.pwrite(self._handle, part[done:], start * 2**20 + done)
+        done = 0
+        while done < len(content):
+            done += os.pwrite(self._handle, content[done:], done)
         os.fsync(self._handle)
 
     def store(self, text: str) -> None:
@@ -182,7 +174,7 @@ class Delivery:
         """
         if self._place is None:
             return
-        content = text.encode("utf-8")
+        content = text.encode()
         if self._kept is not None:
             self._replace(content)
             return
@@ -222,8 +214,7 @@ class Delivery:
     def _to_output(self, text: str, problem: str) -> None:
         """The last resort: a statement that no disk takes."""
         try:
-            sys.stdout.write(text)
-            sys.stdout.flush()
+            _print(text)
         except (OSError, ValueError):
             raise Undelivered(f"{problem}; the statement is lost") from None
         raise Undelivered(f"{problem}; the statement is on standard output")
@@ -238,26 +229,20 @@ class Delivery:
         if self._output is not None:
             return
         try:
-            sys.stdout.flush()
-            sys.stdout.buffer.write(text.encode("utf-8"))
-            sys.stdout.buffer.flush()
+            _print(text)
         except (OSError, ValueError) as error:
             # What is left in the buffer would be tried again, and fail again, when the interpreter ends.
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             where = f"the statement is in {self._kept}" if self._kept else "the statement is lost"
-            raise Undelivered(f"standard output cannot be written: {_reason(error)}; {where}") from None
-        if self._kept is not None:
-            self._kept = None
+            reason = getattr(error, "strerror", None) or error
+            raise Undelivered(f"standard output cannot be written: {reason}; {where}") from None
+        # What was printed needs no copy.
+        self._kept = None
 
 
-def _is_there(path: Path) -> bool:
-    try:
-        os.lstat(path)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
+def _print(text: str) -> None:
+    # In UTF-8, whatever the terminal's encoding.
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode())
+    sys.stdout.buffer.flush()

@@ -23,7 +23,7 @@ def main(argv: list[str]) -> int:
         raise SettingError(f"{options.ledger} is empty.")
     spent = content.spent()
     print(
-        f"{options.ledger}: {len(content.costs)} releases, chain and digests right; spent epsilon "
+        f"{options.ledger}: {len(content.entries)} releases, chain and digests right; spent epsilon "
         f"{spent['epsilon']:g}, delta {spent['delta']:g} of epsilon {content.budget.epsilon:g}, delta "
         f"{content.budget.delta:g}"
     )
@@ -35,27 +35,32 @@ def main(argv: list[str]) -> int:
 
 def _problems(content: spending.Content, statements: list[Path]) -> Iterator[str]:
     """What does not fit, one sentence each."""
-    seen: dict[int, tuple[Path, Any]] = {}
-    spent, budget = content.spent(), content.budget
-    if spent["epsilon"] > budget.epsilon * (1 + 1e-9) or spent["delta"] > budget.delta * (1 + 1e-9):
+    budget = {"epsilon": content.budget.epsilon, "delta": content.budget.delta}
+    if any(spent > budget[key] * (1 + 1e-9) for key, spent in content.spent().items()):
         yield "more was spent than the budget"
+    seen: dict[int, tuple[Path, Any]] = {}
+    lines = {entry["digest"]: entry for entry in content.entries}
     for path in statements:
         try:
             found = json.loads(path.read_bytes())
-            entry, drawn = found["ledger"], found.get("release", found.get("draw"))
-            number, digest = int(entry["release"]), entry["entry_sha256"]
-            drawn = digest, drawn
-            told = {key: float(entry["spent"][key]) for key in ("epsilon", "delta")}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            shown, privacy, number = found["ledger"], found["privacy"], int(found["ledger"]["release"])
+            line = lines.get(shown["entry_sha256"], {})
+            told = {"spent": shown["spent"], "budget": shown["budget"], "model": found["specification"]["model"]}
+            told |= {key: privacy[key] for key in ("mechanism", "epsilon", "delta")}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             yield f"{path}: no statement of a release with a ledger ({type(error).__name__}: {error})"
             continue
-        if not (1 <= number <= len(content.costs) and content.digests[number - 1] == digest):
+        if line.get("release") != shown["release"]:
             yield f"{path}: the ledger has no such line of release {number}: it was rolled back, or is another"
-        elif told != content.spent(number):
-            yield f"{path}: it says that {told} was spent, the ledger {content.spent(number)}"
+        else:
+            known = {**line, "spent": content.spent(number), "budget": budget}
+            for key in told:
+                if told[key] != known.get(key):
+                    yield f"{path}: it says {told[key]} for {key}, the ledger {known.get(key)}"
+        drawn = shown["entry_sha256"], [found.get(key) for key in ("release", "statistics", "draw")]
         if number in seen and seen[number][1] != drawn:
             yield f"{path}: release {number} is {seen[number][0]} too, with other content"
         seen.setdefault(number, (path, drawn))
-    missing = [str(number) for number in range(1, len(content.costs) + 1) if number not in seen]
+    missing = [str(number) for number in range(1, len(content.entries) + 1) if number not in seen]
     if statements and missing:
         yield f"no statement of release {', '.join(missing[:20])}{' ...' * (len(missing) > 20)}"

@@ -40,21 +40,41 @@ def calibrate(spec: Specification, kind: Sampled) -> tuple[Mechanism, float]:
     Raises:
         SettingError: python-flint is missing, or no draw is within the budget.
     """
+    make = functools.partial(kind.sampler, spec)
     try:
         flint()
-        return _ops(spec, kind) if spec.mechanism == "ops" else _weighted(spec, kind)
+        if spec.mechanism == "direct":
+            return _direct(spec, make(1.0))
+        if spec.mechanism == "ops":
+            # Where T = 1 costs less than ε the bound is within it at once.
+            largest, step, what = spec.epsilon, 2.0**-53, "temperature"
+        else:
+            largest, step, what = _largest(spec, make), 1e-12, "coefficient"
+        for setting in _lessened(largest, step):
+            mechanism = make(setting)
+            if (proved := _proved(mechanism, spec)[0]) <= spec.epsilon:
+                return mechanism, proved
+        raise ValueError(f"epsilon is {spec.epsilon:g}: no {what} is proved to meet it")
     except (ValueError, OverflowError) as error:
-        raise SettingError(f"{spec.where}: {error}") from None
+        raise SettingError(f"{spec.path}: {error}") from None
 
 
-def _ops(spec, kind):
-    # Where T = 1 costs less than ε the bound is within it at once.
-    for epsilon in _lessened(spec.epsilon, 2**-53):
-        mechanism = kind.sampler(spec, epsilon)
-        proved = certified.tempered_epsilon(mechanism.a0, mechanism.temperature)
-        if proved <= spec.epsilon:
-            return mechanism, proved
-    raise ValueError(f"epsilon is {spec.epsilon:g}: no temperature is proved to meet it")
+def _direct(spec, mechanism):
+    proved, _ = _proved(mechanism, spec)
+    if proved > spec.epsilon:
+        raise ValueError(
+            f"epsilon is {spec.epsilon:g}, but a draw from the posterior itself costs {proved:.4g} at delta "
+            f"{spec.delta:g}; diffused and concentrated draws cost less."
+        )
+    return mechanism, proved
+
+
+def _largest(spec, make) -> float:
+    """The largest coefficient that costs at most ε, in floating point."""
+    try:
+        return largest_within(lambda value: _converted(make(value), spec.delta)[0] <= spec.epsilon, 1e-12, 1.0, 60)
+    except ValueError:
+        raise ValueError(f"epsilon is {spec.epsilon:g}: no coefficient of at least 1e-12 meets it") from None
 
 
 def _lessened(value: float, step: float):
@@ -66,41 +86,20 @@ def _lessened(value: float, step: float):
         step = min(2 * step, 0.5)
 
 
-def _weighted(spec, kind):
-    make = functools.partial(kind.sampler, spec)
-    if spec.mechanism == "direct":
-        mechanism = make(1.0)
-        proved, _ = _proved(mechanism, spec.delta)
-        if proved > spec.epsilon:
-            raise ValueError(
-                f"epsilon is {spec.epsilon:g}, but a draw from the posterior itself costs {proved:.4g} at delta "
-                f"{spec.delta:g}; diffused and concentrated draws cost less."
-            )
-        return mechanism, proved
-    try:
-        coefficient = largest_within(
-            lambda value: _converted(make(value), spec.delta)[0] <= spec.epsilon, 1e-12, 1.0, 60
-        )
-    except ValueError:
-        raise ValueError(f"epsilon is {spec.epsilon:g}: no coefficient of at least 1e-12 meets it") from None
-    for lessened in _lessened(coefficient, 1e-12):
-        mechanism = make(lessened)
-        if (proved := _proved(mechanism, spec.delta)[0]) <= spec.epsilon:
-            return mechanism, proved
-    raise ValueError(f"epsilon is {spec.epsilon:g}: no coefficient is proved to meet it")
-
-
 def _converted(mechanism, delta: float) -> tuple[float, float]:
     """ε at δ by the best order, and that order, in floating point; inf where all are infinite."""
+    # dp-accounting's own conversion knows no order of a cost that is infinite, or next to nothing.
     found = mechanism.rdp(ORDERS) + np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
     best = np.argmin(found)
     return float(found[best]), float(ORDERS[best])
 
 
-def _proved(mechanism, delta: float) -> tuple[float, float]:
-    """The proved ε at δ, and its order: the best order by floats, certified."""
-    order = _converted(mechanism, delta)[1]
-    return certified.approximate_epsilon(mechanism.certified_rdp(order), order, delta), order
+def _proved(mechanism, spec) -> tuple[float, float]:
+    """The proved ε, at δ where there is one, and its order: the best one by floats, certified."""
+    if spec.mechanism == "ops":
+        return certified.tempered_epsilon(mechanism.a0, mechanism.temperature), math.inf
+    order = _converted(mechanism, spec.delta)[1]
+    return certified.approximate_epsilon(mechanism.certified_rdp(order), order, spec.delta), order
 
 
 def terms(spec: Specification, kind: Sampled, mechanism: Mechanism, proved: float) -> dict[str, Any]:
@@ -110,23 +109,19 @@ def terms(spec: Specification, kind: Sampled, mechanism: Mechanism, proved: floa
         law |= {"T": mechanism.temperature, "a0": mechanism.a0}
     else:
         law |= {"coefficient": mechanism.coefficient}
-        law["order"] = _proved(mechanism, spec.delta)[1]
+        law["order"] = _proved(mechanism, spec)[1]
         law["renyi"] = {
             f"{order:g}": found if math.isfinite(found := mechanism.certified_rdp(order)) else "infinite"
             for order in _PRINTED_ORDERS
         }
-    return {
-        **statement.promise(spec, spec.noise == "secure", proved, mechanism.neighbours),
-        "sampling": {
-            **law,
-            "released": f"floor(2^{spec.bits} theta) of one ideal draw theta: post-processing, which costs nothing",
-            "bits": spec.bits,
-            "method": "lazily revealed uniform bits and interval arithmetic; no rounding error changes the law",
-            "randomness": "the operating system's" if spec.noise == "secure" else "simulated",
-            "rounding": _rounding(spec, kind, mechanism),
-        },
-        **statement.coverage(spec, "the draw", "it"),
+    law |= {
+        "released": f"floor(2^{spec.bits} theta) of one ideal draw theta: post-processing, which costs nothing",
+        "bits": spec.bits,
+        "method": "lazily revealed uniform bits and interval arithmetic; no rounding error changes the law",
+        "randomness": "the operating system's" if spec.noise == "secure" else "simulated",
+        "rounding": _rounding(spec, kind, mechanism),
     }
+    return statement.promise(spec, mechanism, proved, {"sampling": law}, "the draw", "it")
 
 
 def _rounding(spec, kind, mechanism) -> dict[str, float]:
@@ -135,13 +130,13 @@ def _rounding(spec, kind, mechanism) -> dict[str, float]:
     typical = kind.typical_deviation(spec, mechanism)
     if not typical > added / MOST_ROUNDED:
         raise SettingError(
-            f"{spec.where}: bits is {spec.bits}, but the law's typical standard deviation is {typical:.3g}: all draws "
+            f"{spec.path}: bits is {spec.bits}, but the law's typical standard deviation is {typical:.3g}: all draws "
             "would be rounded to one number."
         )
     largest = max(mechanism.model.prior) / getattr(mechanism, "m", 1.0)
     if largest > LARGEST_PARAMETER:
         raise SettingError(
-            f"{spec.where}: prior and budget give a law with a parameter of {largest:.3g}; exact draws are made up to "
+            f"{spec.path}: prior and budget give a law with a parameter of {largest:.3g}; exact draws are made up to "
             f"{LARGEST_PARAMETER:g}."
         )
     return {

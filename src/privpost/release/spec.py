@@ -1,6 +1,7 @@
 """Reading the specification of a release, all of which is decided before a record is read."""
 
 import hashlib
+import itertools
 import re
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,15 +20,13 @@ LARGEST_DRAWS = 100_000
 LARGEST_N = 2**40
 # Beyond it no event is kept from becoming exp(10), 22,000, times as likely.
 LARGEST_EPSILON = 10.0
-# Bits of a posterior draw after the binary point, where the specification does not say.
-DEFAULT_BITS = 16
 # Bytes of a specification, tens of thousands of levels.
 LARGEST_FILE = 4 * 2**20
 # Values of a specification, aliases written out, and characters of an error message about them.
 LARGEST_NODES, LARGEST_MESSAGE = 500_000, 2000
 
 SETTINGS = Schema(
-    model=Text(),
+    model=Choice(*models.KINDS),
     n=Integer(at_least=1, at_most=LARGEST_N),
     epsilon=Real(above=0),
     allow_large_epsilon=Flag(),
@@ -84,10 +83,10 @@ class _Loader(yaml.SafeLoader):
 def _nodes(node: yaml.Node, known: dict[int, int]) -> int:
     """Number of values that a node and all that it holds stand for, aliases written out."""
     if id(node) not in known:
-        inner = [] if isinstance(node, yaml.ScalarNode) else node.value
-        known[id(node)] = 1 + sum(
-            sum(_nodes(part, known) for part in (entry if isinstance(entry, tuple) else (entry,))) for entry in inner
-        )
+        parts = [] if isinstance(node, yaml.ScalarNode) else node.value
+        if isinstance(node, yaml.MappingNode):
+            parts = itertools.chain.from_iterable(parts)
+        known[id(node)] = 1 + sum(_nodes(part, known) for part in parts)
     return known[id(node)]
 
 
@@ -122,55 +121,70 @@ def read(path: Path) -> Specification:
 
 def _read(path: Path, content: dict[str, Any], digest: str) -> Specification:
     plain = SETTINGS.checked(content, "", REQUIRED, BLOCKS)
-    if plain["epsilon"] > LARGEST_EPSILON and not plain.get("allow_large_epsilon", False):
-        raise SettingError(
-            f"epsilon is {plain['epsilon']:g}, but must be a number in (0, {LARGEST_EPSILON:g}]: more protects hardly "
-            "anything. allow_large_epsilon: true lifts the limit, and the statement then says that nothing is private."
-        )
-    kind = models.named(plain["model"])
-    mechanism = plain.get("mechanism", "laplace")
-    if mechanism not in kind.mechanisms:
-        raise SettingError(
-            f"mechanism is {mechanism!r}, but {kind.name} is released with: {', '.join(kind.mechanisms)}."
-        )
-    _check_delta(mechanism, plain)
-    _check_draw(mechanism, plain, content)
-    noise = _checked_noise(mechanism, plain, content)
+    kind = models.KINDS[plain["model"]]
+    if "posterior" in content and not isinstance(kind, Inferred):
+        raise SettingError(f"posterior: {kind.name} has no posterior; leave it out.")
+    columns = _columns(content["columns"], kind)
     needed = [key for key in kind.prior.fields if key not in kind.prior_defaults]
-    specification = Specification(
+    prior = kind.prior.checked(content.get("prior", {}), "prior", needed)
+    posterior = POSTERIOR.checked(content["posterior"], "posterior", ["draws"]) if "posterior" in content else {}
+    budget = BUDGET.checked(content["budget"], "budget", ["ledger", "epsilon"]) if "budget" in content else {}
+    spec = Specification(
         path=path,
         sha256=digest,
-        model=kind.name,
-        columns=_columns(content["columns"], kind),
-        n=plain["n"],
-        epsilon=plain["epsilon"],
-        delta=plain.get("delta"),
-        mechanism=mechanism,
-        noise=noise,
-        seed=plain.get("seed"),
-        sigma=plain.get("sigma"),
-        data=path.parent / plain["data"] if "data" in plain else None,
-        prior=kind.prior_defaults | kind.prior.checked(content.get("prior", {}), "prior", needed),
-        draws=_draws(content, kind),
-        bits=plain.get("bits", DEFAULT_BITS),
-        a0=plain.get("a0"),
-        delimiter=plain.get("delimiter", ","),
-        budget=BUDGET.checked(content["budget"], "budget", ["ledger", "epsilon"]) if "budget" in content else {},
+        columns=columns,
+        prior=kind.prior_defaults | prior,
+        draws=posterior.get("draws", 0),
+        budget=budget,
+        **plain,
     )
-    kind.check(specification)
-    return specification
+    if spec.mechanism not in kind.mechanisms:
+        raise SettingError(
+            f"mechanism is {spec.mechanism!r}, but {kind.name} is released with: {', '.join(kind.mechanisms)}."
+        )
+    _check_places(spec, content)
+    _check_size(spec)
+    kind.check(spec)
+    return spec
 
 
-def _checked_noise(mechanism: str, plain, content) -> str:
-    """Return the kind of noise, which a seed, a chosen scale and a budget have to suit."""
-    noise = plain.get("noise", "secure")
-    if noise == "simulation" and "budget" in content:
+def _check_places(spec: Specification, content: dict[str, Any]) -> None:
+    """Raise SettingError for a setting that has no place beside the others, or is missing there."""
+    pure = spec.mechanism in ("laplace", "ops")
+    simulated = spec.noise == "simulation"
+    names = {"laplace": "Laplace noise", "gaussian": "Gaussian noise", "ops": "one posterior sample (ops)"}
+    name = names.get(spec.mechanism, f"a {spec.mechanism} posterior draw")
+    for key, fits, reason in (
+        ("delta", not pure, f"{name} is epsilon-DP; leave delta out"),
+        ("bits", spec.sampling, f"{name} has none; leave it out"),
+        ("a0", spec.mechanism == "ops", "only ops has one; leave it out"),
+        ("posterior", not spec.sampling, f"a release by {spec.mechanism} is itself one posterior draw; leave it out"),
+        ("seed", simulated, "secure noise has no seed; noise: simulation has one"),
+        ("sigma", simulated and spec.mechanism == "gaussian", "only simulated Gaussian noise has a choice of it"),
+    ):
+        if key in content and not fits:
+            raise SettingError(f"{key} is {getattr(spec, key, content[key])!r}, but {reason}.")
+    if spec.budget and simulated:
         raise SettingError("noise is 'simulation', which keeps nothing private; leave the budget out.")
-    if noise == "secure" and "seed" in plain:
-        raise SettingError(f"seed is {plain['seed']}, but secure noise has no seed; noise: simulation has one.")
-    if "sigma" in plain and (noise, mechanism) != ("simulation", "gaussian"):
-        raise SettingError(f"sigma is {plain['sigma']!r}, but only simulated Gaussian noise has a choice of it.")
-    return noise
+    if spec.delta is None and not pure:
+        raise SettingError(f"delta is missing; {name} is (epsilon, delta)-DP with a delta in (0, 1).")
+    if spec.a0 is None and spec.mechanism == "ops":
+        raise SettingError("a0 is missing, a number in (0, 0.5): ops draws from [a0, 1 - a0].")
+
+
+def _check_size(spec: Specification) -> None:
+    """Raise SettingError for an ε or a δ that protects hardly anything, unless it is meant."""
+    if spec.epsilon > LARGEST_EPSILON and not spec.allow_large_epsilon:
+        raise SettingError(
+            f"epsilon is {spec.epsilon:g}, but must be a number in (0, {LARGEST_EPSILON:g}]: more protects hardly "
+            "anything. allow_large_epsilon: true lifts the limit, and the statement then says that nothing is private."
+        )
+    if (spec.delta or 0.0) > (largest := largest_delta(spec.n)) and not spec.allow_large_delta:
+        raise SettingError(
+            f"delta is {spec.delta:g}, but must be at most {largest:g}, the smaller of 1e-6 and 1/(10 n): with "
+            "probability delta anything may come out, a whole record included. allow_large_delta: true lifts the "
+            "limit, and the statement then says that nothing is private."
+        )
 
 
 def _load(path: Path) -> tuple[dict[str, Any], str]:
@@ -194,53 +208,16 @@ def _load(path: Path) -> tuple[dict[str, Any], str]:
     return content, hashlib.sha256(raw).hexdigest()
 
 
-def _check_delta(mechanism: str, plain: dict[str, Any]) -> None:
-    delta = plain.get("delta")
-    pure = {"laplace": "Laplace noise", "ops": "one posterior sample (ops)"}
-    if mechanism in pure:
-        if delta is not None:
-            raise SettingError(f"delta is {delta:g}, but {pure[mechanism]} is epsilon-DP; leave delta out.")
-        return
-    if delta is None:
-        name = "Gaussian noise" if mechanism == "gaussian" else f"a {mechanism} posterior draw"
-        raise SettingError(f"delta is missing; {name} is (epsilon, delta)-DP with a delta in (0, 1).")
-    largest = largest_delta(plain["n"])
-    if delta > largest and not plain.get("allow_large_delta", False):
-        raise SettingError(
-            f"delta is {delta:g}, but must be at most {largest:g}, the smaller of 1e-6 and 1/(10 n): with "
-            "probability delta anything may come out, a whole record included. allow_large_delta: true lifts the "
-            "limit, and the statement then says that nothing is private."
-        )
-
-
-def _check_draw(mechanism: str, plain: dict[str, Any], content: dict[str, Any]) -> None:
-    """Settings of a posterior draw, and those that it has not."""
-    if mechanism not in SAMPLING:
-        for key in ("bits", "a0"):
-            if key in plain:
-                raise SettingError(f"{key} is {plain[key]:g}, but {mechanism} noise has none; leave it out.")
-        return
-    if "posterior" in content:
-        raise SettingError(f"posterior: a release by {mechanism} is itself one posterior draw; leave it out.")
-    if (mechanism == "ops") != ("a0" in plain):
-        raise SettingError(
-            "a0 is missing, a number in (0, 0.5): ops draws from [a0, 1 - a0]."
-            if mechanism == "ops"
-            else f"a0 is {plain['a0']:g}, but only ops has one; leave it out."
-        )
-
-
 def _columns(content: Any, kind: models.Kind) -> dict[str, dict[str, Any]]:
-    """The settings of all columns."""
+    """The settings of all columns, with the level of cells without a value among the levels."""
     if not isinstance(content, dict) or not content or not all(isinstance(name, str) and name for name in content):
         raise SettingError(f"columns is {content!r}, but must be a map from names of columns to their settings.")
-    return {name: _column(block, kind, f"columns: {name}") for name, block in content.items()}
-
-
-def _column(block: Any, kind: models.Kind, where: str) -> dict[str, Any]:
-    """The settings of a column, with the level of cells without a value among its levels."""
-    settings = Schema(**kind.column.fields, **COLUMN).checked(block, where, kind.required)
-    if settings.get("missing") == "level":
+    schema, columns = Schema(**kind.column.fields, **COLUMN), {}
+    for name, block in content.items():
+        where = f"columns: {name}"
+        columns[name] = settings = schema.checked(block, where, kind.required)
+        if settings.get("missing") != "level":
+            continue
         if "levels" not in settings:
             raise SettingError(
                 f"{where}: missing is 'level', but the column has no levels; {{impute: VALUE}} has a number."
@@ -248,12 +225,4 @@ def _column(block: Any, kind: models.Kind, where: str) -> dict[str, Any]:
         if MISSING in settings["levels"]:
             raise SettingError(f"{where}: levels has {MISSING!r}, which missing: level adds; leave one of the two out.")
         settings["levels"].append(MISSING)
-    return settings
-
-
-def _draws(content: dict[str, Any], kind: models.Kind) -> int:
-    if "posterior" not in content:
-        return 0
-    if not isinstance(kind, Inferred):
-        raise SettingError(f"posterior: {kind.name} has no posterior; leave it out.")
-    return POSTERIOR.checked(content["posterior"], "posterior", ["draws"])["draws"]
+    return columns

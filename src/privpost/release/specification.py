@@ -27,9 +27,9 @@ class Levels(Setting):
             if not isinstance(level, str | int):
                 raise SettingError(f"level {level!r} is neither a text nor a whole number; quote it if it is a text")
         texts = [str(level) for level in value]
-        for text, times in collections.Counter(texts).items():
-            if times > 1:
-                raise SettingError(f"level {text!r} is given twice")
+        ((text, times),) = collections.Counter(texts).most_common(1)
+        if times > 1:
+            raise SettingError(f"level {text!r} is given twice")
         return texts
 
 
@@ -60,51 +60,39 @@ COLUMN = {"missing": Missing(), "missing_texts": Vector(Text(), empty=True)}
 
 @dataclass(frozen=True)
 class Specification:
-    """A checked specification.
-
-    Attributes:
-        path: the YAML file.
-        sha256: of the bytes that were read from it.
-        model: name of the model.
-        columns: settings of each column, by name.
-        n: public number of records.
-        epsilon, delta: what the release may cost; delta is None for Laplace noise.
-        mechanism: "laplace" or "gaussian" noise, or one posterior draw: a key of `SAMPLING`.
-        noise: "secure" or "simulation".
-        seed: seed of simulated noise, or None.
-        sigma: "secure" for simulated Gaussian noise as wide as secure noise; else the analytic σ.
-        data: path of the CSV file that the YAML names, or None.
-        prior: the prior's parameters.
-        draws: number of posterior draws, 0 for none.
-        bits: public precision of a posterior draw, in bits after the binary point.
-        a0: distance of the parameters of "ops" from 0 and 1.
-        delimiter: what separates the CSV file's cells.
-        budget: ledger's path, and the ε and δ that all of its releases may cost; empty for none.
-    """
+    """A checked specification: its file, the SHA-256 of what was read, and the settings as docs/release.md has them."""
 
     path: Path
     sha256: str
     model: str
     columns: dict[str, dict[str, Any]]
+    prior: dict[str, Any]
+    # 0 and empty for none.
+    draws: int
+    budget: dict[str, Any]
     n: int
     epsilon: float
-    delta: float | None
-    mechanism: str
-    noise: str
-    seed: int | None
-    sigma: str | None
-    data: Path | None
-    prior: dict[str, Any]
-    draws: int
-    bits: int
-    a0: float | None
-    delimiter: str
-    budget: dict[str, Any]
+    delta: float | None = None
+    allow_large_epsilon: bool = False
+    allow_large_delta: bool = False
+    mechanism: str = "laplace"
+    bits: int = 16
+    a0: float | None = None
+    noise: str = "secure"
+    seed: int | None = None
+    sigma: str | None = None
+    data: str | None = None
+    delimiter: str = ","
 
     @property
     def sampling(self) -> bool:
         """Whether one posterior draw is the release."""
         return self.mechanism in SAMPLING
+
+    @property
+    def ledger(self) -> Path | None:
+        """The file that counts what releases cost; None without a budget."""
+        return self.path.parent / self.budget["ledger"] if self.budget else None
 
     @cached_property
     def codes(self) -> dict[str, dict[str, int]]:
@@ -124,8 +112,3 @@ class Specification:
         """The value that a column's cells without a value have; None where they are refused."""
         policy = self.columns[column].get("missing", "refuse")
         return policy["impute"] if isinstance(policy, dict) else MISSING if policy == "level" else None
-
-    @property
-    def where(self) -> str:
-        """The file's name, at which error messages point."""
-        return str(self.path)

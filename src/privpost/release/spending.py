@@ -33,17 +33,16 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Content(NamedTuple):
-    """What a ledger holds: the costs of its releases and their lines' digests, its budget, and the last digest."""
+    """What a ledger holds: the budget that it was opened with, its releases' lines, and the last line's digest."""
 
-    costs: list[Cost]
-    digests: list[str]
     budget: Cost | None
+    entries: list[dict[str, Any]]
     last: str
 
     def spent(self, number: int | None = None) -> dict[str, float]:
         """ε and δ of the first releases, or of all."""
-        costs = self.costs[:number]
-        return {"epsilon": sum(cost.epsilon for cost in costs), "delta": sum(cost.delta or 0.0 for cost in costs)}
+        entries = self.entries[:number]
+        return {key: sum(float(entry[key]) for entry in entries) for key in ("epsilon", "delta")}
 
 
 @contextlib.contextmanager
@@ -66,7 +65,7 @@ def charged(spec: Specification) -> Iterator[dict[str, Any] | None]:
 
     try:
         if spec.budget:
-            yield _charged(spec, spec.path.parent / spec.budget["ledger"], hold)
+            yield _charged(spec, hold)
         else:
             hold()
             yield None
@@ -77,11 +76,9 @@ def charged(spec: Specification) -> Iterator[dict[str, Any] | None]:
             os.kill(os.getpid(), number)
 
 
-def _charged(spec: Specification, path: Path, hold) -> dict[str, Any]:
+def _charged(spec: Specification, hold) -> dict[str, Any]:
+    path = spec.ledger
     try:
-        if not path.exists():
-            # A release that its budget refuses leaves no ledger behind.
-            _check(spec, path, [])
         while True:
             with _locked(path) as handle:
                 hold()
@@ -89,7 +86,7 @@ def _charged(spec: Specification, path: Path, hold) -> dict[str, Any]:
                 if (entry := _charge(spec, path, handle)) is not None:
                     return entry
     except OSError as error:
-        raise SettingError(f"{spec.where}: budget: {path} cannot be used as a ledger: {error.strerror}") from None
+        raise SettingError(f"{spec.path}: budget: {path} cannot be used as a ledger: {error.strerror}") from None
 
 
 @contextlib.contextmanager
@@ -129,42 +126,29 @@ def _charge(spec: Specification, path: Path, handle: IO[bytes]) -> dict[str, Any
     """The new entry as the statement shows it; None if the file has lost its name meanwhile."""
     raw = _raw(path, handle)
     content = parsed(path, raw)
-    budget = _asked(spec)
-    lines: list[dict[str, Any]] = []
-    if content.budget is None:
-        lines.append({"format": FORMAT, "budget": {"epsilon": budget.epsilon, "delta": budget.delta}})
-    elif budget != content.budget:
-        raise SettingError(
-            f"{spec.where}: budget: epsilon {budget.epsilon:g}, delta {budget.delta:g}, but the ledger {path} was "
-            f"opened with epsilon {content.budget.epsilon:g}, delta {content.budget.delta:g}. Another budget needs "
-            "another ledger."
-        )
-    cost = _check(spec, path, content.costs)
-    number = len(content.costs) + 1
-    named = {
-        "release": number,
+    budget, cost = _check(spec, content)
+    terms = {"epsilon": budget.epsilon, "delta": budget.delta}
+    entry = {
+        "release": len(content.entries) + 1,
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "specification": spec.path.name,
         "sha256": spec.sha256,
         # Two entries of one number and one second have different digests.
         "nonce": secrets.token_hex(8),
+        **{name: getattr(spec, name) for name in ("model", "mechanism", "noise")},
+        "epsilon": cost.epsilon,
+        "delta": cost.delta,
     }
-    terms = {name: getattr(spec, name) for name in ("model", "mechanism", "noise")}
-    lines.append({**named, **terms, "epsilon": cost.epsilon, "delta": cost.delta})
     # A last line without its newline is whole all the same.
     text, last = b"\n" * (raw[-1:] not in (b"", b"\n")), content.last
-    for line in lines:
+    for line in (entry,) if raw else ({"format": FORMAT, "budget": terms}, entry):
         body = json.dumps({**line, "previous": last}).encode()
         last = _digest(body)
         text += body[:-1] + _seal(last) + b"\n"
     if not _append(path, handle, len(raw), text):
         return None
-    return {
-        "release": number,
-        "spent": content._replace(costs=[*content.costs, cost]).spent(),
-        "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
-        "entry_sha256": last,
-    }
+    spent = content._replace(entries=[*content.entries, entry]).spent()
+    return {"release": entry["release"], "spent": spent, "budget": terms, "entry_sha256": last}
 
 
 def _append(path: Path, handle: IO[bytes], size: int, text: bytes) -> bool:
@@ -193,13 +177,10 @@ def sync_folder(path: Path) -> None:
 
 
 def _raw(path: Path, handle: IO[bytes]) -> bytes:
-    handle.seek(0)
-    raw, limit = b"", LARGEST_LEDGER + 1
-    while len(raw) < limit and (part := handle.read(limit - len(raw))):
-        raw += part
-    if len(raw) == limit:
+    if os.fstat(handle.fileno()).st_size > LARGEST_LEDGER:
         raise SettingError(f"{path}: it is larger than a ledger of {LARGEST_LEDGER} bytes.")
-    return raw
+    handle.seek(0)
+    return handle.read()
 
 
 def read(path: Path) -> Content:
@@ -215,30 +196,27 @@ def read(path: Path) -> Content:
 
 def parsed(path: Path, raw: bytes) -> Content:
     """Return what a ledger's bytes hold; a SettingError names the first line that is none of its own."""
-    costs: list[Cost] = []
-    digests: list[str] = []
-    budget, last = None, ""
+    content = Content(None, [], "")
     lines = raw.removesuffix(b"\n").split(b"\n") if raw else []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(lines):
         try:
-            body = line[: -len(_seal(""))] + b"}"
-            digest = line[-66:-2].decode("ascii")
+            body, digest = line[: -len(_seal(""))] + b"}", line[-66:-2].decode("ascii")
             if line != body[:-1] + _seal(digest) or _digest(body) != digest:
                 raise ValueError
             entry = json.loads(body)
-            if entry["previous"] != last or (number == 1) is not (entry.get("format") == FORMAT):
+            if entry["previous"] != content.last or (number == 0) is not (entry.get("format") == FORMAT):
                 raise ValueError
-            if number == 1:
-                budget = _cost(entry["budget"])
-            else:
-                if entry["release"] != len(costs) + 1:
-                    raise ValueError
-                costs.append(_cost(entry))
-                digests.append(digest)
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise SettingError(_told(path, number, raw)) from None
-        last = digest
-    return Content(costs, digests, budget, last)
+            if number == 0:
+                content = Content(_cost(entry["budget"]), [], digest)
+                continue
+            _cost(entry)
+            if entry["release"] != number:
+                raise ValueError
+            content.entries.append({**entry, "digest": digest})
+            content = content._replace(last=digest)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise SettingError(_told(path, number + 1, raw)) from None
+    return content
 
 
 def _told(path: Path, number: int, raw: bytes) -> str:
@@ -259,30 +237,29 @@ def _cost(entry: dict[str, Any]) -> Cost:
     return Cost("approximate", float(entry["epsilon"]), delta=float(entry["delta"]))
 
 
-def _asked(spec: Specification) -> Cost:
-    return Cost("approximate", float(spec.budget["epsilon"]), delta=float(spec.budget.get("delta", 0.0)))
-
-
-def _check(spec: Specification, path: Path, entries: list[Cost]) -> Cost:
-    """Return what this release costs; a SettingError unless the budget covers it beside the earlier releases."""
-    budget = _asked(spec)
+def _check(spec: Specification, content: Content) -> tuple[Cost, Cost]:
+    """Return the budget and what this release costs; a SettingError unless the one is the ledger's and covers all."""
+    budget, cost = _cost({"delta": 0.0, **spec.budget}), _cost({"epsilon": spec.epsilon, "delta": spec.delta or 0.0})
+    if content.budget not in (None, budget):
+        raise SettingError(
+            f"{spec.path}: budget: epsilon {budget.epsilon:g}, delta {budget.delta:g}, but the ledger {spec.ledger} "
+            f"was opened with epsilon {content.budget.epsilon:g}, delta {content.budget.delta:g}. Another budget needs "
+            "another ledger."
+        )
     # The gate itself does the sums.
     ledger = Ledger()
     ledger.open(ACCOUNT, budget)
-    cost = Cost("approximate", spec.epsilon, delta=spec.delta or 0.0)
-    spent = ""
-    if entries:
-        total = Content(entries, [], None, "").spent()
-        spent = f"{len(entries)} earlier releases cost epsilon {total['epsilon']:g}, delta {total['delta']:g}; "
     try:
-        for entry in (*entries, cost):
+        for entry in (*map(_cost, content.entries), cost):
             ledger.charge(ACCOUNT, entry)
     except BudgetExceeded:
+        total = "{epsilon:g}, delta {delta:g}".format(**content.spent())
+        earlier = f"{len(content.entries)} earlier releases cost epsilon {total}; " * bool(content.entries)
         raise SettingError(
-            f"{spec.where}: budget: {spent}this one, epsilon {cost.epsilon:g}, delta {cost.delta:g}, would exceed "
-            f"epsilon {budget.epsilon:g}, delta {budget.delta:g} ({path})."
+            f"{spec.path}: budget: {earlier}this one, epsilon {cost.epsilon:g}, delta {cost.delta:g}, would exceed "
+            f"epsilon {budget.epsilon:g}, delta {budget.delta:g} ({spec.ledger})."
         ) from None
-    return cost
+    return budget, cost
 
 
 def _seal(digest: str) -> bytes:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
+from privpost.mechanisms.base import Mechanism
 from privpost.release.models.base import Kind, Posterior
 from privpost.release.spec import LARGEST_EPSILON, largest_delta
 from privpost.release.specification import Specification
@@ -41,58 +42,51 @@ LARGE_DELTA = (
 
 
 def privacy(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism, proved: float | None) -> dict[str, Any]:
-    """Return the terms of a release; they depend on the specification alone.
+    """Return the terms of a release of noisy statistics; they depend on the specification alone.
 
-    Args:
-        spec: the specification.
-        kind: its model.
-        mechanism: the calibrated mechanism.
-        proved: ε that the noise costs, at spec.delta where there is one, by opendp's own account; None for
-            simulated noise.
+    `proved` is the ε that the noise costs by opendp's own account, at δ where there is one; None for simulated noise.
     """
-    secure = spec.noise == "secure"
-    laplace = spec.mechanism == "laplace"
-    unit = kind.unit(spec)
-    law = ("discrete " if secure else "") + ("Laplace" if laplace else "Gaussian")
+    secure, laplace, unit = spec.noise == "secure", spec.mechanism == "laplace", kind.unit(spec)
     scale = mechanism.scale if laplace else mechanism.sigma
-    return {
-        **promise(spec, secure, proved, mechanism.neighbours),
+    nobody = np.zeros((0, len(spec.columns)), np.int64)
+    terms = {
         "sensitivity": {"norm": mechanism.norm, "value": mechanism.sensitivity * unit},
         "noise": {
-            "distribution": law,
+            "distribution": ("discrete " if secure else "") + ("Laplace" if laplace else "Gaussian"),
             "scale": scale * unit,
             "scale_is": "b of a density or probability proportional to exp(-|x|/b)"
             if laplace
             else "sigma of a density or probability proportional to exp(-x^2/(2 sigma^2))",
             "mean_absolute_deviation" if laplace else "standard_deviation": _spread(scale, laplace, secure) * unit,
             "support": f"multiples of {unit:g}" if secure else "floating-point numbers",
-            "independent_coordinates": _coordinates(spec, kind, mechanism),
+            "independent_coordinates": mechanism.query(kind.records(nobody)).size,
             "backend": spec.noise,
         },
-        **coverage(spec, "the released statistics", "them such as the posterior draws"),
     }
+    return promise(spec, mechanism, proved, terms, "the released statistics", "them such as the posterior draws")
 
 
-def promise(spec: Specification, secure: bool, proved: float | None, neighbours: str) -> dict[str, Any]:
-    """Return the notion, ε and δ, with whether they hold for real data."""
+def promise(
+    spec: Specification, mechanism: Mechanism, proved: float | None, terms: dict[str, Any], what: str, source: str
+) -> dict[str, Any]:
+    """Return notion, ε and δ, whether they hold for real data, the mechanism's own terms, and what is covered and not.
+
+    `what` is released, and anything else is computed from `source`.
+    """
+    secure = spec.noise == "secure"
     return {
         "private": secure and spec.epsilon <= LARGEST_EPSILON and not _much(spec),
         "notion": "pure epsilon-DP" if spec.delta is None else "(epsilon, delta)-DP",
         "epsilon": spec.epsilon,
-        "delta": 0.0 if spec.delta is None else spec.delta,
+        "delta": spec.delta or 0.0,
         "epsilon_proved": proved if secure else None,
-        "neighbours": f"{neighbours}: data sets of {spec.n} records that differ in one record; every cell "
+        "neighbours": f"{mechanism.neighbours}: data sets of {spec.n} records that differ in one record; every cell "
         "holds what the specification allows",
         "mechanism": spec.mechanism,
-    }
-
-
-def coverage(spec: Specification, what: str, source: str) -> dict[str, Any]:
-    """Return what is public, what the promise covers and what it does not."""
-    return {
+        **terms,
         "releases": 1,
         "public": list(_public(spec)),
-        "covers": [_promise(spec, what, source)] if spec.noise == "secure" else [NOT_PRIVATE],
+        "covers": [_covers(spec, what, source) if secure else NOT_PRIVATE],
         "does_not_cover": list(DOES_NOT_COVER),
     }
 
@@ -102,7 +96,7 @@ def _much(spec: Specification) -> bool:
     return spec.delta is not None and spec.delta > largest_delta(spec.n)
 
 
-def _promise(spec: Specification, what: str, source: str) -> str:
+def _covers(spec: Specification, what: str, source: str) -> str:
     """What ε and δ mean for whoever sees the release, with exp(ε) as a number."""
     factor = f"exp(epsilon) = {_factor(spec.epsilon)}" if spec.epsilon <= _LARGEST_PRINTED else "exp(epsilon)"
     rest = (
@@ -111,14 +105,10 @@ def _promise(spec: Specification, what: str, source: str) -> str:
         if spec.delta is None
         else f", but for an additional probability delta = {spec.delta:g}."
     )
+    warnings = TOO_LARGE * (spec.epsilon > LARGEST_EPSILON) + LARGE_DELTA * _much(spec)
     return (
-        (TOO_LARGE if spec.epsilon > LARGEST_EPSILON else "")
-        + (LARGE_DELTA if _much(spec) else "")
-        + (
-            f"Where any single record is replaced by another one, no event that depends on {what} alone, "
-            f"or on anything computed from {source}, becomes more than {factor} times as "
-            f"likely{rest}"
-        )
+        f"{warnings}Where any single record is replaced by another one, no event that depends on {what} alone, or on "
+        f"anything computed from {source}, becomes more than {factor} times as likely{rest}"
     )
 
 
@@ -139,11 +129,6 @@ def _spread(scale: float, laplace: bool, discrete: bool) -> float:
     steps = np.arange(-400, 401.0)
     weights = np.exp(-(steps**2) / (2 * scale**2))
     return math.sqrt(float(weights @ steps**2 / weights.sum()))
-
-
-def _coordinates(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism) -> int:
-    nobody = np.zeros((0, len(spec.columns)), np.int64)
-    return mechanism.query(kind.records(nobody)).size
 
 
 def _public(spec: Specification):

@@ -9,12 +9,7 @@ SHOWN = 12
 
 
 def lines(content: dict[str, Any], path: Path) -> Iterator[str]:
-    """Yield a statement's summary: file, ε of the release and left of the budget, estimates, R-hat.
-
-    Args:
-        content: the statement, as in the file.
-        path: the file.
-    """
+    """Yield a statement's summary: file, ε of the release and left of the budget, estimates, R-hat."""
     privacy = content["privacy"]
     yield f"{path}: {privacy['notion']}" + ("" if privacy["private"] else ", NOT A PRIVATE RELEASE")
     delta = f", delta {privacy['delta']:g}" if privacy["delta"] else ""

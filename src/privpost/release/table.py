@@ -1,6 +1,7 @@
 """The data holder's CSV file. Errors name row and column and what is allowed, never what a cell holds."""
 
 import csv
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,12 +18,6 @@ CHUNK = 5000
 def statistics(path: Path, spec: Specification, kind: Kind, model) -> np.ndarray:
     """Return the exact sufficient statistics of the records in a CSV file, shape (d,); nothing of them is kept.
 
-    Args:
-        path: a file with a header, UTF-8, its cells separated by the specification's delimiter.
-        spec: the specification.
-        kind: its model.
-        model: the mechanism's model, which sums the records' statistics.
-
     Raises:
         SettingError: the file cannot be read, a column is missing or twice there, a row has another number of cells,
             a cell is empty or holds what the specification does not allow, or the number of rows is not n.
@@ -31,23 +26,15 @@ def statistics(path: Path, spec: Specification, kind: Kind, model) -> np.ndarray
 
 
 def _chunks(path: Path, spec: Specification, kind: Kind) -> Iterator[np.ndarray]:
-    rows, found = [], 0
-    wrong_number = SettingError(
-        f"{spec.where}: n is {spec.n}, but {path} has another number of records. n is public: correct it only if the "
-        "true number may be known."
-    )
-    for row in _rows(path, spec, kind):
-        found += 1
-        if found > spec.n:
-            raise wrong_number
-        rows.append(row)
-        if len(rows) == CHUNK:
-            yield np.array(rows, np.int64)
-            rows = []
+    rows, found = _rows(path, spec, kind), 0
+    while found <= spec.n and (chunk := list(itertools.islice(rows, CHUNK))):
+        found += len(chunk)
+        yield np.array(chunk, np.int64)
     if found != spec.n:
-        raise wrong_number
-    if rows:
-        yield np.array(rows, np.int64)
+        raise SettingError(
+            f"{spec.path}: n is {spec.n}, but {path} has another number of records. n is public: correct it only if "
+            "the true number may be known."
+        )
 
 
 def _rows(path: Path, spec: Specification, kind: Kind) -> Iterator[list[int]]:
@@ -68,11 +55,9 @@ def _rows(path: Path, spec: Specification, kind: Kind) -> Iterator[list[int]]:
                 row = []
                 for name, place, known in zip(columns, places, codes, strict=True):
                     text = cells[place]
-                    code = known.get(text)
-                    if code is None:
-                        code = _code(path, number, name, text, spec, kind)
-                        known[text] = code
-                    row.append(code)
+                    if text not in known:
+                        known[text] = _code(path, number, name, text, spec, kind)
+                    row.append(known[text])
                 yield row
     except FileNotFoundError:
         raise SettingError(f"{path}: there is no such file") from None

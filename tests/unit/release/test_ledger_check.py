@@ -73,6 +73,37 @@ def test_statements_that_are_missing_edited_or_none_are_told(paid):
         assert part in problem
 
 
+@pytest.mark.parametrize(
+    ("block", "key", "value"),
+    [
+        ("privacy", "epsilon", 0.01),
+        ("privacy", "delta", 0.5),
+        ("privacy", "mechanism", "gaussian"),
+        ("specification", "model", "bounded_sum"),
+        ("ledger", "budget", {"epsilon": 99.0, "delta": 0.0}),
+        ("ledger", "release", 1.5),
+        ("ledger", "release", float("inf")),
+        ("ledger", "entry_sha256", []),
+    ],
+)
+def test_a_statement_that_says_something_else_than_its_line_is_told(paid, block, key, value):
+    """Only the sum that was spent was compared."""
+    found = json.loads((paid.path / "1.json").read_text())
+    found[block][key] = value
+    (paid.path / "1.json").write_text(json.dumps(found))
+    status, _, problems = check(paid, "1.json", "2.json", "3.json")
+    assert status == 1
+    assert problems[0].startswith("privpost: 1.json: ")
+
+
+def test_other_statistics_of_one_release_are_told(paid):
+    found = json.loads((paid.path / "1.json").read_text())
+    found["statistics"] = {"counts": {"smokes": {"yes": 0.5}}}
+    (paid.path / "edited.json").write_text(json.dumps(found))
+    problems = check(paid, "1.json", "2.json", "3.json", "edited.json")[2]
+    assert problems == ["privpost: edited.json: release 1 is 1.json too, with other content"]
+
+
 def test_a_damaged_ledger_is_refused_in_one_line(paid):
     ledger = paid.path / "ledger.jsonl"
     raw = ledger.read_bytes()

@@ -125,6 +125,8 @@ def test_draws_go_to_a_file_of_their_own(folder):
         ("beta_bernoulli", "data.csv", "data.csv exists; name a new file"),
         ("beta_bernoulli", "no/draws.csv", "there is no folder no"),
         ("bounded_sum", "draws.csv", "asks for no posterior draws"),
+        # The statement could not name it.
+        ("beta_bernoulli", "\udcff.csv", "is no text in UTF-8"),
     ],
 )
 def test_a_file_of_draws_that_cannot_be_is_refused_before_the_charge(folder, model, name, message):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
+import io
 import itertools
 import json
 import os
@@ -171,6 +172,25 @@ def test_statements_are_utf8_whatever_standard_output_is(folder):
     done = user(folder, capture_output=True, env={"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"})
     assert done.returncode == 0
     assert "jäß" in json.loads(done.stdout.decode("utf-8"))["statistics"]["counts"]["smokes"]
+
+
+def test_a_statement_that_no_disk_takes_is_printed_in_utf8(folder, monkeypatch):
+    """A standard output in Latin-1 lost it."""
+    folder.specify({**PAID, "columns": {"smokes": {"levels": ["no", "да"]}}})
+    folder.data("smokes\nда\nno\nда\nno\n")
+    write, calls = delivery.Delivery._write, itertools.count()
+
+    def full(self, content):
+        if next(calls):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(self, content)
+
+    printed = io.TextIOWrapper(io.BytesIO(), "latin-1")
+    monkeypatch.setattr(delivery.Delivery, "_write", full)
+    monkeypatch.setattr(sys, "stdout", printed)
+    assert cli.main(["release", "spec.yaml", "--data", "data.csv", "--output", "o.json"]) == 1
+    assert json.loads(printed.buffer.getvalue().decode())["ledger"]["release"] == 1
+    assert "the statement is on standard output. Epsilon 1 was spent." in folder.capsys.readouterr().err
 
 
 @pytest.mark.parametrize("sink", ["/dev/full", "closed pipe"])

@@ -119,6 +119,23 @@ def test_coarse_values_raise_the_rate_as_the_posterior_says(tmp_path):
     assert kind.coarsest(found) > 4
 
 
+@pytest.mark.parametrize("mechanism", ["laplace", "ops", "diffused"])
+def test_a_dry_run_comes_to_no_sampler(folder, mechanism, monkeypatch):
+    """It is as quick as its checks, whatever is to be drawn."""
+    found = content("beta_bernoulli", mechanism=mechanism)
+    if mechanism == "laplace":
+        found["posterior"] = {"draws": 100_000}
+    else:
+        del found["posterior"]
+        found |= {"a0": 0.1} if mechanism == "ops" else {"delta": 1e-6}
+    folder.specify(found)
+    for module, name in ((command, "_drawn"), (command, "_posterior"), (table, "statistics")):
+        monkeypatch.setattr(module, name, None)
+    status, out, err = folder.run("--dry-run")
+    assert (status, err) == (0, "")
+    assert json.loads(out)["privacy"]["mechanism"] == mechanism
+
+
 def test_a_dry_run_reads_no_data_and_draws_no_noise(folder, monkeypatch):
     folder.specify(content("beta_bernoulli"))
     (folder.path / "data.csv").unlink()

@@ -230,7 +230,7 @@ def test_a_release_is_never_overwritten(folder, monkeypatch):
     assert (status, out) == (2, "")
     assert "out.json exists. Another release costs its epsilon again" in err
     # Also not one that appears while the data are read.
-    monkeypatch.setattr(delivery.Delivery, "_check", lambda self, path: None)
+    monkeypatch.setattr(delivery.Delivery, "_check", lambda self: None)
     check_kept_beside(folder, json.loads(first))
 
 
@@ -243,7 +243,7 @@ def test_a_file_system_without_links_will_do(folder, monkeypatch):
     assert folder.run("--output", "out.json")[0] == 0
     first = json.loads((folder.path / "out.json").read_text())
     assert first["privacy"]["private"]
-    monkeypatch.setattr(delivery.Delivery, "_check", lambda self, path: None)
+    monkeypatch.setattr(delivery.Delivery, "_check", lambda self: None)
     check_kept_beside(folder, first)
 
 

@@ -4,25 +4,17 @@ Statistics are whole numbers throughout, so that discrete noise hides all of a r
 column's resolution.
 """
 
-from privpost.lab.schema import SettingError, suggest
 from privpost.release.models.base import Kind
 from privpost.release.models.bayesian_network import Network
 from privpost.release.models.beta_bernoulli import Bits
-from privpost.release.models.bounded_sum import Sum
 from privpost.release.models.dirichlet_categorical import Categories
 from privpost.release.models.gamma_exponential import Exponential
 from privpost.release.models.logistic_regression import Logistic
 from privpost.release.models.naive_bayes import NaiveBayes
 from privpost.release.models.normal_known_variance import Normal
+from privpost.release.models.numeric import Sum
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (Bits(), Categories(), Network(), NaiveBayes(), Sum(), Exponential(), Normal(), Logistic())
 }
-
-
-def named(name: str) -> Kind:
-    """Return a model by its name; raises SettingError with the nearest one."""
-    if name not in KINDS:
-        raise SettingError(f"model is {name!r}, but must be one of {', '.join(KINDS)}.{suggest(name, KINDS)}")
-    return KINDS[name]

@@ -41,24 +41,17 @@ class Posterior(NamedTuple):
 
 
 class Kind(ABC):
-    """One model that can be released.
-
-    Class attributes:
-        name: as in `model:`.
-        columns: how many it has; None for any number.
-        binary: whether levels come in twos.
-        column, required: settings of a column, and those that it needs.
-        prior: settings of the prior.
-        prior_defaults: those that need not be given.
-        mechanisms: what can serve it.
-    """
+    """One model that can be released, by its name in `model:`."""
 
     name: ClassVar[str]
+    # Settings of a column, and those that it needs.
     column: ClassVar[Schema] = Schema(levels=Levels())
     required: ClassVar[tuple[str, ...]] = ("levels",)
+    # Settings of the prior, and those that need not be given.
     prior: ClassVar[Schema]
     prior_defaults: ClassVar[dict[str, Any]] = {}
     mechanisms: ClassVar[tuple[str, ...]] = ("laplace",)
+    # How many columns it has, None for any number, and whether levels come in twos.
     columns: ClassVar[int | None] = 1
     binary: ClassVar[bool] = False
 
@@ -154,11 +147,7 @@ class Inferred(Kind):
 
 
 class Sampled(Kind):
-    """A model of which one posterior draw can be the release.
-
-    Class attributes:
-        law: the family of a draw.
-    """
+    """A model of which one posterior draw, of the family `law`, can be the release."""
 
     law: ClassVar[str]
 
@@ -191,9 +180,3 @@ def whole(value: float) -> int:
 
 def by_name(names, draws) -> dict[str, np.ndarray]:
     return dict(zip(names, np.moveaxis(draws, -1, 0), strict=True))
-
-
-def exact_posterior(names, mechanism, release, draws: int, rng) -> Posterior:
-    """Independent draws of the named probabilities given noisy counts of records of one category each."""
-    found = mechanism.posterior(release, draws, rng).reshape(draws, -1)
-    return Posterior(by_name(names, found), True, EXACT, ())

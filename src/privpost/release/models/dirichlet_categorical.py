@@ -1,23 +1,26 @@
 """`model: dirichlet_categorical` of a specification."""
 
+from typing import ClassVar
+
 from privpost.lab.schema import Real, Schema, SettingError
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.models.dirichlet_categorical import DirichletCategorical
-from privpost.release.models.base import Inferred, Sampled, exact_posterior, whole
+from privpost.release.models.base import EXACT, Inferred, Posterior, Sampled, by_name, whole
 
 # Levels of one posterior draw, which take some ten seconds.
 LARGEST_DRAW = 1000
 
 
 class Categories(Inferred, Sampled):
-    """A column of several levels, all of them counted."""
+    """A column of several levels, all of them counted; exact posterior."""
 
     name = "dirichlet_categorical"
     law = "Dirichlet"
     prior = Schema(concentration=Real(above=0))
     mechanisms = ("laplace", "gaussian", "direct", "diffused", "concentrated")
+    coordinates: ClassVar[str] = "all"
 
     def check_column(self, spec, settings):
         super().check_column(spec, settings)
@@ -26,30 +29,34 @@ class Categories(Inferred, Sampled):
                 f"levels has {len(settings['levels'])} entries; a posterior draw has at most {LARGEST_DRAW}."
             )
 
-    def _model(self, spec):
+    def family(self, spec):
+        """The model with its prior."""
         return DirichletCategorical((spec.prior["concentration"],) * len(spec.only[1]["levels"]))
 
+    def counted_levels(self, spec) -> list[str]:
+        """The levels whose counts are released."""
+        return spec.only[1]["levels"]
+
     def sampler(self, spec, setting):
-        return PosteriorDraw(self._model(spec), spec.n, 2.0, setting, weighting=spec.mechanism)
+        return PosteriorDraw(self.family(spec), spec.n, 2.0, setting, weighting=spec.mechanism)
 
     def parameters(self, spec):
-        column, settings = spec.only
-        return [f"P({column} = {level})" for level in settings["levels"]]
+        return [f"P({spec.only[0]} = {level})" for level in self.counted_levels(spec)]
 
     def mechanism(self, spec, setting):
-        model = self._model(spec)
+        model = self.family(spec)
         if spec.mechanism == "gaussian":
-            return GaussianMechanism(model, spec.n, setting, order=2.0, coordinates="all")
-        return LaplaceMechanism(model, spec.n, setting, coordinates="all")
+            return GaussianMechanism(model, spec.n, setting, order=2.0, coordinates=self.coordinates)
+        return LaplaceMechanism(model, spec.n, setting, coordinates=self.coordinates)
 
     def statistics(self, spec, release):
-        column, settings = spec.only
-        return {"counts": {column: dict(zip(settings["levels"], map(whole, release), strict=True))}}
+        return {"counts": {spec.only[0]: dict(zip(self.counted_levels(spec), map(whole, release), strict=True))}}
 
     def tables(self, spec):
         # Each level's table takes the noise on all levels.
-        levels = len(spec.only[1]["levels"])
+        levels = len(self.counted_levels(spec))
         return levels * max(1, levels // 50)
 
     def posterior(self, spec, mechanism, release, rng):
-        return exact_posterior(self.parameters(spec), mechanism, release, spec.draws, rng)
+        draws = mechanism.posterior(release, spec.draws, rng).reshape(spec.draws, -1)
+        return Posterior(by_name(self.parameters(spec), draws), True, EXACT, ())

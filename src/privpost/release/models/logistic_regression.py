@@ -131,12 +131,11 @@ class Logistic(Kind):
 
     def check_column(self, spec, settings):
         role = settings.get("role", "feature")
-        wanted, other = (("levels",), ("low", "high")) if role == "label" else (("low", "high"), ("levels",))
-        for key in wanted:
-            if key not in settings:
+        wanted = ("levels",) if role == "label" else ("low", "high")
+        for key in ("low", "high", "levels"):
+            if key in wanted and key not in settings:
                 raise SettingError(f"{key} is missing. Required: {', '.join(wanted)}.")
-        for key in other:
-            if key in settings:
+            if key in settings and key not in wanted:
                 raise SettingError(f"{key} is not for a {role}; leave it out.")
         super().check_column(spec, settings)
 

@@ -35,24 +35,28 @@ class NaiveBayes(Inferred):
         """The class first."""
         return sorted(spec.columns, key=lambda name: spec.columns[name].get("role") != "class")
 
+    def _cells(self, spec) -> list[tuple[str, str, str]]:
+        """The class, attribute and level of every count, in the mechanism's order."""
+        label, *attributes = self.order(spec)
+        return [
+            (given, name, level)
+            for given in spec.columns[label]["levels"]
+            for name in attributes
+            for level in spec.columns[name]["levels"]
+        ]
+
     def statistics(self, spec, release):
         label, *attributes = self.order(spec)
-        tables: dict[str, Any] = {}
-        rows = release.reshape(len(spec.columns[label]["levels"]), -1)
-        for level, row in zip(spec.columns[label]["levels"], rows, strict=True):
-            start = 0
-            for name in attributes:
-                levels = spec.columns[name]["levels"]
-                counts = map(whole, row[start : start + len(levels)])
-                tables.setdefault(name, {})[f"{label} = {level}"] = dict(zip(levels, counts, strict=True))
-                start += len(levels)
+        tables: dict[str, Any] = {name: {} for name in attributes}
+        for (given, name, level), count in zip(self._cells(spec), release, strict=True):
+            tables[name].setdefault(f"{label} = {given}", {})[level] = whole(count)
         return {"counts": tables}
 
     def tables(self, spec):
         return sum(len(spec.columns[name]["levels"]) for name in self.order(spec)[1:])
 
     def posterior(self, spec, mechanism, release, rng):
-        label, *attributes = self.order(spec)
+        label = self.order(spec)[0]
         classes = spec.columns[label]["levels"]
         rows = release.reshape(len(classes), -1)
         concentration, sizes = spec.prior["concentration"], mechanism.model.sizes
@@ -64,11 +68,6 @@ class NaiveBayes(Inferred):
         fields = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
         logs = noise_aware_events.log_dirichlet(concentration + counts, fields, rng)
         names = [f"P({label} = {level})" for level in classes]
-        names += [
-            f"P({name} = {value} | {label} = {level})"
-            for level in classes
-            for name in attributes
-            for value in spec.columns[name]["levels"]
-        ]
+        names += [f"P({name} = {level} | {label} = {given})" for given, name, level in self._cells(spec)]
         found = np.exp(np.concatenate([shares, logs.reshape(len(logs), -1)], axis=1))
         return Posterior(by_name(names, found), True, EXACT, ())

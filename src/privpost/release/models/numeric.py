@@ -1,4 +1,4 @@
-"""What the models of a numeric column share."""
+"""`model: bounded_sum` of a specification, and what the models of a numeric column share with it."""
 
 import re
 from abc import abstractmethod
@@ -25,9 +25,21 @@ def parsed(text: str) -> Decimal | None:
     return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
-class Numeric(Kind):
-    """A numeric column whose values in [low, high], rounded to a resolution, are summed."""
+class _Nothing:
+    """Records of no family, which are summed as they are."""
 
+    lattice = False
+
+    @staticmethod
+    def statistic(x):
+        return x
+
+
+class Sum(Kind):
+    """A numeric column whose values in [low, high], rounded to a resolution, are summed; a sum without a model."""
+
+    name = "bounded_sum"
+    prior = Schema()
     column = Schema(low=Real(), high=Real(), resolution=Real(above=0), outside=Choice("refuse", "redact"))
     required = ("low", "high", "resolution")
 
@@ -44,29 +56,25 @@ class Numeric(Kind):
                     f"{key} is {settings[key]:g}, but must be a multiple of the resolution, {resolution}."
                 )
 
-    @abstractmethod
     def family(self, spec):
-        """The family of the records, with its prior; for a sum without a model, one that sums records as they are."""
+        """The family of the records, with its prior."""
+        return _Nothing()
 
     def redacts(self, spec) -> bool:
         """Whether records outside the bounds are left out of the sum; else there are none."""
-        _, settings = spec.only
-        return settings.get("outside", "refuse") == "redact"
+        return spec.only[1].get("outside") == "redact"
 
-    def _bounds(self, spec) -> tuple[Decimal, Decimal, Decimal]:
-        _, settings = spec.only
-        low, high, resolution = (Decimal(repr(settings[key])) for key in ("low", "high", "resolution"))
-        return low, high, resolution
+    def _bounds(self, spec) -> tuple[Decimal, ...]:
+        """low, high and resolution."""
+        return tuple(Decimal(repr(spec.only[1][key])) for key in self.required)
 
     def _origin(self, spec) -> Decimal:
         """What steps are counted from: within public bounds a record moves the sum by at most high − low."""
-        low, _, _ = self._bounds(spec)
-        return Decimal(0) if self.redacts(spec) else low
+        return Decimal(0) if self.redacts(spec) else self._bounds(spec)[0]
 
     def mechanism(self, spec, setting):
-        low, high, resolution = self._bounds(spec)
-        origin = self._origin(spec)
-        ends = (float((end - origin) / resolution) for end in (low, high))
+        *bounds, resolution = self._bounds(spec)
+        ends = (float((bound - self._origin(spec)) / resolution) for bound in bounds)
         return RedactedLaplace(RedactedSum(self.family(spec), *ends), spec.n, setting)
 
     def encode(self, spec, column, text):
@@ -92,16 +100,11 @@ class Numeric(Kind):
         return float(round(release[0]) * self._bounds(spec)[2] + spec.n * self._origin(spec))
 
     def statistics(self, spec, release):
-        name, _ = spec.only
-        return {"sums": {name: self._sum(spec, release)}}
+        return {"sums": {spec.only[0]: self._sum(spec, release)}}
 
 
-class NumericFamily(Numeric, Inferred):
-    """A numeric column of a family of laws with one parameter, whose posterior is drawn.
-
-    Class attributes:
-        parameter: its name.
-    """
+class NumericFamily(Sum, Inferred):
+    """A numeric column of a family of laws with one named parameter, whose posterior is drawn."""
 
     parameter: ClassVar[str]
 

@@ -1,0 +1,70 @@
+"""`privpost check`: looks for damage in what is published and, with --read-data, in the store; changes nothing."""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from privpost.datasets import catalogue, files, prepared
+from privpost.lab import published, store
+from privpost.lab.project import PREPARED, RAW, built
+from privpost.progress import counted
+
+
+def main(argv: list[str]) -> int:
+    """Print a line per damaged file and a summary; returns 1 where something is damaged."""
+    parser = argparse.ArgumentParser(
+        prog="privpost check",
+        description="Compare results/ with its SHA256SUMS. Nothing is changed, and nothing set aside.",
+    )
+    parser.add_argument(
+        "--read-data", action="store_true", help="also read every stored cell, and data/raw and data/prepared"
+    )
+    given = parser.parse_args(argv)
+    found = [*_published(), *(_stored() if given.read_data else ())]
+    damaged = [" ".join(line.split()) for line in found if line]
+    for line in damaged:
+        print(line)
+    print(f"{counted(len(found), 'file')} read, {len(damaged) or 'none'} damaged")
+    return 1 if damaged else 0
+
+
+def _published() -> Iterator[str]:
+    """Yield what is wrong with each file, "" where nothing is; so do the others."""
+    names = {published.RESULTS / name for name in published.sums()}
+    if published.covered() and not names:
+        yield f"{published.SUMS} is not there, or names no file"
+    for path in sorted(names.union(published.covered())):
+        try:
+            yield f"{path} does not have the sha256 that {published.SUMS} names" * published.altered(path)
+        except OSError as error:
+            yield f"{path} cannot be read: {error.strerror}"
+
+
+def _stored() -> Iterator[str]:
+    for path in sorted({*built("paper").glob("cells/**/*.npz"), *built("paper").glob("*/cells/**/*.npz")}):
+        # What begins with a dot is a file that somebody is writing.
+        if not path.name.startswith("."):
+            yield _refusal(path, store.read, path, path.stem.rpartition("_")[2])
+    for name in catalogue.names():
+        dataset = catalogue.load(name)
+        for file in dataset.files:
+            if (path := RAW / name / file.name).is_file():
+                yield _refusal(path, _check_raw, path, file)
+        if (path := PREPARED / f"{name}.npz").is_file():
+            yield _refusal(path, prepared.read, name, dataset, PREPARED)
+
+
+def _check_raw(path: Path, file: catalogue.File) -> None:
+    if files.checksum(path) != (file.bytes, file.sha256):
+        raise ValueError(f"{path} does not have the size and sha256 that the catalogue names")
+
+
+def _refusal(path: Path, read, *arguments) -> str:
+    """What the reader of a file says against it; "" where it takes it."""
+    try:
+        read(*arguments)
+    except ValueError as error:
+        return str(error)
+    except OSError as error:
+        return f"{path} cannot be read: {error.strerror}"
+    return ""
