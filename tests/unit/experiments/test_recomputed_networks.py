@@ -236,7 +236,7 @@ def test_a_network_chain_is_told_the_noise_that_was_added(monkeypatch):
     )
     theta, records = made[0].given[1], made[0].result.tolist()
     releases = cell.ledger.released("counts/epsilon=6")
-    model, given, n, scale = told[0].given
+    _, given, n, scale = told[0].given
     # Three nodes: Δ = 6. The first trial has four chains.
     assert (n, set(scale)) == (2, {1.0})
     np.testing.assert_array_equal(given, releases[[0, 1, 0, 0, 0]])
