@@ -238,7 +238,7 @@ def bit_kl(truth, predicted) -> list[float]:
 def test_events_have_the_posterior_over_all_counts_with_the_noise_that_was_added(monkeypatch):
     drawn = spied(monkeypatch, events, "draw_data")
     cell = run(
-        "noise_aware/event_calibration", 5, 5, n=4, sizes=[2], epsilon=[2.0], iterations=1501, burn_in=1,
+        "noise_aware/event_calibration", 5, 5, n=4, sizes=[2], epsilon=[2.0], iterations=601, burn_in=1,
         method=["non_private", "laplace", "gibbs", "exact"], variant=["paper"],
     )  # fmt: skip
     (truth, counts), arrays = drawn[0].result, cell.arrays
@@ -264,10 +264,10 @@ def test_events_have_the_posterior_over_all_counts_with_the_noise_that_was_added
         assert kept.ks == pytest.approx(ks(quantiles))
         assert (kept.kl_mean, kept.kl_sem) == pytest.approx(mean_and_error(divergence[method]))
     assert row(table, method="exact").ks == pytest.approx(ks(exact))
-    # Averages over a chain of 1500: four standard errors are below 0.025.
+    # Averages over a chain of 600: four standard errors are below 0.04.
     kept, chain = row(table, method="gibbs"), arrays["averaged"][2]
-    np.testing.assert_allclose(chain, exact, atol=0.025)
+    np.testing.assert_allclose(chain, exact, atol=0.04)
     assert kept.oracle_difference == pytest.approx(np.mean(np.abs(chain - exact)))
-    assert kept.kl_mean == pytest.approx(np.mean(bit_kl(truth[:, 0], means)), abs=0.025)
+    assert kept.kl_mean == pytest.approx(np.mean(bit_kl(truth[:, 0], means)), abs=0.04)
     pair = cell.tables["event_calibration_pairs"].iloc[0]
     assert pair.kl_gain_mean == pytest.approx(np.mean(divergence["laplace"]) - kept.kl_mean)
