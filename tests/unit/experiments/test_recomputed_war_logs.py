@@ -133,6 +133,11 @@ def test_one_sample_has_the_prior_that_the_study_states(prior):
     uniform = np.sort((here - low) / (high - low))
     # Exceeded by 400 uniform values once in 3000.
     assert np.abs(uniform - (np.arange(400) + 0.5) / 400).max() < 2.0 / 20
+    cell = run(
+        "foulds2016/war_logs_likelihood", 2, 2, **settings, prior=prior, model=["hmm"], method=["ops"],
+        variant=["paper"], truncation=[10], sampler=["paper"],
+    )  # fmt: skip
+    assert [asked.mechanism.tempered_prior for asked, _ in cell.ledger.seen] == [prior == "tempered"]
 
 
 def test_a_noise_aware_chain_is_told_the_noise_that_was_added(monkeypatch):
