@@ -9,11 +9,12 @@ STUDY ?=
 BENCHMARKS ?=
 BASELINE ?=
 FRESH ?=
+EVERY ?= 1
 RUN = .venv/bin/python -m
 
 export PYTHON
 
-.PHONY: help reproduce publish test quick environment figures report docs smoke bench lint dist lock clean
+.PHONY: help reproduce publish test quick mutants environment figures report docs smoke bench lint dist lock clean
 
 reproduce: environment ## everything, a paper or a study, and compare with what is published (STUDY= SCALE= CORES= FRESH=1)
 	@$(RUN) privpost reproduce $(STUDY) --scale $(SCALE) --cores $(CORES) $(if $(FRESH),--fresh)
@@ -34,6 +35,11 @@ quick: environment ## the tests of what changed, and one study at toy size
 
 environment: ## make .venv from the lock, once
 	@workflow/environment.sh
+
+# By hand, some minutes a file: which small faults does no test see? STUDY is a study, or a module such as
+# mechanisms/laplace; EVERY=5 takes every fifth fault only.
+mutants: environment ## which small faults in a study or a mechanism does no quick test see? (STUDY= EVERY=)
+	.venv/bin/python workflow/mutants.py $(STUDY) --every $(EVERY)
 
 figures: environment ## draw the published tables, into build/published, also as PDF and PNG
 	@$(RUN) privpost draw --printed

@@ -79,7 +79,12 @@ def setups(config, logs) -> dict[str, Setup]:
     concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
     hidden = EventCounts.of(logs.region, sizes, config.n_states, **concentrations)
     return {
-        "naive_bayes": Setup(EventCounts((1,), sizes, 1, **concentrations), n),
+        # Of the chains' settings it needs one: draws are exact.
+        "naive_bayes": Setup(
+            EventCounts((1,), sizes, 1, **concentrations),
+            n,
+            tempered_prior=getattr(config, "prior", "tempered") == "tempered",
+        ),
         "hmm": Setup.of(config, hidden, n),
     }
 

@@ -1,0 +1,104 @@
+"""One tiny cell of a study and what its mechanisms released in it, for tests that compute its tables a second time.
+
+The tests know a study by its settings, its streams and its tables alone: they have loops, sums over all data sets and
+quadrature of their own, and import nothing of what the study calls for the quantity in question.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+
+from privpost.lab import grid, tables
+from privpost.lab.streams import Streams
+from privpost.privacy.ledger import Ledger
+
+
+class Remembering(Ledger):
+    """A ledger that keeps every request with its release."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen: list[tuple] = []
+
+    def release_all(self, requests):
+        found = super().release_all(requests)
+        self.seen += zip(requests, found, strict=True)
+        return found
+
+    def of(self, account: str) -> list[tuple]:
+        """(request, release) of an account, in the order of its blocks."""
+        return [(request, release) for request, release in self.seen if request.account == account]
+
+    def released(self, account: str) -> np.ndarray:
+        """All values that an account released, one trial after the other."""
+        return np.concatenate([release.values for _, release in self.of(account)])
+
+
+def run(name: str, trials: int, block: int, **changes) -> SimpleNamespace:
+    """The first toy cell of a study with changed settings: config, streams, arrays, ledger and tables."""
+    study = grid.load_study(name, "smoke")
+    first = grid.expand(study)[0]
+    config = SimpleNamespace(**{**vars(first.config), "trials": trials, "block": block, **changes})
+    streams, ledger = replace(Streams.of(first), trials=trials, block=block), Remembering()
+    arrays = {key: np.asarray(value) for key, value in study.module().simulate(config, streams, ledger).items()}
+    cell = SimpleNamespace(config=config, arrays=arrays)
+    made = tables.tables_of(study, [cell])
+    return SimpleNamespace(config=config, streams=streams, arrays=arrays, ledger=ledger, tables=made)
+
+
+def row(table, **values):
+    """The only row with these values."""
+    for name, value in values.items():
+        table = table[table[name].isna()] if value is None else table[table[name] == value]
+    assert len(table) == 1, f"{len(table)} rows with {values}"
+    return table.iloc[0]
+
+
+def spied(monkeypatch, owner, name: str) -> list[SimpleNamespace]:
+    """What a function is called with and returns from here on; what is looked at is its arguments, not its work."""
+    calls, original = [], getattr(owner, name)
+
+    def watched(*given, **settings):
+        result = original(*given, **settings)
+        calls.append(SimpleNamespace(given=given, settings=settings, result=result))
+        return result
+
+    monkeypatch.setattr(owner, name, watched)
+    return calls
+
+
+def mean_and_error(values) -> tuple[float, float]:
+    """Mean and standard error by two loops."""
+    mean = sum(values) / len(values)
+    return mean, math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))
+
+
+def log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+
+def beta_density(theta, a: float, b: float):
+    return np.exp((a - 1) * np.log(theta) + (b - 1) * np.log1p(-theta) - log_beta(a, b))
+
+
+def midpoints(low: float = 0.0, high: float = 1.0, number: int = 4000):
+    """Midpoints of equal cells and their width."""
+    width = (high - low) / number
+    return low + width * (np.arange(number) + 0.5), width
+
+
+def kl(p, q, width: float) -> float:
+    """KL(P‖Q) of densities at midpoints, each made to sum to one first."""
+    p, q = p / (p.sum() * width), q / (q.sum() * width)
+    inside = p > 1e-300
+    return float((p[inside] * np.log(p[inside] / q[inside])).sum() * width)
+
+
+def ks(values) -> float:
+    """Largest distance of an empirical distribution function from the uniform one, on either side of every step."""
+    ordered, size = sorted(values), len(values)
+    return max(max((i + 1) / size - value, value - i / size) for i, value in enumerate(ordered))

@@ -1,0 +1,273 @@
+"""Studies of bits, computed a second time: what was told to whom, divergences and their direction, errors, ranks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from recomputed import beta_density, kl, ks, log_beta, mean_and_error, midpoints, row, run, spied
+from scipy.special import betainc
+
+from privpost.experiments.bernstein2018.calibration import study as calibration
+from privpost.experiments.noise_aware.event_calibration import study as events
+
+
+def successes(cell, n: int, p: float, size: int, blocks: int) -> list[float]:
+    """The data of a study whose stream `data` draws one number of successes a trial."""
+    return [float(s) for block in range(blocks) for s in cell.streams("data", block, n=n).binomial(n, p, size)]
+
+
+def laplace_pairs(cell, data, n: int, size: int, **point) -> list[tuple[float, float]]:
+    """Noisy numbers of ones and zeros at scale 2/ε, none below 0: each from its block's stream."""
+    pairs = []
+    for place, ones in enumerate(data):
+        noise = cell.streams("mechanism", place // size, method="laplace", n=n, **point).laplace(size=(size, 2))
+        scale = 2 / (point.get("epsilon") or cell.config.epsilon)
+        noisy = [count + scale * value for count, value in zip((ones, n - ones), noise[place % size], strict=True)]
+        pairs.append(tuple(max(0.0, value) for value in noisy))
+    return pairs
+
+
+def temperature(a0: float, epsilon: float) -> float:
+    return max(1.0, 2 * math.log((1 - a0) / a0) / epsilon)
+
+
+def tempered(alpha: float, beta: float, ones: float, n: int, t: float) -> tuple[float, float]:
+    """OPS tempers the whole log-joint, prior and likelihood."""
+    return 1 + (alpha - 1 + ones) / t, 1 + (beta - 1 + n - ones) / t
+
+
+# Foulds et al. 2016
+
+
+def test_divergences_are_from_the_true_posterior_to_the_private_one():
+    cell = run("foulds2016/posterior_divergence", 6, 3, alpha=2, beta=3, p=0.3, a0=0.1, epsilon=[1.0], n=[12])
+    data = successes(cell, 12, 0.3, 3, 2)
+    theta, width = midpoints()
+    laplace = laplace_pairs(cell, data, 12, 3, epsilon=1.0)
+    found = [
+        kl(beta_density(theta, 2 + s, 15 - s), beta_density(theta, 2 + a, 3 + b), width)
+        for s, (a, b) in zip(data, laplace, strict=True)
+    ]
+    kept = row(cell.tables["posterior_divergence"], method="laplace")
+    assert (kept.kl_mean, kept.kl_sem) == pytest.approx(mean_and_error(found), rel=1e-4)
+    assert kept.kl_theory == pytest.approx(4 * (0.09 + 0.49) / (12 * 0.21))
+    theta, width = midpoints(0.1, 0.9)
+    t = temperature(0.1, 1.0)
+    found = [
+        kl(beta_density(theta, 2 + s, 15 - s), beta_density(theta, *tempered(2, 3, s, 12, t)), width) for s in data
+    ]
+    kept = row(cell.tables["posterior_divergence"], method="ops")
+    assert (kept.kl_mean, kept.kl_sem) == pytest.approx(mean_and_error(found), rel=1e-4)
+    assert kept.kl_theory == pytest.approx(math.log(t) / 2 + 1 / (2 * t) - 0.5)
+
+
+def test_sampling_errors_are_those_of_the_released_draws():
+    cell = run("foulds2016/sampling_error", 6, 3, alpha=2, beta=3, p=0.3, a0=0.1, epsilon=1.0, n=[12])
+    data = successes(cell, 12, 0.3, 3, 2)
+    blocks = [cell.streams("sampler", block, n=12) for block in range(2)]
+    draws = {"non_private": [float(blocks[i // 3].beta(2 + s, 15 - s)) for i, s in enumerate(data)]}
+    pairs, t = laplace_pairs(cell, data, 12, 3), temperature(0.1, 1.0)
+    for block in range(2):
+        rng = cell.streams("mechanism", block, method="laplace", n=12)
+        rng.laplace(size=(3, 2))
+        own = [float(rng.beta(2 + a, 3 + b)) for a, b in pairs[3 * block : 3 * block + 3]]
+        draws["laplace"] = draws.get("laplace", []) + own
+    draws["ops"] = cell.ledger.released("ops/n=12").tolist()
+    for i, (theta, s) in enumerate(zip(draws["ops"], data, strict=True)):
+        if i % 3 == 0:
+            uniform = cell.streams("mechanism", i // 3, method="ops", n=12).random(3)
+        low, here, high = (betainc(*tempered(2, 3, s, 12, t), x) for x in (0.1, theta, 0.9))
+        assert (here - low) / (high - low) == pytest.approx(uniform[i % 3])
+    errors = {method: [abs(theta - 0.3) for theta in own] for method, own in draws.items()}
+    for method, own in errors.items():
+        kept = row(cell.tables["sampling_error"], method=method)
+        assert (kept.l1_mean, kept.l1_sem) == pytest.approx(mean_and_error(own))
+        for name, other in (("over_true", "non_private"), ("over_laplace", "laplace")):
+            if method != other:
+                expected = mean_and_error([a - b for a, b in zip(own, errors[other], strict=True)])
+                assert (kept[f"{name}_mean"], kept[f"{name}_sem"]) == pytest.approx(expected)
+    assert row(cell.tables["sampling_error"], method="ops").temperature == pytest.approx(t)
+
+
+def test_efficiencies_are_errors_in_units_of_the_fisher_information():
+    cell = run(
+        "foulds2016/efficiency", 6, 3, alpha=2, beta=3, p=0.3, a0=0.1, epsilon=[1.0], n=[12],
+        methods=["non_private", "laplace", "ops"],
+    )  # fmt: skip
+    data, t, table = successes(cell, 12, 0.3, 3, 2), temperature(0.1, 1.0), cell.tables["efficiency"]
+    means = {"non_private": [(2 + s) / 17 for s in data]}
+    means["laplace"] = [(2 + a) / (5 + a + b) for a, b in laplace_pairs(cell, data, 12, 3, epsilon=1.0)]
+    theta, _ = midpoints(0.1, 0.9)
+    weights = [beta_density(theta, *tempered(2, 3, s, 12, t)) for s in data]
+    means["ops"] = [float(weight @ theta / weight.sum()) for weight in weights]
+    for method, own in means.items():
+        kept = row(table, method=method, statistic="mean")
+        expected = mean_and_error([(mean - 0.3) ** 2 * 12 / 0.21 for mean in own])
+        assert (kept.are, kept["sem"]) == pytest.approx(expected, rel=1e-5)
+        assert kept.are_limit == 1
+        assert kept.released == (method == "laplace")
+        assert row(table, method=method, statistic="sample").are_limit == pytest.approx(1 + t if method == "ops" else 2)
+    draws = cell.ledger.released("ops/epsilon=1/n=12")
+    kept = row(table, method="ops", statistic="sample")
+    assert (kept.are, kept["sem"]) == pytest.approx(mean_and_error([(x - 0.3) ** 2 * 12 / 0.21 for x in draws]))
+
+
+# Geumlek et al. 2017, figure 2
+
+
+def renyi(p, q, order: float) -> float:
+    """Rényi divergence of two beta laws, by the integral of p^λ q^(1−λ)."""
+    mixed = [order * a + (1 - order) * b for a, b in zip(p, q, strict=True)]
+    if min(mixed) <= 0:
+        return math.inf
+    return (log_beta(*mixed) - order * log_beta(*p) - (1 - order) * log_beta(*q)) / (order - 1)
+
+
+def largest(law, n: int, order: float) -> float:
+    """Largest divergence of neighbours, over all of them, of laws by number of ones."""
+    pairs = [(s, s + 1) for s in range(n)] + [(s + 1, s) for s in range(n)]
+    return max(renyi(law(s), law(t), order) for s, t in pairs)
+
+
+def test_the_tradeoff_is_from_the_true_posterior_at_coefficients_that_spend_the_budget():
+    cell = run(
+        "geumlek2017/tradeoff", 4, 2, alpha=3, beta=4, n=8, successes=3, held_out_probability=0.4, order=2,
+        variant="corrected", log_epsilon=[-2.0], reach_alphas=[3], reach_betas=[4], reach_log_epsilons=[-2.0],
+    )  # fmt: skip
+    table, epsilon, theta_width = cell.tables["tradeoff"], math.exp(-2), midpoints()
+    theta, width = theta_width
+    true = beta_density(theta, 6, 9)
+    r, m = (row(table, method=name, metric="kl").coefficient for name in ("diffused", "concentrated"))
+    laws = {
+        "diffused": lambda s: (3 + r * s, 4 + r * (8 - s)),
+        "concentrated": lambda s: (3 / m + s, 4 / m + 8 - s),
+    }
+    for method, law in laws.items():
+        assert largest(law, 8, 2.0) == pytest.approx(epsilon, rel=1e-6)
+        kept = row(table, method=method, metric="kl")
+        assert kept["mean"] == pytest.approx(kl(true, beta_density(theta, *law(3)), width), rel=1e-5)
+        reached = row(cell.tables["reach"], method=method)
+        assert reached.coefficient == pytest.approx(kept.coefficient)
+        grid = cell.tables["limits"].query("method == @method")
+        np.testing.assert_allclose(grid.density, beta_density(grid.theta.to_numpy(), *law(3)), rtol=1e-9)
+    assert grid.prior_mean.iloc[0] == pytest.approx(3 / 7)
+    assert grid.prior_kl.iloc[0] == pytest.approx(kl(true, beta_density(theta, 3, 4), width), rel=1e-5)
+    # λΔ²/(2σ²) with Δ = 1.
+    sigma = row(table, method="gaussian", metric="kl").coefficient
+    assert sigma == pytest.approx(math.sqrt(1 / epsilon))
+    noise, _ = midpoints(-12 * sigma, 12 * sigma, 6000)
+    weight, mixed = np.exp(-(noise**2) / (2 * sigma**2)), np.zeros_like(theta)
+    counts, shares = np.clip(3 + noise, 0, 8), weight / weight.sum()
+    for end in (0.0, 8.0):
+        mixed += shares[counts == end].sum() * beta_density(theta, 3 + end, 12 - end)
+    inside = (counts > 0) & (counts < 8)
+    for count, share in zip(counts[inside], shares[inside], strict=True):
+        mixed += share * beta_density(theta, 3 + count, 12 - count)
+    assert row(table, method="gaussian", metric="kl")["mean"] == pytest.approx(kl(true, mixed, width), rel=1e-3)
+    # The likelihood of other data of the same law under one released parameter.
+    data = [cell.streams("data", block).binomial(8, 0.4, (2, 2)) for block in range(2)]
+    held_out = [int(k) for block in data for k in block[1]]
+    drawn = cell.ledger.released("diffused/log_epsilon=-2")
+    losses = [-k * math.log(x) - (8 - k) * math.log(1 - x) for k, x in zip(held_out, drawn, strict=True)]
+    kept = row(table, method="diffused", metric="neg_log_likelihood")
+    assert (kept["mean"], kept["sem"]) == pytest.approx(mean_and_error(losses))
+    counted = [loss - math.log(math.comb(8, k)) for loss, k in zip(losses, held_out, strict=True)]
+    kept = row(table, method="diffused", metric="neg_log_likelihood_count")
+    assert (kept["mean"], kept["sem"]) == pytest.approx(mean_and_error(counted))
+    for block, (request, _) in enumerate(cell.ledger.of("diffused/log_epsilon=-2")):
+        assert request.statistics[:, 0].tolist() == data[block][0].tolist()
+
+
+# Bernstein and Sheldon 2018, figure 1
+
+
+def test_quantiles_are_those_of_each_methods_own_posterior(monkeypatch):
+    ranks = spied(monkeypatch, calibration, "randomised_rank")
+    cell = run(
+        "bernstein2018/calibration", 4, 4, model="binomial", prior=[2, 3], n=[6], epsilon=[1.5], ops_draws=5, a0=0.1,
+        burn_in=5, draws=20, repeats=4, ecdf_n=6, ecdf_epsilon=1.5, ecdf_points=3,
+    )  # fmt: skip
+    rng = cell.streams("data", 0, n=6)
+    truth = rng.beta(2, 3, 4)
+    noisy = cell.ledger.released("gibbs/n=6/epsilon=1.5")[:, 0]
+    (request, _), *_ = cell.ledger.of("gibbs/n=6/epsilon=1.5")
+    ones = request.statistics[:, 0]
+    # One number is released: Δ = 1.
+    noise = cell.streams("mechanism", 0, n=6, epsilon=1.5).laplace(size=(4, 1))[:, 0]
+    np.testing.assert_allclose(noisy, ones + noise / 1.5)
+    found = {("non_private", None): betainc(2 + ones, 9 - ones, truth)}
+    clipped = np.clip(noisy, 0, 6)
+    found["naive", None] = betainc(2 + clipped, 9 - clipped, truth)
+    counts = np.arange(7)
+    evidence = np.array([math.comb(6, s) * math.exp(log_beta(2 + s, 9 - s)) for s in counts])
+    weights = evidence * np.exp(-1.5 * np.abs(noisy[:, None] - counts))
+    parts = betainc(2 + counts, 9 - counts, truth[:, None])
+    found["exact", None] = (weights * parts).sum(axis=1) / weights.sum(axis=1)
+    # Five draws share ε; T tempers prior and likelihood, or the likelihood alone.
+    t = temperature(0.1, 1.5 / 5)
+    for place, which in enumerate(("joint", "likelihood")):
+        drawn = cell.ledger.released(f"ops/{which}/n=6/epsilon=1.5")
+        uniform = cell.streams("mechanism", 0, method=f"ops_{which}", n=6, epsilon=1.5).random((5, 4)).T
+        for trial, s in enumerate(ones):
+            law = tempered(2, 3, s, 6, t) if which == "joint" else (2 + s / t, 3 + (6 - s) / t)
+            low, here, high = (betainc(*law, x) for x in (0.1, drawn[trial], 0.9))
+            np.testing.assert_allclose((here - low) / (high - low), uniform[trial], rtol=1e-8)
+            assert ranks[place].given[0][trial] == sum(draw < truth[trial] for draw in drawn[trial])
+        randomised = cell.streams("ranks", 0, method=f"ops_{which}", n=6, epsilon=1.5).random(4)
+        found["ops", which] = (ranks[place].given[0] + randomised) / 6
+    for (method, which), values in found.items():
+        kept = row(cell.tables["calibration"], method=method, tempered=which)
+        assert kept.ks == pytest.approx(ks(values)), method
+        assert kept.private == (method != "non_private")
+        shares = cell.tables["ecdf"].query("method == @method and u == 0.5")
+        assert row(shares, tempered=which).ecdf == sum(value <= 0.5 for value in values) / 4
+    assert row(cell.tables["calibration"], method="naive").rejected_share == np.mean((noisy < 0) | (noisy > 6))
+
+
+# Noise-aware event models: one state, cell and field
+
+
+def bit_kl(truth, predicted) -> list[float]:
+    """KL of a bit's predicted law from the true one."""
+    both = zip(truth, predicted, strict=True)
+    return [p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q)) for p, q in both]
+
+
+def test_events_have_the_posterior_over_all_counts_with_the_noise_that_was_added(monkeypatch):
+    drawn = spied(monkeypatch, events, "draw_data")
+    cell = run(
+        "noise_aware/event_calibration", 5, 5, n=4, sizes=[2], epsilon=[2.0], iterations=601, burn_in=1,
+        method=["non_private", "laplace", "gibbs", "exact"], variant=["paper"],
+    )  # fmt: skip
+    (truth, counts), arrays = drawn[0].result, cell.arrays
+    noisy = [release.values[:, :2] for _, release in cell.ledger.seen]
+    noise = cell.streams("mechanism", 0).laplace(size=(5, 2))
+    for each in noisy:
+        # A substituted event moves two counts by one: Δ = 2.
+        np.testing.assert_allclose(each, counts[:, 0] + noise * 2 / 2.0)
+    first = np.arange(5)
+    weights = np.exp(-(np.abs(noisy[0][:, :1] - first) + np.abs(noisy[0][:, 1:] - (4 - first))))
+    # With a uniform prior every number of the first level is as likely as any other.
+    exact = (weights * betainc(1 + first, 5 - first, truth[:, :1])).sum(axis=1) / weights.sum(axis=1)
+    means = (weights * (1 + first) / 6).sum(axis=1) / weights.sum(axis=1)
+    valid = np.maximum(noisy[0], 0)
+    own = {
+        "non_private": (betainc(1 + counts[:, 0, 0], 1 + counts[:, 0, 1], truth[:, 0]), (1 + counts[:, 0, 0]) / 6),
+        "laplace": (betainc(*(1 + valid.T), truth[:, 0]), (1 + valid[:, 0]) / (2 + valid.sum(axis=1))),
+    }
+    table, divergence = cell.tables["event_calibration"], {}
+    for method, (quantiles, mean) in own.items():
+        divergence[method] = bit_kl(truth[:, 0], mean)
+        kept = row(table, method=method)
+        assert kept.ks == pytest.approx(ks(quantiles))
+        assert (kept.kl_mean, kept.kl_sem) == pytest.approx(mean_and_error(divergence[method]))
+    assert row(table, method="exact").ks == pytest.approx(ks(exact))
+    # Averages over a chain of 600: four standard errors are below 0.04.
+    kept, chain = row(table, method="gibbs"), arrays["averaged"][2]
+    np.testing.assert_allclose(chain, exact, atol=0.04)
+    assert kept.oracle_difference == pytest.approx(np.mean(np.abs(chain - exact)))
+    assert kept.kl_mean == pytest.approx(np.mean(bit_kl(truth[:, 0], means)), abs=0.04)
+    pair = cell.tables["event_calibration_pairs"].iloc[0]
+    assert pair.kl_gain_mean == pytest.approx(np.mean(divergence["laplace"]) - kept.kl_mean)

@@ -1,0 +1,277 @@
+"""Studies of networks and classifiers, computed a second time: splits, scores, and posteriors by enumeration."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from recomputed import beta_density, ks, log_beta, mean_and_error, midpoints, row, run, spied
+from scipy.special import betainc
+
+from privpost.experiments.zhang2016.naive_bayes import study as zhang
+from privpost.models.bayesian_network import BayesianNetwork
+from privpost.samplers import noise_aware_records
+
+COLLIDER = [(), (), (0, 1)]
+
+
+def counted(records, parents) -> list[float]:
+    """Ones and zeros of every node at every value of its parents, by loops."""
+    counts = []
+    for node, own in enumerate(parents):
+        for values in itertools.product((0, 1), repeat=len(own)):
+            for outcome in (1, 0):
+                counts.append(
+                    sum(
+                        all(record[parent] == value for parent, value in zip(own, values, strict=True))
+                        and record[node] == outcome
+                        for record in records
+                    )
+                )
+    return counts
+
+
+def naive_bayes(attributes: int) -> list[tuple]:
+    return [(), *[(0,)] * attributes]
+
+
+def chance(record, theta, parents) -> float:
+    """Probability of a record given the probabilities of a one."""
+    total, place = 1.0, 0
+    for node, own in enumerate(parents):
+        code = int("".join(str(int(record[parent])) for parent in own) or "0", 2)
+        one = theta[place + code]
+        total *= one if record[node] == 1 else 1 - one
+        place += 2 ** len(own)
+    return total
+
+
+def classify(theta, record, parents) -> bool:
+    """Whether the likelier class is the record's; a tie predicts 0."""
+    zero, one = (chance([label, *record[1:]], theta, parents) for label in (0, 1))
+    return (one > zero) == (record[0] == 1)
+
+
+def uniform_means(counts) -> list[float]:
+    return [(1 + ones) / (2 + ones + zeros) for ones, zeros in zip(counts[::2], counts[1::2], strict=True)]
+
+
+# Zhang et al. 2016, figure 1
+
+
+@pytest.mark.parametrize("data", ["many", "one"])
+def test_a_classifier_is_tested_on_the_records_that_did_not_train_it(monkeypatch, data):
+    made, tested = spied(monkeypatch, BayesianNetwork, "sample_data"), spied(monkeypatch, zhang, "accuracy")
+    cell = run(
+        "zhang2016/naive_bayes", 6, 3, data=data, attributes=2, n=13, n_train=5, epsilon=[2.0],
+        method=["non_private", "laplace", "sampler_record"],
+    )  # fmt: skip
+    parents, found = naive_bayes(2), {"non_private": [], "laplace": [], "sampler_record": []}
+    for block in range(2):
+        (request, release), (_, drawn) = (
+            cell.ledger.of(f"{method}/paper/epsilon=2")[block] for method in ("laplace", "sampler_record")
+        )
+        attributes, labels = tested[block].given[1:]
+        # Noise is that of the block's stream, at scale 2|I|/ε.
+        noise = cell.streams("mechanism", block, method="laplace", epsilon=2.0).laplace(size=(3, 10))
+        for trial in range(3):
+            everybody = made[block].result[0 if data == "one" else trial]
+            assert everybody.shape == (13, 3)
+            tests = np.column_stack([labels[trial], attributes[trial]]).astype(int)
+            train = [list(record) for record in everybody.tolist()]
+            for record in tests.tolist():
+                train.remove(record)
+            assert (len(train), len(tests)) == (5, 8)
+            counts = counted(train, parents)
+            assert request.statistics[trial].tolist() == counts
+            noisy = [count + 3.0 * value for count, value in zip(counts, noise[trial], strict=True)]
+            np.testing.assert_allclose(release.values[trial], noisy)
+            clipped = [min(max(value, 0.0), 5.0) for value in noisy]
+            means = {"non_private": uniform_means(counts), "laplace": uniform_means(clipped)}
+            means["sampler_record"] = drawn.values[trial]
+            for method, theta in means.items():
+                right = [classify(theta, record, parents) for record in tests.tolist()]
+                found[method].append(sum(right) / len(right))
+    table = cell.tables["naive_bayes"]
+    if data == "one":
+        sets = [[0, 1, 2], [3, 4, 5]]
+        spread = cell.tables["naive_bayes_spread"]
+        means = {name: [mean_and_error([values[i] for i in own])[0] for own in sets] for name, values in found.items()}
+        for method, own in means.items():
+            kept = row(spread, method=method)
+            behind = [a - b for a, b in zip(own, means["laplace"], strict=True)]
+            assert kept.accuracy_mean == pytest.approx(sum(own) / 2)
+            assert kept.accuracy_spread == pytest.approx(abs(own[0] - own[1]) / math.sqrt(2))
+            assert kept.difference_mean == pytest.approx(sum(behind) / 2)
+            assert (kept.behind, kept.data_sets, kept.repeats) == (sum(x < 0 for x in behind) / 2, 2, 3)
+    for method, values in found.items():
+        kept = row(table, method=method, runs="all")
+        assert (kept.accuracy_mean, kept.accuracy_sem) == pytest.approx(mean_and_error(values))
+    pairs = row(cell.tables["naive_bayes_pairs"], method="sampler_record", other="laplace", epsilon=2.0)
+    difference = [a - b for a, b in zip(found["sampler_record"], found["laplace"], strict=True)]
+    assert (pairs.difference_mean, pairs.difference_sem) == pytest.approx(mean_and_error(difference))
+
+
+# Noise-aware naive Bayes: one attribute, so that all counts can be listed
+
+
+def all_counts(n: int):
+    """Counts of the network y → x of n records, each with the number of data sets and their marginal probability."""
+    for ones in range(n + 1):
+        for first, second in itertools.product(range(n - ones + 1), range(ones + 1)):
+            counts = [ones, n - ones, first, n - ones - first, second, ones - second]
+            ways = math.comb(n, ones) * math.comb(n - ones, first) * math.comb(ones, second)
+            pairs = zip(counts[::2], counts[1::2], strict=True)
+            yield counts, ways * math.exp(sum(log_beta(1 + a, 1 + b) for a, b in pairs))
+
+
+def scores(weighted, theta, tests) -> dict:
+    """Quantiles of θ, and predictions of tests, under a mixture of conjugate posteriors [(weight, counts)]."""
+    total = sum(weight for weight, _ in weighted)
+    quantiles, chances = np.zeros(3), np.zeros((len(tests), 2))
+    for weight, counts in weighted:
+        a, b = 1 + np.array(counts[::2], float), 1 + np.array(counts[1::2], float)
+        quantiles += weight / total * betainc(a, b, theta)
+        # The probabilities of class and attribute are independent given the counts.
+        means = uniform_means(counts)
+        for i, (_, x) in enumerate(tests):
+            for label in (0, 1):
+                chances[i, label] += weight / total * chance([label, x], means, naive_bayes(1))
+    own = np.array([chances[i, label] for i, (label, _) in enumerate(tests)])
+    return {
+        "quantiles": quantiles,
+        "accuracy": np.mean([(one > zero) == label for (zero, one), (label, _) in zip(chances, tests, strict=True)]),
+        "log_likelihood": np.log(own).mean(),
+        "label_log_likelihood": np.log(own / chances.sum(axis=1)).mean(),
+    }
+
+
+def mmd2(first, second) -> float:
+    """MMD² of the three parameters' laws with the kernel exp(−(p − q)²/2), by midpoints; mean over parameters."""
+    theta, width = midpoints(number=200)
+    kernel, found = np.exp(-((theta[:, None] - theta) ** 2) / 2), []
+    for k in range(3):
+        laws = []
+        for weighted in (first, second):
+            total = sum(weight for weight, _ in weighted)
+            laws.append(
+                sum(w / total * beta_density(theta, 1 + c[2 * k], 1 + c[2 * k + 1]) for w, c in weighted) * width
+            )
+        difference = laws[0] / laws[0].sum() - laws[1] / laws[1].sum()
+        found.append(difference @ kernel @ difference)
+    return float(np.mean(found))
+
+
+def test_a_noise_aware_classifier_sums_over_all_counts_with_the_noise_that_was_added(monkeypatch):
+    made = spied(monkeypatch, BayesianNetwork, "sample_data")
+    cell = run("noise_aware/naive_bayes", 4, 2, attributes=1, n=3, n_test=5, epsilon=[1.5], concentration=1)
+    found = {line: [] for line in [("non_private", "paper"), ("naive", "paper"), ("exact", "paper")]}
+    for trial in range(4):
+        theta, records = (each[trial % 2] for each in (made[trial // 2].given[1], made[trial // 2].result))
+        records = records.tolist()
+        release = cell.ledger.released("counts/epsilon=1.5")[trial]
+        counts = counted(records[:3], naive_bayes(1))
+        # A record changes two counts of either node by one each: Δ = 4.
+        noise = cell.streams("mechanism", trial // 2, epsilon=1.5).laplace(size=(2, 6))[trial % 2]
+        np.testing.assert_allclose(release, np.array(counts) + 4 / 1.5 * noise)
+        weighted = {
+            "non_private": [(1.0, counts)],
+            "naive": [(1.0, [min(max(value, 0.0), 3.0) for value in release])],
+            "exact": [
+                (weight * math.exp(-sum(abs(y - c) for y, c in zip(release, each, strict=True)) * 1.5 / 4), each)
+                for each, weight in all_counts(3)
+            ],
+        }
+        for method, law in weighted.items():
+            score = scores(law, theta, records[3:])
+            score["mmd2"] = mmd2(law, weighted["non_private"])
+            score["truncated"] = np.mean([value < 0 or value > 3 for value in release])
+            found[method, "paper"].append(score)
+    tables = cell.tables
+    for (method, variant), values in found.items():
+        named = {"method": method, "variant": variant, "epsilon": None if method == "non_private" else 1.5}
+        for metric in ("accuracy", "log_likelihood", "label_log_likelihood", "mmd2"):
+            if (method, metric) != ("non_private", "mmd2"):
+                kept = row(tables["naive_bayes"], metric=metric, **named)
+                expected = mean_and_error([value[metric] for value in values])
+                # Midpoints of 200 cells leave 1e-4 of an MMD.
+                assert (kept["mean"], kept["sem"]) == pytest.approx(expected, rel=1e-3 if metric == "mmd2" else 1e-9)
+                if method == "naive":
+                    assert kept.truncated_share == pytest.approx(np.mean([value["truncated"] for value in values]))
+        for place, parameter in enumerate(("y", "x1 | y = 0", "x1 | y = 1")):
+            quantiles = [value["quantiles"][place] for value in values]
+            assert row(tables["naive_bayes_calibration"], parameter=parameter, **named).ks == pytest.approx(
+                ks(quantiles)
+            )
+            own = tables["naive_bayes_ecdf"].query("method == @method and variant == @variant")
+            for u in (0.25, 0.75):
+                share = sum(quantile <= u for quantile in quantiles) / 4
+                assert row(own, parameter=parameter, u=u).ecdf == pytest.approx(share)
+    pair = row(
+        tables["naive_bayes_pairs"], first="naive", first_variant="paper", second="exact", second_variant="paper",
+        metric="log_likelihood",
+    )  # fmt: skip
+    both = [[value["log_likelihood"] for value in found[method, "paper"]] for method in ("naive", "exact")]
+    assert pair.difference_mean == pytest.approx(np.mean(both[0]) - np.mean(both[1]))
+
+
+# Noise-aware networks: a chain on records, whose law is known by enumeration
+
+
+def test_a_network_chain_is_told_the_noise_that_was_added(monkeypatch):
+    told, made = spied(monkeypatch, noise_aware_records, "Records"), spied(monkeypatch, BayesianNetwork, "sample_data")
+    cell = run(
+        "noise_aware/networks",
+        2,
+        2,
+        graph="collider_2",
+        n=2,
+        epsilon=[6.0],
+        burn_in=20,
+        draws=1500,
+        thin=1,
+        diagnosed=1,
+    )
+    theta, records = made[0].given[1], made[0].result.tolist()
+    releases = cell.ledger.released("counts/epsilon=6")
+    _, given, n, scale = told[0].given
+    # Three nodes: Δ = 6. The first trial has four chains.
+    assert (n, set(scale)) == (2, {1.0})
+    np.testing.assert_array_equal(given, releases[[0, 1, 0, 0, 0]])
+    exact, likelihood = [], []
+    for trial in range(2):
+        counts = counted(records[trial], COLLIDER)
+        noise = cell.streams("mechanism", 0, epsilon=6.0).laplace(size=(2, 12))[trial]
+        np.testing.assert_allclose(releases[trial], np.array(counts) + noise)
+        total, quantiles, predictive = 0.0, np.zeros(6), np.zeros(8)
+        cells = list(itertools.product((0, 1), repeat=3))
+        for data in itertools.product(cells, repeat=2):
+            each = counted(data, COLLIDER)
+            pairs = list(zip(each[::2], each[1::2], strict=True))
+            weight = math.exp(
+                sum(log_beta(1 + a, 1 + b) for a, b in pairs)
+                - sum(abs(y - c) for y, c in zip(releases[trial], each, strict=True))
+            )
+            total += weight
+            quantiles += weight * np.array(
+                [betainc(1 + a, 1 + b, t) for (a, b), t in zip(pairs, theta[trial], strict=True)]
+            )
+            predictive += weight * np.array([chance(one, uniform_means(each), COLLIDER) for one in cells])
+        exact.append(quantiles / total)
+        law = np.array([chance(one, theta[trial], COLLIDER) for one in cells])
+        likelihood.append(float(law @ np.log(predictive / total)))
+    lines = [("non_private", "paper"), ("naive", "paper"), ("naive", "consistent"), ("gibbs", "paper")]
+    chain = cell.arrays["quantile"][lines.index(("gibbs", "paper")), 0]
+    # Averages of 1500 dependent draws: four standard errors are below 0.03.
+    np.testing.assert_allclose(chain, np.transpose(exact), atol=0.03)
+    kept = row(cell.tables["networks"], method="gibbs", metric="log_likelihood")
+    assert kept["mean"] == pytest.approx(np.mean(likelihood), abs=0.03)
+    # Without noise everything is a conjugate update.
+    counts = [counted(each, COLLIDER) for each in records]
+    for trial, each in enumerate(counts):
+        pairs = zip(each[::2], each[1::2], theta[trial], strict=True)
+        np.testing.assert_allclose(
+            cell.arrays["quantile"][0, 0, :, trial], [betainc(1 + a, 1 + b, t) for a, b, t in pairs]
+        )

@@ -1,0 +1,216 @@
+"""Studies on war logs, computed a second time on five cells: held-out scores by enumeration, maps by loops."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from recomputed import mean_and_error, row, run, spied
+from scipy.special import betainc
+
+from privpost.datasets import war_logs as data
+from privpost.samplers import noise_aware_events
+
+# Two fields of two levels; two regions, of three months and of two.
+COUNTS = [[6, 1, 0, 7], [5, 2, 1, 6], [0, 6, 6, 0], [1, 7, 7, 1], [6, 0, 1, 5]]
+REGION, MONTH, FIELDS = [0, 0, 0, 1, 1], [0, 1, 2, 0, 1], [(0, 1), (2, 3)]
+HMM = {"n_states": 2, "transition_concentration": 1, "emission_concentration": 1, "fields": "all", "replication": 1}
+
+
+@pytest.fixture(autouse=True)
+def toy(monkeypatch):
+    levels = {"category": ["a", "b"], "type": ["c", "d"]}
+    given = np.array(COUNTS), np.array(REGION), np.array(MONTH), ["north", "south"], ["2004-01", "2004-02", "2004-03"]
+    monkeypatch.setattr(data, "load", lambda name: data.WarLogs(name, False, *given, levels, np.array([0, 0, 1, 1, 0])))
+
+
+def log_dirichlet(counts, prior: float = 1.0) -> float:
+    """Log-probability of a sequence with these counts, its law from a symmetric Dirichlet prior."""
+    total = math.lgamma(prior * len(counts)) - math.lgamma(prior * len(counts) + sum(counts))
+    return total + sum(math.lgamma(prior + count) - math.lgamma(prior) for count in counts)
+
+
+def log_joint(states, cells) -> float:
+    """Log-probability of states and of the counts of some cells, emissions and moves integrated out."""
+    total = -2 * math.log(2)
+    moves = np.zeros((2, 2))
+    for cell in (1, 2, 4):
+        moves[states[cell - 1], states[cell]] += 1
+    total += sum(log_dirichlet(own) for own in moves)
+    for state, field in itertools.product((0, 1), FIELDS):
+        total += log_dirichlet([sum(COUNTS[c][level] for c in cells if states[c] == state) for level in field])
+    return total
+
+
+def held_out_scores(cell: int) -> tuple[float, float]:
+    """Log-likelihood of a cell given the others, and of each of its events by itself, by listing all states."""
+    train, every = [c for c in range(5) if c != cell], list(itertools.product((0, 1), repeat=5))
+    logs = [log_joint(states, train) for states in every]
+    joint = np.logaddexp.reduce([log_joint(states, range(5)) for states in every]) - np.logaddexp.reduce(logs)
+    weights, predictive = np.exp(logs - np.logaddexp.reduce(logs)), 0.0
+    for field in FIELDS:
+        for level in field:
+            law = 0.0
+            for weight, states in zip(weights, every, strict=True):
+                own = [c for c in train if states[c] == states[cell]]
+                total = sum(COUNTS[c][each] for c in own for each in field)
+                law += weight * (1 + sum(COUNTS[c][level] for c in own)) / (2 + total)
+            predictive += COUNTS[cell][level] * math.log(law)
+    return float(joint), predictive
+
+
+def held_out_cells(cell, splits: int) -> list[int]:
+    rng = cell.streams("data", 0)
+    return [int(rng.permutation(5)[0]) for _ in range(splits)]
+
+
+def test_a_held_out_cell_is_scored_by_what_the_others_say_of_it():
+    settings = HMM | {"held_out": 0.2, "iterations": 700, "burn_in": 50, "diagnostic_chains": 1, "epsilon": [1.0]}
+    cell = run(
+        "foulds2016/war_logs_likelihood", 2, 2, **settings, model=["hmm"], sampler=["paper"], method=["non_private"],
+        variant=["paper"], truncation=[10],
+    )  # fmt: skip
+    scores = [held_out_scores(c) for c in held_out_cells(cell, 2)]
+    kept = row(cell.tables["war_logs_likelihood"], model="hmm", method="non_private")
+    # Means of 650 draws of either chain: four standard errors are below 0.2. Trained on, a cell has 1 more.
+    assert kept.log_likelihood_mean == pytest.approx(np.mean([joint for joint, _ in scores]), abs=0.2)
+    np.testing.assert_allclose(cell.arrays["predictive"][0], [each for _, each in scores], atol=0.2)
+
+
+def test_held_out_cells_of_naive_bayes_are_scored_by_what_the_others_say():
+    settings = HMM | {"held_out": 0.2, "iterations": 4000, "burn_in": 100, "diagnostic_chains": 1, "epsilon": [1.0]}
+    cell = run(
+        "foulds2016/war_logs_likelihood", 2, 2, **settings, model=["naive_bayes"], sampler=["paper"],
+        method=["non_private", "laplace", "ops"], variant=["paper"], truncation=[10],
+    )  # fmt: skip
+    chosen, table = held_out_cells(cell, 2), cell.tables["war_logs_likelihood"]
+    events = [COUNTS[c][0] + COUNTS[c][1] for c in chosen]
+    assert cell.arrays["events"].tolist() == events
+    naive, training = [], []
+    for c in chosen:
+        train = [sum(COUNTS[i][level] for i in range(5) if i != c) for level in range(4)]
+        training.append(train)
+        both = [train[level] + COUNTS[c][level] for level in range(4)]
+        naive.append(sum(log_dirichlet([both[k] for k in f]) - log_dirichlet([train[k] for k in f]) for f in FIELDS))
+    plain = row(table, model="naive_bayes", method="non_private")
+    # Logarithms of means over 3900 draws: four standard errors are below 0.1.
+    assert plain.log_likelihood_mean == pytest.approx(np.mean(naive), abs=0.1)
+    # Two fields, each of whose counts an event changes by two: Δ = 4.
+    (asked, released), *_ = cell.ledger.of("naive_bayes/laplace/paper/epsilon=1")
+    assert asked.statistics.tolist() == training
+    noise = cell.streams("mechanism", 0, model="naive_bayes").laplace(size=(2, 4))
+    np.testing.assert_allclose(released.values, np.array(training) + 4 * noise)
+    (asked, released), *_ = cell.ledger.of("naive_bayes/ops/truncation=10/epsilon=1")
+    assert asked.statistics.tolist() == training
+    scores = [
+        sum(COUNTS[c][k] * math.log(x) for k, x in enumerate(law[0]))
+        for c, law in zip(chosen, released.values, strict=True)
+    ]
+    kept = row(table, model="naive_bayes", method="ops")
+    per_event = [score / number for score, number in zip(scores, events, strict=True)]
+    assert (kept.per_event_mean, kept.per_event_sem) == pytest.approx(mean_and_error(per_event))
+    best = cell.arrays["log_likelihood"][0] / events
+    assert kept.per_event_loss_mean == pytest.approx(np.mean(best - per_event))
+    noisy = cell.arrays["log_likelihood"][list(table.method).index("laplace")] / events
+    differences = row(cell.tables["war_logs_differences"], model="naive_bayes")
+    assert differences.laplace_minus_ops_mean == pytest.approx(np.mean(noisy - per_event))
+
+
+@pytest.mark.parametrize("prior", ["tempered", "untempered"])
+def test_one_sample_has_the_prior_that_the_study_states(prior):
+    settings = HMM | {"held_out": 0.2, "iterations": 1, "burn_in": 0, "diagnostic_chains": 1, "epsilon": [0.5]}
+    cell = run(
+        "foulds2016/war_logs_likelihood", 400, 400, **settings | {"emission_concentration": 40}, prior=prior,
+        model=["naive_bayes"], method=["ops"], variant=["paper"], truncation=[10], sampler=["paper"],
+    )  # fmt: skip
+    (asked, released), *_ = cell.ledger.of("naive_bayes/ops/truncation=10/epsilon=0.5")
+    t = 2 * 2 * math.log(0.95 / 0.05) / 0.5
+    concentration = 1 + 39 / (t if prior == "tempered" else 1)
+    a, b = (concentration + np.array(asked.statistics)[:, k] / t for k in (0, 1))
+    low, here, high = (betainc(a, b, x) for x in (0.05, released.values[:, 0, 0], 0.95))
+    uniform = np.sort((here - low) / (high - low))
+    # Exceeded by 400 uniform values once in 3000.
+    assert np.abs(uniform - (np.arange(400) + 0.5) / 400).max() < 2.0 / 20
+    cell = run(
+        "foulds2016/war_logs_likelihood", 2, 2, **settings, prior=prior, model=["hmm"], method=["ops"],
+        variant=["paper"], truncation=[10], sampler=["paper"],
+    )  # fmt: skip
+    assert [asked.mechanism.tempered_prior for asked, _ in cell.ledger.seen] == [prior == "tempered"]
+
+
+def test_a_noise_aware_chain_is_told_the_noise_that_was_added(monkeypatch):
+    told = spied(monkeypatch, noise_aware_events, "LatentCounts")
+    settings = HMM | {"held_out": 0.2, "iterations": 8, "burn_in": 4, "diagnostic_chains": 1, "epsilon": [0.5]}
+    cell = run(
+        "noise_aware/war_logs", 2, 2, **settings, model=["naive_bayes", "hmm"], sampler=["paper"],
+        method=["non_private", "laplace", "gibbs"], variant=["paper"],
+    )  # fmt: skip
+    chosen = held_out_cells(cell, 2)
+    for call, model in zip(told, ("naive_bayes", "hmm"), strict=True):
+        noisy, observed, _, scale, n = call.given[:5]
+        assert (scale, n) == (4 / 0.5, sum(a + b for a, b, _, _ in COUNTS))
+        (_, released), *_ = cell.ledger.of(f"{model}/gibbs/epsilon=0.5")
+        np.testing.assert_array_equal(noisy.ravel(), released.values.ravel())
+        if model == "hmm":
+            assert observed.tolist() == [[c != own for c in range(5)] for own in chosen]
+    table = cell.tables["war_logs"]
+    assert len(told) == 2
+    for score, name in (("joint", "log_likelihood"), ("predictive", "predictive")):
+        per_event = cell.arrays[name] / cell.arrays["events"]
+        own = table.query("score == @score and model == 'naive_bayes'")
+        for index, method in enumerate(("non_private", "laplace", "gibbs")):
+            kept = row(own, method=method)
+            assert (kept.per_event_mean, kept.per_event_sem) == pytest.approx(mean_and_error(per_event[index]))
+            assert kept.per_event_loss_mean == pytest.approx(np.mean(per_event[0] - per_event[index]))
+        gain = row(cell.tables["war_logs_pairs"], score=score, model="naive_bayes").gain_mean
+        assert gain == pytest.approx(np.mean(per_event[2] - per_event[1]))
+
+
+def test_maps_are_compared_month_by_month_within_a_region():
+    cell = run(
+        "foulds2016/war_logs_states", 1, 1, n_states=2, many_states=3, epsilon=2.0, transition_concentration=1,
+        emission_concentration=1, method=["non_private", "laplace", "ops"], variant=["paper"], truncation=[10],
+        sampler=["collapsed"], without="none", diagnostic_chains=1, replicas=1, rounds=64, rounds_burn_in=32,
+    )  # fmt: skip
+    mode, final, table = cell.arrays["mode"], cell.arrays["final"], cell.tables["war_logs_maps"]
+    methods = ["non_private", "laplace", "ops"]
+    # The states of these counts are those that made them, in the order of their mean months.
+    assert mode[0].tolist() in ([0, 0, 1, 1, 0], [1, 1, 0, 0, 1])
+    across = 0
+    for index, method in enumerate(methods):
+        for summary, maps in (("mode", mode), ("final", final)):
+            states, kept = maps[index].tolist(), row(table, method=method, summary=summary)
+            pairs = [(0, 1), (1, 2), (3, 4)]
+            across += states[2] == states[3]
+            assert kept.switches_mean == pytest.approx(sum(states[i] != states[j] for i, j in pairs) / 3)
+            if method != "non_private":
+                assert kept.disagreement_mean == np.mean(
+                    [a != b for a, b in zip(states, mode[0].tolist(), strict=True)]
+                )
+            missed = sum(a != b for a, b in zip(states, [0, 0, 1, 1, 0], strict=True))
+            assert kept.misses_mean == pytest.approx(min(missed, 5 - missed) / 5)
+            # No label is lost by counting them.
+            used = row(cell.tables["war_logs_states_used"], method=method, summary=summary, n_states=2)
+            assert used.states_over_5_percent == used.states_used_at_all == len(set(states))
+    # A pair across the regions' border would change the share of switches.
+    assert across
+    emissions = cell.tables["war_logs_emissions"].query("method == 'non_private'")
+    for state in (0, 1):
+        own = [COUNTS[c] for c in range(5) if final[0][c] == state]
+        for field, (name, levels) in zip(FIELDS, (("category", "ab"), ("type", "cd")), strict=True):
+            total = sum(counts[k] for counts in own for k in field)
+            for level, letter in zip(field, levels, strict=True):
+                kept = row(emissions, state=state + 1, field=name, level=letter).probability
+                assert kept == pytest.approx((1 + sum(counts[level] for counts in own)) / (2 + total))
+    assigned = cell.tables["war_logs_assignments"].query("method == 'laplace' and summary == 'mode'")
+    assert assigned.region.tolist() == ["north"] * 3 + ["south"] * 2
+    assert assigned.month.tolist() == ["2004-01", "2004-02", "2004-03", "2004-01", "2004-02"]
+    assert (assigned.state - 1).tolist() == mode[1].tolist()
+    turns = cell.tables["war_logs_turns"].set_index("region").month
+    for region, cells in (("north", [0, 1, 2]), ("south", [3, 4])):
+        states = [mode[1][c] for c in cells]
+        changes = [k for k in range(1, len(states)) if states[k - 1] != states[-1]]
+        months = [["2004-01", "2004-02", "2004-03"][MONTH[cells[k]]] for k in changes]
+        assert (turns[region] or None) == (months[-1] if months else None)
