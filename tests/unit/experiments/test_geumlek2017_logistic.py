@@ -32,6 +32,7 @@ from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Ledger
 
 NAME = "geumlek2017/logistic"
+# Regression: from our own code.
 GOLDEN = Path(__file__).parent / "golden" / "geumlek2017_logistic.csv"
 TRAIN, TEST, DIMENSION = 300, 400, 4
 SIZES = {"abalone": 2784, "adult": 32561, "mnist": 7988}

@@ -27,6 +27,24 @@ def test_noise_densities_agree_with_scipy():
     assert float(noisy.log_density(release, statistics)) == pytest.approx(expected, rel=1e-12)
 
 
+def test_the_noise_on_one_count_has_its_distribution_function_and_privacy_curve():
+    """P(noise ≤ v) of scale 2, and the largest P(S) − e^ε P'(S) over sets of releases, by sums over a fine grid."""
+    noisy = LaplaceMechanism(BetaBernoulli(1, 1), 20, 0.5, coordinates="free")
+    step = 0.001
+    at = step * (np.arange(-60_000, 60_000) + 0.5)
+    density = np.exp(-np.abs(at) / 2) / 4
+    for value in (-3.0, -0.5, 0.0, 1.0, 4.0):
+        assert noisy.noise_cdf(value) == pytest.approx(step * density[at < value].sum(), abs=1e-6)
+    neighbour = np.exp(-np.abs(at - 1) / 2) / 4
+    for epsilon in (0.0, 0.1, 0.4, 0.5, 0.7):
+        excess = step * np.maximum(density - np.exp(epsilon) * neighbour, 0).sum()
+        assert noisy.privacy_curve(epsilon) == pytest.approx(excess, abs=1e-6)
+    assert LaplaceMechanism(COUNTS, 20, 0.5).privacy_curve(0.1) is None
+    assert LaplaceMechanism(COUNTS, 20, 0.5).recalibrated(Cost("approximate", 0.1, delta=0.01)) is None
+    exact = noisy.recalibrated(Cost("approximate", 0.1, delta=0.01))
+    assert exact.privacy_curve(0.1) == pytest.approx(0.01, rel=1e-6)
+
+
 def test_laplace_sensitivities_and_scales():
     bits = BetaBernoulli(1, 1)
     assert LaplaceMechanism(bits, 20, 0.5, coordinates="all").sensitivity == 2

@@ -1,0 +1,105 @@
+"""Studies of privacy curves, computed a second time: a loop over all neighbouring counts, and the integral for each."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from recomputed import row, run
+from scipy.special import betainc
+
+
+def renyi(p, q, order: float) -> float:
+    """Rényi divergence of two Dirichlet laws, by the integral of p^λ q^(1−λ); inf where it has a pole."""
+
+    def log_integral(alpha):
+        return sum(math.lgamma(a) for a in alpha) - math.lgamma(sum(alpha))
+
+    mixed = [order * a + (1 - order) * b for a, b in zip(p, q, strict=True)]
+    if min(mixed) <= 0:
+        return math.inf
+    return (log_integral(mixed) - order * log_integral(p) - (1 - order) * log_integral(q)) / (order - 1)
+
+
+def largest(prior, n: int, order: float, r: float = 1.0, m: float = 1.0) -> float:
+    """Largest divergence over all ordered pairs of data sets that differ in one record."""
+    worst, size = 0.0, len(prior)
+    for counts in itertools.product(range(n), repeat=size):
+        if sum(counts) == n - 1:
+            laws = [
+                [a / m + r * (c + (k == i)) for k, (a, c) in enumerate(zip(prior, counts, strict=True))]
+                for i in range(size)
+            ]
+            worst = max([worst, *(renyi(p, q, order) for p, q in itertools.permutations(laws, 2))])
+    return worst
+
+
+WEIGHTS = {"diffused": {"r": 0.5}, "concentrated": {"m": 0.5}}
+
+
+def test_curves_of_bits_are_the_worst_neighbours():
+    orders = [1.5, 2.0, 3.9, 8.0]
+    cell = run("geumlek2017/rdp_curves", 1, 1, alpha=2, beta=3, n=5, coefficient=0.5, order=orders, supremum=["exact"])
+    table = cell.tables["rdp_curves"]
+    for (method, weight), order in itertools.product(WEIGHTS.items(), orders):
+        kept = row(table, method=method, order=order)
+        assert kept.epsilon == pytest.approx(largest((2, 3), 5, order, **weight)), (method, order)
+        assert kept.asymptote == 5
+    assert set(table.method) == set(WEIGHTS)
+
+
+def test_curves_of_categories_are_the_worst_neighbours():
+    orders = [1.5, 2.5]
+    cell = run(
+        "geumlek2017/dirichlet", 1, 1, total_concentration=6, categories=3, n=3, coefficient=[0.5, 1.0], order=orders,
+        supremum=["exact"], prior=["asymmetric"], truncation=0.5,
+    )  # fmt: skip
+    table = cell.tables["dirichlet"]
+    for (method, weight), order in itertools.product(WEIGHTS.items(), orders):
+        kept = row(table, method=method, order=order, coefficient=0.5)
+        assert kept.epsilon == pytest.approx(largest((1, 2, 3), 3, order, **weight)), (method, order)
+        assert kept.asymptote == 3
+        direct = row(table, method="direct", order=order)
+        # The asymptote of a direct draw is at order 2.
+        assert direct.epsilon == pytest.approx(largest((1, 2, 3), 3, order))
+
+
+def test_rounded_draws_differ_most_over_all_neighbours():
+    cell = run(
+        "geumlek2017/rounding", 1, 1, alpha=2, beta=3, n=4, coefficient=0.5, bits=[3, 1], order=[2.0],
+        method=["diffused", "concentrated"],
+    )  # fmt: skip
+    for method, bits in itertools.product(WEIGHTS, (1, 3)):
+        edges, masses, errors = np.arange(2**bits + 1) / 2**bits, [], []
+        for s in range(5):
+            a, b = (2 + s / 2, 3 + (4 - s) / 2) if method == "diffused" else (4 + s, 6 + 4 - s)
+            masses.append(np.diff(betainc(a, b, edges)))
+            mean, variance = a / (a + b), a * b / (a + b) ** 2 / (a + b + 1)
+            squared = sum(w * ((k + 0.5) / 2**bits - mean) ** 2 for k, w in enumerate(masses[-1]))
+            errors.append(math.sqrt(squared / variance))
+        pairs = [(masses[i], masses[j]) for i in range(5) for j in (i - 1, i + 1) if 0 <= j < 5]
+        found = {2.0: max(math.log(sum(p**2 / q)) for p, q in pairs)}
+        found[math.inf] = max(np.log(p / q).max() for p, q in pairs)
+        for order, expected in found.items():
+            kept = row(cell.tables["rounding"], method=method, bits=bits, order=order)
+            assert kept.epsilon == pytest.approx(expected, rel=1e-6)
+            assert kept.error_ratio == pytest.approx(max(errors), rel=1e-6)
+            assert kept.ideal == pytest.approx(math.inf if order > 5 else largest((2, 3), 4, 2.0, **WEIGHTS[method]))
+
+
+def test_theorem_15_compares_the_ends_with_all_others():
+    cell = run("geumlek2017/theorem15", 1, 1, alpha=2, beta=3, points=3, coefficient=0.5, n=[5], order=[2.0])
+    kept, laws = cell.tables["theorem15"].iloc[0], [(2 + s / 2, 3 + (5 - s) / 2) for s in range(6)]
+    worst = [max(renyi(laws[i], laws[i + 1], 2.0), renyi(laws[i + 1], laws[i], 2.0)) for i in range(5)]
+    assert kept.at_ends == pytest.approx(max(worst[0], worst[-1]))
+    assert kept.inside == pytest.approx(max(worst[1:-1]))
+    second = [(2 + a / 2, 3 + b / 2) for a, b in itertools.product((0.0, 2.5, 5.0), repeat=2)]
+    excess, pairs = math.inf, 0
+    for p, q in itertools.combinations(second, 2):
+        mean = (renyi((2, 5.5), p, 2.0) + renyi((2, 5.5), q, 2.0)) / 2
+        if math.isfinite(mean):
+            half_way = [(x + y) / 2 for x, y in zip(p, q, strict=True)]
+            excess, pairs = min(excess, 1 - renyi((2, 5.5), half_way, 2.0) / mean), pairs + 1
+    assert (kept.convexity, kept.excess_pairs) == (pytest.approx(excess), pairs)
