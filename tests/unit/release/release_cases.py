@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -91,3 +92,9 @@ def specification(tmp_path, found: dict):
 
 
 BITS = content("beta_bernoulli")
+LEDGER = {"ledger": "ledger.jsonl", "epsilon": 2.5}
+PAID = {**BITS, "budget": LEDGER}
+
+
+def lines(folder) -> list[dict]:
+    return [json.loads(line) for line in (folder.path / "ledger.jsonl").read_text().splitlines()]

@@ -9,7 +9,6 @@ import io
 import itertools
 import json
 import os
-import random
 import secrets
 import signal
 import subprocess
@@ -17,19 +16,11 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
-from release_cases import BITS
+from release_cases import BITS, LEDGER, PAID, lines
 
 from privpost.commands import cli
-from privpost.release import command, delivery, models, spending
-
-LEDGER = {"ledger": "ledger.jsonl", "epsilon": 2.5}
-PAID = {**BITS, "budget": LEDGER}
-
-
-def lines(folder) -> list[dict]:
-    return [json.loads(line) for line in (folder.path / "ledger.jsonl").read_text().splitlines()]
+from privpost.release import delivery, models, spending
 
 
 def user(folder, *argv: str, **options) -> subprocess.CompletedProcess:
@@ -288,6 +279,8 @@ def test_a_stopped_release_that_waits_leaves_the_ledger_alone(folder):
         for number in (signal.SIGINT, signal.SIGTERM):
             process = os.fork()
             if not process:
+                # A shell's background commands ignore it, and tests may be one.
+                signal.signal(signal.SIGINT, signal.default_int_handler)
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
                 os._exit(cli.main(["release", "spec.yaml", "--data", "data.csv", "--output", "o.json"]))
             while f"-> FLOCK  ADVISORY  WRITE {process}" not in Path("/proc/locks").read_text():
@@ -447,73 +440,3 @@ def test_simulated_noise_takes_no_budget(folder):
     assert (status, out) == (2, "")
     assert "noise is 'simulation', which keeps nothing private; leave the budget out" in err
     assert folder.files() == {"spec.yaml", "data.csv"}
-
-
-KILLED = 9
-POINTS = {
-    "before the charge": (spending, "_charged"),
-    "store": (delivery.Delivery, "store"),
-    "posterior": (command, "_posterior"),
-    "output": (delivery.Delivery, "hand_over"),
-    "nowhere": None,
-}
-
-
-def killed(point: str, argv: list[str]) -> int:
-    """Run the command in a process of its own that ends at a point, with nothing after it; returns its status."""
-    process = os.fork()
-    if not process:
-        if POINTS[point]:
-            setattr(*POINTS[point], lambda *_, **__: os._exit(KILLED))
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        os._exit(cli.main(["release", "spec.yaml", "--data", "data.csv", *argv]))
-    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-
-
-def test_releases_killed_anywhere_are_charged_if_they_can_have_been_seen(folder):
-    """A machine of states: releases that end at random points, and what the ledger and the disk hold after each.
-
-    From the stored statistics on, what was paid for is on the disk, and its posterior can be drawn at no cost.
-    What killed releases leave is taken over by later ones.
-    """
-    states = list(itertools.product(POINTS, (False, True))) * 2
-    random.Random(1).shuffle(states)
-    charged = 0
-    folder.specify({**PAID, "budget": {**LEDGER, "epsilon": 100}})
-    for step, (point, to_file) in enumerate(states):
-        out = folder.path / f"{step}.json"
-        status = killed(point, ["--output", out.name] if to_file else [])
-        assert status == (0 if point == "nowhere" else KILLED)
-        charged += point != "before the charge"
-        assert (len(lines(folder)) - 1 if (folder.path / "ledger.jsonl").exists() else 0) == charged
-        for hidden in folder.path.glob(".privpost.*"):
-            if hidden.read_bytes().strip():
-                hidden.rename(out)
-        # A statement that was printed needs no copy.
-        assert out.exists() is (point in ("posterior", "output") or (point == "nowhere" and to_file))
-        if out.exists():
-            found = json.loads(out.read_text())
-            assert found["ledger"]["release"] == charged
-            assert ("posterior" in found) is (point == "nowhere")
-            assert folder.run("--again", out.name, "--output", f"again{step}.json")[0] == 0
-            again = json.loads((folder.path / f"again{step}.json").read_text())
-            assert again["release"] == found["release"]
-            assert len(lines(folder)) - 1 == charged
-
-
-def test_of_eight_releases_at_once_the_budget_pays_two(folder):
-    folder.specify(PAID)
-    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])}
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-m", "privpost", "release", "spec.yaml", "--data", "data.csv", "--output", f"{i}.json"],
-            cwd=folder.path,
-            env=environment,
-            stderr=subprocess.DEVNULL,
-        )
-        for i in range(8)
-    ]
-    assert sorted(process.wait() for process in started) == [0, 0, 2, 2, 2, 2, 2, 2]
-    shown = [json.loads(path.read_text())["ledger"]["release"] for path in folder.path.glob("?.json")]
-    assert sorted(shown) == [1, 2]
-    assert np.sum([line.get("epsilon", 0) for line in lines(folder)[1:]]) == 2
