@@ -139,12 +139,14 @@ def own_bound(logistic_pairs):
     variant="paper, smallest_ball",
 )
 def smallest_ball(logistic):
-    yield word("gain", GAIN)
     rows = select(logistic, method="ops", metric="test_error")
     rows = rows[rows.log_epsilon.isin(LARGE) & (rows.order == rows.order.min())]
     both = select(rows, variant="smallest_ball").merge(
         select(rows, variant="paper"), on=["dataset", "log_epsilon"], suffixes=("", "_paper")
     )
+    if both.empty:
+        return
+    yield word("gain", GAIN)
     both = both.assign(gain=both.mean_paper - both["mean"], error=np.hypot(both.sem_paper, both["sem"]))
     both = both.rename(columns={"mean": "own"})
     for dataset, part in both.groupby("dataset"):
@@ -174,7 +176,8 @@ def smallest_ball_beside_samplers(logistic_pairs):
     most = most[most.order == most.order.max()]
     contests = {"concentrated": LARGE, "diffused": LARGE[2:]}
     parts = {second: most[(most.second == second) & most.log_epsilon.isin(at)] for second, at in contests.items()}
-    comparisons = sum(map(len, parts.values()))
+    if not (comparisons := sum(map(len, parts.values()))):
+        return
     for second, part in parts.items():
         if part.empty:
             continue

@@ -195,10 +195,11 @@ def tabulate(cells):
 
 
 def _orders(cell, cells) -> list:
-    """Return the orders at which a cell's results are compared: of a pure draw all that its data set has."""
-    if cell.config.variant != "smallest_ball":
-        return [cell.config.order]
-    return sorted({other.config.order for other in cells if other.config.dataset == cell.config.dataset} - {None})
+    """Return the orders at which a cell's results are compared: of a pure draw without one all that its data set has."""
+    config = cell.config
+    if config.variant != "smallest_ball" or config.order is not None:
+        return [config.order]
+    return sorted({other.config.order for other in cells if other.config.dataset == config.dataset} - {None}) or [None]
 
 
 def _at_orders(cell, rows, cells):
