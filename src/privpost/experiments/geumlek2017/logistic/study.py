@@ -195,7 +195,7 @@ def tabulate(cells):
 
 
 def _orders(cell, cells) -> list:
-    """Return the orders at which a cell's results are compared: of a pure draw without one all that its data set has."""
+    """Return the orders at which a cell's results are compared: a pure draw without one, at all of its data set."""
     config = cell.config
     if config.variant != "smallest_ball" or config.order is not None:
         return [config.order]
