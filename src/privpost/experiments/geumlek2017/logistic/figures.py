@@ -135,14 +135,14 @@ def _losses(table, metric: str, variant: str, ylabel: str):
 
 
 def _name_the_ball(made, table) -> None:
-    """Write the name of the line of the smallest ball at its second point in the first panel that has it."""
+    """Write the name of the line of the smallest ball above its middle in the first panel that has it."""
     for axes, order, dataset in made:
         line = select(table, dataset=dataset, method="ops", charge=SMALLEST)
         line = line[line.order == order] if order is not None else line
         if len(line) > 1:
-            point = line.sort_values("log_epsilon").iloc[1]
+            point = line.sort_values("log_epsilon").iloc[len(line) // 2]
             axes.annotate(
-                SMALLEST, (point.log_epsilon, point["mean"]), xytext=(3, 2), textcoords="offset points", fontsize=7,
+                SMALLEST, (point.log_epsilon, point["mean"]), xytext=(-2, 5), textcoords="offset points", fontsize=7,
                 color=LIGHT,
             )  # fmt: skip
             return
