@@ -106,6 +106,9 @@ def smallest_radius(mechanism):
 
 def exact_charge(method, variant, order, mechanism, n):
     """Rényi divergence bound of a calibrated mechanism, in formulas of its own (c = B = 1)."""
+    if variant == "smallest_ball":
+        # Pure; on the ball a tempered record varies by at most ρR, and so do the numerator and the normaliser.
+        return 2 * mechanism.power * smallest_radius(mechanism)
     renyi = 2 * mechanism.power**2 * order / (n * mechanism.precision)
     if method == "output_noise":
         # The gradient at the mode is certified up to 1e-8.
@@ -119,9 +122,6 @@ def exact_charge(method, variant, order, mechanism, n):
         return renyi
     if variant == "paper":
         return 4 * mechanism.power / mechanism.precision
-    if variant == "smallest_ball":
-        # Pure; a record's log-likelihood changes by at most ρR with the weights in the ball, numerator and normaliser.
-        return 2 * mechanism.power * smallest_radius(mechanism)
     pure = two_point_divergence(2 * mechanism.power / mechanism.precision, order)
     return min(renyi, pure) if variant.endswith("own_bound") else pure
 
