@@ -173,7 +173,7 @@ def test_draws_on_a_ball_of_any_radius_have_the_law_by_quadrature_and_cost_twice
     records = rng.normal([2, 0], 1, (6, 2))
     records *= 0.9 / np.linalg.norm(records, axis=1, keepdims=True)
     release = mechanism.draw(model.sufficient_statistics(records), rng, 4000)
-    assert np.linalg.norm(release.values, axis=1).max() <= ball
+    assert np.linalg.norm(release.values, axis=1).max() <= ball and release.info.proposals < 20
     assert laws.p_value(law_of(mechanism, records).quantiles(release.values, rng)) > 1e-4
 
 
@@ -355,3 +355,15 @@ def test_draws_that_would_not_end_are_refused_before_they_are_charged(weighting,
     with pytest.raises(ValueError, match=f"prior_precision .* is {beta!r}; an exact draw would take about 1e"):
         ledger.release("account", mechanism, statistics, rng, size=2)
     assert [row["releases"] for row in ledger.record()] == [0]
+
+
+def test_a_ball_far_within_a_posterior_that_many_records_push_out_takes_few_proposals():
+    # By the curvature at the mode alone, which lies at 6.4, no proposal in thousands is accepted.
+    rng = np.random.default_rng(9)
+    model, n = BinaryRegression(2, 1e-3), 3000
+    records = rng.normal([1, 0], 0.4, (n, 2))
+    records /= np.maximum(1, np.linalg.norm(records, axis=1, keepdims=True))
+    mechanism = LogisticOps(model, n, 2.0, ball=1.0, constant_time=False)
+    assert mechanism.power == 1
+    release = mechanism.draw(model.sufficient_statistics(records), rng, 100)
+    assert np.linalg.norm(release.values, axis=1).max() <= 1 and release.info.proposals < 1000
