@@ -59,7 +59,7 @@ VALUES = {
     ("geumlek2017/rounding", "method"): ["direct", "diffused"],
     **{
         (f"geumlek2017/{name}", "dataset"): ["abalone", "adult"]
-        for name in ("logistic", "finite_time", "link_functions")
+        for name in ("logistic", "finite_time", "link_functions", "ops_radius")
     },
     ("fair_axis/logistic", "dataset"): ["abalone", "adult"],
     **{

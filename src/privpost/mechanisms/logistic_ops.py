@@ -8,8 +8,9 @@ import numpy as np
 
 from privpost.mechanisms.logistic_sampling import Drawn, LogisticSampling
 from privpost.mechanisms.pure import PureMechanism
+from privpost.models.base import check_range
 from privpost.models.binary_regression import BinaryRegression
-from privpost.privacy.accounting import Cost, at_most
+from privpost.privacy.accounting import Cost, at_most, pure_to_rdp
 from privpost.privacy.approximate import pure_curve, pure_from_approximate
 from privpost.privacy.checks import check_choice, pure_epsilon
 from privpost.privacy.glm import CHARGES, Charge, ops_power_at, ops_pure_epsilon, ops_radius, ops_rdp
@@ -24,17 +25,19 @@ class LogisticOps(PureMechanism, LogisticSampling):
     On the ball a record's log-likelihood varies by at most cR. R is c/β in Wang et al. (2015), who charge twice that,
     and in Geumlek et al. (2017), section 5.2, who charge that pure ε at every order (`charge="paper"`). The smallest
     ball that is sure to hold the mode has R = √(ρκ/β), κ = max x/(1 + e^x) = .2785, as nβ‖w‖² = ρ Σ σ(−s_i) s_i ≤ ρnκ
-    at the mode (`charge="smallest_ball"`).
+    at the mode (`charge="smallest_ball"`). The cost is 2cρR on a `ball` of any other radius too, with the mode or not.
 
     Attributes:
         epsilon: ε > 0 that one draw may cost.
         charge: "corrected_charge", "paper", or "smallest_ball", whose draws take a time that depends on the data.
+        ball: R, in place of the radius of "corrected_charge"; the time depends on the data as well.
 
     >>> round(LogisticOps.calibrate(BinaryRegression(2, 0.1), 100, Cost("pure", 1.0)).power, 3)
     0.05
     """
 
     charge: Charge = field(default="corrected_charge", kw_only=True)
+    ball: float | None = field(default=None, kw_only=True)
 
     method: ClassVar[str] = "ops"
     norm: ClassVar[str] = "log-likelihood ratio"
@@ -42,23 +45,39 @@ class LogisticOps(PureMechanism, LogisticSampling):
     def __post_init__(self):
         super().__post_init__()
         check_choice("charge", self.charge, CHARGES)
-        if self.charge == "smallest_ball" and self.constant_time:
-            raise ValueError("constant_time is True; draws on the smallest ball have none, so it must be False")
+        if self.ball is not None:
+            check_range("(0, inf)", ball=self.ball)
+            if self.charge != "corrected_charge":
+                raise ValueError(f"charge is {self.charge!r}; with a ball of its own it must be 'corrected_charge'")
+        if self._cuts and self.constant_time:
+            name = "the smallest ball" if self.ball is None else "a ball of its own"
+            raise ValueError(f"constant_time is True; draws on {name} have none, so it must be False")
+
+    @property
+    def _cuts(self) -> bool:
+        """Whether the ball may cut into the law, which then takes proposals of its own."""
+        return self.charge == "smallest_ball" or self.ball is not None
 
     @classmethod
     def calibrate(
-        cls, model, n: int, budget: Cost, *, charge: Charge = "corrected_charge", constant_time: bool = True
-    ) -> Self:
+        cls, model, n: int, budget: Cost, *, charge: Charge = "corrected_charge", constant_time: bool = True,
+        ball: float | None = None,
+    ) -> Self:  # fmt: skip
         """The largest ρ within the budget; a Rényi budget through `rdp_to_pure_epsilon`, or as the paper does."""
         as_pure = Cost("pure", budget.epsilon) if charge == "paper" and budget.notion == "rdp" else budget
-        return cls(model, n, pure_epsilon(as_pure, cls.method), charge=charge, constant_time=constant_time)
+        options: dict = {"charge": charge, "constant_time": constant_time, "ball": ball}
+        return cls(model, n, pure_epsilon(as_pure, cls.method), **options)
 
     @property
     def power(self) -> float:
-        """The largest ρ ≤ 1 within ε: εβ/(2c²), with 4 in place of 2 as the paper charges, or (ε√β/(2c√κ))^(2/3)."""
+        """The largest ρ ≤ 1 within ε: εβ/(2c²), by the paper εβ/(4c²); (ε√β/(2c√κ))^(2/3); on a `ball` ε/(2cR)."""
+        if self.ball is not None:
+            return min(1.0, self.epsilon / (2 * self.model.feature_bound * self.ball))
         return float(ops_power_at(self.epsilon, self.precision, self.model.feature_bound, self.charge))
 
     def _pure(self, power) -> np.ndarray:
+        if self.ball is not None:
+            return 2 * self.model.feature_bound * np.asarray(power, float) * self.ball
         return ops_pure_epsilon(power, self.precision, self.model.feature_bound, self.charge)
 
     @property
@@ -73,7 +92,9 @@ class LogisticOps(PureMechanism, LogisticSampling):
 
     @property
     def radius(self) -> float:
-        """c/β, or √(ρκ/β)."""
+        """c/β, √(ρκ/β), or `ball`."""
+        if self.ball is not None:
+            return self.ball
         return float(ops_radius(self.power, self.precision, self.model.feature_bound, self.charge))
 
     @property
@@ -88,14 +109,14 @@ class LogisticOps(PureMechanism, LogisticSampling):
         return self.power * self.model.log_likelihood(points, self.model.sufficient_statistics(data))
 
     def prepare(self, statistics, start=None, size=None):
-        """What a draw's proposals come from; of the smallest ball a normal law in it, which no data are refused."""
-        if self.charge != "smallest_ball":
+        """What a draw's proposals come from; of a ball that may cut a normal law in it, which no data are refused."""
+        if not self._cuts:
             return super().prepare(statistics, start, size)
         return logistic_in_ball.envelope(self.release_law(self.model.checked(statistics, self.n)), start)
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
         """Releases as those of other logistic draws."""
-        if size is None or self.charge != "smallest_ball":
+        if size is None or not self._cuts:
             return super().draw(statistics, rng, size, start=start, prepared=prepared)
         around = prepared or self.prepare(statistics, start)
         values, proposals = logistic_in_ball.sample(around, size, rng)
@@ -119,6 +140,8 @@ class LogisticOps(PureMechanism, LogisticSampling):
 
     def rdp(self, orders) -> np.ndarray:
         """What pure DP implies at each order; by the paper's charge the pure ε itself."""
+        if self.ball is not None:
+            return pure_to_rdp(self._pure(self.power), orders)
         return ops_rdp(orders, self.power, self.precision, self.model.feature_bound, self.charge)
 
     @classmethod

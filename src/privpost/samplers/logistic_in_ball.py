@@ -15,6 +15,8 @@ from privpost.samplers import logistic_exact
 
 # Proposals at once.
 _FEWEST, _MOST = 64, 1 << 12
+# How often λ is looked for again, and by which factor the mean of ‖w‖² has to miss R² for that.
+_ROUNDS, _MISS = 4, 1.05
 EXACT = True
 
 
@@ -38,12 +40,29 @@ def envelope(posterior: LogisticPosterior, start: InBall | None = None) -> InBal
         RuntimeError: the mode is not found.
     """
     mode = posterior.at_mode(None if start is None else start.mode)
-    values, vectors = np.linalg.eigh(mode.factor @ mode.factor.T)
-    tilt = gaussian_in_ball.tilt(vectors.T @ mode.mean, values, posterior.radius)
-    law = replace(posterior, prior_precision=posterior.prior_precision + tilt, radius=None)
-    around = logistic_exact.envelope(law, start)
+    tilt = _tilt(mode.mean, mode.factor @ mode.factor.T, posterior.radius)
+    around = logistic_exact.envelope(_tilted(posterior, tilt), start)
+    for _ in range(_ROUNDS):
+        centre, precision = around.mode.mean, around.mode.factor @ around.mode.factor.T
+        if tilt == 0 or centre @ centre + np.trace(np.linalg.inv(precision)) <= _MISS * posterior.radius**2:
+            break
+        # Deep in the tail the curvature is another than at the mode: by the normal law that fits the posterior there.
+        own = precision - tilt * np.eye(len(centre))
+        tilt = _tilt(centre + tilt * np.linalg.solve(own, centre), own, posterior.radius)
+        around = logistic_exact.envelope(_tilted(posterior, tilt), around)
     made = {entry.name: getattr(around, entry.name) for entry in fields(logistic_exact.Envelope)}
     return InBall(**made, tilt=tilt, radius=posterior.radius)
+
+
+def _tilted(posterior: LogisticPosterior, tilt: float) -> LogisticPosterior:
+    """The posterior under the stronger prior, without the ball."""
+    return replace(posterior, prior_precision=posterior.prior_precision + tilt, radius=None)
+
+
+def _tilt(mean: np.ndarray, precision: np.ndarray, radius: float) -> float:
+    """λ at which a normal law has ‖w‖² = R² on average, or 0."""
+    values, vectors = np.linalg.eigh(precision)
+    return gaussian_in_ball.tilt(vectors.T @ mean, values, radius)
 
 
 def sample(around: InBall, size: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:

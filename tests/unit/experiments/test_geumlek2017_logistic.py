@@ -100,8 +100,16 @@ def two_point_divergence(pure, order):
         return float(mpmath.log(ratio) / (order - 1))
 
 
+def smallest_radius(mechanism):
+    """√(ρκ/β): κ, the maximum of x/(1 + e^x), is Lambert's W at 1/e."""
+    return math.sqrt(mechanism.power * float(mpmath.lambertw(mpmath.exp(-1)).real) / mechanism.precision)
+
+
 def exact_charge(method, variant, order, mechanism, n):
     """Rényi divergence bound of a calibrated mechanism, in formulas of its own (c = B = 1)."""
+    if variant == "smallest_ball":
+        # Pure; on the ball a tempered record varies by at most ρR, and so do the numerator and the normaliser.
+        return 2 * mechanism.power * smallest_radius(mechanism)
     renyi = 2 * mechanism.power**2 * order / (n * mechanism.precision)
     if method == "output_noise":
         # The gradient at the mode is certified up to 1e-8.
@@ -137,7 +145,8 @@ def test_every_grid_point_meets_its_budget_and_no_less(paper_study):
             wasted = 0.02 if config.method == "langevin" else 1e-9
             assert at_limit or charge == pytest.approx(budget.epsilon, rel=wasted)
             assert found.coefficient == (found.precision if config.method == "concentrated" else found.power)
-            assert found.radius == (pytest.approx(1000) if config.method == "ops" else None)
+            radius = smallest_radius(found) if config.variant == "smallest_ball" else 1000
+            assert found.radius == (pytest.approx(radius) if config.method == "ops" else None)
             points += 1
     assert points > 9 * 3 * 3 * 3
 
@@ -171,6 +180,9 @@ def test_ledger_has_one_release_a_repeat_for_every_budget(smoke_study, loads):
             assert (row["budget"]["order"], row["releases"], row["repeats"]) == (10, 1, 10)
             assert row["mechanism"] == name
             assert 0 < row["spent"]["epsilon"] <= row["budget"]["epsilon"] * (1 + 1e-9)
+    _, ledger = run(smoke_study, method="ops", variant="smallest_ball", order=None)
+    budgets = [(row["budget"]["notion"], row["budget"]["epsilon"]) for row in ledger.record()]
+    assert budgets == [("pure", pytest.approx(math.exp(value), rel=1e-5)) for value in (-5, 0, 3)]
     _, ledger = run(smoke_study, method="non_private", order=None, log_epsilon=[None])
     assert [(row["mechanism"], row["budget"]["epsilon"]) for row in ledger.record()] == [("LogisticDirect", "inf")]
 
@@ -199,7 +211,7 @@ def test_one_split_is_shared_by_chains_methods_and_orders(smoke_study, loads, mo
 def test_only_the_corrected_variants_scale_by_public_bounds(smoke_study, loads):
     for variant in logistic.VARIANTS:
         run(smoke_study, method="ops", variant=variant, log_epsilon=[0])
-    assert [call[0] for call in loads] == ["data", "data", "data", "public", "public"]
+    assert [call[0] for call in loads] == ["data", "data", "data", "data", "public", "public"]
     assert {call[1] for call in loads} == {"first"}
 
 
@@ -278,20 +290,23 @@ def test_pairs_are_differences_within_repeats(smoke_cells):
     assert row.difference_mean == pytest.approx(difference.mean(), rel=1e-12)
     assert row.difference_sem == pytest.approx(difference.std(ddof=1) / math.sqrt(10), rel=1e-12)
     many = made[made.draws == 4]
-    assert set(zip(many["first"], many["second"], strict=True)) == {("concentrated", "diffused")}
+    pairs = {("ops", "concentrated"), ("ops", "diffused"), ("concentrated", "diffused")}
+    assert set(zip(many["first"], many["second"], strict=True)) == pairs
+    assert set(many.variant[many["first"] == "ops"]) == {"smallest_ball"}
     assert (many.n_splits == 10).all()
 
 
 def test_tables_at_smoke_scale_have_every_row_and_can_be_scored(smoke_cells):
     made = tabulated(smoke_cells)
     table = made["logistic"]
-    # Three methods at three budgets in three variants, the true posterior in each, two metrics.
-    assert len(table) == 2 * (3 * 3 * 3 + 3)
+    # Three methods at three budgets in three variants, the true posterior in each, and OPS on the smallest ball; two
+    # metrics.
+    assert len(table) == 2 * (3 * 3 * 3 + 3 + 3)
     splits = made["logistic_splits"]
     assert set(splits.n_splits) == {1, 5} and set(splits.variant) == {"paper"}
     assert not splits.duplicated(["dataset", "method", "order", "log_epsilon", "metric", "n_splits"]).any()
     scored = claims.score(logistic_claims, made)
-    assert sorted(claim.id for claim in scored) == ["G10", "G14", "G7", "G8", "G9"]
+    assert sorted(claim.id for claim in scored) == ["G10", "G14", "G25", "G26", "G7", "G8", "G9"]
 
 
 def test_golden_table_at_smoke_scale(smoke_cells):
@@ -311,8 +326,9 @@ def test_shipped_table_is_complete(shipped, paper_study):
     private = table[table.method != "non_private"]
     keys = ["dataset", "variant", "method", "order", "log_epsilon", "metric"]
     assert not private.duplicated(keys).any()
-    # Three data sets, orders and methods in five variants; noise on the mode of all, and Langevin steps of one.
-    assert len(private) == (3 * 5 * 3 + 3 + 1) * 3 * 9 * 2
+    # Three data sets, orders and methods in five variants; OPS on the smallest ball and noise on the mode of all, and
+    # Langevin steps of one.
+    assert len(private) == (3 * 5 * 3 + 3 + 3 + 1) * 3 * 9 * 2
     assert len(table) - len(private) == 3 * 5 * 2
     assert table.loc[table.method == "non_private", ["order", "log_epsilon", "coefficient"]].isna().all(axis=None)
     assert private.drop(columns=["proposals", "expected_proposals"]).notna().all(axis=None)
@@ -322,12 +338,30 @@ def test_shipped_table_is_complete(shipped, paper_study):
     # proposals, so that what one more would save over 50 draws is at most (d + 40)/100 proposals a draw; two might save
     # twice that where one by one they do not pay.
     assert (table.sampling == "exact").sum() == len(table) - 3 * 9 * 2
-    table = table[~table.method.isin(["output_noise", "langevin"])]
+    table = table[~table.method.isin(["output_noise", "langevin"]) & (table.variant != "smallest_ball")]
     saved = (table.dataset.map(WEIGHTS) + 40) / 100
     assert (table.expected_proposals < 1 + 2 * saved).all()
     assert (abs(table.proposals / table.expected_proposals - 1) < 0.6).all()
     assert table.groupby("dataset").n_train.unique().map(list).to_dict() == {k: [v] for k, v in SIZES.items()}
     assert (table.uses_private_metadata != table.variant.isin(["corrected", "corrected_own_bound"])).all()
+
+
+def test_shipped_draws_on_the_smallest_ball_are_pure_and_the_same_at_every_order(shipped):
+    table = shipped["logistic"]
+    rows = table[table.variant == "smallest_ball"]
+    assert len(rows) == 3 * 27 * 2 and (rows.method == "ops").all()
+    kappa = float(mpmath.findroot(lambda x: 1 + mpmath.exp(x) - x * mpmath.exp(x), 1.28) - 1)
+    # ε = 2ρR with R² = ρκ/β.
+    spent = 2 * rows.coefficient * (rows.coefficient * kappa / 1e-3) ** 0.5
+    np.testing.assert_allclose(spent, np.exp(rows.log_epsilon), rtol=1e-9)
+    by = rows.groupby(["dataset", "log_epsilon", "metric"])
+    assert (by["mean"].nunique() == 1).all() and (by.order.nunique() == 3).all()
+    # Proposals a draw: where the ball cuts on MNIST some dozens.
+    assert rows.proposals.max() < 200
+    paper = table[(table.variant == "paper") & (table.method == "ops") & (table.metric == "test_error")]
+    more = rows.set_index(["dataset", "order", "log_epsilon", "metric"]).coefficient.loc[:, :, :, "test_error"]
+    ratio = more / paper.set_index(["dataset", "order", "log_epsilon"]).coefficient
+    assert ratio.between(140, 2200).all()
 
 
 def test_shipped_errors_have_the_known_values(shipped):

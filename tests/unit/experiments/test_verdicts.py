@@ -148,6 +148,18 @@ CASES = [
         *("geumlek2017/logistic", "G10", "test_error on adult*"),
         ("logistic_pairs", f"{ADULT} and variant == 'own_bound'", {"difference_mean": 0.1}),
     ),
+    (
+        *("geumlek2017/logistic", "G25", "below the paper's OPS on adult"),
+        ("logistic", "variant == 'smallest_ball' and dataset == 'adult' and log_epsilon == 2", {"mean": "mean + 0.02"}),
+    ),
+    (
+        *("geumlek2017/logistic", "G26", "ahead of diffused*"),
+        ("logistic_pairs", "variant == 'smallest_ball' and second == 'diffused'", {"difference_mean": 0.0}),
+    ),
+    ("geumlek2017/ops_radius", "G27", "holds", ("ops_radius", "", {"mode_bound": 1001.0})),
+    ("geumlek2017/ops_radius", "G28", "a mode reaches*", ("ops_radius", "", {"mode_farthest": "0.99 * mode_farthest"})),
+    ("geumlek2017/ops_radius", "G28", "near the best*", ("ops_radius", "times_smallest == 2", {"mean": 0.0})),
+    ("geumlek2017/ops_radius", "G28", "below the paper's*", ("ops_radius", "times_smallest != 1", {"mean": 0.0})),
     ("geumlek2017/dirichlet", "G11", "*", ("dirichlet", f"{ASYMMETRIC} and order > asymptote + 0.1", {"epsilon": 3.0})),
     (
         *("geumlek2017/dirichlet", "G21", "*"),
@@ -193,7 +205,7 @@ def test_an_altered_table_turns_its_claim(study, id, expected, lies):
 def test_claims_without_their_rows_are_not_scored():
     own = shipped("geumlek2017/logistic")
     paper = {**own, "logistic_pairs": own["logistic_pairs"].query("variant == 'paper'")}
-    assert set(scored("geumlek2017/logistic", own)) - set(scored("geumlek2017/logistic", paper)) == {"G10"}
+    assert set(scored("geumlek2017/logistic", own)) - set(scored("geumlek2017/logistic", paper)) == {"G10", "G26"}
 
 
 def test_what_decides_z2_are_the_stealthy_runs_that_the_paper_plots():

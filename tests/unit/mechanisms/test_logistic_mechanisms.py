@@ -1,5 +1,6 @@
 """Private logistic regression: curves and bounds against quadrature in one and two dimensions, and refusals."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -158,6 +159,34 @@ def test_draws_on_the_smallest_ball_have_the_law_by_quadrature_where_it_cuts_dee
     # The prior's deviation is 16, the radius 5.
     assert release.info.start.tilt > 0 and release.info.proposals < 20
     assert laws.p_value(law_of(mechanism, records).quantiles(release.values, rng)) > 1e-4
+
+
+@pytest.mark.parametrize("ball", [0.3, 4.0])
+def test_draws_on_a_ball_of_any_radius_have_the_law_by_quadrature_and_cost_twice_the_range(ball):
+    rng = np.random.default_rng(8)
+    model, budget = BinaryRegression(2, 0.02, 0.9), Cost("pure", 1.5)
+    mechanism = LogisticOps.calibrate(model, 6, budget, ball=ball, constant_time=False)
+    # A record's log-likelihood varies by 0.9 R on the ball, and so do the numerator and the normaliser.
+    assert mechanism.power == pytest.approx(min(1.0, 1.5 / (1.8 * ball)), rel=1e-12)
+    assert mechanism.cost().epsilon == pytest.approx(1.8 * ball * mechanism.power, rel=1e-12)
+    assert mechanism.cost().within(budget) and mechanism.rdp(1e9) == pytest.approx(mechanism.cost().epsilon, rel=1e-6)
+    records = rng.normal([2, 0], 1, (6, 2))
+    records *= 0.9 / np.linalg.norm(records, axis=1, keepdims=True)
+    release = mechanism.draw(model.sufficient_statistics(records), rng, 4000)
+    assert np.linalg.norm(release.values, axis=1).max() <= ball and release.info.proposals < 20
+    assert laws.p_value(law_of(mechanism, records).quantiles(release.values, rng)) > 1e-4
+
+
+def test_a_ball_of_its_own_is_refused_where_it_has_no_meaning():
+    model = BinaryRegression(2, 0.02)
+    for options, message in (
+        ({"ball": 0.0}, "ball"),
+        ({"ball": math.nan}, "ball"),
+        ({"ball": 1.0, "charge": "paper"}, "charge is 'paper'; with a ball of its own"),
+        ({"ball": 1.0, "constant_time": True}, "constant_time is True; draws on a ball of its own have none"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            LogisticOps(model, 4, 1.0, **{"constant_time": False, **options})
 
 
 def refused(statistics, message, error=ValueError, size=1):
@@ -326,3 +355,15 @@ def test_draws_that_would_not_end_are_refused_before_they_are_charged(weighting,
     with pytest.raises(ValueError, match=f"prior_precision .* is {beta!r}; an exact draw would take about 1e"):
         ledger.release("account", mechanism, statistics, rng, size=2)
     assert [row["releases"] for row in ledger.record()] == [0]
+
+
+def test_a_ball_far_within_a_posterior_that_many_records_push_out_takes_few_proposals():
+    # By the curvature at the mode alone, which lies at 6.4, no proposal in thousands is accepted.
+    rng = np.random.default_rng(9)
+    model, n = BinaryRegression(2, 1e-3), 3000
+    records = rng.normal([1, 0], 0.4, (n, 2))
+    records /= np.maximum(1, np.linalg.norm(records, axis=1, keepdims=True))
+    mechanism = LogisticOps(model, n, 2.0, ball=1.0, constant_time=False)
+    assert mechanism.power == 1
+    release = mechanism.draw(model.sufficient_statistics(records), rng, 100)
+    assert np.linalg.norm(release.values, axis=1).max() <= 1 and release.info.proposals < 1000

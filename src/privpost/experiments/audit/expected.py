@@ -139,11 +139,13 @@ def _mode_with_noise(mechanism, data):
 
 
 def logistic_law(mechanism, records, numbers) -> laws.Weights:
-    """exp(−nβ|w|²/2) Π 1/(1 + exp(−z·w))^ρ of records (k, d) that occur `numbers` (k,) times; for OPS on ‖w‖ ≤ c/β."""
+    """exp(−nβ|w|²/2) Π 1/(1 + exp(−z·w))^ρ of records (k, d) that occur `numbers` (k,) times; for OPS on a ball."""
     model, power, radius = mechanism.model, 1.0, None
     beta, bound = model.prior_precision, model.feature_bound
     if isinstance(mechanism, LogisticOps):
-        if mechanism.charge == "smallest_ball":
+        if mechanism.ball is not None:
+            power, radius = min(1.0, mechanism.epsilon / (2 * bound * mechanism.ball)), mechanism.ball
+        elif mechanism.charge == "smallest_ball":
             power = min(1.0, (mechanism.epsilon * math.sqrt(beta / KAPPA) / (2 * bound)) ** (2 / 3))
             radius = math.sqrt(power * KAPPA / beta)
         else:

@@ -8,8 +8,8 @@ from privpost.experiments.claim_helpers import student_limit
 from privpost.lab.claims import check, claim, number, word
 
 OPS = (
-    "At the same (epsilon, delta) OPS charged by the Gaussian bound of its own law has a lower test error than OPS "
-    "charged by its pure cost alone."
+    "At the same (epsilon, delta) and with the paper's radius OPS charged by the Gaussian bound of its own law has a "
+    "lower test error than OPS charged by its pure cost alone."
 )
 DIFFUSED = "Diffused is ahead of concentrated sampling in test log-likelihood wherever they differ."
 

@@ -34,6 +34,7 @@ BESIDE = {
     "paper": "paper",
     "corrected_charge": "paper",
     "own_bound": "paper",
+    "smallest_ball": "paper",
     "corrected": "corrected",
     "corrected_own_bound": "corrected",
 }
@@ -47,7 +48,8 @@ SETTINGS = Schema(
     glm_orders=Vector(ORDER, says="orders of the table rdp_glm"),
     glm_powers=Vector(Real(above=0, at_most=1), says="powers of the likelihood in the table rdp_glm"),
     variant=Choice(
-        *VARIANTS, says="how OPS is charged: as in the `paper`, or with one of its constants or its power changed"
+        *VARIANTS,
+        says="how OPS is charged: as in the `paper`, or with one of its constants, its ball or its power changed",
     ),
     method=Choice(*METHODS, says=METHOD),
     order=Real(at_least=1, optional=True, says=ORDER.says),
@@ -85,9 +87,14 @@ def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Ca
     elif config.variant.endswith("own_bound"):
         options["weighting"] = "ball"
     else:
-        kind, options["charge"] = LogisticOps, "paper" if config.variant == "paper" else "corrected_charge"
+        kind = LogisticOps
+        options["charge"] = config.variant if config.variant in ("paper", "smallest_ball") else "corrected_charge"
     epsilons = [math.inf if value is None else math.exp(value) for value in config.log_epsilon]
-    budgets = [Cost("rdp", epsilon, order=config.order or 1.0) for epsilon in epsilons]
+    if config.variant == "smallest_ball":
+        # Pure ε, which is charged at every order as the paper does.
+        budgets = [Cost("pure", epsilon) for epsilon in epsilons]
+    else:
+        budgets = [Cost("rdp", epsilon, order=config.order or 1.0) for epsilon in epsilons]
     if config.method == "non_private":
         # An infinite budget draws from the true posterior.
         return [(budget, partial(kind, model, n, budget.order, **options)) for budget in budgets]
@@ -160,12 +167,14 @@ def tabulate(cells):
     """Return the curves, the same over several splits, paired differences, and the guarantees `rdp_glm`."""
     import pandas as pd
 
-    rows = list(itertools.chain.from_iterable(map(_rows, cells)))
+    rows = [row for cell in cells for row in _at_orders(cell, _rows(cell), cells)]
     # Another charge changes OPS only: its other rows are those of the variant beside it.
     rows += [
         {**row, "variant": variant}
         for row, (variant, beside) in itertools.product(rows, BESIDE.items())
-        if row["method"] in ("concentrated", "diffused", "non_private") and row["variant"] == beside != variant
+        if row["method"] in ("concentrated", "diffused", "non_private")
+        and row["variant"] == beside != variant
+        and variant != "smallest_ball"
     ]
     ranks, by = {"variant": VARIANTS, "method": METHODS}, ["dataset", "variant", "method", "order", "log_epsilon"]
     table = pd.DataFrame(rows).sort_values(
@@ -183,6 +192,20 @@ def tabulate(cells):
         "logistic_pairs": _pairs(cells),
         "rdp_glm": _glm_rows(cells),
     }
+
+
+def _orders(cell, cells) -> list:
+    """Return the orders at which a cell's results are compared: a pure draw without one, at all of its data set."""
+    config = cell.config
+    if config.variant != "smallest_ball" or config.order is not None:
+        return [config.order]
+    return sorted({other.config.order for other in cells if other.config.dataset == config.dataset} - {None}) or [None]
+
+
+def _at_orders(cell, rows, cells):
+    """Yield a cell's rows at each of its orders."""
+    for row, order in itertools.product(rows, _orders(cell, cells)):
+        yield {**row, "order": order}
 
 
 def _rows(cell):
@@ -241,8 +264,9 @@ def _pairs(cells):
             continue
         for n_splits, values in zip(config.n_splits, cell.arrays["metrics"], strict=True):
             if n_splits == 1 or config.draws > 1:
-                key = config.dataset, config.variant, config.order, n_splits, config.draws
-                metrics[(*key, config.method)] = (config.log_epsilon, values)
+                for order in _orders(cell, cells):
+                    key = config.dataset, config.variant, order, n_splits, config.draws
+                    metrics[(*key, config.method)] = (config.log_epsilon, values)
     for key in sorted({key[:-1] for key in metrics}):
         dataset, variant, order, n_splits, draws = key
         for first, second in PAIRS:
