@@ -220,10 +220,12 @@ def examined(path: Path, study: str | None, every: int, limit: float, equivalent
     tests, took = quick_tests(tests_of(path, study), subjects, limit)
     print(f"{path.relative_to(ROOT)}: {len(tests)} tests in {took:.1f} s", flush=True)
     total = killed = same = 0
+    lines = source.splitlines()
     for number, (place, change, tree) in enumerate(mutants(source)):
         if number % every:
             continue
-        if f"{path.relative_to(ROOT)} {place.split()[1]}: {change}" in equivalent:
+        line, function = place.split()
+        if f"{path.relative_to(ROOT)} {function}: {change} in {lines[int(line) - 1].strip()}" in equivalent:
             same += 1
             continue
 
