@@ -31,7 +31,8 @@ SOURCES, TESTS, EQUIVALENT = ROOT / "src", ROOT / "tests" / "unit", ROOT / "work
 SPARE = 10.0
 # All tests of a file are tried for so long at most.
 LONGEST = 60.0
-CONTRACTS = {"test_mechanisms.py", "test_models.py", "test_seeded_faults.py"}
+# Tests of all classes of a room, or of all studies.
+CONTRACTS = {"test_mechanisms.py", "test_models.py", "test_seeded_faults.py", "test_verdicts.py"}
 HEAVY = ("numpy", "scipy.stats", "scipy.optimize", "pandas", "hypothesis", "yaml", "mpmath", "hydra", "numba")
 # Instances of the contract tests and words: to change them is no fault.
 SPARED = {"examples", "__repr__", "__post_init__", "name", "recorded", "options"}
@@ -136,14 +137,14 @@ class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 class Times:
     """A plugin that notes what each test took, by its id; failures take for ever. It ends the tests after a while."""
 
-    def __init__(self, classes: list[str]):
+    def __init__(self, subjects: list[str]):
         self.taken: dict[str, float] = {}
-        self.end, self.classes = time.monotonic() + LONGEST, classes
+        self.end, self.subjects = time.monotonic() + LONGEST, subjects
 
     def pytest_collection_modifyitems(self, items):
-        # Contracts run on all classes of a room: those of others are left out.
+        # Contracts run on all subjects: those of others are left out.
         every = [item for item in items if item.path.name not in CONTRACTS]
-        items[:] = every + [item for item in items if any(name in item.nodeid for name in self.classes)]
+        items[:] = every + [item for item in items if any(name in item.nodeid for name in self.subjects)]
         items[:] = list(dict.fromkeys(items))
 
     def pytest_runtest_setup(self, item):
@@ -178,7 +179,8 @@ def in_child(work, limit: float) -> int:
 
 
 def tests_of(path: Path, study: str | None) -> list[str]:
-    """Return the tests that name a study; or those of a module's own room that import it or one of its classes."""
+    """Return the tests that name a study; or those of a module's own room that import it or one of its classes, and the
+    contract tests of that room, which find their subjects by place."""
     if study is None:
         names = "|".join(
             [path.stem, *re.findall(r"^(?:class|def) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)]
@@ -188,16 +190,18 @@ def tests_of(path: Path, study: str | None) -> list[str]:
         paper, own = study.split("/")
         words = re.compile(rf"{study}|{paper}\.{own}\b|{paper} import .*\b{own}\b")
         room = TESTS / "experiments"
-    return [str(test) for test in sorted(room.rglob("test_*.py")) if words.search(test.read_text(encoding="utf-8"))]
+    contract = f"test_{room.name}.py"
+    tests = sorted(room.rglob("test_*.py"))
+    return [str(test) for test in tests if test.name == contract or words.search(test.read_text(encoding="utf-8"))]
 
 
-def quick_tests(files: list[str], classes: list[str], limit: float) -> tuple[list[str], float]:
+def quick_tests(files: list[str], subjects: list[str], limit: float) -> tuple[list[str], float]:
     """Return the tests that pass within the limit, the quickest first, and the time that they take together."""
     notes = ROOT / "build" / "mutants.txt"
     notes.parent.mkdir(exist_ok=True)
 
     def work():
-        times = Times(classes)
+        times = Times(subjects)
         pytest.main(["-q", "-p", "no:cacheprovider", *files], plugins=[times])
         notes.write_text("\n".join(f"{took}\t{test}" for test, took in times.taken.items()))
         return 0
@@ -212,13 +216,16 @@ def examined(path: Path, study: str | None, every: int, limit: float, equivalent
     """Return the numbers of mutants, of killed and of equivalent ones, and print the survivors."""
     name = ".".join(path.relative_to(SOURCES).with_suffix("").parts)
     source = path.read_text(encoding="utf-8")
-    tests, took = quick_tests(tests_of(path, study), re.findall(r"^class (\w+)", source, re.MULTILINE), limit)
+    subjects = [study] if study else re.findall(r"^class (\w+)", source, re.MULTILINE)
+    tests, took = quick_tests(tests_of(path, study), subjects, limit)
     print(f"{path.relative_to(ROOT)}: {len(tests)} tests in {took:.1f} s", flush=True)
     total = killed = same = 0
+    lines = source.splitlines()
     for number, (place, change, tree) in enumerate(mutants(source)):
         if number % every:
             continue
-        if f"{path.relative_to(ROOT)} {place.split()[1]}: {change}" in equivalent:
+        line, function = place.split()
+        if f"{path.relative_to(ROOT)} {function}: {change} in {lines[int(line) - 1].strip()}" in equivalent:
             same += 1
             continue
 

@@ -66,7 +66,7 @@ def test_a_classifier_is_tested_on_the_records_that_did_not_train_it(monkeypatch
     made, tested = spied(monkeypatch, BayesianNetwork, "sample_data"), spied(monkeypatch, zhang, "accuracy")
     cell = run(
         "zhang2016/naive_bayes", 6, 3, data=data, attributes=2, n=13, n_train=5, epsilon=[2.0],
-        method=["non_private", "laplace", "sampler_record"],
+        method=["non_private", "laplace", "sampler_record", "sampler_attribute"],
     )  # fmt: skip
     parents, found = naive_bayes(2), {"non_private": [], "laplace": [], "sampler_record": []}
     for block in range(2):
@@ -109,6 +109,9 @@ def test_a_classifier_is_tested_on_the_records_that_did_not_train_it(monkeypatch
     for method, values in found.items():
         kept = row(table, method=method, runs="all")
         assert (kept.accuracy_mean, kept.accuracy_sem) == pytest.approx(mean_and_error(values))
+    # At the attribute level a record of three attributes may lose 3ε.
+    for method, spent in (("laplace", 2.0), ("sampler_record", 2.0), ("sampler_attribute", 6.0)):
+        assert row(table, method=method).epsilon_record == spent
     pairs = row(cell.tables["naive_bayes_pairs"], method="sampler_record", other="laplace", epsilon=2.0)
     difference = [a - b for a, b in zip(found["sampler_record"], found["laplace"], strict=True)]
     assert (pairs.difference_mean, pairs.difference_sem) == pytest.approx(mean_and_error(difference))

@@ -22,6 +22,7 @@ from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import BudgetExceeded, Ledger
 from privpost.privacy.renyi import dirichlet_divergence
 
+# Regression: from our own code.
 GOLDEN = Path(__file__).parent / "golden" / "zhang2016_naive_bayes.csv"
 
 

@@ -272,8 +272,9 @@ def test_langevin_on_a_quadratic_spends_all_of_it():
     assert many < change / np.sqrt(m) and many == pytest.approx(change / np.sqrt(m), rel=1e-4)
 
 
-def test_langevin_draws_have_the_law_of_their_steps():
-    mechanism = LogisticLangevin(BinaryRegression(1, 0.1), 4, 2.0, 1.0, relaxations=0.7)
+@pytest.mark.parametrize("power", [1.0, 0.2])
+def test_langevin_draws_have_the_law_of_their_steps(power):
+    mechanism = LogisticLangevin(BinaryRegression(1, 0.1), 4, 2.0, power, relaxations=0.7)
     data = np.array([[1.0], [1.0], [0.4], [-0.2]])
     grid = np.linspace(-25, 25, 1201)
     density = law_after_steps(mechanism, data, grid)
