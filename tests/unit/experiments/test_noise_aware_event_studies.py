@@ -243,7 +243,9 @@ def test_ranks_of_the_truth_among_few_draws_are_uniform_and_averages_are_not(n) 
     trials, rng = 4000, np.random.default_rng(1)
     config = SimpleNamespace(burn_in=2, iterations=22, thin=5)
     prior = gibbs.Prior(1, (2,))
-    watch = event_calibration._Conditional(config, prior, rng.random(trials), rng)
+    truth = rng.random(trials)
+    truth = np.stack([truth, 1 - truth], axis=-1)
+    watch = event_calibration._Conditional(config, prior, truth, rng, np.random.default_rng(2))
     for iteration in range(config.burn_in, config.iterations):
         if (iteration - config.burn_in) % config.thin == 0:
             first = rng.integers(0, n + 1, trials)
@@ -251,4 +253,5 @@ def test_ranks_of_the_truth_among_few_draws_are_uniform_and_averages_are_not(n) 
         watch(iteration, SimpleNamespace(states=np.zeros((1, trials), int), counts=[counts]))
     # Seed 1; beyond .001 a right rank is once in a thousand seeds.
     assert kstest(watch.rank(), "uniform").pvalue > 1e-3
+    assert kstest(watch.levels()[0], "uniform").pvalue > 1e-3
     assert kstest(watch.cdf, "uniform").pvalue < 1e-6
