@@ -76,6 +76,8 @@ COLUMNS: dict[str, str | Setting] = {
     "[share]",
     "sd_of_prior": "standard deviation of the noise-aware posterior over the prior's, root mean square over trials; "
     "from 0.95 on the row tests the prior [share]",
+    "prior_p": "p-value of the same test of the true parameters in their prior; where it is small chance made their "
+    "draws too wide or too narrow [probability]",
     "u": "quantile of the true parameter in the posterior [probability]",
     "ecdf": "share of the trials whose quantile is at most `u` [share]",
     # Chains and Monte Carlo

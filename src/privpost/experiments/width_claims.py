@@ -27,11 +27,24 @@ def tested(rows):
     return rows.assign(level=level, z2_level=z2_level, rejected=rejected)
 
 
+def from_prior(table):
+    """Return the rows whose true parameters pass the test of z² in their prior, at 5 % over all draws of them.
+
+    Where chance made their draws too wide or too narrow, so are quantiles in any posterior that knows little more.
+    """
+    if "prior_p" not in table:
+        return table
+    draws = table[[name for name in ("variant", "model", "n", "z2_of") if name in table]].drop_duplicates()
+    return table[table.prior_p >= LEVEL / max(1, len(draws))]
+
+
 def sound(table, method: str, keys: list[str]):
     """Return `tested` rows of a method at points where the non-private posterior passes both tests.
 
-    `keys` tell its points apart. Where it fails, at 5 % over all of them, the draws of θ are in doubt.
+    `keys` tell its points apart. Where it fails, at 5 % over all of them, the draws of θ are in doubt, as where they
+    fail the test `from_prior`.
     """
+    table = from_prior(table)
     control = tested(table[table.method == "non_private"])
     passed = control[~control.rejected].set_index(keys).index
     rows = table[table.method == method]

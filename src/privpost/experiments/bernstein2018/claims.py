@@ -45,7 +45,7 @@ def with_public_bounds(calibration, truncation, convergence):
 def other_categories(calibration):
     rows = select(calibration[calibration.parameter != SHOWN], model="multinomial", variant="paper")
     gibbs, naive = (select(rows, method=method) for method in ("gibbs", "naive"))
-    gibbs = width_claims.tested(gibbs)
+    gibbs = width_claims.tested(width_claims.from_prior(gibbs))
     limit = LEVEL / 2 / max(1, len(gibbs))
     yield width_claims.power(gibbs)
     yield from number("p value below which a test rejects", limit)

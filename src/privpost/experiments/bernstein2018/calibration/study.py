@@ -11,6 +11,7 @@ statistic. The test is therefore of the sampler as it is run, not of its station
 
 The posterior's width is tested by the sum of z² beside it (`evaluation.spread`), over all parameters that the model and
 the release treat alike. Where a release tells nothing, any sampler of the prior is calibrated: `sd_of_prior` says so.
+There the test is of the draws of θ, which may be wide or narrow by chance: `prior_p` tests them alone.
 
 OPS tempers prior and likelihood, as Foulds et al. (2016) do, or the likelihood alone; the column `tempered` says which.
 """
@@ -25,7 +26,7 @@ import numpy as np
 from privpost.distributions.noise import Swapped
 from privpost.evaluation.calibration import cdf_band, empirical_cdf, ks_columns, randomised_rank
 from privpost.evaluation.rows import columns, private_places
-from privpost.evaluation.spread import among, ranks_of_shares, spread_columns
+from privpost.evaluation.spread import among, ranks_of_shares, spread, spread_columns
 from privpost.experiments.bernstein2018.trials import CHAINS, Data, Experiment, Release, blocks, experiment
 from privpost.experiments.ranges import A0, EPSILON
 from privpost.lab.schema import Integer, Schema, SettingError
@@ -132,8 +133,8 @@ def _ops_account(tempered: str, n: int, epsilon: float) -> str:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `quantiles` (line, parameter, n, epsilon, trials), `rejected` (line, n, epsilon) and `sd_of_prior`
-    (parameter, n, epsilon).
+    """Return `quantiles` (line, parameter, n, epsilon, trials), `rejected` (line, n, epsilon), `sd_of_prior`
+    (parameter, n, epsilon) and `prior` (parameter, n, trials), quantiles of the true parameters in their prior.
 
     Lines that do not apply to a model are nan. `rejected` is the share of invalid Gibbs proposals,
     or of projected naive releases. `sd_of_prior` is the root mean square of the standard deviation of a trial's Gibbs
@@ -144,13 +145,15 @@ def simulate(config, streams, ledger) -> dict:
     shape = (len(LINES), len(trial.parameters), len(config.n), len(config.epsilon), parts[-1].trials.stop)
     quantiles, rejected = np.full(shape, np.nan), np.zeros((len(LINES), len(config.n), len(config.epsilon)))
     # Variances of the draws and of the true parameters, summed over blocks.
-    within, prior = np.zeros((2, *shape[1:4]))
+    within, between = np.zeros((2, *shape[1:4]))
+    prior = np.empty((*shape[1:3], shape[4]))
     row = {line: i for i, line in enumerate(LINES)}
     reference, gibbs, naive, exact = (row[method, None] for method in ("non_private", "gibbs", "naive", "exact"))
     _account(config, trial, ledger)
     for (i, n), block in itertools.product(enumerate(config.n), parts):
         data = trial.data(n, block.size, streams("data", block.index, n=n))
         here, releases = quantiles[:, :, i, :, block.trials], []
+        prior[:, i, block.trials] = trial.quantiles(data, np.zeros(data.statistics.shape))
         here[reference] = trial.quantiles(data, data.statistics)[:, None]
         for j, epsilon in enumerate(config.epsilon):
             point = {"n": n, "epsilon": epsilon}
@@ -161,7 +164,7 @@ def simulate(config, streams, ledger) -> dict:
             chains = gibbs_quantiles(trial, data, release, n, config.burn_in, config.draws, sampler)
             here[gibbs, :, j] = chains.quantiles
             within[:, i, j] += chains.variance.mean(axis=1)
-            prior[:, i, j] += data.theta.var(axis=1)
+            between[:, i, j] += data.theta.var(axis=1)
             statistics, projected = trial.naive(data, release, n)
             here[naive, :, j] = trial.quantiles(data, statistics)
             rejected[[gibbs, naive], i, j] += np.array([chains.rejected, projected]) / len(parts)
@@ -170,7 +173,7 @@ def simulate(config, streams, ledger) -> dict:
                 rngs = [streams(role, block.index, **named) for role in ("mechanism", "ranks")]
                 here[row["ops", tempered], :, j] = ops_quantiles(config, data, place, rngs, ledger, block.trials)
         here[exact] = trial.exact_quantiles(data, releases, n)
-    return {"quantiles": quantiles, "rejected": rejected, "sd_of_prior": np.sqrt(within / prior)}
+    return {"quantiles": quantiles, "rejected": rejected, "sd_of_prior": np.sqrt(within / between), "prior": prior}
 
 
 def _account(config, trial: Experiment, ledger) -> None:
@@ -210,6 +213,7 @@ def statistics_rows(cells):
             "uses_private_metadata": trial.uses_private_metadata,
             **spread_columns(together, among([trial.parameters[j] for j in alike])),
             "sd_of_prior": arrays["sd_of_prior"][at[1:]] if point.method in ("gibbs", "exact") else None,
+            "prior_p": spread(arrays["prior"][alike, at[2]]).p_value,
         }
 
 

@@ -49,7 +49,7 @@ def simulate(config, streams, ledger) -> dict:
     `quantile` (lines, epsilons, 3, trials) of the true parameters in their posteriors, `others` (lines, epsilons,
     2 (attributes − 1), trials) of those of the other attributes, nan where families are taken one at a time; and
     `sd_of_prior` (epsilons, 3), the noise-aware posterior's standard deviation over the prior's, root mean square over
-    trials, of all attributes but the first for each class. Of shape (lines, epsilons,
+    trials. Of shape (lines, epsilons,
     trials): `accuracy`, `log_likelihood` of class and attributes, and `label_log_likelihood` of the class given the
     attributes, means over a trial's test records; `mmd2` to the true posterior, mean over the parameters; `truncated`,
     the share of counts that naive methods truncate.
@@ -184,26 +184,24 @@ def _aware(posterior, weights, config, theta, embedding) -> tuple[np.ndarray, np
 
 def _aware_rest(posterior, config, theta) -> Rest:
     """Return quantiles of the attributes after the first in the noise-aware posterior, and its variances."""
+    # Compiled code is loaded where it is used.
+    from privpost.samplers.naive_bayes_quantiles import quantiles
+
     prior, own = (config.alpha, config.beta), len(PARAMETERS)
 
-    @functools.cache
     def shared(total: int) -> np.ndarray:
         ones = np.arange(total + 1.0)
         return scores.moments(config.alpha + ones, config.beta + total - ones).T
 
-    quantiles, variances = [], []
+    found = np.empty((len(posterior.weights), theta.shape[1] - own, len(theta)))
     for index in range(own, theta.shape[1]):
-        cdf_of = functools.partial(conditional_cdf, prior, theta[:, index])
         # The parameters of an attribute follow each other, class 0 first, after that of the class.
-        found, cdf = naive_bayes_exact.expectations(posterior, divmod(index - 1, 2), shared, cdf_of)
-        quantiles.append(np.clip(cdf, 0.0, 1.0))
-        variances.append((found[..., 1] - found[..., 0] ** 2).mean(axis=-1))
-    mean, square = np.moveaxis(posterior.weights @ shared(posterior.weights.shape[-1] - 1), -1, 0)
-    of_class = (square - mean**2).mean(axis=-1)
-    if not quantiles:
-        return Rest(np.empty((len(mean), 0, len(theta))), np.stack([of_class, *[np.full(len(mean), np.nan)] * 2], -1))
-    each = [np.mean(variances[value::2], axis=0) for value in (0, 1)]
-    return Rest(np.stack(quantiles, axis=1), np.stack([of_class, *each], axis=-1))
+        found[:, index - own] = quantiles(posterior, divmod(index - 1, 2), prior, theta[:, index])
+    variances = []
+    for place in PARAMETERS.values():
+        law, _ = naive_bayes_exact.expectations(posterior, place, shared, lambda total: np.zeros((1, total + 1)))
+        variances.append((law[..., 1] - law[..., 0] ** 2).mean(axis=-1))
+    return Rest(found, np.stack(variances, axis=-1))
 
 
 def names(config) -> list[str]:
