@@ -70,13 +70,13 @@ def evidence(rows, what: str, where: str = "") -> dict[str, Any]:
         f"tests of z² of {what} that reject{suffix}": int((tests.z2_p < tests.z2_level).sum()),
         f"tests of z² of {what}{suffix}": len(tests),
         f"mean z² of {what} where its p-value is smallest{suffix}": worst.z2,
-        f"its p-value{suffix}": found.p_value,
+        f"smallest p-value of z² of {what}{suffix}": found.p_value,
         f"p-value of its half that finds {what} too narrow{suffix}": narrow,
         f"p-value of its half that finds {what} too wide{suffix}": wide,
-        f"fewest independent values of z²{suffix}": tests.z2_values.min(),
-        f"posterior too narrow that z² sees with a chance of 80 %{suffix}": least.narrow,
-        f"posterior too wide that z² sees with a chance of 80 %{suffix}": least.wide,
-        f"tests of z² that test the prior{suffix}": int((tests.sd_of_prior >= OF_PRIOR).sum()),
+        f"fewest independent values of z² of {what}{suffix}": tests.z2_values.min(),
+        f"how much too narrow {what} is that z² sees with a chance of 80 %{suffix}": least.narrow,
+        f"how much too wide {what} is that z² sees with a chance of 80 %{suffix}": least.wide,
+        f"tests of z² of {what} that test the prior{suffix}": int((tests.sd_of_prior >= OF_PRIOR).sum()),
     }
 
 
