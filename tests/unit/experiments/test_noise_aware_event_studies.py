@@ -166,11 +166,12 @@ def test_verdicts_on_calibration_follow_the_tables(built) -> None:
     def verdict(claim, table, change):
         return verdicts(event_calibration_claims, falsified(made, table, change))[claim]
 
-    def calibrated(p_value, difference):
+    def calibrated(p_value, difference, z2_p=0.5):
         def change(table):
             aware = table.method == "gibbs"
-            table.loc[table.method == "non_private", "p_value"] = 0.5
+            table.loc[table.method == "non_private", ["p_value", "z2_p"]] = 0.5
             table.loc[aware, "p_value"] = p_value
+            table.loc[aware, "z2_p"] = z2_p
             table.loc[aware & (table.model == "naive_bayes"), "oracle_difference"] = difference
             table["ess_median"] = 100.0
 
@@ -179,6 +180,8 @@ def test_verdicts_on_calibration_follow_the_tables(built) -> None:
     assert verdict("N6", "event_calibration", calibrated(0.5, 0.04)) == "holds"
     assert verdict("N6", "event_calibration", calibrated(0.5, 0.06)) == "holds in part"
     assert verdict("N6", "event_calibration", calibrated(1e-3, 0.06)) == "does not hold"
+    assert verdict("N6", "event_calibration", calibrated(0.5, 0.06, 1e-3)) == "does not hold"
+    assert verdict("N6", "event_calibration", calibrated(0.5, 0.04, 1e-3)) == "holds in part"
 
     def naive(p_value):
         def change(table):
