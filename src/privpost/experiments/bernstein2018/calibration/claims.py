@@ -15,12 +15,14 @@ TEST = (
     f"parameters in their prior: {width_claims.BOTH}; "
     "{seen}; one check per model"
 )
+# What tells the points of the non-private posterior apart.
+POINTS = ["variant", "model", "parameter", "n"]
 NO_CHAIN = "the posterior without a chain"
 
 
 def calibrated_by_model(table, method: str, what: str):
     """Yield one check per model, that no test of a method rejects where the non-private one passes, and evidence."""
-    rows = width_claims.sound(table, method, ["variant", "model", "parameter", "n"])
+    rows = width_claims.sound(table, method, POINTS)
     left = select(table, method=method)
     left = left[~left.index.isin(rows.index)].drop_duplicates(["model", "n"])
     places = [f"{row.model}, n={row.n:g}" for row in left.itertuples()]
@@ -52,6 +54,20 @@ def gibbs(calibration):
     yield untestable("no rows to compare")
     yield from calibrated_by_model(paper, "gibbs", "Gibbs")
     yield from evidence(calibrated_by_model(paper, "exact", NO_CHAIN))
+    yield from by_the_chain(paper)
+
+
+def by_the_chain(table):
+    """Yield where a test of Gibbs rejects, by model, and where one of the posterior without a chain does not."""
+    failed = {}
+    for method in ("gibbs", "exact"):
+        rows = width_claims.sound(table, method, POINTS)
+        failed[method] = set(rows[rows.rejected][["model", "n", "epsilon"]].itertuples(index=False, name=None))
+    for model in table.model.unique():
+        gibbs, exact = (sorted(place[1:] for place in failed[method] if place[0] == model) for method in failed)
+        yield from number(f"points where Gibbs rejects, {model}", len(gibbs))
+        alone = [f"n={n:g}, epsilon={epsilon:g}" for n, epsilon in gibbs if (n, epsilon) not in exact]
+        yield from number(f"of these where {NO_CHAIN} does not, {model}", "; ".join(alone) or "none")
 
 
 @claim(
