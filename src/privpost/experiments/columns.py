@@ -74,8 +74,8 @@ COLUMNS: dict[str, str | Setting] = {
     "with a chance of 80 % [share]",
     "sd_seen_wide": "how far too wide a posterior's standard deviation is that such a test sees with that chance "
     "[share]",
-    "sd_of_prior": "standard deviation of the noise-aware posterior over the prior's, root mean square over trials; "
-    "from 0.95 on the row tests the prior [share]",
+    "sd_of_prior": "standard deviation of the noise-aware posterior over the prior's (of `bernstein2018` that of the "
+    "true parameters as drawn), root mean square over trials; from 0.95 on the row tests the prior [share]",
     "prior_p": "p-value of the same test of the true parameters in their prior; where it is small chance made their "
     "draws too wide or too narrow [probability]",
     "u": "quantile of the true parameter in the posterior [probability]",
