@@ -56,7 +56,7 @@ def calibration(trial, n, epsilon, size=600, burn_in=300, draws=700, seed=1):
     rng = np.random.default_rng(seed)
     data = trial.data(n, size, rng)
     release = released(trial, data, n, epsilon, rng)
-    gibbs, rejected = gibbs_quantiles(trial, data, release, n, burn_in, draws, rng)
+    gibbs, rejected, _ = gibbs_quantiles(trial, data, release, n, burn_in, draws, rng)
     statistics, _ = trial.naive(data, release, n)
     return gibbs, trial.quantiles(data, statistics), rejected
 

@@ -135,19 +135,33 @@ def _infinite_costs(own):
     return _with(own, "rounding", epsilon=np.inf)
 
 
-def _noise_aware_only_uncalibrated(own):
-    table = own["naive_bayes_calibration"]
-    return _with(own, "naive_bayes_calibration", ks=table.ks.mask(table.method == "exact", 1.0))
+# Tables of calibration, with what tests their rows.
+CALIBRATED = ("calibration", "families", "naive_bayes_calibration", "networks_calibration", "event_calibration")
+TESTS = ("p_value", "z2_p")
 
 
-def _noise_aware_events_only_uncalibrated(own):
-    table = own["event_calibration"]
-    return _with(own, "event_calibration", p_value=table.p_value.mask(table.method == "gibbs", 0.0))
+def _of_methods(own, methods, **values):
+    """Tables of calibration whose rows of some methods have other p-values."""
+    lied = {}
+    for name in CALIBRATED:
+        if name in own:
+            here = own[name].method.isin(methods)
+            lied[name] = own[name].assign(**{test: own[name][test].mask(here, p) for test, p in values.items()})
+    if not lied:
+        raise KeyError("no table of calibration")
+    return {**own, **lied}
 
 
-def _only_uncalibrated_without_a_chain(own):
-    table = own["families"]
-    return _with(own, "families", p_value=table.p_value.mask(table.method == "exact", 0.0))
+def _uncalibrated_by_ks(own):
+    return _of_methods(own, ["gibbs", "exact", "ops"], p_value=0.0)
+
+
+def _uncalibrated_by_z2(own):
+    return _of_methods(own, ["gibbs", "exact", "ops"], z2_p=0.0)
+
+
+def _calibrated(own):
+    return _of_methods(own, ["gibbs", "exact", "ops"], p_value=1.0, z2_p=1.0)
 
 
 # Checks that pull in opposite directions, or read several columns, take a lie about some rows only.
@@ -166,8 +180,7 @@ LIES = (
     _calibrated_with_dependence_only, _every_mechanism_twice_as_long, _every_mechanism_as_long, _costly_privacy,
     _every_chain_converged, _other_numbers_of_states, _paid_updates_far_ahead,
     _civilians_in_two_states, _every_bound_holds, _restless_ops, _papers_chains_apart, _infinite_costs,
-    _noise_aware_only_uncalibrated, _noise_aware_events_only_uncalibrated,
-    _exact_curves_leave_nothing, _only_uncalibrated_without_a_chain,
+    _uncalibrated_by_ks, _uncalibrated_by_z2, _calibrated, _exact_curves_leave_nothing,
     _mode_at_the_mean,
 )  # fmt: skip
 
@@ -238,6 +251,29 @@ def test_a_falsified_table_turns_the_claims_over_several_studies(paper, monkeypa
         pytest.skip(f"tables of {paper} are not in this checkout")
     own = {name: table for study in studies for name, table in tables.read_tables(study).items()}
     assert unturned(importlib.import_module(f"privpost.experiments.{paper}.claims"), own) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "id"),
+    [
+        ("bernstein2018/calibration", "B1"),
+        ("bernstein2018/calibration", "B13"),
+        ("bernstein2018/families", "B15"),
+        ("noise_aware/naive_bayes", "N1"),
+        ("noise_aware/networks", "N5-calibration"),
+        ("noise_aware/event_calibration", "N6"),
+    ],
+)
+def test_ks_and_z2_each_turn_the_claims_on_calibration(name, id, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    study = grid.load_study(name)
+    (declared,) = (
+        each for each in claims.declared(importlib.import_module(f"{study.package}.claims")) if each.id == id
+    )
+    own = _calibrated(tables.read_tables(study))
+    assert [claim.verdict for claim in declared.score(own)] == ["holds"]
+    for lie in (_uncalibrated_by_ks, _uncalibrated_by_z2):
+        assert [claim.verdict for claim in declared.score(lie(own))] != ["holds"]
 
 
 def test_a_typed_verdict_is_caught():

@@ -28,7 +28,7 @@ def ks_statistic(quantiles) -> np.ndarray:
     >>> float(ks_statistic(np.array([0.125, 0.375, 0.625, 0.875])))
     0.125
     """
-    ordered = np.sort(_checked(quantiles), axis=-1)
+    ordered = np.sort(checked(quantiles), axis=-1)
     size = ordered.shape[-1]
     steps = np.arange(size + 1) / size
     return np.maximum(steps[1:] - ordered, ordered - steps[:-1]).max(axis=-1)
@@ -73,7 +73,7 @@ def randomised_rank(below, draws: int, rng: np.random.Generator) -> np.ndarray:
 
 def empirical_cdf(quantiles, at) -> np.ndarray:
     """Share of the values (M,) that are at most each of the points (k,)."""
-    values = np.sort(_checked(quantiles))
+    values = np.sort(checked(quantiles))
     return np.searchsorted(values, at, side="right") / len(values)
 
 
@@ -109,7 +109,8 @@ def simultaneous_band(points: tuple[float, ...], size: int, level: float = LEVEL
     return binom.ppf(pointwise, size, at) / size, binom.isf(pointwise, size, at) / size
 
 
-def _checked(quantiles):
+def checked(quantiles) -> np.ndarray:
+    """Return quantiles as an array; raises ValueError where there are none, or one is outside [0, 1]."""
     quantiles = np.asarray(quantiles, float)
     if quantiles.size == 0 or not np.all((quantiles >= 0) & (quantiles <= 1)):
         raise ValueError("quantiles must be values in [0, 1], at least one")

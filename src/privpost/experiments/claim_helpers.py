@@ -46,17 +46,6 @@ def at_joint_level(rows):
     return rows.assign(level=LEVEL / max(1, len(rows)))
 
 
-def sound(table, method: str, keys: list[str]):
-    """Return a method's rows at points where the non-private posterior passes, with `level` of each test (Bonferroni).
-
-    `keys` tell its points apart. Where it fails, at 5 % over all of them, the draws of θ are in doubt.
-    """
-    control = table[table.method == "non_private"]
-    passed = control[control.p_value >= LEVEL / max(1, len(control))].set_index(keys).index
-    rows = table[table.method == method]
-    return at_joint_level(rows[rows.set_index(keys).index.isin(passed)])
-
-
 def ks_evidence(rows, what: str, where: str = "") -> dict[str, Any]:
     """Return what KS tests of a posterior found, and what they would see.
 

@@ -65,6 +65,19 @@ COLUMNS: dict[str, str | Setting] = {
     "ks_limit": "Kolmogorov-Smirnov distance beyond which a test of one row at 5 % rejects [probability]",
     "ks_visible": "Kolmogorov-Smirnov distance that such a test detects with a chance of 80 % [probability]",
     "p_value": "p-value of the Kolmogorov-Smirnov test [probability]",
+    "z2": "mean z² of the true parameters, z the normal quantile of their posterior probability; 1 under calibration, "
+    "above it where posteriors are too narrow",
+    "z2_p": "p-value of the two-sided χ² test of the sum of z² [probability]",
+    "z2_values": "independent values of z² that vary as much as the row's, over trials and parameters [count]",
+    "z2_of": "parameters whose z² count together",
+    "sd_seen_narrow": "how far too narrow a posterior's standard deviation is that a test of one row's z² at 5 % sees "
+    "with a chance of 80 % [share]",
+    "sd_seen_wide": "how far too wide a posterior's standard deviation is that such a test sees with that chance "
+    "[share]",
+    "sd_of_prior": "standard deviation of the noise-aware posterior over the prior's (of `bernstein2018` that of the "
+    "true parameters as drawn), root mean square over trials; from 0.95 on the row tests the prior [share]",
+    "prior_p": "p-value of the same test of the true parameters in their prior; where it is small chance made their "
+    "draws too wide or too narrow [probability]",
     "u": "quantile of the true parameter in the posterior [probability]",
     "ecdf": "share of the trials whose quantile is at most `u` [share]",
     # Chains and Monte Carlo

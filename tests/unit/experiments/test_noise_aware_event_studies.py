@@ -166,11 +166,12 @@ def test_verdicts_on_calibration_follow_the_tables(built) -> None:
     def verdict(claim, table, change):
         return verdicts(event_calibration_claims, falsified(made, table, change))[claim]
 
-    def calibrated(p_value, difference):
+    def calibrated(p_value, difference, z2_p=0.5):
         def change(table):
             aware = table.method == "gibbs"
-            table.loc[table.method == "non_private", "p_value"] = 0.5
+            table.loc[table.method == "non_private", ["p_value", "z2_p"]] = 0.5
             table.loc[aware, "p_value"] = p_value
+            table.loc[aware, "z2_p"] = z2_p
             table.loc[aware & (table.model == "naive_bayes"), "oracle_difference"] = difference
             table["ess_median"] = 100.0
 
@@ -179,6 +180,8 @@ def test_verdicts_on_calibration_follow_the_tables(built) -> None:
     assert verdict("N6", "event_calibration", calibrated(0.5, 0.04)) == "holds"
     assert verdict("N6", "event_calibration", calibrated(0.5, 0.06)) == "holds in part"
     assert verdict("N6", "event_calibration", calibrated(1e-3, 0.06)) == "does not hold"
+    assert verdict("N6", "event_calibration", calibrated(0.5, 0.06, 1e-3)) == "does not hold"
+    assert verdict("N6", "event_calibration", calibrated(0.5, 0.04, 1e-3)) == "holds in part"
 
     def naive(p_value):
         def change(table):
@@ -243,7 +246,9 @@ def test_ranks_of_the_truth_among_few_draws_are_uniform_and_averages_are_not(n) 
     trials, rng = 4000, np.random.default_rng(1)
     config = SimpleNamespace(burn_in=2, iterations=22, thin=5)
     prior = gibbs.Prior(1, (2,))
-    watch = event_calibration._Conditional(config, prior, rng.random(trials), rng)
+    truth = rng.random(trials)
+    truth = np.stack([truth, 1 - truth], axis=-1)
+    watch = event_calibration._Conditional(config, prior, truth, rng, np.random.default_rng(2))
     for iteration in range(config.burn_in, config.iterations):
         if (iteration - config.burn_in) % config.thin == 0:
             first = rng.integers(0, n + 1, trials)
@@ -251,4 +256,5 @@ def test_ranks_of_the_truth_among_few_draws_are_uniform_and_averages_are_not(n) 
         watch(iteration, SimpleNamespace(states=np.zeros((1, trials), int), counts=[counts]))
     # Seed 1; beyond .001 a right rank is once in a thousand seeds.
     assert kstest(watch.rank(), "uniform").pvalue > 1e-3
+    assert kstest(watch.levels()[0], "uniform").pvalue > 1e-3
     assert kstest(watch.cdf, "uniform").pvalue < 1e-6

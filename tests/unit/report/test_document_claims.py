@@ -108,4 +108,14 @@ def test_evidence_of_tests_of_uniformity_is_a_table(claim):
         "miscalibration that a test sees with a chance of 80 %, normal": 0.1,
     }
     lines = claims.ks_tests(scorecard.table([Scored("a/b", [claim(evidence=evidence)])])).splitlines()
-    assert lines[2] == "| G1 | Gibbs | normal | 400 | 0.0700 | 0.1000 | 0.0800 | 0.0001 | 1 of 4 |"
+    assert lines[2] == "| G1 | Gibbs | normal | 400 | 0.0700 | 0.1000 | 0.0800 | 0.0001 | 1 of 4 |  |  |  |"
+    evidence |= {
+        "tests of z² of Gibbs that reject, normal": 2,
+        "tests of z² of Gibbs, normal": 3,
+        "smallest p-value of z² of Gibbs, normal": 1e-5,
+        "how much too narrow Gibbs is that z² sees with a chance of 80 %, normal": 0.0874,
+        "how much too wide Gibbs is that z² sees with a chance of 80 %, normal": 0.0996,
+    }
+    lines = claims.ks_tests(scorecard.table([Scored("a/b", [claim(evidence=evidence)])])).splitlines()
+    assert len(lines) == 3
+    assert lines[2].endswith("| 1 of 4 | 1e−05 | 2 of 3 | sd −8.7 %, +10.0 % |")

@@ -351,8 +351,14 @@ def test_falsified_tables_flip_the_verdicts_on_naive_bayes(bayes):
         ("N1", "non_private", 0.3, "not testable"),
         ("N2", "naive", 0.01, "does not hold"),
     ):
-        own = calibration.assign(ks=calibration.ks.where(calibration.method != method, ks))
+        other = calibration.method != method
+        p_value = float(ks_p_value(ks, 40))
+        own = calibration.assign(ks=calibration.ks.where(other, ks), p_value=calibration.p_value.where(other, p_value))
         assert verdict(naive_bayes_claims, {**bayes, "naive_bayes_calibration": own}, id) == expected
+    # So does the sum of z² alone.
+    for method, expected in (("exact", "does not hold"), ("non_private", "not testable")):
+        own = calibration.assign(z2_p=calibration.z2_p.where(calibration.method != method, 1e-9))
+        assert verdict(naive_bayes_claims, {**bayes, "naive_bayes_calibration": own}, "N1") == expected
     worse = {**bayes, "naive_bayes_pairs": pairs.assign(difference_mean=1.0)}
     assert verdict(naive_bayes_claims, worse, "N3") == "does not hold"
     better = {**bayes, "naive_bayes_pairs": pairs.assign(difference_mean=-1.0)}
@@ -373,8 +379,9 @@ def test_falsified_tables_flip_the_verdicts_on_networks(graph_tables):
         assert verdict(networks_claims, stuck, "N5-calibration") == "not testable"
     calibration = graph_tables["networks_calibration"]
     for method, expected in (("gibbs", "does not hold"), ("non_private", "not testable")):
-        biased = calibration.assign(ks=calibration.ks.where(calibration.method != method, 0.5))
-        assert verdict(networks_claims, {**graph_tables, "networks_calibration": biased}, "N5-calibration") == expected
+        for test in ("p_value", "z2_p"):
+            own = calibration.assign(**{test: calibration[test].where(calibration.method != method, 1e-9)})
+            assert verdict(networks_claims, {**graph_tables, "networks_calibration": own}, "N5-calibration") == expected
     pairs = graph_tables["networks_pairs"]
     for difference, predictions, distance in ((-1.0, "holds", "does not hold"), (1.0, "does not hold", "holds")):
         own = {**graph_tables, "networks_pairs": pairs.assign(difference_mean=difference)}

@@ -97,12 +97,14 @@ class Experiment(ABC):
 
     Attributes:
         parameters: names of the parameters.
+        alike: a label for each parameter; those with one label are exchangeable in the model and in its release.
         space: feature space in which the distance of two laws of the first parameter is their MMD.
         uses_private_metadata: whether redaction bounds depend on the true θ.
         collapses: whether `kernel` can be collapsed, which integrates the latent sum out of the update of θ.
     """
 
     parameters: tuple[str, ...]
+    alike: tuple
     space: UnitInterval | Bins
     uses_private_metadata = False
     collapses = False
@@ -172,6 +174,10 @@ class Counts(Experiment):
         self.coordinates = coordinates
         self.binary = not model.theta_shape
         self.parameters = ("theta",) if self.binary else tuple(f"theta_{j + 1}" for j in range(len(model.prior)))
+        released = coordinates == "all"
+        last = len(self.parameters) - 1
+        # A category whose own count is not released is known by what the others leave.
+        self.alike = tuple((float(model.prior[j]), released or j < last) for j in range(last + 1))
         # Bits in a record.
         self.size = getattr(model, "size", 1)
 
@@ -239,6 +245,7 @@ class RedactedSums(Experiment):
     """
 
     parameters = ("theta",)
+    alike = (0,)
     # Bins of rates; binning changes an MMD² by less than 0.1 %.
     space = Bins(0.04, 2048)
     collapses = True

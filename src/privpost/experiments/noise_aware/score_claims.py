@@ -8,12 +8,13 @@ import pandas as pd
 from privpost.evaluation.calibration import LEVEL, ks_limit
 from privpost.evaluation.multiplicity import critical_value
 from privpost.evaluation.summaries import in_standard_errors
-from privpost.experiments.claim_helpers import at_joint_level, ks_evidence
-from privpost.lab.claims import check, number, numbers, untestable
+from privpost.experiments import width_claims
+from privpost.experiments.claim_helpers import at_joint_level
+from privpost.experiments.noise_aware.scores import AWARE
+from privpost.lab.claims import check, number, numbers, untestable, word
 
 # What claims call these counts.
 NAIVE_NAMES = {"paper": "truncated", "consistent": "least-squares"}
-AWARE = ("exact", "gibbs")
 
 
 class Comparison(NamedTuple):
@@ -66,19 +67,19 @@ def calibrated(calibration, methods, variants=("paper",)):
 
 
 def uniform(rows, method, places, valid=None):
-    """Yield whether a noise-aware posterior is calibrated, one check per place and ε.
+    """Yield whether a noise-aware posterior is calibrated by KS and z², one check per place and ε, and words of tests.
 
     The true posterior is the control: where it is rejected itself, the draws of the parameters are in doubt, and rows
     of the same parameter and place do not count; nor do those that are not `valid`. Without a row that counts the claim
     cannot be tested.
 
     Args:
-        rows: of `calibrated`, with those of the true posterior.
+        rows: of the method and of the true posterior.
         method: the noise-aware one.
         places: columns that make a check, with ε.
         valid: whether a noise-aware row counts, by its columns; all when None.
     """
-    control, aware = rows[rows.method == "non_private"], rows[rows.method == method]
+    control, aware = (width_claims.tested(rows[rows.method == name]) for name in ("non_private", method))
     shared = [name for name in ("n", "concentration", "graph", "parameter") if name in rows]
     doubtful = control[control.rejected].set_index(shared).index
     counts = ~aware.set_index(shared).index.isin(doubtful) & (True if valid is None else valid(aware))
@@ -86,6 +87,8 @@ def uniform(rows, method, places, valid=None):
     yield untestable("no test counts: the true posterior is rejected too, or chains have not converged")
     yield from number("tests of the true posterior that are rejected", f"{rejected} of {len(control)}")
     yield from number("tests that count", f"{int(counts.sum())} of {len(aware)}")
-    yield from numbers(ks_evidence(aware, "the noise-aware posterior"))
+    yield word("tests", len(aware))
+    yield width_claims.power(aware)
+    yield from numbers(width_claims.evidence(aware, "the noise-aware posterior"))
     for _, part in aware[counts].groupby([*places, "epsilon"]):
         yield check(setting(part.iloc[0], places), not part.rejected.any())

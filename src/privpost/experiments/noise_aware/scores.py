@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 
 from privpost.evaluation.calibration import empirical_cdf, ks_p_value, ks_statistic
+from privpost.evaluation.spread import among, spread_columns
 from privpost.evaluation.summaries import mean_columns
 from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models.bayesian_network import BayesianNetwork
@@ -16,6 +17,8 @@ from privpost.privacy.accounting import Cost
 # together, or one family at a time.
 NAIVE_VARIANTS = ("paper", "consistent")
 VARIANTS = {"naive": NAIVE_VARIANTS, "exact": ("paper", "families")}
+# Methods whose posterior takes the noise into account.
+AWARE = ("exact", "gibbs")
 METRICS = ("accuracy", "log_likelihood", "label_log_likelihood", "mmd2")
 # Points of the empirical distribution functions.
 _AT = np.linspace(0, 1, 41)
@@ -75,24 +78,52 @@ def counts_of(method: str, variant: str, mechanisms, statistics, releases) -> tu
     return np.broadcast_to(statistics, releases.shape), 0.0
 
 
-def tabulate(cells, places, parameters) -> dict:
+def moments(a, b) -> np.ndarray:
+    """Return mean and mean square of Beta(a, b), stacked first."""
+    mean = a / (a + b)
+    return np.stack([mean, mean * (a + 1) / (a + b + 1)])
+
+
+def of_prior(alpha: float, beta: float, variance) -> np.ndarray:
+    """Return standard deviations over that of Beta(α, β), from variances."""
+    mean, square = moments(alpha, beta)
+    return np.sqrt(variance / (square - mean**2))
+
+
+def alike(model: BayesianNetwork) -> list[tuple]:
+    """Return a label for each parameter: those with one label play the same part in the network and in its release.
+
+    Nodes with the same parents and children are exchangeable. So are the parameters of a node given its parents' values
+    where the prior treats both values of a bit alike: swapping them swaps the parameters.
+    """
+    labels = []
+    for node, parents in model.parents:
+        children = frozenset(child for child, others in model.parents if node in others)
+        for values in itertools.product((0, 1), repeat=len(parents)):
+            labels.append((frozenset(parents), children, () if model.alpha == model.beta else values))
+    return labels
+
+
+def tabulate(cells, places, parameters, labels) -> dict:
     """Return the tables that every study has, by the last part of their names.
 
     `""`: mean scores; `"pairs"`: paired differences between methods; `"calibration"`: KS statistics of the quantiles
     of the true parameters; `"ecdf"`: their empirical distribution functions at the ε nearest to 1.
 
     Args:
-        cells: with arrays `quantile` (lines, epsilons, parameters, trials), the scores and `truncated`, the share of
-            truncated counts (lines, epsilons, trials).
+        cells: with arrays `quantile` (lines, epsilons, parameters, trials), the scores, `truncated`, the share of
+            truncated counts (lines, epsilons, trials), and `sd_of_prior` (epsilons, parameters) of the noise-aware
+            posterior; also `others`, as `quantile`, of parameters that have no row of their own, nan where unknown.
         places: function of a cell's config that returns its first columns.
-        parameters: function of a cell's config that names the parameters.
+        parameters: function of a cell's config that names all parameters, those without a row last.
+        labels: function of a cell's config that returns a label for each; those with one label count together in z².
     """
     tables: dict[str, list] = {"": [], "pairs": [], "calibration": [], "ecdf": []}
     for cell in cells:
-        place, names = places(cell.config), parameters(cell.config)
+        place, names, groups = places(cell.config), parameters(cell.config), labels(cell.config)
         tables[""] += _scores(cell, place)
         tables["pairs"] += _pairs(cell, place)
-        tables["calibration"] += _calibration(cell, place, names)
+        tables["calibration"] += _calibration(cell, place, names, groups)
         tables["ecdf"] += _ecdf(cell, place, names)
     return tables
 
@@ -119,19 +150,27 @@ def _scores(cell, place):
                 yield {**place, **named, **score, "truncated_share": share}
 
 
-def _calibration(cell, place, names):
+def _calibration(cell, place, names, labels):
     for at, named in _named(cell):
-        for name, values in zip(names, cell.arrays["quantile"][at], strict=True):
+        own = cell.arrays["quantile"][at]
+        every = np.concatenate([own, cell.arrays["others"][at]]) if "others" in cell.arrays else own
+        known = ~np.isnan(every).any(axis=1)
+        tests: dict = {}
+        for j, values in enumerate(own):
             ks = float(ks_statistic(values))
             test = {"ks": ks, "p_value": float(ks_p_value(ks, len(values))), "n_trials": len(values)}
-            yield {**place, **named, "parameter": name, **test}
+            if labels[j] not in tests:
+                members = [k for k, label in enumerate(labels) if label == labels[j] and known[k]]
+                tests[labels[j]] = spread_columns(every[members], among([names[k] for k in members]))
+            share = cell.arrays["sd_of_prior"][at[1], j] if named["method"] in AWARE else None
+            yield {**place, **named, "parameter": names[j], **test, **tests[labels[j]], "sd_of_prior": share}
 
 
 def _ecdf(cell, place, names):
     middle = int(np.argmin(np.abs(np.log(cell.config.epsilon))))
     for i, (method, variant) in enumerate(lines(cell.config.method)):
         named = {**place, "method": method, "variant": variant, "epsilon": cell.config.epsilon[middle]}
-        for name, values in zip(names, cell.arrays["quantile"][i, middle], strict=True):
+        for name, values in zip(names, cell.arrays["quantile"][i, middle], strict=False):
             for u, share in zip(_AT, empirical_cdf(values, _AT), strict=True):
                 yield {**named, "parameter": name, "u": u, "ecdf": share}
 

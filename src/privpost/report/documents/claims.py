@@ -103,13 +103,28 @@ def _listed(path: Path) -> set[tuple[str, str]]:
     return {(id, check.replace("[", "[[]")) for id, checks in lines for check in re.findall(r"`([^`]+)`", checks)}
 
 
+def _width(evidence: Mapping[str, Any], what: str, where: str) -> tuple[str, str, str]:
+    """Return p-value, rejections and power of the tests of z² from a claim's evidence; empty where it has none."""
+    if (total := evidence.get(f"tests of z² of {what} that reject{where}")) is None:
+        return "", "", ""
+    p_value = number(float(evidence[f"smallest p-value of z² of {what}{where}"]), ".2g")
+    narrow, wide = (
+        100 * evidence[f"how much too {way} {what} is that z² sees with a chance of 80 %{where}"]
+        for way in ("narrow", "wide")
+    )
+    return p_value, f"{total} of {evidence[f'tests of z² of {what}{where}']}", f"sd −{narrow:.1f} %, +{wide:.1f} %"
+
+
 def ks_tests(card) -> str:
-    """Return the KS tests behind the claims of `card` as a table, from their evidence."""
+    """Return the tests of calibration behind the claims of `card` as a table, from their evidence.
+
+    Where the sum of z² is tested too, its smallest p-value, and the errors of the standard deviation that it sees.
+    """
     lines = []
     for row in card.itertuples():
         evidence: Mapping[str, Any] = json.loads(row.evidence)
         for name, total in evidence.items():
-            if not (match := re.fullmatch(r"tests of (.+?) that reject(, .+)?", name)):
+            if not (match := re.fullmatch(r"tests of (?!z² )(.+?) that reject(, .+)?", name)):
                 continue
             what, where = match[1], match[2] or ""
             keys = ("trials", "KS beyond which a test rejects", "miscalibration that a test sees with a chance of 80 %")
@@ -117,6 +132,9 @@ def ks_tests(card) -> str:
             trials, *shown, p_value = (evidence[key + where] for key in keys)
             shown = [number(float(value), ".4f") for value in shown] + [number(float(p_value), ".2g")]
             rejected = f"{total} of {evidence[f'tests of {what}{where}']}"
-            lines.append((row.id, what, where.removeprefix(", "), trials, *shown, rejected))
+            lines.append(
+                (row.id, what, where.removeprefix(", "), trials, *shown, rejected, *_width(evidence, what, where))
+            )
     head = ("claim", "posterior", "of", "trials", "KS limit", "KS seen with 80 %", "largest KS", "smallest p", "reject")
+    head += ("smallest p of z²", "z² reject", "z² sees with 80 %")
     return markdown(head, lines)

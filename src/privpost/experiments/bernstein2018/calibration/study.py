@@ -9,6 +9,10 @@ Randomised ranks among independent draws are exactly uniform under calibration. 
 which moves mass of U to both ends and adds up to about 1 / (2 · effective sample size of one chain) to the KS
 statistic. The test is therefore of the sampler as it is run, not of its stationary law alone.
 
+The posterior's width is tested by the sum of z² beside it (`evaluation.spread`), over all parameters that the model and
+the release treat alike. Where a release tells nothing, any sampler of the prior is calibrated: `sd_of_prior` says so.
+There the test is of the draws of θ, which may be wide or narrow by chance: `prior_p` tests them alone.
+
 OPS tempers prior and likelihood, as Foulds et al. (2016) do, or the likelihood alone; the column `tempered` says which.
 """
 
@@ -22,6 +26,7 @@ import numpy as np
 from privpost.distributions.noise import Swapped
 from privpost.evaluation.calibration import cdf_band, empirical_cdf, ks_columns, randomised_rank
 from privpost.evaluation.rows import columns, private_places
+from privpost.evaluation.spread import among, ranks_of_shares, spread, spread_columns
 from privpost.experiments.bernstein2018.trials import CHAINS, Data, Experiment, Release, blocks, experiment
 from privpost.experiments.ranges import A0, EPSILON
 from privpost.lab.schema import Integer, Schema, SettingError
@@ -61,17 +66,35 @@ OPS = Line("ops", "joint"), Line("ops", "likelihood")
 LINES = (Line("non_private"), Line("gibbs"), Line("naive"), *OPS, Line("exact"))
 
 
+class Chains(NamedTuple):
+    """What chains on some trials give.
+
+    Attributes:
+        quantiles: share of the draws at most θ (parameters, trials).
+        rejected: share of rejected proposals.
+        variance: variance of the draws (parameters, trials).
+    """
+
+    quantiles: np.ndarray
+    rejected: float
+    variance: np.ndarray
+
+
 def gibbs_quantiles(
     run_experiment: Experiment, data: Data, release: Release, n: int, burn_in: int, draws: int, rng
-) -> tuple[np.ndarray, float]:
-    """Return the share of Gibbs draws at most θ, shape (parameters, trials), and the share of rejected proposals."""
-    below = np.zeros(data.theta.shape)
+) -> Chains:
+    """Return where θ stands among the draws of one chain per trial."""
+    below, first, second = np.zeros((3, *data.theta.shape))
 
     def consume(theta):
-        below.__iadd__((theta.reshape(len(theta), *data.theta.shape) <= data.theta).sum(axis=0))
+        # From the true θ, near which draws are: no digits are lost to their mean.
+        off = theta.reshape(len(theta), *data.theta.shape) - data.theta
+        below.__iadd__((off <= 0).sum(axis=0))
+        first.__iadd__(off.sum(axis=0))
+        second.__iadd__(np.einsum("i...,i...->...", off, off))
 
     proposals = run(run_experiment.kernel(data, release, n), rng, burn_in, draws, consume)
-    return below / draws, proposals.rejected_share
+    return Chains(below / draws, proposals.rejected_share, second / draws - (first / draws) ** 2)
 
 
 def ops(config, n: int, epsilon: float, tempered: str) -> ExponentialMechanism:
@@ -110,21 +133,27 @@ def _ops_account(tempered: str, n: int, epsilon: float) -> str:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `quantiles` (line, parameter, n, epsilon, trials) and `rejected` (line, n, epsilon).
+    """Return `quantiles` (line, parameter, n, epsilon, trials), `rejected` (line, n, epsilon), `sd_of_prior`
+    (parameter, n, epsilon) and `prior` (parameter, n, trials), quantiles of the true parameters in their prior.
 
     Lines that do not apply to a model are nan. `rejected` is the share of invalid Gibbs proposals,
-    or of projected naive releases.
+    or of projected naive releases. `sd_of_prior` is the root mean square of the standard deviation of a trial's Gibbs
+    draws over the standard deviation of the true parameters.
     """
     trial = experiment(config.model, config.prior, config.variant)
     parts = list(blocks(streams, config.repeats))
     shape = (len(LINES), len(trial.parameters), len(config.n), len(config.epsilon), parts[-1].trials.stop)
     quantiles, rejected = np.full(shape, np.nan), np.zeros((len(LINES), len(config.n), len(config.epsilon)))
+    # Variances of the draws and of the true parameters, summed over blocks.
+    within, between = np.zeros((2, *shape[1:4]))
+    prior = np.empty((*shape[1:3], shape[4]))
     row = {line: i for i, line in enumerate(LINES)}
     reference, gibbs, naive, exact = (row[method, None] for method in ("non_private", "gibbs", "naive", "exact"))
     _account(config, trial, ledger)
     for (i, n), block in itertools.product(enumerate(config.n), parts):
         data = trial.data(n, block.size, streams("data", block.index, n=n))
         here, releases = quantiles[:, :, i, :, block.trials], []
+        prior[:, i, block.trials] = trial.quantiles(data, np.zeros(data.statistics.shape))
         here[reference] = trial.quantiles(data, data.statistics)[:, None]
         for j, epsilon in enumerate(config.epsilon):
             point = {"n": n, "epsilon": epsilon}
@@ -132,16 +161,19 @@ def simulate(config, streams, ledger) -> dict:
             release = trial.release(ledger, f"gibbs/n={n}/epsilon={epsilon:g}", data, n, epsilon, rng, block.trials)
             releases.append(release)
             sampler = streams("sampler", block.index, **point)
-            here[gibbs, :, j], share = gibbs_quantiles(trial, data, release, n, config.burn_in, config.draws, sampler)
+            chains = gibbs_quantiles(trial, data, release, n, config.burn_in, config.draws, sampler)
+            here[gibbs, :, j] = chains.quantiles
+            within[:, i, j] += chains.variance.mean(axis=1)
+            between[:, i, j] += data.theta.var(axis=1)
             statistics, projected = trial.naive(data, release, n)
             here[naive, :, j] = trial.quantiles(data, statistics)
-            rejected[[gibbs, naive], i, j] += np.array([share, projected]) / len(parts)
+            rejected[[gibbs, naive], i, j] += np.array([chains.rejected, projected]) / len(parts)
             for tempered in ("joint", "likelihood") if config.model == "binomial" else ():
                 place, named = (tempered, n, epsilon), {"method": f"ops_{tempered}", **point}
                 rngs = [streams(role, block.index, **named) for role in ("mechanism", "ranks")]
                 here[row["ops", tempered], :, j] = ops_quantiles(config, data, place, rngs, ledger, block.trials)
         here[exact] = trial.exact_quantiles(data, releases, n)
-    return {"quantiles": quantiles, "rejected": rejected}
+    return {"quantiles": quantiles, "rejected": rejected, "sd_of_prior": np.sqrt(within / between), "prior": prior}
 
 
 def _account(config, trial: Experiment, ledger) -> None:
@@ -166,8 +198,12 @@ def _is_private(method: str, trial: Experiment) -> bool:
 
 
 def statistics_rows(cells):
-    """Yield the KS test of every (cell, method, tempered, parameter, n, ε) that has quantiles."""
+    """Yield the tests of every (cell, method, tempered, parameter, n, ε) that has quantiles."""
     for arrays, trial, at, point in _quantiles(cells):
+        alike = [j for j, group in enumerate(trial.alike) if group == trial.alike[at[1]]]
+        together = arrays["quantiles"][at[0], alike, at[2], at[3]]
+        if point.method == "gibbs":
+            together = ranks_of_shares(together, point.draws)
         yield {
             **columns(point, "variant", "model", "method", "tempered", "parameter", "n", "epsilon"),
             "sampling": "mcmc" if point.method == "gibbs" else "exact",
@@ -175,6 +211,9 @@ def statistics_rows(cells):
             **ks_columns(arrays["quantiles"][at]),
             "rejected_share": arrays["rejected"][at[0], *at[2:]] if point.method in ("gibbs", "naive") else None,
             "uses_private_metadata": trial.uses_private_metadata,
+            **spread_columns(together, among([trial.parameters[j] for j in alike])),
+            "sd_of_prior": arrays["sd_of_prior"][at[1:]] if point.method in ("gibbs", "exact") else None,
+            "prior_p": spread(arrays["prior"][alike, at[2]]).p_value,
         }
 
 

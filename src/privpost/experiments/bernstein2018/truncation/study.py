@@ -52,9 +52,9 @@ def simulate(config, streams, ledger) -> dict:
                 exact[j, block.trials] = trial.exact_quantiles(data, [release], n)[0, 0]
             if block in chained:
                 rng = streams("sampler", block.index, epsilon=epsilon)
-                values, share = gibbs_quantiles(trial, data, release, n, config.burn_in, config.draws, rng)
-                gibbs[j, block.trials] = values[0]
-                rejected[j] += share / len(chained)
+                chains = gibbs_quantiles(trial, data, release, n, config.burn_in, config.draws, rng)
+                gibbs[j, block.trials] = chains.quantiles[0]
+                rejected[j] += chains.rejected / len(chained)
     return {"gibbs": gibbs, "exact": exact, "reference": reference[:stop], "rejected": rejected}
 
 

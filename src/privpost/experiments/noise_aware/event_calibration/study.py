@@ -6,6 +6,9 @@ relabelling of states moves. With a chain it is the rank of the true probability
 to be independent, which is uniform for any number of draws. The average of the chain's conditional laws has less noise
 but too many values near 0 and 1; it is used for the comparison with the exact quantile alone. `kl` is the divergence of
 the posterior mean of the first field in that cell from the true law; the true posterior has the smallest mean.
+
+The levels of a field are alike: the width of their posteriors is tested by the sum of z² over all levels of the first
+one (`evaluation.spread`). `exact` has the first level alone.
 """
 
 import math
@@ -16,6 +19,7 @@ from scipy.special import betainc, rel_entr
 from privpost.distributions.noise import Common
 from privpost.evaluation.calibration import ks_limit, ks_p_value, ks_statistic, randomised_rank
 from privpost.evaluation.diagnostics import diagnose
+from privpost.evaluation.spread import among, spread_columns
 from privpost.evaluation.summaries import mean_columns
 from privpost.experiments.foulds2016 import event_methods
 from privpost.experiments.foulds2016.event_methods import Row, Setup
@@ -86,7 +90,9 @@ def draw_data(config, layout, size, rng) -> tuple[np.ndarray, np.ndarray]:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `quantiles`, `averaged` and `kl` (rows, trials), and `rhat` and `ess` (rows,), medians over trials.
+    """Return `quantiles`, `averaged` and `kl` (rows, trials), `rhat` and `ess` (rows,), medians over trials, `levels`
+    (rows, levels − 1, trials), quantiles of the first field's other levels, and `sd_of_prior` (rows,), the first one's
+    posterior standard deviation over the prior's, root mean square over trials; nan where not known.
 
     `averaged` are quantiles averaged over a chain's conditional laws, and equal `quantiles` without a chain. R-hat and
     ESS are of the probability's conditional mean, from the halves of a trial's one chain; nan without a chain, with
@@ -95,6 +101,8 @@ def simulate(config, streams, ledger) -> dict:
     listed, setup = rows(config), _setup(config)
     quantiles, averaged, kl = np.empty((3, len(listed), config.trials))
     diagnostics = np.full((2, len(listed)), np.nan)
+    levels = np.full((len(listed), config.sizes[0] - 1, config.trials), np.nan)
+    variance = np.full((len(listed), config.trials), np.nan)
     setup.open(ledger, listed)
     chains = [index for index, row in enumerate(listed) if row.method != "exact"]
     for block in streams.blocks():
@@ -104,6 +112,7 @@ def simulate(config, streams, ledger) -> dict:
             rest = [listed[index] for index in chains]
             results = _run(config, setup, counts, noise, truth, rest, streams, block, ledger)
             quantiles[chains, block.trials], averaged[chains, block.trials], kl[chains, block.trials] = results[:3]
+            levels[chains, :, block.trials], variance[chains, block.trials] = results[4:]
             if block.index == 0:
                 diagnostics[:, chains] = results[3]
         for index in set(range(len(listed))) - set(chains):
@@ -113,7 +122,12 @@ def simulate(config, streams, ledger) -> dict:
             exact = noise_aware_events.probability_cdf(law, truth[:, 0], config.sizes[0])
             quantiles[index, block.trials] = averaged[index, block.trials] = exact
             kl[index, block.trials] = np.nan
-    return {"quantiles": quantiles, "averaged": averaged, "kl": kl, "rhat": diagnostics[0], "ess": diagnostics[1]}
+    # Of a level's probability under the symmetric Dirichlet prior.
+    size, total = config.sizes[0], config.sizes[0] * config.emission_concentration
+    prior = (size - 1) / (size**2 * (total + 1))
+    more = {"levels": levels, "sd_of_prior": np.sqrt(variance.mean(axis=1) / prior)}
+    rhat, ess = diagnostics
+    return {"quantiles": quantiles, "averaged": averaged, "kl": kl, "rhat": rhat, "ess": ess, **more}
 
 
 def _setup(config) -> Setup:
@@ -124,27 +138,35 @@ def _setup(config) -> Setup:
 
 
 def _run(config, setup, counts, noise, truth, listed, streams, block, ledger):
-    """Return quantiles of both kinds and divergences (rows, trials), and R-hat and ESS (2, rows), of the chains."""
+    """Return quantiles of both kinds and divergences (rows, trials), R-hat and ESS (2, rows), quantiles of other levels
+    (rows, levels − 1, trials) and variances (rows, trials), of the chains."""
     observed = np.ones(counts.shape[:2], bool)
     started, watches = [], []
     for row in listed:
         rng = streams("sampler", block.index, method=row.method, **row.key())
         started.append(setup.chains(ledger, row, counts, noise, block.trials, rng, observed, slice(None)))
         ranks = streams("ranks", block.index, method=row.method, **row.key())
-        watches.append(_Conditional(config, setup.prior, truth[:, 0], ranks))
+        # Apart from `ranks`, whose numbers do not depend on how many levels there are.
+        others = streams("levels", block.index, method=row.method, **row.key())
+        exact = row.model != "hmm" and row.method != "gibbs"
+        watches.append(_Conditional(config, setup.prior, truth[:, setup.prior.fields[0]], ranks, others, exact))
     setup.run(ledger, started, watches, block.trials)
     kl = [rel_entr(truth[:, setup.prior.fields[0]], watch.mean).sum(axis=-1) for watch in watches]
     averaged = np.clip([watch.cdf for watch in watches], 0.0, 1.0)
     quantiles, diagnostics = averaged.copy(), np.full((2, len(listed)), np.nan)
+    levels, variance = [watch.levels() for watch in watches], [watch.variance() for watch in watches]
     for index, (row, watch) in enumerate(zip(listed, watches, strict=True)):
         if row.model == "hmm" or row.method == "gibbs":
             quantiles[index] = watch.rank()
             diagnostics[:, index] = np.nanmedian(diagnose(watch.trace[:, None])[:2], axis=1)
-    return quantiles, averaged, kl, diagnostics
+    return quantiles, averaged, kl, diagnostics, np.stack(levels), np.stack(variance)
 
 
 class _Conditional:
     """Watches the first cell's probabilities given its state and counts, in each trial's chain after burn-in.
+
+    `truth` are the first field's true probabilities (trials, levels); `rng` ranks the first level, `others` the rest.
+    With `exact` one conditional law is the posterior, and quantiles of other levels come from it without ranks.
 
     Attributes:
         cdf: average of the first level's distribution function at its true probability (trials,).
@@ -152,10 +174,12 @@ class _Conditional:
         trace: the first level's means (iterations after burn-in, trials).
     """
 
-    def __init__(self, config, prior, truth, rng):
+    def __init__(self, config, prior, truth, rng, others, exact=False):
         self._burn_in, self._iterations = config.burn_in, config.iterations - config.burn_in
-        self._truth, self._prior, self._rng, self._thin = truth, prior, rng, config.thin
+        self._truth, self._rest, self._prior = truth[:, 0], truth[:, 1:], prior
+        self._rng, self._others, self._thin, self._exact = rng, others, config.thin, exact
         self._below, self._draws = np.zeros(len(truth), int), 0
+        self._below_rest, self._square = np.zeros(self._rest.shape), np.zeros(len(truth))
         self.cdf, self.mean = np.zeros(len(truth)), np.zeros((len(truth), prior.sizes[0]))
         self.trace = np.empty((self._iterations, len(truth)))
 
@@ -168,15 +192,28 @@ class _Conditional:
         cdf = betainc(alpha[:, 0], total - alpha[:, 0], self._truth)
         self.cdf += cdf / self._iterations
         self.mean += alpha / total[:, None] / self._iterations
+        self._square += alpha[:, 0] * (alpha[:, 0] + 1) / (total * (total + 1)) / self._iterations
         self.trace[iteration - self._burn_in] = alpha[:, 0] / total
         if (iteration - self._burn_in) % self._thin == 0:
             # Whether a draw from the conditional law is below the true probability.
             self._below += self._rng.random(len(cdf)) < cdf
             self._draws += 1
+            rest = betainc(alpha[:, 1:], total[:, None] - alpha[:, 1:], self._rest)
+            self._below_rest += rest if self._exact else self._others.random(rest.shape) < rest
 
     def rank(self) -> np.ndarray:
         """Return randomised ranks (trials,) of the true probabilities among draws `thin` iterations apart."""
         return randomised_rank(self._below, self._draws, self._rng)
+
+    def levels(self) -> np.ndarray:
+        """Return quantiles or randomised ranks (levels − 1, trials) of the other levels' true probabilities."""
+        if self._exact:
+            return np.clip(self._below_rest / self._draws, 0.0, 1.0).T
+        return randomised_rank(self._below_rest, self._draws, self._others).T
+
+    def variance(self) -> np.ndarray:
+        """Return the posterior variance (trials,) of the first level's probability."""
+        return self._square - self.mean[:, 0] ** 2
 
 
 def tabulate(cells):
@@ -191,6 +228,8 @@ def tabulate(cells):
             named = {"model": row.model, "n": config.n, "variant": row.variant, "epsilon": row.epsilon}
             values, kl = arrays["quantiles"][index], arrays["kl"][index]
             statistic = float(ks_statistic(values))
+            rest = arrays["levels"][index]
+            together = np.concatenate([values[None], rest[~np.isnan(rest).any(axis=1)]])
             exact = places.get(("exact", row.epsilon)) if row.method == "gibbs" else None
             table.append(
                 {
@@ -207,6 +246,8 @@ def tabulate(cells):
                     "rhat_median": arrays["rhat"][index],
                     "ess_median": arrays["ess"][index],
                     "n_trials": config.trials,
+                    **spread_columns(together, among([f"level {k + 1}" for k in range(len(together))])),
+                    "sd_of_prior": arrays["sd_of_prior"][index] if row.method == "gibbs" else math.nan,
                 }
             )
             aware = places.get(("gibbs", row.epsilon))

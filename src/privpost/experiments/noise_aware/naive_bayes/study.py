@@ -1,6 +1,7 @@
 """Naive Bayes from Laplace-released counts: exact noise-aware posterior against the one that ignores the noise."""
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import betainc
@@ -31,7 +32,8 @@ TABLES = {
     "naive_bayes_calibration": {},
     "naive_bayes_ecdf": {},
 }
-# Probabilities whose posteriors are judged, by (attribute, class); None is the class. The attributes are alike.
+# Probabilities whose posteriors have rows, by (attribute, class); None is the class. The attributes are alike; all of
+# them count in z².
 PARAMETERS = {"y": None, "x1 | y = 0": (0, 0), "x1 | y = 1": (0, 1)}
 # Columns that name a cell.
 PLACES = ("n", "concentration")
@@ -44,7 +46,10 @@ NOTES = [
 def simulate(config, streams, ledger) -> dict:
     """Return the scores of every line of `scores.lines` at every ε.
 
-    `quantile` (lines, epsilons, 3, trials) of the true parameters in their posteriors. Of shape (lines, epsilons,
+    `quantile` (lines, epsilons, 3, trials) of the true parameters in their posteriors, `others` (lines, epsilons,
+    2 (attributes − 1), trials) of those of the other attributes, nan where families are taken one at a time; and
+    `sd_of_prior` (epsilons, 3), the noise-aware posterior's standard deviation over the prior's, root mean square over
+    trials. Of shape (lines, epsilons,
     trials): `accuracy`, `log_likelihood` of class and attributes, and `label_log_likelihood` of the class given the
     attributes, means over a trial's test records; `mmd2` to the true posterior, mean over the parameters; `truncated`,
     the share of counts that naive methods truncate.
@@ -53,6 +58,8 @@ def simulate(config, streams, ledger) -> dict:
     mechanisms = scores.opened(config.epsilon, model, n, ledger)
     shape = (len(scores.lines(config.method)), len(mechanisms))
     quantile = np.empty((*shape, len(PARAMETERS), config.trials))
+    others = np.full((*shape, 2 * (config.attributes - 1), config.trials), np.nan)
+    variance = np.full((len(mechanisms), len(PARAMETERS)), 0.0 if "exact" in config.method else np.nan)
     names = ("accuracy", "log_likelihood", "label_log_likelihood", "mmd2", "truncated")
     metrics = {name: np.zeros((*shape, config.trials)) for name in names}
 
@@ -69,27 +76,43 @@ def simulate(config, streams, ledger) -> dict:
         releases = scores.released(mechanisms, statistics, streams, block, ledger)
         posteriors = _posteriors(config, mechanisms, theta, statistics, releases, tests[..., 1:], embedding)
         truth = np.nan
-        for i, (method, features, quantiles, log_predictive, truncated) in enumerate(posteriors):
+        for i, (method, features, quantiles, log_predictive, truncated, rest) in enumerate(posteriors):
             truth = features if method == "non_private" else truth
             quantile[i, ..., block.trials] = quantiles
+            if rest is not None:
+                others[i, ..., block.trials] = rest.quantiles
+            if rest is not None and rest.variance is not None:
+                variance += rest.variance * block.size / config.trials
             metrics["mmd2"][i, :, block.trials] = mmd2_of_embeddings(features, truth).mean(axis=0)
             metrics["truncated"][i, :, block.trials] = truncated
             for name, values in _predictions(log_predictive, tests[..., 0]).items():
                 metrics[name][i, :, block.trials] = values
-    return {"quantile": quantile, **metrics}
+    of_prior = scores.of_prior(config.alpha, config.beta, variance)
+    return {"quantile": quantile, "others": others, "sd_of_prior": of_prior, **metrics}
+
+
+class Rest(NamedTuple):
+    """Quantiles (epsilons, 2 (d − 1), trials) of the other attributes' parameters, and of the noise-aware posterior the
+    variance (epsilons, 3) of class, x | y = 0 and x | y = 1, mean over trials."""
+
+    quantiles: np.ndarray
+    variance: np.ndarray | None = None
 
 
 def _posteriors(config, mechanisms, theta, statistics, releases, attributes, embedding):
-    """Yield method, features, quantiles of `theta`, log-predictive of `attributes` and truncated share of each line."""
+    """Yield method, features, quantiles of `theta`, log-predictive of `attributes` and truncated share of each
+    line, and `Rest`, None where families are taken one at a time."""
     model, n = mechanisms[0].model, mechanisms[0].n
     for method, variant in scores.lines(config.method):
         truncated: np.ndarray | float = 0.0
+        rest = None
         if method == "exact":
             if variant == "paper":
                 scale = np.array([mechanism.scale for mechanism in mechanisms])[:, None]
                 posterior = naive_bayes_exact.posterior(model, releases, n, scale)
                 log_predictive = naive_bayes_exact.log_predictive(posterior, attributes)
                 weights = [posterior.weights] * len(PARAMETERS)
+                rest = _aware_rest(posterior, config, theta)
             else:
                 root, families = naive_bayes_exact.by_family(posterior)
                 log_predictive = conjugate_log_predictive(family_means(posterior), attributes)
@@ -99,8 +122,11 @@ def _posteriors(config, mechanisms, theta, statistics, releases, attributes, emb
             counts, truncated = scores.counts_of(method, variant, mechanisms, statistics, releases)
             parameters = model.posterior(counts)
             log_predictive = conjugate_log_predictive(model.mean(parameters), attributes)
-            features, quantiles = _conjugate(model.pairs(parameters), theta)
-        yield method, features, quantiles, log_predictive, truncated
+            pairs = model.pairs(parameters)
+            features, quantiles = _conjugate(pairs, theta)
+            own = len(PARAMETERS)
+            rest = Rest(np.swapaxes(betainc(pairs[..., own:, 0], pairs[..., own:, 1], theta[:, own:]), -1, -2))
+        yield method, features, quantiles, log_predictive, truncated, rest
 
 
 def conjugate_log_predictive(theta, attributes) -> np.ndarray:
@@ -156,7 +182,38 @@ def _aware(posterior, weights, config, theta, embedding) -> tuple[np.ndarray, np
     return np.stack(features, axis=1), np.stack(quantiles, axis=1)
 
 
+def _aware_rest(posterior, config, theta) -> Rest:
+    """Return quantiles of the attributes after the first in the noise-aware posterior, and its variances."""
+    # Compiled code is loaded where it is used.
+    from privpost.samplers.naive_bayes_quantiles import quantiles
+
+    prior, own = (config.alpha, config.beta), len(PARAMETERS)
+
+    def shared(total: int) -> np.ndarray:
+        ones = np.arange(total + 1.0)
+        return scores.moments(config.alpha + ones, config.beta + total - ones).T
+
+    found = np.empty((len(posterior.weights), theta.shape[1] - own, len(theta)))
+    for index in range(own, theta.shape[1]):
+        # The parameters of an attribute follow each other, class 0 first, after that of the class.
+        found[:, index - own] = quantiles(posterior, divmod(index - 1, 2), prior, theta[:, index])
+    variances = []
+    for place in PARAMETERS.values():
+        law, _ = naive_bayes_exact.expectations(posterior, place, shared, lambda total: np.zeros((1, total + 1)))
+        variances.append((law[..., 1] - law[..., 0] ** 2).mean(axis=-1))
+    return Rest(found, np.stack(variances, axis=-1))
+
+
+def names(config) -> list[str]:
+    """Return the names of all parameters: class, then each attribute given class 0 and 1."""
+    return ["y", *(f"x{i} | y = {value}" for i in range(1, config.attributes + 1) for value in (0, 1))]
+
+
+def _labels(config) -> list[tuple]:
+    return scores.alike(BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta))
+
+
 def tabulate(cells):
-    """Return scores, paired differences, KS statistics and empirical distribution functions."""
-    tables = scores.tabulate(cells, lambda config: columns(config, *PLACES), lambda config: list(PARAMETERS))
+    """Return scores, paired differences, tests of calibration and empirical distribution functions."""
+    tables = scores.tabulate(cells, lambda config: columns(config, *PLACES), names, _labels)
     return {f"naive_bayes_{name}".rstrip("_"): table for name, table in tables.items()}

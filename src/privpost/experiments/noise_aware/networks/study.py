@@ -41,11 +41,12 @@ CHAINS = 4
 def simulate(config, streams, ledger) -> dict:
     """Return the scores of every line of `scores.lines` at every ε, and the diagnostics of the chains.
 
-    `quantile` (lines, epsilons, m, trials) of the true parameters in their posteriors. Of shape (lines, epsilons,
-    trials): `accuracy`, the chance to predict a node from all others, mean over nodes; `log_likelihood` of a new record
-    (both are exact expectations over new records); `mmd2` to the true posterior, mean over parameters; `truncated`, the
-    share of counts that naive methods truncate. `rhat`, `ess` (epsilons,): the worst over parameters and diagnosed
-    trials; nan where they cannot be assessed.
+    `quantile` (lines, epsilons, m, trials) of the true parameters in their posteriors; `sd_of_prior` (epsilons, m), the
+    noise-aware posterior's standard deviation over the prior's, root mean square over trials. Of shape (lines,
+    epsilons, trials): `accuracy`, the chance to predict a node from all others, mean over nodes; `log_likelihood` of a
+    new record (both are exact expectations over new records); `mmd2` to the true posterior, mean over parameters;
+    `truncated`, the share of counts that naive methods truncate. `rhat`, `ess` (epsilons,): the worst over parameters
+    and diagnosed trials; nan where they cannot be assessed.
     """
     model, n = BayesianNetwork(parse(config.graph)[1], config.alpha, config.beta), config.n
     mechanisms = scores.opened(config.epsilon, model, n, ledger)
@@ -55,6 +56,7 @@ def simulate(config, streams, ledger) -> dict:
     names = ("accuracy", "log_likelihood", "mmd2", "truncated")
     metrics = {name: np.zeros((*shape, config.trials)) for name in names}
     rhat, ess = np.full(len(mechanisms), -np.inf), np.full(len(mechanisms), np.inf)
+    variance = np.full((len(mechanisms), *model.theta_shape), 0.0 if "gibbs" in config.method else np.nan)
     for block in streams.blocks():
         rng = streams("data", block.index)
         theta = model.sample(model.prior, rng, block.size)
@@ -64,7 +66,10 @@ def simulate(config, streams, ledger) -> dict:
         for i, (method, variant) in enumerate(every):
             if method == "gibbs":
                 rng = streams("sampler", block.index)
-                quantiles, features, predictive, chains = _aware(model, config, mechanisms, releases, theta, rng)
+                quantiles, features, predictive, chains, spread = _aware(
+                    model, config, mechanisms, releases, theta, rng
+                )
+                variance += spread * block.size / config.trials
                 # nan from chains that cannot be assessed remains.
                 rhat, ess = np.maximum(rhat, chains[0]), np.minimum(ess, chains[1])
             else:
@@ -77,7 +82,8 @@ def simulate(config, streams, ledger) -> dict:
             metrics["mmd2"][i, :, block.trials] = mmd2_of_embeddings(features, truth).mean(axis=-1)
             metrics["log_likelihood"][i, :, block.trials] = xlogy(law, predictive).sum(axis=-1)
             metrics["accuracy"][i, :, block.trials] = expected_accuracy(law, predictive)
-    return {"quantile": quantile, **metrics, "rhat": rhat, "ess": ess}
+    of_prior = scores.of_prior(model.alpha, model.beta, variance)
+    return {"quantile": quantile, **metrics, "rhat": rhat, "ess": ess, "sd_of_prior": of_prior}
 
 
 def expected_accuracy(law, predictive) -> np.ndarray:
@@ -106,7 +112,8 @@ def _conjugate(model, counts, theta):
 
 
 def _aware(model, config, mechanisms, releases, theta, rng):
-    """Return what `_conjugate` does, averaged over latent counts, and the worst R-hat and effective size per ε."""
+    """Return what `_conjugate` does, averaged over latent counts, the worst R-hat and effective size per ε, and the
+    posterior variance (epsilons, m), mean over trials."""
     # Imported here, as numba takes a third of a second to load.
     from privpost.samplers.noise_aware_records import Records
 
@@ -120,15 +127,17 @@ def _aware(model, config, mechanisms, releases, theta, rng):
 
     for state, _ in run(chains, rng, draws=config.draws, burn_in=config.burn_in, thin=config.thin):
         latent = state.counts.reshape(every.shape)
-        parts = _conjugate(model, latent[:, :trials], theta)
+        pairs = model.pairs(model.posterior(latent[:, :trials]))
+        parts = *_conjugate(model, latent[:, :trials], theta), scores.moments(pairs[..., 0], pairs[..., 1])
         sums = parts if sums is None else [old + new for old, new in zip(sums, parts, strict=True)]
         diagnosed = np.concatenate([latent[:, :extra], latent[:, trials:]], axis=1)
         traces.append(model.sample(model.posterior(diagnosed), rng))
 
-    quantiles, features, predictive = (part / config.draws for part in sums)
+    quantiles, features, predictive, (mean, square) = (part / config.draws for part in sums)
     draws = np.stack(traces).reshape(config.draws, epsilons, CHAINS, extra, -1)
     worst = [assess(draws[:, j]) for j in range(epsilons)]
-    return quantiles, features, predictive, ([w.rhat_max for w in worst], [w.ess_min for w in worst])
+    chains = [w.rhat_max for w in worst], [w.ess_min for w in worst]
+    return quantiles, features, predictive, chains, (square - mean**2).mean(axis=1)
 
 
 def parameters(config) -> list[str]:
@@ -143,8 +152,12 @@ def parameters(config) -> list[str]:
 
 def tabulate(cells):
     """Return scores, paired differences, KS statistics, empirical distribution functions, and the chains' mixing."""
-    tables = scores.tabulate(cells, _place, parameters) | {"chains": _chains(cells)}
+    tables = scores.tabulate(cells, _place, parameters, _labels) | {"chains": _chains(cells)}
     return {f"networks_{name}".rstrip("_"): table for name, table in tables.items()}
+
+
+def _labels(config) -> list[tuple]:
+    return scores.alike(BayesianNetwork(parse(config.graph)[1], config.alpha, config.beta))
 
 
 def _place(config) -> dict[str, str]:

@@ -1,0 +1,102 @@
+"""What claims on calibration share: the tests of rows by KS and by the sum of z², and their power."""
+
+from typing import Any
+
+from privpost.evaluation.calibration import LEVEL
+from privpost.evaluation.spread import Spread, halves, seen
+from privpost.experiments.claim_helpers import ks_evidence
+from privpost.lab.claims import Part, word
+
+# What tells two rows apart that share one test of z²: parameters that count together have one.
+_PLACES = ("variant", "model", "method", "tempered", "n", "concentration", "graph", "epsilon", "z2_of")
+# The largest error of a posterior's standard deviation that a claim on calibration should leave unseen.
+GOAL = 0.10
+# Above this share of the prior's standard deviation a posterior is the prior.
+OF_PRIOR = 0.95
+BOTH = (
+    f"KS, and the sum of z² (two-sided chi-square; parameters that are alike count together), each at {LEVEL / 2:g} "
+    "over all its tests (Bonferroni)"
+)
+
+
+def tested(rows):
+    """Return rows with `level` and `z2_level` of their two tests, half of 5 % each over all rows, and `rejected`."""
+    tests = len(rows[_keys(rows)].drop_duplicates())
+    level, z2_level = (LEVEL / 2 / max(1, count) for count in (len(rows), tests))
+    rejected = (rows.p_value < level) | (rows.z2_p < z2_level)
+    return rows.assign(level=level, z2_level=z2_level, rejected=rejected)
+
+
+def from_prior(table):
+    """Return the rows whose true parameters pass the test of z² in their prior, at 5 % over all draws of them.
+
+    Where chance made their draws too wide or too narrow, so are quantiles in any posterior that knows little more.
+    """
+    if "prior_p" not in table:
+        return table
+    draws = table[[name for name in ("variant", "model", "n", "z2_of") if name in table]].drop_duplicates()
+    return table[table.prior_p >= LEVEL / max(1, len(draws))]
+
+
+def sound(table, method: str, keys: list[str]):
+    """Return `tested` rows of a method at points where the non-private posterior passes both tests.
+
+    `keys` tell its points apart. Where it fails, at 5 % over all of them, the draws of θ are in doubt, as where they
+    fail the test `from_prior`.
+    """
+    table = from_prior(table)
+    control = tested(table[table.method == "non_private"])
+    passed = control[~control.rejected].set_index(keys).index
+    rows = table[table.method == method]
+    return tested(rows[rows.set_index(keys).index.isin(passed)])
+
+
+def evidence(rows, what: str, where: str = "") -> dict[str, Any]:
+    """Return what both tests of a posterior found, and what they would see.
+
+    Args:
+        rows: of `tested`, as many trials for all.
+        what: the posterior, in words.
+        where: what the rows have in common, in words.
+    """
+    suffix = f", {where}" if where else ""
+    tests = rows.drop_duplicates(_keys(rows))
+    worst = tests.loc[tests.z2_p.idxmin()]
+    narrow, wide = halves(worst.z2, worst.z2_values)
+    found = Spread(worst.z2, worst.z2_values, narrow, wide)
+    least = _least(tests)
+    return {
+        **ks_evidence(rows, what, where),
+        f"tests of z² of {what} that reject{suffix}": int((tests.z2_p < tests.z2_level).sum()),
+        f"tests of z² of {what}{suffix}": len(tests),
+        f"mean z² of {what} where its p-value is smallest{suffix}": worst.z2,
+        f"smallest p-value of z² of {what}{suffix}": found.p_value,
+        f"p-value of its half that finds {what} too narrow{suffix}": narrow,
+        f"p-value of its half that finds {what} too wide{suffix}": wide,
+        f"fewest independent values of z² of {what}{suffix}": tests.z2_values.min(),
+        f"how much too narrow {what} is that z² sees with a chance of 80 %{suffix}": least.narrow,
+        f"how much too wide {what} is that z² sees with a chance of 80 %{suffix}": least.wide,
+        f"tests of z² of {what} that test the prior{suffix}": int((tests.sd_of_prior >= OF_PRIOR).sum()),
+    }
+
+
+def power(rows) -> Part:
+    """Return the words for the smallest errors of a standard deviation that every test of `tested` rows sees."""
+    if rows.empty:
+        return word("seen", "no test counts")
+    least = _least(rows)
+    text = (
+        f"z² sees with a chance of 80 % a standard deviation {least.narrow:.1%} too small or {least.wide:.1%} too large"
+    )
+    short = f" ({GOAL:.0%} is the aim)" if max(least) > GOAL else ""
+    prior = rows.drop_duplicates(_keys(rows)).sd_of_prior >= OF_PRIOR
+    told = f"; {prior.sum()} of {len(prior)} test the prior, as the release says little there" if prior.any() else ""
+    return word("seen", f"{text}{short}{told}")
+
+
+def _least(rows):
+    return seen(rows.z2_values.min(), float(rows.z2_level.max()))
+
+
+def _keys(rows) -> list[str]:
+    return [name for name in _PLACES if name in rows]
