@@ -87,7 +87,7 @@ WITHOUT_ERROR |= {
 # Tests of uniformity, whose p-values and limits are the evidence; draws that are the same; exact sums.
 WITHOUT_ERROR |= {"B1", "B8", "B10", "B13", "B15", "G10", "G16", "G17", "G18", "G19"}
 # Closed forms and quadrature.
-WITHOUT_ERROR |= {"G22", "G23", "G24", "Z16", "Z18"}
+WITHOUT_ERROR |= {"G22", "G23", "G24", "G27", "Z16", "Z18"}
 
 
 def test_simulated_evidence_says_how_uncertain_it_is(fresh):

@@ -185,7 +185,7 @@ def smallest_ball_beside_samplers(logistic_pairs):
         yield check(f"ahead of {second} on abalone", (part.lead > limit).all())
         least = part.loc[part.lead.idxmin()]
         found = {"critical t": limit, "smallest t": least.lead, "its difference": least.difference_mean}
-        yield from number(f"{second} on abalone", found)
+        yield from number(f"{second} on abalone", {**found, "its standard error": least.difference_sem})
     for (dataset, second), part in rows[rows.draws == rows.draws.min()].groupby(["dataset", "second"]):
         # Everywhere, on one split: the samplers are not pure, and charged at their order.
         found = {"cells": len(part), **counts(part, critical(part, len(rows)))}
