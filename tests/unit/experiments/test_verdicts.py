@@ -81,11 +81,24 @@ CASES = [
         ("adult_network", "", {"accuracy_less_laplace_mean": "-5 * accuracy_less_laplace_sem"}),
     ),
     ("bernstein2018/calibration", "B1", "not testable", ("calibration", "method == 'non_private'", {"p_value": 0.0})),
-    ("bernstein2018/calibration", "B1", "binomial*", ("calibration", "method == 'gibbs'", {"p_value": 1e-6})),
+    ("bernstein2018/calibration", "B1", "holds", ("calibration", "method == 'gibbs'", {"p_value": 0.5, "z2_p": 0.5})),
+    ("bernstein2018/calibration", "B1", "not testable", ("calibration", "", {"prior_p": 0.0})),
     ("bernstein2018/calibration", "B2", "improves*", ("calibration", "method == 'naive'", {"ks": 0.4})),
     ("bernstein2018/calibration", "B3", "does not hold", ("calibration", "method == 'ops'", {"p_value": 0.5})),
     ("bernstein2018/calibration", "B4", "does not hold", ("ecdf", "", {"ecdf": "u"})),
     ("bernstein2018/calibration", "B13", "does not hold", ("calibration", "method == 'ops'", {"p_value": 1e-6})),
+    ("bernstein2018/calibration", "B13", "does not hold", ("calibration", "method == 'ops'", {"z2_p": 1e-6})),
+    ("bernstein2018/families", "B15", "poisson*", ("families", "method == 'gibbs'", {"p_value": 1e-6})),
+    ("bernstein2018/families", "B15", "poisson*", ("families", "method == 'gibbs'", {"z2_p": 1e-6})),
+    *(
+        (f"noise_aware/{study}", id, expected, (table, f"method == '{method}'", {test: 1e-6}))
+        for study, id, expected, table, method in (
+            ("naive_bayes", "N1", "does not hold", "naive_bayes_calibration", "exact"),
+            ("networks", "N5-calibration", "does not hold", "networks_calibration", "gibbs"),
+            ("event_calibration", "N6", "calibrated (hmm*", "event_calibration", "gibbs"),
+        )
+        for test in ("p_value", "z2_p")
+    ),
     ("bernstein2018/utility", "B5", "binomial*", ("utility", "", {"below_naive_mean": "-10 * below_naive_sem"})),
     ("bernstein2018/utility", "B6", "does not hold", ("utility", "method == 'naive'", {"mmd": 0.3, "mmd2_mean": 0.09})),
     (
@@ -101,7 +114,12 @@ CASES = [
     ("bernstein2018/truncation", "B10", "independent*", ("truncation", "", {"p_value": 0.5})),
     ("bernstein2018/truncation", "B10", "no chain*", ("truncation", "method == 'exact'", {"p_value": 1e-6})),
     ("bernstein2018/claims", "B8", "exponential, truncation*", ("truncation", "method == 'gibbs'", {"p_value": 1e-6})),
-    ("bernstein2018/claims", "B8", "normal*", ("calibration", "method == 'gibbs'", {"p_value": 1e-6})),
+    (
+        *("bernstein2018/claims", "B8", "holds"),
+        ("calibration", "method == 'gibbs'", {"p_value": 0.5, "z2_p": 0.5}),
+        ("truncation", "method == 'gibbs'", {"p_value": 0.5}),
+    ),
+    ("bernstein2018/claims", "B11", "holds", ("calibration", "method == 'gibbs'", {"z2_p": 0.5})),
     (
         *("geumlek2017/rdp_curves", "G1", "infinite*"),
         ("rdp_curves", "method == 'diffused' and coefficient == 1 and order > 7.5", {"epsilon": 1.5}),

@@ -352,7 +352,7 @@ def test_falsified_tables_flip_the_verdicts_on_naive_bayes(bayes):
         ("N2", "naive", 0.01, "does not hold"),
     ):
         other = calibration.method != method
-        p_value = float(ks_p_value(ks, 40))
+        p_value = float(ks_p_value(ks, int(calibration.n_trials.min())))
         own = calibration.assign(ks=calibration.ks.where(other, ks), p_value=calibration.p_value.where(other, p_value))
         assert verdict(naive_bayes_claims, {**bayes, "naive_bayes_calibration": own}, id) == expected
     # So does the sum of z² alone.
