@@ -4,7 +4,7 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,7 +44,7 @@ class Request(NamedTuple):
     fresh: bool
     processes: int
     folder: Path | None
-    notes: list[str]
+    notes: Sequence[str] = ()
 
     @property
     def whole(self) -> bool:

@@ -10,6 +10,8 @@ from privpost.lab.claims import check, claim, number, word
 LEVEL = 0.05
 # What the smallest ball may lose in test error against the best of the radii.
 LOSS = 0.05
+# How far, relative to it, the farthest mode may be from the rim of the smallest ball.
+RIM = 1e-6
 
 
 @claim(
@@ -34,14 +36,15 @@ def radius_of_the_mode(ops_radius):
     "ours",
     "The smallest ball sure to hold the mode has the radius sqrt(rho kappa/beta). At one pure epsilon OPS has on it a "
     "test error at most {loss} above that of the best radius, and below that on the paper's ball.",
-    "farthest mode of equal records within 1e-6 of the smallest ball's rim; test error on the smallest ball at most "
+    "farthest mode of equal records within {rim} of the smallest ball's rim; test error on the smallest ball at most "
     "{loss} above the least, and below that on the paper's ball (one-sided t, 5 %, Bonferroni over data sets)",
 )
 def radius_matters(ops_radius):
     yield word("loss", LOSS)
+    yield word("rim", RIM)
     smallest = ops_radius[ops_radius.times_smallest == 1]
     reached = (smallest.mode_farthest / smallest.radius - 1).abs().max()
-    yield check("a mode reaches the rim of the smallest ball", reached < 1e-6)
+    yield check("a mode reaches the rim of the smallest ball", reached < RIM)
     yield from number("largest relative distance of the farthest mode from the rim", reached)
     rows = ops_radius[ops_radius.metric == "test_error"]
     for dataset, part in rows.groupby("dataset"):
