@@ -25,7 +25,6 @@ def values(published) -> Mapping[str, str]:
     bits = published.tables(BITS)
     return {
         "shares": shares(published.tables("audit/audit")["audit"]),
-        "bits": bits_table(bits),
         "logistic": logistic_table(published.tables(LOGISTIC)),
         "left_out": left_out(published.studies[BITS], bits["beta_bernoulli"]),
         "level": f"{100 * LEVEL:g} %",
@@ -70,27 +69,6 @@ def unbeaten(pairs, methods: Iterable[str], z: float) -> list[str]:
     clear = pairs[pairs.difference_mean.abs() > z * pairs.difference_sem]
     beaten = set(np.where(clear.difference_mean < 0, clear["second"], clear["first"]))
     return sorted(set(methods) - beaten)
-
-
-def bits_table(bits: Mapping) -> str:
-    """Return, per number of records and budget at the smallest δ, whom none beats, and the errors of a draw."""
-    table, pairs = bits["beta_bernoulli"], bits["beta_bernoulli_pairs"]
-    z = critical_value(len(pairs), LEVEL)
-    delta = pairs.delta.min()
-    pairs = pairs[(pairs.accounting == "exact") & (pairs.delta == delta)]
-    errors = table[(table.metric == "l1_error") & (table.statistic == "sample")]
-    head = ("n", f"ε at δ = {delta:g}", "not significantly beaten in KL", "in the error of one draw")
-    rows = []
-    for (n, epsilon), part in pairs.groupby(["n", "epsilon"]):
-        metrics = (part[part.metric == metric] for metric in ("kl", "l1_error"))
-        best = [_named(unbeaten(own, {*own["first"], *own["second"]}, z)) for own in metrics]
-        at = errors[errors.n == n]
-        true = at[at.method == "non_private"]
-        noisy = at[
-            (at.method == "laplace") & (at.accounting == "exact") & (at.epsilon == epsilon) & (at.delta == delta)
-        ]
-        rows.append((n, f"{epsilon:g}", *best, _with_error(true), _with_error(noisy)))
-    return markdown((*head, "error, true posterior", "error, Laplace noise"), rows)
 
 
 def logistic_table(logistic: Mapping) -> str:
