@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import pytest
-from release_cases import BITS, LEDGER, PAID, lines
+from release_cases import BITS, LEDGER, PAID, exit_with, lines
 
 from privpost.commands import cli
 from privpost.release import delivery, models, spending
@@ -282,7 +282,7 @@ def test_a_stopped_release_that_waits_leaves_the_ledger_alone(folder):
                 # A shell's background commands ignore it, and tests may be one.
                 signal.signal(signal.SIGINT, signal.default_int_handler)
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-                os._exit(cli.main(["release", "spec.yaml", "--data", "data.csv", "--output", "o.json"]))
+                exit_with("--output", "o.json")
             while f"-> FLOCK  ADVISORY  WRITE {process}" not in Path("/proc/locks").read_text():
                 time.sleep(0.01)
             os.kill(process, number)
@@ -323,7 +323,7 @@ def test_signals_wait_until_what_was_paid_for_is_stored(folder, monkeypatch, num
     process = os.fork()
     if not process:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        os._exit(cli.main(["release", "spec.yaml", "--data", "data.csv", "--output", "o.json"]))
+        exit_with("--output", "o.json")
     os.waitpid(process, 0)
     assert json.loads((folder.path / "o.json").read_text())["ledger"]["release"] == 1
 
@@ -336,7 +336,7 @@ def test_of_releases_to_one_file_one_pays(folder):
         if not process:
             for stream in (1, 2):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
-            os._exit(cli.main(["release", "spec.yaml", "--data", "data.csv", "--output", "o.json"]))
+            exit_with("--output", "o.json")
         processes.append(process)
     ends = sorted(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) for process in processes)
     assert ends == [0, 2, 2, 2, 2, 2]
