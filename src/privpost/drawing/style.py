@@ -97,6 +97,8 @@ COLORS = ("#0072B2", "#D55E00", "#117733", "#AA4499", "#8A6414", "#332288")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "d", "p", "h")
 LINES = ("-", "--", ":", "-.")
 GREY, BAND = "#555555", "#dddddd"
+# OPS on its smallest ball, beside OPS on the paper's.
+SMALLEST_BALL = "#b8860b"
 
 # One word for each axis, whatever the study.
 AXES = {

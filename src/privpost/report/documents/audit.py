@@ -15,8 +15,6 @@ from privpost.report.templates import number
 
 # Shares from here on count as the whole claim.
 WHOLE = 0.999
-# Noise that opendp draws, so that `privpost release` can use it on real data.
-SECURE = ("laplace", "gaussian")
 BITS, LOGISTIC = "fair_axis/beta_bernoulli", "fair_axis/logistic"
 
 
@@ -91,7 +89,7 @@ def logistic_table(logistic: Mapping) -> str:
 
 
 def _named(methods: Iterable[str]) -> str:
-    return ", ".join(f"**{style.look(m).label}**" if m in SECURE else style.look(m).label for m in methods)
+    return ", ".join(style.look(method).label for method in methods)
 
 
 def _with_error(rows) -> str:

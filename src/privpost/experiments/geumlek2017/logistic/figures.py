@@ -7,7 +7,7 @@ from privpost.drawing.figures import figure
 from privpost.evaluation.rows import select
 from privpost.experiments.geumlek2017.logistic.study import decisive
 
-SMALLEST, LIGHT = "smallest ball", "#b8860b"
+SMALLEST = "smallest ball"
 # What OPS is charged in a variant of the study: its cost, what that implies, and the smaller of that and theorem 17.
 CHARGES = {
     "paper": {
@@ -121,7 +121,12 @@ def _losses(table, metric: str, variant: str, ylabel: str):
         # Drawn around the diffused sampler, with which it coincides.
         "ops_renyi": {"markerfacecolor": "none", "markersize": 6, "linewidth": 0.8},
         # Lighter: it is no method of the paper's figure.
-        ("ops", SMALLEST): {"color": LIGHT, "markerfacecolor": "white", "linestyle": "-", "linewidth": 0.8},
+        ("ops", SMALLEST): {
+            "color": style.SMALLEST_BALL,
+            "markerfacecolor": "white",
+            "linestyle": "-",
+            "linewidth": 0.8,
+        },
     }
     made = panels.panels(
         table, "log_epsilon", "mean", "sem", "order", "dataset", ("method", "charge"), look=looks,
@@ -143,6 +148,6 @@ def _name_the_ball(made, table) -> None:
             point = line.sort_values("log_epsilon").iloc[len(line) // 2]
             axes.annotate(
                 SMALLEST, (point.log_epsilon, point["mean"]), xytext=(-2, 5), textcoords="offset points", fontsize=7,
-                color=LIGHT,
+                color=style.SMALLEST_BALL,
             )  # fmt: skip
             return
