@@ -9,9 +9,9 @@ from privpost.evaluation.rows import one, select
 def radius(ops_radius):
     """Test error of OPS against the radius of its ball, at one pure ε (ours; Geumlek et al. 2017, section 5.2).
 
-    Pure ε-DP at ln ε = 2, of which a draw on the smallest balls spends a part. A larger ball R leaves a smaller power
-    ε/(2cR) of the likelihood. Vertical lines: the smallest ball that is sure to hold the mode (left), and the paper's
-    c/β (right). Dots: always guessing the larger class. Bands are 95 % intervals over the draws of one split.
+    Pure ε-DP, ln ε = 2; the smallest balls spend less. A larger ball R leaves a smaller power ε/(2cR) of the
+    likelihood. Vertical lines: the smallest ball that is sure to hold the mode (left), and the paper's c/β (right).
+    Dots: always guessing the larger class. Bands are 95 % intervals over the draws of one split.
     """
     table = select(ops_radius, metric="test_error").assign(method="ops")
     made = panels.panels(
