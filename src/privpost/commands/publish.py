@@ -32,7 +32,8 @@ def main(argv: list[str]) -> int:
             print(f"{name} stays as it is: {reason}")
     for study in ready:
         _take_over(study)
-    _overall()
+    # Without a name all figures are drawn again, for changes of the code that draws.
+    _overall(ready if given.study else grid.load_studies())
     print(f"{counted(len(ready), 'study', 'studies')} published.")
     return int(bool(given.study and refused))
 
@@ -51,9 +52,9 @@ def _take_over(study: Study) -> None:
     store.write_text(published.TIMES, published.times_text(rows))
 
 
-def _draw(studies: list[Study]) -> None:
-    """Draw every study's figures from its published tables, and remove those that no study draws any more."""
-    for study in studies:
+def _draw(drawn: list[Study], studies: list[Study]) -> None:
+    """Draw some studies' figures from their published tables, and remove those that no study draws any more."""
+    for study in (replace(study, home=PUBLISHED) for study in drawn):
         if all(study.table_path(table).is_file() for table in study.tables):
             drawing.draw(study, PUBLISHED)
     named = {study.figure_path(stem) for study in studies for stem in study.figures}
@@ -68,8 +69,8 @@ def _own_files(study: Study) -> set[str]:
     return {*(f"{name}.csv" for name in study.tables), study.ledger_path.name, *documents}
 
 
-def _overall() -> None:
-    """Score all claims from the published tables, draw and render what covers all studies, and keep the sums."""
+def _overall(drawn: list[Study]) -> None:
+    """Score all claims from the published tables, draw some studies and what covers all, render, and keep the sums."""
     from privpost.report import build, documents, figures, scorecard
 
     studies, results = grid.load_studies(), PUBLISHED / "results"
@@ -81,6 +82,6 @@ def _overall() -> None:
     if before is not None:
         for line in scorecard.changes(before, scorecard.read(path)):
             print(f"verdict of {line}")
-    _draw(studies)
+    _draw(drawn, studies)
     figures.draw(results, PUBLISHED / "figures")
     documents.write(studies, results, PUBLISHED / "figures", PUBLISHED)

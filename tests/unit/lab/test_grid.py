@@ -237,7 +237,8 @@ def test_hydra_reads_a_value_back_as_it_was_written(value):
 def test_every_cells_command_gives_its_digest_again(checkout, scale):
     """The command of a cell, read as from a shell, has the digest that was planned; Hydra takes its words too.
 
-    One cell of each entry of a sweep is enough: the entries decide which keys are overridden.
+    One cell of each entry of a sweep is enough: the entries decide which keys are overridden. At paper scale, whose
+    entries are mostly the same, every fifth stands for the others.
     """
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
@@ -245,12 +246,13 @@ def test_every_cells_command_gives_its_digest_again(checkout, scale):
     commands = []
     for study in grid.load_studies(scale=scale):
         cells = grid.expand(study)
-        for cell in {tuple(map(request.key_of, cell.overrides)): cell for cell in cells}.values():
+        chosen = list({tuple(map(request.key_of, cell.overrides)): cell for cell in cells}.values())
+        for cell in chosen[:: 5 if scale == "paper" else 1]:
             commands.append(cell.command())
             (again,) = request.understand(commands[-1]).cells
             assert again.digest == cell.digest, f"{study.name}: {' '.join(commands[-1])}"
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF.resolve())):
-        for words in commands[:: 1 if scale == "paper" else 20]:
+        for words in commands[::20]:
             hydra_compose("config", overrides=words)
 
 
