@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import privpost
 from privpost.lab import grid
 from privpost.report import documents
 
@@ -16,8 +17,12 @@ SOURCE = Path("build/site/source")
 # What pages link to: pictures, tables, settings, sources.
 LINKED = ("conf", "examples", "figures", "results", "src")
 SUFFIXES = (".csv", ".md", ".png", ".py", ".svg", ".yaml")
-# The packages with an interface of their own; studies, claims and figures are found from "Find your way".
-API = ("distributions", "datasets", "evaluation", "mechanisms", "models", "lab", "privacy", "release", "samplers")
+# Of these a user calls the public names; what else their modules define is machinery.
+PUBLIC = ("mechanisms", "models")
+# What all of them share.
+BASES = {"Mechanism": "privpost.mechanisms.base"}
+# The packages that a study is written with; studies, claims and figures are found from "Find your way".
+INSIDE = ("distributions", "datasets", "evaluation", "lab", "privacy", "release", "samplers")
 
 
 def main() -> None:
@@ -32,12 +37,20 @@ def main() -> None:
             continue
         (SOURCE / path).parent.mkdir(parents=True, exist_ok=True)
         (SOURCE / path).symlink_to(path.resolve())
-    for package in API:
-        page = SOURCE / "reference" / f"{package}.md"
-        page.parent.mkdir(exist_ok=True)
+    for package in PUBLIC:
+        homes = privpost._homes(f"privpost.{package}")
+        base = [f"{module}.{name}" for name, module in BASES.items() if package in module]
+        _write_reference(package, [*base, *(f"{module}.{name}" for name, module in sorted(homes.items()))])
+    for package in INSIDE:
         modules = sorted(path.stem for path in Path("src/privpost", package).glob("[!_]*.py"))
-        blocks = [f"::: privpost.{package}.{module}" for module in modules]
-        page.write_text("\n\n".join([f"# privpost.{package}", *blocks]) + "\n", encoding="utf-8")
+        _write_reference(package, [f"privpost.{package}.{module}" for module in modules])
+
+
+def _write_reference(package: str, names: list[str]) -> None:
+    """Write a page of the API, with a block for each of some names."""
+    page = SOURCE / "reference" / f"{package}.md"
+    page.parent.mkdir(exist_ok=True)
+    page.write_text("\n\n".join([f"# privpost.{package}", *(f"::: {name}" for name in names)]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

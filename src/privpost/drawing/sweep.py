@@ -201,7 +201,7 @@ def _finish_x(panel, values, label: str) -> None:
 def _coinciding(rows, parts: Layout, measure: str, looks: Mapping) -> list[str]:
     """Return a sentence on lines that lie on each other, as far as eyes can tell."""
     lines = {look["label"]: panels.line_of(rows, parts.lines, line) for line, look in looks.items() if look["label"]}
-    curves = {name: part.set_index(parts.x)[measure].sort_index() for name, part in lines.items() if len(part) > 1}
+    curves = {name: part.set_index(parts.x)[measure].sort_index() for name, part in lines.items() if len(part)}
     values = np.log if _logarithmic(rows[measure]) else np.asarray
     seen = 0.0 if rows.empty or _decades_from_0(rows[measure]) else SEEN * np.ptp(values(rows[measure]))
     groups: list[list[str]] = []
@@ -214,7 +214,8 @@ def _coinciding(rows, parts: Layout, measure: str, looks: Mapping) -> list[str]:
         else:
             groups.append([name])
     alike = [" and ".join(group).replace("\n", " ") for group in groups if len(group) > 1]
-    return [f"These curves coincide: {'; '.join(alike)}."] if alike else []
+    what = "curves" if any(len(curve) > 1 for curve in curves.values()) else "points"
+    return [f"These {what} coincide: {'; '.join(alike)}."] if alike else []
 
 
 def _logarithmic(values) -> bool:
