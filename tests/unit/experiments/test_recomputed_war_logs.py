@@ -11,6 +11,7 @@ from recomputed import mean_and_error, row, run, spied
 from scipy.special import betainc
 
 from privpost.datasets import war_logs as data
+from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers import noise_aware_events
 
 # Two fields of two levels; two regions, of three months and of two.
@@ -77,6 +78,83 @@ def test_a_held_out_cell_is_scored_by_what_the_others_say_of_it():
     # Means of 650 draws of either chain: four standard errors are below 0.2. Trained on, a cell has 1 more.
     assert kept.log_likelihood_mean == pytest.approx(np.mean([joint for joint, _ in scores]), abs=0.2)
     np.testing.assert_allclose(cell.arrays["predictive"][0], [each for _, each in scores], atol=0.2)
+
+
+PUBLISHED = HMM | {"held_out": 0.2, "diagnostic_chains": 1, "epsilon": [2.0], "truncation": [10], "sampler": ["paper"]}
+PUBLISHED |= {"model": ["hmm"], "method": ["non_private", "laplace", "ops"], "variant": ["paper"]}
+
+
+def recorded(monkeypatch) -> list[list]:
+    """States and emissions of every chain after every iteration, in the order in which chains are run."""
+    runs, follow = [], gibbs.follow
+
+    def watched(sampler, rng, iterations, watches):
+        runs.append([])
+
+        def watch(iteration, state):
+            # In the burn-in of collapsed chains there are no emissions.
+            law = [] if state.probabilities is None else state.probabilities[0].copy()
+            runs[-1].append((state.states[:, 0].tolist(), law))
+            watches[0](iteration, state)
+
+        return follow(sampler, rng, iterations, [watch])
+
+    monkeypatch.setattr(gibbs, "follow", watched)
+    return runs
+
+
+def held_out_likelihood(cell: int, states, law) -> float:
+    """Probability of a cell's counts given the other cells' states and the emissions, by listing its own state."""
+    weights = []
+    for state in (0, 1):
+        own, moves = [*states[:cell], state, *states[cell + 1 :]], np.zeros((2, 2))
+        for later in (1, 2, 4):
+            moves[own[later - 1], own[later]] += 1
+        weights.append(math.exp(sum(log_dirichlet(row) for row in moves)))
+    likelihoods = [math.prod(law[state][k] ** COUNTS[cell][k] for k in range(4)) for state in (0, 1)]
+    return sum(w * p for w, p in zip(weights, likelihoods, strict=True)) / sum(weights)
+
+
+def test_the_papers_chains_are_scored_after_burn_in_and_one_sample_by_itself(monkeypatch):
+    runs = recorded(monkeypatch)
+    cell = run("foulds2016/war_logs_likelihood", 1, 1, **PUBLISHED, iterations=12, burn_in=7)
+    (held,) = held_out_cells(cell, 1)
+    assert [len(states) for states in runs] == [12, 12, 12]
+    for index, (method, states) in enumerate(zip(PUBLISHED["method"], runs, strict=True)):
+        kept = states[-1:] if method == "ops" else states[7:]
+        mean = np.mean([held_out_likelihood(held, *state) for state in kept])
+        assert cell.arrays["log_likelihood"][index, 0] == pytest.approx(math.log(mean), abs=1e-9)
+        assert row(cell.tables["war_logs_likelihood"], method=method)["sampler"] == "paper"
+
+
+@pytest.mark.parametrize("sampler", ["paper", "collapsed"])
+def test_no_chain_sees_the_events_of_a_held_out_cell(sampler, monkeypatch):
+    """Other events in it change no state and no emission; each run of chains starts anew from its stream."""
+    runs = recorded(monkeypatch)
+    settings = PUBLISHED | {"sampler": [sampler], "iterations": 12, "burn_in": 7}
+    cell = run("foulds2016/war_logs_likelihood", 1, 1, **settings)
+    (held,) = held_out_cells(cell, 1)
+    before, scores = list(runs), cell.arrays["log_likelihood"]
+    a, b, c, d = COUNTS[held]
+    changed = [*COUNTS[:held], [b, a, d, c], *COUNTS[held + 1 :]]
+    monkeypatch.setattr(data, "load", lambda name, load=data.load: load(name)._replace(counts=np.array(changed)))
+    del runs[:]
+    other = run("foulds2016/war_logs_likelihood", 1, 1, **settings).arrays["log_likelihood"]
+    assert (other != scores).all()
+    for one, two in zip(before, runs, strict=True):
+        for (states, law), (again, same) in zip(one, two, strict=True):
+            assert states == again
+            np.testing.assert_allclose(law, same, rtol=1e-9)
+
+
+@pytest.mark.parametrize("prior", ["tempered", "untempered"])
+def test_the_chain_of_one_sample_has_the_temperatures_and_bounds_that_the_study_states(prior, monkeypatch):
+    chains = spied(monkeypatch, gibbs, "Chains")
+    run("foulds2016/war_logs_likelihood", 1, 1, **PUBLISHED | {"method": ["ops"]}, prior=prior, iterations=2, burn_in=1)
+    ((group,), *_) = chains[0].given
+    t = 2 * 2 * math.log(0.95 / 0.05) / 2.0
+    assert (group.temperature, list(group.lows)) == (pytest.approx(t), [0.05, 0.05])
+    assert group.prior_temperature == pytest.approx(t if prior == "tempered" else 1)
 
 
 def test_held_out_cells_of_naive_bayes_are_scored_by_what_the_others_say():

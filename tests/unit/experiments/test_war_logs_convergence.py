@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pandas as pd
+import pytest
 from war_log_toys import claims_of
 
 from privpost.experiments.foulds2016.war_logs_ablation import claims as war_logs_ablation
 from privpost.experiments.foulds2016.war_logs_likelihood import claims as war_logs_likelihood
 from privpost.experiments.foulds2016.war_logs_states.claims import missed as missed_law
-from privpost.lab.claims import score
 
 
 def paid(gap: float, converged: bool = True):
@@ -42,15 +42,14 @@ def test_what_paying_costs_is_paired_and_asked_where_ops_has_converged() -> None
 
 
 def ablation(converged):
-    """OPS ahead, by less the more events a cell holds; `converged` says it of a method, copies and ε."""
+    """OPS ahead, by less the fewer levels there are; `converged` says it of a method and ε."""
     rows = [
-        {"method": method, "variant": variant, "fields": fields, "prior": prior, "replication": copies}
-        | {"epsilon": epsilon, "converged": converged(method, copies, epsilon)}
-        | {"per_event_mean": -1 / (copies * epsilon * (2 - (fields == "all"))) if method == "laplace" else 0.0}
+        {"method": method, "variant": variant, "fields": fields, "prior": prior, "replication": 1}
+        | {"epsilon": epsilon, "converged": converged(method, epsilon)}
+        | {"per_event_mean": -1 / (epsilon * (2 - (fields == "all"))) if method == "laplace" else 0.0}
         for method, variant in (("laplace", "paper"), ("laplace", "corrected"), ("ops", None))
         for fields in ("all", "no_category")
         for prior in ("tempered", *(("untempered",) if method == "ops" else ()))
-        for copies in (1, 10)
         for epsilon in (0.1, 1.0, 10.0)
     ]
     fixed = {"dataset": "afghanistan_dense", "model": "hmm", "sampling": "mcmc", "stand_in": False}
@@ -58,18 +57,39 @@ def ablation(converged):
 
 
 def test_a_check_of_the_ablation_uses_the_budgets_at_which_both_sides_have_converged() -> None:
-    (claim,) = score(war_logs_ablation, ablation(lambda *_: True))
+    (claim,) = claims_of(war_logs_ablation.what_the_lead_depends_on, **ablation(lambda *_: True))
     assert claim.verdict == "holds"
     assert any("at epsilon = 0.1 " in check for check in claim.checks)
     # One row that has not converged costs one budget, not the data set.
-    (claim,) = score(war_logs_ablation, ablation(lambda method, _, epsilon: (method, epsilon) != ("laplace", 0.1)))
+    (claim,) = claims_of(
+        war_logs_ablation.what_the_lead_depends_on,
+        **ablation(lambda method, epsilon: (method, epsilon) != ("laplace", 0.1)),
+    )
     assert claim.verdict == "holds"
     assert any("at epsilon = 1 " in check for check in claim.checks)
     assert not any("at epsilon = 0.1 " in check for check in claim.checks)
     # OPS alone still says what its prior's temperature does.
-    (claim,) = score(war_logs_ablation, ablation(lambda method, *_: method == "ops"))
+    (claim,) = claims_of(war_logs_ablation.what_the_lead_depends_on, **ablation(lambda method, *_: method == "ops"))
     assert list(claim.checks) == ["the prior's temperature changes nothing that matters (afghanistan_dense)"]
-    (claim,) = score(war_logs_ablation, ablation(lambda *_: False))
+    (claim,) = claims_of(war_logs_ablation.what_the_lead_depends_on, **ablation(lambda *_: False))
+    assert claim.verdict == "not testable"
+
+
+@pytest.mark.parametrize(("rare", "lead", "verdict"), [
+    ((3.0, 1.0), (-1.0, 1.0), "holds"),
+    ((3.0, 1.0), (1.0, -1.0), "does not hold"),
+    ((1.0, 1.0), (-1.0, 1.0), "does not hold"),
+    ((1.0, 1.0), (-0.04, 1.0), "holds"),
+    ((1.0, 1.0), (0.04, -0.04), "not testable"),
+])  # fmt: skip
+def test_the_critical_count_has_to_say_who_leads(rare, lead, verdict) -> None:
+    table = pd.DataFrame({"epsilon": [0.1, 1.0], "rare_levels_per_event": rare, "laplace_minus_ops_mean": lead})
+    fixed = {"dataset": "afghanistan_dense", "fields": "all", "variant": "paper", "prior": "tempered", "replication": 1}
+    table = table.assign(**fixed, laplace_minus_ops_sem=0.01, stand_in=False, converged=True)
+    (claim,) = claims_of(war_logs_ablation.crossover, war_logs_ablation_differences=table)
+    assert claim.verdict == verdict
+    unsettled = table.assign(converged=False)
+    (claim,) = claims_of(war_logs_ablation.crossover, war_logs_ablation_differences=unsettled)
     assert claim.verdict == "not testable"
 
 

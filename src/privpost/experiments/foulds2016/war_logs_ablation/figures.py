@@ -6,7 +6,6 @@ from privpost.drawing.figures import figure
 # Fields, copies of every event, variant of the Laplace mechanism: one change of the experiment at a time.
 CHANGES = {
     ("all", 1, "paper"): "As in the paper",
-    ("all", 10, "paper"): "Every event ten times",
     ("all", 1, "corrected"): "Counts projected, not clipped",
     ("no_category", 1, "paper"): "Without the category's levels",
 }
@@ -16,10 +15,9 @@ CHANGES = {
 def differences(war_logs_ablation_differences):
     """Laplace less OPS on the war logs' HMM, with one change of the experiment at a time (ours).
 
-    Difference in held-out log-likelihood per event (OPS with M = 10) against ε times the events of a mean cell. Ten
-    times the events continue the paper's curve on this axis: noise against the events of a cell decides who is ahead.
-    Without the category's rare levels the two are nearly equal. Above 0 Laplace is ahead. Bars are 95 % intervals of
-    the paired difference over splits; hollow markers: chains that have not converged.
+    Difference in held-out log-likelihood per event (OPS with M = 10) against ε times the events of a mean cell. Without
+    the category's rare levels the two are nearly equal. Above 0 Laplace is ahead. Bars are 95 % intervals of the paired
+    difference over splits; hollow markers: chains that have not converged.
     """
     table = war_logs_ablation_differences
     keys = zip(table.fields, table.replication, table.variant, strict=True)
