@@ -109,7 +109,7 @@ def crossover(war_logs_ablation_differences):
         right, case = predicted == (rows.laplace_minus_ops_mean > 0), f"{dataset}, {fields}, {variant}"
         yield check(f"the critical count says who leads ({case})", right.all(), rows.stand_in.any())
         yield from number(f"leads of the predicted sign, {case}", f"{int(right.sum())} of {len(right)}")
-        behind = rows[rows.laplace_minus_ops_mean < 0]
+        yield from number(f"fields, {case}", N_FIELDS[fields])
+        behind = rows[rows.laplace_minus_ops_mean < 0].rare_levels_per_event
         if len(behind):
-            fewest = f"fewest rare levels of an event where OPS leads, of {N_FIELDS[fields]}, {case}"
-            yield from number(fewest, behind.rare_levels_per_event.min())
+            yield from number(f"fewest rare levels of an event where OPS leads, {case}", behind.min())
