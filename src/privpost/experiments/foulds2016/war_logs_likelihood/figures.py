@@ -22,12 +22,11 @@ def paired(rows):
 def likelihood(war_logs_likelihood):
     """Held-out log-likelihood of naive Bayes and hidden Markov models (Foulds et al. 2016, figure 6).
 
-    Log-likelihood per held-out event against ε of pure DP. Middle row: chains as published, from a random start, 200
-    iterations. Last row: ours, which search for their start (two states on the simulated data, else ten). Bars are 95 %
-    intervals over splits of the paired difference to the non-private model. Hollow markers: chains that have not
-    converged; OPS on the HMM holds its ε only where they have. All other releases hold it unconditionally. Of real data
-    empty cells were left out, and regions chosen, by looking at the records. Where our chains take long they have fewer
-    ε and M.
+    Log-likelihood per held-out event against ε of pure DP. Middle row: chains as published. Last row: ours, which
+    search for their start (two states on the simulated data, else ten; fewer ε and M where chains take long). Bars are
+    95 % intervals of the difference to the non-private model, paired over splits. Hollow markers: chains that have not
+    converged; OPS on the HMM holds its ε only where they have. Of real data empty cells were left out, and regions
+    chosen, by looking at the records.
     """
     table = war_logs_likelihood
     table = table[(table.variant != "corrected") & (table.method != "private_gibbs")]
