@@ -110,6 +110,8 @@ def crossover(war_logs_ablation_differences):
         yield check(f"the critical count says who leads ({case})", right.all(), rows.stand_in.any())
         yield from number(f"leads of the predicted sign, {case}", f"{int(right.sum())} of {len(right)}")
         yield from number(f"fields, {case}", N_FIELDS[fields])
-        behind = rows[rows.laplace_minus_ops_mean < 0].rare_levels_per_event
-        if len(behind):
-            yield from number(f"fewest rare levels of an event where OPS leads, {case}", behind.min())
+        behind = rows[rows.laplace_minus_ops_mean < 0].sort_values("rare_levels_per_event")
+        for row in behind[:1].itertuples():
+            fewest, lead = f"fewest rare levels of an event where OPS leads, {case}", f"Laplace minus OPS there, {case}"
+            yield from number(fewest, row.rare_levels_per_event)
+            yield from number(lead, row.laplace_minus_ops_mean, row.laplace_minus_ops_sem)
