@@ -43,6 +43,7 @@ SETTINGS = Schema(
     transition_concentration=TRANSITION,
     emission_concentration=EMISSION,
     epsilon=EPSILON,
+    aware=Choice("none", "hmm", says="models whose noise-aware chains run"),
     private_iterations=Integer(at_least=1, says="Gibbs iterations that share the budget where every update is paid"),
     checked=Integer(at_least=0, says="trials of which a second chain is run on the same release"),
     model=Choice("naive_bayes", "hmm", says="`naive_bayes`, or `hmm`, the hidden Markov model"),
@@ -54,6 +55,7 @@ TABLES = {
         "loss_mean": "log-likelihood per held-out event, how far below the non-private HMM; paired [nats per event]",
         "state_error_mean": "share of cells in another state than the true one, labels matched [share]",
         "emission_error_mean": "KL divergence of an observed cell's true law from the fitted one [nats per event]",
+        "states_used_mean": "states that hold a twentieth of the cells in a chain's last sample [count]",
         "chain_gap": "loss of a second chain on the same release less that of the first, mean size [nats per event]",
         "agree": "share of checked trials whose two chains' mean log joints are alike",
         "crossover": "m at which Laplace noise on cells and OPS's tempering blur a level's count equally [events]",
@@ -68,6 +70,11 @@ TABLES = {
         "n_points": "settings that the slopes were fitted to [count]",
     },
 }
+
+
+# A state is in use when it holds this share of the cells.
+USED = 0.05
+NAMES = ("score", "state_error", "emission_error", "states_used")
 
 
 class Data(NamedTuple):
@@ -126,17 +133,18 @@ def setups(config) -> dict[str, Setup]:
 
 def rows(config) -> list:
     """Return the methods at all their settings, from the within axes."""
-    return [row for model in config.model for row in event_methods.rows(config, model, config.epsilon)]
+    listed = [row for model in config.model for row in event_methods.rows(config, model, config.epsilon)]
+    return [row for row in listed if row.method != "gibbs" or row.model == config.aware]
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `score`, `state_error`, `emission_error` (rows, trials), and `gap`, `agree` (rows, checked trials).
+    """Return `NAMES` (rows, trials), and `gap`, `agree` (rows, checked trials).
 
     `score` is the log-likelihood of the held-out cells' events per event that is expected there, without multinomial
     coefficients: of the likelihood averaged over the samples after burn-in or, for OPS, of the released sample.
     """
     listed, models = rows(config), setups(config)
-    found = {name: np.full((len(listed), config.trials), np.nan) for name in ("score", "state_error", "emission_error")}
+    found = {name: np.full((len(listed), config.trials), np.nan) for name in NAMES}
     checks = {name: np.full((len(listed), config.checked), np.nan) for name in ("gap", "agree")}
     for row in listed:
         models[row.model].open(ledger, [row])
@@ -177,7 +185,7 @@ def _naive_bayes(config, data, setup, row, noise, rng, ledger, block):
     for laws in np.moveaxis(draws, 1, 0):
         watch.score(data, laws, np.ones((data.sites.shape[1], 1, block.size)))
         watch.fit(data, np.broadcast_to(laws, data.laws.shape))
-    return (watch.value(), np.full(block.size, np.nan), watch.errors(data)), None
+    return (watch.value(), np.full(block.size, np.nan), watch.errors(data), np.ones(block.size)), None
 
 
 def _hidden_markov(config, data, setup, row, noise, rng, ledger, block):
@@ -190,7 +198,8 @@ def _hidden_markov(config, data, setup, row, noise, rng, ledger, block):
     (release,) = setup.run(ledger, [chains], [watch], block.trials)
     last = release.info.state
     wrong = [_wrong(*pair) for pair in zip(last.states.T, data.states, strict=True)]
-    values = watch.value(), np.array(wrong), watch.errors(data)
+    used = sum((last.states == k).mean(axis=0) >= USED for k in range(config.n_states))
+    values = watch.value(), np.array(wrong), watch.errors(data), used
     if row.method == "private_gibbs" or not config.checked or block.index:
         return values, None
     first = slice(config.checked)

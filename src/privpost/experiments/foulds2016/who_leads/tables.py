@@ -29,6 +29,7 @@ def tabulate(cells):
             line = {**named, **mean_columns("loss", loss[index]), "n_repeats": config.trials}
             line |= mean_columns("state_error", arrays["state_error"][index])
             line |= mean_columns("emission_error", arrays["emission_error"][index])
+            line |= mean_columns("states_used", arrays["states_used"][index])
             gap, agree = arrays["gap"][index], arrays["agree"][index]
             assessed = gap.size > 0 and not np.isnan(gap).any()
             line["chain_gap"] = float(np.abs(gap).mean()) if assessed else None
