@@ -16,8 +16,8 @@ def map_of_leaders(who_leads_pairs, who_leads_exponents):
     """Who leads on events of a known hidden Markov model (ours), and how losses fall.
 
     Left: held-out loss of OPS (M = 10) less that of Laplace with clipped counts, in nats per event, on events per level
-    and cell and ε; circles where the difference is beyond five standard errors. The line is where Laplace noise on cells
-    and OPS's tempering blur a level's count equally, m = 4D²/(Δε). Right: exponents of losses below 0.1 nats in ε
+    and cell and ε; dots where the difference is beyond five standard errors. The line is where Laplace noise on
+    cells and OPS's tempering blur a level's count equally, m = 4D²/(Δε). Right: exponents of losses below 0.1 nats in ε
     and in events per level, with 95 % intervals over data sets; dotted: those of the variances.
     """
     rows = select(who_leads_pairs, model="hmm", first="paper", method="ops", truncation=TRUNCATION)
@@ -29,7 +29,10 @@ def map_of_leaders(who_leads_pairs, who_leads_exponents):
     scale = {"cmap": "PuOr", "vmin": -1, "vmax": 1, "shading": "nearest"}
     mesh = row[0].pcolormesh(grid.columns, grid.index, grid, **scale)
     row[0].plot(rows.events_per_level[signs], rows.epsilon[signs], "o", color="black", markersize=2, linestyle="")
-    across, reach = np.array(grid.index, float), log_likelihood_range((common["levels"],) * common["n_fields"], TRUNCATION)
+    across, reach = (
+        np.array(grid.index, float),
+        log_likelihood_range((common["levels"],) * common["n_fields"], TRUNCATION),
+    )
     row[0].plot(4 * common["n_fields"] ** 2 / (reach * across), across, color="black")
     row[0].set(xscale="log", yscale="log", xlabel="Events per level and cell m", ylabel=style.AXES["epsilon"])
     row[0].set(xlim=(grid.columns.min() / 2, grid.columns.max() * 2), title="OPS less clipped Laplace")

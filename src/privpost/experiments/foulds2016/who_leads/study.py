@@ -229,12 +229,13 @@ class _Watch:
         self.data, self._fitted, self._scores, self._states = None, 0.0, [], []
 
     def __call__(self, iteration: int, state) -> None:
-        if iteration < self._burn_in or self._row.method in SAMPLED and iteration + 1 < self._setup.length(self._row)[0]:
-            if iteration >= self._burn_in:
-                self._states.append(state.states.copy())
+        if iteration < self._burn_in:
+            return
+        self._states.append(state.states.copy())
+        if self._row.method in SAMPLED and iteration + 1 < self._setup.length(self._row)[0]:
+            # Only the last sample is released.
             return
         data, setup = self.data, self._setup
-        self._states.append(state.states.copy())
         given = state.states, state.transitions, data.sites.T, setup.layout, setup.prior.transition
         self.score(data, state.probabilities, gibbs.site_prior(*given))
         chain = np.arange(len(data.sites))[:, None]

@@ -8,6 +8,9 @@ from privpost.evaluation.summaries import mean_columns
 from privpost.experiments.foulds2016.war_logs_ablation.study import critical_count
 
 SETTING = ("events_per_level", "levels", "n_fields", "true_states", "n_states", "persistence")
+EXPONENTS = [
+    *SETTING[1:], "model", "method", "variant", "truncation", "axis", "exponent", "exponent_sem", "n_points", "n_repeats"
+]  # fmt: skip
 # Exponents are fitted to losses that are this many standard errors above 0, and small: far from what knows nothing.
 CLEAR, SMALL = 3.0, 0.1
 
@@ -40,24 +43,22 @@ def tabulate(cells):
             table.append(line)
             losses.append(({**named}, loss[index]))
         pairs += _pairs(setting, listed, loss)
-    exponents = pd.DataFrame(_exponents(losses))
+    exponents = pd.DataFrame(_exponents(losses), columns=EXPONENTS)
     return {"who_leads": pd.DataFrame(table), "who_leads_pairs": pd.DataFrame(pairs), "who_leads_exponents": exponents}
 
 
 def _pairs(setting, listed, loss):
-    """Yield OPS's loss less Laplace's, paired over trials, for every variant and truncation."""
+    """Yield losses less Laplace's, or less OPS's at the same M where updates are paid; paired over trials."""
     for i, first in enumerate(listed):
         for j, other in enumerate(listed):
-            alike = first.model == other.model and first.epsilon == other.epsilon
-            if alike and first.method == "laplace" and other.method in ("ops", "private_gibbs", "gibbs"):
-                named = {**setting, "epsilon": first.epsilon, "model": first.model, "first": first.variant}
+            if first.model != other.model or first.epsilon != other.epsilon:
+                continue
+            over_laplace = first.method == "laplace" and other.method in ("ops", "private_gibbs", "gibbs")
+            over_ops = (first.method, other.method) == ("ops", "private_gibbs") and first.truncation == other.truncation
+            if over_laplace or over_ops:
+                named = {**setting, "epsilon": first.epsilon, "model": first.model, "first": first.variant or "ops"}
                 named |= {"method": other.method, "truncation": other.truncation}
                 yield {**named, **mean_columns("difference", loss[j] - loss[i]), "n_repeats": loss.shape[1]}
-            if alike and first.method == "ops" and other.method == "private_gibbs":
-                if first.truncation == other.truncation:
-                    named = {**setting, "epsilon": first.epsilon, "model": first.model, "first": "ops"}
-                    named |= {"method": other.method, "truncation": other.truncation}
-                    yield {**named, **mean_columns("difference", loss[j] - loss[i]), "n_repeats": loss.shape[1]}
 
 
 def _exponents(losses):
@@ -78,7 +79,7 @@ def _exponents(losses):
             continue
         values = np.array([point[2] for point in points])
         n = values.shape[1]
-        fit = lambda means: np.linalg.lstsq(design, np.log(means), rcond=None)[0]  # noqa: E731
+        fit = lambda means, design=design: np.linalg.lstsq(design, np.log(means), rcond=None)[0]  # noqa: E731
         whole = fit(values.mean(axis=1))
         left = np.array([fit(np.maximum(np.delete(values, i, axis=1).mean(axis=1), 1e-12)) for i in range(n)])
         error = np.sqrt((n - 1) * left.var(axis=0))
