@@ -5,10 +5,16 @@ import numpy as np
 from privpost.drawing import panels, style
 from privpost.drawing.figures import figure
 from privpost.evaluation.rows import select
-from privpost.privacy.count_tables import log_likelihood_range
+from privpost.experiments.foulds2016.war_logs_ablation.study import critical_count
 
-# Events of a mean cell of the real data over the mean levels of a field, and their fields; M and levels of the map.
+# M of the map.
 TRUNCATION = 10
+# Events, cells and levels of each field of the prepared data.
+REAL = {
+    "Afghanistan": (75_907, 355, (13, 151, 2, 2, 2)),
+    "Its dense part": (59_824, 84, (13, 151, 2, 2, 2)),
+    "SIGACT": (189_919, 488, (6,)),
+}
 
 
 @figure("who_leads")
@@ -17,7 +23,9 @@ def map_of_leaders(who_leads_pairs, who_leads_exponents):
 
     Left: held-out loss of OPS (M = 10) less that of Laplace with clipped counts, in nats per event, on events per level
     and cell and ε; dots where the difference is beyond five standard errors. The line is where Laplace noise on
-    cells and OPS's tempering blur a level's count equally, m = 4D²/(Δε). Right: exponents of losses below 0.1 nats in ε
+    cells and OPS's tempering blur a level's count equally, m = 4D²/(Δε). Above
+    the map the real data, placed by their ratio to their own such m at the mean levels of a field, with the range from
+    the field of most levels to that of fewest. Right: exponents of losses below 0.1 nats in ε
     and in events per level, with 95 % intervals over data sets; dotted: those of the variances.
     """
     rows = select(who_leads_pairs, model="hmm", first="paper", method="ops", truncation=TRUNCATION)
@@ -29,11 +37,16 @@ def map_of_leaders(who_leads_pairs, who_leads_exponents):
     scale = {"cmap": "PuOr", "vmin": -1, "vmax": 1, "shading": "nearest"}
     mesh = row[0].pcolormesh(grid.columns, grid.index, grid, **scale)
     row[0].plot(rows.events_per_level[signs], rows.epsilon[signs], "o", color="black", markersize=2, linestyle="")
-    across, reach = (
-        np.array(grid.index, float),
-        log_likelihood_range((common["levels"],) * common["n_fields"], TRUNCATION),
-    )
-    row[0].plot(4 * common["n_fields"] ** 2 / (reach * across), across, color="black")
+    across = np.array(grid.index, float)
+    critical = critical_count((common["levels"],) * common["n_fields"], TRUNCATION)
+    row[0].plot(critical / across, across, color="black", label="m = 4D²/(Δε)")
+    for place, (name, (events, cells, sizes)) in enumerate(REAL.items()):
+        # At the m that is as far from the line as the data are from their own.
+        levels = np.array([max(sizes), np.mean(sizes), min(sizes)])
+        m = events / cells / levels * critical / critical_count(sizes, TRUNCATION)
+        height = across.max() * 1.7 ** (place + 1.3)
+        row[0].plot(m, [height] * 3, color=style.GREY, linewidth=0.8)
+        row[0].plot(m[1:2], [height], color="black", marker=style.MARKERS[place], linestyle="", label=name)
     row[0].set(xscale="log", yscale="log", xlabel="Events per level and cell m", ylabel=style.AXES["epsilon"])
     row[0].set(xlim=(grid.columns.min() / 2, grid.columns.max() * 2), title="OPS less clipped Laplace")
     made.colorbar(mesh, ax=row[0], label="Loss, OPS less Laplace [nats per event]")
@@ -52,4 +65,5 @@ def map_of_leaders(who_leads_pairs, who_leads_exponents):
         row[1].axvline(power, color="black", linewidth=0.8, linestyle=":")
     row[1].set_yticks(list(names.values()), list(names))
     row[1].set(xlabel="Exponent of the loss", title="filled: in ε, hollow: in m")
+    panels.legend(made)
     return made
