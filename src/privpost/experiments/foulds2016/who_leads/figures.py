@@ -48,8 +48,9 @@ def map_of_leaders(who_leads_pairs, who_leads_exponents):
         row[0].plot(m, [height] * 3, color=style.GREY, linewidth=0.8)
         row[0].plot(m[1:2], [height], color="black", marker=style.MARKERS[place], linestyle="", label=name)
     row[0].set(xscale="log", yscale="log", xlabel="Events per level and cell m", ylabel=style.AXES["epsilon"])
-    row[0].set(xlim=(grid.columns.min() / 2, grid.columns.max() * 2), title="OPS less clipped Laplace")
-    made.colorbar(mesh, ax=row[0], label="Loss, OPS less Laplace [nats per event]")
+    row[0].set(ylim=(across.min() / 2, across.max() * 10))
+    row[0].set(xlim=(grid.columns.min() / 2, grid.columns.max() * 2), title="Loss of OPS less clipped Laplace")
+    made.colorbar(mesh, ax=row[0], label="Difference [nats per event]")
     fitted = select(who_leads_exponents, model="hmm", **common)
     fitted = fitted[fitted.method.isin(["laplace", "ops", "gibbs"])]
     names = {}
