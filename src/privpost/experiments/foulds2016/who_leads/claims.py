@@ -6,7 +6,7 @@ from privpost.lab.claims import check, claim, number, numbers, untestable
 
 # Standard errors of a difference paired over trials.
 THRESHOLD = 5.0
-SPAN = ["levels", "n_fields", "true_states", "n_states", "persistence"]
+SPAN = ["levels", "n_fields", "true_states", "n_states", "persistence", "true_concentration"]
 # How near a measured power has to be to that of the variance, and how far from the crossover the sign is asked for.
 RATE, FACTOR = 0.25, 3.0
 PLACE = "section 5, figure 6, on simulated events"
@@ -47,8 +47,9 @@ def dense(who_leads_pairs):
 
 def named(keys) -> str:
     """Return a setting in words, by its values of `SPAN` and of the truncation."""
-    levels, fields, _, states, persistence, *truncation = keys
+    levels, fields, _, states, persistence, concentration, *truncation = keys
     words = f"{levels:g} levels, {fields:g} fields, {states:g} states, persistence {persistence:g}"
+    words += f", concentration {concentration:g}"
     return ", ".join([words, *(f"M = {value:g}" for value in truncation)])
 
 
@@ -64,8 +65,8 @@ def sparse(who_leads_pairs):
     rows = rows[rows.events_per_level <= 1]
     for keys, part in rows.groupby([*SPAN, "events_per_level", "epsilon"]):
         behind = above(part, "difference", THRESHOLD)
-        name = f"{named(keys[:5])}, m = {keys[5]:g}"
-        yield check(f"OPS not behind at epsilon = {keys[6]:g} ({name})", not behind.all())
+        name = f"{named(keys[:6])}, m = {keys[6]:g}"
+        yield check(f"OPS not behind at epsilon = {keys[7]:g} ({name})", not behind.all())
     yield from numbers(
         {"settings with OPS ahead": int(below(rows, "difference", THRESHOLD).sum()), "settings": len(rows)}
     )
@@ -140,7 +141,7 @@ def orders(who_leads_exponents):
     yield untestable("no method has enough small losses")
     for row in rows[rows.method.isin(["laplace", "ops"])].itertuples():
         order, kind = (-1, f"M = {row.truncation:g}") if row.method == "ops" else (-2, row.variant)
-        setting = named((row.levels, row.n_fields, 0, row.n_states, row.persistence))
+        setting = named((row.levels, row.n_fields, 0, row.n_states, row.persistence, row.true_concentration))
         name = f"{row.method}, {kind}, {row.axis}, {setting}"
         near = abs(row.exponent - order) < RATE + THRESHOLD * row.exponent_sem
         yield check(f"the loss has the power {order} ({name})", near)

@@ -29,7 +29,9 @@ def map_of_leaders(who_leads_pairs, who_leads_exponents):
     and in events per level, with 95 % intervals over data sets; dotted: those of the variances.
     """
     rows = select(who_leads_pairs, model="hmm", first="paper", method="ops", truncation=TRUNCATION)
-    common = {name: rows[name].mode()[0] for name in ("levels", "n_fields", "n_states", "persistence")}
+    common = {
+        name: rows[name].mode()[0] for name in ("levels", "n_fields", "n_states", "persistence", "true_concentration")
+    }
     rows = select(rows, **common)
     made, (row,) = panels.grid(1, 2, 2.6, gridspec_kw={"width_ratios": [1.35, 1]})
     grid = rows.pivot(index="epsilon", columns="events_per_level", values="difference_mean")

@@ -1,8 +1,8 @@
 """Who leads where: releases of hidden Markov models on events whose states, emissions and density are known (ours).
 
 Regions are chains over months that start uniformly and stay in a state with a given probability, else move to any other
-one; a cell's events have fields of equally many levels, whose probabilities are drawn from the model's prior. All
-methods of a trial see the same events and, where they read noisy counts, the same noise.
+one; a cell's events have fields of equally many levels, whose probabilities have a symmetric Dirichlet law. All methods
+of a trial see the same events and, where they read noisy counts, the same noise.
 """
 
 import math
@@ -18,7 +18,7 @@ from privpost.experiments.foulds2016.chain_settings import CHAINS, N_STATES, TEM
 from privpost.experiments.foulds2016.event_methods import SAMPLED, Setup
 from privpost.experiments.foulds2016.state_labels import matched
 from privpost.experiments.foulds2016.who_leads.tables import tabulate
-from privpost.experiments.ranges import EMISSION, EPSILON, METHOD, SHARE, TRANSITION, TRUNCATION
+from privpost.experiments.ranges import CONCENTRATION, EMISSION, EPSILON, METHOD, SHARE, TRANSITION, TRUNCATION
 from privpost.lab.schema import Choice, Integer, Real, Schema
 from privpost.models.event_counts import EventCounts
 from privpost.samplers import hidden_markov_collapsed as collapsed
@@ -36,6 +36,7 @@ SETTINGS = Schema(
     levels=Integer(at_least=2, says="levels of each field"),
     events_per_level=Real(above=0, at_most=1e4, says="m, mean number of events of a level in a cell", unit="events"),
     true_states=Integer(at_least=1, says="states that generate the events"),
+    true_concentration=CONCENTRATION.means("Dirichlet concentration that true emissions are drawn from"),
     persistence=SHARE.means("probability that a region stays in its state from a month to the next"),
     held_out=SHARE.means("share of the cells that is held out", "share"),
     copies=Integer(at_least=1, says="draws of the held-out cells' events that a fit is scored on"),
@@ -108,7 +109,7 @@ def draw_data(config, size: int, rng) -> Data:
             drawn = np.where(rng.random(size) < config.persistence, states[:, cell - 1], other)
         states[:, cell] = drawn
     shape = size, many, config.n_fields
-    emissions = rng.dirichlet(np.full(config.levels, config.emission_concentration), shape)
+    emissions = rng.dirichlet(np.full(config.levels, config.true_concentration), shape)
     laws = emissions[np.arange(size)[:, None], states]
     totals = rng.multinomial(events(config), np.full(n_cells, 1 / n_cells), size)
     n_held = max(1, round(config.held_out * n_cells))

@@ -7,7 +7,7 @@ import numpy as np
 from privpost.evaluation.summaries import mean_columns
 from privpost.experiments.foulds2016.war_logs_ablation.study import critical_count
 
-SETTING = ("events_per_level", "levels", "n_fields", "true_states", "n_states", "persistence")
+SETTING = ("events_per_level", "levels", "n_fields", "true_states", "n_states", "persistence", "true_concentration")
 EXPONENTS = [*SETTING[1:], "model", "method", "variant", "truncation", "axis"]
 EXPONENTS += ["exponent", "exponent_sem", "n_points", "n_repeats"]
 # Exponents are fitted to losses that are this many standard errors above 0, and small: far from what knows nothing.
