@@ -301,8 +301,10 @@ class Setup:
             row = chains.row
             if row.method in SAMPLED:
                 settings = {"observed": chains.observed, "watch": watch}
-                given = self.mechanism(row), chains.counts.reshape(-1), chains.rng
-                found.append(ledger.release(row.account, *given, size=size, repeats=repeats, **settings))
+                # Counts of one data set for all repeats, or of each by itself.
+                shape, own = ((-1,), size) if chains.counts.ndim == 2 else ((size, -1), None)
+                given = self.mechanism(row), chains.counts.reshape(shape), chains.rng
+                found.append(ledger.release(row.account, *given, size=own, repeats=repeats, **settings))
             else:
                 end = self.follow(chains, watch)
                 found.append(Release(end.state.probabilities, end))
