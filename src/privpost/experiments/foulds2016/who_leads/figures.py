@@ -36,7 +36,7 @@ def map_of_leaders(who_leads_pairs, who_leads_exponents):
     made, (row,) = panels.grid(1, 2, 2.6, gridspec_kw={"width_ratios": [1.35, 1]})
     grid = rows.pivot(index="epsilon", columns="events_per_level", values="difference_mean")
     signs = rows.difference_mean.abs() > np.maximum(5 * rows.difference_sem, rows.chain_gap)
-    scale = {"cmap": "PuOr", "vmin": -1, "vmax": 1, "shading": "nearest"}
+    scale = {"cmap": "PuOr", "vmin": -0.8, "vmax": 0.8, "shading": "nearest"}
     mesh = row[0].pcolormesh(grid.columns, grid.index, grid, **scale)
     row[0].plot(rows.events_per_level[signs], rows.epsilon[signs], "o", color="black", markersize=2, linestyle="")
     across = np.array(grid.index, float)
@@ -51,6 +51,9 @@ def map_of_leaders(who_leads_pairs, who_leads_exponents):
         row[0].plot(m[1:2], [height], color="black", marker=style.MARKERS[place], linestyle="", label=name)
     row[0].set(xscale="log", yscale="log", xlabel="Events per level and cell m", ylabel=style.AXES["epsilon"])
     row[0].set(ylim=(across.min() / 2, across.max() * 10))
+    # Above the map there is no ε.
+    row[0].set_yticks(across, [f"{value:g}" for value in across])
+    row[0].minorticks_off()
     row[0].set(xlim=(grid.columns.min() / 2, grid.columns.max() * 2), title="Loss of OPS less clipped Laplace")
     made.colorbar(mesh, ax=row[0], label="Difference [nats per event]")
     fitted = select(who_leads_exponents, model="hmm", **common)
@@ -61,12 +64,11 @@ def map_of_leaders(who_leads_pairs, who_leads_exponents):
         label = style.look(line.method).label.split(",")[0] + (" projected" if line.variant == "corrected" else kind)
         place = names.setdefault(label, len(names)) + (0.15 if line.axis == "epsilon" else -0.15)
         look = style.look(line.method)
-        face = look.color if line.axis == "epsilon" else "white"
         row[1].errorbar(line.exponent, place, xerr=style.NORMAL_95 * line.exponent_sem, color=look.color,
-                        marker=look.marker, markerfacecolor=face)  # fmt: skip
+                        marker=look.marker, alpha=1 if line.axis == "epsilon" else 0.4)  # fmt: skip
     for power in (-2, -1):
         row[1].axvline(power, color="black", linewidth=0.8, linestyle=":")
     row[1].set_yticks(list(names.values()), list(names))
-    row[1].set(xlabel="Exponent of the loss", title="filled: in ε, hollow: in m")
+    row[1].set(xlabel="Exponent of the loss", title="Dark: in ε, pale: in m")
     panels.legend(made)
     return made
