@@ -50,8 +50,13 @@ def dense(who_leads_pairs):
         if len(part):
             gaps = part.difference_mean.to_numpy()
             yield check(f"its lead is largest at the smallest epsilon ({name})", gaps[0] == gaps.max() > 0)
-            by_epsilon = dict(zip(part.epsilon.map("{:g}".format), gaps, strict=True))
-            yield from number(f"Laplace's lead by epsilon, {name}", by_epsilon)
+            yield from extremes(f"lead of Laplace, {name}", part)
+
+
+def extremes(words, rows):
+    """Yield the largest and the smallest difference with their standard errors."""
+    for which, place in (("largest", rows.difference_mean.idxmax()), ("smallest", rows.difference_mean.idxmin())):
+        yield from number(f"{which} {words}", rows.difference_mean[place], rows.difference_sem[place])
 
 
 def named(keys) -> str:
@@ -76,6 +81,8 @@ def sparse(who_leads_pairs):
         behind = above(part, "difference", THRESHOLD)
         name = f"{named(keys[:6])}, m = {keys[6]:g}"
         yield check(f"OPS not behind at epsilon = {keys[7]:g} ({name})", not behind.all())
+    if len(rows):
+        yield from extremes("lead of Laplace", rows)
     yield from numbers(
         {"settings with OPS ahead": int(below(rows, "difference", THRESHOLD).sum()), "settings": len(rows)}
     )
@@ -93,6 +100,7 @@ def paid(who_leads_pairs):
         ahead = above(part, "difference", THRESHOLD)
         yield check(f"one sample of OPS is ahead ({named(keys)})", ahead.all())
         yield from number(f"share of settings with OPS ahead, {named(keys)}", ahead.mean())
+        yield from extremes(f"lead of OPS, {named(keys)}", part)
 
 
 @claim(
@@ -114,6 +122,7 @@ def condition(who_leads_pairs):
             share = float((ahead[part] == passed).mean())
             yield check(f"Laplace {words}, at every setting", share == 1)
             yield from number(f"share of settings where Laplace {words}", share)
+            yield from extremes(f"lead of Laplace, of settings where Laplace {words}", rows[part])
 
 
 @claim(
@@ -137,6 +146,7 @@ def crossing(who_leads_pairs, who_leads):
             yield from number(
                 f"settings against it: {words}, M = {truncation:g}", f"{int(wrong.sum())} of {len(wrong)}"
             )
+        yield from extremes(f"lead of Laplace, M = {truncation:g}", part)
 
 
 @claim(

@@ -57,7 +57,7 @@ def map_of_leaders(who_leads_pairs, who_leads_exponents):
     row[0].set(xlim=(grid.columns.min() / 2, grid.columns.max() * 2), title="Loss of OPS less clipped Laplace")
     made.colorbar(mesh, ax=row[0], label="Difference [nats per event]")
     fitted = select(who_leads_exponents, model="hmm", **common)
-    fitted = fitted[fitted.method.isin(["laplace", "ops", "gibbs"])]
+    fitted = fitted[fitted.method != "private_gibbs"]
     names = {}
     for line in fitted.itertuples():
         kind = f" M = {line.truncation:g}" if line.method == "ops" else " clipped" if line.variant == "paper" else ""

@@ -13,11 +13,10 @@ import numpy as np
 from scipy.special import logsumexp, rel_entr
 
 from privpost.distributions.noise import Common
-from privpost.experiments.foulds2016 import event_methods
 from privpost.experiments.foulds2016.chain_settings import CHAINS, N_STATES, TEMPERED
 from privpost.experiments.foulds2016.event_methods import SAMPLED, Setup
 from privpost.experiments.foulds2016.state_labels import matched
-from privpost.experiments.foulds2016.who_leads.tables import tabulate
+from privpost.experiments.foulds2016.who_leads.tables import rows, tabulate
 from privpost.experiments.ranges import CONCENTRATION, EMISSION, EPSILON, METHOD, SHARE, TRANSITION, TRUNCATION
 from privpost.lab.schema import Choice, Integer, Real, Schema
 from privpost.models.event_counts import EventCounts
@@ -131,12 +130,6 @@ def setups(config) -> dict[str, Setup]:
     given = {"transition": config.transition_concentration, "emission": config.emission_concentration}
     hidden = EventCounts((config.months,) * config.regions, sizes, config.n_states, **given)
     return {"naive_bayes": Setup(EventCounts((1,), sizes, 1, **given), n), "hmm": Setup.of(config, hidden, n)}
-
-
-def rows(config) -> list:
-    """Return the methods at all their settings, from the within axes."""
-    listed = [row for model in config.model for row in event_methods.rows(config, model, config.epsilon)]
-    return [row for row in listed if row.method != "gibbs" or row.model == config.aware]
 
 
 def simulate(config, streams, ledger) -> dict:

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from privpost.evaluation.summaries import mean_columns
+from privpost.experiments.foulds2016 import event_methods
 from privpost.experiments.foulds2016.war_logs_ablation.study import critical_count
 
 SETTING = ("events_per_level", "levels", "n_fields", "true_states", "n_states", "persistence", "true_concentration")
@@ -14,11 +15,15 @@ EXPONENTS += ["exponent", "exponent_sem", "n_points", "n_repeats"]
 CLEAR, SMALL = 3.0, 0.1
 
 
+def rows(config) -> list:
+    """Return the methods at all their settings, from the within axes."""
+    listed = [row for model in config.model for row in event_methods.rows(config, model, config.epsilon)]
+    return [row for row in listed if row.method != "gibbs" or row.model == config.aware]
+
+
 def tabulate(cells):
     """Return losses by method and setting, OPS less Laplace paired over trials, and the losses' exponents."""
     import pandas as pd
-
-    from privpost.experiments.foulds2016.who_leads.study import rows
 
     table, pairs, losses = [], [], []
     for cell in cells:
