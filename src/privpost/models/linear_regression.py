@@ -38,8 +38,41 @@ class Moments(NamedTuple):
         return (self.square - 2 * weights @ self.cross + quadratic) / self.rows
 
 
+class SecondMoments(Regression):
+    """A regression whose sufficient statistics are the second moments of features and label within public bounds."""
+
+    feature_bound: float
+    label_bound: float
+
+    def check(self, features, labels) -> None:
+        """Raises a ValueError unless features (..., d) and labels (...) keep the public bounds."""
+        norm, label = float(np.linalg.norm(features, axis=-1).max()), float(np.abs(labels).max())
+        if norm > self.feature_bound * (1 + 1e-12) or label > self.label_bound:
+            raise ValueError(
+                f"feature_bound is {self.feature_bound} and label_bound {self.label_bound}; the records reach "
+                f"{norm:g} and {label:g}"
+            )
+
+    def sufficient_statistics(self, data) -> np.ndarray:
+        """Statistics (..., d² + d + 1) of records (..., n, d + 1).
+
+        Raises:
+            ValueError: a record beyond the public bounds.
+        """
+        data = np.asarray(data, float)
+        self.check(data[..., :-1], data[..., -1])
+        products = np.swapaxes(data, -1, -2) @ data
+        gram, cross, square = products[..., :-1, :-1], products[..., :-1, -1], products[..., -1, -1]
+        return np.concatenate([gram.reshape(*gram.shape[:-2], -1), cross, square[..., None]], axis=-1)
+
+    def _split(self, statistics):
+        statistics = np.asarray(statistics, float)
+        gram, cross, square = np.split(statistics, [self.dimension**2, -1], axis=-1)
+        return gram.reshape(*gram.shape[:-1], self.dimension, self.dimension), cross, square[..., 0]
+
+
 @dataclass(frozen=True)
-class LinearRegression(Regression):
+class LinearRegression(SecondMoments):
     """y ~ N(xᵀw, σ²), w ~ N(0, I/b); a record is (x, y) of shape (d + 1,), statistics are (XᵀX, Xᵀy, yᵀy), flattened.
 
     Attributes:
@@ -71,32 +104,6 @@ class LinearRegression(Regression):
         axes = self.feature_bound * np.eye(self.dimension)
         extreme = [np.column_stack([axes, np.full(self.dimension, y)]) for y in (self.label_bound, -self.label_bound)]
         return np.concatenate([*extreme, np.zeros((1, self.dimension + 1))])
-
-    def check(self, features, labels) -> None:
-        """Raises a ValueError unless features (..., d) and labels (...) keep the public bounds."""
-        norm, label = float(np.linalg.norm(features, axis=-1).max()), float(np.abs(labels).max())
-        if norm > self.feature_bound * (1 + 1e-12) or label > self.label_bound:
-            raise ValueError(
-                f"feature_bound is {self.feature_bound} and label_bound {self.label_bound}; the records reach "
-                f"{norm:g} and {label:g}"
-            )
-
-    def sufficient_statistics(self, data) -> np.ndarray:
-        """Statistics (..., d² + d + 1) of records (..., n, d + 1).
-
-        Raises:
-            ValueError: a record beyond the public bounds.
-        """
-        data = np.asarray(data, float)
-        self.check(data[..., :-1], data[..., -1])
-        products = np.swapaxes(data, -1, -2) @ data
-        gram, cross, square = products[..., :-1, :-1], products[..., :-1, -1], products[..., -1, -1]
-        return np.concatenate([gram.reshape(*gram.shape[:-2], -1), cross, square[..., None]], axis=-1)
-
-    def _split(self, statistics):
-        statistics = np.asarray(statistics, float)
-        gram, cross, square = np.split(statistics, [self.dimension**2, -1], axis=-1)
-        return gram.reshape(*gram.shape[:-1], self.dimension, self.dimension), cross, square[..., 0]
 
     def posterior(self, statistics) -> tuple[np.ndarray, np.ndarray]:
         """Mean (..., d) and precision (..., d, d) of w given the statistics."""
