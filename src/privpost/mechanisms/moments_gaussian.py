@@ -29,7 +29,7 @@ class MomentsGaussian(NoisyMoments):
     Raises:
         ValueError: a setting outside its range, or another model than NormalRegression.
 
-    >>> MomentsGaussian(NormalRegression(2), 100, 3.0, 2.0).cost().epsilon
+    >>> round(MomentsGaussian(NormalRegression(2), 100, 3.0, 2.0).cost().epsilon, 6)
     0.5
     """
 

@@ -80,11 +80,11 @@ class NormalRegression(SecondMoments):
 
     @property
     def records(self) -> np.ndarray:
-        """Features at 60 degrees (or along the line) with labels ±Y, and zeros: second moments that are farthest apart.
+        """Features at 0, 60 and 120 degrees with labels ±Y, and zeros: second moments that are farthest apart.
 
-        Shape (13, d + 1), or (5, 2) of one feature.
+        Shape (7, d + 1), or (3, 2) of one feature. A record and its negative have the same second moments.
         """
-        turns = np.arange(6) * np.pi / 3 if self.dimension > 1 else np.array([0.0, np.pi])
+        turns = np.arange(3) * np.pi / 3 if self.dimension > 1 else np.zeros(1)
         features = np.zeros((len(turns), self.dimension))
         for axis, values in enumerate((np.cos(turns), np.sin(turns))[: self.dimension]):
             features[:, axis] = self.feature_bound * values
