@@ -37,7 +37,7 @@ class MomentsGaussian(NoisyMoments):
     order: float
 
     products: ClassVar[float] = float(np.sqrt(2))
-    method: ClassVar[str] = "moments_gaussian"
+    method: ClassVar[str] = "gaussian"
     norm: ClassVar[str] = "l2"
     notion: ClassVar[str] = "rdp"
     calibrated: ClassVar[str] = "sigma"

@@ -29,7 +29,7 @@ class MomentsLaplace(PureMechanism, NoisyMoments):
     2.0
     """
 
-    method: ClassVar[str] = "moments_laplace"
+    method: ClassVar[str] = "laplace"
     norm: ClassVar[str] = "l1"
     # Of several features it is a bound.
     tight: ClassVar[bool] = False
