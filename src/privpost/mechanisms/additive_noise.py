@@ -27,7 +27,7 @@ class AdditiveNoiseMechanism(Mechanism):
             default is "free" for two counts, which halves the noise, and "all" for others.
 
     Raises:
-        ValueError: "free" for statistics that do not sum to the number of records, or unbounded statistics.
+        ValueError: "free" for statistics that do not sum to the number of records; statistics without a known bound.
     """
 
     coordinates: Coordinates | None = field(default=None, kw_only=True)
@@ -40,7 +40,9 @@ class AdditiveNoiseMechanism(Mechanism):
             bits = type(self.model) in COUNTED and len(self.model.prior) == 2
             object.__setattr__(self, "coordinates", "free" if bits else "all")
         if not self.model.bounded:
-            raise ValueError(f"model is {self.model!r}; its statistics are unbounded, so no noise makes them private")
+            raise ValueError(
+                f"model is {self.model!r}; no bound is known here on how far a record moves its statistics"
+            )
         check_choice("coordinates", self.coordinates, get_args(Coordinates))
         if self.coordinates == "free" and not np.allclose(self._record_statistics().sum(axis=-1), 1):
             raise ValueError("coordinates is 'free'; that needs statistics of each record that sum to 1")

@@ -57,8 +57,6 @@ class NormalRegression(SecondMoments):
     feature_bound: float = 1.0
     label_bound: float = 1.0
 
-    # Its second moments are bounded, but `records` do not show how far they reach: mechanisms have to know it.
-    bounded: ClassVar[bool] = False
     support: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
 
     def __post_init__(self):
