@@ -115,7 +115,8 @@ def test_rounds_and_searches_are_those_of_the_rows_method() -> None:
 def test_further_chains_are_run_where_the_first_agree(monkeypatch, together) -> None:
     """By their own traces and by those of all, of the first split's chains."""
     monkeypatch.setattr(held_out, "agree", lambda checks: together)
-    changes = {"model": ["hmm"], "method": ["laplace"], "variant": ["paper"], "epsilon": [1.0], "diagnostic_chains": 6}
+    changes = {"model": ["hmm"], "method": ["laplace"], "variant": ["paper"], "epsilon": [1.0]}
+    changes |= {"sampler": ["collapsed"], "diagnostic_chains": 6}
     _, (cell,) = run("foulds2016/war_logs_likelihood", **changes)
     arrays = cell.arrays
     assert arrays["n_chains"] == (6 if together else 4)

@@ -281,6 +281,7 @@ def test_a_stopped_release_that_waits_leaves_the_ledger_alone(folder):
             if not process:
                 # A shell's background commands ignore it, and tests may be one.
                 signal.signal(signal.SIGINT, signal.default_int_handler)
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
                 exit_with("--output", "o.json")
             while f"-> FLOCK  ADVISORY  WRITE {process}" not in Path("/proc/locks").read_text():
