@@ -8,7 +8,7 @@ from privpost.mechanisms import (
     LaplaceMechanism,
 )
 from privpost.mechanisms.redacted_laplace import RedactedSum
-from privpost.models import BetaBernoulli, DirichletCategorical, NormalKnownVariance
+from privpost.models import BetaBernoulli, DirichletCategorical, LinearRegression, NormalKnownVariance
 from privpost.privacy.accounting import Cost
 from privpost.privacy.renyi import gaussian_divergence
 
@@ -96,3 +96,14 @@ def test_a_posterior_draw_of_normal_records_is_gaussian_noise_on_their_sum(r, m)
     # The draw is the noisy sum, shifted and scaled by public numbers.
     scale = (mean[1] - mean[0]) / 2
     assert scale * noise.sigma == pytest.approx(deviation[0]) == pytest.approx(deviation[1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"), [(LaplaceMechanism, {"epsilon": 1.0}), (GaussianMechanism, {"sigma": 1.0, "order": 2.0})]
+)
+def test_noise_for_counts_is_refused_where_records_do_not_show_how_far_they_reach(kind, options):
+    """((√½, √½), 1) and 0 are 4.41 apart in L1, farther than any two of `records`, which are 4 apart."""
+    model, far = LinearRegression(2), np.array([[[0.5**0.5, 0.5**0.5, 1.0]], [[0.0, 0.0, 0.0]]])
+    assert np.abs(np.subtract(*model.sufficient_statistics(far))).sum() > 4.4
+    with pytest.raises(ValueError, match="no bound is known here"):
+        kind(model, 10, **options)
