@@ -77,12 +77,13 @@ def named(keys) -> str:
 def sparse(who_leads_pairs):
     rows = leads(who_leads_pairs)
     rows = rows[rows.events_per_level <= 1]
+    if rows.empty:
+        return
     for keys, part in rows.groupby([*SPAN, "events_per_level", "epsilon"]):
         behind = above(part, "difference", THRESHOLD)
         name = f"{named(keys[:6])}, m = {keys[6]:g}"
         yield check(f"OPS not behind at epsilon = {keys[7]:g} ({name})", not behind.all())
-    if len(rows):
-        yield from extremes("lead of Laplace", rows)
+    yield from extremes("lead of Laplace", rows)
     yield from numbers(
         {"settings with OPS ahead": int(below(rows, "difference", THRESHOLD).sum()), "settings": len(rows)}
     )
