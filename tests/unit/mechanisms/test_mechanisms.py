@@ -399,7 +399,8 @@ def test_perturb_on_a_batch_is_a_loop_over_it(mechanism):
     nested = mechanism.perturb(np.stack([statistics[:1]] * number), np.random.default_rng(5))
     assert nested.shape == (number, 1, *together.shape[1:])
     different = len(np.unique(nested.reshape(number, -1), axis=0))
-    assert different > 1 if number > 2 else different == 2, "releases of equal statistics share their noise"
+    message = 'releases of equal statistics share their noise; only with support "integers" may two of them be equal'
+    assert different > 1 if number > 2 else different == 2, message
 
 
 @every_example
