@@ -103,7 +103,7 @@ class AdditiveNoiseMechanism(Mechanism):
         """Parameters (..., k) of the conjugate update with the projected release, the noise left out of account."""
         return self.model.posterior(self.project(release))
 
-    def posterior(self, release, draws, rng) -> Draws:
+    def posterior(self, release, draws: int, rng: np.random.Generator) -> Draws:
         """Independent draws (draws, *theta_shape) given a release (q,): the true counts, then θ given them.
 
         Exact, for counts of one category a record (bits too) and noise with a density: p(θ | y) = Σ_s p(θ | s) p(s | y)
