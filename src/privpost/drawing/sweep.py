@@ -148,8 +148,7 @@ def draw(
     endless = sorted({row[1] for row in rows if np.isinf(own[row][row[1]].to_numpy(float)).any()})
     notes += [f"The figure leaves out infinite values of {', '.join(endless)}; the table has all."] if endless else []
     words = {name: style.AXES.get(name, name.replace("_", " ")).removesuffix(" (pure DP)") for name in table}
-    # Long meanings stand in the dictionary.
-    words |= {name: text for name, text in (meanings or {}).items() if name not in style.AXES and len(text) <= LONGEST}
+    words |= {name: _short(text) for name, text in (meanings or {}).items() if name not in style.AXES}
     # A sweep's own column of a setting that the table has, too.
     words |= {
         name: words.get(base := name.removesuffix("_setting"), base) for name in table if name.endswith("_setting")
@@ -170,6 +169,11 @@ def draw(
     figure.suptitle(textwrap.fill(title, int(14 * width)), fontsize=7)
     panels.legend(figure)
     return figure, notes
+
+
+def _short(meaning: str) -> str:
+    """Return a meaning, or the first clause of a long one, which stands whole in the dictionary."""
+    return meaning if len(meaning) <= LONGEST else re.split(r"[:;,(\[]", meaning)[0].strip()
 
 
 def _row_name(parts: Layout, row: tuple, words: Mapping[str, str]) -> str:

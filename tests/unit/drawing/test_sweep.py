@@ -143,6 +143,9 @@ def test_what_does_not_fit_is_said_and_meanings_are_labels():
     figure, notes = sweep.draw(table, [], {"epsilon", "method"}, meanings={"mean": "what was found on average"})
     assert notes[0] == "The figure shows 6 of 9 rows of panels; the table has all."
     assert figure.axes[0].get_ylabel() == "what was found on average"
+    long = {"mean": "mean of all: those that were seen, and those that nobody saw, in one number for the whole table"}
+    figure, _ = sweep.draw(table, [], {"epsilon", "method"}, meanings=long)
+    assert figure.axes[0].get_ylabel() == "mean of all"
 
 
 @pytest.mark.parametrize("dpi", [72, 150, 300])
