@@ -15,7 +15,7 @@ def cost_and_distance(rivals):
 
     Each method's three points are ε = 0.1, 1 and 10, the larger the larger; n = 100, for the collider 20. Distance:
     sliced Wasserstein, in standard deviations of the exact posterior, mean over 20 releases with 95 % intervals. The
-    grey band ends where as many independent draws from the exact posterior end. CPU time is that of one release among 20
+    grey band ends where as many independent draws from the exact posterior end. CPU time is that of one release of 20
     that run together. Lower and further left is better.
     """
     tasks = panels.ordered(rivals.task, "task")
@@ -39,7 +39,9 @@ def cost_and_distance(rivals):
         floor = here[here.method == "exact"].distance
         if len(floor):
             panel.axhspan(0, floor.max(), color=style.BAND, linewidth=0)
-        panel.set(xscale="log", yscale="log", title=f"{task.replace('_', ' ').capitalize()}, n = {here.n.max()}")
+        panel.set(
+            xscale="log", yscale="log", title=f"{task.replace('_bayes', ' Bayes').capitalize()}, n = {here.n.max()}"
+        )
     for panel in axes.flat[len(tasks) :]:
         panel.axis("off")
     made.supxlabel("CPU time per release [s]", fontsize=8)

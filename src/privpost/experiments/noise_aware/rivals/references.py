@@ -9,7 +9,7 @@ from scipy.special import gammaln
 from privpost.samplers.noise_aware_quadrature import Posterior, parameter_edges, redacted_likelihood
 
 # Cells of θ, even in its coordinate over the prior's mass.
-CELLS = 1500
+CELLS = 600
 # Largest n of a network whose counts are summed over.
 LARGEST = {"naive_bayes": 200, "collider": 20}
 # Elements of one work array.

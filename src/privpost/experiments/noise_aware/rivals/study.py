@@ -1,7 +1,9 @@
 """Noise-aware inference by several methods against the exact posterior of the same releases, per CPU second (ours)."""
 
 import time
-from typing import Any
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,9 +22,7 @@ SETTINGS = Schema(
     task=Text(says=MODEL),
     prior=Vector(Real(at_least=-1e6, at_most=1e6), says="parameters of the model's prior"),
     n=N,
-    methods=Discovered(
-        methods.names, says="methods that take part: a list, or all but the optional"
-    ),
+    methods=Discovered(methods.names, says="methods that take part: a list, or all but the optional"),
     reference_draws=Integer(at_least=100, says="draws of the reference posterior of each release"),
     chains=Integer(at_least=1, says="chains per release"),
     draws=Integer(at_least=4, says="draws of each chain that are taken"),
@@ -40,13 +40,14 @@ TABLES = {
         "ess_per_second": "such draws in a CPU second [1/seconds]",
         "seconds": "CPU time per release, of all releases together over their number [seconds]",
         "n_releases": "releases [count]",
+        "n_draws": "draws of a method for each release, at most [count]",
         "failed": "releases with draws that are no numbers [count]",
     },
     "rivals_refused": {"task": "model of the records, and what is released", "reason": "why it cannot serve the task"},
 }
 SCORES = ("distance", "mean_error", "sd_error", "z2", "ess")
-# Directions of the slices: those of the parameters, and so many others.
-DIRECTIONS, LEVELS = 20, 400
+# Directions of the slices: those of the parameters, and so many others. Probabilities of the quantiles compared.
+DIRECTIONS, LEVELS = 20, (np.arange(400) + 0.5) / 400
 NOTES = [
     "CPU time is that of the machine on which the table was made, without compilation. Its columns are not compared.",
     "`exact` is a second set of draws from the reference: its distance is what so many draws can reach.",
@@ -78,13 +79,13 @@ def simulate(config, streams, ledger) -> dict:
             account, rng = f"epsilon={epsilon:g}", streams("mechanism", block.index, epsilon=epsilon)
             releases = ledger.release(account, task.mechanism, statistics, rng, repeats=block.trials).values
             rng = streams("reference", block.index, epsilon=epsilon)
-            reference = task.reference(releases, config.reference_draws, rng)
+            references = [Reference.of(draws) for draws in task.reference(releases, config.reference_draws, rng)]
             for k, name in enumerate(every):
                 rng = streams(name, block.index, epsilon=epsilon)
                 inferred, spent, reasons[k] = _inferred(name, task, releases, rng, budget)
                 if not reasons[k]:
                     seconds[k, i] = np.nansum([seconds[k, i], spent / config.trials])
-                    found = score(inferred, reference, theta, streams("ranks", block.index))
+                    found = score(inferred, references, theta, streams("ranks", block.index))
                     scores[k, i, :, block.trials] = found.T
     return {"scores": scores, "seconds": seconds, "reasons": reasons.astype(str)}
 
@@ -93,8 +94,7 @@ def _inferred(name: str, task: Task, releases, rng, budget: Budget) -> tuple[Any
     """Return what a method gives, its CPU seconds and no reason; or the reason why it gives nothing."""
     try:
         infer = methods.method(name)
-        # Its loops are compiled before time is taken.
-        infer(task, releases[:1], np.random.default_rng(0), Budget(budget.chains, 4, 1))
+        _warm(name, task.name, infer, task, releases[:1])
         start = time.process_time()
         found = infer(task, releases, rng, budget)
         spent = time.process_time() - start
@@ -109,36 +109,60 @@ def _inferred(name: str, task: Task, releases, rng, budget: Budget) -> tuple[Any
     return found, spent, ""
 
 
-def score(inferred, reference, theta, rng) -> np.ndarray:
-    """Return the scores (releases, scores) of draws against reference draws (releases, draws, p) and the truth."""
-    draws = inferred.draws
-    scores = np.full((len(draws), len(SCORES)), np.nan)
-    directions = _directions(reference.shape[-1])
-    for k, (chains, exact) in enumerate(zip(draws, reference, strict=True)):
+def _warm(name: str, of: str, infer, task: Task, releases) -> None:
+    """Let a method compile its loops before time is taken, once for each kind of task."""
+    if (name, of) not in _WARMED:
+        infer(task, releases, np.random.default_rng(0), Budget(2, 4, 1))
+        _WARMED.add((name, of))
+
+
+_WARMED: set[tuple[str, str]] = set()
+
+
+class Reference(NamedTuple):
+    """What draws of the exact posterior of a release are compared by: mean, sd (p,), and quantiles along directions."""
+
+    mean: np.ndarray
+    sd: np.ndarray
+    slices: np.ndarray
+
+    @classmethod
+    def of(cls, draws) -> "Reference":
+        """Of draws (draws, p)."""
+        empty = cls(draws.mean(axis=0), draws.std(axis=0), np.empty(0))
+        return empty._replace(slices=empty.quantiles(draws))
+
+    def quantiles(self, draws) -> np.ndarray:
+        """Quantiles (levels, directions) of draws (draws, p) in units of the reference."""
+        along = np.sort((draws - self.mean) / self.sd @ _directions(len(self.mean)), axis=0)
+        place = LEVELS * (len(along) - 1)
+        low = place.astype(int)
+        return along[low] + (place - low)[:, None] * (along[low + 1] - along[low])
+
+
+def score(inferred, references: Sequence[Reference], theta, rng) -> np.ndarray:
+    """Return the scores (releases, scores) of draws against references and the true parameters (releases, p)."""
+    scores = np.full((len(references), len(SCORES)), np.nan)
+    for k, (chains, exact) in enumerate(zip(inferred.draws, references, strict=True)):
         if not np.isfinite(chains).all():
             continue
         pooled = chains.reshape(-1, chains.shape[-1])
-        mean, sd = exact.mean(axis=0), exact.std(axis=0)
-        slices = [np.quantile((part - mean) / sd @ directions, _LEVELS, axis=0) for part in (pooled, exact)]
-        below, equal = ((pooled < theta[k]).sum(axis=0), (pooled == theta[k]).sum(axis=0))
+        below, equal = (pooled < theta[k]).sum(axis=0), (pooled == theta[k]).sum(axis=0)
         rank = (below + rng.random(below.shape) * (equal + 1)) / (len(pooled) + 1)
         effective = len(pooled) if inferred.effective is None else inferred.effective[k]
         if inferred.effective is None and len(chains) > 1:
             effective = np.nanmin(np.append(diagnose(chains.transpose(1, 0, 2))[1], len(pooled)))
         scores[k] = (
-            np.abs(slices[0] - slices[1]).mean(),
-            np.square((pooled.mean(axis=0) - mean) / sd).mean(),
-            (pooled.std(axis=0) / sd - 1).mean(),
+            np.abs(exact.quantiles(pooled) - exact.slices).mean(),
+            np.square((pooled.mean(axis=0) - exact.mean) / exact.sd).mean(),
+            (pooled.std(axis=0) / exact.sd - 1).mean(),
             z_squares(rank).mean(),
             effective,
         )
     return scores
 
 
-# Probabilities at which two laws' quantiles are compared.
-_LEVELS = (np.arange(LEVELS) + 0.5) / LEVELS
-
-
+@cache
 def _directions(size: int) -> np.ndarray:
     """Return unit vectors (size, directions): the axes, and for several parameters fixed random ones."""
     if size == 1:
@@ -169,10 +193,10 @@ def _row(point, name: str, scores, seconds: float) -> dict:
     values = dict(zip(SCORES, scores, strict=True))
     done = np.isfinite(values["distance"])
     row = {"task": point.task, "n": point.n, "epsilon": point.epsilon, "method": name}
-    row |= {"distance": float(values["distance"][done].mean()), "mean_error": float(values["mean_error"][done].mean())}
     row |= {
+        "distance": float(values["distance"][done].mean()),
         "distance_sem": mean_columns("x", values["distance"][done])["x_sem"],
-        "mean_error": float(np.sqrt(row["mean_error"])),
+        "mean_error": float(np.sqrt(values["mean_error"][done].mean())),
         "sd_error": float(values["sd_error"][done].mean()),
         "sd_error_sem": mean_columns("x", values["sd_error"][done])["x_sem"],
         "z2": float(values["z2"][done].mean()),
@@ -181,6 +205,8 @@ def _row(point, name: str, scores, seconds: float) -> dict:
         "ess_per_second": float(values["ess"][done].mean()) / max(seconds, 1e-9),
         "seconds": seconds,
         "n_releases": int(done.sum()),
+        "n_draws": point.chains * point.draws,
+        "reference_draws": point.reference_draws,
         "failed": int((~done).sum()),
     }
     return row

@@ -202,9 +202,7 @@ def made(name: str, prior, n: int, epsilon: float) -> Task:
             raise SettingError(f"prior is {prior}, but {name} needs 2 positive numbers, alpha and beta.")
         limit = references.LARGEST[name]
         if n > limit:
-            raise SettingError(
-                f"n is {n}, but must be at most {limit} for {name}, whose reference sums over counts"
-            )
+            raise SettingError(f"n is {n}, but must be at most {limit} for {name}, whose reference sums over counts")
         return NetworkTask(name, prior, n, epsilon)
     trial = experiment(name, prior, "corrected")
     return (OneCategory if name in COUNT_MODELS else RedactedTask)(name, trial, n, epsilon)

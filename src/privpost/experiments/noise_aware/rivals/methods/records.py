@@ -15,5 +15,5 @@ def infer(task, releases, rng, budget):
 
     sampler = Records(task.model, np.repeat(releases, budget.chains, axis=0), task.n, task.scale)
     states = chain.run(sampler, rng, draws=budget.draws, burn_in=budget.burn_in)
-    counts = np.stack([state.counts.reshape(len(releases), budget.chains, -1) for state, _ in states])
+    counts = np.stack([state.counts.copy().reshape(len(releases), budget.chains, -1) for state, _ in states])
     return Inferred(task.update(counts.transpose(1, 2, 0, 3), rng))

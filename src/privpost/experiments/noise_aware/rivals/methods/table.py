@@ -14,5 +14,5 @@ def infer(task, releases, rng, budget):
         raise Refused("it moves tables of Bayesian networks only")
     sampler = Tables(task.model, np.repeat(releases, budget.chains, axis=0), task.n, task.scale)
     states = chain.run(sampler, rng, draws=budget.draws, burn_in=budget.burn_in)
-    counts = np.stack([state.counts.T.reshape(len(releases), budget.chains, -1) for state, _ in states])
+    counts = np.stack([state.counts.T.copy().reshape(len(releases), budget.chains, -1) for state, _ in states])
     return Inferred(task.update(counts.transpose(1, 2, 0, 3).astype(float), rng))
