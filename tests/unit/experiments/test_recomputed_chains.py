@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from scipy.special import ndtri
 from privpost.experiments.bernstein2018 import trials
 from privpost.experiments.bernstein2018.convergence import study as convergence
 from privpost.experiments.bernstein2018.oracle import study as oracle
+from privpost.lab import grid, tables
 from privpost.samplers import noise_aware_quadrature, noise_aware_redacted
 
 # The normal approximation against the exact posterior
@@ -305,3 +307,23 @@ def test_collapsed_chains_are_told_the_same_release(monkeypatch):
             found[sampler].append((*diagnostics(drawn), furthest(drawn, points, law)))
         check_convergence(cell.tables["convergence"], found[sampler], 2, draws, sampler=sampler)
     assert len(cell.tables["convergence"]) == 2
+
+
+def test_shares_of_releases_are_counted_at_their_limits():
+    """Diagnostics that lie a little below and above 1.1 and 0.5, which are counted here by hand."""
+    cell = run("bernstein2018/convergence", 1, 1, n=[5], epsilon=[0.7], burn_in=2, draws=5, chains=2)
+    known = np.full((2, 4, 1, 1, 5), np.nan)
+    known[0, :, 0, 0] = [
+        [1.0, 1.099, 1.101, 1.6, 1.2],
+        [5.0, 9.0, 8.0, 2.0, 7.0],
+        [4.0, 3.0, 6.0, 9.0, 5.5],
+        [0.2, 0.499, 0.501, 0.49, 0.55],
+    ]
+    cell.arrays["diagnostics"] = known
+    study = grid.load_study("bernstein2018/convergence", "smoke")
+    table = tables.tables_of(study, [SimpleNamespace(config=cell.config, arrays=cell.arrays)])["convergence"]
+    kept = row(table, sampler="gibbs")
+    assert (kept.stuck_share, kept.biased_share) == (0.6, 0.4)
+    assert (kept.rhat, kept.rhat_median) == (1.6, 1.101)
+    assert (kept.ess_bulk, kept.ess_bulk_min, kept.ess_tail, kept.ess_tail_min) == (7.0, 2.0, 5.5, 3.0)
+    assert len(table) == 1 and kept.ess_per_sweep == pytest.approx(0.7)
