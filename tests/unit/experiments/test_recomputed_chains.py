@@ -242,26 +242,30 @@ def furthest(draws, points, shares) -> float:
     return max(abs(column.mean() - mean) / deviation for column in draws.T)
 
 
-def test_chains_on_counts_have_the_diagnostics_of_their_draws(monkeypatch):
+@pytest.mark.parametrize(("model", "prior"), [("binomial", [2, 3]), ("multinomial", [2, 2, 3])])
+def test_chains_on_counts_have_the_diagnostics_of_their_draws(monkeypatch, model, prior):
     """R-hat and effective sizes by loops over the draws after burn-in; moments by sums over all counts, to 1e-6."""
     chains, told = watched_chains(monkeypatch, convergence), spied(monkeypatch, trials, "bounded_kernel")
     cell = run(
-        "bernstein2018/convergence", 4, 2, model="binomial", prior=[2, 3], n=[5], epsilon=[0.7, 2.0], burn_in=6,
+        "bernstein2018/convergence", 4, 2, model=model, prior=prior, n=[5], epsilon=[0.7, 2.0], burn_in=6,
         draws=31, chains=3, collapsed_draws=9, trace_n=5, trace_epsilon=2.0, trace_every=4,
     )  # fmt: skip
     points, _ = midpoints(number=2000)
+    # One number of ones is released, or all counts, of which two change.
+    released, change = (1, 1) if model == "binomial" else (3, 2)
     found: dict[float, list] = {0.7: [], 2.0: []}
     for (place, epsilon), block in itertools.product(enumerate((0.7, 2.0)), range(2)):
         request, release = cell.ledger.of(f"n=5/epsilon={epsilon:g}")[block]
         # Every ε runs its blocks one after the other.
         own, (_, given, n, scale) = chains[2 * place + block].theta, told[2 * place + block].given
-        assert (own.shape, n, scale) == ((37, 6), 5, pytest.approx(1 / epsilon))
-        noise = cell.streams("mechanism", block, n=5, epsilon=epsilon).laplace(size=2)
+        own = own if model == "binomial" else own[:, 0]
+        assert (own.shape, n, scale) == ((37, 6), 5, pytest.approx(change / epsilon))
+        noise = cell.streams("mechanism", block, n=5, epsilon=epsilon).laplace(size=(2, released))
         for trial in range(2):
-            noisy = release.values[trial, 0]
-            assert noisy == pytest.approx(request.statistics[trial, 0] + noise[trial] / epsilon)
-            np.testing.assert_allclose(given[0, 3 * trial : 3 * trial + 3], noisy)
-            law = counts_density(count_weights((2, 3), [noisy], 5, 1 / epsilon), (2, 3), points)
+            noisy = release.values[trial]
+            np.testing.assert_allclose(noisy, request.statistics[trial, :released] + noise[trial] * change / epsilon)
+            np.testing.assert_allclose(given[:, 3 * trial : 3 * trial + 3].T, [noisy] * 3)
+            law = counts_density(count_weights(prior, noisy, 5, change / epsilon), prior, points)
             drawn = own[6:, 3 * trial : 3 * trial + 3]
             found[epsilon].append((*diagnostics(drawn), furthest(drawn, points, law / law.sum())))
             if epsilon == 2.0 and block == trial == 0:
