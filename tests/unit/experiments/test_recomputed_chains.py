@@ -72,7 +72,7 @@ def check_oracle(table, n: int, found, tolerance: float) -> None:
 
 
 def test_the_law_of_the_chain_on_bits_is_the_one_that_it_leaves_unchanged(monkeypatch):
-    """Steps of the chain's law on a grid against sums over all counts; 2e-3 of a distance is that of 400 cells."""
+    """Steps of the chain's law on a grid against sums over all counts; 3e-4 of a distance is that of 400 cells."""
     chains, told = watched_chains(monkeypatch, oracle), spied(monkeypatch, trials, "bounded_kernel")
     cell = run(
         "bernstein2018/oracle", 4, 2, model="binomial", prior=[2, 3], n=[4, 9], largest_n=8, epsilon=1.2, burn_in=3,
@@ -97,7 +97,7 @@ def test_the_law_of_the_chain_on_bits_is_the_one_that_it_leaves_unchanged(monkey
             distances = bin_distances(drawn, lambda x, w=weights: counts_cdf(w, (2, 3), x), 5)
             found.append((np.abs(law - exact / exact.sum()).sum() / 2, *distances))
     table = cell.tables["oracle"]
-    check_oracle(table, 4, found, 2e-3)
+    check_oracle(table, 4, found, 3e-4)
     assert len(table) == 1 and row(table, n=4).prior == "Beta(2, 3)"
     assert (table.n_trials[0], table.n_draws[0], table.n_bins[0]) == (4, 40, 5)
 
@@ -122,7 +122,7 @@ def redacted_density(theta, noisy: float, n: int, scale: float, low: float, high
 
 
 def test_the_normal_model_of_a_redacted_sum_is_compared_with_its_own_law(monkeypatch):
-    """Sums over how many of three records are left, and integrals over their sum; 5e-3 is that of the study's cells."""
+    """Sums over how many of three records are left, and integrals over their sum; 1e-3 is that of the study's cells."""
     chains, told = watched_chains(monkeypatch, oracle), spied(monkeypatch, noise_aware_redacted, "redacted_kernel")
     cell = run(
         "bernstein2018/oracle", 4, 2, model="exponential", prior=[8, 2], n=[3], largest_n=3, epsilon=1.2, burn_in=3,
@@ -148,7 +148,7 @@ def test_the_normal_model_of_a_redacted_sum_is_compared_with_its_own_law(monkeyp
             drawn = chains[block].theta[:, 4 * trial : 4 * trial + 4]
             distances = bin_distances(drawn, lambda x, law=(theta, normal): share_below(*law, x), 4)
             found.append((np.abs(normal - exact / exact.sum()).sum() / 2, *distances))
-    check_oracle(cell.tables["oracle"], 3, found, 5e-3)
+    check_oracle(cell.tables["oracle"], 3, found, 1e-3)
     assert row(cell.tables["oracle"], n=3).prior == "Gamma(8, 2)"
 
 
