@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from recomputed import beta_density, log_beta, mean_and_error, midpoints, row, run, successes, temperature, tempered
 from scipy.special import betainc
+
+from privpost.experiments.foulds2016.mechanisms_table import study as mechanisms_table
 
 
 def log_mass(law, a0: float) -> float:
@@ -92,6 +95,21 @@ def test_constants_of_both_mechanisms_are_those_of_a_loop_over_neighbours():
         assert kept.gibbs_epsilon == pytest.approx(3 * 7 * min(epsilon, 2 * delta), rel=1e-11)
         assert kept.are_sample_value == pytest.approx(1 + t, rel=1e-11)
         assert math.isnan(kept.are_mean_value) and kept.a0 == a0
+
+
+def test_every_pair_of_neighbours_is_compared():
+    """A function of three bits that changes most in one pair of data sets, and in the last bit: by hand."""
+    known = {(1, 1, 0): 0.0, (1, 1, 1): 10.0}
+
+    def value(data):
+        return np.array([known.get(tuple(map(int, bits)), 4.0) for bits in np.atleast_2d(data)])
+
+    mechanism = SimpleNamespace(
+        n=3, norm="l1", query=value, log_density=lambda release, data: release * value(data[:, 0])[:, None],
+        model=SimpleNamespace(records=[0, 1], sufficient_statistics=np.array),
+    )  # fmt: skip
+    assert mechanisms_table.largest_change(mechanism) == 10
+    assert mechanisms_table.largest_loss(mechanism, [1.0, -2.0]) == 20
 
 
 # Figure 8
