@@ -71,6 +71,31 @@ def spied(monkeypatch, owner, name: str) -> list[SimpleNamespace]:
     return calls
 
 
+def successes(cell, n: int, p: float, size: int, blocks: int) -> list[float]:
+    """The data of a study whose stream `data` draws one number of successes a trial."""
+    return [float(s) for block in range(blocks) for s in cell.streams("data", block, n=n).binomial(n, p, size)]
+
+
+def laplace_pairs(cell, data, n: int, size: int, **point) -> list[tuple[float, float]]:
+    """Noisy numbers of ones and zeros at scale 2/ε, none below 0: each from its block's stream."""
+    pairs = []
+    for place, ones in enumerate(data):
+        noise = cell.streams("mechanism", place // size, method="laplace", n=n, **point).laplace(size=(size, 2))
+        scale = 2 / (point.get("epsilon") or cell.config.epsilon)
+        noisy = [count + scale * value for count, value in zip((ones, n - ones), noise[place % size], strict=True)]
+        pairs.append(tuple(max(0.0, value) for value in noisy))
+    return pairs
+
+
+def temperature(a0: float, epsilon: float) -> float:
+    return max(1.0, 2 * math.log((1 - a0) / a0) / epsilon)
+
+
+def tempered(alpha: float, beta: float, ones: float, n: int, t: float) -> tuple[float, float]:
+    """OPS tempers the whole log-joint, prior and likelihood."""
+    return 1 + (alpha - 1 + ones) / t, 1 + (beta - 1 + n - ones) / t
+
+
 def mean_and_error(values) -> tuple[float, float]:
     """Mean and standard error by two loops."""
     mean = sum(values) / len(values)
