@@ -1,4 +1,4 @@
-"""Calibration of noise-aware linear regression (Bernstein and Sheldon 2019) on one feature, with an oracle by quadrature.
+"""Calibration of linear regression from noisy second moments (Bernstein and Sheldon 2019), one feature, with an oracle.
 
 The first releases' posteriors are integrated, and compared with the chains' draws.
 """
@@ -43,8 +43,9 @@ TABLES = {
     },
 }
 KERNELS = {"gibbs": "wishart", "gibbs_normal": "normal"}
-# Where distribution functions are compared. Of the largest distance of m independent draws' distribution function, √m times its mean: √(π/2) ln 2.
+# Where distribution functions are compared.
 POINTS = 60
+# √m times the mean largest distance of m independent draws' distribution function: √(π/2) ln 2.
 KOLMOGOROV = np.sqrt(np.pi / 2) * np.log(2)
 
 
