@@ -156,6 +156,27 @@ def test_exact_methods_have_the_reference_s_law(name):
         assert excess(method, task, releases) < 1.6, method
 
 
+def test_approximations_are_near_where_records_are_many():
+    """A normal law of the sum of 300 records and little noise: posterior sd 3 % of θ, so that 5 % would be seen."""
+    task = made("poisson", [30, 10], 300, 10.0)
+    releases = released(task)
+    for method in ("quadrature", "noise_calibrated", "gibbs"):
+        assert excess(method, task, releases) < 1.8, method
+
+
+def test_the_normal_likelihood_has_the_variance_of_the_noise():
+    """Bits by a grid of our own: N(y; nθ, nθ(1 − θ) + 2b²) at b = 10, where the noise is most of it."""
+    task = made("binomial", [10, 10], 50, 0.1)
+    theta = np.linspace(0, 1, 4001)[1:-1]
+    for release in (10.0, 30.0, 70.0):
+        variance = 50 * theta * (1 - theta) + 200
+        weight = (theta * (1 - theta)) ** 9 * np.exp(-((release - 50 * theta) ** 2) / 2 / variance) / np.sqrt(variance)
+        found = methods.method("noise_calibrated")(
+            task, np.array([[release]]), np.random.default_rng(9), Budget(4, 5000, 0)
+        )
+        check_draws(found.draws, *moments(theta, weight))
+
+
 @pytest.mark.parametrize("factor", [0.6, 1.8])
 def test_a_wrong_scale_of_the_noise_is_seen(monkeypatch, factor):
     from privpost.experiments.noise_aware.rivals import tasks
