@@ -70,7 +70,7 @@ def judge(kind, model, n, budget, **options) -> str:
         found = audit.examine(instances.reduced(mechanism), SIZE, 100, np.random.default_rng(4))
     cost = mechanism.cost()
     bound = lower_bound(found.counts, cost.order, LEVEL)
-    return audit.verdict(cost.epsilon, bound, found.exact, found.drawn, instance.share_of_target, LEVEL)
+    return audit.verdict(cost.epsilon, bound, found.exact, found.smallest_p, instance.share_of_target, LEVEL)
 
 
 @functools.cache
