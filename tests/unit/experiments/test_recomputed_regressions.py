@@ -89,6 +89,15 @@ def solved(function, target: float, low: float, high: float) -> float:
     return low
 
 
+def slope_at(w, train, precision: float, power: float):
+    """Derivative of the negative log-density at weights."""
+    return precision * w - power * sum((x if y else -x) / (1 + np.exp((x if y else -x) * w)) for x, y in train)
+
+
+def mode_of(train, precision: float, power: float) -> float:
+    return solved(lambda w: slope_at(w, train, precision, power), 0.0, -50.0, 50.0)
+
+
 # Geumlek et al. 2017, figure 3 and the appendix
 
 ORDER, LOG_EPSILONS = 2.0, [-1.0, 1.0]
@@ -244,16 +253,12 @@ def test_each_number_of_langevin_steps_continues_the_one_before(records):
         "geumlek2017/finite_time", 400, 200, beta0=BETA, order=ORDER, log_epsilon=-1.0, step=0.5,
         relaxations=[2.0, 0.2, 0.6],
     )  # fmt: skip
-    epsilon, precision, signed = math.exp(-1), TRAIN * BETA, [x if y else -x for x, y in records[:TRAIN]]
+    epsilon, precision, train = math.exp(-1), TRAIN * BETA, records[:TRAIN]
     power = math.sqrt(epsilon * precision / (2 * ORDER))
     found = {"diffused": cell.ledger.released("diffused/0"), "output_noise": cell.ledger.released("output_noise/1")}
-    check_law(found["diffused"][:, 0], of_logistic_loss(records[:TRAIN]), precision, power)
-
-    def slope(w):
-        return precision * w - power * sum(z / (1 + math.exp(z * w)) for z in signed)
-
+    check_law(found["diffused"][:, 0], of_logistic_loss(train), precision, power)
     # Modes of neighbours are 2ρ/(nβ) apart, and so it costs what a draw does.
-    mode = solved(slope, 0.0, -50.0, 50.0)
+    mode = mode_of(train, precision, power)
     noise = np.concatenate([cell.streams("sampler", block).standard_normal((200, 1)) for block in (0, 1)])
     # The mode is certified to a gradient of 1e-8.
     np.testing.assert_allclose(found["output_noise"], mode + noise / math.sqrt(precision), atol=1e-6)
@@ -262,8 +267,8 @@ def test_each_number_of_langevin_steps_continues_the_one_before(records):
     for block in (0, 1):
         rng, w = cell.streams("sampler", block), np.zeros(200)
         for k in range(1, steps[-1] + 1):
-            gradient = precision * w - power * sum(z / (1 + np.exp(z * w)) for z in signed)
-            w = w - eta * gradient + math.sqrt(2 * eta) * rng.standard_normal((200, 1))[:, 0]
+            noise = rng.standard_normal((200, 1))[:, 0]
+            w = w - eta * slope_at(w, train, precision, power) + math.sqrt(2 * eta) * noise
             if k in steps:
                 place = 2 + steps.index(k)
                 released = cell.ledger.of(f"langevin/{place}")[block][1].values[:, 0]
@@ -384,10 +389,7 @@ def test_regressions_of_the_fair_axis_spend_one_epsilon_and_delta(records):
         if converted is not None:
             assert kept.converted_coefficient == pytest.approx(converted, rel=1e-2)
         if method == "output_noise":
-            signed = [x if y else -x for x, y in records[:TRAIN]]
-            mode = solved(
-                lambda w: precision * w - coefficient * sum(z / (1 + math.exp(z * w)) for z in signed), 0, -50, 50
-            )
+            mode = mode_of(records[:TRAIN], precision, coefficient)
             noise = np.concatenate([cell.streams("sampler", b).standard_normal((300, 1))[:, 0] for b in (0, 1)])
             np.testing.assert_allclose(draws, mode + noise / math.sqrt(precision), atol=1e-3)
         else:
