@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from recomputed import log_beta, midpoints, row, run
+from recomputed import log_beta, midpoints, row, run, solved
 
 from privpost.experiments.audit import instances
 from privpost.experiments.audit.audit import study as audit
@@ -85,6 +85,13 @@ def of_one_cell(n: int, epsilon: float) -> float:
     return max(found)
 
 
+def half_lines(first, second) -> set[tuple[int, int]]:
+    """How many of either side's releases lie in each half-line, on either side of a cut."""
+    cuts = np.sort(np.concatenate([first, second]))
+    found = [tuple(int((side >= cut).sum()) for side in (first, second)) for cut in cuts]
+    return {*found, *((len(first) - a, len(second) - b) for a, b in found)}
+
+
 def test_rows_of_the_audit_are_worst_pairs_and_bounds_that_hold_jointly(monkeypatch):
     """Exact divergences by a loop over all neighbours, of the chain to 1e-4, and bounds by binomial sums to 1e-6."""
     rdp, pure, bits = Cost("rdp", 0.5, order=2.0), Cost("pure", 1.5), BetaBernoulli(3, 4)
@@ -126,9 +133,11 @@ def test_rows_of_the_audit_are_worst_pairs_and_bounds_that_hold_jointly(monkeypa
         assert line.instance != "Laplace 0" or line.lower_bound > 0.5 * 1.5
         assert line.drawn_p > FALSE_ALARM / 5
     assert table.rounded_p.notna().tolist() == [True, False, False, False, False]
-    # Each half has releases of its own, asked for through the ledger.
-    asked = sum(len(release.values) for request, release in cell.ledger.of("Laplace 0"))
-    assert asked == 4 * 3000
+    # Releases about either data set that choose the event, and others that count it, all through the ledger.
+    halves = np.reshape(cell.ledger.released("Laplace 0"), (2, 2, 3000))
+    line = row(table, instance="Laplace 0")
+    assert (line.events_first, line.events_second) in half_lines(*halves[1])
+    assert (line.events_first, line.events_second) not in half_lines(*halves[0])
 
 
 @pytest.mark.parametrize(
@@ -151,6 +160,11 @@ def test_a_p_value_is_judged_by_all_tests_of_the_table(p, expected):
 
 
 # Theorem 16
+
+
+def mode_of(beta: float, length: float) -> float:
+    """The root M of βM = t/(1 + e^(tM))."""
+    return solved(lambda m: beta * m * (1 + math.exp(min(700.0, length * m))), length, 0.0, length / beta)
 
 
 def plane(link: str, sign: int, n: float, beta: float, angle: float, length: float, radius, reach: float):
@@ -228,13 +242,3 @@ def test_theorem_16_is_compared_with_the_worst_of_the_pairs_that_were_tried(link
         distance = max(mode_of(0.05, t) for t in np.geomspace(0.05, 5, 2001))
         assert kept.limit == pytest.approx(((1 - wide**2) / (1 + np.exp(-distance * wide)) ** 2).max(), rel=1e-4)
         assert table[table.radius.notna()].limit.isna().all()
-
-
-def mode_of(beta: float, length: float) -> float:
-    """The root M of βM = t/(1 + e^(tM)), by bisection."""
-    low, high = 0.0, length / beta
-    for _ in range(60):
-        middle = (low + high) / 2
-        above = beta * middle * (1 + math.exp(min(700.0, length * middle))) > length
-        low, high = (low, middle) if above else (middle, high)
-    return low

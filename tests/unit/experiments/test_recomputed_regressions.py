@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from recomputed import ks, mean_and_error, row, run
+from recomputed import check_mean, ks, mean_and_error, row, run, solved, two_point
 from scipy.special import log_ndtr
 
 from privpost.datasets import Design
@@ -21,6 +21,7 @@ from privpost.experiments.geumlek2017.logistic import study as logistic
 from privpost.experiments.geumlek2017.ops_radius import study as ops_radius
 from privpost.lab import grid, tables
 
+METRICS = ("test_error", "test_log_likelihood")
 # Largest distance of an empirical distribution function, in units of 1/sqrt(M).
 FAR = 2.5
 # max x/(1 + e^x), by a grid.
@@ -69,24 +70,6 @@ def check_law(draws, log_likelihood, precision: float, power: float, radius: flo
     values = np.interp(draws, w, mass / mass[-1])
     assert radius is None or np.abs(draws).max() <= radius
     assert ks(values) * math.sqrt(len(values)) < FAR
-
-
-def two_point(pure: float, order: float) -> float:
-    """Rényi divergence of randomised response at a pure ε."""
-    p, q = 1 / (1 + math.exp(-pure)), 1 / (1 + math.exp(pure))
-    if order == 1:
-        return pure * (p - q)
-    larger = max(order * math.log(p) + (1 - order) * math.log(q), order * math.log(q) + (1 - order) * math.log(p))
-    terms = [math.exp(order * math.log(a) + (1 - order) * math.log(b) - larger) for a, b in ((p, q), (q, p))]
-    return (larger + math.log(sum(terms))) / (order - 1)
-
-
-def solved(function, target: float, low: float, high: float) -> float:
-    """Where a rising function has a value, by bisection."""
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if function(middle) < target else (low, middle)
-    return low
 
 
 def slope_at(w, train, precision: float, power: float):
@@ -156,16 +139,16 @@ def test_logistic_draws_are_scored_on_the_records_of_their_split_that_they_were_
     made = tables.tables_of(grid.load_study("geumlek2017/logistic", "smoke"), cells)
     guesses = sum(y for _, y in records[:TRAIN]) / TRAIN > 0.5
     for (method, variant, n_splits, log_epsilon), values in found.items():
-        for metric, own in zip(("test_error", "test_log_likelihood"), values, strict=True):
+        for metric, own in zip(METRICS, values, strict=True):
             place = {"method": method, "variant": variant, "log_epsilon": log_epsilon, "metric": metric}
             if n_splits == 1:
                 kept = row(made["logistic"], **place)
                 assert kept.majority_error == np.mean([(y == 1) != guesses for _, y in records[TRAIN:]])
                 assert (kept.n_train, kept.n_repeats, kept.order) == (TRAIN, 600, ORDER)
-                assert (kept["mean"], kept["sem"]) == pytest.approx(mean_and_error(own))
+                check_mean(kept, own)
             if variant == "paper":
                 kept = row(made["logistic_splits"], n_splits=n_splits, **place)
-                assert (kept["mean"], kept["sem"]) == pytest.approx(mean_and_error(own))
+                check_mean(kept, own)
     check_pairs(made["logistic_pairs"], found)
     check_charges(made["rdp_glm"])
 
@@ -178,7 +161,7 @@ def check_pairs(pairs, found):
         for n_splits, log_epsilon in ((1, -1.0), (3, 1.0)):
             place = {"first": first, "second": second, "variant": variant, "n_splits": n_splits}
             difference = found[first, variant, n_splits, log_epsilon] - found[second, "paper", n_splits, log_epsilon]
-            for k, metric in enumerate(("test_error", "test_log_likelihood")):
+            for k, metric in enumerate(METRICS):
                 kept = row(pairs, log_epsilon=log_epsilon, metric=metric, **place)
                 expected = mean_and_error(difference[k])
                 assert (kept.difference_mean, kept.difference_sem) == pytest.approx(expected, abs=1e-12)
@@ -235,9 +218,9 @@ def test_links_are_drawn_on_their_ball_and_pay_for_its_slopes(records, link, rad
             draws = release.values[:, 0]
             check_law(draws, log_likelihood, TRAIN * beta, power, radius)
             each = np.transpose([scores(w, records[TRAIN:], lambda z: float(chances(link, z))) for w in draws])
-            for metric, own in zip(("test_error", "test_log_likelihood"), each, strict=True):
+            for metric, own in zip(METRICS, each, strict=True):
                 kept = row(cell.tables["link_functions"], method=method, log_epsilon=log_epsilon, metric=metric)
-                assert (kept["mean"], kept["sem"]) == pytest.approx(mean_and_error(own))
+                check_mean(kept, own)
                 assert kept.coefficient == pytest.approx(power if method == "diffused" else beta, rel=1e-3)
                 assert kept.slope_bound == pytest.approx(bound, rel=1e-3)
                 assert (kept.n_train, kept.n_repeats, kept.radius) == (TRAIN, 600, radius)
@@ -284,9 +267,8 @@ def test_each_number_of_langevin_steps_continues_the_one_before(records):
     for key, each in scored.items():
         which = {"method": "langevin", "steps": key} if key in steps else {"method": key}
         for k, (metric, sign) in enumerate((("test_error", 1), ("test_log_likelihood", -1))):
-            kept, (mean, sem), exact = (
-                row(table, metric=metric, **which), mean_and_error(each[k]), mean_and_error(scored["diffused"][k])
-            )  # fmt: skip
+            kept = row(table, metric=metric, **which)
+            (mean, sem), exact = mean_and_error(each[k]), mean_and_error(scored["diffused"][k])
             assert (kept["mean"], kept["sem"]) == pytest.approx((mean, sem))
             behind = sign * (mean - exact[0])
             assert kept.behind_mean == pytest.approx(behind, abs=1e-12)
@@ -324,9 +306,9 @@ def test_ops_is_drawn_on_each_ball_at_the_power_that_it_pays_for(records):
             for t in np.linspace(0.002, 1, 500)
         ]
         each = np.transpose([scores(w, records[TRAIN:]) for w in draws])
-        for metric, own in zip(("test_error", "test_log_likelihood"), each, strict=True):
+        for metric, own in zip(METRICS, each, strict=True):
             kept = row(cell.tables["ops_radius"], times_smallest=times, metric=metric)
-            assert (kept["mean"], kept["sem"]) == pytest.approx(mean_and_error(own))
+            check_mean(kept, own)
             assert (kept.radius, kept.power) == pytest.approx((radius, power))
             assert kept.spent == pytest.approx(2 * power * radius)
             assert kept.mode_bound == pytest.approx(math.sqrt(power * KAPPA / BETA))
@@ -356,9 +338,8 @@ def test_regressions_of_the_fair_axis_spend_one_epsilon_and_delta(records):
     """Coefficients from sums over densities, to 1e-4; converted ones from a grid of orders, to 1 %; laws, scores."""
     epsilon, delta, precision = 1.0, 1e-3, TRAIN * BETA
     methods = ["concentrated", "diffused", "ops", "ops_renyi", "output_noise"]
-    cell = run(
-        "fair_axis/logistic", 600, 300, methods=methods, beta0=BETA, epsilon=[epsilon], delta=[delta]
-    )  # fmt: skip
+    cell = run("fair_axis/logistic", 600, 300, methods=methods, beta0=BETA, epsilon=[epsilon], delta=[delta])
+    table, pairs = cell.tables["logistic"], cell.tables["logistic_pairs"]
     mu = solved(lambda each: normal_delta(each, epsilon), delta, 0.0, 5.0)
     pure = solved(lambda e: (math.exp(e) - math.exp(epsilon)) / (1 + math.exp(e)), delta, epsilon, 9.0)
     on_normal, on_pure = mu * math.sqrt(precision) / 2, pure * BETA / 2
@@ -379,7 +360,6 @@ def test_regressions_of_the_fair_axis_spend_one_epsilon_and_delta(records):
         assert all(held_out(records, request.statistics) == records[TRAIN:] for request, _ in released)
         draws = np.concatenate([release.values for _, release in released])[:, 0]
         coefficient, converted = expected.get(method, (1.0, None))
-        table = cell.tables["logistic"]
         kept = row(table, method=method, metric="test_error")
         if method == "non_private":
             assert np.isnan(kept.coefficient) and np.isnan(kept.epsilon) and np.isnan(kept.delta)
@@ -396,13 +376,13 @@ def test_regressions_of_the_fair_axis_spend_one_epsilon_and_delta(records):
             beta, power = (coefficient, 1.0) if method == "concentrated" else (BETA, coefficient)
             check_law(draws, log_likelihood, TRAIN * beta, power, 1 / BETA if method.startswith("ops") else None)
         found[method] = np.transpose([scores(w, records[TRAIN:]) for w in draws])
-        for k, metric in enumerate(("test_error", "test_log_likelihood")):
+        for k, metric in enumerate(METRICS):
             kept = row(table, method=method, metric=metric)
-            assert (kept["mean"], kept["sem"]) == pytest.approx(mean_and_error(found[method][k]))
+            check_mean(kept, found[method][k])
             assert (kept.n_train, kept.n_repeats) == (TRAIN, 600)
-    pairs = cell.tables["logistic_pairs"]
     assert len(pairs) == 2 * 10 and "non_private" not in set(pairs["first"]) | set(pairs["second"])
     for line in pairs.itertuples():
-        k = ("test_error", "test_log_likelihood").index(line.metric)
+        assert (line.epsilon, line.delta, line.n_repeats, line.dataset) == (epsilon, delta, 600, "abalone")
+        k = METRICS.index(line.metric)
         expected_difference = mean_and_error(found[line.first][k] - found[line.second][k])
         assert (line.difference_mean, line.difference_sem) == pytest.approx(expected_difference, abs=1e-12)
