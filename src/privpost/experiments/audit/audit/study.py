@@ -60,8 +60,9 @@ CHUNK = 10_000
 ROUNDING, TARGET_ROUNDING = 1e-7, RELATIVE_TOLERANCE
 # All releases about one data set take at most so many numbers; fewer releases than the second number tell nothing.
 LARGEST_WORK, FEWEST = 3_000_000, 100
-# Draws about either data set that are rounded exactly, which takes a millisecond each, and their bits.
-ROUNDED, BITS = 300, 16
+# Draws about either data set that are rounded exactly, which takes some milliseconds each, and their bits, so many that
+# no cell has an end of the support in it.
+ROUNDED, BITS = 300, 40
 # Options that choose a variant of a mechanism.
 VARIANTS = ("variant", "supremum", "charge")
 VERDICTS = ("within claim", "violated", "over target", "other law", "not examined")
