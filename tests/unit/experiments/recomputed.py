@@ -101,6 +101,13 @@ def solved(function, target: float, low: float, high: float) -> float:
     return low
 
 
+def normal_delta(mu: float, epsilon: float) -> float:
+    """δ of N(μ, 1) against N(0, 1), by a sum over the density."""
+    x = np.linspace(-12, 12 + mu, 40_001)
+    p, q = (np.exp(-((x - centre) ** 2) / 2) / math.sqrt(2 * math.pi) for centre in (mu, 0.0))
+    return float(np.maximum(p - math.exp(epsilon) * q, 0).sum() * (x[1] - x[0]))
+
+
 def log_beta(a: float, b: float) -> float:
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 

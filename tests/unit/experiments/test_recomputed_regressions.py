@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from recomputed import check_mean, ks, mean_and_error, row, run, solved, two_point
+from recomputed import check_mean, ks, mean_and_error, normal_delta, row, run, solved, two_point
 from scipy.special import log_ndtr
 
 from privpost.datasets import Design
@@ -30,14 +30,25 @@ TRAIN, TEST, BETA = 14, 9, 0.05
 
 
 @pytest.fixture
-def records(monkeypatch):
+def loaded():
+    """What data were asked for: name, bounds, dropped level, and the first number of the split's generator."""
+    return []
+
+
+@pytest.fixture
+def records(monkeypatch, loaded):
     """All records (x, y) of a toy task, whose first ones the publisher trains on."""
     rng = np.random.default_rng(12)
     x = np.round(rng.uniform(-1, 1, TRAIN + TEST), 6)
     y = (rng.random(len(x)) < 1 / (1 + np.exp(-5 * x))).astype(np.int8)
     design = Design(x[:TRAIN, None], y[:TRAIN], x[TRAIN:, None], y[TRAIN:])
+
+    def load_design(name, *, bounds, dropped_level, rng):
+        loaded.append((name, bounds, dropped_level, rng.random()))
+        return design
+
     for study in (logistic, link_functions, finite_time, ops_radius, fair):
-        monkeypatch.setattr(study, "load_design", lambda name, **settings: design)
+        monkeypatch.setattr(study, "load_design", load_design)
     return list(zip(x.tolist(), y.tolist(), strict=True))
 
 
@@ -103,7 +114,7 @@ def powers(method: str, variant: str, epsilon: float) -> tuple[float, float, flo
     return BETA, max(power, diffused) if variant == "own_bound" else power, 1 / BETA
 
 
-def test_logistic_draws_are_scored_on_the_records_of_their_split_that_they_were_not_told(records):
+def test_logistic_draws_are_scored_on_the_records_of_their_split_that_they_were_not_told(records, loaded):
     """All columns but proposals, from the draws and the statistics that the ledger saw: rounding alone may differ."""
     cells, found, splits = [], {}, []
     wanted = [("ops", "paper"), ("ops", "corrected_charge"), ("ops", "own_bound"), ("ops", "smallest_ball")]
@@ -114,6 +125,7 @@ def test_logistic_draws_are_scored_on_the_records_of_their_split_that_they_were_
             glm_powers=[0.5],
         )  # fmt: skip
         cells.append(SimpleNamespace(config=cell.config, arrays=cell.arrays))
+        assert loaded.pop() == ("abalone", "data", "first", cell.streams("split").random())
         for j, log_epsilon in enumerate(LOG_EPSILONS):
             epsilon = math.exp(log_epsilon)
             beta, power, radius = powers(method, variant, epsilon)
@@ -196,12 +208,13 @@ def slope_bound(link: str, radius: float) -> float:
 
 
 @pytest.mark.parametrize("link, radius", [("probit", 1.5), ("cloglog", 2.0)])
-def test_links_are_drawn_on_their_ball_and_pay_for_its_slopes(records, link, radius):
+def test_links_are_drawn_on_their_ball_and_pay_for_its_slopes(records, loaded, link, radius):
     """Slopes are differences over 1e-4, which is their error; scores differ by rounding alone."""
     cell = run(
         "geumlek2017/link_functions", 600, 600, link=link, radius=radius, beta0=BETA, order=ORDER,
         method=["diffused", "concentrated"], log_epsilon=LOG_EPSILONS,
     )  # fmt: skip
+    assert loaded == [("abalone", "public", "first", cell.streams("split", 0).random())]
     bound = slope_bound(link, radius)
 
     def log_likelihood(w):
@@ -230,12 +243,13 @@ def test_links_are_drawn_on_their_ball_and_pay_for_its_slopes(records, link, rad
 # Langevin steps
 
 
-def test_each_number_of_langevin_steps_continues_the_one_before(records):
+def test_each_number_of_langevin_steps_continues_the_one_before(records, loaded):
     """The chain is replayed by a loop from its stream, so that scores differ by rounding alone."""
     cell = run(
         "geumlek2017/finite_time", 400, 200, beta0=BETA, order=ORDER, log_epsilon=-1.0, step=0.5,
         relaxations=[2.0, 0.2, 0.6],
     )  # fmt: skip
+    assert loaded == [("abalone", "public", "first", cell.streams("split", 0).random())]
     epsilon, precision, train = math.exp(-1), TRAIN * BETA, records[:TRAIN]
     power = math.sqrt(epsilon * precision / (2 * ORDER))
     found = {"diffused": cell.ledger.released("diffused/0"), "output_noise": cell.ledger.released("output_noise/1")}
@@ -277,18 +291,20 @@ def test_each_number_of_langevin_steps_continues_the_one_before(records):
             assert kept.charge == pytest.approx(budget[key], rel=1e-6)
             assert kept.share_of_budget == pytest.approx(budget[key] / epsilon, rel=1e-6)
             assert kept.power == pytest.approx(power, rel=1e-6)
+            assert kept.sampling == ("steps" if key in steps else "exact") and not kept.uses_private_metadata
             assert (kept.n_train, kept.n_repeats) == (TRAIN, 400)
 
 
 # OPS on balls of many radii
 
 
-def test_ops_is_drawn_on_each_ball_at_the_power_that_it_pays_for(records):
+def test_ops_is_drawn_on_each_ball_at_the_power_that_it_pays_for(records, loaded):
     """ρ = ε/(2R) on every ball, by bisection on the smallest one; farthest modes to 1e-6, the flat top of a grid."""
     cell = run(
         "geumlek2017/ops_radius", 600, 300, beta0=BETA, log_epsilon=0.5, times_smallest=[0.4, 1, 3, None],
         feature_bound=1.0,
     )  # fmt: skip
+    assert loaded == [("abalone", "data", "first", cell.streams("split", 0).random())]
     epsilon = math.exp(0.5)
     # R² = ρκ/β and 2ρR = ε.
     power = solved(lambda rho: 2 * rho * math.sqrt(rho * KAPPA / BETA), epsilon, 0.0, 1.0)
@@ -320,13 +336,6 @@ def test_ops_is_drawn_on_each_ball_at_the_power_that_it_pays_for(records):
 # The fair axis: all at one (ε, δ)
 
 
-def normal_delta(mu: float, epsilon: float) -> float:
-    """δ of N(μ, 1) against N(0, 1), by a sum over the density."""
-    x = np.linspace(-12, 12 + mu, 40_001)
-    p, q = (np.exp(-((x - centre) ** 2) / 2) / math.sqrt(2 * math.pi) for centre in (mu, 0.0))
-    return float(np.maximum(p - math.exp(epsilon) * q, 0).sum() * (x[1] - x[0]))
-
-
 def converted_mu(epsilon: float, delta: float) -> float:
     """The largest μ at which λμ²/2 converts to ε at δ, at the best order (Canonne et al. 2020)."""
     orders = np.linspace(1.01, 200, 200_000)
@@ -334,11 +343,12 @@ def converted_mu(epsilon: float, delta: float) -> float:
     return math.sqrt(max(2 * spare / orders))
 
 
-def test_regressions_of_the_fair_axis_spend_one_epsilon_and_delta(records):
+def test_regressions_of_the_fair_axis_spend_one_epsilon_and_delta(records, loaded):
     """Coefficients from sums over densities, to 1e-4; converted ones from a grid of orders, to 1 %; laws, scores."""
     epsilon, delta, precision = 1.0, 1e-3, TRAIN * BETA
     methods = ["concentrated", "diffused", "ops", "ops_renyi", "output_noise"]
     cell = run("fair_axis/logistic", 600, 300, methods=methods, beta0=BETA, epsilon=[epsilon], delta=[delta])
+    assert loaded == [("abalone", "public", "first", cell.streams("split", 0).random())]
     table, pairs = cell.tables["logistic"], cell.tables["logistic_pairs"]
     mu = solved(lambda each: normal_delta(each, epsilon), delta, 0.0, 5.0)
     pure = solved(lambda e: (math.exp(e) - math.exp(epsilon)) / (1 + math.exp(e)), delta, epsilon, 9.0)

@@ -16,6 +16,7 @@ from test_seeded_faults import (
     FAULTS,
     PURE,
     abalone,
+    few_rounded_draws,  # noqa: F401
     judge,
     judged_as_shipped,
     noise_shared,
@@ -216,7 +217,7 @@ CAUGHT = [*((fault, LogisticLangevin, *case) for fault, *case in STEPS), *OTHERS
     [pytest.param(*case, id=f"{case[0].__name__}-{case[1].__name__}-{i}") for i, case in enumerate(CAUGHT)],
 )
 def test_the_audit_catches_a_seeded_fault(fault, kind, settings, verdict, monkeypatch):
-    """By the laws that settings mean and by bounds from draws; 6,000 draws, 600 rounded ones, at the level 1e-6."""
+    """By the laws that settings mean and by bounds from draws; 6,000 draws, 400 rounded ones, at the level 1e-6."""
     assert judged_as_shipped(kind, **settings) == "within claim"
     fault(monkeypatch)
     assert judge(kind, **settings) == verdict

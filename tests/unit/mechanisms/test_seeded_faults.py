@@ -61,6 +61,11 @@ from privpost.samplers.hidden_markov_collapsed import Annealing
 SIZE, LEVEL = 3000, 1e-6
 
 
+@pytest.fixture(autouse=True)
+def few_rounded_draws(monkeypatch):
+    monkeypatch.setattr(audit, "ROUNDED", 200)
+
+
 def judge(kind, model, n, budget, **options) -> str:
     """The audit's verdict on a mechanism that is calibrated to a budget."""
     mechanism = kind.calibrate(model, n, budget, **options)
