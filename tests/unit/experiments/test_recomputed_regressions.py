@@ -389,7 +389,8 @@ def test_regressions_of_the_fair_axis_spend_one_epsilon_and_delta(records, loade
         for k, metric in enumerate(METRICS):
             kept = row(table, method=method, metric=metric)
             check_mean(kept, found[method][k])
-            assert (kept.n_train, kept.n_repeats) == (TRAIN, 600)
+            assert (kept.n_train, kept.n_repeats, kept.sampling) == (TRAIN, 600, "exact")
+            assert not kept.uses_private_metadata
     assert len(pairs) == 2 * 10 and "non_private" not in set(pairs["first"]) | set(pairs["second"])
     for line in pairs.itertuples():
         assert (line.epsilon, line.delta, line.n_repeats, line.dataset) == (epsilon, delta, 600, "abalone")
