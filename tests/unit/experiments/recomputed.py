@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 from privpost.lab import grid, tables
 from privpost.lab.streams import Streams
@@ -100,6 +101,36 @@ def mean_and_error(values) -> tuple[float, float]:
     """Mean and standard error by two loops."""
     mean = sum(values) / len(values)
     return mean, math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))
+
+
+def check_mean(kept, values):
+    """A row's mean and standard error."""
+    assert (kept["mean"], kept["sem"]) == pytest.approx(mean_and_error(values))
+
+
+def two_point(pure: float, order: float) -> float:
+    """Rényi divergence of randomised response at a pure ε."""
+    p, q = 1 / (1 + math.exp(-pure)), 1 / (1 + math.exp(pure))
+    if order == 1:
+        return pure * (p - q)
+    larger = max(order * math.log(p) + (1 - order) * math.log(q), order * math.log(q) + (1 - order) * math.log(p))
+    terms = [math.exp(order * math.log(a) + (1 - order) * math.log(b) - larger) for a, b in ((p, q), (q, p))]
+    return (larger + math.log(sum(terms))) / (order - 1)
+
+
+def solved(function, target: float, low: float, high: float) -> float:
+    """Where a rising function has a value, by bisection."""
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if function(middle) < target else (low, middle)
+    return low
+
+
+def normal_delta(mu: float, epsilon: float) -> float:
+    """δ of N(μ, 1) against N(0, 1), by a sum over the density."""
+    x = np.linspace(-12, 12 + mu, 40_001)
+    p, q = (np.exp(-((x - centre) ** 2) / 2) / math.sqrt(2 * math.pi) for centre in (mu, 0.0))
+    return float(np.maximum(p - math.exp(epsilon) * q, 0).sum() * (x[1] - x[0]))
 
 
 def log_beta(a: float, b: float) -> float:
