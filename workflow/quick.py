@@ -52,6 +52,8 @@ def main() -> int:
     if modules and not any(status != NO_TEST for status in statuses):
         print(f"No test ran for {', '.join(map(str, modules))}: nothing imports them, and no contract covers them.")
         return NO_TEST
+    if not runs:
+        print("No test ran: neither code nor tests differ from the last commit.", flush=True)
     names = [f"{path.parent.name}/{path.stem}" for path in paths if path.is_relative_to(STUDIES)]
     names += ["/".join(path.parts[-3:-1]) for path in modules if "experiments" in path.parts]
     study = next((name for name in names if (STUDIES / f"{name}.yaml").is_file()), QUICKEST)

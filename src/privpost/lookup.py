@@ -12,8 +12,13 @@ _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the known name that one resembles, as a question; "" where there is none."""
-    found = difflib.get_close_matches(name, known, 1)
+    """Return the known name that one resembles, as a question; "" where there is none.
+
+    The first word of a longer name, such as Laplace, means that name before any that only resembles it.
+    """
+    known = list(known)
+    begun = min((each for each in known if len(name) > 3 and each.startswith(name)), key=len, default="")
+    found = [begun] if begun else difflib.get_close_matches(name, known, 1)
     return f"; did you mean {found[0]!r}?" if found else ""
 
 

@@ -37,6 +37,9 @@ def test_every_mechanism_and_model_is_a_name_of_the_package_and_no_base_or_helpe
     for module in (privpost, privpost.mechanisms):
         with pytest.raises(AttributeError, match="no attribute 'LaplaceMechansim'; did you mean 'LaplaceMechanism'"):
             _ = module.LaplaceMechansim
+    # The first word of a name means that name.
+    with pytest.raises(AttributeError, match="no attribute 'Laplace'; did you mean 'LaplaceMechanism'"):
+        _ = privpost.Laplace
 
 
 @pytest.mark.parametrize("name", privpost.__all__)
@@ -65,7 +68,7 @@ ops = ExponentialMechanism.calibrate(model, 4, Cost("pure", 0.5), a0=0.1)
 ledger = Ledger()
 ledger.open("survey", Cost("pure", 1.0), laplace)
 release = ledger.release("survey", laplace, statistics, rng).values
-print(laplace.posterior(release, 100, rng).mean(), draw.cost(), normal.perturb(statistics, rng), ops.rdp(2.0))
+print(laplace.posterior(release, 100, rng).diagnostics, draw.cost(), normal.perturb(statistics, rng), ops.rdp(2.0))
 """
 
 

@@ -1,9 +1,10 @@
 """The figure of any sweep: keys that vary become axis, lines and columns of panels, and measures its rows."""
 
+import contextlib
 import itertools
 import re
 import textwrap
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,20 @@ SEEN = 0.002  # difference of two curves that can be seen, as a share of a panel
 # Columns that describe the spread of another one, or count; they are no measures.
 _SPREAD = re.compile(r"(.*_)?(sem|sd|error|low|high|p_value)|n_.+")
 _METRICS = ("metric", "statistic", "quantity", "parameter", "score")
+# Values of these in words; others are words already.
+METRICS = {
+    "kl": "KL divergence",
+    "ks": "KS distance from uniform",
+    "mmd2": "squared MMD",
+    "l1_error": "absolute error",
+    "neg_log_likelihood": "−log-likelihood",
+    "neg_log_likelihood_count": "−log-likelihood of the count",
+    "sample": "one draw",
+    "mean": "posterior mean",
+}
+FILLS = ("full", "left", "top", "right", "bottom")
+# Share of white in the colour of the last of some values.
+LIGHTEST = 0.5
 
 
 class Layout(NamedTuple):
@@ -116,6 +131,7 @@ def draw(
     """
     if (parts := layout(table, swept, known)) is None:
         return None, ["There is no figure: the table has no measured number that varies with a setting."]
+    table, parts, idle = _without_idle(table, parts, swept, known)
     looks, columns = _looks(table, parts), panels.values_of(table, tuple(parts.columns))
     many = bool(parts.lines) and is_numeric_dtype(table[parts.lines[0]])
     if len(columns) > 2 * PANELS or (len(looks) > 2 * LINES and not many):
@@ -124,8 +140,9 @@ def draw(
     own = {row: panels.rows_of(table, tuple(parts.metrics), row[0]) for row in rows}
     rows = [row for row in rows if own[row][row[1]].nunique() > 1]
     notes = [
-        f"The figure shows {PANELS} of {len(found)} {what} of panels; the table has all."
-        for what, found in (("rows", rows), ("columns", columns)) if len(found) > PANELS
+        *idle,
+        *(f"The figure shows {PANELS} of {len(found)} {what} of panels; the table has all."
+          for what, found in (("rows", rows), ("columns", columns)) if len(found) > PANELS),
     ]  # fmt: skip
     rows, columns = rows[:PANELS], columns[:PANELS]
     endless = sorted({row[1] for row in rows if np.isinf(own[row][row[1]].to_numpy(float)).any()})
@@ -143,7 +160,7 @@ def draw(
     for panel, row, column in panels.Panels(figure, axes, rows, columns):
         notes += [note for note in _draw_panel(panel, own[row], parts, row[1], column, looks) if note not in notes]
         if row == rows[0]:
-            panel.set_title(textwrap.fill(panels.named(tuple(parts.columns), column), letters))
+            panel.set_title(textwrap.fill(panels.named(tuple(parts.columns), column, _lists(table)), letters))
         if column == columns[0]:
             panel.set_ylabel(textwrap.fill(_row_name(parts, row, words), 26))
             _scale(panel, "y", own[row][row[1]])
@@ -157,19 +174,68 @@ def draw(
 
 def _row_name(parts: Layout, row: tuple, words: Mapping[str, str]) -> str:
     """Return the label of a row of panels: its measure and its metric, which says it all where there is one mean."""
-    metric = panels.named(tuple(parts.metrics), row[0]) if parts.metrics else ""
+    metric = panels.named(tuple(parts.metrics), row[0], METRICS) if parts.metrics else ""
     return metric if metric and row[1] == "mean" else ", ".join(filter(None, [words[row[1]], metric]))
 
 
+def _without_idle(table, parts: Layout, swept: Sequence[str], known: Container[str]):
+    """Return a table, its layout and sentences on keys of lines that were left out: those that change no number."""
+    notes = []
+    for key in parts.lines:
+        others = [name for name in (parts.x, *parts.lines, *parts.columns, *parts.metrics) if name != key]
+        drawn = [*parts.measures, *filter(None, (error_of(table, measure) for measure in parts.measures))]
+        if key == "method" or key in swept or not all(_constant(table, others, name) for name in drawn):
+            continue
+        less = table.drop_duplicates(others).drop(columns=key)
+        if (left := layout(less, swept, known)) is not None and left.measures == parts.measures:
+            values = " and ".join(panels.named(key, value) for value in panels.ordered(table[key], key))
+            notes.append(f"These coincide, and one curve stands for them: {values}.")
+            table, parts = less, left
+    return table, parts, notes
+
+
+def _lists(table) -> dict[str, str]:
+    """Return words for lists of numbers, which a sweep's own columns have as text."""
+    found = {}
+    for name in table:
+        base = name.removesuffix("_setting")
+        for value in table[name].dropna().unique() if base != name and not is_numeric_dtype(table[name]) else ():
+            with contextlib.suppress(ValueError):
+                numbers = ", ".join(f"{float(part):g}" for part in str(value).split())
+                found[value] = f"{style.SYMBOLS.get(base, base)} = {numbers}"
+    return found
+
+
 def _looks(table, parts: Layout) -> dict[tuple, dict]:
-    """Return the looks of lines; of many numbers the legend names but a few."""
+    """Return the looks of lines; of many numbers the legend names but a few.
+
+    Where methods have two keys more, the numbers of one are shades of the method's colour.
+    """
     if not parts.lines:
         return {(): {"color": style.COLORS[0], "marker": "o", "label": None}}
-    looks = panels.looks(table, parts.lines)
+    looks = panels.looks(table, parts.lines, names=_lists(table))
+    numeric = [place for place, key in enumerate(parts.lines) if place and is_numeric_dtype(table[key])]
+    if parts.lines[0] == "method" and len(parts.lines) > 2 and numeric:
+        _shade(looks, panels.ordered(table[parts.lines[numeric[0]]]), numeric[0])
     step = -(-len(looks) // NAMED) if is_numeric_dtype(table[parts.lines[0]]) else 1
     for place, look in enumerate(looks.values()):
         look["label"] = textwrap.fill(look["label"], 40) if look["label"] and place % step == 0 else None
     return looks
+
+
+def _shade(looks: dict[tuple, dict], values: list, place: int) -> None:
+    """Give lines of one method a shade for each value at a place of their keys, and a line style for what is left."""
+    from matplotlib.colors import to_hex, to_rgb
+
+    styles: dict[tuple, str] = {}
+    for key, look in looks.items():
+        white = LIGHTEST * (values.index(key[place]) if key[place] in values else 0) / max(1, len(values) - 1)
+        rest = (*key[1:place], *key[place + 1 :])
+        how = styles.setdefault(rest, style.LINES[len(styles) % 4])
+        hollow = list(styles).index(rest) // 4 % 2
+        shade = to_hex([white + (1 - white) * part for part in to_rgb(look["color"])])
+        look.pop("markerfacecolor", None)
+        look.update({"color": shade, "linestyle": how}, **({"markerfacecolor": "white"} if hollow else {}))
 
 
 def _draw_panel(panel, table, parts: Layout, measure: str, column, looks: Mapping) -> list[str]:
@@ -182,8 +248,19 @@ def _draw_panel(panel, table, parts: Layout, measure: str, column, looks: Mappin
     joined = numeric and parts.x != "seed" and not rows.duplicated([*parts.lines, parts.x]).any()
     hidden = {"marker": ""} if joined and len(names) > 30 else {} if joined else {"linestyle": ""}
     how = {line: {**look, **hidden} for line, look in looks.items()}
+    if not joined:
+        _fill(how.values())
     panels.curves(panel, rows, parts.x, measure, error_of(table, measure), tuple(parts.lines), how, not hidden)
     return _coinciding(rows, parts, measure, looks)
+
+
+def _fill(looks: Iterable[dict]) -> None:
+    """Tell points of one colour and marker, which no line style tells apart, by how they are filled."""
+    seen: dict[tuple, int] = {}
+    for look in looks:
+        place = seen[alike] = seen.get(alike := (look["color"], look["marker"]), -1) + 1
+        if place:
+            look.update(fillstyle=FILLS[place % len(FILLS)], markerfacecoloralt="white")
 
 
 def _finish_x(panel, values, label: str) -> None:

@@ -1,6 +1,8 @@
-"""The setting for the mechanisms of a study that takes all there are: a new mechanism takes part by itself."""
+"""What studies that take every mechanism share: a new mechanism takes part by itself, and fails by itself."""
 
-from collections.abc import Callable
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,3 +31,19 @@ class Discovered(Setting):
             if name not in known:
                 raise SettingError(f"{name!r} is none of {', '.join(sorted(known))}.{suggest(str(name), known)}")
         return sorted(set(value))
+
+
+class Failed(set[str]):
+    """Methods that failed in a study of many: each costs its own rows, and standard error tells the reason."""
+
+    @contextlib.contextmanager
+    def alone(self, method: str) -> Iterator[None]:
+        """Run what belongs to one method; its error ends that only."""
+        try:
+            yield
+        # Whatever a contributed mechanism raises.
+        except Exception as error:
+            self.add(method)
+            reason = " ".join(str(error).split()) or type(error).__name__
+            told = f"privpost: {method} is left out: {reason}. When it is mended, compute its cells with fresh=true."
+            print(told, file=sys.stderr, flush=True)

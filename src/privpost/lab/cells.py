@@ -153,9 +153,10 @@ def tell_behind(found: Found, total: int) -> None:
         return
     changes = sorted({change for each in found.behind.values() for change in each})
     shown = ", ".join(changes[:3]) + (f" and {len(changes) - 3} more" if len(changes) > 3 else "")
+    were = "was" if total == 1 else "were"
     print(
-        f"privpost: {len(found.behind)} of {counted(total, 'cell')} were computed by other code ({shown}); fresh=true "
-        "computes them again",
+        f"privpost: {len(found.behind)} of {counted(total, 'cell')} {were} computed by other code ({shown}); "
+        "fresh=true computes them again",
         file=sys.stderr,
     )
 

@@ -57,7 +57,10 @@ def load_studies(names: Iterable[str] | None = None, scale: str = "paper", home:
         raise SettingError(f"scale is {scale!r}, but must be one of {', '.join(scales)}.{suggest(scale, scales)}")
     if home is None:
         home = PUBLISHED if scale == "paper" else built(scale)
-    return [Study(name, scale, home) for name in dict.fromkeys(chosen)]
+    made = {name: Study(name, scale, home) for name in chosen}
+    for study in made.values():
+        study.once("beside", lambda: made)
+    return list(made.values())
 
 
 def _named(name: str, known: Sequence[str]) -> list[str]:
@@ -102,8 +105,10 @@ def _read_by(study: Study) -> list[Study]:
     if reads != "all" and not (isinstance(reads, list) and all(name in known for name in reads)):
         raise SettingError(f"{study.file}: reads is {reads!r}, but must be all or a list of {', '.join(known)}.")
     names = [name for name in known if name != study.name] if reads == "all" else reads
-    others = []
-    for other in load_studies(names, study.scale, study.home):
+    # Those that were loaded with it are composed and checked once.
+    beside, others = study.once("beside", dict), []
+    beside |= {other.name: other for other in load_studies(set(names) - set(beside), study.scale, study.home)}
+    for other in map(beside.__getitem__, names):
         if other.text.get("reads"):
             if reads == "all":
                 continue

@@ -11,6 +11,7 @@ from privpost.distributions import noise
 from privpost.mechanisms.base import COUNTED, Mechanism
 from privpost.privacy.checks import check_choice, check_given
 from privpost.samplers import noise_aware_exact
+from privpost.samplers.noise_aware_draws import Draws
 
 Coordinates = Literal["all", "free"]
 
@@ -102,7 +103,7 @@ class AdditiveNoiseMechanism(Mechanism):
         """Parameters (..., k) of the conjugate update with the projected release, the noise left out of account."""
         return self.model.posterior(self.project(release))
 
-    def posterior(self, release, draws, rng) -> np.ndarray:
+    def posterior(self, release, draws: int, rng: np.random.Generator) -> Draws:
         """Independent draws (draws, *theta_shape) given a release (q,): the true counts, then θ given them.
 
         Exact, for counts of one category a record (bits too) and noise with a density: p(θ | y) = Σ_s p(θ | s) p(s | y)
@@ -121,4 +122,4 @@ class AdditiveNoiseMechanism(Mechanism):
                 return super().posterior(release, draws, rng)
             factors.append(gammaln(alpha + counts) - gammaln(counts + 1) + found)
         latent = noise_aware_exact.latent_counts(factors, draws, rng)
-        return self.model.sample(self.model.posterior(latent), rng)
+        return self.model.sample(self.model.posterior(latent), rng).view(Draws)

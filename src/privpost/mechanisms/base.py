@@ -5,7 +5,7 @@ import inspect
 from abc import abstractmethod
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from privpost.privacy.checks import (
     check_source,
 )
 from privpost.privacy.ledger import Release
+
+if TYPE_CHECKING:
+    from privpost.samplers.noise_aware_draws import Draws
 
 # Models of one category a record, whose statistics are the counts that a Dirichlet prior is updated by.
 COUNTED = (BetaBernoulli, DirichletCategorical)
@@ -299,10 +302,11 @@ class Mechanism(metaclass=Checked):
         """
         return None
 
-    def posterior(self, release, draws: int, rng: np.random.Generator) -> np.ndarray:
+    def posterior(self, release, draws: int, rng: np.random.Generator) -> "Draws":
         """Draws of θ, shape (draws, *theta_shape), from its posterior given one release and the noise's law.
 
-        Post-processing, which costs nothing.
+        Post-processing, which costs nothing. `diagnostics` of the draws has R-hat and effective sample size of chains,
+        None where draws are independent.
 
         Raises:
             ValueError: no such posterior is known for the mechanism and its model.

@@ -69,7 +69,7 @@ class EventCountsLaplace(LaplaceMechanism):
         end: Any = gibbs.follow(chains_of(self.model, [group]), [rng], self.iterations, [None])[0]
         return end.state.probabilities.reshape(*counts.shape[:-2], *self.model.theta_shape)
 
-    def posterior(self, release, draws, rng) -> np.ndarray:
+    def posterior(self, release, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
         """Draws (draws, K, levels) of the emissions given one release: the last ones of several chains on true counts.
 
         States have no names: which is the first differs from chain to chain.

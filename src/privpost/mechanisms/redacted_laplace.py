@@ -105,7 +105,7 @@ class RedactedLaplace(LaplaceMechanism):
         total = self.project(release)[..., 0]
         return self.model.posterior(np.stack([total, np.full_like(total, self.n)], axis=-1))
 
-    def posterior(self, release, draws, rng) -> np.ndarray:
+    def posterior(self, release, draws: int, rng: np.random.Generator) -> Draws:
         """Independent draws (draws,) of θ given one release (1,), by quadrature over θ.
 
         The latent sum has a normal law, as in Bernstein and Sheldon (2018).

@@ -330,5 +330,6 @@ def _check_one(mechanism, total) -> None:
     if np.any(wrong):
         found = np.atleast_1d(total)[np.atleast_1d(wrong)][0]
         raise ValueError(
-            f"log_density of {type(mechanism).__name__} integrates to {found:.6g} over all releases; it must be 1"
+            f"log_density of {type(mechanism).__name__} integrates to {found:.6g} over all releases; it must be 1. "
+            'A mechanism that releases whole numbers has support "integers" and a log_mass in its place'
         )

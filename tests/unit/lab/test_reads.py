@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from privpost.commands import run
-from privpost.lab import cells, grid, ledgers, project, request, store
+from privpost.lab import cells, grid, ledgers, project, request, store, study
 from privpost.lab.schema import SettingError
 
 READER = """
@@ -100,3 +100,15 @@ def test_a_study_that_reads_a_reader_is_refused(toy, reader):
     other.write_text(READER_YAML.replace("toy/reader", "toy/second").replace("[toy/curve]", "[toy/reader]"))
     with pytest.raises(SettingError, match="reads names 'toy/reader', which reads ledgers itself"):
         grid.expand(grid.load_study("toy/second"))
+
+
+def test_studies_that_are_loaded_together_are_composed_once(reader, monkeypatch):
+    """Composing is most of what `privpost status` does: a reader takes the studies beside it."""
+    composed, compose = [], study.compose
+    monkeypatch.setattr(study, "compose", lambda name, scale: composed.append(name) or compose(name, scale))
+    for each in grid.load_studies(home=project.built("paper")):
+        grid.expand(each)
+        assert grid.read_by(each) == (
+            [grid.load_study("toy/curve", home=project.built("paper"))] * (each.name == "toy/reader")
+        )
+    assert sorted(composed) == sorted(set(composed)) == ["toy/curve", "toy/reader"]

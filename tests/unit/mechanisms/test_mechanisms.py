@@ -254,6 +254,8 @@ def check_privacy_curve(mechanism, epsilon):
     if claimed is None or hasattr(mechanism, "log_weight"):
         return
     nodes, log_weights = outputs_and_weights(mechanism)
+    law = mechanism.log_density(nodes[:1], neighbouring_statistics(mechanism)[0][0])
+    assert law is not None, "privacy_curve is compared with log_density, or log_mass of whole numbers: state it, too"
     if mechanism.releases == "statistics" and nodes.shape[1] == 1 and mechanism.support == "reals":
         # The divergence has a kink, for which the rule's own step is too wide.
         nodes = np.linspace(nodes.min(), nodes.max(), 100_001)[:, None]
@@ -295,6 +297,12 @@ def test_recalibration_spends_an_approximate_budget_by_the_exact_curve(mechanism
     # What is left over: a setting at the end of its range, rounding of a small δ, or 30 steps of bisection.
     at_end = 1 in (getattr(found, "coefficient", 0), getattr(found, "temperature", 0))
     assert at_end or budget.delta < 1e-9 or found.privacy_curve(budget.epsilon) > 0.99 * budget.delta
+
+
+def test_a_privacy_curve_without_a_law_is_refused(monkeypatch):
+    monkeypatch.setattr(LaplaceMechanism, "log_density", lambda self, release, statistics: None)
+    with pytest.raises(AssertionError, match="privacy_curve is compared with log_density"):
+        check_privacy_curve(LaplaceMechanism(BetaBernoulli(6, 12), 8, 1.0, coordinates="free"), 0.5)
 
 
 def test_a_wrong_privacy_curve_is_found():
@@ -399,7 +407,8 @@ def test_perturb_on_a_batch_is_a_loop_over_it(mechanism):
     nested = mechanism.perturb(np.stack([statistics[:1]] * number), np.random.default_rng(5))
     assert nested.shape == (number, 1, *together.shape[1:])
     different = len(np.unique(nested.reshape(number, -1), axis=0))
-    assert different > 1 if number > 2 else different == 2, "releases of equal statistics share their noise"
+    message = 'releases of equal statistics share their noise; only with support "integers" may two of them be equal'
+    assert different > 1 if number > 2 else different == 2, message
 
 
 @every_example

@@ -56,6 +56,8 @@ def test_draws_tell_how_far_to_trust_them(monkeypatch):
     assert type(found + 1) is np.ndarray
     exact = privpost.RedactedLaplace(RedactedSum(privpost.GammaExponential(2, 2), 0.0, 4.0), 9, 1.0)
     assert exact.posterior(np.array([9.0]), 5, np.random.default_rng(1)).diagnostics is None
+    counts = privpost.LaplaceMechanism(privpost.BetaBernoulli(1, 1), 20, 1.0)
+    assert counts.posterior(np.array([9.0]), 5, np.random.default_rng(1)).diagnostics is None
     sweeps = iter(np.random.default_rng(2).normal(size=(2, 200, 8, 3)) + 5 * np.eye(8, 3))
     monkeypatch.setattr(noise_aware_draws, "network", lambda *_: next(sweeps))
     with pytest.warns(noise_aware_draws.NotConverged, match="the chains disagree"):

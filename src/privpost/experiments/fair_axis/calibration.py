@@ -4,6 +4,7 @@ from functools import cache
 
 from privpost import discovery
 from privpost.discovery import serving
+from privpost.experiments.discovered import Failed
 from privpost.mechanisms.base import Mechanism
 from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import largest_renyi_budget, pure_from_approximate
@@ -30,7 +31,8 @@ def converted(model, n: int, epsilon: float, delta: float, **settings) -> dict[s
     """Return every mechanism that can serve a model, calibrated by what its stated guarantee implies at (ε, δ).
 
     Pure mechanisms get the ε0 of `pure_from_approximate`, Rényi mechanisms the largest budget at order 2 whose curve
-    converts to at most ε (package dp-accounting). The direct posterior takes part only where it is private enough.
+    converts to at most ε (package dp-accounting). The direct posterior takes part only where it is private enough. A
+    mechanism whose curve cannot be computed is left out, with a word on standard error.
 
     Args:
         model: the model that the releases serve.
@@ -39,14 +41,16 @@ def converted(model, n: int, epsilon: float, delta: float, **settings) -> dict[s
         settings: values of the mechanisms' options.
     """
     budget = Cost("approximate", epsilon, delta=delta)
-    mechanisms = serving(model, n, Cost("pure", pure_from_approximate(epsilon, delta)), **settings)
+    mechanisms, failed = serving(model, n, Cost("pure", pure_from_approximate(epsilon, delta)), **settings), Failed()
     for method, kind in serving(model, n, Cost("rdp", 1e6, order=ORDER), **settings).items():
         if method in mechanisms:
             continue
-        if kind.calibrated is not None:
-            mechanisms[method] = largest_renyi_budget(
-                lambda within, kind=kind: type(kind).calibrate(model, n, within, **kind.options), epsilon, delta, ORDER
-            )
-        elif kind.cost_in(budget).epsilon <= epsilon:
-            mechanisms[method] = kind
+        with failed.alone(method):
+            if kind.calibrated is not None:
+                mechanisms[method] = largest_renyi_budget(
+                    lambda within, kind=kind: type(kind).calibrate(model, n, within, **kind.options),
+                    epsilon, delta, ORDER,
+                )  # fmt: skip
+            elif kind.cost_in(budget).epsilon <= epsilon:
+                mechanisms[method] = kind
     return mechanisms

@@ -9,7 +9,7 @@ import numpy as np
 from privpost.experiments.audit import instances as audited
 from privpost.experiments.audit import laws
 from privpost.experiments.audit.expected import law_of
-from privpost.experiments.discovered import Discovered
+from privpost.experiments.discovered import Discovered, Failed
 from privpost.experiments.ranges import EPSILON, SHARE
 from privpost.lab.schema import Choice, Integer, Schema
 from privpost.mechanisms.base import Mechanism
@@ -220,6 +220,7 @@ def verdict(claimed: float, bound: float, exact: float, drawn: float, share: flo
 def simulate(config, streams, ledger) -> dict:
     """Return one entry per audited mechanism: names, claims, exact divergences, `counts` (audited, 3)."""
     records, rows = {name: ledger.get("mechanisms", []) for name, ledger in config.ledgers.items()}, []
+    failed = Failed()
     releases = config.releases
     if config.source == "examples":
         listed = audited.examples(config.epsilon, config.large_n, records)
@@ -240,9 +241,11 @@ def simulate(config, streams, ledger) -> dict:
             key = key_of(mechanism)
             finding = known.get(key)
             if finding is None:
-                gate = Gate(ledger, instance.name, mechanism, *instance.targets[0])
-                rng = streams("mechanism", 0, instance=instance.name)
-                known[key] = finding = examine(mechanism, size, config.pilot, rng, gate=gate)
+                known[key] = finding = NOTHING
+                with failed.alone(instance.name):
+                    gate = Gate(ledger, instance.name, mechanism, *instance.targets[0])
+                    rng = streams("mechanism", 0, instance=instance.name)
+                    known[key] = finding = examine(mechanism, size, config.pilot, rng, gate=gate)
         rows.append(_row(instance, cost, finding))
     return {key: np.array([row[key] for row in rows]) for key in rows[0]} if rows else {"name": np.array([], str)}
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import betainc, betaln, digamma
 
 from privpost.evaluation.summaries import mean_and_sem, mean_columns
-from privpost.experiments.discovered import Discovered
+from privpost.experiments.discovered import Discovered, Failed
 from privpost.experiments.fair_axis import calibration
 from privpost.experiments.ranges import A0, ALPHA, BETA, DELTA, EPSILON, N
 from privpost.lab.schema import Schema
@@ -141,26 +141,28 @@ def score(mechanism: Mechanism | None, release, model: BetaBernoulli, theta, suc
     return Scores(np.abs(draw - theta), mean, kl, quantile)
 
 
-def calibrated(config, model: BetaBernoulli) -> list[Row]:
+def calibrated(config, model: BetaBernoulli, failed: Failed) -> list[Row]:
     """Return the true posterior, and each method at each (ε, δ) by either accounting, with noise on one count."""
     rows = [Row("non_private")]
     for epsilon, delta in itertools.product(config.epsilon, config.delta):
         mechanisms = calibration.converted(model, config.n, epsilon, delta, a0=config.a0, coordinates="free")
         for method, mechanism in mechanisms.items():
-            if method in config.methods:
-                exact = mechanism.recalibrated(Cost("approximate", epsilon, delta=delta))
-                rows.append(Row(method, "converted", epsilon, delta, mechanism))
-                rows += [] if exact is None else [Row(method, "exact", epsilon, delta, exact)]
+            if method in config.methods and method not in failed:
+                with failed.alone(method):
+                    exact = mechanism.recalibrated(Cost("approximate", epsilon, delta=delta))
+                    rows.append(Row(method, "converted", epsilon, delta, mechanism))
+                    rows += [] if exact is None else [Row(method, "exact", epsilon, delta, exact)]
     return rows
 
 
 def simulate(config, streams, ledger) -> dict:
     """Return `scores` (rows, 4, repeats), and names and settings of the rows; all share data and random numbers."""
-    model, n = BetaBernoulli(config.alpha, config.beta), config.n
-    divergence, rows = Divergence(model, n, config.a0), calibrated(config, model)
+    model, n, failed = BetaBernoulli(config.alpha, config.beta), config.n, Failed()
+    divergence, rows = Divergence(model, n, config.a0), calibrated(config, model, failed)
     for row in rows[1:]:
-        budget = Cost("approximate", row.epsilon, delta=row.delta)
-        ledger.open(row.account, budget, row.mechanism, accounting=ACCOUNTINGS[row.accounting])
+        with failed.alone(row.method):
+            budget = Cost("approximate", row.epsilon, delta=row.delta)
+            ledger.open(row.account, budget, row.mechanism, accounting=ACCOUNTINGS[row.accounting])
     scores = np.empty((len(rows), len(Scores._fields), config.trials))
     for block in streams.blocks():
         rng = streams("data", block.index)
@@ -168,11 +170,16 @@ def simulate(config, streams, ledger) -> dict:
         successes = rng.binomial(n, theta).astype(float)
         statistics = np.stack([successes, n - successes], axis=-1)
         for i, row in enumerate(rows):
+            if row.method in failed:
+                continue
             rng, release = streams("mechanism", block.index), None
-            if row.mechanism is not None:
-                release = ledger.release(row.account, row.mechanism, statistics, rng, repeats=block.trials).values
-            scored = score(row.mechanism, release, model, theta, successes, n, divergence, rng)
-            scores[i, :, block.trials] = np.stack(scored)
+            with failed.alone(row.method):
+                if row.mechanism is not None:
+                    release = ledger.release(row.account, row.mechanism, statistics, rng, repeats=block.trials).values
+                scored = score(row.mechanism, release, model, theta, successes, n, divergence, rng)
+                scores[i, :, block.trials] = np.stack(scored)
+    there = [i for i, row in enumerate(rows) if row.method not in failed]
+    scores, rows = scores[there], [rows[i] for i in there]
     return {
         "scores": scores,
         **{name: np.array([getattr(row, name) for row in rows]) for name in ("method", "accounting")},

@@ -8,7 +8,7 @@ import numpy as np
 
 from privpost.datasets import load_design
 from privpost.evaluation.summaries import mean_columns
-from privpost.experiments.discovered import Discovered
+from privpost.experiments.discovered import Discovered, Failed
 from privpost.experiments.fair_axis import calibration
 from privpost.experiments.ranges import BETA0, DELTA, DESIGN, DROPPED_LEVEL, EPSILON
 from privpost.lab.schema import Schema
@@ -49,7 +49,7 @@ class Row(NamedTuple):
         return f"{self.method}/epsilon={self.epsilon:g}/delta={self.delta:g}"
 
 
-def rows(config, model: BinaryRegression, n: int) -> list[Row]:
+def rows(config, model: BinaryRegression, n: int, failed: Failed) -> list[Row]:
     """Return the true posterior, and each method at each (ε, δ) by its exact privacy curve."""
     # Releases need not take constant time in a simulation.
     options = {"constant_time": False}
@@ -57,9 +57,10 @@ def rows(config, model: BinaryRegression, n: int) -> list[Row]:
     listed = [Row("non_private", math.nan, math.nan, direct)]
     for epsilon, delta in itertools.product(config.epsilon, config.delta):
         for method, mechanism in calibration.converted(model, n, epsilon, delta, **options).items():
-            if method in config.methods:
-                exact = mechanism.recalibrated(Cost("approximate", epsilon, delta=delta))
-                listed.append(Row(method, epsilon, delta, exact, mechanism.coefficient))
+            if method in config.methods and method not in failed:
+                with failed.alone(method):
+                    exact = mechanism.recalibrated(Cost("approximate", epsilon, delta=delta))
+                    listed.append(Row(method, epsilon, delta, exact, mechanism.coefficient))
     return listed
 
 
@@ -73,25 +74,31 @@ def simulate(config, streams, ledger) -> dict:
     n, dimension = design.train_features.shape
     model = BinaryRegression(dimension, config.beta0)
     statistics = model.statistics_of(design.train_features, design.train_labels)
-    listed = rows(config, model, n)
+    failed = Failed()
+    listed = rows(config, model, n, failed)
     ledger.open(listed[0].account, Cost("rdp", math.inf, order=calibration.ORDER), listed[0].mechanism)
     for row in listed[1:]:
-        budget = Cost("approximate", row.epsilon, delta=row.delta)
-        ledger.open(row.account, budget, row.mechanism, accounting="exact")
+        with failed.alone(row.method):
+            budget = Cost("approximate", row.epsilon, delta=row.delta)
+            ledger.open(row.account, budget, row.mechanism, accounting="exact")
     metrics = np.empty((len(listed), len(METRICS), config.trials))
     proposals, expected = np.zeros(len(listed)), np.empty(len(listed))
     starts: dict[str, object] = {}
     # From the weakest privacy on: a method's mode is the start of its next one.
     for i in sorted(range(len(listed)), key=lambda i: -np.nan_to_num(listed[i].epsilon, nan=np.inf)):
         row = listed[i]
-        for block in streams.blocks():
+        for block in () if row.method in failed else streams.blocks():
             how = {"size": block.size, "repeats": block.trials, "start": starts.get(row.method)}
             rng = streams("sampler", block.index)
-            draws, drawn = ledger.release(row.account, row.mechanism, statistics, rng, **how)
-            starts[row.method] = drawn.start
-            metrics[i, :, block.trials] = np.stack(predictive_metrics(draws, design.test_features, design.test_labels))
-            proposals[i] += drawn.proposals * block.size / config.trials
-            expected[i] = drawn.expected
+            with failed.alone(row.method):
+                draws, drawn = ledger.release(row.account, row.mechanism, statistics, rng, **how)
+                starts[row.method] = drawn.start
+                scored = predictive_metrics(draws, design.test_features, design.test_labels)
+                metrics[i, :, block.trials] = np.stack(scored)
+                proposals[i] += drawn.proposals * block.size / config.trials
+                expected[i] = drawn.expected
+    there = [i for i, row in enumerate(listed) if row.method not in failed]
+    listed, metrics, proposals, expected = [listed[i] for i in there], metrics[there], proposals[there], expected[there]
     return {
         "metrics": metrics,
         **{name: np.array([getattr(row, name) for row in listed]) for name in ("method", "epsilon", "delta")},

@@ -13,7 +13,7 @@ from privpost.discovery import serving
 from privpost.distributions import truncated_beta
 from privpost.evaluation.rows import columns, private_places
 from privpost.evaluation.summaries import mean_and_sem
-from privpost.experiments.discovered import Discovered
+from privpost.experiments.discovered import Discovered, Failed
 from privpost.experiments.ranges import A0, ALPHA, BETA, EPSILON, N, P
 from privpost.lab.schema import Schema, SettingError
 from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
@@ -134,19 +134,24 @@ def simulate(config, streams, ledger) -> dict:
     model, p = BetaBernoulli(config.alpha, config.beta), config.p
     shape = (len(config.methods), len(STATISTICS), len(config.epsilon), len(config.n))
     are, limits, firsts = np.full((*shape, 2), np.nan), np.full(shape, np.nan), np.full(shape, np.nan)
+    failed = Failed()
     served = {(j, k): mechanisms(config, n, e) for j, e in enumerate(config.epsilon) for k, n in enumerate(config.n)}
     for (j, k), by_method in served.items():
         for method, mechanism in by_method.items():
-            budget = Cost("pure", config.epsilon[j])
-            ledger.open(_account(method, config.epsilon[j], config.n[k]), budget, mechanism)
+            with failed.alone(method):
+                budget = Cost("pure", config.epsilon[j])
+                ledger.open(_account(method, config.epsilon[j], config.n[k]), budget, mechanism)
     for ((j, k), by_method), (i, method) in itertools.product(served.items(), enumerate(config.methods)):
-        if method in by_method or j == 0:
+        if method in failed or (method not in by_method and j > 0):
+            continue
+        with failed.alone(method):
             errors = _squared_errors(method, by_method.get(method), config, j, k, streams, ledger)
             for s, statistic in enumerate(STATISTICS):
                 efficiency = errors[s] * config.n[k] / (p * (1 - p))
                 are[i, s, j, k] = mean_and_sem(efficiency)
                 limits[i, s, j, k] = limit(by_method.get(method), statistic)
                 firsts[i, s, j, k] = first_order(by_method.get(method), statistic, model, p, config.n[k])
+    are[[i for i, method in enumerate(config.methods) if method in failed]] = np.nan
     last = [served[len(config.epsilon) - 1, len(config.n) - 1].get(method) for method in config.methods]
     return {
         "are": are,
