@@ -33,12 +33,15 @@ from privpost.mechanisms.discrete_noise import DiscreteGaussianMechanism, Geomet
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.gamma_sampling import GammaDraw
 from privpost.mechanisms.logistic_finite import LogisticLangevin
+from privpost.mechanisms.moments_gaussian import MomentsGaussian
+from privpost.mechanisms.moments_laplace import MomentsLaplace
 from privpost.mechanisms.network_sampling import AttributeSampler
 from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.mechanisms.public_candidates import PublicCandidates
 from privpost.models import GammaExponential
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.event_counts import EventCounts
+from privpost.models.normal_regression import NormalRegression
 
 # After so few steps the start and each step still show.
 LINE = on(BinaryRegression(1, 0.1), 4, rdp(0.1), step=0.2, relaxations=0.7)
@@ -200,6 +203,9 @@ OTHERS = [
     (sensitivity_of_one, GeometricMechanism, on(CATEGORIES, 4, PURE), "violated"),
     (noise_halved(DiscreteGaussianMechanism), DiscreteGaussianMechanism, on(BITS, 8, rdp(0.3)), "violated"),
     (noise_shared(DiscreteGaussianMechanism), DiscreteGaussianMechanism, on(CATEGORIES, 4, rdp(1.0)), "violated"),
+    (noise_halved(MomentsLaplace), MomentsLaplace, on(NormalRegression(1), 4, PURE), "violated"),
+    (noise_halved(MomentsGaussian), MomentsGaussian, on(NormalRegression(1), 4, rdp(1.0)), "violated"),
+    (noise_shared(MomentsGaussian), MomentsGaussian, on(NormalRegression(2), 4, rdp(2.0)), "violated"),
     (temperature_a_fifth, PublicCandidates, on(EventCounts((3,), (2,), 2), 300, PURE, candidates=256), "violated"),
     (records_count_twice, AttributeSampler, on(CHAIN, 20, PURE), "other law"),
     (unweighted_when_rounded, PosteriorDraw, on(BITS, 100, rdp(0.03), weighting="diffused"), "other law"),
