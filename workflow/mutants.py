@@ -32,7 +32,8 @@ SPARE = 10.0
 # All tests of a file are tried for so long at most.
 LONGEST = 60.0
 # Tests of all classes of a room, or of all studies.
-CONTRACTS = {"test_mechanisms.py", "test_models.py", "test_seeded_faults.py", "test_verdicts.py"}
+CONTRACTS = {"test_gate_of_studies.py", "test_mechanisms.py", "test_models.py", "test_seeded_faults.py"}
+CONTRACTS |= {"test_verdicts.py"}
 HEAVY = ("numpy", "scipy.stats", "scipy.optimize", "pandas", "hypothesis", "yaml", "mpmath", "hydra", "numba")
 # Instances of the contract tests and words: to change them is no fault.
 SPARED = {"examples", "__repr__", "__post_init__", "name", "recorded", "options"}

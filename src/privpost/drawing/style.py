@@ -88,6 +88,14 @@ LOOKS = {
     "consistent": Look("#6d5d00", "8", "-", "Laplace, consistent counts"),
     "gibbs": Look("#00076f", "D", "-", "Noise-aware, Gibbs"),
     "exact": Look("#8b9b41", "p", ":", "Noise-aware, exact"),
+    "quadrature": Look("#cd304c", "P", "-", "Quadrature"),
+    "gibbs_independent": Look("#563cf9", "d", "-", "Gibbs, paper's segments"),
+    "data_augmentation": Look("#6411b7", "o", "-", "Data augmentation"),
+    "simulation": Look("#751334", "s", "-", "Weighted simulation"),
+    "records": Look("#2b0514", "<", "-", "Record chain"),
+    "table": Look("#fb02b9", ">", "-", "Table chain"),
+    "noise_calibrated": Look("#d700dd", "^", "-", "Normal, noise added"),
+    "widened": Look("#223502", "v", "-", "Noise-naive, widened"),
 }
 # For methods that the project does not know yet; their names choose among them.
 RESERVE = ("#A05A2C", "#6B4C9A", "#2F6F73", "#4D4D4D")

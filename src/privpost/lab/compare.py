@@ -13,6 +13,8 @@ from privpost.progress import counted
 # A number that has a standard error may differ by this many combined ones, since another processor rounds otherwise
 # and a chain then takes another way; one that has none by this share of its size, unless its study's YAML says more.
 STANDARD_ERRORS, RELATIVE = 5.0, 1e-6
+# How the meaning of a column ends that was measured with a clock.
+TIMED = ("[seconds]", "[1/seconds]")
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,15 @@ def _compare(built: Study, published: Study, name: str) -> Comparison:
         old = old[~old.dataset.isin(built.left_out)].reset_index(drop=True)
     elif built.left_out:
         return Comparison(label, "not published", where=f"has rows of {', '.join(built.left_out)} that cannot be told")
-    return compare_frames(label, old, new, float(built.text.get("tolerance", RELATIVE)))
+    timed = [column for column, meaning in built.module().TABLES.get(name, {}).items() if meaning.endswith(TIMED)]
+    return compare_frames(label, old, new, float(built.text.get("tolerance", RELATIVE)), timed)
 
 
-def compare_frames(label: str, old: Any, new: Any, relative: float = RELATIVE) -> Comparison:
-    """Return how one table differs from another: shapes and words have to be equal, numbers near."""
+def compare_frames(label: str, old: Any, new: Any, relative: float = RELATIVE, timed: Sequence[str] = ()) -> Comparison:
+    """Return how one table differs from another: shapes and words have to be equal, numbers near.
+
+    `timed` columns say how fast a machine was, and are not compared.
+    """
     from pandas.api.types import is_numeric_dtype
 
     if list(old.columns) != list(new.columns):
@@ -65,7 +71,7 @@ def compare_frames(label: str, old: Any, new: Any, relative: float = RELATIVE) -
     if len(old) != len(new):
         return Comparison(label, "outside tolerance", float("inf"), f"{len(old)} rows became {len(new)}")
     worst = Comparison(label, "equal")
-    for column in old:
+    for column in [name for name in old if name not in timed]:
         numeric = is_numeric_dtype(old[column]) and is_numeric_dtype(new[column]) and old[column].dtype != bool
         if not numeric:
             if not old[column].astype(str).equals(new[column].astype(str)):

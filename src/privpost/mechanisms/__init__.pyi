@@ -15,6 +15,8 @@ from privpost.mechanisms.logistic_finite import LogisticOutputNoise as LogisticO
 from privpost.mechanisms.logistic_ops import LogisticOps as LogisticOps
 from privpost.mechanisms.logistic_sampling import LogisticDraw as LogisticDraw
 from privpost.mechanisms.map_estimate import MapMechanism as MapMechanism
+from privpost.mechanisms.moments_gaussian import MomentsGaussian as MomentsGaussian
+from privpost.mechanisms.moments_laplace import MomentsLaplace as MomentsLaplace
 from privpost.mechanisms.network_laplace import NetworkLaplace as NetworkLaplace
 from privpost.mechanisms.network_sampling import AttributeSampler as AttributeSampler
 from privpost.mechanisms.network_sampling import RecordSampler as RecordSampler

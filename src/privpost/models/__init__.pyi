@@ -12,3 +12,4 @@ from privpost.models.gamma_poisson import GammaPoisson as GammaPoisson
 from privpost.models.linear_regression import LinearRegression as LinearRegression
 from privpost.models.link_regression import LinkRegression as LinkRegression
 from privpost.models.normal_known_variance import NormalKnownVariance as NormalKnownVariance
+from privpost.models.normal_regression import NormalRegression as NormalRegression

@@ -38,40 +38,14 @@ class Moments(NamedTuple):
         return (self.square - 2 * weights @ self.cross + quadratic) / self.rows
 
 
-@dataclass(frozen=True)
-class LinearRegression(Regression):
-    """y ~ N(xᵀw, σ²), w ~ N(0, I/b); a record is (x, y) of shape (d + 1,), statistics are (XᵀX, Xᵀy, yᵀy), flattened.
+class SecondMoments(Regression):
+    """A regression whose sufficient statistics are the second moments of features and label within public bounds."""
 
-    Attributes:
-        dimension: number of weights d.
-        prior_precision: b > 0.
-        noise_variance: σ² > 0.
-        feature_bound: public bound X > 0 on ‖x‖₂.
-        label_bound: public bound Y > 0 on |y|.
+    feature_bound: float
+    label_bound: float
 
-    Raises:
-        ValueError: a setting outside its range.
-
-    >>> LinearRegression(1).sufficient_statistics(np.array([[0.5, 1.0], [1.0, 0.5]]))
-    array([1.25, 1.  , 1.25])
-    """
-
-    dimension: int
-    prior_precision: float = 1.0
-    noise_variance: float = 1.0
-    feature_bound: float = 1.0
-    label_bound: float = 1.0
-
-    # Second moments are bounded, but `records` do not show how far they reach.
+    # Second moments are bounded, but `records` do not show how far they reach: noise has mechanisms of its own.
     bounded: ClassVar[bool] = False
-    support: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
-
-    @property
-    def records(self) -> np.ndarray:
-        """(X e_i, ±Y) and zeros, shape (2d + 1, d + 1): on a ball of weights the likelihoods are farthest apart."""
-        axes = self.feature_bound * np.eye(self.dimension)
-        extreme = [np.column_stack([axes, np.full(self.dimension, y)]) for y in (self.label_bound, -self.label_bound)]
-        return np.concatenate([*extreme, np.zeros((1, self.dimension + 1))])
 
     def check(self, features, labels) -> None:
         """Raises a ValueError unless features (..., d) and labels (...) keep the public bounds."""
@@ -98,6 +72,40 @@ class LinearRegression(Regression):
         statistics = np.asarray(statistics, float)
         gram, cross, square = np.split(statistics, [self.dimension**2, -1], axis=-1)
         return gram.reshape(*gram.shape[:-1], self.dimension, self.dimension), cross, square[..., 0]
+
+
+@dataclass(frozen=True)
+class LinearRegression(SecondMoments):
+    """y ~ N(xᵀw, σ²), w ~ N(0, I/b); a record is (x, y) of shape (d + 1,), statistics are (XᵀX, Xᵀy, yᵀy), flattened.
+
+    Attributes:
+        dimension: number of weights d.
+        prior_precision: b > 0.
+        noise_variance: σ² > 0.
+        feature_bound: public bound X > 0 on ‖x‖₂.
+        label_bound: public bound Y > 0 on |y|.
+
+    Raises:
+        ValueError: a setting outside its range.
+
+    >>> LinearRegression(1).sufficient_statistics(np.array([[0.5, 1.0], [1.0, 0.5]]))
+    array([1.25, 1.  , 1.25])
+    """
+
+    dimension: int
+    prior_precision: float = 1.0
+    noise_variance: float = 1.0
+    feature_bound: float = 1.0
+    label_bound: float = 1.0
+
+    support: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
+
+    @property
+    def records(self) -> np.ndarray:
+        """(X e_i, ±Y) and zeros, shape (2d + 1, d + 1): on a ball of weights the likelihoods are farthest apart."""
+        axes = self.feature_bound * np.eye(self.dimension)
+        extreme = [np.column_stack([axes, np.full(self.dimension, y)]) for y in (self.label_bound, -self.label_bound)]
+        return np.concatenate([*extreme, np.zeros((1, self.dimension + 1))])
 
     def posterior(self, statistics) -> tuple[np.ndarray, np.ndarray]:
         """Mean (..., d) and precision (..., d, d) of w given the statistics."""

@@ -21,6 +21,8 @@ _DEPTHS = (60.0, 18.0)
 _TAIL = 1e-10
 # Of the Fourier inversion: nodes for the expectation over a record, and frequencies up to so many turns per scale.
 _RECORD_NODES, _PERIODS = 48, 6
+# ln |φ|ⁿ below which no further frequency is added.
+_NOTHING = -45.0
 # Of `resolved_posterior`: how many times the prior's range it looks beyond that on either side, and how many deviations
 # of a record beyond the interval; cells of a grid; the largest share of the mass of one cell, and of what lies outside.
 _BEYOND, _DEVIATIONS, _FINE, _SHARE, _OUTSIDE = 20.0, 40.0, 2048, 0.02, 1e-4
@@ -275,6 +277,9 @@ def redacted_likelihood(model: UnivariateFamily, release, n: int, scale: float, 
         noisy = record**n / (1 + (scale * part[:, None]) ** 2)
         noisy[part == 0] /= 2
         values += (noisy.T @ np.exp(-1j * part[:, None] * release)).real
+        # |φ| falls with ω, and what follows is below rounding.
+        if n * np.log(np.abs(record[-1]).max()) < _NOTHING:
+            break
     return np.maximum(values.T, 0.0)
 
 

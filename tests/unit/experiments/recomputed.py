@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 from privpost.lab import grid, tables
 from privpost.lab.streams import Streams
@@ -71,10 +72,65 @@ def spied(monkeypatch, owner, name: str) -> list[SimpleNamespace]:
     return calls
 
 
+def successes(cell, n: int, p: float, size: int, blocks: int) -> list[float]:
+    """The data of a study whose stream `data` draws one number of successes a trial."""
+    return [float(s) for block in range(blocks) for s in cell.streams("data", block, n=n).binomial(n, p, size)]
+
+
+def laplace_pairs(cell, data, n: int, size: int, **point) -> list[tuple[float, float]]:
+    """Noisy numbers of ones and zeros at scale 2/ε, none below 0: each from its block's stream."""
+    pairs = []
+    for place, ones in enumerate(data):
+        noise = cell.streams("mechanism", place // size, method="laplace", n=n, **point).laplace(size=(size, 2))
+        scale = 2 / (point.get("epsilon") or cell.config.epsilon)
+        noisy = [count + scale * value for count, value in zip((ones, n - ones), noise[place % size], strict=True)]
+        pairs.append(tuple(max(0.0, value) for value in noisy))
+    return pairs
+
+
+def temperature(a0: float, epsilon: float) -> float:
+    return max(1.0, 2 * math.log((1 - a0) / a0) / epsilon)
+
+
+def tempered(alpha: float, beta: float, ones: float, n: int, t: float) -> tuple[float, float]:
+    """OPS tempers the whole log-joint, prior and likelihood."""
+    return 1 + (alpha - 1 + ones) / t, 1 + (beta - 1 + n - ones) / t
+
+
 def mean_and_error(values) -> tuple[float, float]:
     """Mean and standard error by two loops."""
     mean = sum(values) / len(values)
     return mean, math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))
+
+
+def check_mean(kept, values):
+    """A row's mean and standard error."""
+    assert (kept["mean"], kept["sem"]) == pytest.approx(mean_and_error(values))
+
+
+def two_point(pure: float, order: float) -> float:
+    """Rényi divergence of randomised response at a pure ε."""
+    p, q = 1 / (1 + math.exp(-pure)), 1 / (1 + math.exp(pure))
+    if order == 1:
+        return pure * (p - q)
+    larger = max(order * math.log(p) + (1 - order) * math.log(q), order * math.log(q) + (1 - order) * math.log(p))
+    terms = [math.exp(order * math.log(a) + (1 - order) * math.log(b) - larger) for a, b in ((p, q), (q, p))]
+    return (larger + math.log(sum(terms))) / (order - 1)
+
+
+def solved(function, target: float, low: float, high: float) -> float:
+    """Where a rising function has a value, by bisection."""
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if function(middle) < target else (low, middle)
+    return low
+
+
+def normal_delta(mu: float, epsilon: float) -> float:
+    """δ of N(μ, 1) against N(0, 1), by a sum over the density."""
+    x = np.linspace(-12, 12 + mu, 40_001)
+    p, q = (np.exp(-((x - centre) ** 2) / 2) / math.sqrt(2 * math.pi) for centre in (mu, 0.0))
+    return float(np.maximum(p - math.exp(epsilon) * q, 0).sum() * (x[1] - x[0]))
 
 
 def log_beta(a: float, b: float) -> float:

@@ -31,6 +31,11 @@ from privpost.samplers.noise_aware_gibbs import run
 SIZE, LEVEL = 5000, 1e-6
 
 
+@pytest.fixture(autouse=True)
+def few_rounded_draws(monkeypatch):
+    monkeypatch.setattr(audit, "ROUNDED", 200)
+
+
 def judge(mechanism):
     try:
         found = audit.examine(mechanism, SIZE, 200, np.random.default_rng(2))
@@ -38,7 +43,7 @@ def judge(mechanism):
         return str(error)
     cost = mechanism.cost()
     bound = lower_bound(found.counts, cost.order, LEVEL)
-    return audit.verdict(cost.epsilon, bound, found.exact, found.drawn, 1.0, LEVEL)
+    return audit.verdict(cost.epsilon, bound, found.exact, found.smallest_p, 1.0, LEVEL)
 
 
 def shared_noise(patch):
@@ -332,6 +337,7 @@ def test_bounds_hold_jointly_by_bonferroni():
         "target": np.array(["", ""]),
         "share": np.array([1.0, 1.0]),
         "drawn": np.array([np.nan, 0.5]),
+        "rounded": np.array([np.nan, np.nan]),
         "exact": np.array([np.nan, 0.7]),
         "counts": np.array([[500, 200, 1000], [500, 200, 1000]]),
         "mcmc": np.array([False, True]),

@@ -6,37 +6,25 @@ import math
 
 import numpy as np
 import pytest
-from recomputed import beta_density, kl, ks, log_beta, mean_and_error, midpoints, row, run, spied
+from recomputed import (
+    beta_density,
+    kl,
+    ks,
+    laplace_pairs,
+    log_beta,
+    mean_and_error,
+    midpoints,
+    row,
+    run,
+    spied,
+    successes,
+    temperature,
+    tempered,
+)
 from scipy.special import betainc
 
 from privpost.experiments.bernstein2018.calibration import study as calibration
 from privpost.experiments.noise_aware.event_calibration import study as events
-
-
-def successes(cell, n: int, p: float, size: int, blocks: int) -> list[float]:
-    """The data of a study whose stream `data` draws one number of successes a trial."""
-    return [float(s) for block in range(blocks) for s in cell.streams("data", block, n=n).binomial(n, p, size)]
-
-
-def laplace_pairs(cell, data, n: int, size: int, **point) -> list[tuple[float, float]]:
-    """Noisy numbers of ones and zeros at scale 2/ε, none below 0: each from its block's stream."""
-    pairs = []
-    for place, ones in enumerate(data):
-        noise = cell.streams("mechanism", place // size, method="laplace", n=n, **point).laplace(size=(size, 2))
-        scale = 2 / (point.get("epsilon") or cell.config.epsilon)
-        noisy = [count + scale * value for count, value in zip((ones, n - ones), noise[place % size], strict=True)]
-        pairs.append(tuple(max(0.0, value) for value in noisy))
-    return pairs
-
-
-def temperature(a0: float, epsilon: float) -> float:
-    return max(1.0, 2 * math.log((1 - a0) / a0) / epsilon)
-
-
-def tempered(alpha: float, beta: float, ones: float, n: int, t: float) -> tuple[float, float]:
-    """OPS tempers the whole log-joint, prior and likelihood."""
-    return 1 + (alpha - 1 + ones) / t, 1 + (beta - 1 + n - ones) / t
-
 
 # Foulds et al. 2016
 
@@ -89,29 +77,6 @@ def test_sampling_errors_are_those_of_the_released_draws():
                 expected = mean_and_error([a - b for a, b in zip(own, errors[other], strict=True)])
                 assert (kept[f"{name}_mean"], kept[f"{name}_sem"]) == pytest.approx(expected)
     assert row(cell.tables["sampling_error"], method="ops").temperature == pytest.approx(t)
-
-
-def test_efficiencies_are_errors_in_units_of_the_fisher_information():
-    cell = run(
-        "foulds2016/efficiency", 6, 3, alpha=2, beta=3, p=0.3, a0=0.1, epsilon=[1.0], n=[12],
-        methods=["non_private", "laplace", "ops"],
-    )  # fmt: skip
-    data, t, table = successes(cell, 12, 0.3, 3, 2), temperature(0.1, 1.0), cell.tables["efficiency"]
-    means = {"non_private": [(2 + s) / 17 for s in data]}
-    means["laplace"] = [(2 + a) / (5 + a + b) for a, b in laplace_pairs(cell, data, 12, 3, epsilon=1.0)]
-    theta, _ = midpoints(0.1, 0.9)
-    weights = [beta_density(theta, *tempered(2, 3, s, 12, t)) for s in data]
-    means["ops"] = [float(weight @ theta / weight.sum()) for weight in weights]
-    for method, own in means.items():
-        kept = row(table, method=method, statistic="mean")
-        expected = mean_and_error([(mean - 0.3) ** 2 * 12 / 0.21 for mean in own])
-        assert (kept.are, kept["sem"]) == pytest.approx(expected, rel=1e-5)
-        assert kept.are_limit == 1
-        assert kept.released == (method == "laplace")
-        assert row(table, method=method, statistic="sample").are_limit == pytest.approx(1 + t if method == "ops" else 2)
-    draws = cell.ledger.released("ops/epsilon=1/n=12")
-    kept = row(table, method="ops", statistic="sample")
-    assert (kept.are, kept["sem"]) == pytest.approx(mean_and_error([(x - 0.3) ** 2 * 12 / 0.21 for x in draws]))
 
 
 # Geumlek et al. 2017, figure 2

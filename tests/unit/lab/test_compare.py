@@ -52,6 +52,16 @@ def test_a_study_may_state_its_own_tolerance():
     assert compare.compare_frames("t", TABLE, other, 0.05).state == "within tolerance"
 
 
+def test_how_fast_a_machine_was_is_not_compared():
+    from privpost.experiments.noise_aware.rivals import study
+
+    other = TABLE.assign(bound=[99.0, np.inf])
+    assert compare.compare_frames("t", TABLE, other, timed=["bound"]).state == "equal"
+    assert compare.compare_frames("t", TABLE, other.assign(loss_mean=[9.0, 9.0]), timed=["bound"]).size > 1
+    timed = [column for column, meaning in study.TABLES["rivals"].items() if meaning.endswith(compare.TIMED)]
+    assert timed == ["ess_per_second", "seconds"]
+
+
 def test_the_sentence_counts_and_names_the_largest():
     found = [compare.Comparison("a/b", "equal"), compare.Comparison("a/c", "within tolerance", 0.3, "x in row 1")]
     assert compare.sentence(found) == "2 tables: 1 equal, 1 within tolerance (largest difference: a/c, x in row 1)"

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import betaln, log_ndtr, xlog1py, xlogy
 
 from privpost.experiments.audit import laws
+from privpost.experiments.audit.steps import Steps, law_after
 from privpost.mechanisms.event_counts import HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.fourier import FourierMechanism
@@ -138,6 +139,19 @@ def _mode_with_noise(mechanism, data):
     return laws.Noise("normal", precision**-0.5, w)
 
 
+def _langevin(mechanism, data) -> Steps | None:
+    """k steps of size η = step/(nβ + nρc²/4), k ≥ relaxations/(ηnβ), from w = 0."""
+    model, n, power = mechanism.model, mechanism.n, mechanism.coefficient
+    if model.dimension > 2:
+        return None
+    precision = n * model.prior_precision
+    eta = mechanism.step / (precision + n * power * model.feature_bound**2 / 4)
+    # A whole number but for rounding adds no step.
+    count = max(1, math.ceil(mechanism.relaxations / (eta * precision) - 1e-9))
+    records, numbers = _distinct(data)
+    return law_after(records, numbers, eta=eta, count=count, precision=precision, power=power, order=mechanism.order)
+
+
 def logistic_law(mechanism, records, numbers) -> laws.Weights:
     """exp(−nβ|w|²/2) Π 1/(1 + exp(−z·w))^ρ of records (k, d) that occur `numbers` (k,) times; for OPS on a ball."""
     model, power, radius = mechanism.model, 1.0, None
@@ -232,7 +246,7 @@ LAWS = {
     TrimmedSampler: _trimmed,
     MapMechanism: _map,
     LinearSampler: _linear,
-    LogisticLangevin: lambda mechanism, data: None,
+    LogisticLangevin: _langevin,
     LogisticOutputNoise: _mode_with_noise,
     LogisticSampling: _logistic,
     HiddenMarkovSampler: _hidden_markov,

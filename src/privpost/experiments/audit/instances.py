@@ -160,9 +160,10 @@ def rebuild_cost(fields: dict) -> Cost:
 def reduced(mechanism: Mechanism) -> Mechanism:
     """Return a small mechanism with the settings of a large one, so that its neighbours can be examined.
 
-    Two weights stand for many, since the worst pairs lie in a plane, and three cells for many. Fewer records stand for
-    many where n sets neither the noise nor the temperature. A hidden Markov model becomes one with a known law: of one
-    state, one cell and few levels a field, or of two states, two cells and one field of two levels.
+    Two weights stand for many, since the worst pairs lie in a plane, and three cells for many. One weight stands for
+    many Langevin steps, as few records push little: their law is then known, however many they are. Fewer records stand
+    for many where n sets neither the noise nor the temperature. A hidden Markov model becomes one with a known law: of
+    one state, one cell and few levels a field, or of two states, two cells and one field of two levels.
     """
     model = mechanism.model
     for kind, most in FEWER.items():
@@ -170,8 +171,9 @@ def reduced(mechanism: Mechanism) -> Mechanism:
             return reduced(replace(mechanism, n=most))
     if isinstance(mechanism, LogisticLangevin) and mechanism.n > FEW_STEPPED:
         share = mechanism.n / FEW_STEPPED
-        fewer = replace(mechanism, model=replace(model, prior_precision=share * model.prior_precision), n=FEW_STEPPED)
-        return reduced(replace(fewer, step=fewer.step * mechanism.step_size / fewer.step_size))
+        small = replace(model, dimension=1, prior_precision=share * model.prior_precision)
+        fewer = replace(mechanism, model=small, n=FEW_STEPPED)
+        return replace(fewer, step=fewer.step * mechanism.step_size / fewer.step_size)
     if isinstance(mechanism, LogisticSampling | LinearSampler) and model.dimension > 2:
         return replace(mechanism, model=replace(model, dimension=2))
     if isinstance(mechanism, PublicCandidates) and mechanism.candidates > CANDIDATES:

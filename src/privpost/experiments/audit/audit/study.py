@@ -1,6 +1,7 @@
 """Privacy audit of every mechanism: claims against targets, exact divergences, statistical bounds, and drawn laws."""
 
 import math
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +43,8 @@ TABLES = {
         "lower_bound": "lower bound of ε from samples, at the row's confidence [nats]",
         "exact": "exact ε of the worst pair of neighbours, where it is known [nats]",
         "drawn_p": "p-value of the test that releases have the law that their settings mean [probability]",
+        "rounded_p": "p-value of the same test of draws that are rounded exactly, as `privpost release` does "
+        "[probability]",
         "row_confidence": "confidence of one row, so that all rows hold together (Bonferroni) [probability]",
         "n_samples": "releases about each of the two data sets [count]",
         "events_first": "releases about the first data set in the audited event [count]",
@@ -57,6 +60,9 @@ CHUNK = 10_000
 ROUNDING, TARGET_ROUNDING = 1e-7, RELATIVE_TOLERANCE
 # All releases about one data set take at most so many numbers; fewer releases than the second number tell nothing.
 LARGEST_WORK, FEWEST = 3_000_000, 100
+# Draws about either data set that are rounded exactly, which takes some milliseconds each, and their bits, so many that
+# no cell has an end of the support in it.
+ROUNDED, BITS = 300, 40
 # Options that choose a variant of a mechanism.
 VARIANTS = ("variant", "supremum", "charge")
 VERDICTS = ("within claim", "violated", "over target", "other law", "not examined")
@@ -68,17 +74,24 @@ class Finding(NamedTuple):
     Attributes:
         exact: exact divergence of the pair; nan where the law is not known.
         drawn: Kolmogorov-Smirnov p-value of the draws; nan where the law is not known.
+        rounded: the same of draws that are rounded exactly; nan of a mechanism that has none.
         counts: releases about either data set that fell into the event.
         pair: the two data sets.
     """
 
     exact: float
     drawn: float
+    rounded: float
     counts: Counts
     pair: tuple[np.ndarray, np.ndarray] | None
 
+    @property
+    def smallest_p(self) -> float:
+        """The smaller one of both p-values; nan where none is known."""
+        return float(np.fmin(self.drawn, self.rounded))
 
-NOTHING = Finding(math.nan, math.nan, Counts(0, 0, 0), None)
+
+NOTHING = Finding(math.nan, math.nan, math.nan, Counts(0, 0, 0), None)
 
 
 def examine(
@@ -109,13 +122,13 @@ def examine(
         pair, exact = pairs[int(np.argmax(np.round(divergences, 9)))], float(np.max(divergences))
     size = min(size, LARGEST_WORK // mechanism.model.sufficient_statistics(pair[0]).size)
     if size < FEWEST:
-        return Finding(exact, math.nan, Counts(0, 0, 0), pair)
+        return Finding(exact, math.nan, math.nan, Counts(0, 0, 0), pair)
     samples = [[gate.releases(side, size, rng) for side in pair] for _ in range(2)]
     exact *= audited.copies(mechanism, samples[0][0])
     first_half, second_half = ([audited.features(mechanism, sample, pair) for sample in half] for half in samples)
     event = choose_event(*first_half, order, level)
     counts = Counts(event.hits(second_half[0]), event.hits(second_half[1]), size)
-    return Finding(exact, _drawn(mechanism, pair, samples, rng), counts, pair)
+    return Finding(exact, _drawn(mechanism, pair, samples, rng), _rounded(mechanism, pair, rng), counts, pair)
 
 
 class Gate:
@@ -149,7 +162,22 @@ def _drawn(mechanism, pair, samples, rng) -> float:
     """Return twice the smaller p-value of the two data sets' draws under their laws."""
     if law_of(mechanism, pair[0]) is None or audited.copies(mechanism, samples[0][0]) > 1:
         return math.nan
-    both = [np.concatenate(halves) for halves in zip(*samples, strict=True)]
+    return _of_both(mechanism, pair, [np.concatenate(halves) for halves in zip(*samples, strict=True)], rng)
+
+
+def _rounded(mechanism, pair, rng) -> float:
+    """Return `_drawn` of draws that are rounded exactly: each is placed at random in its cell."""
+    if not hasattr(mechanism, "rounded"):
+        return math.nan
+    both = []
+    for side in pair:
+        statistics = [Fraction(value) for value in np.ravel(mechanism.model.sufficient_statistics(side)).tolist()]
+        cells = [mechanism.rounded(statistics, BITS, lambda bits: int(rng.integers(2**bits))) for _ in range(ROUNDED)]
+        both.append((np.array(cells) + rng.random((ROUNDED, len(cells[0])))) / 2**BITS)
+    return _of_both(mechanism, pair, both, rng)
+
+
+def _of_both(mechanism, pair, both, rng) -> float:
     values = [laws.p_value(law_of(mechanism, p).quantiles(draws, rng)) for p, draws in zip(pair, both, strict=True)]
     return min(1.0, 2 * min(values))
 
@@ -237,6 +265,7 @@ def _row(instance: audited.Instance, cost, finding: Finding) -> dict:
         "share": instance.share_of_target,
         "exact": finding.exact,
         "drawn": finding.drawn,
+        "rounded": finding.rounded,
         "counts": finding.counts,
         "mcmc": not mechanism.exact,
         "variant": next((str(v) for k, v in mechanism.options.items() if k in VARIANTS), ""),
@@ -247,16 +276,18 @@ def _row(instance: audited.Instance, cost, finding: Finding) -> dict:
 def tabulate(cells):
     """Yield one row per mechanism and ε; all bounds hold together with the stated confidence (Bonferroni)."""
     total = sum(len(cell.arrays["name"]) for cell in cells)
+    tests = sum(np.isfinite(cell.arrays.get(name, [])).sum() for cell in cells for name in ("drawn", "rounded"))
     for cell in cells:
         for i in range(len(cell.arrays["name"])):
-            yield _tidy({key: values[i] for key, values in cell.arrays.items()}, cell.config, total)
+            yield _tidy({key: values[i] for key, values in cell.arrays.items()}, cell.config, total, tests)
 
 
-def _tidy(entry: dict, config, total: int) -> dict:
+def _tidy(entry: dict, config, total: int, tests: int) -> dict:
     level = (1 - config.confidence) / total
     order = None if np.isnan(entry["order"]) else float(entry["order"])
     counts = Counts(*map(int, entry["counts"]))
-    claimed, exact, drawn, share = (float(entry[name]) for name in ("claimed", "exact", "drawn", "share"))
+    names = "claimed", "exact", "drawn", "rounded", "share"
+    claimed, exact, drawn, rounded, share = (float(entry[name]) for name in names)
     examined = counts.size > 0 or not math.isnan(exact)
     bound = lower_bound(counts, order, level) if examined else math.nan
     return {
@@ -277,13 +308,14 @@ def _tidy(entry: dict, config, total: int) -> dict:
         "lower_bound": bound if examined else None,
         "exact": None if math.isnan(exact) else exact,
         "drawn_p": None if math.isnan(drawn) else drawn,
+        "rounded_p": None if math.isnan(rounded) else rounded,
         "confidence": config.confidence,
         "row_confidence": 1 - level,
         "n_samples": counts.size,
         "events_first": counts.first,
         "events_second": counts.second,
         "tightness": (bound if math.isnan(exact) else exact) / claimed if examined else None,
-        "verdict": verdict(claimed, bound, exact, drawn, share, config.false_alarm / total),
+        "verdict": verdict(claimed, bound, exact, float(np.fmin(drawn, rounded)), share, config.false_alarm / tests),
         "sampling": "mcmc" if entry["mcmc"] else "exact",
         "settings": entry["settings"],
     }

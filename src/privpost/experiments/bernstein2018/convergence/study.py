@@ -36,7 +36,7 @@ TABLES = {
         "biased_share": "share of releases with a chain mean half a posterior standard deviation off [share]",
     },
     "traces": {
-        "chain": "number of the chain, from 0",
+        "chain": "number of the chain, from 1",
         "sweep": "number of the sweep",
     },
 }

@@ -1,0 +1,1 @@
+"""Calibration of linear regression from noisy second moments, on data from its prior."""

@@ -1,0 +1,63 @@
+"""Calibration of noise-aware linear regression on one feature, with an oracle by quadrature (ours)."""
+
+from privpost.evaluation.calibration import LEVEL
+from privpost.evaluation.rows import select
+from privpost.experiments import width_claims
+from privpost.lab.claims import check, claim, number, numbers
+
+# A mean over eight releases of a distance whose own deviation is a third of it: four standard errors above the floor.
+LIMIT = 1.5
+KEYS = ["n", "epsilon"]
+
+
+def place(row) -> str:
+    """Return the words for a row's setting."""
+    return f"n = {row.n}, epsilon = {row.epsilon:g}"
+
+
+@claim(
+    "N18",
+    "ours",
+    "On data from its prior the noise-aware posterior of a regression's weight is calibrated at every epsilon.",
+    f"tests of U in every row (n, epsilon) where the non-private posterior passes: {width_claims.BOTH}; {{seen}}",
+)
+def aware(regression_calibration):
+    counted = width_claims.sound(regression_calibration, "gibbs", KEYS)
+    yield width_claims.power(counted)
+    yield from numbers(width_claims.evidence(counted, "the noise-aware posterior"))
+    for row in counted.itertuples():
+        yield check(f"calibrated ({place(row)})", not row.rejected)
+
+
+@claim(
+    "N19",
+    "ours",
+    "Noisy moments that are taken for the data's give a posterior of the weight that is not calibrated.",
+    f"p-value of z² below {LEVEL:g} over the number of rows, at the smallest epsilon",
+)
+def naive(regression_calibration):
+    rows = select(regression_calibration, method="naive")
+    for row in rows[rows.epsilon == rows.epsilon.min()].itertuples():
+        yield check(f"not calibrated ({place(row)})", row.z2_p < LEVEL / len(rows))
+        yield from number(f"mean z², {place(row)}", row.z2)
+
+
+@claim(
+    "N20",
+    "ours",
+    "The chain's law is the integrated posterior, and so is, as far as its draws tell, that of the paper's normal "
+    "proposals. Random walks of the moments make the chain move where noise is large.",
+    f"largest distance of distribution functions, mean over releases: at most {LIMIT:g} times that of as many "
+    "independent draws as the chain's are worth; at the smallest epsilon and largest n more effective draws with walks "
+    "than without",
+)
+def oracle(regression_calibration):
+    rows = regression_calibration[regression_calibration.n_oracles > 0]
+    for row in rows[rows.method.isin(["gibbs", "gibbs_normal"])].itertuples():
+        name = f"{row.method.replace('_', ' ')}, {place(row)}"
+        yield check(f"the integrated law ({name})", row.oracle_distance <= LIMIT * row.oracle_floor)
+        yield from number(f"distance over its floor, {name}", row.oracle_distance / row.oracle_floor)
+    hardest = rows[(rows.epsilon == rows.epsilon.min()) & (rows.n == rows.n.max())].set_index("method").ess_median
+    if {"gibbs", "gibbs_normal"} <= set(hardest.index):
+        yield check("walks help", bool(hardest["gibbs"] > hardest["gibbs_normal"]))
+        yield from numbers({"effective draws with walks": hardest["gibbs"], "without": hardest["gibbs_normal"]})

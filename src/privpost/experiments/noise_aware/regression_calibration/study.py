@@ -1,0 +1,152 @@
+"""Calibration of linear regression from noisy second moments (Bernstein and Sheldon 2019), one feature, with an oracle.
+
+The first releases' posteriors are integrated, and compared with the chains' draws.
+"""
+
+import numpy as np
+from scipy.special import stdtr
+
+from privpost.evaluation.calibration import ks_columns, randomised_rank
+from privpost.evaluation.diagnostics import diagnose
+from privpost.evaluation.rows import columns, places
+from privpost.evaluation.spread import spread_columns
+from privpost.experiments.noise_aware.regression.study import POSITIVE
+from privpost.experiments.ranges import BURN_IN, DRAWS, EPSILON, METHOD, PRECISION, THIN, N
+from privpost.lab.schema import Choice, Integer, Schema
+from privpost.mechanisms.moments_laplace import MomentsLaplace
+from privpost.models.normal_regression import NormalRegression
+from privpost.privacy.accounting import Cost
+from privpost.samplers import chain, noise_aware_regression, noise_aware_regression_quadrature
+
+SETTINGS = Schema(
+    own_precision=PRECISION.means("precision b of the weight's prior N(0, σ²/b)"),
+    shape=POSITIVE.means("shape of the prior of σ²"),
+    rate=POSITIVE.means("rate of the prior of σ²"),
+    degrees=POSITIVE.means("degrees of freedom of the prior of the feature's variance"),
+    feature_scale=POSITIVE.means("scale of the prior of the feature's variance"),
+    n=N,
+    burn_in=BURN_IN,
+    draws=DRAWS,
+    thin=THIN,
+    oracles=Integer(at_least=0, says="releases whose posterior is integrated"),
+    method=Choice("non_private", "naive", "gibbs", "gibbs_normal", says=METHOD),
+    epsilon=EPSILON,
+)
+TABLES = {
+    "regression_calibration": {
+        "method": "method; `gibbs_normal` takes all normal proposals of the moments, as the paper; `gibbs` corrects it",
+        "oracle_distance": "largest distance of the draws' distribution function from the integrated one [probability]",
+        "oracle_floor": "that distance expected of as many independent draws as these are worth [probability]",
+        "n_oracles": "releases whose posterior was integrated [count]",
+        "ess_median": "effective sample size of a chain for the weight, median over trials [count]",
+        "sd_of_prior": "posterior sd over the prior's, root mean square over trials",
+    },
+}
+KERNELS = {"gibbs": "wishart", "gibbs_normal": "normal"}
+# Where distribution functions are compared.
+POINTS = 60
+# √m times the mean largest distance of m independent draws' distribution function: √(π/2) ln 2.
+KOLMOGOROV = np.sqrt(np.pi / 2) * np.log(2)
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return `quantile`, `ess`, `variance` (methods, epsilons, trials) of the weight, and `oracle` distances (methods,
+    epsilons, oracles)."""
+    prior = config.own_precision, config.shape, config.rate, config.degrees, config.feature_scale
+    model, n = NormalRegression(1, *prior), config.n
+    mechanisms = [MomentsLaplace.calibrate(model, n, Cost("pure", epsilon)) for epsilon in config.epsilon]
+    for mechanism in mechanisms:
+        ledger.open(f"epsilon={mechanism.epsilon:g}", mechanism.cost(), mechanism)
+    shape = (len(config.method), len(mechanisms), config.trials)
+    arrays = {name: np.full(shape, np.nan) for name in ("quantile", "ess", "variance")}
+    oracle = np.full((*shape[:2], config.oracles), np.nan)
+    for block in streams.blocks():
+        truth, statistics = draw_data(model, n, block.size, streams("data", block.index))
+        for i, mechanism in enumerate(mechanisms):
+            account, rng = (
+                f"epsilon={mechanism.epsilon:g}",
+                streams("mechanism", block.index, epsilon=mechanism.epsilon),
+            )
+            releases = ledger.release(account, mechanism, statistics, rng, repeats=block.trials).values
+            drawn = {}
+            for k, method in enumerate(config.method):
+                rng = streams("sampler", block.index, epsilon=mechanism.epsilon, method=method)
+                if method in KERNELS:
+                    weights = _chains(config, mechanism, releases, method, rng)
+                    below = (weights < truth).sum(axis=0)
+                    quantile = randomised_rank(below, len(weights), rng)
+                    sizes = diagnose(weights[:, None])[1]
+                    variance = weights.var(axis=0)
+                    drawn[k] = weights
+                else:
+                    exact = method == "non_private"
+                    law = model.posterior(statistics, n) if exact else mechanism.naive_posterior(releases)
+                    scale = np.sqrt(law.rate / law.shape / law.precision[:, 0, 0])
+                    quantile = stdtr(2 * law.shape, (truth - law.mean[:, 0]) / scale)
+                    variance = scale**2 * law.shape / (law.shape - 1)
+                    sizes = np.full(len(truth), np.nan)
+                for name, value in (("quantile", quantile), ("ess", sizes), ("variance", variance)):
+                    arrays[name][k, i, block.trials] = value
+            if block.index == 0 and drawn:
+                for j in range(min(config.oracles, block.size)):
+                    distances = _distances(mechanism, releases[j], [weights[:, j] for weights in drawn.values()])
+                    oracle[list(drawn), i, j] = distances
+    of_prior = config.rate / (config.shape - 1) / config.own_precision if config.shape > 1 else np.nan
+    return {**arrays, "oracle": oracle, "of_prior": np.array(of_prior)}
+
+
+def draw_data(model, n: int, trials: int, rng):
+    """Return true weights (trials,) and statistics (trials, 3) of n records each, from the model's prior.
+
+    Records beyond the public bounds are set on them, which the defaults make rarer than one in a million.
+    """
+    variance = model.rate / rng.standard_gamma(model.shape, trials)
+    weight = np.sqrt(variance / model.prior_precision) * rng.standard_normal(trials)
+    features = model.sample_features(n, trials, rng)[..., 0]
+    labels = weight[:, None] * features + np.sqrt(variance)[:, None] * rng.standard_normal((trials, n))
+    data = np.stack([np.clip(features, -model.feature_bound, model.feature_bound),
+                     np.clip(labels, -model.label_bound, model.label_bound)], axis=-1)  # fmt: skip
+    return weight, model.sufficient_statistics(data)
+
+
+def _chains(config, mechanism, releases, method: str, rng) -> np.ndarray:
+    """Return the weight (draws, trials) of one chain for each release."""
+    moments = np.ascontiguousarray(mechanism.moments(releases).T)
+    kernel = noise_aware_regression.kernel(
+        mechanism.model, moments, mechanism.n, mechanism.noise_law, KERNELS[method]
+    )  # fmt: skip
+    states = chain.run(kernel, rng, draws=config.draws, burn_in=config.burn_in, thin=config.thin)
+    return np.stack([state.theta[:, 0] for state, _ in states])
+
+
+def _distances(mechanism, release, draws) -> list[float]:
+    """Return the largest distance of each method's distribution function (draws,) from the integrated one, at `POINTS`
+    quantiles of all draws together."""
+    levels = (np.arange(POINTS) + 0.5) / POINTS
+    at = np.quantile(np.concatenate(draws), levels)
+    exact = noise_aware_regression_quadrature.weight_cdf(
+        mechanism.model, mechanism.moments(release), mechanism.n, mechanism.noise_law, at
+    )
+    return [float(np.abs((each[:, None] <= at).mean(axis=0) - exact).max()) for each in draws]
+
+
+def tabulate(cells):
+    """Yield tests of the weight's quantile, distances from the oracle and effective sizes by n, method and ε."""
+    for cell in cells:
+        for (k, i), point in places(cell.config, "method", "epsilon"):
+            arrays = cell.arrays
+            quantile, sizes = arrays["quantile"][k, i], arrays["ess"][k, i]
+            oracle = arrays["oracle"][k, i]
+            reached = oracle[np.isfinite(oracle)]
+            row = columns(point, "n", "method", "epsilon") | ks_columns(quantile) | spread_columns(quantile, "weight")
+            floor = KOLMOGOROV / np.sqrt(np.maximum(sizes[: len(oracle)], 1)).mean() if len(reached) else np.nan
+            yield row | {
+                "oracle_distance": float(reached.mean()) if len(reached) else np.nan,
+                "oracle_distance_sem": float(reached.std(ddof=1) / np.sqrt(len(reached)))
+                if len(reached) > 1
+                else np.nan,
+                "oracle_floor": float(floor),
+                "n_oracles": len(reached),
+                "ess_median": float(np.median(sizes)),
+                "sd_of_prior": float(np.sqrt(arrays["variance"][k, i].mean() / arrays["of_prior"])),
+            }

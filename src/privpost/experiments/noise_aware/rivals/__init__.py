@@ -1,0 +1,1 @@
+"""Noise-aware inference by several methods, measured against the exact posterior of the same releases."""

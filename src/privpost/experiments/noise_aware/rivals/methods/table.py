@@ -1,0 +1,18 @@
+"""Chains on the latent contingency table of a small Bayesian network."""
+
+import numpy as np
+
+from privpost.experiments.noise_aware.rivals.methods import Inferred
+from privpost.experiments.noise_aware.rivals.tasks import NetworkTask, Refused
+from privpost.samplers import chain
+from privpost.samplers.noise_aware_table import Tables
+
+
+def infer(task, releases, rng, budget):
+    """Move records between cells of the table; θ follows from the counts."""
+    if not isinstance(task, NetworkTask):
+        raise Refused("it moves tables of Bayesian networks only")
+    sampler = Tables(task.model, np.repeat(releases, budget.chains, axis=0), task.n, task.scale)
+    states = chain.run(sampler, rng, draws=budget.draws, burn_in=budget.burn_in)
+    counts = np.stack([state.counts.T.copy().reshape(len(releases), budget.chains, -1) for state, _ in states])
+    return Inferred(task.update(counts.transpose(1, 2, 0, 3).astype(float), rng))

@@ -1,0 +1,212 @@
+"""Noise-aware inference by several methods against the exact posterior of the same releases, per CPU second (ours)."""
+
+import time
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from privpost.evaluation.diagnostics import diagnose
+from privpost.evaluation.rows import places
+from privpost.evaluation.spread import z_squares
+from privpost.evaluation.summaries import mean_columns
+from privpost.experiments.discovered import Discovered
+from privpost.experiments.noise_aware.rivals import methods
+from privpost.experiments.noise_aware.rivals.tasks import Budget, Refused, Task, made
+from privpost.experiments.ranges import BURN_IN, EPSILON, MODEL, N
+from privpost.lab.schema import Integer, Real, Schema, Text, Vector
+from privpost.privacy.accounting import Cost
+
+SETTINGS = Schema(
+    task=Text(says=MODEL),
+    prior=Vector(Real(at_least=-1e6, at_most=1e6), says="parameters of the model's prior"),
+    n=N,
+    methods=Discovered(methods.names, says="methods that take part: a list, or all but the optional"),
+    reference_draws=Integer(at_least=100, says="draws of the reference posterior of each release"),
+    chains=Integer(at_least=1, says="chains per release"),
+    draws=Integer(at_least=4, says="draws of each chain that are taken"),
+    burn_in=BURN_IN,
+    epsilon=EPSILON,
+)
+TABLES = {
+    "rivals": {
+        "task": "model of the records, and what is released",
+        "distance": "distance of the draws' law from the exact posterior's, sliced Wasserstein, mean [posterior's sd]",
+        "mean_error": "error of the posterior mean, root mean square over parameters and releases [posterior's sd]",
+        "sd_error": "posterior sd over the exact one, less 1, mean over parameters and releases",
+        "z2": "mean z² of the true parameters; above 1 where posteriors are too narrow",
+        "ess": "independent draws that the draws are worth, smallest over parameters, mean over releases [count]",
+        "ess_per_second": "such draws in a CPU second [1/seconds]",
+        "seconds": "CPU time per release, of all releases together over their number [seconds]",
+        "n_releases": "releases [count]",
+        "n_draws": "draws of a method for each release, at most [count]",
+        "failed": "releases with draws that are no numbers [count]",
+    },
+    "rivals_refused": {"task": "model of the records, and what is released", "reason": "why it cannot serve the task"},
+}
+SCORES = ("distance", "mean_error", "sd_error", "z2", "ess")
+# Directions of the slices: those of the parameters, and so many others. Probabilities of the quantiles compared.
+DIRECTIONS, LEVELS = 20, (np.arange(400) + 0.5) / 400
+NOTES = [
+    "CPU time is that of the machine on which the table was made, without compilation. Its columns are not compared.",
+    "`exact` is a second set of draws from the reference: its distance is what so many draws can reach.",
+]
+
+
+def listed(config) -> list[str]:
+    """Return the methods that take part."""
+    every = methods.names()
+    asked = config.methods
+    return [name for name in asked if set(asked) != every or not methods.optional(name)]
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return `scores` (methods, epsilons, scores, releases), `seconds` (methods, epsilons), and `reasons` (methods,).
+
+    Scores are nan where a method cannot serve the task, or gave no numbers.
+    """
+    every = listed(config)
+    scores = np.full((len(every), len(config.epsilon), len(SCORES), config.trials), np.nan)
+    seconds, reasons = np.full(scores.shape[:2], np.nan), np.full(len(every), "", dtype=object)
+    budget = Budget(config.chains, config.draws, config.burn_in)
+    for i, epsilon in enumerate(config.epsilon):
+        task = made(config.task, config.prior, config.n, epsilon)
+        ledger.open(f"epsilon={epsilon:g}", Cost("pure", epsilon), task.mechanism)
+        for block in streams.blocks():
+            theta = task.prior(block.size, streams("data", block.index))
+            statistics = task.data(theta, streams("records", block.index))
+            account, rng = f"epsilon={epsilon:g}", streams("mechanism", block.index, epsilon=epsilon)
+            releases = ledger.release(account, task.mechanism, statistics, rng, repeats=block.trials).values
+            rng = streams("reference", block.index, epsilon=epsilon)
+            references = [Reference.of(draws) for draws in task.reference(releases, config.reference_draws, rng)]
+            for k, name in enumerate(every):
+                rng = streams(name, block.index, epsilon=epsilon)
+                inferred, spent, reasons[k] = _inferred(name, task, releases, rng, budget)
+                if not reasons[k]:
+                    seconds[k, i] = np.nansum([seconds[k, i], spent / config.trials])
+                    found = score(inferred, references, theta, streams("ranks", block.index))
+                    scores[k, i, :, block.trials] = found.T
+    return {"scores": scores, "seconds": seconds, "reasons": reasons.astype(str)}
+
+
+def _inferred(name: str, task: Task, releases, rng, budget: Budget) -> tuple[Any, float, str]:
+    """Return what a method gives, its CPU seconds and no reason; or the reason why it gives nothing."""
+    try:
+        infer = methods.method(name)
+        _warm(name, task.name, infer, task, releases[:1])
+        start = time.process_time()
+        found = infer(task, releases, rng, budget)
+        spent = time.process_time() - start
+    except Refused as refusal:
+        return None, 0.0, str(refusal)
+    except Exception as error:
+        return None, 0.0, f"{type(error).__name__}: {error}".splitlines()[0]
+    shape = np.shape(found.draws)
+    if len(shape) != 4 or (shape[0], shape[3]) != (len(releases), task.size):
+        wanted = f"({len(releases)}, chains, draws, {task.size})"
+        return None, 0.0, f"it gave draws of shape {shape}; the shape must be {wanted}"
+    return found, spent, ""
+
+
+def _warm(name: str, of: str, infer, task: Task, releases) -> None:
+    """Let a method compile its loops before time is taken, once for each kind of task."""
+    if (name, of) not in _WARMED:
+        infer(task, releases, np.random.default_rng(0), Budget(2, 4, 1))
+        _WARMED.add((name, of))
+
+
+_WARMED: set[tuple[str, str]] = set()
+
+
+class Reference(NamedTuple):
+    """What draws of the exact posterior of a release are compared by: mean, sd (p,), and quantiles along directions."""
+
+    mean: np.ndarray
+    sd: np.ndarray
+    slices: np.ndarray
+
+    @classmethod
+    def of(cls, draws) -> "Reference":
+        """Of draws (draws, p)."""
+        empty = cls(draws.mean(axis=0), draws.std(axis=0), np.empty(0))
+        return empty._replace(slices=empty.quantiles(draws))
+
+    def quantiles(self, draws) -> np.ndarray:
+        """Quantiles (levels, directions) of draws (draws, p) in units of the reference."""
+        along = np.sort((draws - self.mean) / self.sd @ _directions(len(self.mean)), axis=0)
+        place = LEVELS * (len(along) - 1)
+        low = place.astype(int)
+        return along[low] + (place - low)[:, None] * (along[low + 1] - along[low])
+
+
+def score(inferred, references: Sequence[Reference], theta, rng) -> np.ndarray:
+    """Return the scores (releases, scores) of draws against references and the true parameters (releases, p)."""
+    scores = np.full((len(references), len(SCORES)), np.nan)
+    for k, (chains, exact) in enumerate(zip(inferred.draws, references, strict=True)):
+        if not np.isfinite(chains).all():
+            continue
+        pooled = chains.reshape(-1, chains.shape[-1])
+        below, equal = (pooled < theta[k]).sum(axis=0), (pooled == theta[k]).sum(axis=0)
+        rank = (below + rng.random(below.shape) * (equal + 1)) / (len(pooled) + 1)
+        effective = len(pooled) if inferred.effective is None else inferred.effective[k]
+        if inferred.effective is None and len(chains) > 1:
+            effective = np.nanmin(np.append(diagnose(chains.transpose(1, 0, 2))[1], len(pooled)))
+        scores[k] = (
+            np.abs(exact.quantiles(pooled) - exact.slices).mean(),
+            np.square((pooled.mean(axis=0) - exact.mean) / exact.sd).mean(),
+            (pooled.std(axis=0) / exact.sd - 1).mean(),
+            z_squares(rank).mean(),
+            effective,
+        )
+    return scores
+
+
+@cache
+def _directions(size: int) -> np.ndarray:
+    """Return unit vectors (size, directions): the axes, and for several parameters fixed random ones."""
+    if size == 1:
+        return np.ones((1, 1))
+    others = np.random.default_rng(0).standard_normal((size, DIRECTIONS))
+    return np.concatenate([np.eye(size), others / np.linalg.norm(others, axis=0)], axis=1)
+
+
+def tabulate(cells):
+    """Return scores by task, n, ε and method, and the methods that cannot serve a task with their reasons."""
+    import pandas as pd
+
+    rows, refused = [], {}
+    for cell in cells:
+        every = listed(cell.config)
+        for place, point in places(cell.config, "epsilon"):
+            for k, name in enumerate(every):
+                reason = str(cell.arrays["reasons"][k])
+                if reason:
+                    refused[point.task, name] = reason
+                    continue
+                rows.append(_row(point, name, cell.arrays["scores"][k][place], float(cell.arrays["seconds"][k][place])))
+    columns = [{"task": task, "method": method, "reason": reason} for (task, method), reason in refused.items()]
+    return {"rivals": pd.DataFrame(rows), "rivals_refused": pd.DataFrame(columns, columns=["task", "method", "reason"])}
+
+
+def _row(point, name: str, scores, seconds: float) -> dict:
+    values = dict(zip(SCORES, scores, strict=True))
+    done = np.isfinite(values["distance"])
+    row = {"task": point.task, "n": point.n, "epsilon": point.epsilon, "method": name}
+    row |= {
+        "distance": float(values["distance"][done].mean()),
+        "distance_sem": mean_columns("x", values["distance"][done])["x_sem"],
+        "mean_error": float(np.sqrt(values["mean_error"][done].mean())),
+        "sd_error": float(values["sd_error"][done].mean()),
+        "sd_error_sem": mean_columns("x", values["sd_error"][done])["x_sem"],
+        "z2": float(values["z2"][done].mean()),
+        "z2_sem": mean_columns("x", values["z2"][done])["x_sem"],
+        "ess": float(values["ess"][done].mean()),
+        "ess_per_second": float(values["ess"][done].mean()) / max(seconds, 1e-9),
+        "seconds": seconds,
+        "n_releases": int(done.sum()),
+        "n_draws": point.chains * point.draws,
+        "reference_draws": point.reference_draws,
+        "failed": int((~done).sum()),
+    }
+    return row

@@ -1,0 +1,244 @@
+"""The audit and theorem 16's bound, computed a second time: worst pairs by listing them, bounds by sums, quadrature."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from recomputed import log_beta, midpoints, row, run, solved
+
+from privpost.experiments.audit import instances
+from privpost.experiments.audit.audit import study as audit
+from privpost.mechanisms.event_counts import HiddenMarkovSampler
+from privpost.mechanisms.gaussian import GaussianMechanism
+from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.mechanisms.posterior_sampling import PosteriorDraw
+from privpost.models import BetaBernoulli
+from privpost.models.event_counts import EventCounts
+from privpost.privacy.accounting import Cost
+
+CONFIDENCE, FALSE_ALARM = 0.9, 0.01
+
+
+def audited(monkeypatch, listed, **changes):
+    """The audit's table of some mechanisms: (name, mechanism, budget)."""
+    made = [
+        instances.Instance(name, mechanism, ((budget, "stated"),), ("a/study",)) for name, mechanism, budget in listed
+    ]
+    monkeypatch.setattr(instances, "examples", lambda epsilon, large_n, records: made)
+    settings = {"source": "examples", "releases": 3000, "pilot": 300, "chain_share": 0.25, "ledgers": {}}
+    settings |= {"mechanisms": {mechanism.name for _, mechanism, _ in listed}, "epsilon": 1.0}
+    cell = run(
+        "audit/audit", 1, 1, **{**settings, "confidence": CONFIDENCE, "false_alarm": FALSE_ALARM, **changes}
+    )  # fmt: skip
+    return cell, cell.tables["audit"]
+
+
+def clopper_pearson(hits: int, size: int, level: float) -> tuple[float, float]:
+    """Limits of a probability, each by bisection on a sum of binomial probabilities."""
+    k = np.arange(size + 1)
+    logs = np.array([math.lgamma(size + 1) - math.lgamma(j + 1) - math.lgamma(size - j + 1) for j in k])
+
+    def at_most(p: float, most: int) -> float:
+        return float(np.exp(logs + k * math.log(p) + (size - k) * math.log1p(-p))[: most + 1].sum())
+
+    def solved(rises) -> float:
+        low, high = 1e-12, 1 - 1e-12
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (low, middle) if rises(middle) else (middle, high)
+        return low
+
+    low = 0.0 if hits == 0 else solved(lambda p: 1 - at_most(p, hits - 1) > level)
+    return low, 1.0 if hits == size else solved(lambda p: at_most(p, hits) < level)
+
+
+def proved(line, level: float) -> float:
+    """What an event's counts prove: of pure ε, or of the divergence at an order."""
+    low, _ = clopper_pearson(line.events_first, line.n_samples, level / 2)
+    _, high = clopper_pearson(line.events_second, line.n_samples, level / 2)
+    if low <= high:
+        return 0.0
+    if math.isnan(line.order):
+        return math.log(low / high)
+    both = low**line.order * high ** (1 - line.order) + (1 - low) ** line.order * (1 - high) ** (1 - line.order)
+    return math.log(both) / (line.order - 1)
+
+
+def renyi(p, q, order: float) -> float:
+    mixed = [order * a + (1 - order) * b for a, b in zip(p, q, strict=True)]
+    return (log_beta(*mixed) - order * log_beta(*p) - (1 - order) * log_beta(*q)) / (order - 1)
+
+
+def of_one_cell(n: int, epsilon: float) -> float:
+    """Largest log-ratio of neighbours' laws x^(c/T) (1 − x)^((n − c)/T) on [1/20, 19/20], T = 2 ln 19/ε."""
+    x, width = midpoints(0.05, 0.95)
+    odds, temperature, found = math.log(19), 2 * math.log(19) / epsilon, []
+    logs = [(c * np.log(x) + (n - c) * np.log1p(-x)) / temperature for c in range(n + 1)]
+    totals = [math.log(np.exp(each).sum() * width) for each in logs]
+    for c in range(n):
+        change = totals[c + 1] - totals[c]
+        # One more of the first level: the ratio is largest at one end or the other.
+        found += [odds / temperature + sign * change for sign in (1, -1)]
+    return max(found)
+
+
+def half_lines(first, second) -> set[tuple[int, int]]:
+    """How many of either side's releases lie in each half-line, on either side of a cut."""
+    cuts = np.sort(np.concatenate([first, second]))
+    found = [tuple(int((side >= cut).sum()) for side in (first, second)) for cut in cuts]
+    return {*found, *((len(first) - a, len(second) - b) for a, b in found)}
+
+
+def test_rows_of_the_audit_are_worst_pairs_and_bounds_that_hold_jointly(monkeypatch):
+    """Exact divergences by a loop over all neighbours, of the chain to 1e-4, and bounds by binomial sums to 1e-6."""
+    rdp, pure, bits = Cost("rdp", 0.5, order=2.0), Cost("pure", 1.5), BetaBernoulli(3, 4)
+    draw = PosteriorDraw.calibrate(bits, 6, rdp, weighting="diffused")
+    chain = HiddenMarkovSampler(EventCounts((1,), (2,), 1), 30, 1.0, iterations=2)
+    listed = [
+        ("Draw 0", draw, rdp),
+        ("Laplace 0", LaplaceMechanism(bits, 6, 1.5, coordinates="free"), pure),
+        ("Gaussian 0", GaussianMechanism.calibrate(bits, 6, rdp), rdp),
+        ("Chain 0", chain, Cost("pure", 1.0)),
+        # Claims more than its budget: not examined.
+        ("Laplace 1", LaplaceMechanism(bits, 6, 1.5, coordinates="free"), Cost("pure", 1.0)),
+    ]
+    cell, table = audited(monkeypatch, listed)
+    assert table.instance.tolist() == [name for name, *_ in listed]
+    laws = [(3 + draw.coefficient * s, 4 + draw.coefficient * (6 - s)) for s in range(7)]
+    pairs = [pair for s in range(6) for pair in ((laws[s], laws[s + 1]), (laws[s + 1], laws[s]))]
+    exact = {"Draw 0": max(renyi(p, q, 2.0) for p, q in pairs), "Laplace 0": 1.5, "Gaussian 0": 0.5}
+    exact["Chain 0"] = of_one_cell(30, 1.0)
+    claims = {"Draw 0": 0.5, "Laplace 0": 1.5, "Gaussian 0": 0.5, "Chain 0": 1.0, "Laplace 1": 1.5}
+    level = (1 - CONFIDENCE) / 5
+    for line in table.itertuples():
+        assert line.claimed_epsilon == pytest.approx(claims[line.instance], rel=1e-6)
+        over = line.instance == "Laplace 1"
+        assert line.share_of_target == pytest.approx(1.5 if over else 1.0, rel=1e-6)
+        assert line.verdict == ("over target" if over else "within claim")
+        assert line.n_samples == (0 if over else 750 if line.instance == "Chain 0" else 3000)
+        assert line.row_confidence == pytest.approx(1 - level)
+        assert line.sampling == ("mcmc" if line.instance == "Chain 0" else "exact")
+        assert line.target_epsilon == 1.0 and line.confidence == CONFIDENCE and line.study == "a/study"
+        if over:
+            assert np.isnan(line.lower_bound) and np.isnan(line.exact) and np.isnan(line.tightness)
+            continue
+        assert line.lower_bound == pytest.approx(proved(line, level), abs=1e-6)
+        assert line.exact == pytest.approx(exact[line.instance], rel=1e-4 if line.instance == "Chain 0" else 1e-6)
+        assert line.tightness == pytest.approx(line.exact / line.claimed_epsilon)
+        assert line.lower_bound < line.exact <= line.claimed_epsilon * (1 + 1e-7)
+        # All events of a mechanism that spends what it claims prove a good part of it.
+        assert line.instance != "Laplace 0" or line.lower_bound > 0.5 * 1.5
+        assert line.drawn_p > FALSE_ALARM / 5
+    assert table.rounded_p.notna().tolist() == [True, False, False, False, False]
+    # Releases about either data set that choose the event, and others that count it, all through the ledger.
+    halves = np.reshape(cell.ledger.released("Laplace 0"), (2, 2, 3000))
+    line = row(table, instance="Laplace 0")
+    assert (line.events_first, line.events_second) in half_lines(*halves[1])
+    assert (line.events_first, line.events_second) not in half_lines(*halves[0])
+
+
+@pytest.mark.parametrize(
+    "p, expected",
+    [({"drawn": 1e-9}, "other law"), ({"rounded": 1e-9}, "other law"), ({"drawn": 2e-3}, "within claim")],
+)
+def test_a_p_value_is_judged_by_all_tests_of_the_table(p, expected):
+    """Five p-values share 1 %, so that the limit is 0.002."""
+    entry = {
+        "name": "A 0, n = 1", "method": "a", "study": "none", "model": "M", "n": 1, "variant": "", "notion": "pure",
+        "order": np.nan, "claimed": 1.0, "target": "", "share": 1.0, "exact": 0.7, "drawn": 0.5, "rounded": 0.5,
+        "counts": np.array([500, 400, 1000]), "mcmc": False, "settings": "",
+    }  # fmt: skip
+    config = SimpleNamespace(confidence=CONFIDENCE, epsilon=1.0, source="records", false_alarm=FALSE_ALARM)
+    others = [{**entry, "rounded": np.nan}] * 3
+    arrays = {key: np.array([each[key] for each in [{**entry, **p}, *others]]) for key in entry}
+    table = list(audit.tabulate([SimpleNamespace(config=config, arrays=arrays)]))
+    assert [each["verdict"] for each in table] == [expected, *["within claim"] * 3]
+    assert table[0]["target_epsilon"] is None
+
+
+# Theorem 16
+
+
+def mode_of(beta: float, length: float) -> float:
+    """The root M of βM = t/(1 + e^(tM))."""
+    return solved(lambda m: beta * m * (1 + math.exp(min(700.0, length * m))), length, 0.0, length / beta)
+
+
+def plane(link: str, sign: int, n: float, beta: float, angle: float, length: float, radius, reach: float):
+    """Log-weights (k, k) at midpoints of a square: one record (± cos a, sin a), n − 1 records (0, −t)."""
+    w, _ = midpoints(-reach, reach, 700)
+    first, second = np.meshgrid(w, w, indexing="ij")
+    margin = sign * math.cos(angle) * first + math.sin(angle) * second
+    push = -length * second
+    if link == "logistic":
+        losses = np.log1p(np.exp(-margin)) + (n - 1) * np.log1p(np.exp(-push))
+    else:
+        # The changed record has no event, the others have one.
+        losses = np.exp(-margin) - (n - 1) * np.log(-np.expm1(-np.exp(push)))
+    logs = -n * beta * (first**2 + second**2) / 2 - losses
+    return np.where(first**2 + second**2 <= radius**2, logs, -np.inf) if radius else logs
+
+
+def plane_divergence(link, n, beta, order, angle, length, radius) -> float:
+    # The modes are at most 1/β from 0.
+    reach = radius or min(1 / beta, 30 / math.sqrt(n * beta))
+    p, q = (plane(link, s, n, beta, angle, length, radius, reach) for s in (1, -1))
+    inside = np.isfinite(p)
+    p, q = p[inside], q[inside]
+    top = max(p.max(), q.max())
+    totals = [np.log(np.exp(each - top).sum()) for each in (p, q)]
+    mixed = order * (p - top) + (1 - order) * (q - top)
+    return float((np.log(np.exp(mixed).sum()) - order * totals[0] + (order - 1) * totals[1]) / (order - 1))
+
+
+@pytest.mark.parametrize("link", ["logistic", "cloglog"])
+def test_theorem_16_is_compared_with_the_worst_of_the_pairs_that_were_tried(link):
+    """Two posteriors in a plane by 490,000 midpoints, to 1e-3; the limit by a grid of angles."""
+    angles, lengths, radius = [0.3, 0.8], [1.0, 0.3], 1.5
+    cell = run(
+        "geumlek2017/theorem16", None, None, link=link, n=[40.0], betas=[0.05], orders=[2.0, 3.0], radius=radius,
+        angles=angles, pushing=lengths, limit_betas=[1e-3, 1e-5],
+    )  # fmt: skip
+    table = cell.tables["theorem16"]
+    # Steepest slopes of −ln p on the ball: 1/(1 + e^−R) of both labels; e^R and t/(e^t − 1) at t = e^−R.
+    t = math.exp(-radius)
+    bound = 1 / (1 + t) if link == "logistic" else (1 / t + t / math.expm1(t)) / 2
+    for order in (2.0, 3.0):
+        paper = 2 * order / (40 * 0.05)
+        for ball in (None, radius):
+            kept = row(table, order=order, radius=ball)
+            assert kept.bound_paper == pytest.approx(paper)
+            if link == "cloglog" and ball is None:
+                # exp(z) outgrows every normal law.
+                assert kept.exact == math.inf == kept.bound_own and np.isnan(kept.share_of_own)
+                continue
+            tried = {
+                (angle, length): plane_divergence(link, 40.0, 0.05, order, angle, length, ball)
+                for angle in angles for length in lengths
+            }  # fmt: skip
+            worst = max(tried, key=tried.get)
+            assert kept.exact == pytest.approx(tried[worst], rel=1e-3)
+            assert (kept.angle, kept.pushing) == worst
+            own = paper * (bound**2 if ball else 1.0)
+            assert kept.bound_own == pytest.approx(own)
+            assert (kept.share_of_paper, kept.share_of_own) == pytest.approx((kept.exact / paper, kept.exact / own))
+            assert (kept.n, kept.beta, kept.link) == (40.0, 0.05, link)
+    limits = cell.tables["theorem16_limits"]
+    assert len(limits) == (2 if link == "logistic" else 0)
+    for line in limits.itertuples():
+        # The longest mode of pushers of any length, βM = t/(1 + e^(tM)), and the best angle there.
+        distance = max(mode_of(line.beta, t) for t in np.geomspace(0.1, 10, 2001) * math.sqrt(line.beta))
+        assert line.distance == pytest.approx(distance, rel=1e-5)
+        sines = np.geomspace(1 / distance, 1, 20_001)
+        shares = (1 - sines**2) / (1 + np.exp(-distance * sines)) ** 2
+        assert line.share == pytest.approx(shares.max(), rel=1e-6)
+        assert line.sine == pytest.approx(sines[shares.argmax()], rel=1e-2)
+    if link == "logistic":
+        kept = row(table, order=2.0, radius=None)
+        wide = np.geomspace(1e-3, 1, 20_001)
+        distance = max(mode_of(0.05, t) for t in np.geomspace(0.05, 5, 2001))
+        assert kept.limit == pytest.approx(((1 - wide**2) / (1 + np.exp(-distance * wide)) ** 2).max(), rel=1e-4)
+        assert table[table.radius.notna()].limit.isna().all()

@@ -1,0 +1,270 @@
+"""The rivals of noise-aware inference: references by other sums, scores, and a user's own method."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.stats import binom, expon, gamma, poisson
+
+from privpost.experiments.noise_aware.rivals import methods, references, study
+from privpost.experiments.noise_aware.rivals.methods import Inferred
+from privpost.experiments.noise_aware.rivals.tasks import NETWORKS, Budget, Refused, made
+from privpost.lab.schema import SettingError
+from privpost.models.bayesian_network import BayesianNetwork
+
+BUDGET = Budget(4, 500, 200)
+
+
+def moments(theta, weight) -> tuple[float, float]:
+    """Return mean and standard deviation of θ by weights on a grid."""
+    mean = np.average(theta, weights=weight)
+    return mean, math.sqrt(np.average((theta - mean) ** 2, weights=weight))
+
+
+def check_draws(drawn, mean: float, sd: float) -> None:
+    """Draws have a mean and a standard deviation: within 5 standard errors, 1/√N and about 1/√(2N) of the sd."""
+    assert abs(drawn.mean() - mean) < 5 * sd / math.sqrt(drawn.size)
+    assert abs(drawn.std() - sd) < 5 * sd / math.sqrt(drawn.size)
+
+
+def test_the_reference_of_bits_is_a_sum_over_counts():
+    task = made("binomial", [10, 10], 8, 1.0)
+    theta, count = np.linspace(0, 1, 2001)[1:-1], np.arange(9)
+    for release in (-3.0, 2.5, 12.0):
+        noise = np.exp(-np.abs(release - count) * 1.0)
+        weight = (binom.pmf(count, 8, theta[:, None]) * noise).sum(axis=1) * theta**9 * (1 - theta) ** 9
+        drawn = task.reference(np.array([[release]]), 20_000, np.random.default_rng(1))
+        check_draws(drawn, *moments(theta, weight))
+
+
+def test_the_reference_of_counts_on_a_lattice_is_a_sum_over_records():
+    """Two Poisson records: every pair, redacted outside the bounds, with the noise's density."""
+    task = made("poisson", [30, 10], 2, 1.0)
+    low, high = task.mechanism.model.ends
+    x = np.arange(40)
+    value = np.where((x >= low) & (x <= high), x, 0)
+    theta = np.linspace(0.3, 9, 1500)
+    law = poisson.pmf(x, theta[:, None])
+    for release in (-4.0, 5.0, 20.0):
+        noise = np.exp(-np.abs(release - value[:, None] - value) / task.scale)
+        weight = np.einsum("ta,tb,ab->t", law, law, noise) * gamma.pdf(theta, 30, scale=0.1)
+        drawn = task.reference(np.array([[release]]), 20_000, np.random.default_rng(2))
+        check_draws(drawn, *moments(theta, weight))
+
+
+def test_the_reference_of_waiting_times_is_an_integral_over_records():
+    """Two exponential records by a grid of midpoints, fine enough that the mean moves by 1e-3 sd when it is halved."""
+    task = made("exponential", [8, 2], 2, 1.0)
+    low, high = task.mechanism.model.ends
+    x = low + (high - low) * (np.arange(400) + 0.5) / 400
+    theta = np.linspace(0.2, 14, 700)
+    law = expon.pdf(x, scale=1 / theta[:, None]) * (high - low) / 400
+    out = 1 - (expon.cdf(high, scale=1 / theta) - expon.cdf(low, scale=1 / theta))
+    for release in (-0.5, 0.6, 3.0):
+        one = np.exp(-np.abs(release - x) / task.scale)
+        both = np.exp(-np.abs(release - x[:, None] - x) / task.scale)
+        likelihood = np.einsum("ta,tb,ab->t", law, law, both) + 2 * out * (law @ one)
+        likelihood += out**2 * np.exp(-abs(release) / task.scale)
+        weight = likelihood * gamma.pdf(theta, 8, scale=0.5)
+        drawn = task.reference(np.array([[release]]), 20_000, np.random.default_rng(3))
+        check_draws(drawn, *moments(theta, weight))
+
+
+def every_data_set(model, n: int, scale: float, release) -> tuple[np.ndarray, np.ndarray]:
+    """Return counts and posterior weights over all ordered data sets of n records: integrals of beta laws by lgamma."""
+    counts, logs = [], []
+    for rows in itertools.product(model.records, repeat=n):
+        ones_zeros = model.sufficient_statistics(np.array(rows))
+        log = -sum(abs(ones_zeros - release)) / scale
+        for a, b in ones_zeros.reshape(-1, 2):
+            log += math.lgamma(model.alpha + a) + math.lgamma(model.beta + b)
+            log -= math.lgamma(model.alpha + model.beta + a + b)
+        counts.append(ones_zeros)
+        logs.append(log)
+    return np.array(counts), np.exp(np.array(logs) - max(logs))
+
+
+@pytest.mark.parametrize("name", sorted(NETWORKS))
+def test_the_reference_of_networks_is_a_sum_over_data_sets(name):
+    task = made(name, [1, 2], 3, 2.0)
+    rng = np.random.default_rng(4)
+    release = task.mechanism.perturb(task.data(task.prior(1, rng), rng), rng)[0]
+    counts, weight = every_data_set(task.model, 3, task.scale, release)
+    draw = references.naive_bayes if name == "naive_bayes" else references.enumerated
+    drawn = draw(task.model, 3, task.scale, release, 40_000, rng)
+    mean = weight @ counts / weight.sum()
+    sd = np.sqrt(weight @ (counts - mean) ** 2 / weight.sum())
+    # 5 standard errors of the mean of 40,000 draws.
+    assert np.all(np.abs(drawn.mean(axis=0) - mean) < 5 * sd / 200 + 1e-12)
+    assert set(map(tuple, np.unique(drawn, axis=0))) <= set(map(tuple, counts))
+
+
+def test_both_references_of_naive_bayes_agree_where_both_can_be_computed():
+    model = BayesianNetwork(NETWORKS["naive_bayes"], 1.0, 1.0)
+    release, rng = np.array([3.0, 2.0, 1.0, 1.5, 2.0, 1.0, -1.0, 2.0, 4.0, 0.0]), np.random.default_rng(5)
+    one, other = (draw(model, 6, 3.0, release, 40_000, rng) for draw in (references.naive_bayes, references.enumerated))
+    error = np.sqrt(one.var(axis=0) + other.var(axis=0)) / 200
+    assert np.all(np.abs(one.mean(axis=0) - other.mean(axis=0)) < 5 * error)
+
+
+def score(inferred, reference, theta) -> np.ndarray:
+    references = [study.Reference.of(draws) for draws in reference]
+    return study.score(inferred, references, theta, np.random.default_rng(3))
+
+
+def law_of(name: str, task, releases, seed: int = 7, budget: Budget = BUDGET) -> np.ndarray:
+    """Return the scores (scores,) of a method's draws, means over releases."""
+    rng = np.random.default_rng(seed)
+    inferred = methods.method(name)(task, releases, rng, budget)
+    reference = task.reference(releases, 4000, np.random.default_rng(8))
+    return score(inferred, reference, reference[:, 0]).mean(axis=0)
+
+
+# What law a method has, exact or not, at n = 5 and ε = 1, by task: distance of its draws, which those of an exact law
+# exceed by chance alone, at about 1.4/√ess.
+EXACT = {
+    "binomial": ("exact", "data_augmentation", "simulation"),
+    "poisson": ("exact", "data_augmentation", "simulation"),
+    "collider": ("exact", "data_augmentation", "simulation", "records", "table"),
+}
+
+
+def excess(name: str, task, releases) -> float:
+    """Return the distance over what as many independent draws have, of chains that move."""
+    distance, *_, ess = law_of(name, task, releases)
+    assert ess > 60, (name, ess)
+    return distance / (1.43 * math.sqrt(1 / ess + 1 / 4000))
+
+
+def released(task, size: int = 6):
+    rng = np.random.default_rng(6)
+    return task.mechanism.perturb(task.data(task.prior(size, rng), rng), rng)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_methods_have_the_reference_s_law(name):
+    """The excess is 1 on average; over six releases it varies by about 15 %, and effective sizes by as much."""
+    task = made(name, [30, 10] if name == "poisson" else [1, 1], 5, 1.0)
+    releases = released(task)
+    for method in EXACT[name]:
+        assert excess(method, task, releases) < 1.6, method
+
+
+def test_approximations_are_near_where_records_are_many():
+    """A normal law of the sum of 300 records and little noise: posterior sd 3 % of θ, so that 5 % would be seen."""
+    task = made("poisson", [30, 10], 300, 10.0)
+    releases = released(task)
+    for method in ("quadrature", "noise_calibrated", "gibbs"):
+        assert excess(method, task, releases) < 1.8, method
+
+
+def test_the_normal_likelihood_has_the_variance_of_the_noise():
+    """Bits by a grid of our own: N(y; nθ, nθ(1 − θ) + 2b²) at b = 10, where the noise is most of it."""
+    task = made("binomial", [10, 10], 50, 0.1)
+    theta = np.linspace(0, 1, 4001)[1:-1]
+    for release in (10.0, 30.0, 70.0):
+        variance = 50 * theta * (1 - theta) + 200
+        weight = (theta * (1 - theta)) ** 9 * np.exp(-((release - 50 * theta) ** 2) / 2 / variance) / np.sqrt(variance)
+        found = methods.method("noise_calibrated")(
+            task, np.array([[release]]), np.random.default_rng(9), Budget(4, 5000, 0)
+        )
+        check_draws(found.draws, *moments(theta, weight))
+
+
+@pytest.mark.parametrize("factor", [0.6, 1.8])
+def test_a_wrong_scale_of_the_noise_is_seen(monkeypatch, factor):
+    from privpost.experiments.noise_aware.rivals import tasks
+
+    task = made("binomial", [1, 1], 5, 1.0)
+    releases = released(task)
+    told = made("binomial", [1, 1], 5, 1.0)
+    monkeypatch.setattr(tasks.Task, "scale", property(lambda self: factor / 1.0 if self is told else 1.0))
+    for name in ("data_augmentation", "simulation"):
+        inferred = methods.method(name)(told, releases, np.random.default_rng(1), Budget(4, 2000, 200))
+        reference = task.reference(releases, 4000, np.random.default_rng(2))
+        distance, *_, ess = score(inferred, reference, reference[:, 0]).mean(axis=0)
+        assert distance / (1.43 * math.sqrt(1 / ess + 1 / 4000)) > 2, name
+
+
+def test_scores_of_laws_that_are_known():
+    """Draws moved by half a standard deviation, and draws twice as wide: quantile by quantile."""
+    rng = np.random.default_rng(0)
+    reference = rng.standard_normal((1, 20_000, 1)) * 3 + 5
+    moved = Inferred((reference + 1.5)[:, None])
+    distance, error, sd, z2, ess = score(moved, reference, np.array([[5.0]]))[0]
+    assert (distance, math.sqrt(error), sd) == pytest.approx((0.5, 0.5, 0.0), abs=0.01)
+    # z of the truth is −1/2.
+    assert z2 == pytest.approx(0.25, abs=0.02) and ess == 20_000
+    wide = Inferred((2 * (reference - 5) + 5)[:, None])
+    distance, error, sd, z2, _ = score(wide, reference, np.array([[5.0]]))[0]
+    # E|Z| of a standard normal Z is √(2/π).
+    assert (distance, error, sd) == pytest.approx((math.sqrt(2 / math.pi), 0.0, 1.0), abs=0.02)
+    two = np.concatenate([reference, reference[:, ::-1]], axis=-1)
+    assert score(Inferred(two[:, None]), two, np.array([[5.0, 5.0]]))[0][0] == pytest.approx(0, abs=0.01)
+
+
+class _Cell:
+    def __init__(self, config, arrays):
+        self.config, self.arrays = config, arrays
+
+
+def test_a_table_s_row_is_the_mean_over_releases():
+    """Every column again, from scores made up by hand; a release without numbers does not count."""
+    point = SimpleNamespace(task="binomial", n=4, epsilon=1.0, chains=2, draws=5, reference_draws=100)
+    values = np.array([[0.1, 0.04, -0.1, 1.0, 100], [0.3, 0.16, 0.3, 2.0, 50], [np.nan] * 5]).T
+    row = study._row(point, "gibbs", values, 0.5)
+    assert (row["distance"], row["mean_error"], row["sd_error"]) == pytest.approx((0.2, math.sqrt(0.1), 0.1))
+    assert (row["z2"], row["ess"], row["ess_per_second"]) == pytest.approx((1.5, 75, 150))
+    assert (row["n_releases"], row["failed"], row["n_draws"], row["reference_draws"]) == (2, 1, 10, 100)
+    assert row["distance_sem"] == pytest.approx(0.1)
+
+
+GUIDE = Path(__file__).resolve().parents[3] / "CONTRIBUTING.md"
+OWN = re.search(r"^`src/[^`]*/methods/prior_only.py`\n\n```python\n(.*?)^```$", GUIDE.read_text(), re.M | re.S)[1]
+
+
+def test_a_user_s_method_is_one_file(tmp_path, monkeypatch):
+    """It is found, runs beside the others, and one that fails or gives a wrong shape costs its own rows only."""
+    (tmp_path / "prior_only.py").write_text(OWN)
+    (tmp_path / "broken.py").write_text("def infer(task, releases, rng, budget):\n    raise ZeroDivisionError('no')\n")
+    (tmp_path / "odd.py").write_text(OWN.replace("(len(releases), 1, budget.total, task.size)", "(len(releases), -1)"))
+    monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
+    assert {"prior_only", "broken", "odd", "gibbs"} <= methods.names()
+    task, budget = made("binomial", [1, 1], 5, 1.0), Budget(2, 40, 5)
+    releases = released(task, 2)
+    found, spent, reason = study._inferred("prior_only", task, releases, np.random.default_rng(0), budget)
+    assert found.draws.shape == (2, 1, 80, 1) and spent >= 0 and reason == ""
+    assert study._inferred("broken", task, releases, np.random.default_rng(0), budget)[2] == "ZeroDivisionError: no"
+    assert "the shape must be (2, chains, draws, 1)" in study._inferred(
+        "odd", task, releases, np.random.default_rng(0), budget
+    )[2]  # fmt: skip
+
+
+def test_refusals_are_one_line_and_no_method_of_the_project_fails():
+    for name, prior in (("binomial", [1, 1]), ("normal", [0, 1, 1]), ("naive_bayes", [1, 1])):
+        task = made(name, prior, 5, 1.0)
+        releases = released(task, 1)
+        for method in sorted(methods.names()):
+            *_, reason = study._inferred(method, task, releases, np.random.default_rng(0), Budget(2, 10, 2))
+            assert "\n" not in reason and "Error:" not in reason and "shape" not in reason, (method, name, reason)
+    with pytest.raises(Refused, match="redacted sums"):
+        methods.method("gibbs_independent")(made("binomial", [1, 1], 5, 1.0), np.zeros((1, 1)), None, BUDGET)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("collider", [1, 1], 21, 1.0), "n is 21, but must be at most 20"),
+        (("collider", [1], 5, 1.0), "needs 2 positive numbers"),
+        (("binomal", [1, 1], 5, 1.0), "Did you mean 'binomial'"),
+    ],
+)
+def test_bad_tasks_are_refused(arguments, message):
+    with pytest.raises(SettingError, match=message):
+        made(*arguments)
