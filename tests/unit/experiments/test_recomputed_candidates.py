@@ -25,12 +25,12 @@ def toy(monkeypatch):
     monkeypatch.setattr(war_logs, "load", lambda name: war_logs.WarLogs(name, False, *given))
 
 
-def held_out(cell, blocks: int, size: int) -> list[list[int]]:
-    """Two cells of five in each split."""
+def held_out(cell, blocks: int, size: int, number: int) -> list[list[int]]:
+    """The cells of five that each split holds out."""
     found = []
     for block in range(blocks):
         rng = cell.streams("data", block)
-        found += [sorted(rng.permutation(5)[:2].tolist()) for _ in range(size)]
+        found += [sorted(rng.permutation(5)[:number].tolist()) for _ in range(size)]
     return found
 
 
@@ -60,7 +60,7 @@ def test_a_candidate_is_chosen_by_what_is_observed_and_scored_on_the_rest():
         "foulds2016/war_logs_candidates", 12, 6, fields="all", replication=times, held_out=0.3, n_states=2,
         truncation=10, transition_concentration=1, emission_concentration=2, candidates=[1, number], epsilon=[epsilon],
     )  # fmt: skip
-    outs, fields = held_out(cell, 2, 6), FIELDS["all"]
+    outs, fields = held_out(cell, 2, 6, 2), FIELDS["all"]
     t = 2 * spread(fields) / epsilon
     found: dict[str, list[float]] = {name: [] for name in ("non_private", "laplace", "ops", "1", str(number))}
     known: dict[tuple, list[float]] = {}
@@ -112,19 +112,19 @@ def test_a_candidate_is_chosen_by_what_is_observed_and_scored_on_the_rest():
 
 @pytest.mark.parametrize("fields, small", [("all", 0.3), ("no_category", 0.14)])
 def test_an_ablation_counts_the_events_and_levels_that_it_uses(fields, small):
-    """Sums over cells and levels decide; of the Laplace mechanism's 4000 draws an error of 0.01 an event is left.
+    """Sums over cells and levels decide; of the Laplace mechanism's 4000 draws an error of 0.02 an event is left.
 
     At the small ε, where some levels are rare, their likelihoods are too unlike for a mean of 4000.
     """
     times, epsilons, chosen = 3, [small, 5.0], FIELDS[fields]
     cell = run(
-        "foulds2016/war_logs_ablation", 2, 2, fields=fields, replication=times, held_out=0.3, prior="untempered",
+        "foulds2016/war_logs_ablation", 2, 2, fields=fields, replication=times, held_out=0.2, prior="untempered",
         epsilon=epsilons, model=["naive_bayes"], method=["laplace", "ops"], variant=["paper"], truncation=[10],
         emission_concentration=1, transition_concentration=1, iterations=4100, burn_in=100, diagnostic_chains=1,
         n_states=2,
     )  # fmt: skip
     levels = [k for field in chosen for k in field]
-    outs, per_event = held_out(cell, 1, 2), {}
+    outs, per_event = held_out(cell, 1, 2, 1), {}
     for epsilon in epsilons:
         for method in ("laplace", "ops"):
             setting = "paper" if method == "laplace" else "truncation=10"
@@ -149,7 +149,7 @@ def test_an_ablation_counts_the_events_and_levels_that_it_uses(fields, small):
             per_event[method, epsilon] = scores
             kept = row(cell.tables["war_logs_ablation"], method=method, epsilon=epsilon)
             if method == "ops" or epsilon == 5:
-                assert kept.per_event_mean == pytest.approx(np.mean(scores), abs=1e-9 if method == "ops" else 0.01)
+                assert kept.per_event_mean == pytest.approx(np.mean(scores), abs=1e-9 if method == "ops" else 0.02)
             assert (kept.fields, kept.prior, kept.replication) == (fields, "untempered", times)
             if method == "ops":
                 assert request.mechanism.temperature == pytest.approx(max(1, 2 * spread(chosen) / epsilon))
@@ -159,7 +159,7 @@ def test_an_ablation_counts_the_events_and_levels_that_it_uses(fields, small):
         difference = row(cell.tables["war_logs_ablation_differences"], epsilon=epsilon)
         if epsilon == 5:
             less = np.mean(per_event["laplace", epsilon]) - np.mean(per_event["ops", epsilon])
-            assert difference.laplace_minus_ops_mean == pytest.approx(less, abs=0.01)
+            assert difference.laplace_minus_ops_mean == pytest.approx(less, abs=0.02)
         # 4D²/Δ such events in a mean cell times ε: noise on cells and tempering blur a level's count alike.
         cells = sum(totals(range(5), chosen[0], times)) / 5
         means = [total / 5 for total in totals(range(5), levels, times)]
