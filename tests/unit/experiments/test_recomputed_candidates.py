@@ -55,19 +55,19 @@ def log_likelihood(cells, emissions, moves, times: int) -> float:
 
 def test_a_candidate_is_chosen_by_what_is_observed_and_scored_on_the_rest():
     """Sums over all states and candidates decide, with the streams' variates; only rounding is left."""
-    times, epsilon, number = 2, 0.5, 8
+    times, epsilon, number = 2, 2.0, 20
     cell = run(
-        "foulds2016/war_logs_candidates", 12, 6, fields="all", replication=times, held_out=0.3, n_states=2,
+        "foulds2016/war_logs_candidates", 40, 20, fields="all", replication=times, held_out=0.3, n_states=2,
         truncation=10, transition_concentration=1, emission_concentration=2, candidates=[1, number], epsilon=[epsilon],
     )  # fmt: skip
-    outs, fields = held_out(cell, 2, 6, 2), FIELDS["all"]
+    outs, fields = held_out(cell, 2, 20, 2), FIELDS["all"]
     t = 2 * spread(fields) / epsilon
     found: dict[str, list[float]] = {name: [] for name in ("non_private", "laplace", "ops", "1", str(number))}
     known: dict[tuple, list[float]] = {}
     for trial, out in enumerate(outs):
-        block, place, inside = trial // 6, trial % 6, [c for c in range(5) if c not in out]
+        block, place, inside = trial // 20, trial % 20, [c for c in range(5) if c not in out]
         exact, test = totals(inside, range(5), times), totals(out, range(5), times)
-        noise = cell.streams("mechanism", block, method="laplace", epsilon=epsilon).laplace(size=(6, 5))[place]
+        noise = cell.streams("mechanism", block, method="laplace", epsilon=epsilon).laplace(size=(20, 5))[place]
         # Two fields, each of whose counts an event changes by two: Δ = 4.
         request, release = cell.ledger.of(f"laplace/J=None/epsilon={epsilon}")[block]
         np.testing.assert_allclose(release.values[place], np.array(exact) + 4 / epsilon * noise)
@@ -93,7 +93,7 @@ def test_a_candidate_is_chosen_by_what_is_observed_and_scored_on_the_rest():
             )
             weights = [math.exp((score - max(scores)) / t) for score in scores]
             stream = cell.streams("sampler", block, method="candidates", candidates=size, epsilon=epsilon)
-            uniform = stream.random(6)[place] * sum(weights)
+            uniform = stream.random(20)[place] * sum(weights)
             picked = [j for j in range(size) if sum(weights[:j]) <= uniform < sum(weights[: j + 1])]
             np.testing.assert_array_equal([release.values[place]], public.emissions[picked])
             found[str(size)].append(
@@ -105,9 +105,9 @@ def test_a_candidate_is_chosen_by_what_is_observed_and_scored_on_the_rest():
         method, size = ("candidates", int(name)) if name.isdigit() else (name, None)
         kept = row(cell.tables["war_logs_candidates"], method=method, candidates=size)
         loss = mean_and_error([a - b for a, b in zip(per_event["non_private"], own, strict=True)])
-        assert kept.per_event_mean == pytest.approx(sum(own) / 12)
+        assert kept.per_event_mean == pytest.approx(sum(own) / 40)
         assert (kept.loss_mean, kept.loss_sem) == pytest.approx(loss, abs=1e-12)
-        assert (kept.n_splits, kept.n_states) == (12, 2)
+        assert (kept.n_splits, kept.n_states) == (40, 2)
 
 
 @pytest.mark.parametrize("fields, small", [("all", 0.3), ("no_category", 0.14)])
