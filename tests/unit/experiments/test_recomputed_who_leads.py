@@ -161,6 +161,22 @@ def test_chains_are_scored_after_burn_in_on_fresh_events_of_held_out_cells(monke
     assert len(pairs) == 5
 
 
+def test_chains_agree_whose_mean_log_joints_are_within_1_or_five_of_their_spreads(monkeypatch):
+    """Made log joints: means 0 and 3, 0 and 6 at a spread of 1, and 0 and 0.9 at one of 0.01."""
+    for apart, spread, verdict in ((3.0, 1.0, 1.0), (6.0, 1.0, 0.0), (0.9, 0.01, 1.0)):
+        made = [np.array([[-spread], [spread]]), np.array([[apart - spread], [apart + spread]])]
+        monkeypatch.setattr(study._Watch, "joints", lambda *given, made=made: made.pop())
+        cell = run("foulds2016/who_leads", 1, 1, **TINY, model=["hmm"], method=["non_private"])
+        assert row(cell.tables["who_leads"], method="non_private").agree == verdict
+
+
+def test_wrong_states_are_counted_after_the_best_of_all_relabellings():
+    """All permutations of three labels decide; the best one is not its own inverse."""
+    truth, states = np.array([0, 0, 1, 1, 2, 2, 2]), np.array([1, 1, 2, 2, 0, 0, 1])
+    shares = [np.mean(np.array(order)[states] != truth) for order in itertools.permutations(range(3))]
+    assert study._wrong(states, truth) == pytest.approx(min(shares)) == pytest.approx(1 / 7)
+
+
 def projected(noisy) -> list[float]:
     """The non-negative counts next to noisy ones of the same sum, by halving the range of what all lose."""
     low, high = -max(map(abs, noisy)) * 2, max(map(abs, noisy)) * 2
