@@ -79,19 +79,15 @@ def trimmed_means(alpha: float, beta: float, most: int, omega: float) -> list[np
 def sampler_loss(mechanism: RecordSampler) -> float:
     """Return the largest privacy loss of a trimmed draw, summed over nodes; without edges exact, else an upper bound.
 
-    Adding a one to a parameter's counts multiplies its density by θ/E θ, adding a zero by (1−θ)/E(1−θ); turning a zero
-    into a one multiplies it by θ/(1−θ) · E(1−θ)/E θ, with E given the common counts. All are monotone, so the worst θ
-    is ω or 1−ω.
+    Adding a one to a parameter's counts multiplies its density by θ/E θ; turning a zero into a one multiplies it by
+    θ/(1−θ) · E(1−θ)/E θ, with E given the common counts. Both are monotone, so the worst θ is ω or 1−ω. No move of a
+    zero loses more than a turn does, as E is farthest from ½ where most records are common.
     """
     model, n, omega = mechanism.model, mechanism.n, mechanism.omega
     means = trimmed_means(model.alpha, model.beta, n - 1, omega)
     top = math.log((1 - omega) / omega)
     flipped = np.array([top + np.abs(np.log(mean / (1 - mean))).max() for mean in means])
     added = np.array([max(np.log(mean / omega).max(), np.log((1 - omega) / mean).max()) for mean in means])
-    if model.alpha != model.beta:
-        # Of equal ones the means of zeros are those of ones.
-        zeros = [max(np.log((1 - mean) / omega).max(), np.log((1 - omega) / (1 - mean)).max()) for mean in means]
-        added = np.maximum(added, zeros)
     # A record moves from one configuration of the parents to another, which hold at most n − 1 other records.
     pair = max(float((added[: n - t] + added[t]).max()) for t in range(n))
     return sum(float(flipped[-1]) if len(family) == 1 else max(float(flipped.max()), pair) for family in model.families)
