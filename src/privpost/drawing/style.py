@@ -90,6 +90,7 @@ LOOKS = {
     "exact": Look("#8b9b41", "p", ":", "Noise-aware, exact"),
     "quadrature": Look("#cd304c", "P", "-", "Quadrature"),
     "gibbs_independent": Look("#563cf9", "d", "-", "Gibbs, paper's segments"),
+    "gibbs_normal": Look("#3a6ea5", "^", "--", "Gibbs, normal proposals"),
     "data_augmentation": Look("#6411b7", "o", "-", "Data augmentation"),
     "simulation": Look("#751334", "s", "-", "Weighted simulation"),
     "records": Look("#2b0514", "<", "-", "Record chain"),

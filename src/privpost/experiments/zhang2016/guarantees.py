@@ -59,17 +59,18 @@ def map_loss(n: int, epsilon: float, delta_utility: float, alpha: float = 1.0, b
     return float(np.abs(np.diff(log_chance, axis=0)).max())
 
 
-def trimmed_means(prior: float, most: int, omega: float) -> list[np.ndarray]:
-    """Return, for each total up to `most`, the means of Beta(prior + ones, prior + zeros) restricted to [ω, 1−ω].
+def trimmed_means(alpha: float, beta: float, most: int, omega: float) -> list[np.ndarray]:
+    """Return, for each total up to `most`, the means of Beta(α + ones, β + zeros) restricted to [ω, 1−ω].
 
-    Gauss-Legendre quadrature is exact for a prior of 1, whose densities are polynomials.
+    Gauss-Legendre quadrature is exact for uniform priors, whose densities are polynomials; others have nodes to spare.
     """
-    nodes, weights = np.polynomial.legendre.leggauss(most // 2 + 2)
+    spare = 0 if alpha == beta == 1 else 16 + math.ceil(alpha + beta)
+    nodes, weights = np.polynomial.legendre.leggauss(most // 2 + 2 + spare)
     theta = 0.5 + (0.5 - omega) * nodes
     means = []
     for total in range(most + 1):
         ones = np.arange(total + 1.0)[:, None]
-        log_density = (prior - 1 + ones) * np.log(theta) + (prior - 1 + total - ones) * np.log1p(-theta)
+        log_density = (alpha - 1 + ones) * np.log(theta) + (beta - 1 + total - ones) * np.log1p(-theta)
         density = weights * np.exp(log_density - log_density.max(axis=1, keepdims=True))
         means.append(density @ theta / density.sum(axis=1))
     return means
@@ -79,10 +80,11 @@ def sampler_loss(mechanism: RecordSampler) -> float:
     """Return the largest privacy loss of a trimmed draw, summed over nodes; without edges exact, else an upper bound.
 
     Adding a one to a parameter's counts multiplies its density by θ/E θ; turning a zero into a one multiplies it by
-    θ/(1−θ) · E(1−θ)/E θ, with E given the common counts. Both are monotone, so the worst θ is ω or 1−ω.
+    θ/(1−θ) · E(1−θ)/E θ, with E given the common counts. Both are monotone, so the worst θ is ω or 1−ω. No move of a
+    zero loses more than a turn does, as E is farthest from ½ where most records are common.
     """
     model, n, omega = mechanism.model, mechanism.n, mechanism.omega
-    means = trimmed_means(model.alpha, n - 1, omega)
+    means = trimmed_means(model.alpha, model.beta, n - 1, omega)
     top = math.log((1 - omega) / omega)
     flipped = np.array([top + np.abs(np.log(mean / (1 - mean))).max() for mean in means])
     added = np.array([max(np.log(mean / omega).max(), np.log((1 - omega) / mean).max()) for mean in means])

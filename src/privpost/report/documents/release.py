@@ -1,21 +1,16 @@
-"""What docs/release.md shows: what can be released, and what the example says."""
+"""What docs/release.md shows: what can be released, and limits of the code."""
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 
 from privpost.evaluation.rows import markdown
 from privpost.release import command, models, spec
 from privpost.release.models import base, bayesian_network, gamma_exponential
-
-EXAMPLE = Path("examples/commute.yaml")
 
 
 def values(published) -> Mapping[str, str]:
     """Return the tables by name."""
     return {
         "models": models_table(),
-        "terms": example_terms(),
         "sigma": sigma_ratios(),
         "largest_network": str(bayesian_network.LARGEST_NETWORK),
         "largest_exact": f"{base.LARGEST_SUM:,}",
@@ -40,10 +35,3 @@ def sigma_ratios() -> str:
     budgets = [(epsilon, 1e-6, 1.0) for epsilon in (0.1, 10.0)]
     ratios = [command.secure_sigma(*budget) / command.analytic_sigma(*budget) for budget in budgets]
     return " and ".join(f"{r:.2f} at ε = {budget[0]:g}" for r, budget in zip(ratios, budgets, strict=True))
-
-
-def example_terms() -> str:
-    """Return, as JSON, what the example's release says about privacy; it depends on the specification alone."""
-    found = spec.read(EXAMPLE)
-    _, terms = command.prepared(found, models.KINDS[found.model])
-    return json.dumps({"privacy": terms}, indent=2, ensure_ascii=False)

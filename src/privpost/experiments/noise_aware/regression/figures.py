@@ -22,7 +22,7 @@ def errors(regression):
     together = pd.concat(parts)
     made = panels.panels(
         together, "epsilon", "excess", "sem", columns="kind", bars=True, xscale="log", yscale="log",
-        ylabel="Excess mean squared error", size=(style.WIDTH, 2.0),
+        ylabel="Excess mean squared error\n[squared label range]", size=(style.WIDTH, 2.0),
     )  # fmt: skip
     panels.legend(made.figure)
     return made.figure
