@@ -25,5 +25,21 @@ def event_counts(noisy, prior: gibbs.Prior, regions, n: int, scale: float, draws
     release, every = np.tile(noisy, (draw.CHAINS, 1, 1)), np.ones((draw.CHAINS, len(noisy)), bool)
     latent = noise_aware_events.LatentCounts(release, every, prior, scale, n)
     sampler = noise_aware_events.Chains([latent], gibbs.Layout.of(np.asarray(regions)), prior, draw.COUNT_BURN_IN)
-    run = chain.run(sampler, [rng], draws=draw.sweeps(draws), burn_in=draw.COUNT_BURN_IN, thin=draw.COUNT_THIN)
-    return np.stack([state.probabilities for state, _ in run])
+    counts, held = noise_aware_events.LatentCounts(scattered(release, prior, n, rng), every, prior, scale, n).start()
+    start = sampler.init([rng])._replace(counts=(counts,), held=held)
+    length = {"draws": draw.sweeps(draws), "burn_in": draw.COUNT_BURN_IN, "thin": draw.COUNT_THIN}
+    return np.stack([state.probabilities for state, _ in chain.run(sampler, [rng], **length, state=start)])
+
+
+def scattered(release, prior: gibbs.Prior, n: int, rng) -> np.ndarray:
+    """Counts where chains start, shape of the release (chains, cells, levels): the first at it, others from the prior.
+
+    Chains that all began at the release would agree with each other before they have met the posterior.
+    """
+    starts = np.array(release, float)
+    for counts in starts[1:]:
+        cells = rng.dirichlet(np.ones(len(counts))) * n
+        states = rng.integers(prior.n_states, size=len(counts))
+        for field, size in zip(prior.fields, prior.sizes, strict=True):
+            counts[:, field] = cells[:, None] * rng.dirichlet(np.full(size, prior.emission), prior.n_states)[states]
+    return starts

@@ -47,6 +47,28 @@ def test_events_of_one_state_agree_with_the_sum_over_all_counts():
     assert found[:, 0, 0].mean() == pytest.approx(law @ (1 + np.arange(13)) / 15, abs=ERROR)
 
 
+def test_chains_of_events_start_apart(monkeypatch):
+    """The first at the release, the others at counts that the prior draws, farther apart than the posterior is wide."""
+    from privpost.samplers import chain, noise_aware_event_draws
+
+    starts, run = [], chain.run
+
+    def watched(*given, **how):
+        # The chains go on in place.
+        starts.append(how["state"].counts[0].copy())
+        return run(*given, **how)
+
+    monkeypatch.setattr(noise_aware_event_draws.chain, "run", watched)
+    mechanism = privpost.EventCountsLaplace(privpost.EventCounts((4,), (3,), 2), 400, 2.0)
+    release = np.array([[80.0, 10, 10], [20, 60, 20], [90, 5, 5], [15, 70, 15]]).ravel()
+    found = mechanism.posterior(release, 1000, np.random.default_rng(4))
+    counts = starts[0]
+    assert np.all(counts.sum(axis=(1, 2)) == 400) and np.abs(counts[0].ravel() - release).max() <= 1
+    # The noise's standard deviation is 1.4 times its scale, the release's error; starts of the others are elsewhere.
+    assert np.all(np.abs(counts[1:] - counts[0]).max(axis=(1, 2)) > 10 * 1.4 * mechanism.scale)
+    assert found.diagnostics.rhat_max < 1.1
+
+
 def test_draws_tell_how_far_to_trust_them(monkeypatch):
     mechanism = privpost.NetworkLaplace(privpost.BayesianNetwork({"a": [], "b": ["a"]}), 20, 2.0)
     found = mechanism.posterior(np.full(6, 9.0), 100, np.random.default_rng(1))
