@@ -115,7 +115,7 @@ def normal_sums(rivals):
 def laplace_tails(rivals):
     rows = rivals[(rivals.epsilon == rivals.epsilon.min()) & (rivals.n >= 100)].set_index(KEYS)
     normal, laplace = (rows[rows.method == name] for name in ("noise_calibrated", "quadrature"))
-    both = normal.join(laplace[["distance", "distance_sem"]], rsuffix="_laplace", how="inner")
+    both = normal.join(laplace[["distance", "distance_sem"]].add_suffix("_laplace"), how="inner")
     if both.empty:
         return
     gap = (both.distance - both.distance_laplace) / np.hypot(both.distance_sem, both.distance_sem_laplace)
