@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privpost.lab.schema import Setting, SettingError, suggest
+from privpost.privacy.ledger import BudgetExceeded
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,11 @@ class Failed(set[str]):
 
     @contextlib.contextmanager
     def alone(self, method: str) -> Iterator[None]:
-        """Run what belongs to one method; its error ends that only."""
+        """Run what belongs to one method; its error ends that only. A budget that it would exceed ends the study."""
         try:
             yield
+        except BudgetExceeded:
+            raise
         # Whatever a contributed mechanism raises.
         except Exception as error:
             self.add(method)

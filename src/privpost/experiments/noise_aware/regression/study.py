@@ -4,6 +4,7 @@ The draw is that of Zhang et al. (2016), figure 2: it costs what its ball's radi
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -11,12 +12,13 @@ from privpost.datasets import catalogue, census, prepared
 from privpost.evaluation.diagnostics import assess
 from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_columns
-from privpost.experiments.ranges import BURN_IN, DATASET, DRAWS, FEATURE_BOUND, METHOD, PRECISION, SHARE, THIN
+from privpost.experiments.ranges import BURN_IN, DATASET, DRAWS, EPSILON, FEATURE_BOUND, METHOD, PRECISION, SHARE, THIN
 from privpost.lab.schema import Choice, DatasetName, Integer, Real, Schema
 from privpost.mechanisms.linear_sampling import LinearSampler
 from privpost.mechanisms.moments_laplace import MomentsLaplace
 from privpost.models.linear_regression import LinearRegression, Moments
 from privpost.models.normal_regression import NormalRegression
+from privpost.privacy.accounting import Cost
 from privpost.samplers import chain, noise_aware_regression
 
 POSITIVE = Real(at_least=1e-6, at_most=1e6)
@@ -26,6 +28,7 @@ SETTINGS = Schema(
     radius_factor=Real(above=0, says="largest norm of the drawn weights, in prior standard deviations"),
     feature_bound=FEATURE_BOUND,
     label_bound=Real(above=0, says="largest absolute value of a label"),
+    epsilon_target=EPSILON.means("budget of a draw, and of noisy moments; both cost what the draw does", "nats"),
     noise_variance=Real(above=0, says="variance of a label given the weights, of the draw", unit="squared label range"),
     own_precision=PRECISION.means("precision b of the weights' prior N(0, σ² I/b), of the noise-aware posterior"),
     shape=POSITIVE.means("shape of the prior of σ²"),
@@ -90,15 +93,14 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _mechanisms(config, b: float, dimension: int, rows: int, model, ledger):
-    """Return an account's name, the draw and the noisy moments that cost the same."""
+    """Return an account's name, the draw and the noisy moments that cost the same, at most the target."""
     bounds = config.feature_bound, config.label_bound
     drawn = LinearRegression(dimension, b, config.noise_variance, *bounds)
+    account, target = f"prior_precision={b:g}", Cost("pure", config.epsilon_target)
     sampler = LinearSampler(drawn, rows, config.radius_factor / math.sqrt(b))
-    noisy = MomentsLaplace.calibrate(model, rows, sampler.cost())
-    account = f"prior_precision={b:g}"
-    ledger.open(f"draw/{account}", sampler.cost(), sampler)
-    ledger.open(f"moments/{account}", sampler.cost(), noisy)
-    return account, sampler, noisy
+    sampler = ledger.open(f"draw/{account}", target, sampler)
+    calibrated = partial(MomentsLaplace.calibrate, model, rows, sampler.cost())
+    return account, sampler, ledger.open(f"moments/{account}", target, calibrated)
 
 
 def _inferred(method: str, config, model, truth, drawn, noisy, released, rng):

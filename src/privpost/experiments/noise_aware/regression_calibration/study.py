@@ -3,6 +3,8 @@
 The first releases' posteriors are integrated, and compared with the chains' draws.
 """
 
+from functools import partial
+
 import numpy as np
 from scipy.special import stdtr
 
@@ -54,9 +56,11 @@ def simulate(config, streams, ledger) -> dict:
     epsilons, oracles)."""
     prior = config.own_precision, config.shape, config.rate, config.degrees, config.feature_scale
     model, n = NormalRegression(1, *prior), config.n
-    mechanisms = [MomentsLaplace.calibrate(model, n, Cost("pure", epsilon)) for epsilon in config.epsilon]
-    for mechanism in mechanisms:
-        ledger.open(f"epsilon={mechanism.epsilon:g}", mechanism.cost(), mechanism)
+    mechanisms = []
+    for epsilon in config.epsilon:
+        budget = Cost("pure", epsilon)
+        calibrated = partial(MomentsLaplace.calibrate, model, n, budget)
+        mechanisms.append(ledger.open(f"epsilon={epsilon:g}", budget, calibrated))
     shape = (len(config.method), len(mechanisms), config.trials)
     arrays = {name: np.full(shape, np.nan) for name in ("quantile", "ess", "variance")}
     oracle = np.full((*shape[:2], config.oracles), np.nan)
