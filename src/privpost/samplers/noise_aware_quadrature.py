@@ -162,7 +162,8 @@ def resolved_posterior(model: UnivariateFamily, release: float, n: int, scale: f
 
     def log_joint(theta):
         found = _log_joint(model, given, n, scales, interval, theta[None])[0]
-        return np.where(np.isnan(found), -np.inf, found)
+        # Of θ so small that squares of moments overflow.
+        return np.where(np.isfinite(found), found, -np.inf)
 
     with np.errstate(all="ignore"):
         edges = _first_edges(model, low, high)
@@ -180,7 +181,8 @@ def resolved_posterior(model: UnivariateFamily, release: float, n: int, scale: f
                     break
                 return Posterior(middle[None], width[None], mass[None])
             kept = _kept(weight, depth, peaks)
-            number = _FINE // max(1, kept.sum()) + 1
+            # At least in halves, or many cells of which one is too heavy would stay as they are.
+            number = max(2, _FINE // max(1, kept.sum()) + 1)
             width = np.repeat(width[kept] / number, number)
             left = np.repeat(left[kept], number) + width * np.tile(np.arange(number), kept.sum())
     raise ValueError("the posterior is too flat, too narrow or too far out for its quadrature")

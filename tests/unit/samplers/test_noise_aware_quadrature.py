@@ -11,7 +11,7 @@ from privpost import discovery
 from privpost.evaluation.calibration import ks_limit, ks_statistic, ks_visible
 from privpost.evaluation.mmd import Bins, UnitInterval, beta_embedding, mmd2_of_draws
 from privpost.experiments.bernstein2018.trials import experiment
-from privpost.models import GammaExponential, NormalKnownVariance
+from privpost.models import GammaExponential, GammaPoisson, NormalKnownVariance
 from privpost.models.univariate import UnivariateFamily
 from privpost.samplers import noise_aware_quadrature as quadrature
 from privpost.samplers.noise_aware_exact import (
@@ -106,6 +106,21 @@ def test_a_resolved_posterior_without_redaction_is_the_conjugate_one(prior_varia
     exact = model.posterior(np.array([50.0 * n, n]))
     assert found.moments()[0][0] == pytest.approx(model.mean(exact), abs=1e-3)
     assert found.moments()[1][0] == pytest.approx(model.variance(exact) ** 0.5, rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("model", "n", "scale", "y"),
+    [
+        *((GammaExponential(shape, rate), 4, 4.0, 10.0) for shape, rate in ((1, 2), (0.5, 1), (1, 10))),
+        *((GammaPoisson(1, 2), 300, 20.0, y) for y in (150.0, 155.0, 270.5)),
+    ],
+)
+def test_priors_of_shape_one_and_less_have_posteriors(model, n, scale, y):
+    """At one θ of 1e-154 moments overflow to a density of infinity; and 2,200 cells with one too heavy are halved."""
+    found = quadrature.resolved_posterior(model, y, n, scale, 0.0, np.inf)
+    middle = found.quantiles(np.array([0.5]))[0, 0]
+    reference = even(model, y, n, scale, (0.0, np.inf), (1e-12, 1e3), middle)
+    assert reference == pytest.approx(0.5, abs=1e-3)
 
 
 @pytest.mark.parametrize("prior", [(1e-300, 1e-300), (1e-5, 1.0), (1e300, 1e300)])
