@@ -28,11 +28,11 @@ AUDIT = "audit/audit"
 DRAWS = ("perturb", "replicate", "draw", "draw_all", "posterior_sample")
 
 
-class Sabotaged(Exception):
-    """Raised in place of a release."""
+class Sabotaged(BaseException):
+    """Raised in place of a release: no Exception, which studies of all mechanisms would take for a failing one."""
 
 
-class Uncharged(Exception):
+class Uncharged(BaseException):
     """Raised where a mechanism draws and the ledger did not ask for it."""
 
 
