@@ -140,6 +140,8 @@ def test_a_release_loses_no_more_than_it_claims(tmp_path, name, source):
 
 @pytest.mark.parametrize("name", ["bits", "network", "bits, Gaussian", "sum"])
 def test_half_the_noise_is_noticed(tmp_path, monkeypatch, name):
+    # Of networks 2,500 releases prove 1.17 ± 0.12 of the claim, 10,000 prove 1.61 ± 0.06; of the others more.
+    monkeypatch.setitem(globals(), "NOISY", 10_000)
     for law in ("laplace", "normal"):
         drawn = getattr(noise.SecureNoise, law)
         monkeypatch.setattr(
