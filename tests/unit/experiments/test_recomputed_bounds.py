@@ -211,6 +211,11 @@ def test_statements_that_need_no_release_are_decided_by_enumeration(made):
         slope = max(abs(logs[x] - logs[y]) / sum(a != b for a, b in zip(x, y, strict=True)) for x, y in pairs if x != y)
         name = "lemma 2" if parents == EDGELESS else "lemma 2 with edges"
         check(name, slope, math.log(9), graph=graph)
+
+
+def test_tails_are_sums_over_binomial_counts(made):
+    """Lemma 3's tail in closed form, and the samplers' utility over all counts."""
+    table = made.tables["bounds"]
     for low, multiple in itertools.product((4, 8), (1, 1.5, 2, 4)):
         reach = low * multiple
         single = -math.log(2 / (1 + math.exp(low))) / low

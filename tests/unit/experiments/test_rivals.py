@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import re
@@ -9,10 +10,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom, expon, gamma, poisson
 
-from privpost.experiments.noise_aware.rivals import methods, references, study
+from privpost.experiments.noise_aware.rivals import claims, methods, references, study
 from privpost.experiments.noise_aware.rivals.methods import Inferred
 from privpost.experiments.noise_aware.rivals.tasks import NETWORKS, Budget, Refused, made
 from privpost.lab.schema import SettingError
@@ -223,6 +225,65 @@ def test_a_table_s_row_is_the_mean_over_releases():
     assert (row["z2"], row["ess"], row["ess_per_second"]) == pytest.approx((1.5, 75, 150))
     assert (row["n_releases"], row["failed"], row["n_draws"], row["reference_draws"]) == (2, 1, 10, 100)
     assert row["distance_sem"] == pytest.approx(0.1)
+
+
+def verdict_of(function, monkeypatch, task: str, prior, sizes, names, told: float) -> dict:
+    """Return the checks of a claim on cells of a task where all methods but `exact` are told another noise scale."""
+    from recomputed import run
+
+    real = methods.method
+
+    def told_wrong(name):
+        def infer(task, *given):
+            with pytest.MonkeyPatch.context() as patch:
+                if name != "exact":
+                    other = dataclasses.replace(task.mechanism, epsilon=task.mechanism.epsilon / told)
+                    patch.setattr(task, "mechanism", other)
+                return real(name)(task, *given)
+
+        return infer
+
+    monkeypatch.setattr(methods, "method", told_wrong)
+    settings = {"task": task, "prior": prior, "methods": names, "epsilon": [0.3, 1.0], "reference_draws": 4000}
+    cells = [run("noise_aware/rivals", 20, 20, **settings, n=n, chains=4, draws=250, burn_in=100) for n in sizes]
+    parts = list(function(pd.concat([made.tables["rivals"] for made in cells])))
+    return {part.name: part.value for part in parts if part.kind == "check"}
+
+
+@pytest.mark.parametrize("told", [0.8, 1.0, 1.25])
+def test_the_claim_on_exact_laws_turns_with_the_scale_that_methods_are_told(monkeypatch, told):
+    """By the width of the posterior: distances alone stay below their limit at such errors."""
+    which = ["data_augmentation", "exact", "simulation"]
+    checks = verdict_of(claims.exact_laws, monkeypatch, "binomial", [1, 1], [30], which, told)
+    assert [checks[f"{name} has the posterior's width"] for name in ("data augmentation", "simulation")] == [
+        told == 1,
+        told == 1,
+    ]
+
+
+@pytest.mark.parametrize("told", [0.7, 1.0])
+def test_the_claim_on_quadrature_turns_with_the_scale_that_it_is_told(monkeypatch, told):
+    which = ["exact", "quadrature"]
+    checks = verdict_of(claims.normal_sums, monkeypatch, "poisson", [30, 10], [10, 300], which, told)
+    assert checks["of the exact width at n = 300"] is (told == 1)
+
+
+def test_what_fails_at_one_epsilon_is_left_out_there_and_draws_without_numbers_are_counted(tmp_path, monkeypatch):
+    from recomputed import run
+
+    body = "import numpy as np\n" + OWN.replace("    drawn =", "    {}\n    drawn =")
+    (tmp_path / "moody.py").write_text(body.format("assert task.scale < 5, 'too noisy'"))
+    (tmp_path / "empty.py").write_text(OWN.replace("return Inferred(", "return Inferred(float('nan') * "))
+    monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
+    names = ["empty", "exact", "moody"]
+    made = run("noise_aware/rivals", trials=2, block=1, methods=names, epsilon=[0.1, 1.0], n=5)
+    table = made.tables["rivals"].set_index(["method", "epsilon"])
+    assert set(table.index) == {("empty", 0.1), ("empty", 1.0), ("exact", 0.1), ("exact", 1.0), ("moody", 1.0)}
+    assert made.tables["rivals_refused"].to_dict("list") == {
+        "task": ["binomial"], "method": ["moody"], "reason": ["AssertionError: too noisy"],
+    }  # fmt: skip
+    assert table.failed.to_dict() == {key: 2 * (key[0] == "empty") for key in table.index}
+    assert np.isnan(table.distance["empty", 1.0]) and table.n_releases["moody", 1.0] == 2
 
 
 GUIDE = Path(__file__).resolve().parents[3] / "CONTRIBUTING.md"

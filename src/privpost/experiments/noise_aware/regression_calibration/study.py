@@ -12,6 +12,7 @@ from privpost.evaluation.calibration import ks_columns, randomised_rank
 from privpost.evaluation.diagnostics import diagnose
 from privpost.evaluation.rows import columns, places
 from privpost.evaluation.spread import spread_columns
+from privpost.evaluation.summaries import mean_and_sem
 from privpost.experiments.noise_aware.regression.study import POSITIVE
 from privpost.experiments.ranges import BURN_IN, DRAWS, EPSILON, METHOD, PRECISION, THIN, N
 from privpost.lab.schema import Choice, Integer, Schema
@@ -56,21 +57,18 @@ def simulate(config, streams, ledger) -> dict:
     epsilons, oracles)."""
     prior = config.own_precision, config.shape, config.rate, config.degrees, config.feature_scale
     model, n = NormalRegression(1, *prior), config.n
-    mechanisms = []
-    for epsilon in config.epsilon:
+    accounts, mechanisms = [f"epsilon={epsilon:g}" for epsilon in config.epsilon], []
+    for account, epsilon in zip(accounts, config.epsilon, strict=True):
         budget = Cost("pure", epsilon)
         calibrated = partial(MomentsLaplace.calibrate, model, n, budget)
-        mechanisms.append(ledger.open(f"epsilon={epsilon:g}", budget, calibrated))
+        mechanisms.append(ledger.open(account, budget, calibrated))
     shape = (len(config.method), len(mechanisms), config.trials)
     arrays = {name: np.full(shape, np.nan) for name in ("quantile", "ess", "variance")}
     oracle = np.full((*shape[:2], config.oracles), np.nan)
     for block in streams.blocks():
         truth, statistics = draw_data(model, n, block.size, streams("data", block.index))
         for i, mechanism in enumerate(mechanisms):
-            account, rng = (
-                f"epsilon={mechanism.epsilon:g}",
-                streams("mechanism", block.index, epsilon=mechanism.epsilon),
-            )
+            rng, account = streams("mechanism", block.index, epsilon=mechanism.epsilon), accounts[i]
             releases = ledger.release(account, mechanism, statistics, rng, repeats=block.trials).values
             drawn = {}
             for k, method in enumerate(config.method):
@@ -142,13 +140,12 @@ def tabulate(cells):
             quantile, sizes = arrays["quantile"][k, i], arrays["ess"][k, i]
             oracle = arrays["oracle"][k, i]
             reached = oracle[np.isfinite(oracle)]
+            distance, error = mean_and_sem(reached)
             row = columns(point, "n", "method", "epsilon") | ks_columns(quantile) | spread_columns(quantile, "weight")
             floor = KOLMOGOROV / np.sqrt(np.maximum(sizes[: len(oracle)], 1)).mean() if len(reached) else np.nan
             yield row | {
-                "oracle_distance": float(reached.mean()) if len(reached) else np.nan,
-                "oracle_distance_sem": float(reached.std(ddof=1) / np.sqrt(len(reached)))
-                if len(reached) > 1
-                else np.nan,
+                "oracle_distance": distance,
+                "oracle_distance_sem": error,
                 "oracle_floor": float(floor),
                 "n_oracles": len(reached),
                 "ess_median": float(np.median(sizes)),

@@ -1,5 +1,6 @@
 """Noise-aware inference by several methods against the exact posterior of the same releases, per CPU second (ours)."""
 
+import math
 import time
 from collections.abc import Sequence
 from functools import cache
@@ -10,7 +11,7 @@ import numpy as np
 from privpost.evaluation.diagnostics import diagnose
 from privpost.evaluation.rows import places
 from privpost.evaluation.spread import z_squares
-from privpost.evaluation.summaries import mean_columns
+from privpost.evaluation.summaries import mean_and_sem
 from privpost.experiments.discovered import Discovered
 from privpost.experiments.noise_aware.rivals import methods
 from privpost.experiments.noise_aware.rivals.tasks import Budget, Refused, Task, made
@@ -45,6 +46,7 @@ TABLES = {
     },
     "rivals_refused": {"task": "model of the records, and what is released", "reason": "why it cannot serve the task"},
 }
+REFUSED = ["task", "method", "reason"]
 SCORES = ("distance", "mean_error", "sd_error", "z2", "ess")
 # Directions of the slices: those of the parameters, and so many others. Probabilities of the quantiles compared.
 DIRECTIONS, LEVELS = 20, (np.arange(400) + 0.5) / 400
@@ -62,13 +64,13 @@ def listed(config) -> list[str]:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `scores` (methods, epsilons, scores, releases), `seconds` (methods, epsilons), and `reasons` (methods,).
+    """Return `scores` (methods, epsilons, scores, releases), `seconds` and `reasons` (methods, epsilons).
 
     Scores are nan where a method cannot serve the task, or gave no numbers.
     """
     every = listed(config)
     scores = np.full((len(every), len(config.epsilon), len(SCORES), config.trials), np.nan)
-    seconds, reasons = np.full(scores.shape[:2], np.nan), np.full(len(every), "", dtype=object)
+    seconds, reasons = np.zeros(scores.shape[:2]), np.full(scores.shape[:2], "", dtype=object)
     budget = Budget(config.chains, config.draws, config.burn_in)
     for i, epsilon in enumerate(config.epsilon):
         task = made(config.task, config.prior, config.n, epsilon)
@@ -82,11 +84,12 @@ def simulate(config, streams, ledger) -> dict:
             references = [Reference.of(draws) for draws in task.reference(releases, config.reference_draws, rng)]
             for k, name in enumerate(every):
                 rng = streams(name, block.index, epsilon=epsilon)
-                inferred, spent, reasons[k] = _inferred(name, task, releases, rng, budget)
-                if not reasons[k]:
-                    seconds[k, i] = np.nansum([seconds[k, i], spent / config.trials])
-                    found = score(inferred, references, theta, streams("ranks", block.index))
-                    scores[k, i, :, block.trials] = found.T
+                inferred, spent, reason = _inferred(name, task, releases, rng, budget)
+                if reason:
+                    reasons[k, i] = reason
+                    continue
+                seconds[k, i] += spent / config.trials
+                scores[k, i, :, block.trials] = score(inferred, references, theta, streams("ranks", block.index)).T
     return {"scores": scores, "seconds": seconds, "reasons": reasons.astype(str)}
 
 
@@ -175,38 +178,42 @@ def tabulate(cells):
     """Return scores by task, n, ε and method, and the methods that cannot serve a task with their reasons."""
     import pandas as pd
 
-    rows, refused = [], {}
+    rows: list[dict] = []
+    # The same reason at several n and ε is one row.
+    refused: dict[tuple, None] = {}
     for cell in cells:
         every = listed(cell.config)
         for place, point in places(cell.config, "epsilon"):
             for k, name in enumerate(every):
-                reason = str(cell.arrays["reasons"][k])
+                scores, seconds, reason = (cell.arrays[part][k][place] for part in ("scores", "seconds", "reasons"))
                 if reason:
-                    refused[point.task, name] = reason
-                    continue
-                rows.append(_row(point, name, cell.arrays["scores"][k][place], float(cell.arrays["seconds"][k][place])))
-    columns = [{"task": task, "method": method, "reason": reason} for (task, method), reason in refused.items()]
-    return {"rivals": pd.DataFrame(rows), "rivals_refused": pd.DataFrame(columns, columns=["task", "method", "reason"])}
+                    refused[point.task, name, str(reason)] = None
+                else:
+                    rows.append(_row(point, name, scores, float(seconds)))
+    return {"rivals": pd.DataFrame(rows), "rivals_refused": pd.DataFrame(list(refused), columns=REFUSED)}
 
 
 def _row(point, name: str, scores, seconds: float) -> dict:
-    values = dict(zip(SCORES, scores, strict=True))
-    done = np.isfinite(values["distance"])
-    row = {"task": point.task, "n": point.n, "epsilon": point.epsilon, "method": name}
-    row |= {
-        "distance": float(values["distance"][done].mean()),
-        "distance_sem": mean_columns("x", values["distance"][done])["x_sem"],
-        "mean_error": float(np.sqrt(values["mean_error"][done].mean())),
-        "sd_error": float(values["sd_error"][done].mean()),
-        "sd_error_sem": mean_columns("x", values["sd_error"][done])["x_sem"],
-        "z2": float(values["z2"][done].mean()),
-        "z2_sem": mean_columns("x", values["z2"][done])["x_sem"],
-        "ess": float(values["ess"][done].mean()),
-        "ess_per_second": float(values["ess"][done].mean()) / max(seconds, 1e-9),
+    """Return means over the releases whose draws are numbers, nan where there are none."""
+    done = np.isfinite(scores[0])
+    means, errors = (dict(zip(SCORES, part.tolist(), strict=True)) for part in mean_and_sem(scores[:, done]))
+    return {
+        "task": point.task,
+        "n": point.n,
+        "epsilon": point.epsilon,
+        "method": name,
+        "distance": means["distance"],
+        "distance_sem": errors["distance"],
+        "mean_error": math.sqrt(means["mean_error"]),
+        "sd_error": means["sd_error"],
+        "sd_error_sem": errors["sd_error"],
+        "z2": means["z2"],
+        "z2_sem": errors["z2"],
+        "ess": means["ess"],
+        "ess_per_second": means["ess"] / max(seconds, 1e-9),
         "seconds": seconds,
         "n_releases": int(done.sum()),
         "n_draws": point.chains * point.draws,
         "reference_draws": point.reference_draws,
         "failed": int((~done).sum()),
     }
-    return row

@@ -43,7 +43,7 @@ def infer(task, releases, rng, budget):
 
         return energy
 
-    def run(release, key):
+    def run(release, start, key):
         sampler = MCMC(
             NUTS(potential_fn=potential(release)), num_warmup=budget.burn_in, num_samples=budget.draws,
             num_chains=budget.chains, chain_method="vectorized", progress_bar=False,
@@ -54,7 +54,7 @@ def infer(task, releases, rng, budget):
     drawn = []
     for release in releases:
         start = rng.standard_normal((budget.chains, len(adds) - 1))
-        free = run(release, jax.random.PRNGKey(int(rng.integers(2**31))))
+        free = run(release, start, jax.random.PRNGKey(int(rng.integers(2**31))))
         cells = np.asarray(jax.vmap(jax.vmap(lambda each: table(each)[0]))(free))
         drawn.append(task.update(cells @ adds, rng))
     return Inferred(np.stack(drawn))
