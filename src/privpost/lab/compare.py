@@ -13,6 +13,8 @@ from privpost.progress import counted
 # A number that has a standard error may differ by this many combined ones, since another processor rounds otherwise
 # and a chain then takes another way; one that has none by this share of its size, unless its study's YAML says more.
 STANDARD_ERRORS, RELATIVE = 5.0, 1e-6
+# A standard error below this share of its column's largest is rounding.
+ROUNDING = 1e-12
 # How the meaning of a column ends that was measured with a clock.
 TIMED = ("[seconds]", "[1/seconds]")
 
@@ -102,6 +104,9 @@ def _largest(column: str, old: Any, new: Any, relative: float) -> tuple[float, s
         and column in ("mean", sem.removesuffix("_sem"), f"{sem.removesuffix('_sem')}_mean")
     ):
         allowed = np.maximum(allowed, STANDARD_ERRORS * np.hypot(old[sem].to_numpy(float), new[sem].to_numpy(float)))
+    if column.endswith("sem"):
+        # Of equal numbers the error is what rounding leaves, which another processor leaves otherwise.
+        allowed = np.maximum(allowed, ROUNDING * np.nanmax(np.abs(before)))
     with np.errstate(all="ignore"):
         share = np.where(same, 0.0, np.where(np.isfinite(difference), difference / allowed, np.inf))
     row = int(np.nanargmax(np.where(np.isnan(share), np.inf, share)))

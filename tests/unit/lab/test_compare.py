@@ -52,6 +52,14 @@ def test_a_study_may_state_its_own_tolerance():
     assert compare.compare_frames("t", TABLE, other, 0.05).state == "within tolerance"
 
 
+def test_a_standard_error_of_equal_numbers_is_rounding():
+    """2.6e-18 of paired differences that are 0 but for rounding became 2.9e-18 on another processor."""
+    table = TABLE.assign(loss_mean=[0.0, 2.0], loss_sem=[2.6e-18, 0.1])
+    other = {size: table.assign(loss_sem=[size, 0.1]) for size in (2.9e-18, 0.9e-13, 1.1e-13)}
+    states = {size: compare.compare_frames("t", table, changed).state for size, changed in other.items()}
+    assert list(states.values()) == ["within tolerance", "within tolerance", "outside tolerance"]
+
+
 def test_how_fast_a_machine_was_is_not_compared():
     from privpost.experiments.noise_aware.rivals import study
 

@@ -13,6 +13,7 @@ from privpost.evaluation.diagnostics import assess
 from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_columns
 from privpost.experiments.ranges import BURN_IN, DATASET, DRAWS, EPSILON, FEATURE_BOUND, METHOD, PRECISION, SHARE, THIN
+from privpost.experiments.zhang2016.linear_regression.study import splits
 from privpost.lab.schema import Choice, DatasetName, Integer, Real, Schema
 from privpost.mechanisms.linear_sampling import LinearSampler
 from privpost.mechanisms.moments_laplace import MomentsLaplace
@@ -72,9 +73,7 @@ def simulate(config, streams, ledger) -> dict:
     shape = (len(config.method), len(pairs), config.trials)
     arrays = {name: np.full(shape, np.nan) for name in NAMES}
     for block in streams.blocks():
-        rng = streams("data", block.index)
-        subsets = [rng.choice(len(labels), rows, replace=False, shuffle=False) for _ in range(block.size)]
-        trains = [Moments.of(features[each], labels[each]) for each in subsets]
+        trains = splits(features, labels, rows, block.size, streams("data", block.index))
         tests = [everything.without(train) for train in trains]
         statistics = np.stack([train.statistics for train in trains])
         truth = model.posterior(statistics, rows)

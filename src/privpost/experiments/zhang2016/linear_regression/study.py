@@ -66,7 +66,7 @@ def simulate(config, streams, ledger) -> dict:
     residual = np.empty(config.trials)
     for block in streams.blocks():
         sampler = streams("sampler", block.index)
-        trains = _splits(features, labels, rows, block.size, streams("data", block.index))
+        trains = splits(features, labels, rows, block.size, streams("data", block.index))
         statistics = np.stack([train.statistics for train in trains])
         # One draw per split, whose proposals are counted.
         requests = [Request(*named, statistics, sampler, repeats=block.trials) for named in mechanisms.values()]
@@ -126,7 +126,7 @@ def _mechanisms(config, dimension: int, rows: int, ledger) -> dict:
     return mechanisms
 
 
-def _splits(features, labels, rows: int, size: int, rng) -> list[Moments]:
+def splits(features, labels, rows: int, size: int, rng) -> list[Moments]:
     """Return the moments of `size` random sets of training rows."""
     subsets = (rng.choice(len(labels), rows, replace=False, shuffle=False) for _ in range(size))
     return [Moments.of(features[each], labels[each]) for each in subsets]
