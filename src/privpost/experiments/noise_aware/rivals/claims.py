@@ -18,7 +18,7 @@ OF_SD = 0.01
 # Draws of a release that are too few to say anything.
 FEW = 50
 # Samplers whose law is the posterior itself, and which approximate it.
-EXACT = ("data_augmentation", "simulation", "records", "table")
+EXACT = ("data_augmentation", "simulation", "abc_smc", "records", "table")
 KEYS = ["task", "n", "epsilon"]
 LEVEL = 0.05
 
@@ -44,8 +44,8 @@ def sd_error(rows) -> float:
 @claim(
     "N11",
     "ours",
-    "Samplers of latent records, tables and weighted simulations have the exact posterior given the release: what "
-    "separates them from it is the number of their draws.",
+    "Samplers of latent records, tables and weighted simulations, also in steps, have the exact posterior given the "
+    "release: what separates them from it is the number of their draws.",
     f"rows whose draws are worth at least {FEW}, per method: distance over that of as many independent draws, median "
     f"at most {LIMIT}; and mean error of the posterior's sd at epsilon of at most 1 within {OF_SD:.0%}. A noise scale "
     "told 20 % too small or 25 % too large is seen by the second alone; smaller errors may not be; {rows}",
