@@ -227,6 +227,25 @@ def test_a_table_s_row_is_the_mean_over_releases():
     assert row["distance_sem"] == pytest.approx(0.1)
 
 
+def test_references_are_stored_with_their_releases():
+    """Of bits, by the sum over counts on a grid: mean and sd of each release's draws, and the stored summaries."""
+    from recomputed import run
+
+    made = run("noise_aware/rivals", 4, 2, methods=["naive"], epsilon=[0.3, 3.0], n=8, reference_draws=3000)
+    drawn, releases = made.arrays["reference"], made.arrays["releases"]
+    assert (drawn.shape, releases.shape, drawn.dtype) == ((2, 4, 3000, 1), (2, 4, 1), np.float32)
+    theta, count = np.linspace(0, 1, 2001)[1:-1], np.arange(9)
+    for i, epsilon in enumerate(made.config.epsilon):
+        assert releases[i].ravel() == pytest.approx(made.ledger.released(f"epsilon={epsilon:g}").ravel())
+        for k, release in enumerate(releases[i, :, 0]):
+            noise = np.exp(-np.abs(release - count) * epsilon)
+            weight = (binom.pmf(count, 8, theta[:, None]) * noise).sum(axis=1) * theta**9 * (1 - theta) ** 9
+            check_draws(drawn[i, k], *moments(theta, weight))
+            told = made.arrays["reference_mean"][i, k, 0], made.arrays["reference_sd"][i, k, 0]
+            # Single precision.
+            assert told == pytest.approx((drawn[i, k].mean(), drawn[i, k].std()), rel=1e-5)
+
+
 def verdict_of(function, monkeypatch, task: str, prior, sizes, names, told: float) -> dict:
     """Return the checks of a claim on cells of a task where all methods but `exact` are told another noise scale."""
     from recomputed import run
