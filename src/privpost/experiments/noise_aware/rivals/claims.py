@@ -44,8 +44,8 @@ def sd_error(rows) -> float:
 @claim(
     "N11",
     "ours",
-    "Samplers of latent records, tables and weighted simulations, also in steps, have the exact posterior given the "
-    "release: what separates them from it is the number of their draws.",
+    "Samplers of latent records, tables and weighted simulations have the exact posterior given the release: what "
+    "separates them from it is the number of their draws.",
     f"rows whose draws are worth at least {FEW}, per method: distance over that of as many independent draws, median "
     f"at most {LIMIT}; and mean error of the posterior's sd at epsilon of at most 1 within {OF_SD:.0%}. A noise scale "
     "told 20 % too small or 25 % too large is seen by the second alone; smaller errors may not be; {rows}",
