@@ -233,7 +233,7 @@ def test_references_are_stored_with_their_releases():
 
     made = run("noise_aware/rivals", 4, 2, methods=["naive"], epsilon=[0.3, 3.0], n=8, reference_draws=3000)
     drawn, releases = made.arrays["reference"], made.arrays["releases"]
-    assert (drawn.shape, releases.shape, drawn.dtype) == ((2, 4, 3000, 1), (2, 4, 1), np.float32)
+    assert (drawn.shape, releases.shape, drawn.dtype) == ((2, 4, 1000, 1), (2, 4, 1), np.float32)
     theta, count = np.linspace(0, 1, 2001)[1:-1], np.arange(9)
     for i, epsilon in enumerate(made.config.epsilon):
         assert releases[i].ravel() == pytest.approx(made.ledger.released(f"epsilon={epsilon:g}").ravel())
@@ -242,8 +242,9 @@ def test_references_are_stored_with_their_releases():
             weight = (binom.pmf(count, 8, theta[:, None]) * noise).sum(axis=1) * theta**9 * (1 - theta) ** 9
             check_draws(drawn[i, k], *moments(theta, weight))
             told = made.arrays["reference_mean"][i, k, 0], made.arrays["reference_sd"][i, k, 0]
-            # Single precision.
-            assert told == pytest.approx((drawn[i, k].mean(), drawn[i, k].std()), rel=1e-5)
+            # Of 3,000 draws, a third of which are stored: four standard errors of what the others add.
+            sd = drawn[i, k].std()
+            assert told == pytest.approx((drawn[i, k].mean(), sd), abs=4 * sd / 1000**0.5)
 
 
 def verdict_of(function, monkeypatch, task: str, prior, sizes, names, told: float) -> dict:

@@ -50,6 +50,8 @@ REFUSED = ["task", "method", "reason"]
 SCORES = ("distance", "mean_error", "sd_error", "z2", "ess")
 # Directions of the slices: those of the parameters, and so many others. Probabilities of the quantiles compared.
 DIRECTIONS, LEVELS = 20, (np.arange(400) + 0.5) / 400
+# Draws of each reference that a cell stores: all of them would be a hundred megabytes.
+STORED = 1000
 NOTES = [
     "CPU time is that of the machine on which the table was made, without compilation. Its columns are not compared.",
     "`exact` is a second set of draws from the reference: its distance is what so many draws can reach.",
@@ -67,8 +69,9 @@ def simulate(config, streams, ledger) -> dict:
     """Return `scores` (methods, epsilons, scores, releases), `seconds` and `reasons` (methods, epsilons).
 
     Scores are nan where a method cannot serve the task, or gave no numbers. What others may be measured by is stored
-    with them: `releases` (epsilons, releases, q), draws from the exact posterior of each, `reference` (epsilons,
-    releases, draws, p) in single precision, and the draws' `reference_mean` and `reference_sd` (epsilons, releases, p).
+    with them: `releases` (epsilons, releases, q), the first 1,000 draws from the exact posterior of each, `reference`
+    (epsilons, releases, draws, p) in single precision, and all draws' `reference_mean` and `reference_sd` (epsilons,
+    releases, p).
     """
     every = listed(config)
     scores = np.full((len(every), len(config.epsilon), len(SCORES), config.trials), np.nan)
@@ -86,7 +89,7 @@ def simulate(config, streams, ledger) -> dict:
             rng = streams("reference", block.index, epsilon=epsilon)
             exact = task.reference(releases, config.reference_draws, rng)
             references = [Reference.of(draws) for draws in exact]
-            stored.append({"releases": releases, "reference": exact.astype(np.float32)})
+            stored.append({"releases": releases, "reference": exact[:, :STORED].astype(np.float32)})
             stored[-1] |= {f"reference_{part}": [getattr(each, part) for each in references] for part in ("mean", "sd")}
             for k, name in enumerate(every):
                 rng = streams(name, block.index, epsilon=epsilon)
