@@ -243,8 +243,8 @@ def test_references_are_stored_with_their_releases():
             check_draws(drawn[i, k], *moments(theta, weight))
             told = made.arrays["reference_mean"][i, k, 0], made.arrays["reference_sd"][i, k, 0]
             # Of 3,000 draws, a third of which are stored: four standard errors of what the others add.
-            sd = drawn[i, k].std()
-            assert told == pytest.approx((drawn[i, k].mean(), sd), abs=4 * sd / 1000**0.5)
+            sd = float(drawn[i, k].std())
+            assert told == pytest.approx((float(drawn[i, k].mean()), sd), abs=4 * sd / 1000**0.5)
 
 
 def verdict_of(function, monkeypatch, task: str, prior, sizes, names, told: float) -> dict:
