@@ -65,6 +65,7 @@ WITHOUT_ERROR = {"F6", "F11", "F12", "Z4", "Z6", "Z7", "G1", "G2", "G3", "G4", "
 WITHOUT_ERROR |= {
     "F14",
     "F22",
+    "F28",
     "A1",
     "A2",
     "A3",
