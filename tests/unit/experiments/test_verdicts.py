@@ -195,6 +195,25 @@ CASES = [
         for id in ("X6", "X7")
         for column, value in (("difference_mean", "-difference_mean"), ("difference_sem", 9.0))
     ),
+    (
+        "fair_axis/composition",
+        "X8",
+        "exact at most*",
+        ("composition", "accounting == 'renyi'", {"spent": "0.9 * spent"}),
+    ),
+    (
+        "fair_axis/composition",
+        "X8",
+        "the sum more*",
+        ("composition", "accounting == 'naive'", {"spent": "0.4 * spent"}),
+    ),
+    (
+        "fair_axis/composition",
+        "X8",
+        "Rényi within*",
+        ("composition", "accounting == 'renyi'", {"spent": "1.1 * spent"}),
+    ),
+    ("fair_axis/composition", "X8", "Rényi more*", ("composition", "accounting == 'exact'", {"spent": "4 * spent"})),
     ("audit/audit", "A1", "*", ("audit", "", {"lower_bound": "claimed_epsilon * 1.01"})),
     ("audit/audit", "A2", "*", ("audit", "", {"exact": "claimed_epsilon * 1.01"})),
     ("audit/audit", "A3", "*", ("audit", "", {"lower_bound": "exact + 0.01"})),
