@@ -146,15 +146,17 @@ def test_the_python_that_is_shown_runs(texts, name, tmp_path):
 
 
 def test_the_decision_table_follows_the_paired_differences(published):
-    """Falsified differences change who is unbeaten; smaller is better, and only beyond the critical value."""
+    """Falsified differences change who is near the best; smaller is better, and only what is certain counts."""
     own = published.tables(audit.LOGISTIC)
     pairs = own["logistic_pairs"]
     signs = (pairs["second"] == "diffused") * 1.0 - (pairs["first"] == "diffused")
     falsified = audit.logistic_table({**own, "logistic_pairs": pairs.assign(difference_mean=signs * 1e6)})
     assert falsified != audit.logistic_table(own)
     assert {line.split("|")[3].strip() for line in falsified.splitlines()[2:]} == {"Diffused"}
-    undecided = audit.logistic_table({**own, "logistic_pairs": pairs.assign(difference_mean=0.0)})
-    assert all("Diffused" in line and "OPS" in line for line in undecided.splitlines()[2:])
+    same = pairs.assign(difference_mean=0.0, difference_sem=0.0)
+    for lie, others in ((same, True), (same.assign(difference_sem=0.006), False)):
+        table = audit.logistic_table({**own, "logistic_pairs": lie})
+        assert {"Diffused" in line and "OPS" in line for line in table.splitlines()[2:]} == {others}
 
 
 def test_the_document_names_every_model_and_setting(texts):

@@ -226,9 +226,10 @@ class HiddenMarkovSampler(TemperedEvents):
     def unconverged_cost(self) -> float:
         """ε of one sample if nothing is known of the chain's convergence.
 
-        The paper's sampler pays for all of its updates. Of the collapsed one the last iteration is enough, wherever it
-        starts: emissions given any states have a density within exp(nΔ/T) of the uniform one, hence 2nΔ/T, and the
-        states given those cost 2Δ/T.
+        The paper's sampler pays for all of its updates. Of the collapsed one the last iteration is enough for the
+        emissions alone, wherever it starts: given any states their density is within exp(nΔ/T) of the uniform one, so
+        that they cost less than (n + 1)2Δ/T. States drawn after them also see the states before, which data may tell:
+        they are not covered.
         """
         if self.annealing is None:
             return count_tables.unconverged_cost(self.model.sizes, self.truncation, self.epsilon, self.iterations)

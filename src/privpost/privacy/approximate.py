@@ -78,14 +78,14 @@ def gaussian_curve(mu: float, epsilon: float) -> float:
     return float(np.exp(above) * -np.expm1(min(below - above, 0.0)))
 
 
-def beta_curve(parameters_p, parameters_q, epsilon: float, low: float = 0.0, high: float = 1.0) -> np.ndarray:
+def beta_curve(parameters_p, parameters_q, epsilon, low: float = 0.0, high: float = 1.0) -> np.ndarray:
     """Hockey-stick divergence of beta distributions with equal α+β, both truncated to [low, high].
 
     The log-ratio is then monotone in θ, so that the best event is a half-line.
 
     Args:
         parameters_p, parameters_q: (α, β), shape (..., 2), with equal sums.
-        epsilon: ε ≥ 0.
+        epsilon: ε, broadcast against the leading axes; below 0 for laws that differ only.
         low, high: ends of the interval.
 
     Returns:
@@ -93,7 +93,7 @@ def beta_curve(parameters_p, parameters_q, epsilon: float, low: float = 0.0, hig
     """
     p, q = np.broadcast_arrays(np.asarray(parameters_p, float), np.asarray(parameters_q, float))
     # δ falls with ε, whose exponential overflows.
-    epsilon = min(epsilon, 700.0)
+    epsilon = np.minimum(epsilon, 700.0)
     # Reflected where P has the smaller α, so that the event is always {θ ≥ t}.
     flip = p[..., 0] < q[..., 0]
     p, q = (np.where(flip[..., None], side[..., ::-1], side) for side in (p, q))

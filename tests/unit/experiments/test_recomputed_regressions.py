@@ -271,7 +271,11 @@ def test_each_number_of_langevin_steps_continues_the_one_before(records, loaded)
                 released = cell.ledger.of(f"langevin/{place}")[block][1].values[:, 0]
                 np.testing.assert_allclose(released, w, rtol=1e-9, atol=1e-12)
                 found.setdefault(k, []).extend(released)
-    table, budget = cell.tables["finite_time"], {"diffused": epsilon, "output_noise": epsilon}
+    # Pure ε on ‖w‖ ≤ R with R² = ρκ/β and 2ρR = ε.
+    of_ball = solved(lambda rho: 2 * rho * math.sqrt(rho * KAPPA / BETA), epsilon, 0.0, 1.0)
+    found["ops"] = cell.ledger.released("ops/5")
+    check_law(found["ops"][:, 0], of_logistic_loss(train), precision, of_ball, math.sqrt(of_ball * KAPPA / BETA))
+    table, budget = cell.tables["finite_time"], {"diffused": epsilon, "output_noise": epsilon, "ops": epsilon}
     for k in steps:
         # All noise adds up, and so do the shifts, each shrunk by later steps.
         left = [(1 - eta * precision) ** j for j in range(k)]
@@ -290,7 +294,8 @@ def test_each_number_of_langevin_steps_continues_the_one_before(records, loaded)
             # Tolerance of the mode takes 1e-8 of the power.
             assert kept.charge == pytest.approx(budget[key], rel=1e-6)
             assert kept.share_of_budget == pytest.approx(budget[key] / epsilon, rel=1e-6)
-            assert kept.power == pytest.approx(power, rel=1e-6)
+            assert kept.power == pytest.approx(of_ball if key == "ops" else power, rel=1e-6)
+            assert (kept.variant == "smallest_ball") == (key == "ops")
             assert kept.sampling == ("steps" if key in steps else "exact") and not kept.uses_private_metadata
             assert (kept.n_train, kept.n_repeats) == (TRAIN, 400)
 

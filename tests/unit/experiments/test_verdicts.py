@@ -41,6 +41,8 @@ ASYMMETRIC = "categories == 5 and prior == 'asymmetric' and supremum == 'exact' 
 BITS = "beta_bernoulli_pairs"
 NOISE = "first == 'gaussian' and second == 'laplace' and metric == 'kl' and accounting == 'exact'"
 # Study, claim, what becomes of it (a verdict, or a pattern of a check that passed and now fails), and what is altered.
+LIKELIHOOD = " and metric == 'test_log_likelihood'"
+NOISE_ON_MODE, NOISY = ("geumlek2017/logistic", "G29"), "first == 'output_noise'"
 CASES = [
     ("zhang2016/naive_bayes", "Z1", "does not hold", (BAYES, "other == 'non_private'", {"difference_mean": 0.0})),
     ("zhang2016/naive_bayes", "Z2", "holds", INCREMENT, (BAYES, "other == 'laplace'", {"difference_mean": -0.04})),
@@ -174,6 +176,10 @@ CASES = [
         *("geumlek2017/logistic", "G26", "ahead of diffused*"),
         ("logistic_pairs", "variant == 'smallest_ball' and second == 'diffused'", {"difference_mean": 0.0}),
     ),
+    (*NOISE_ON_MODE, "noise on the mode ahead*", ("logistic_pairs", NOISY, {"difference_mean": 0.0})),
+    (*NOISE_ON_MODE, "the draw's log-likelihood*", ("logistic_pairs", NOISY + LIKELIHOOD, {"difference_mean": 0.1})),
+    (*NOISE_ON_MODE, "the draw near the majority*", ("logistic", "dataset == 'adult'", {"majority_error": 0.3})),
+    (*NOISE_ON_MODE, "of one power*", ("logistic", "method == 'output_noise'", {"coefficient": 1.1})),
     ("geumlek2017/ops_radius", "G27", "holds", ("ops_radius", "", {"mode_bound": 1001.0})),
     ("geumlek2017/ops_radius", "G28", "a mode reaches*", ("ops_radius", "", {"mode_farthest": "0.99 * mode_farthest"})),
     ("geumlek2017/ops_radius", "G28", "near the best*", ("ops_radius", "times_smallest == 2", {"mean": 0.0})),
@@ -194,6 +200,20 @@ CASES = [
         ("fair_axis/logistic", id, "does not hold", ("logistic_pairs", "", {column: value}))
         for id in ("X6", "X7")
         for column, value in (("difference_mean", "-difference_mean"), ("difference_sem", 9.0))
+    ),
+    *(
+        (
+            "fair_axis/composition",
+            "X8",
+            check,
+            ("composition", f"accounting == '{name}'", {"spent": f"{factor} * spent"}),
+        )
+        for check, name, factor in (
+            ("exact at most*", "renyi", 0.9),
+            ("the sum more*", "naive", 0.4),
+            ("Rényi within*", "renyi", 1.1),
+            ("Rényi more*", "exact", 4),
+        )
     ),
     ("audit/audit", "A1", "*", ("audit", "", {"lower_bound": "claimed_epsilon * 1.01"})),
     ("audit/audit", "A2", "*", ("audit", "", {"exact": "claimed_epsilon * 1.01"})),

@@ -1,6 +1,7 @@
 """Privacy of a Metropolis chain's state after some steps, by exact computation (Foulds et al. 2016, proposition 3)."""
 
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import log_softmax
@@ -12,8 +13,7 @@ from privpost.privacy.glm import independence_chain_guarantee
 CHAINS = ("independence", "random walk")
 # The mode depends on the data, so that an early state may reveal more than an exact draw.
 STARTS = ("uniform", "mode")
-# Pure ε of the exact draw; total variation distance of the state from it; smallest δ at which the state is (ε, δ)-DP at
-# that ε; pure ε of the state; and its bound for an independence chain (`independence_chain_guarantee`).
+# As of `Compared`; and the bound on the cost for an independence chain (`independence_chain_guarantee`).
 COLUMNS = ("exact_cost", "distance", "delta", "cost", "cost_bound")
 
 
@@ -33,15 +33,38 @@ def kernels(laws: np.ndarray, chain: str) -> np.ndarray:
     return accepted + np.eye(size) * (1 - accepted.sum(axis=-1, keepdims=True))
 
 
-def losses(laws: np.ndarray, chain: str, start: str, steps: int) -> tuple[float, ...]:
-    """Return `COLUMNS` of the state after some steps, the largest over neighbours."""
-    size = laws.shape[-1]
-    starts = np.full(laws.shape, 1 / size) if start == "uniform" else np.eye(size)[laws.argmax(axis=1)]
-    states = (starts[:, None] @ np.linalg.matrix_power(kernels(laws, chain), steps))[:, 0]
+class Compared(NamedTuple):
+    """States of chains beside exact draws, the largest over data sets or pairs of neighbours.
+
+    Pure ε of the exact draw; total variation distance of the state from it; smallest δ at which the state is (ε, δ)-DP
+    at that ε; pure ε of the state; and the distance of the pair of neighbours that loses most.
+    """
+
+    exact_cost: float
+    distance: float
+    delta: float
+    cost: float
+    distance_there: float
+
+
+def compared(states: np.ndarray, laws: np.ndarray, pairs: np.ndarray) -> Compared:
+    """Compare the laws of chains' states with exact draws' laws, (data sets, outcomes) each; pairs (2, pairs)."""
     # States that neither of two neighbours reaches lose nothing.
     with np.errstate(divide="ignore", invalid="ignore"):
-        exact, cost = (np.nanmax(np.abs(np.diff(np.log(each), axis=0))) for each in (laws, states))
-    pairs = np.concatenate([[states[:-1], states[1:]], [states[1:], states[:-1]]], axis=1)
+        exact, lost = (np.nanmax(np.abs(np.diff(np.log(each)[pairs], axis=0)[0]), axis=1) for each in (laws, states))
+    distances, ratio = np.abs(states - laws).sum(axis=1) / 2, np.exp(exact.max())
+    first, second = states[pairs]
+    delta = max(np.maximum(p - ratio * q, 0).sum(axis=1).max() for p, q in ((first, second), (second, first)))
+    there = distances[pairs[:, lost.argmax()]].max()
+    return Compared(exact.max(), distances.max(), delta, lost.max(), there)
+
+
+def losses(laws: np.ndarray, chain: str, start: str, steps: int) -> tuple[float, ...]:
+    """Return `COLUMNS` of the state after some steps, the largest over neighbours."""
+    size, successes = laws.shape[-1], np.arange(len(laws))
+    starts = np.full(laws.shape, 1 / size) if start == "uniform" else np.eye(size)[laws.argmax(axis=1)]
+    states = (starts[:, None] @ np.linalg.matrix_power(kernels(laws, chain), steps))[:, 0]
+    exact, distance, delta, cost, _ = compared(states, laws, np.array([successes[:-1], successes[1:]]))
     # Proposals are uniform: π/q ≤ M = size · max π.
     rejected = max(0.0, 1 - 1 / (size * laws.max())) ** steps
     bound = np.nan
@@ -49,8 +72,6 @@ def losses(laws: np.ndarray, chain: str, start: str, steps: int) -> tuple[float,
         # There is no bound where the law is 0 in floating point at a possible start.
         height = np.divide(starts, laws, out=np.where(starts > 0, np.inf, 0.0), where=laws > 0).max()
         bound = independence_chain_guarantee(exact, rejected, height) if height < np.inf else np.inf
-    distance = np.abs(states - laws).sum(axis=1).max() / 2
-    delta = np.maximum(pairs[0] - np.exp(exact) * pairs[1], 0).sum(axis=1).max()
     return exact, distance, delta, cost, float(bound)
 
 

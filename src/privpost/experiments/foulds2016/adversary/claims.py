@@ -4,12 +4,17 @@ import math
 
 import numpy as np
 
+from privpost.evaluation.rows import one
 from privpost.lab.claims import check, claim, number
 
 # How near to its first-order value 1/(n a0) the gap below 2Δ has to be at the largest n.
 TOLERANCE = 0.1
 # Sums of a few hundred probabilities, and powers of kernels, are off by less; far below what the claims compare.
 ROUNDING = 1e-9
+# How near the realised epsilon of a stopped chain has to come to an exact draw's, and after how many sweeps.
+NEAR, SWEEPS = 0.01, 2
+# How much farther than on the neighbours that lose most the chain's law may then be from the exact draw's.
+FARTHER = 10
 STARTS = {"uniform": "from a uniform start", "mode": "from the mode"}
 
 
@@ -75,3 +80,42 @@ def guarantee(stopped_chains):
         comes_down = abs(last.cost_bound - last.exact_cost) < ROUNDING
         yield check(f"the bound comes down to the exact draw's cost ({name})", comes_down)
         yield from number(name, {"bound after one step": first.cost_bound, "cost after one step": first.cost})
+
+
+@claim(
+    "F28",
+    "ours, beside proposition 3 and section 4.1",
+    "A Gibbs chain on a hidden Markov model that starts without the data costs what an exact draw costs long before it "
+    "has converged; no bound that can be stated for it tells so. A start at the mode costs more.",
+    "all neighbours of all data sets of a model of two states: the largest log-ratio of two laws of the states and "
+    "emissions after k sweeps is at least the exact draw's and at most each bound, the composition of all updates and "
+    f"the guarantee of F22 (rounding {ROUNDING:g}); from a uniform start it is within {NEAR:.0%} of the exact draw's "
+    f"after {SWEEPS} sweeps, where both bounds are further off; at the largest epsilon some data set's law is then "
+    f"more than {FARTHER} times as far from the exact draw's as those of the neighbours that lose most; after one "
+    "sweep from the mode it is above that from a uniform start",
+)
+def hidden_markov_chain(stopped_hmm):
+    bounds = stopped_hmm[["composed_bound", "minorised_bound"]].min(axis=1)
+    table = stopped_hmm.assign(bound=bounds)
+    for (epsilon, start), path in table.groupby(["epsilon", "start"]):
+        name = f"({STARTS[start]}, epsilon {epsilon:g})"
+        above = (path.cost >= path.exact_cost - ROUNDING).all()
+        yield check(f"at least an exact draw's cost at every number of sweeps {name}", above)
+        within = (path.cost <= path.bound + ROUNDING).all()
+        yield check(f"within every bound at every number of sweeps {name}", within)
+    for epsilon, rows in table.groupby("epsilon"):
+        name, uniform = f"(epsilon {epsilon:g})", rows[rows.start == "uniform"]
+        first, second = (one(uniform, sweeps=sweeps) for sweeps in (1, SWEEPS))
+        mode = one(rows, start="mode", sweeps=1)
+        near = second.exact_cost * (1 + NEAR)
+        yield check(f"near an exact draw's cost after {SWEEPS} sweeps {name}", second.cost <= near)
+        yield check(f"every bound further off after {SWEEPS} sweeps {name}", second.bound > near)
+        yield check(f"one sweep from the mode costs more {name}", mode.cost > first.cost + ROUNDING)
+        found = {"an exact draw": second.exact_cost, "one sweep": first.cost, "one sweep from the mode": mode.cost}
+        found |= {f"{SWEEPS} sweeps": second.cost, f"least bound after {SWEEPS} sweeps": second.bound}
+        yield from number(f"pure epsilon {name}", found)
+        distances = {"largest": second.distance, "of the neighbours that lose most": second.distance_there}
+        yield from number(f"distance after {SWEEPS} sweeps {name}", distances)
+        if epsilon == table.epsilon.max():
+            farther = second.distance > FARTHER * second.distance_there
+            yield check(f"other data sets' chains farther from an exact draw {name}", farther)

@@ -7,8 +7,8 @@ from scipy.special import betaln, logit
 
 from privpost.distributions import truncated_beta
 from privpost.evaluation.rows import columns, places
-from privpost.experiments.foulds2016 import stopped_chains
-from privpost.experiments.ranges import A0, ALPHA, BETA, EPSILON
+from privpost.experiments.foulds2016 import stopped_chains, stopped_hmm
+from privpost.experiments.ranges import A0, ALPHA, BETA, EPSILON, TRUNCATION
 from privpost.lab.schema import Integer, Real, Schema, Vector
 from privpost.models.beta_bernoulli import BetaBernoulli
 
@@ -23,6 +23,11 @@ SETTINGS = Schema(
     states=Integer(at_least=2, says="values of θ on which these chains move"),
     epsilons=Vector(EPSILON, says="ε of the posteriors that the stopped chains draw from", unit="nats"),
     steps=Vector(Integer(at_least=1), says="steps of the chain", unit="count"),
+    cells=Integer(at_least=1, at_most=6, says="cells of the hidden Markov model whose chains are followed"),
+    events=Integer(at_least=1, says="events of its data sets", unit="events"),
+    truncation=TRUNCATION,
+    probabilities=Integer(at_least=2, says="values of each of its emission probabilities"),
+    sweeps=Vector(Integer(at_least=1), says="Gibbs sweeps of its chain", unit="count"),
 )
 TABLES = {
     "adversary": {
@@ -40,6 +45,18 @@ TABLES = {
         "delta": "smallest δ at which the chain's state is (ε, δ)-DP at the exact draw's ε [probability]",
         "cost": "pure ε of the chain's state [nats]",
         "cost_bound": "bound on `cost` for an independence chain [nats]",
+    },
+    "stopped_hmm": {
+        "epsilon": "ε that the sampler is given [nats]",
+        "start": "start of the chain of states: `uniform`, or at the `mode`",
+        "nominal_cost": "pure ε that the sampler states for a converged sample of states and emissions [nats]",
+        "exact_cost": "pure ε of an exact draw of them, over all data sets [nats]",
+        "distance": "total variation distance of the stopped chain's sample from an exact draw [probability]",
+        "distance_there": "the same for the neighbours that lose most [probability]",
+        "delta": "smallest δ at which the stopped chain's sample is (ε, δ)-DP at `exact_cost` [probability]",
+        "cost": "pure ε of the stopped chain's sample [nats]",
+        "composed_bound": "bound on `cost` that pays for all updates, from a start without data [nats]",
+        "minorised_bound": "bound on `cost` from the share of an exact draw in each sweep [nats]",
     },
 }
 
@@ -98,7 +115,7 @@ def local_epsilon(model: BetaBernoulli, statistics, a0, grid: int) -> LocalEpsil
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return arrays over (a0, n) along the greedy path: `epsilon`, `likelihood`, `partition`, `added`; and `stopped`.
+    """Return arrays over (a0, n) along the greedy path: `epsilon`, `likelihood`, `partition`, `added`; and of chains.
 
     The losses are of one draw from the untempered posterior, which costs at most 2Δ; nothing is released. `added` is
     whether the n-th record is a success: the adversary adds the outcome with the higher local ε, a success at ties
@@ -119,7 +136,7 @@ def simulate(config, streams, ledger) -> dict:
         added[:, step] = failure == 0
         statistics += outcomes[failure]
     paths = {"epsilon": epsilon, "likelihood": likelihood, "partition": partition, "added": added}
-    return {**paths, "stopped": stopped_chains.simulate(config)}
+    return {**paths, "stopped": stopped_chains.simulate(config), "hidden": stopped_hmm.simulate(config)}
 
 
 def tabulate(cells):
@@ -127,7 +144,12 @@ def tabulate(cells):
     import pandas as pd
 
     chains = [stopped_chains.tabulate(cell.config, cell.arrays["stopped"]) for cell in cells]
-    return {"adversary": _paths(cells), "stopped_chains": pd.concat(chains, ignore_index=True)}
+    hidden = [stopped_hmm.tabulate(cell.config, cell.arrays["hidden"]) for cell in cells]
+    return {
+        "adversary": _paths(cells),
+        "stopped_chains": pd.concat(chains, ignore_index=True),
+        "stopped_hmm": pd.concat(hidden, ignore_index=True),
+    }
 
 
 def _paths(cells):

@@ -9,9 +9,9 @@ from privpost.evaluation.rows import select
 def steps(finite_time):
     """Test error of Langevin steps that are all paid for, less that of exact draws at the same budget (ours).
 
-    Against the number of steps, for each data set and budget of Rényi DP; the mode with noise, which needs no steps, is
-    a horizontal line. Linear within 0.01. Bars and bands are 95 % intervals of the difference over the draws of one
-    split.
+    Against the number of steps, for each data set and budget of Rényi DP; the mode with noise and OPS on its smallest
+    ball (pure ε), which need no steps, are horizontal lines. Linear within 0.01. Bars and bands are 95 % intervals of
+    the difference over the draws of one split.
     """
     table = select(finite_time, metric="test_error")
     table = table[table.method != "diffused"]

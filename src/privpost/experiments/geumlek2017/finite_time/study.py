@@ -8,6 +8,7 @@ from privpost.evaluation.summaries import mean_and_sem, mean_columns
 from privpost.experiments.ranges import BETA0, DESIGN, DROPPED_LEVEL, LOG_EPSILON, ORDER
 from privpost.lab.schema import Real, Schema, Vector
 from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
+from privpost.mechanisms.logistic_ops import LogisticOps
 from privpost.mechanisms.logistic_sampling import LogisticDraw
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import predictive_metrics
@@ -25,7 +26,8 @@ SETTINGS = Schema(
 TABLES = {
     "finite_time": {
         "steps": "steps of the chain [count]",
-        "charge": "ε that the Rényi guarantee charges at `order` [nats]",
+        "charge": "ε that the Rényi guarantee charges at `order`; of OPS its pure ε [nats]",
+        "variant": "`smallest_ball` of OPS on its smallest ball, else empty",
         "share_of_budget": "charge, as a share of the exact draw's [share]",
         "behind_mean": "how much worse than the exact draw of the budget; not paired",
     },
@@ -34,13 +36,18 @@ METRICS = ("test_error", "test_log_likelihood")
 
 
 def listed(config, budget: Cost, model: BinaryRegression, n: int) -> list:
-    """Return the exact draw at the budget, noise on the mode, and Langevin steps at the exact draw's power."""
+    """Return the exact draw at the budget, noise on the mode, Langevin steps at the exact draw's power, and OPS.
+
+    OPS is drawn on its smallest ball, at the pure ε that is the budget's at its order, and so at all.
+    """
     exact = LogisticDraw.calibrate(model, n, budget, weighting="diffused", constant_time=False)
     steps = [
         LogisticLangevin(model, n, config.order, exact.coefficient, step=config.step, relaxations=relaxations)
         for relaxations in sorted(config.relaxations)
     ]
-    return [exact, LogisticOutputNoise.calibrate(model, n, budget), *steps]
+    pure = Cost("pure", budget.epsilon)
+    ops = LogisticOps.calibrate(model, n, pure, charge="smallest_ball", constant_time=False)
+    return [exact, LogisticOutputNoise.calibrate(model, n, budget), *steps, ops]
 
 
 def simulate(config, streams, ledger) -> dict:
@@ -66,7 +73,7 @@ def simulate(config, streams, ledger) -> dict:
                 chain if steps else streams("sampler", block.index),
                 size=block.size,
                 repeats=block.trials,
-                **settings,
+                **(settings if steps else {}),
             ).values
             settings = {"after": (mechanism, draws)} if steps else {}
             metrics[i, :, block.trials] = np.stack(predictive_metrics(draws, design.test_features, design.test_labels))
@@ -90,6 +97,7 @@ def tabulate(cells):
             yield {
                 **columns(point, "dataset", "order", "log_epsilon"),
                 "method": point.mechanism,
+                "variant": "smallest_ball" if point.mechanism == "ops" else None,
                 "steps": arrays["steps"][i],
                 "metric": point.metric,
                 **mean_columns("", values),

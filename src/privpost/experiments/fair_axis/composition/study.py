@@ -1,0 +1,78 @@
+"""What k posterior draws for bits cost together: exact composition, Rényi curves, and the sum of their budgets."""
+
+import numpy as np
+
+from privpost.discovery import serving
+from privpost.evaluation.rows import columns, places
+from privpost.experiments.ranges import A0, ALPHA, BETA, DELTA, EPSILON, N
+from privpost.lab.schema import Integer, Schema, Vector
+from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.privacy import composition
+from privpost.privacy.accounting import Cost
+
+SETTINGS = Schema(
+    alpha=ALPHA,
+    beta=BETA,
+    a0=A0,
+    n=N,
+    epsilon=EPSILON,
+    delta=DELTA,
+    draws=Vector(Integer(at_least=1), says="draws about the same data", unit="count"),
+    points=Integer(at_least=10, at_most=100_000, says="points of the grid of one draw's losses"),
+)
+TABLES = {
+    "composition": {
+        "epsilon": "ε at which one draw is calibrated by its exact privacy curve [nats]",
+        "accounting": "`exact`: composed loss distributions; `renyi`: summed Rényi curves; `naive`: summed ε",
+        "spent": "ε of all draws together at `delta` [nats]",
+        "setting": "calibrated setting: ε of pure mechanisms, or the coefficient",
+    }
+}
+ACCOUNTINGS = ("exact", "renyi", "naive")
+
+
+def samplers(config, epsilon: float) -> dict:
+    """Return the mechanisms that draw from beta laws, each calibrated by its exact curve at (ε, δ)."""
+    model, budget = BetaBernoulli(config.alpha, config.beta), Cost("approximate", epsilon, delta=config.delta)
+    # Their curves are followed from any setting on.
+    made = serving(model, config.n, Cost("rdp", 1.0, order=2.0), a0=config.a0)
+    return {
+        method: mechanism.recalibrated(budget)
+        for method, mechanism in sorted(made.items())
+        if mechanism.releases == "sample" and mechanism.calibrated and mechanism.release_law(model.prior) is not None
+    }
+
+
+def spent(mechanism, config) -> np.ndarray:
+    """Return ε of so many draws by each accounting, shape (accountings, draws)."""
+    draws, delta = config.draws, config.delta
+    renyi = [composition.renyi_epsilon(mechanism.rdp, k, delta) for k in draws]
+    naive = [composition.naive_epsilon(mechanism.privacy_curve, k, delta) for k in draws]
+    return np.array([composition.bits_epsilon(mechanism, draws, delta, config.points), renyi, naive])
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return `spent` (epsilons, methods, accountings, draws), `setting` (epsilons, methods) and `method`.
+
+    Everything is computed from public numbers; nothing is released.
+    """
+    made = [samplers(config, epsilon) for epsilon in config.epsilon]
+    methods = list(made[0])
+    return {
+        "spent": np.array([[spent(each[method], config) for method in methods] for each in made]),
+        "setting": np.array([[getattr(own[name], own[name].calibrated) for name in methods] for own in made]),
+        "method": np.array(methods),
+    }
+
+
+def tabulate(cells):
+    """Yield the ε of all draws by method, n, ε of one draw, number of draws and accounting."""
+    for cell in cells:
+        config, arrays = cell.config, cell.arrays
+        axes = {"method": arrays["method"].tolist(), "accounting": ACCOUNTINGS, "draws": config.draws}
+        for at, point in places(config, "epsilon", *axes, **axes):
+            yield {
+                **columns(point, "method", "accounting", "n", "epsilon", "delta", "draws"),
+                "spent": arrays["spent"][at],
+                "setting": arrays["setting"][at[:2]],
+            }

@@ -1,0 +1,135 @@
+"""Privacy of a stopped Gibbs chain on a hidden Markov model, by enumeration (Foulds et al. 2016, proposition 3)."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import log_softmax
+
+from privpost.experiments.foulds2016.stopped_chains import STARTS, Compared, compared
+from privpost.mechanisms.event_counts import HiddenMarkovSampler, prior_of
+from privpost.models.event_counts import EventCounts
+from privpost.privacy.glm import independence_chain_guarantee
+from privpost.samplers import hidden_markov_collapsed as collapsed
+from privpost.samplers import hidden_markov_gibbs as gibbs
+
+# The ε that the sampler states; as of `Compared`; and bounds by composition and by minorisation.
+COLUMNS = ("nominal_cost", *Compared._fields, "composed_bound", "minorised_bound")
+LEVELS, N_STATES = 2, 2
+
+
+def data_sets(cells: int, events: int) -> np.ndarray:
+    """Return all counts (data sets, cells, levels) of events in cells."""
+    places = cells * LEVELS
+    bars = np.array(list(itertools.combinations(range(events + places - 1), places - 1)))
+    ends = np.pad(bars, ((0, 0), (1, 1)), constant_values=((0, 0), (-1, events + places - 1)))
+    return (np.diff(ends, axis=1) - 1).reshape(-1, cells, LEVELS)
+
+
+def neighbours(counts) -> np.ndarray:
+    """Return all pairs (2, pairs) of data sets that differ in one event, which may have moved to another cell."""
+    flat = counts.reshape(len(counts), -1)
+    place = {tuple(row): at for at, row in enumerate(flat.tolist())}
+    pairs = []
+    for one, other in itertools.combinations(range(flat.shape[1]), 2):
+        step = np.zeros(flat.shape[1], int)
+        step[[one, other]] = -1, 1
+        pairs += [(place[tuple(row)], place[tuple(row + step)]) for row in flat if row[one]]
+    return np.array(pairs).T
+
+
+class Chain:
+    """The Gibbs chain of a mechanism with two states and one field of two levels, emissions on a grid.
+
+    Its state is the path z of the cells' states (2^cells) with an emission probability of each state (grid²). A sweep
+    draws the emissions given z and then each cell's state given all others, as `hidden_markov_gibbs`, so that it
+    forgets the emissions it comes from.
+    """
+
+    def __init__(self, mechanism: HiddenMarkovSampler, grid: int):
+        (cells,), (low,) = mechanism.model.cells, mechanism.lows
+        self.temperature = mechanism.temperature
+        self.paths = np.array(list(itertools.product(range(N_STATES), repeat=cells)))
+        probabilities = np.linspace(low, 1 - low, grid)
+        self._levels = np.log([probabilities, 1 - probabilities])
+        self._grid = np.array(list(itertools.product(range(grid), repeat=N_STATES)))
+        # The law of the states alone is that of cells without events.
+        empty = mechanism.law(np.zeros((cells, LEVELS)), np.ones((len(self.paths), cells), bool))
+        without = gibbs.Group(empty.counts, empty.observed, empty.temperature, empty.prior_temperature)
+        settings = gibbs.Layout.of(mechanism.model.regions), prior_of(mechanism.model)
+        self._log_prior = collapsed.log_joint(self.paths.T, without, *settings)[1]
+        differ = self.paths[:, None] != self.paths[None]
+        self._alike = [~np.delete(differ, cell, axis=2).any(axis=2) for cell in range(cells)]
+
+    def law(self, counts) -> np.ndarray:
+        """Return the exact draw's law (grid², paths) given counts (cells, levels)."""
+        scores = counts @ self._levels / self.temperature
+        joint = self._log_prior + sum(
+            cell[self._grid[:, states]] for cell, states in zip(scores, self.paths.T, strict=True)
+        )
+        return np.exp(log_softmax(joint, axis=None))
+
+    def kernel(self, law) -> np.ndarray:
+        """Return the probabilities (grid², paths before, paths after) of a sweep's end, given its start's path."""
+        ends = (law / law.sum(axis=0))[:, :, None] * np.eye(len(self.paths))
+        for alike in self._alike:
+            site = law[:, None, :] * alike
+            ends = ends @ (site / site.sum(axis=2, keepdims=True))
+        return ends
+
+
+def starts(law) -> np.ndarray:
+    """Return the laws (2, paths) that a chain starts with: uniform, and the most probable paths, which the data tell.
+
+    A path and the one with its states renamed are as probable; a search ends in either.
+    """
+    marginal = law.sum(axis=0)
+    best = np.isclose(marginal, marginal.max(), rtol=1e-9, atol=0)
+    return np.array([np.full(len(best), 1 / len(best)), best / best.sum()])
+
+
+def losses(mechanism: HiddenMarkovSampler, grid: int, sweeps) -> np.ndarray:
+    """Return `COLUMNS` of a sample of states and emissions after numbers of sweeps, shape (starts, sweeps, columns).
+
+    The largest over all neighbours. A sweep's kernel is sΠ + (1 − s)R, Π the exact draw and s the least ratio of the
+    kernel to its law, so that the guarantee of an independence chain holds with 1/M = s.
+    """
+    counts = data_sets(mechanism.model.cells[0], mechanism.n)
+    pairs, chain = neighbours(counts), Chain(mechanism, grid)
+    laws = np.array([chain.law(each) for each in counts])
+    kernels = [chain.kernel(law) for law in laws]
+    moves = [kernel.sum(axis=0) for kernel in kernels]
+    begin = np.array([starts(law) for law in laws])
+    least = min(float((kernel / law[:, None]).min()) for kernel, law in zip(kernels, laws, strict=True))
+    height = (begin / laws.sum(axis=1)[:, None]).max(axis=(0, 2))
+    nominal, flat, found = mechanism.cost().epsilon, laws.reshape(len(laws), -1), []
+    for start, steps in itertools.product(range(len(STARTS)), sweeps):
+        ends = [
+            own[start] @ np.linalg.matrix_power(move, steps - 1) @ kernel
+            for own, move, kernel in zip(begin, moves, kernels, strict=True)
+        ]
+        # Composition pays for updates, not for a start that the data tell.
+        composed = replace(mechanism, iterations=steps).unconverged_cost() if STARTS[start] == "uniform" else np.nan
+        rejected = np.exp(steps * np.log1p(-least))
+        minorised = independence_chain_guarantee(nominal, rejected, height[start]) if rejected < 1 else np.inf
+        own = compared(np.array(ends).reshape(flat.shape), flat, pairs)
+        found.append([nominal, *own, composed, float(minorised)])
+    return np.array(found).reshape(len(STARTS), len(sweeps), -1)
+
+
+def simulate(config) -> np.ndarray:
+    """Return the losses at every ε, start and number of sweeps, shape (epsilons, rows, columns)."""
+    model, by_epsilon = EventCounts((config.cells,), (LEVELS,), N_STATES), []
+    for epsilon in config.epsilons:
+        mechanism = HiddenMarkovSampler(model, config.events, epsilon, truncation=config.truncation)
+        by_epsilon.append(losses(mechanism, config.probabilities, config.sweeps).reshape(-1, len(COLUMNS)))
+    return np.array(by_epsilon)
+
+
+def tabulate(config, stopped: np.ndarray):
+    """Return one row per ε, start and number of sweeps."""
+    import pandas as pd
+
+    names = ["epsilon", "start", "sweeps"]
+    index = pd.MultiIndex.from_product([config.epsilons, STARTS, config.sweeps], names=names)
+    return pd.DataFrame(stopped.reshape(-1, len(COLUMNS)), index, COLUMNS).reset_index()
