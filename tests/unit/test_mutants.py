@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -159,17 +160,21 @@ def test_a_sample_is_too_low_by_two_standard_errors(tool, total, killed, sampled
     assert tool.too_low(total, killed, sampled) == low
 
 
-def test_a_file_is_left_once_its_time_is_over(tool, tmp_path, monkeypatch, capsys):
-    """A second for a module of 400 faults, each of which takes 0.2 s: some are tried, and the rest are not."""
-    source = "def f():\n    return [" + ", ".join(map(str, range(400))) + "]\n"
-    monkeypatch.setattr(tool, "PACKAGE", tmp_path)
-    monkeypatch.setattr(tool, "SOURCES", tmp_path)
-    monkeypatch.setattr(tool, "ROOT", tmp_path)
-    path = tmp_path / "many.py"
-    path.write_text(source)
-    monkeypatch.setattr(tool, "quick_tests", lambda *words: (["a test"], 0.0))
+def test_a_file_is_left_once_its_time_is_over(tool, tmp_path, monkeypatch):
+    """Of forty faults that take three seconds each by a clock of the test's, ten seconds try four, and no limit all."""
+    path, now = tmp_path / "many.py", [0.0]
+    path.write_text(f"def f():\n    return {list(range(40))}\n")
+    for name in ("PACKAGE", "SOURCES", "ROOT"):
+        monkeypatch.setattr(tool, name, tmp_path)
     monkeypatch.setattr(tool, "tests_of", lambda *words: [])
-    monkeypatch.setattr(tool, "in_child", lambda work, limit: tool.time.sleep(0.2) or 1)
-    given = tool.argparse.Namespace(of="", every=1, limit=2.0)
-    total, killed, same = tool.examined(path, None, given, 1.0, set())
-    assert 0 < total < 6 and (killed, same) == (total, 0)
+    monkeypatch.setattr(tool, "quick_tests", lambda *words: (["a test"], 0.0))
+    monkeypatch.setattr(tool, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def killed(work, limit):
+        now[0] += 3
+        return 1
+
+    monkeypatch.setattr(tool, "in_child", killed)
+    given = SimpleNamespace(of="", every=1, limit=2.0)
+    assert tool.examined(path, None, given, 10.0, set()) == (4, 4, 0)
+    assert tool.examined(path, None, given, float("inf"), set()) == (40, 40, 0)
