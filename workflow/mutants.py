@@ -25,6 +25,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -219,13 +220,14 @@ def quick_tests(files: list[str], subjects: list[str], limit: float, longest: fl
     """Return the tests that pass within the limit, the quickest first, and the time that they take together."""
     if not files:
         return [], 0.0
-    notes = ROOT / "build" / "mutants.txt"
-    notes.parent.mkdir(exist_ok=True)
-    notes.write_text("")
-    times = Times(notes, subjects, longest)
-    in_child(lambda: pytest.main(["-q", "-p", "no:cacheprovider", *files], plugins=[times]), longest + SPARE)
+    with tempfile.TemporaryDirectory() as folder:
+        notes = Path(folder) / "taken"
+        notes.write_text("")
+        times = Times(notes, subjects, longest)
+        in_child(lambda: pytest.main(["-q", "-p", "no:cacheprovider", *files], plugins=[times]), longest + SPARE)
+        lines = notes.read_text(encoding="utf-8").splitlines()
     taken: dict[str, float] = {}
-    for took, test in (line.split("\t") for line in notes.read_text(encoding="utf-8").splitlines()):
+    for took, test in (line.split("\t") for line in lines):
         taken[test] = taken.get(test, 0.0) + float(took)
     quick = {test: took for test, took in taken.items() if took <= limit}
     return sorted(quick, key=quick.__getitem__), sum(quick.values())
