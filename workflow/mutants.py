@@ -152,11 +152,11 @@ class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class Times:
-    """A plugin that notes what each part of a test took, with its id; failures take for ever. It ends the tests after a
-    while."""
+    """A plugin that notes what each part of a test took, with its id; failures take for ever. It ends the tests after
+    so many seconds of this process."""
 
     def __init__(self, notes: Path, subjects: list[str], longest: float):
-        self.notes, self.subjects, self.end = notes, subjects, time.monotonic() + longest
+        self.notes, self.subjects, self.end = notes, subjects, time.process_time() + longest
 
     def pytest_collection_modifyitems(self, items):
         # Contracts run on all subjects: those of others are left out.
@@ -165,7 +165,7 @@ class Times:
         items[:] = list(dict.fromkeys(items))
 
     def pytest_runtest_setup(self, item):
-        if time.monotonic() > self.end:
+        if time.process_time() > self.end:
             item.session.shouldstop = "the tests take too long"
 
     def pytest_runtest_logreport(self, report):
@@ -216,15 +216,28 @@ def tests_of(path: Path, study: str | None) -> list[str]:
     return chosen + [str(TURNS)] * (study is not None and path.name == "claims.py")
 
 
-def quick_tests(files: list[str], subjects: list[str], limit: float, longest: float) -> tuple[list[str], float]:
-    """Return the tests that pass within the limit, the quickest first, and the time that they take together."""
+def heirs(names: list[str]) -> list[str]:
+    """Return classes and those that inherit from them, whose contract tests are theirs too."""
+    every = [re.findall(r"^class (\w+)\(([^)]*)\)", path.read_text(), re.MULTILINE) for path in PACKAGE.rglob("*.py")]
+    bases = {name: set(re.findall(r"\w+", of)) for found in every for name, of in found}
+    new = set(names)
+    while more := {name for name, of in bases.items() if of & new} - new:
+        new |= more
+    return sorted(new)
+
+
+def quick_tests(
+    files: list[str], subjects: list[str], limit: float, longest: float = LONGEST
+) -> tuple[list[str], float]:
+    """Return the tests that pass within the limit, the quickest first, and the time that they take together. They are
+    tried for so many seconds of the processor, and five times as many of the clock."""
     if not files:
         return [], 0.0
     with tempfile.TemporaryDirectory() as folder:
         notes = Path(folder) / "taken"
         notes.write_text("")
         times = Times(notes, subjects, longest)
-        in_child(lambda: pytest.main(["-q", "-p", "no:cacheprovider", *files], plugins=[times]), longest + SPARE)
+        in_child(lambda: pytest.main(["-q", "-p", "no:cacheprovider", *files], plugins=[times]), 5 * longest)
         lines = notes.read_text(encoding="utf-8").splitlines()
     taken: dict[str, float] = {}
     for took, test in (line.split("\t") for line in lines):
@@ -238,8 +251,8 @@ def examined(path: Path, study: str | None, given: argparse.Namespace, seconds: 
     end = time.monotonic() + seconds
     name = ".".join(path.relative_to(SOURCES).with_suffix("").parts)
     source = path.read_text(encoding="utf-8")
-    subjects = [study] if study else re.findall(r"^class (\w+)", source, re.MULTILINE)
-    longest = min(LONGEST, SHARE_OF_TESTS * seconds)
+    subjects = [study] if study else heirs(re.findall(r"^class (\w+)", source, re.MULTILINE))
+    longest = min(LONGEST, SHARE_OF_TESTS * seconds / 5)
     tests, took = quick_tests(tests_of(path, study), subjects, given.limit, longest)
     of = [word for word in given.of.split(",") if word]
     numbers = range(0, sum(1 for _ in mutants(source, of)), given.every)
