@@ -148,7 +148,7 @@ def test_tests_are_those_of_a_module_that_name_it_and_falsified_tables_for_claim
 
 def test_an_abstract_class_has_the_contract_tests_of_those_that_inherit_from_it(tool):
     assert {"LaplaceMechanism", "GaussianMechanism"} <= set(tool.heirs(["AdditiveNoiseMechanism"]))
-    assert tool.heirs(["LaplaceMechanism"]) == ["LaplaceMechanism"]
+    assert "GaussianMechanism" not in tool.heirs(["LaplaceMechanism"])
 
 
 @pytest.mark.parametrize(
