@@ -22,6 +22,7 @@ import math
 import os
 import random
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -151,12 +152,17 @@ class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(self.code, module.__dict__)
 
 
+def spent() -> float:
+    """Return the seconds that this process and those that it waited for have had of the processor."""
+    return sum(os.times()[:4])
+
+
 class Times:
     """A plugin that notes what each part of a test took, with its id; failures take for ever. It ends the tests after
-    so many seconds of this process."""
+    a while. All of it is time of the processor, as other work may slow tests down."""
 
     def __init__(self, notes: Path, subjects: list[str], longest: float):
-        self.notes, self.subjects, self.end = notes, subjects, time.process_time() + longest
+        self.notes, self.subjects, self.end, self.last = notes, subjects, spent() + longest, spent()
 
     def pytest_collection_modifyitems(self, items):
         # Contracts run on all subjects: those of others are left out.
@@ -165,19 +171,24 @@ class Times:
         items[:] = list(dict.fromkeys(items))
 
     def pytest_runtest_setup(self, item):
-        if time.process_time() > self.end:
+        if spent() > self.end:
             item.session.shouldstop = "the tests take too long"
 
+    def pytest_runtest_logstart(self):
+        self.last = spent()
+
     def pytest_runtest_logreport(self, report):
-        took = report.duration if report.outcome != "failed" else float("inf")
+        took, self.last = spent() - self.last if report.outcome != "failed" else math.inf, spent()
         with self.notes.open("a", encoding="utf-8") as file:
             file.write(f"{took}\t{report.nodeid}\n")
 
 
 def in_child(work, limit: float) -> int:
-    """Run a function of no arguments in a forked process; returns its status, or −1 after the time limit."""
+    """Run a function of no arguments in a forked process; returns its status, negative after so many seconds of
+    the processor or ten times as many of the clock."""
     child = os.fork()
     if child == 0:
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), math.ceil(limit)))
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 1), os.dup2(silent, 2)
         status = 3
@@ -185,7 +196,7 @@ def in_child(work, limit: float) -> int:
             status = int(work())
         finally:
             os._exit(status)
-    end = time.monotonic() + limit
+    end = time.monotonic() + 10 * limit
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
@@ -229,15 +240,14 @@ def heirs(names: list[str]) -> list[str]:
 def quick_tests(
     files: list[str], subjects: list[str], limit: float, longest: float = LONGEST
 ) -> tuple[list[str], float]:
-    """Return the tests that pass within the limit, the quickest first, and the time that they take together. They are
-    tried for so many seconds of the processor, and five times as many of the clock."""
+    """Return the tests that pass within the limit, the quickest first, and the time that they take together."""
     if not files:
         return [], 0.0
     with tempfile.TemporaryDirectory() as folder:
         notes = Path(folder) / "taken"
         notes.write_text("")
         times = Times(notes, subjects, longest)
-        in_child(lambda: pytest.main(["-q", "-p", "no:cacheprovider", *files], plugins=[times]), 5 * longest)
+        in_child(lambda: pytest.main(["-q", "-p", "no:cacheprovider", *files], plugins=[times]), longest + SPARE)
         lines = notes.read_text(encoding="utf-8").splitlines()
     taken: dict[str, float] = {}
     for took, test in (line.split("\t") for line in lines):
@@ -252,7 +262,7 @@ def examined(path: Path, study: str | None, given: argparse.Namespace, seconds: 
     name = ".".join(path.relative_to(SOURCES).with_suffix("").parts)
     source = path.read_text(encoding="utf-8")
     subjects = [study] if study else heirs(re.findall(r"^class (\w+)", source, re.MULTILINE))
-    longest = min(LONGEST, SHARE_OF_TESTS * seconds / 5)
+    longest = min(LONGEST, SHARE_OF_TESTS * seconds)
     tests, took = quick_tests(tests_of(path, study), subjects, given.limit, longest)
     of = [word for word in given.of.split(",") if word]
     numbers = range(0, sum(1 for _ in mutants(source, of)), given.every)

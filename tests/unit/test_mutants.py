@@ -69,7 +69,11 @@ def test_a_mutant_that_hangs_is_ended(tool):
         while True:
             pass
 
-    assert tool.in_child(forever, 0.2) == -1
+    assert tool.in_child(forever, 0.2) < 0
+
+
+def test_a_mutant_that_sleeps_is_ended(tool):
+    assert tool.in_child(lambda: tool.time.sleep(60), 0.05) < 0
 
 
 @pytest.fixture
