@@ -1,6 +1,6 @@
 """Mutation testing: small faults in a study or a mechanism, one at a time; does one of its quick tests fail?
 
-    python workflow/mutants.py foulds2016/efficiency mechanisms/laplace [--every 3] [--limit 2] [--of cost,calibrate]
+    python workflow/mutants.py foulds2016/efficiency mechanisms/laplace [--every 3] [--limit 5] [--of cost,calibrate]
     python workflow/mutants.py --changed origin/main --seconds 120
 
 A name is a study (its study.py and claims.py) or a module below src/privpost. The tests are those that import the
@@ -344,7 +344,7 @@ def main() -> int:
     parser.add_argument("--changed", metavar="COMMIT", help="examine the files that differ from where HEAD left it")
     parser.add_argument("--every", type=int, default=1, help="take every so manieth mutant only")
     parser.add_argument("--of", default="", help="functions to change, with commas between them")
-    parser.add_argument("--limit", type=float, default=2.0, help="seconds that a test may take")
+    parser.add_argument("--limit", type=float, default=5.0, help="seconds that a test may take")
     parser.add_argument("--seconds", type=float, default=math.inf, help="seconds that all may take")
     given = parser.parse_args()
     end = time.monotonic() + given.seconds
