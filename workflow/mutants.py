@@ -41,8 +41,8 @@ PACKAGE, TURNS = SOURCES / "privpost", ROOT / "tests" / "workflow" / "test_claim
 SPARE = 10.0
 # All tests of a file are tried for so long at most.
 LONGEST = 60.0
-# A file is worth trying with so much time left, and of the time for some files its tests may take this share first.
-WORTH, SHARE_OF_TESTS = 15.0, 0.4
+# What a file gets of a limited time at least, if half of that is left, and the share of it that choosing tests may take.
+WORTH, SHARE_OF_TESTS = 30.0, 0.4
 # No fault is tried in less.
 QUICKEST = 0.1
 # Tests of all classes of a room, or of all studies.
@@ -183,9 +183,9 @@ class Times:
             file.write(f"{took}\t{report.nodeid}\n")
 
 
-def in_child(work, limit: float) -> int:
+def in_child(work, limit: float, end: float = math.inf) -> int:
     """Run a function of no arguments in a forked process; returns its status, negative after so many seconds of
-    the processor or ten times as many of the clock."""
+    the processor or ten times as many of the clock, or when `end` has come."""
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), math.ceil(limit)))
@@ -196,7 +196,7 @@ def in_child(work, limit: float) -> int:
             status = int(work())
         finally:
             os._exit(status)
-    end = time.monotonic() + 10 * limit
+    end = min(end, time.monotonic() + 10 * limit)
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
@@ -237,17 +237,15 @@ def heirs(names: list[str]) -> list[str]:
     return sorted(new)
 
 
-def quick_tests(
-    files: list[str], subjects: list[str], limit: float, longest: float = LONGEST
-) -> tuple[list[str], float]:
+def quick_tests(files: list[str], subjects: list[str], limit: float, seconds: float) -> tuple[list[str], float]:
     """Return the tests that pass within the limit, the quickest first, and the time that they take together."""
     if not files:
         return [], 0.0
     with tempfile.TemporaryDirectory() as folder:
         notes = Path(folder) / "taken"
         notes.write_text("")
-        times = Times(notes, subjects, longest)
-        in_child(lambda: pytest.main(["-q", "-p", "no:cacheprovider", *files], plugins=[times]), longest + SPARE)
+        times, end = Times(notes, subjects, LONGEST), time.monotonic() + seconds
+        in_child(lambda: pytest.main(["-q", "-p", "no:cacheprovider", *files], plugins=[times]), LONGEST + SPARE, end)
         lines = notes.read_text(encoding="utf-8").splitlines()
     taken: dict[str, float] = {}
     for took, test in (line.split("\t") for line in lines):
@@ -262,8 +260,7 @@ def examined(path: Path, study: str | None, given: argparse.Namespace, seconds: 
     name = ".".join(path.relative_to(SOURCES).with_suffix("").parts)
     source = path.read_text(encoding="utf-8")
     subjects = [study] if study else heirs(re.findall(r"^class (\w+)", source, re.MULTILINE))
-    longest = min(LONGEST, SHARE_OF_TESTS * seconds)
-    tests, took = quick_tests(tests_of(path, study), subjects, given.limit, longest)
+    tests, took = quick_tests(tests_of(path, study), subjects, given.limit, SHARE_OF_TESTS * seconds)
     of = [word for word in given.of.split(",") if word]
     numbers = range(0, sum(1 for _ in mutants(source, of)), given.every)
     print(f"{path.relative_to(ROOT)}: {len(numbers)} faults, {len(tests)} tests in {took:.1f} s", flush=True)
@@ -289,8 +286,11 @@ def examined(path: Path, study: str | None, given: argparse.Namespace, seconds: 
             sys.meta_path.insert(0, Changed(name, path, code))
             return pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests])
 
+        status = in_child(work, SPARE + 3 * took, end) if tests else 0
+        if status < 0 and time.monotonic() > end:
+            break
         total += 1
-        if not tests or in_child(work, SPARE + 3 * took) == 0:
+        if status == 0:
             print(f"  {place}: {change}", flush=True)
         else:
             killed += 1
@@ -361,15 +361,15 @@ def main() -> int:
     rows = []
     for index, path in enumerate(paths):
         left = end - time.monotonic()
-        if left < WORTH:
+        if left < WORTH / 2:
             print(f"no time for {', '.join(str(path.relative_to(ROOT)) for path in paths[index:])}")
             break
-        seconds = max(WORTH, left / (len(paths) - index))
+        seconds = min(left, max(WORTH, left / (len(paths) - index)))
         rows.append((path, *examined(path, study_of(path), given, seconds, equivalent)))
     print(f"\n{'file':60} mutants  killed  equivalent  score")
     for path, total, killed, same in rows:
-        share = killed / total if total else 1.0
-        print(f"{path.relative_to(PACKAGE)!s:60} {total:7} {killed:7} {same:11} {share:6.0%}")
+        share = f"{killed / total:.0%}" if total else "none tried"
+        print(f"{path.relative_to(PACKAGE)!s:60} {total:7} {killed:7} {same:11} {share:>6}")
     return int(any(too_low(total, killed, math.isfinite(given.seconds)) for _, total, killed, _ in rows))
 
 

@@ -74,6 +74,7 @@ def test_a_mutant_that_hangs_is_ended(tool):
 
 def test_a_mutant_that_sleeps_is_ended(tool):
     assert tool.in_child(lambda: tool.time.sleep(60), 0.05) < 0
+    assert tool.in_child(lambda: tool.time.sleep(60), 60, tool.time.monotonic() + 0.1) < 0
 
 
 @pytest.fixture
@@ -170,7 +171,8 @@ def test_a_sample_is_too_low_by_two_standard_errors(tool, total, killed, sampled
 
 
 def test_a_file_is_left_once_its_time_is_over(tool, tmp_path, monkeypatch):
-    """Of forty faults that take three seconds each by a clock of the test's, ten seconds try four, and no limit all."""
+    """Of forty faults that take three seconds each by a clock of the test's, ten seconds try three, and no limit all:
+    what the fourth one was ended by was not a test."""
     path, now = tmp_path / "many.py", [0.0]
     path.write_text(f"def f():\n    return {list(range(40))}\n")
     for name in ("PACKAGE", "SOURCES", "ROOT"):
@@ -179,11 +181,11 @@ def test_a_file_is_left_once_its_time_is_over(tool, tmp_path, monkeypatch):
     monkeypatch.setattr(tool, "quick_tests", lambda *words: (["a test"], 0.0))
     monkeypatch.setattr(tool, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
-    def killed(work, limit):
+    def killed(work, limit, end):
         now[0] += 3
-        return 1
+        return 1 if now[0] <= end else -1
 
     monkeypatch.setattr(tool, "in_child", killed)
     given = SimpleNamespace(of="", every=1, limit=2.0)
-    assert tool.examined(path, None, given, 10.0, set()) == (4, 4, 0)
+    assert tool.examined(path, None, given, 10.0, set()) == (3, 3, 0)
     assert tool.examined(path, None, given, float("inf"), set()) == (40, 40, 0)
