@@ -41,7 +41,7 @@ PACKAGE, TURNS = SOURCES / "privpost", ROOT / "tests" / "workflow" / "test_claim
 SPARE = 10.0
 # All tests of a file are tried for so long at most.
 LONGEST = 60.0
-# What a file gets of a limited time at least, if half of that is left, and the share of it that choosing tests may take.
+# What a file gets of a limited time at least, if half of that is left, and the share that choosing tests may take.
 WORTH, SHARE_OF_TESTS = 30.0, 0.4
 # No fault is tried in less.
 QUICKEST = 0.1
