@@ -208,23 +208,27 @@ def in_child(work, limit: float, end: float = math.inf) -> int:
 
 
 def tests_of(path: Path, study: str | None) -> list[str]:
-    """Return the tests that name a study, for its claims also those on falsified tables; or those of a module's own
-    room that import it or one of its classes, and the contract tests of that room, which find their subjects by place.
+    """Return the tests that name a study, for its claims before them those on falsified tables. Of a module: the tests
+    of its own room that import it or what it defines, and the contract tests of that room, which find their subjects by
+    place; then those of other rooms that import one of its classes.
     """
-    if study is None:
-        names = "|".join(
-            [path.stem, *re.findall(r"^(?:class|def) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)]
-        )
-        words = re.compile(rf"import [^\n]*\b({names})\b")
-        room = TESTS.joinpath(*path.relative_to(PACKAGE).parts[:-1][:1])
-    else:
+
+    def naming(words: str, tests: list[Path]) -> list[Path]:
+        return [test for test in tests if re.search(words, test.read_text(encoding="utf-8"))]
+
+    if study is not None:
         paper, own = study.split("/")
-        words = re.compile(rf"{study}|{paper}\.{own}\b|{paper} import .*\b{own}\b")
-        room = TESTS / "experiments"
-    contract = f"test_{room.name}.py"
-    tests = sorted(room.rglob("test_*.py"))
-    chosen = [str(test) for test in tests if test.name == contract or words.search(test.read_text(encoding="utf-8"))]
-    return chosen + [str(TURNS)] * (study is not None and path.name == "claims.py")
+        tests = naming(
+            rf"{study}|{paper}\.{own}\b|{paper} import .*\b{own}\b", sorted((TESTS / "experiments").rglob("test_*.py"))
+        )
+        return list(map(str, [TURNS] * (path.name == "claims.py") + tests))
+    defined = re.findall(r"^(?:class|def) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    room = TESTS.joinpath(*path.relative_to(PACKAGE).parts[:-1][:1])
+    classes = "|".join(name for name in defined if name[0].isupper()) or "no class"
+    tests = [test for test in [room / f"test_{room.name}.py"] if test.is_file()]
+    tests += naming(rf"import [^\n]*\b({'|'.join([path.stem, *defined])})\b", sorted(room.rglob("test_*.py")))
+    tests += naming(rf"import [^\n]*\b({classes})\b", sorted(TESTS.rglob("test_*.py")))
+    return list(dict.fromkeys(map(str, tests)))
 
 
 def heirs(names: list[str]) -> list[str]:
