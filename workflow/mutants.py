@@ -104,8 +104,11 @@ def places(tree: ast.Module) -> Iterator[tuple[str, ast.AST, str, int | None]]:
 
 
 def _within(name: str, parent: ast.AST) -> Iterator[tuple[str, ast.AST, str, int | None]]:
-    # Errors, warnings, annotations and texts are left alone, and functions within functions have their own turn.
+    # Errors, warnings, annotations and texts are left alone, and functions within functions have their own turn. That
+    # lists are of one length is no arithmetic.
     if isinstance(parent, ast.Raise | ast.Assert | ast.FunctionDef | ast.JoinedStr | ast.Import | ast.ImportFrom):
+        return
+    if isinstance(parent, ast.keyword) and parent.arg == "strict":
         return
     for field, value in ast.iter_fields(parent):
         if field in ("annotation", "returns"):

@@ -23,6 +23,10 @@ def smaller(a, b):
 
 def divergence(p, q):
     return sum(kl(p, q)) * 2
+
+
+def paired(p):
+    return zip(p, strict=True)
 '''
 
 
