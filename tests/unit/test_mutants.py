@@ -148,6 +148,8 @@ def test_tests_are_those_of_a_module_that_name_it_and_falsified_tables_for_claim
 
     assert {"test_mechanisms.py", "test_additive_noise.py"} <= names("mechanisms/laplace.py")
     assert "test_verdicts.py" not in names("mechanisms/laplace.py")
+    # Imports may take several lines.
+    assert "test_posterior_draws.py" in names("mechanisms/exponential.py")
     # One of another room imports its class.
     assert "test_noise_aware_regression.py" in names("mechanisms/moments_laplace.py")
     # A module that several studies share has the tests of studies.
