@@ -229,8 +229,9 @@ def tests_of(path: Path, study: str | None) -> list[str]:
     room = TESTS.joinpath(*path.relative_to(PACKAGE).parts[:-1][:1])
     classes = "|".join(name for name in defined if name[0].isupper()) or "no class"
     tests = [test for test in [room / f"test_{room.name}.py"] if test.is_file()]
-    tests += naming(rf"import (?:\([^)]*|[^\n]*)\b({'|'.join([path.stem, *defined])})\b", sorted(room.rglob("test_*.py")))
-    tests += naming(rf"import (?:\([^)]*|[^\n]*)\b({classes})\b", sorted(TESTS.rglob("test_*.py")))
+    imports, every = r"import (?:\([^)]*|[^\n]*)\b", "|".join([path.stem, *defined])
+    tests += naming(rf"{imports}({every})\b", sorted(room.rglob("test_*.py")))
+    tests += naming(rf"{imports}({classes})\b", sorted(TESTS.rglob("test_*.py")))
     return list(dict.fromkeys(map(str, tests)))
 
 
