@@ -174,6 +174,14 @@ CASES = [
         *("geumlek2017/logistic", "G26", "ahead of diffused*"),
         ("logistic_pairs", "variant == 'smallest_ball' and second == 'diffused'", {"difference_mean": 0.0}),
     ),
+    (
+        *("geumlek2017/link_functions", "G20", "probit on adult"),
+        (
+            "link_functions",
+            "link == 'probit' and dataset == 'adult' and log_epsilon == -1 and method == 'diffused'",
+            {"mean": 0.0},
+        ),
+    ),
     ("geumlek2017/ops_radius", "G27", "holds", ("ops_radius", "", {"mode_bound": 1001.0})),
     ("geumlek2017/ops_radius", "G28", "a mode reaches*", ("ops_radius", "", {"mode_farthest": "0.99 * mode_farthest"})),
     ("geumlek2017/ops_radius", "G28", "near the best*", ("ops_radius", "times_smallest == 2", {"mean": 0.0})),
