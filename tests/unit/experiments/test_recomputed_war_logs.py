@@ -272,6 +272,12 @@ def test_scores_are_tabulated_per_event_beside_what_is_known_of_each_chain():
     made = study.module().tabulate([SimpleNamespace(config=config, arrays=arrays)])
     table, pairs = made["war_logs"], made["war_logs_pairs"]
     assert (len(table), len(pairs)) == (2 * len(listed), 2 * 2 * 2 * 2)
+    # Without the non-private chain a loss is not known.
+    others = [index for index, (_, method, _, _) in enumerate(listed) if method != "non_private"]
+    config.method = ["laplace", "gibbs"]
+    fewer = {name: values if name == "events" else values[others] for name, values in arrays.items()}
+    (alone, _) = study.module().tabulate([SimpleNamespace(config=config, arrays=fewer)]).values()
+    assert len(alone) == 2 * len(others) and alone.per_event_loss_mean.isna().all()
     converged = {}
     for score, name in (("joint", "log_likelihood"), ("predictive", "predictive")):
         for index, (model, method, variant, eps) in enumerate(listed):
