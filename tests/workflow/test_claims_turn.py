@@ -1,4 +1,5 @@
-"""Every check of every claim can turn: some falsified table changes it. A typed verdict could not."""
+"""Every check of every claim can turn: some falsified table changes it. A typed verdict could not. What is published is
+what the claims give on the published tables."""
 
 from __future__ import annotations
 
@@ -13,11 +14,13 @@ import pandas as pd
 import pytest
 
 from privpost.lab import claims, grid, tables
+from privpost.report import scorecard
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = sorted(
     str(path.relative_to(ROOT / "conf/study").with_suffix("")) for path in ROOT.glob("conf/study/*/*.yaml")
 )
+SHARED = sorted(f"{path.parent.name}/claims" for path in ROOT.glob("src/privpost/experiments/*/claims.py"))
 # What a falsified table may do to a claim function beside turning verdicts: a table of nonsense need not be scorable.
 REFUSALS = (ValueError, KeyError, IndexError, TypeError, ArithmeticError)
 
@@ -238,6 +241,17 @@ def _unturned(declared, own) -> set[tuple[str, str]]:
     return left
 
 
+@pytest.mark.parametrize("name", [*STUDIES, *SHARED])
+def test_the_published_scorecard_is_what_the_published_tables_give(name, monkeypatch):
+    """Regression: verdicts, checks and evidence of a study came out of its own functions; score anew: make publish."""
+    monkeypatch.chdir(ROOT)
+    studies = [grid.load_study(each) for each in STUDIES if each == name or name == f"{each.split('/')[0]}/claims"]
+    scored = [each for each in scorecard.score(studies) if each.study == name]
+    published = scorecard.read(ROOT / "results/scorecard.csv").query("study == @name")
+    fresh = scorecard.table(scored).astype(str)
+    assert fresh.to_csv(index=False) == published.to_csv(index=False)
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", [n for n in STUDIES if (ROOT / f"src/privpost/experiments/{n}/claims.py").is_file()])
 def test_a_falsified_table_turns_every_check(name, monkeypatch):
@@ -249,14 +263,21 @@ def test_a_falsified_table_turns_every_check(name, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("paper", sorted(p.parent.name for p in ROOT.glob("src/privpost/experiments/*/claims.py")))
-def test_a_falsified_table_turns_the_claims_over_several_studies(paper, monkeypatch):
+@pytest.mark.parametrize("name", SHARED)
+def test_a_falsified_table_turns_the_claims_over_several_studies(name, monkeypatch):
     monkeypatch.chdir(ROOT)
+    paper = name.split("/")[0]
     studies = [grid.load_study(name) for name in STUDIES if name.startswith(f"{paper}/")]
     if not all(study.table_path(table).is_file() for study in studies for table in study.tables):
         pytest.skip(f"tables of {paper} are not in this checkout")
     own = {name: table for study in studies for name, table in tables.read_tables(study).items()}
     assert unturned(importlib.import_module(f"privpost.experiments.{paper}.claims"), own) == set()
+
+
+def test_the_published_scorecard_has_every_study_with_claims_and_no_other():
+    published = scorecard.read(ROOT / "results/scorecard.csv").study
+    own = [name for name in STUDIES if (ROOT / f"src/privpost/experiments/{name}/claims.py").is_file()]
+    assert sorted(published.unique()) == sorted([*own, *SHARED])
 
 
 @pytest.mark.parametrize(

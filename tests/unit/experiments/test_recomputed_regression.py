@@ -68,6 +68,10 @@ def test_errors_are_those_on_the_records_that_did_not_train(records):
         prior_precision=precisions,
     )  # fmt: skip
     parts, table = list(splits(cell, records, 2)), cell.tables["linear_regression"]
+    plain = table[table.method == "non_private"]
+    assert len(plain) and plain[["epsilon", "radius", "acceptance", "proposal_acceptance", "excess_mean"]].isna().all(
+        axis=None
+    )
     assert all((len(train), len(test)) == (18, 12) for train, test in parts)
     residuals = []
     for train, _ in parts:

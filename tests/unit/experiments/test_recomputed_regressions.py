@@ -196,6 +196,8 @@ def check_charges(table):
 
 def chances(link: str, z):
     """P(y = 1) at a linear predictor."""
+    if link == "logistic":
+        return 1 / (1 + np.exp(-z))
     return np.exp(log_ndtr(z)) if link == "probit" else 1 - np.exp(-np.exp(z))
 
 
@@ -207,7 +209,7 @@ def slope_bound(link: str, radius: float) -> float:
     return sum(np.abs(np.diff(loss)).max() / (z[1] - z[0]) for loss in (one, zero)) / 2
 
 
-@pytest.mark.parametrize("link, radius", [("probit", 1.5), ("cloglog", 2.0)])
+@pytest.mark.parametrize("link, radius", [("logistic", 2.0), ("probit", 1.5), ("cloglog", 2.0)])
 def test_links_are_drawn_on_their_ball_and_pay_for_its_slopes(records, loaded, link, radius):
     """Slopes are differences over 1e-4, which is their error; scores differ by rounding alone."""
     cell = run(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from recomputed import mean_and_error, row, run, spied
 from scipy.special import betainc
 
 from privpost.datasets import war_logs as data
+from privpost.lab import grid
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers import noise_aware_events
 
@@ -244,6 +247,75 @@ def test_a_noise_aware_chain_is_told_the_noise_that_was_added(monkeypatch):
             assert kept.per_event_loss_mean == pytest.approx(np.mean(per_event[0] - per_event[index]))
         gain = row(cell.tables["war_logs_pairs"], score=score, model="naive_bayes").gain_mean
         assert gain == pytest.approx(np.mean(per_event[2] - per_event[1]))
+
+
+def test_scores_are_tabulated_per_event_beside_what_is_known_of_each_chain():
+    """Arrays by hand in place of chains: every column of both tables is computed by a loop, to rounding."""
+    study = grid.load_study("noise_aware/war_logs", "smoke")
+    changes = {"epsilon": [0.5, 2.0], "variant": ["paper", "corrected"], "sampler": ["paper"], "n_states": 3}
+    changes |= {"model": ["naive_bayes", "hmm"], "method": ["non_private", "laplace", "gibbs"]}
+    config = SimpleNamespace(**{**vars(grid.expand(study)[0].config), **changes})
+    listed = []
+    for model in ("naive_bayes", "hmm"):
+        listed += [(model, "non_private", None, None)]
+        listed += [(model, "laplace", variant, eps) for eps in (0.5, 2.0) for variant in ("paper", "corrected")]
+        listed += [(model, "gibbs", None, eps) for eps in (0.5, 2.0)]
+    rng, events = np.random.default_rng(4), np.array([10.0, 16.0, 25.0])
+    arrays = {name: -rng.uniform(10, 50, (len(listed), 3)) for name in ("log_likelihood", "predictive")}
+    columns = ("clipped_share", "ess", "acceptance", "moved", "joint_range", "joint_deviation", "islands", "met")
+    arrays |= {name: rng.uniform(0.1, 1, len(listed)) for name in columns} | {"events": events}
+    arrays["n_chains"] = np.arange(3.0, 3 + len(listed))
+    # Every third row has not mixed; of the others, every fourth has a chain that ended 7 below the best.
+    arrays["rhat"] = np.where(np.arange(len(listed)) % 3 == 0, 1.5, 1.0001)
+    arrays["joint_best"] = -rng.uniform(100, 200, len(listed))
+    arrays["joint_lowest"] = arrays["joint_best"] - np.where(np.arange(len(listed)) % 4 == 1, 7.0, 0.2)
+    made = study.module().tabulate([SimpleNamespace(config=config, arrays=arrays)])
+    table, pairs = made["war_logs"], made["war_logs_pairs"]
+    assert (len(table), len(pairs)) == (2 * len(listed), 2 * 2 * 2 * 2)
+    # Without the non-private chain a loss is not known.
+    others = [index for index, (_, method, _, _) in enumerate(listed) if method != "non_private"]
+    config.method = ["laplace", "gibbs"]
+    fewer = {name: values if name == "events" else values[others] for name, values in arrays.items()}
+    (alone, _) = study.module().tabulate([SimpleNamespace(config=config, arrays=fewer)]).values()
+    assert len(alone) == 2 * len(others) and alone.per_event_loss_mean.isna().all()
+    converged = {}
+    for score, name in (("joint", "log_likelihood"), ("predictive", "predictive")):
+        for index, (model, method, variant, eps) in enumerate(listed):
+            kept = row(table, score=score, model=model, method=method, variant=variant, epsilon=eps)
+            mine = arrays[name][index] / events
+            assert (kept.per_event_mean, kept.per_event_sem) == pytest.approx(mean_and_error(mine))
+            lost = arrays[name][listed.index((model, "non_private", None, None))] / events - mine
+            assert (kept.per_event_loss_mean, kept.per_event_loss_sem) == pytest.approx(mean_and_error(lost))
+            assert (kept.n_states, kept.n_splits, kept.dataset) == (
+                1 if model == "naive_bayes" else 3,
+                3,
+                config.dataset,
+            )
+            assert (kept.clipped_share, kept.ess_min) == (arrays["clipped_share"][index], arrays["ess"][index])
+            chain, mixed = model == "hmm" or method == "gibbs", index % 3 != 0
+            assert (kept.sampling, kept.n_chains) == (("mcmc", 3 + index) if chain else ("exact", 1))
+            sampler = "joint moves" if method == "gibbs" else "paper" if chain else "none"
+            assert pd.isna(kept.sampler) if sampler == "none" else kept.sampler == sampler
+            converged[index] = not chain or (mixed and (model == "naive_bayes" or index % 4 != 1))
+            assert kept.converged == converged[index]
+            if model == "hmm":
+                assert (kept.acceptance, kept.moved) == (arrays["acceptance"][index], arrays["moved"][index])
+                assert kept.below_best == pytest.approx(7 if index % 4 == 1 else 0.2)
+            else:
+                assert kept.rhat_max == arrays["rhat"][index]
+                assert pd.isna(kept.acceptance) and pd.isna(kept.near)
+            if method == "laplace":
+                aware = listed.index((model, "gibbs", None, eps))
+                gained = row(pairs, score=score, model=model, variant=variant, epsilon=eps)
+                expected = mean_and_error(arrays[name][aware] / events - mine)
+                assert (gained.gain_mean, gained.gain_sem) == pytest.approx(expected)
+                assert gained.sampler == "joint moves" and gained.n_splits == 3
+    for score, model, variant, eps in itertools.product(
+        ("joint", "predictive"), ("naive_bayes", "hmm"), ("paper", "corrected"), (0.5, 2.0)
+    ):
+        gained = row(pairs, score=score, model=model, variant=variant, epsilon=eps)
+        both = [listed.index((model, "gibbs", None, eps)), listed.index((model, "laplace", variant, eps))]
+        assert gained.converged == all(converged[index] for index in both)
 
 
 def test_maps_are_compared_month_by_month_within_a_region():

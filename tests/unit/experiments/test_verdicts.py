@@ -64,6 +64,10 @@ CASES = [
     ("zhang2016/bounds", "Z6", "holds", ("bounds", "", {"holds": True})),
     ("zhang2016/bounds", "Z6", "proposition 1", ("bounds", "statement == 'proposition_1'", {"holds": False})),
     ("zhang2016/bounds", "Z7", "holds", ("noise_scale", "", {"fourier_cell": 0.1})),
+    (
+        *("zhang2016/bounds", "Z7", "*coefficient"),
+        ("noise_scale", "graph == 'chain_10' and in_degree == 0", {"fourier_coefficient": 1e3}),
+    ),
     ("zhang2016/bounds", "Z7", "does not hold", ("noise_scale", "", {"fourier_coefficient": 1e3})),
     ("zhang2016/bounds", "Z18", "the closure*", ("noise_scale", "", {"closure": 1e6})),
     ("zhang2016/bounds", "Z18", "holds", ("noise_scale", "", {"fourier_coefficient": "1 / average_in_degree"})),
@@ -180,6 +184,14 @@ CASES = [
     (*NOISE_ON_MODE, "the draw's log-likelihood*", ("logistic_pairs", NOISY + LIKELIHOOD, {"difference_mean": 0.1})),
     (*NOISE_ON_MODE, "the draw near the majority*", ("logistic", "dataset == 'adult'", {"majority_error": 0.3})),
     (*NOISE_ON_MODE, "of one power*", ("logistic", "method == 'output_noise'", {"coefficient": 1.1})),
+    (
+        *("geumlek2017/link_functions", "G20", "probit on adult"),
+        (
+            "link_functions",
+            "link == 'probit' and dataset == 'adult' and log_epsilon == -1 and method == 'diffused'",
+            {"mean": 0.0},
+        ),
+    ),
     ("geumlek2017/ops_radius", "G27", "holds", ("ops_radius", "", {"mode_bound": 1001.0})),
     ("geumlek2017/ops_radius", "G28", "a mode reaches*", ("ops_radius", "", {"mode_farthest": "0.99 * mode_farthest"})),
     ("geumlek2017/ops_radius", "G28", "near the best*", ("ops_radius", "times_smallest == 2", {"mean": 0.0})),
@@ -218,6 +230,8 @@ CASES = [
     ("audit/audit", "A1", "*", ("audit", "", {"lower_bound": "claimed_epsilon * 1.01"})),
     ("audit/audit", "A2", "*", ("audit", "", {"exact": "claimed_epsilon * 1.01"})),
     ("audit/audit", "A3", "*", ("audit", "", {"lower_bound": "exact + 0.01"})),
+    # One row of many is enough.
+    ("audit/audit", "A3", "*", ("audit", "exact.rank(method='first') == 1", {"lower_bound": "exact + 0.01"})),
     ("audit/audit", "A4", "holds", ("audit", "", {"tightness": 0.9})),
     ("audit/audit", "A5", "*", ("audit", "", {"drawn_p": 1e-9})),
     ("audit/audit", "A6", "*", ("audit", "", {"share_of_target": 1.01})),

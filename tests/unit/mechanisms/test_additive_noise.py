@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from privpost.mechanisms import (
+    DiscreteGaussianMechanism,
     GaussianMechanism,
     LaplaceMechanism,
 )
@@ -107,3 +108,11 @@ def test_noise_for_counts_is_refused_where_records_do_not_show_how_far_they_reac
     assert np.abs(np.subtract(*model.sufficient_statistics(far))).sum() > 4.4
     with pytest.raises(ValueError, match="no bound is known here"):
         kind(model, 10, **options)
+
+
+@pytest.mark.parametrize("kind", [GaussianMechanism, DiscreteGaussianMechanism])
+def test_gaussian_noise_of_an_approximate_budget_has_its_rdp_at_order_two(kind):
+    """The budget names no order: λ = 2 is the documented one, and λΔ²/(2σ²) with Δ = 1 there, to rounding."""
+    noisy = kind.calibrate(BetaBernoulli(6, 12), 100, Cost("approximate", 1.0, delta=1e-5))
+    assert noisy.cost() == Cost("rdp", noisy.cost().epsilon, order=2.0)
+    assert noisy.cost().epsilon == pytest.approx(noisy.sigma**-2, rel=1e-12)

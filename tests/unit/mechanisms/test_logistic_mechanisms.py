@@ -139,7 +139,7 @@ def test_the_smallest_ball_holds_every_mode_and_one_reaches_its_rim():
         mode = mechanism.release_law(model.sufficient_statistics(records)).at_mode().mean
         farthest = max(farthest, np.linalg.norm(mode))
     assert farthest < mechanism.radius
-    # Equal records at which x/(1 + exp(x)) is largest push the mode to the rim.
+    # Equal records at which x/(1 + exp(x)) is largest push the mode to the rim: x = 1 + W(1/e), by mpmath.
     records = np.tile([1.278464542761074 / mechanism.radius, 0.0, 0.0], (n, 1))
     mode = mechanism.release_law(model.sufficient_statistics(records)).at_mode().mean
     assert mode[0] == pytest.approx(mechanism.radius, rel=1e-6)

@@ -24,6 +24,7 @@ def test_posterior_parameters_of_the_three_mechanisms():
 
 def test_calibrated_coefficients_at_both_orders():
     # Direct sampling costs 0.1912902 at order 2; order 15 is beyond its asymptote and stops both at 6/14.
+    # Independent: by mpmath, and by hand.
     model = BetaBernoulli(6, 12)
     for weighting in ("diffused", "concentrated"):
         calibrate = partial(PosteriorDraw.calibrate, model, 100, weighting=weighting)
@@ -65,6 +66,7 @@ def test_coefficients_outside_their_range_are_errors(coefficient):
 # Exponential mechanism
 
 
+# Independent: T = max(1, 2 ln((1 − a0)/a0)/ε), by hand.
 @pytest.mark.parametrize("epsilon, a0, temperature", [(0.1, 0.05, 58.888780), (1.0, 0.05, 5.888878), (20.0, 0.05, 1.0)])
 def test_temperature_and_tempered_posterior(epsilon, a0, temperature):
     mechanism = ExponentialMechanism(BetaBernoulli(3, 4), 10, epsilon, a0=a0)

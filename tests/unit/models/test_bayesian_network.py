@@ -418,6 +418,7 @@ def test_node_sensitivity_is_attained_by_neighbouring_counts():
 
 def test_the_papers_sensitivity_of_a_density_is_unsound():
     # L r = ln 199 on this grid, while one record changes the density by 29.7 at n = 50.
+    # Independent: beta densities of scipy, here and below.
     assert np.log(GRID[-1] / GRID[0]) == pytest.approx(np.log(199))
     assert utility_sensitivity(1.0, 1.0, 50, "density", False) == pytest.approx(29.7, abs=0.05)
     # On a grid twice as fine the probabilities change half as much.

@@ -223,12 +223,13 @@ def test_exact_supremum_is_the_brute_force_over_all_neighbouring_counts(prior, r
 
 def test_exact_values_of_the_direct_posterior():
     values = dirichlet_categorical_supremum(PRIOR, N, [1.5, 2, 5, 6.9, 7, 20])
-    # Stated to seven decimals.
+    # Independent: the closed form by mpmath with 30 digits, over all counts and both directions.
     assert np.allclose(values[:4], [0.1391405, 0.1912902, 0.6171106, 1.3926362], rtol=0, atol=5e-8)
     assert np.isinf(values[4:]).all()
 
 
 def test_the_papers_pairs_overcharge_at_low_orders():
+    # Independent: the four pairs, and all pairs of counts, by mpmath.
     assert float(dirichlet_categorical_supremum(PRIOR, N, 1.5, supremum="paper")) == pytest.approx(0.14742, abs=5e-6)
     assert float(dirichlet_categorical_supremum(PRIOR, N, 1.5)) == pytest.approx(0.13914, abs=5e-6)
     assert float(dirichlet_categorical_supremum(PRIOR, N, 2, r=0.3, supremum="paper")) == pytest.approx(
@@ -255,6 +256,7 @@ def test_a_diffused_pair_at_undiffused_ends_would_undercharge():
     # Corollary 2 with n in place of rn: P at (0, n) or (n, n) and Q at P ± (r, 0).
     ends = [(np.array(PRIOR) + e, sign) for e in ([0, N], [N, 0]) for sign in (1, -1)]
     literal = max(float(dirichlet_divergence(p, p + sign * 0.3 * np.array([1, -1]), 2)) for p, sign in ends)
+    # Independent: by mpmath.
     assert literal == pytest.approx(0.01713, abs=5e-6)
     assert float(dirichlet_categorical_supremum(PRIOR, N, 2, r=0.3)) > literal
 
@@ -290,6 +292,7 @@ def test_all_records_at_one_vertex_would_undercharge():
     prior, n = np.array([2.0, 2.0, 2.0]), 12
     vertex, neighbour = prior + np.array([[n, 0, 0], [n - 1, 1, 0]])
     both = [float(dirichlet_divergence(*pair, 2)) for pair in ((vertex, neighbour), (neighbour, vertex))]
+    # Independent: by mpmath.
     assert both[0] == pytest.approx(0.767, abs=5e-4)
     assert float(dirichlet_categorical_supremum(prior, n, 2)) == pytest.approx(math.log(3), rel=1e-12)
     assert float(brute_force_dirichlet(prior, n, [2], 1, 1)[0]) == pytest.approx(1.0986, abs=5e-5)
