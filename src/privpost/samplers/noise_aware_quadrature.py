@@ -280,7 +280,7 @@ def redacted_likelihood(model: UnivariateFamily, release, n: int, scale: float, 
         omega = step * np.arange(start, min(start + _BLOCK, last))
         waves = (inner @ (first * weight / 2)[..., None])[:, : len(omega), 0]
         first *= turn
-        noisy = _power(1 + (above - below) * (waves - 1), n)
+        noisy = power(1 + (above - below) * (waves - 1), n)
         size = np.abs(noisy[:, -1]).max()
         noisy /= 1 + (scale * omega) ** 2
         if start == 0:
@@ -292,7 +292,7 @@ def redacted_likelihood(model: UnivariateFamily, release, n: int, scale: float, 
     return np.maximum(values.T, 0.0)
 
 
-def _power(values, n: int) -> np.ndarray:
+def power(values, n: int) -> np.ndarray:
     """valuesⁿ by repeated squaring, which is much quicker than complex powers."""
     found = values if n % 2 else np.ones_like(values)
     while n := n // 2:

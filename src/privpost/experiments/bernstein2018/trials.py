@@ -16,6 +16,7 @@ from privpost.experiments.ranges import BURN_IN, CONCENTRATION, DRAWS, EPSILON, 
 from privpost.lab.schema import Choice, Real, SettingError, Text, Vector, suggest
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
+from privpost.models.normal_unknown_variance import NormalUnknownVariance
 from privpost.models.univariate import UnivariateFamily
 from privpost.privacy.accounting import Cost
 from privpost.samplers import noise_aware_exact, noise_aware_quadrature
@@ -53,7 +54,7 @@ COVERAGE = 0.95
 # Larger records and their squares would overflow.
 LARGEST = 1e100
 # At most so many records are in memory at once.
-_RECORDS = 2_000_000
+RECORDS = 2_000_000
 
 
 def blocks(streams, repeats: int) -> Iterator:
@@ -276,7 +277,7 @@ class RedactedSums(Experiment):
         low, high = self._ends(theta if self.bounds == "true_theta" else None)
         low, high = np.broadcast_to(low, size), np.broadcast_to(high, size)
         statistics, redacted = np.empty((size, 2)), np.empty(size)
-        part = max(1, _RECORDS // n)
+        part = max(1, RECORDS // n)
         for start in range(0, size, part):
             trials = slice(start, start + part)
             records = self.model.sample_data(theta[trials], n, rng)
@@ -346,21 +347,31 @@ def experiment(name: str, prior, variant: str) -> Experiment:
         kind = models[COUNT_MODELS[name][0]]
     elif name in families:
         kind = families[name]
+    elif name == NormalUnknownVariance.family:
+        kind = NormalUnknownVariance
     else:
-        allowed = [*COUNT_MODELS, *sorted(families)]
+        allowed = [*COUNT_MODELS, *sorted(families), NormalUnknownVariance.family]
         raise SettingError(f"model is {name!r}, but must be one of {', '.join(allowed)}.{suggest(name, allowed)}")
     _check_prior(name, kind, prior)
     try:
         if name in COUNT_MODELS:
             several = "multinomial" in name
             return Counts(kind(tuple(prior)) if several else kind(*prior), COUNT_MODELS[name][1])
-        made = RedactedSums(kind(*prior), variant)
+        made = clamped(kind, prior) if kind is NormalUnknownVariance else RedactedSums(kind(*prior), variant)
     except ValueError as error:
         raise SettingError(f"prior is {prior}, which {name} cannot have: {error}") from error
     low, high = made.public_bounds
     if not -LARGEST < low < high < LARGEST:
         raise SettingError(f"prior is {prior}, under which 95 % of {name}'s records lie in [{low:g}, {high:g}]")
     return made
+
+
+def clamped(kind, prior):
+    """Return the experiment on normal records with both parameters unknown, of any variant."""
+    # It is an experiment of this module.
+    from privpost.experiments.bernstein2018.clamped import ClampedNormal
+
+    return ClampedNormal(kind(*prior))
 
 
 def _check_prior(name: str, kind, prior) -> None:
