@@ -40,7 +40,9 @@ def cost_and_distance(rivals):
         if len(floor):
             panel.axhspan(0, floor.max(), color=style.BAND, linewidth=0)
         panel.set(
-            xscale="log", yscale="log", title=f"{task.replace('_bayes', ' Bayes').capitalize()}, n = {here.n.max()}"
+            xscale="log",
+            yscale="log",
+            title=f"{task.replace('_', ' ').capitalize().replace('bayes', 'Bayes')}, n = {here.n.max()}",
         )
     for panel in axes.flat[len(tasks) :]:
         panel.axis("off")
