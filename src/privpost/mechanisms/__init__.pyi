@@ -1,5 +1,4 @@
 # The public names, for type checkers and editors: at run time a class is imported when it is first asked for.
-from privpost.mechanisms.clamped_moments_laplace import ClampedMomentsLaplace as ClampedMomentsLaplace
 from privpost.mechanisms.discrete_noise import DiscreteGaussianMechanism as DiscreteGaussianMechanism
 from privpost.mechanisms.discrete_noise import GeometricMechanism as GeometricMechanism
 from privpost.mechanisms.event_counts import EventCountsLaplace as EventCountsLaplace

@@ -56,7 +56,11 @@ class ClampedMoments(metaclass=Checked):
 
     @property
     def records(self) -> np.ndarray:
-        """u at −1, −½, 0, ½ and 1, between which r ± r² are farthest apart, and a record beyond the bounds."""
+        """r at −1, −½, 0, ½ and 1, and a record beyond the bounds.
+
+        |Δr| + |Δr²| is the larger change of r + r² and of r − r². Either has a range of 9/4, the L1 sensitivity;
+        the bound of Bernstein and Sheldon (2018, section 3.3), a sum over coordinates, is 3.
+        """
         return np.append(self.centre + self.half_width * np.linspace(-1, 1, 5), self.high + 1.0)
 
     @property
@@ -79,6 +83,13 @@ class ClampedMoments(metaclass=Checked):
     def sample(self, parameters, rng, size=None) -> np.ndarray:
         """The family's."""
         return self.family.sample(parameters, rng, size)
+
+    def project(self, release, n: int) -> np.ndarray:
+        """Moments of n numbers in [−1, 1] near a release (..., 2): Σr² within [0, n], |Σr| at most √(n Σr²)."""
+        first, second = np.moveaxis(np.asarray(release, float), -1, 0)
+        second = np.clip(second, 0.0, n)
+        limit = np.sqrt(n * second)
+        return np.stack([np.clip(first, -limit, limit), second], axis=-1)
 
     def in_units(self, theta) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of u, of θ = (μ, σ²) (..., 2)."""

@@ -9,7 +9,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import invgamma, norm
 
-from privpost.mechanisms import ClampedMomentsLaplace
+from privpost.mechanisms import LaplaceMechanism
 from privpost.models import ClampedMoments, NormalUnknownVariance
 from privpost.models.clamped_moments import moments_within
 from privpost.samplers import chain, noise_aware_normal
@@ -21,7 +21,7 @@ THETA = np.array([0.7, 1.5])
 
 def released(n: int, epsilon: float, seed: int = 3) -> tuple[np.ndarray, float]:
     """Return a release of n records from the prior, and the scale of its noise."""
-    rng, mechanism = np.random.default_rng(seed), ClampedMomentsLaplace(MODEL, n, epsilon)
+    rng, mechanism = np.random.default_rng(seed), LaplaceMechanism(MODEL, n, epsilon)
     theta = MODEL.sample(MODEL.prior, rng)
     return mechanism.perturb(MODEL.sufficient_statistics(MODEL.family.sample_data(theta, n, rng)), rng), mechanism.scale
 
@@ -139,7 +139,7 @@ def test_draws_and_distribution_functions_are_the_grid_s():
     assert points.std(axis=0) == pytest.approx(sd, rel=5 / math.sqrt(80_000) + 0.005)
     for at in ((centre[0], math.exp(2 * centre[1])), (centre[0] + sd[0], math.exp(2 * (centre[1] - sd[1])))):
         assert law.cdf(at) == pytest.approx((drawn <= at).mean(axis=0), abs=5 * 0.5 / 200)
-    again = ClampedMomentsLaplace(MODEL, 60, 2.0).posterior(release, 40_000, np.random.default_rng(1))
+    again = LaplaceMechanism(MODEL, 60, 2.0).posterior(release, 40_000, np.random.default_rng(1))
     assert np.array_equal(again, drawn)
 
 
@@ -164,3 +164,19 @@ def test_bounds_out_of_order_are_refused():
     for low, high in ((1.0, 1.0), (2.0, -2.0), (-math.inf, 0.0)):
         with pytest.raises(ValueError, match="low"):
             ClampedMoments(MODEL.family, low, high)
+
+
+def test_the_sensitivity_is_the_largest_change_on_a_fine_grid():
+    """Pairs of 401 records from beyond one bound to beyond the other; ±½ is among them, so that the value is exact."""
+    x = np.linspace(-2.0 - 0.45, 2.5 + 0.45, 401 + 80)
+    statistics = MODEL.sufficient_statistics(np.append(x, 0.25 + 2.25 * np.array([-1, -0.5, 0.5, 1]))[:, None])
+    change = np.abs(statistics[:, None] - statistics[None]).sum(axis=-1).max()
+    mechanism = LaplaceMechanism(MODEL, 10, 0.5)
+    assert mechanism.sensitivity == pytest.approx(change) == pytest.approx(2.25)
+    assert mechanism.scale == pytest.approx(4.5)
+
+
+def test_the_naive_law_is_that_of_the_projected_sums():
+    """A release beyond what ten records can have: Σr² = 10 and Σr = −10 are ten records on the lower bound."""
+    found = LaplaceMechanism(MODEL, 10, 1.0).naive_posterior(np.array([-30.0, 17.0]))
+    assert found == pytest.approx(MODEL.family.posterior([-20.0, 40.0, 10.0]))

@@ -5,7 +5,7 @@ from scipy.special import gammaincc, stdtr
 
 from privpost.experiments.bernstein2018.trials import COVERAGE, RECORDS, Data, Experiment
 from privpost.lab.schema import SettingError
-from privpost.mechanisms.clamped_moments_laplace import ClampedMomentsLaplace
+from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.clamped_moments import ClampedMoments
 from privpost.models.normal_unknown_variance import NormalUnknownVariance
 from privpost.samplers import noise_aware_normal, noise_aware_normal_quadrature
@@ -32,7 +32,7 @@ class ClampedNormal(Experiment):
         return ClampedMoments(self.model, *self.public_bounds)
 
     def mechanism(self, n, epsilon, data=None):
-        return ClampedMomentsLaplace(self.clamped, n, epsilon)
+        return LaplaceMechanism(self.clamped, n, epsilon)
 
     def data(self, n, size, rng):
         theta = self.model.sample(self.model.prior, rng, size)
