@@ -180,6 +180,8 @@ def exact(model: ClampedMoments, release, n: int, scale: float) -> Posterior:
     theta = _theta(law.middle[matter][some])
     lacks = np.log([inverted(model, each, release, n, scale) for each in theta])
     lacks -= log_likelihood(*model.sum_moments(theta, n), release, scale)
+    # Inverted densities far below the peak are rounding, negative or not.
+    lacks = np.clip(lacks, -_DEPTH, _DEPTH)
     mass = mass * np.exp(RBFInterpolator(place[some], lacks)(place))
     return law._replace(place=place, mass=mass / mass.sum())
 

@@ -180,3 +180,13 @@ def test_the_naive_law_is_that_of_the_projected_sums():
     """A release beyond what ten records can have: Σr² = 10 and Σr = −10 are ten records on the lower bound."""
     found = LaplaceMechanism(MODEL, 10, 1.0).naive_posterior(np.array([-30.0, 17.0]))
     assert found == pytest.approx(MODEL.family.posterior([-20.0, 40.0, 10.0]))
+
+
+def test_inversions_that_are_rounding_do_not_move_the_exact_posterior():
+    """A release where inverted densities far from the peak are negative: the normal law is within 0.2 deviations."""
+    family = NormalUnknownVariance(0.0, 4.0, 6.0, 6.0)
+    bound = float(family.predictive_quantile(0.975))
+    given = ClampedMoments(family, -bound, bound), np.array([-38.92728532, 23.26996903]), 100, 0.225
+    centre, sd = moments(quadrature.posterior(*given))
+    found, _ = moments(quadrature.exact(*given))
+    assert np.all(np.abs(found - centre) < 0.2 * sd)
