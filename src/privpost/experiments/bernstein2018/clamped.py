@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import gammaincc, stdtr
 
-from privpost.experiments.bernstein2018.trials import COVERAGE, RECORDS, Data, Experiment
+from privpost.experiments.bernstein2018.base import COVERAGE, RECORDS, Data, Experiment
 from privpost.lab.schema import SettingError
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.clamped_moments import ClampedMoments
