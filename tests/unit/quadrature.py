@@ -7,7 +7,7 @@ converges geometrically in the step.
 import numpy as np
 from scipy.special import expit, softmax
 
-from privpost.models import BayesianNetwork
+from privpost.models import BayesianNetwork, NormalUnknownVariance
 
 
 def parameter_nodes(model):
@@ -18,6 +18,11 @@ def parameter_nodes(model):
         axis = step * np.arange(-round(22 / step), round(22 / step) + 1)
         z = np.stack([*map(np.ravel, np.meshgrid(*[axis] * model.theta_shape[0]))], axis=-1)
         return expit(z), (np.log(step) - np.logaddexp(0, z) - np.logaddexp(0, -z)).sum(axis=-1)
+    if isinstance(model, NormalUnknownVariance):
+        # sinh of an even grid for the mean, which has Student's tails, and ln for the variance.
+        z, w = np.meshgrid(np.arange(-6.0, 6.0, 0.04), np.arange(-6.0, 12.0, 0.06), indexing="ij")
+        theta = np.stack([np.sinh(z), np.exp(w)], axis=-1).reshape(-1, 2)
+        return theta, (np.log(0.04 * 0.06) + np.log(np.cosh(z)) + w).ravel()
     if model.theta_shape == () and model.support == (0.0, 1.0):
         z = np.arange(-200.0, 32.0, 0.02)
         return expit(z), np.log(0.02) - np.logaddexp(0, z) - np.logaddexp(0, -z)

@@ -68,7 +68,7 @@ def test_cells_do_not_depend_on_those_computed_before_them(checkout, truth, tmp_
 @pytest.mark.parametrize("size", [1, 7])
 def test_cells_do_not_depend_on_batches_in_memory(checkout, truth, tmp_path, monkeypatch, size):
     monkeypatch.setattr(noise_aware_gibbs, "CHUNK", size)
-    monkeypatch.setattr(trials, "_RECORDS", 1000 * size)
+    monkeypatch.setattr(trials, "RECORDS", 1000 * size)
     same(computed(tmp_path), truth, ROUNDING)
 
 

@@ -9,6 +9,7 @@ from scipy.special import gammaln
 
 from privpost.distributions import noise
 from privpost.mechanisms.base import COUNTED, Mechanism
+from privpost.models.clamped_moments import ClampedMoments
 from privpost.privacy.checks import check_choice, check_given
 from privpost.samplers import noise_aware_exact
 from privpost.samplers.noise_aware_draws import Draws
@@ -91,8 +92,11 @@ class AdditiveNoiseMechanism(Mechanism):
 
         "all": max(0, ·) per coordinate (Foulds et al. 2016). "free": clipped to [0, n], the last count being the
         rest up to n, at least 0 (for one bit per record the projection to [0, n] of Geumlek et al. 2017).
+        Clamped moments as `ClampedMoments.project` has it.
         """
         release = np.asarray(release, float)
+        if isinstance(self.model, ClampedMoments):
+            return self.model.project(release, self.n)
         if self.coordinates == "all":
             return np.maximum(release, 0.0)
         counts = np.clip(release, 0.0, self.n)
@@ -101,7 +105,10 @@ class AdditiveNoiseMechanism(Mechanism):
 
     def naive_posterior(self, release) -> np.ndarray:
         """Parameters (..., k) of the conjugate update with the projected release, the noise left out of account."""
-        return self.model.posterior(self.project(release))
+        projected = self.project(release)
+        if isinstance(self.model, ClampedMoments):
+            return self.model.family.posterior(self.model.sums(projected, self.n))
+        return self.model.posterior(projected)
 
     def posterior(self, release, draws: int, rng: np.random.Generator) -> Draws:
         """Independent draws (draws, *theta_shape) given a release (q,): the true counts, then θ given them.

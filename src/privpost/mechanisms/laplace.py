@@ -9,10 +9,12 @@ import numpy as np
 from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism, Coordinates
 from privpost.mechanisms.pure import PureMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.models.clamped_moments import ClampedMoments
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy.accounting import Cost, at_most
 from privpost.privacy.approximate import laplace_from_approximate
-from privpost.privacy.checks import approximate_budget
+from privpost.privacy.checks import approximate_budget, check_given
+from privpost.samplers.noise_aware_draws import Draws
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,16 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
         scale = self.scale
         distance = np.abs(np.asarray(release, float) - self.select(statistics))
         return (-np.log(2 * scale) - distance / scale).sum(axis=-1)
+
+    def posterior(self, release, draws: int, rng: np.random.Generator) -> Draws:
+        """As of other additive noise; of clamped moments (draws, 2), by quadrature with a normal law of the sums."""
+        if not isinstance(self.model, ClampedMoments):
+            return super().posterior(release, draws, rng)
+        check_given(release, (2,), draws, rng)
+        from privpost.samplers import noise_aware_normal_quadrature
+
+        law = noise_aware_normal_quadrature.posterior(self.model, np.asarray(release, float), self.n, self.scale)
+        return law.sample(draws, rng).view(Draws)
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -4,6 +4,7 @@ from privpost.models.beta_bernoulli import BetaBernoulli as BetaBernoulli
 from privpost.models.beta_bits import BetaBits as BetaBits
 from privpost.models.beta_geometric import BetaGeometric as BetaGeometric
 from privpost.models.binary_regression import BinaryRegression as BinaryRegression
+from privpost.models.clamped_moments import ClampedMoments as ClampedMoments
 from privpost.models.dirichlet_categorical import DirichletCategorical as DirichletCategorical
 from privpost.models.event_counts import EventCounts as EventCounts
 from privpost.models.gamma_exponential import GammaExponential as GammaExponential
@@ -13,3 +14,4 @@ from privpost.models.linear_regression import LinearRegression as LinearRegressi
 from privpost.models.link_regression import LinkRegression as LinkRegression
 from privpost.models.normal_known_variance import NormalKnownVariance as NormalKnownVariance
 from privpost.models.normal_regression import NormalRegression as NormalRegression
+from privpost.models.normal_unknown_variance import NormalUnknownVariance as NormalUnknownVariance

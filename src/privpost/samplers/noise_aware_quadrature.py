@@ -21,8 +21,8 @@ _DEPTHS = (60.0, 18.0)
 _TAIL = 1e-10
 # Of the Fourier inversion: nodes for the expectation over a record, and frequencies up to so many turns per scale.
 _RECORD_NODES, _PERIODS = 48, 6
-# ln |φ|ⁿ below which no further frequency is added.
-_NOTHING = -45.0
+# Frequencies of a block, and |φ|ⁿ below which no further frequency is added.
+_BLOCK, _NOTHING = 64, 1e-20
 # Of `resolved_posterior`: how many times the prior's range it looks beyond that on either side, and how many deviations
 # of a record beyond the interval; cells of a grid; the largest share of the mass of one cell, and of what lies outside.
 _BEYOND, _DEVIATIONS, _FINE, _SHARE, _OUTSIDE = 20.0, 40.0, 2048, 0.02, 1e-4
@@ -271,18 +271,34 @@ def redacted_likelihood(model: UnivariateFamily, release, n: int, scale: float, 
     # A period that holds all sums, and noise of a density below e^−40 beyond them on either side.
     ends = np.concatenate([[0.0], model.statistic(np.asarray(interval))])
     period = n * np.ptp(ends) + 80 * scale + np.ptp(release)
-    omega = 2 * np.pi / period * np.arange(int(_PERIODS * period / scale))
+    step, last = 2 * np.pi / period, int(_PERIODS * period / scale)
+    # Frequencies in blocks: e^(iωt) is a block's first one times one of the first block's, a product of matrices.
+    inner = np.exp(1j * step * np.arange(_BLOCK)[:, None] * statistic[:, None])
+    first, turn = np.ones_like(statistic, complex), np.exp(1j * step * _BLOCK * statistic)
     values = np.zeros((len(theta), len(release)))
-    for part in np.array_split(omega, max(1, len(omega) * len(theta) * _RECORD_NODES // (32 * _ELEMENTS))):
-        waves = np.exp(1j * part[:, None, None] * statistic) @ (weight / 2)
-        record = 1 + (above - below).T * (waves - 1)
-        noisy = record**n / (1 + (scale * part[:, None]) ** 2)
-        noisy[part == 0] /= 2
-        values += (noisy.T @ np.exp(-1j * part[:, None] * release)).real
+    for start in range(0, last, _BLOCK):
+        omega = step * np.arange(start, min(start + _BLOCK, last))
+        waves = (inner @ (first * weight / 2)[..., None])[:, : len(omega), 0]
+        first *= turn
+        noisy = power(1 + (above - below) * (waves - 1), n)
+        size = np.abs(noisy[:, -1]).max()
+        noisy /= 1 + (scale * omega) ** 2
+        if start == 0:
+            noisy[:, 0] /= 2
+        values += (noisy @ np.exp(-1j * omega[:, None] * release)).real
         # |φ| falls with ω, and what follows is below rounding.
-        if n * np.log(np.abs(record[-1]).max()) < _NOTHING:
+        if size < _NOTHING:
             break
     return np.maximum(values.T, 0.0)
+
+
+def power(values, n: int) -> np.ndarray:
+    """valuesⁿ by repeated squaring, which is much quicker than complex powers."""
+    found = values if n % 2 else np.ones_like(values)
+    while n := n // 2:
+        values = values * values
+        found = found * values if n % 2 else found
+    return found
 
 
 def collapsed_kernel(model: UnivariateFamily, release, n: int, scale, low, high) -> Kernel:

@@ -115,6 +115,29 @@ def test_both_references_of_naive_bayes_agree_where_both_can_be_computed():
     assert np.all(np.abs(one.mean(axis=0) - other.mean(axis=0)) < 5 * error)
 
 
+CLAMPED = "normal_unknown_variance", [0, 4, 6, 6]
+
+
+def test_the_reference_of_two_unknowns_is_simulation_weighted_by_the_noise():
+    """200,000 data sets from the prior, weighted by the density of their noise, decide: to 5 of their errors."""
+    task, rng = made(*CLAMPED, 20, 1.0), np.random.default_rng(21)
+    theta = task.prior(200_000, rng)
+    x = theta[:, :1] + np.sqrt(theta[:, 1:]) * rng.standard_normal((len(theta), 20))
+    low, high = task.mechanism.model.low, task.mechanism.model.high
+    r = np.clip(2 * (x - low) / (high - low) - 1, -1, 1)
+    exact = np.stack([r.sum(axis=1), (r * r).sum(axis=1)], axis=1)
+    for release in ([4.0, 6.0], [-9.0, 12.0]):
+        weight = np.exp(-np.abs(release - exact).sum(axis=1) / 2.25)
+        drawn = task.reference(np.array([release]), 20_000, np.random.default_rng(1))[0]
+        size = weight.sum() ** 2 / (weight @ weight)
+        for j in range(2):
+            mean, sd = moments(theta[:, j], weight)
+            error = sd * math.sqrt(1 / size + 1 / 20_000)
+            assert abs(drawn[:, j].mean() - mean) < 5 * error
+            # Variances have heavy tails: their deviation has four times the error of a normal law's.
+            assert abs(drawn[:, j].std() - sd) < 10 * error
+
+
 def score(inferred, reference, theta) -> np.ndarray:
     references = [study.Reference.of(draws) for draws in reference]
     return study.score(inferred, references, theta, np.random.default_rng(3))
@@ -133,6 +156,7 @@ def law_of(name: str, task, releases, seed: int = 7, budget: Budget = BUDGET) ->
 EXACT = {
     "binomial": ("exact", "data_augmentation", "simulation", "abc_smc"),
     "poisson": ("exact", "data_augmentation", "simulation"),
+    "normal_unknown_variance": ("exact", "data_augmentation", "simulation"),
     "collider": ("exact", "data_augmentation", "simulation", "abc_smc", "records", "table"),
 }
 
@@ -152,7 +176,8 @@ def released(task, size: int = 6):
 @pytest.mark.parametrize("name", EXACT)
 def test_exact_methods_have_the_reference_s_law(name):
     """The excess is 1 on average; over six releases it varies by about 15 %, and effective sizes by as much."""
-    task = made(name, [30, 10] if name == "poisson" else [1, 1], 5, 1.0)
+    priors = {"poisson": [30, 10], CLAMPED[0]: CLAMPED[1]}
+    task = made(name, priors.get(name, [1, 1]), 5, 1.0)
     releases = released(task)
     for method in EXACT[name]:
         assert excess(method, task, releases) < 1.6, method
@@ -164,6 +189,9 @@ def test_approximations_are_near_where_records_are_many():
     releases = released(task)
     for method in ("quadrature", "noise_calibrated", "gibbs"):
         assert excess(method, task, releases) < 1.8, method
+    two = made(*CLAMPED, 300, 3.0)
+    for method in ("quadrature", "gibbs"):
+        assert excess(method, two, released(two)) < 1.8, method
 
 
 def test_the_normal_likelihood_has_the_variance_of_the_noise():
@@ -279,6 +307,13 @@ def test_the_claim_on_exact_laws_turns_with_the_scale_that_methods_are_told(monk
     assert [checks[f"{name} has the posterior's width"] for name in names] == 3 * [told == 1]
 
 
+@pytest.mark.parametrize("told", [0.8, 1.0, 1.25])
+def test_the_claim_on_exact_laws_turns_with_the_scale_told_for_two_unknowns(monkeypatch, told):
+    which = ["exact", "simulation"]
+    checks = verdict_of(claims.exact_laws, monkeypatch, *CLAMPED, [100], which, told)
+    assert checks["simulation has the posterior's width"] == (told == 1)
+
+
 @pytest.mark.parametrize("told", [0.7, 1.0])
 def test_the_claim_on_quadrature_turns_with_the_scale_that_it_is_told(monkeypatch, told):
     which = ["exact", "quadrature"]
@@ -326,7 +361,7 @@ def test_a_user_s_method_is_one_file(tmp_path, monkeypatch):
 
 
 def test_refusals_are_one_line_and_no_method_of_the_project_fails():
-    for name, prior in (("binomial", [1, 1]), ("normal", [0, 1, 1]), ("naive_bayes", [1, 1])):
+    for name, prior in (("binomial", [1, 1]), ("normal", [0, 1, 1]), CLAMPED, ("naive_bayes", [1, 1])):
         task = made(name, prior, 5, 1.0)
         releases = released(task, 1)
         for method in sorted(methods.names()):

@@ -6,6 +6,7 @@ from privpost.drawing import calibration, panels
 MODELS = {
     "binomial": "Binomial", "multinomial": "Multinomial", "exponential": "Exponential",
     "multinomial_free": "2 of 3 counts", "bit_rows": "Rows of 5 bits",
+    "normal_unknown_variance": "Normal, both\nunknown",
 }  # fmt: skip
 
 

@@ -2,24 +2,24 @@
 
 import dataclasses
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import betainc
 
 from privpost import discovery
 from privpost.evaluation.mmd import Bins, UnitInterval, beta_embedding
+from privpost.experiments.bernstein2018.base import COVERAGE, RECORDS, Data, Experiment, Release
+from privpost.experiments.bernstein2018.clamped import ClampedNormal
 from privpost.experiments.ranges import BURN_IN, CONCENTRATION, DRAWS, EPSILON, MODEL, N
 from privpost.lab.schema import Choice, Real, SettingError, Text, Vector, suggest
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
+from privpost.models.normal_unknown_variance import NormalUnknownVariance
 from privpost.models.univariate import UnivariateFamily
 from privpost.privacy.accounting import Cost
 from privpost.samplers import noise_aware_exact, noise_aware_quadrature
-from privpost.samplers.noise_aware_gibbs import Kernel, bounded_kernel
+from privpost.samplers.noise_aware_gibbs import bounded_kernel
 
 # Models with bounded statistics, and which of these are released: all, or those that n does not determine.
 COUNT_MODELS = {
@@ -48,12 +48,8 @@ CHAINS = {
     "n": N,
     "epsilon": EPSILON,
 }
-# Probability of a record between the redaction bounds.
-COVERAGE = 0.95
 # Larger records and their squares would overflow.
 LARGEST = 1e100
-# At most so many records are in memory at once.
-_RECORDS = 2_000_000
 
 
 def blocks(streams, repeats: int) -> Iterator:
@@ -66,97 +62,6 @@ def blocks(streams, repeats: int) -> Iterator:
 def repeated(value, times: int):
     """Return an array with each trial of its last axis repeated; a scalar or None is returned as it is."""
     return value if value is None or np.ndim(value) == 0 else np.repeat(value, times, axis=-1)
-
-
-class Data(NamedTuple):
-    """Trials of a model at one n, along the last axis.
-
-    Attributes:
-        theta: true parameters (parameters, trials).
-        statistics: sufficient statistics of the data (d, trials).
-        exact: statistics that the mechanism adds noise to (q, trials).
-        low, high: redaction bounds (trials,); None for a model with bounded statistics.
-    """
-
-    theta: np.ndarray
-    statistics: np.ndarray
-    exact: np.ndarray
-    low: np.ndarray | None = None
-    high: np.ndarray | None = None
-
-
-class Release(NamedTuple):
-    """Noisy statistics (q, trials), and the scale of their noise, scalar or (trials,)."""
-
-    values: np.ndarray
-    scale: np.ndarray | float
-
-
-class Experiment(ABC):
-    """A model with its prior, its release and its posteriors.
-
-    Attributes:
-        parameters: names of the parameters.
-        alike: a label for each parameter; those with one label are exchangeable in the model and in its release.
-        space: feature space in which the distance of two laws of the first parameter is their MMD.
-        uses_private_metadata: whether redaction bounds depend on the true θ.
-        collapses: whether `kernel` can be collapsed, which integrates the latent sum out of the update of θ.
-    """
-
-    parameters: tuple[str, ...]
-    alike: tuple
-    space: UnitInterval | Bins
-    uses_private_metadata = False
-    collapses = False
-
-    def open(self, ledger, account: str, n: int, epsilon: float) -> None:
-        """Open the account that `release` draws on, with ε per trial."""
-        ledger.open(account, Cost("pure", epsilon), partial(self.mechanism, n, epsilon))
-
-    def release(self, ledger, account: str, data: Data, n: int, epsilon: float, rng, trials: slice) -> Release:
-        """Return an ε-differentially private release of each trial's data."""
-        mechanism = self.mechanism(n, epsilon, data)
-        return Release(ledger.release(account, mechanism, data.exact.T, rng, repeats=trials).values.T, mechanism.scale)
-
-    @abstractmethod
-    def mechanism(self, n: int, epsilon: float, data: Data | None = None) -> LaplaceMechanism:
-        """Return the mechanism; without data, one of the same cost."""
-
-    @abstractmethod
-    def data(self, n: int, size: int, rng: np.random.Generator) -> Data:
-        """Draw parameters from the prior, and data given them."""
-
-    @abstractmethod
-    def kernel(self, data: Data, release: Release, n: int) -> Kernel:
-        """Return the noise-aware Gibbs sampler of the release."""
-
-    @abstractmethod
-    def exact_quantiles(self, data: Data, releases: list[Release], n: int) -> np.ndarray:
-        """Return P(Θ ≤ θ | y) at the true θ without a chain, shape (parameters, releases, trials)."""
-
-    @abstractmethod
-    def exact_moments(self, data: Data, release: Release, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and standard deviation (trials,) of the first parameter given y, without a chain."""
-
-    @abstractmethod
-    def exact_features(self, data: Data, release: Release, n: int) -> np.ndarray:
-        """Return the first parameter's law given y, without a chain, as features in `space`."""
-
-    @abstractmethod
-    def features(self, statistics) -> np.ndarray:
-        """Return the first parameter's conjugate posterior given statistics (d, trials), in `space`."""
-
-    @abstractmethod
-    def naive(self, data: Data, release: Release, n: int) -> tuple[np.ndarray, float]:
-        """Return the statistics (d, trials) that the naive method takes for true, and the share of projected trials."""
-
-    @abstractmethod
-    def quantiles(self, data: Data, statistics: np.ndarray) -> np.ndarray:
-        """Return P(Θ ≤ θ) (parameters, trials) at the true θ in the posterior given statistics (d, trials)."""
-
-    def naive_cost(self, epsilon: float) -> Cost:
-        """Return the cost of what the naive method reads."""
-        return Cost("pure", epsilon)
 
 
 def many_chains(data: Data, release: Release, chains: int) -> tuple[Data, Release]:
@@ -276,7 +181,7 @@ class RedactedSums(Experiment):
         low, high = self._ends(theta if self.bounds == "true_theta" else None)
         low, high = np.broadcast_to(low, size), np.broadcast_to(high, size)
         statistics, redacted = np.empty((size, 2)), np.empty(size)
-        part = max(1, _RECORDS // n)
+        part = max(1, RECORDS // n)
         for start in range(0, size, part):
             trials = slice(start, start + part)
             records = self.model.sample_data(theta[trials], n, rng)
@@ -346,15 +251,18 @@ def experiment(name: str, prior, variant: str) -> Experiment:
         kind = models[COUNT_MODELS[name][0]]
     elif name in families:
         kind = families[name]
+    elif name == NormalUnknownVariance.family:
+        kind = NormalUnknownVariance
     else:
-        allowed = [*COUNT_MODELS, *sorted(families)]
+        allowed = [*COUNT_MODELS, *sorted(families), NormalUnknownVariance.family]
         raise SettingError(f"model is {name!r}, but must be one of {', '.join(allowed)}.{suggest(name, allowed)}")
     _check_prior(name, kind, prior)
     try:
         if name in COUNT_MODELS:
             several = "multinomial" in name
             return Counts(kind(tuple(prior)) if several else kind(*prior), COUNT_MODELS[name][1])
-        made = RedactedSums(kind(*prior), variant)
+        model = kind(*prior)
+        made = ClampedNormal(model) if kind is NormalUnknownVariance else RedactedSums(model, variant)
     except ValueError as error:
         raise SettingError(f"prior is {prior}, which {name} cannot have: {error}") from error
     low, high = made.public_bounds

@@ -5,6 +5,7 @@ import numpy as np
 from privpost.drawing import panels, style
 from privpost.drawing.figures import figure
 
+TITLES = {"naive_bayes": "Naive Bayes", "normal_unknown_variance": "Normal, σ unknown"}
 # Records of the panels, or where a task has not so many the most that it has.
 N = 100
 
@@ -39,9 +40,8 @@ def cost_and_distance(rivals):
         floor = here[here.method == "exact"].distance
         if len(floor):
             panel.axhspan(0, floor.max(), color=style.BAND, linewidth=0)
-        panel.set(
-            xscale="log", yscale="log", title=f"{task.replace('_bayes', ' Bayes').capitalize()}, n = {here.n.max()}"
-        )
+        title = TITLES.get(task, task.capitalize())
+        panel.set(xscale="log", yscale="log", title=f"{title}, n = {here.n.max()}")
     for panel in axes.flat[len(tasks) :]:
         panel.axis("off")
     made.supxlabel("CPU time per release [s]", fontsize=8)

@@ -9,13 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privpost.experiments.bernstein2018.trials import COUNT_MODELS, Data, Experiment, Release, experiment
+from privpost.experiments.bernstein2018.clamped import ClampedNormal
+from privpost.experiments.bernstein2018.trials import Counts, Data, Experiment, Release, experiment
 from privpost.experiments.noise_aware.rivals import references
 from privpost.lab.schema import SettingError
 from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.privacy.accounting import Cost
+from privpost.samplers import noise_aware_normal_quadrature as quadrature
 from privpost.samplers.noise_aware_gibbs import random_sum
 
 # Tasks on Bayesian networks, with their graphs.
@@ -170,6 +172,25 @@ class RedactedTask(Task):
         return np.stack([one.sample(draws, rng) for one in each])[..., None]
 
 
+class ClampedTask(Task):
+    """Normal records of unknown mean and variance, whose first two moments are released, clamped to public bounds."""
+
+    size = 2
+
+    def __init__(self, name: str, trial: Experiment, n: int, epsilon: float):
+        self.name, self.n, self.trial, self.model = name, n, trial, trial.model
+        self.mechanism = trial.mechanism(n, epsilon)
+
+    def records(self, theta, rng):
+        values = self.model.sample_data(theta, self.n, rng)
+        clamped = self.mechanism.model.sufficient_statistics(values[..., None])
+        return Records(clamped, np.stack([values, values * values, np.ones_like(values)], axis=-1))
+
+    def reference(self, releases, draws, rng):
+        laws = [quadrature.exact(self.mechanism.model, release, self.n, self.scale) for release in releases]
+        return np.stack([law.sample(draws, rng) for law in laws])
+
+
 class NetworkTask(Task):
     """A small Bayesian network whose counts are released."""
 
@@ -205,7 +226,8 @@ def made(name: str, prior, n: int, epsilon: float) -> Task:
             raise SettingError(f"n is {n}, but must be at most {limit} for {name}, whose reference sums over counts")
         return NetworkTask(name, prior, n, epsilon)
     trial = experiment(name, prior, "corrected")
-    return (OneCategory if name in COUNT_MODELS else RedactedTask)(name, trial, n, epsilon)
+    kind = {Counts: OneCategory, ClampedNormal: ClampedTask}.get(type(trial), RedactedTask)
+    return kind(name, trial, n, epsilon)
 
 
 def same(task: RedactedTask, variant: str) -> Experiment:

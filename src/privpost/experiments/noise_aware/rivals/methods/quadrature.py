@@ -1,14 +1,14 @@
-"""The posterior of a redacted sum by quadrature, the sum's own law taken as normal: what `privpost release` gives."""
+"""The posterior of redacted or clamped sums by quadrature, their law taken as normal: what the mechanisms give."""
 
 import numpy as np
 
 from privpost.experiments.noise_aware.rivals.methods import Inferred
-from privpost.experiments.noise_aware.rivals.tasks import RedactedTask, Refused
+from privpost.experiments.noise_aware.rivals.tasks import ClampedTask, RedactedTask, Refused
 
 
 def infer(task, releases, rng, budget):
     """Draw by the mechanism's own `posterior`."""
-    if not isinstance(task, RedactedTask):
-        raise Refused("it serves redacted sums; of counts the exact posterior is a sum")
+    if not isinstance(task, RedactedTask | ClampedTask):
+        raise Refused("it serves redacted and clamped sums; of counts the exact posterior is a sum")
     drawn = [np.asarray(task.mechanism.posterior(release, budget.total, rng)) for release in releases]
-    return Inferred(np.stack(drawn)[:, None, :, None])
+    return Inferred(np.stack(drawn).reshape(len(releases), 1, budget.total, task.size))

@@ -1,0 +1,131 @@
+"""Normal records with a normal-inverse-gamma prior on their mean and variance."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from scipy.special import gammaln, stdtrit
+
+from privpost.models.base import ConjugateModel, check_positive
+
+
+@dataclass(frozen=True)
+class NormalUnknownVariance(ConjugateModel):
+    """x ~ N(μ, σ²), μ | σ² ~ N(prior_mean, σ²/strength), σ² ~ InverseGamma(shape, rate); θ = (μ, σ²).
+
+    Statistics are (Σx, Σx², n). Parameters of the prior family are its natural ones (k m, 2 rate + k m², k), m the
+    mean and k the strength, to which the statistics add; shape − k/2 stays what it is in the prior. With
+    shape = k/2 + const, C = ln Γ(shape) − shape ln rate − ½ ln k + ½ ln 2π.
+
+    Attributes:
+        prior_mean: finite.
+        strength: > 0, how many records the prior of the mean is worth.
+        shape: > 0.
+        rate: > 0.
+
+    Raises:
+        ValueError: a setting outside its range.
+
+    >>> NormalUnknownVariance(0.0, 1.0, 3.0, 2.0).posterior([4.0, 6.0, 3.0])
+    array([ 4., 10.,  4.])
+    """
+
+    prior_mean: float = 0.0
+    strength: float = 1.0
+    shape: float = 3.0
+    rate: float = 2.0
+
+    family: ClassVar[str] = "normal_unknown_variance"
+    bounded: ClassVar[bool] = False
+    theta_shape: ClassVar[tuple[int, ...]] = (2,)
+    support: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
+
+    def __post_init__(self):
+        for name in ("strength", "shape", "rate"):
+            check_positive(name, getattr(self, name))
+        if not np.isfinite(self.prior_mean):
+            raise ValueError(f"prior_mean is {self.prior_mean!r}; it must be finite")
+
+    @property
+    def records(self) -> np.ndarray:
+        """Some records only: those of an unbounded family have no largest distance."""
+        return np.array([-1.0, 0.0, 1.5])
+
+    @property
+    def prior(self) -> np.ndarray:
+        """(k m, 2 rate + k m², k) of the prior."""
+        first = self.strength * self.prior_mean
+        return np.array([first, 2 * self.rate + first * self.prior_mean, self.strength])
+
+    def sufficient_statistics(self, data) -> np.ndarray:
+        """(Σx, Σx², n) of data (..., n); shape (..., 3)."""
+        data = np.asarray(data, float)
+        total = data.sum(axis=-1)
+        return np.stack([total, np.square(data).sum(axis=-1), np.full_like(total, data.shape[-1])], axis=-1)
+
+    def standard(self, parameters) -> tuple[np.ndarray, ...]:
+        """Mean m, strength k, shape and rate, each of shape (...), from natural parameters (..., 3)."""
+        first, second, strength = np.moveaxis(np.asarray(parameters, float), -1, 0)
+        mean = first / strength
+        return mean, strength, self.shape + (strength - self.strength) / 2, (second - first * mean) / 2
+
+    def log_partition(self, natural) -> np.ndarray:
+        """C(η), shape (...)."""
+        natural = np.asarray(natural, float)
+        valid = natural[..., 2] > 0
+        _, strength, shape, rate = self.standard(np.where(valid[..., None], natural, [0.0, 1.0, 1.0]))
+        valid &= (shape > 0) & (rate > 0)
+        shape, rate = np.where(valid, shape, 1.0), np.where(valid, rate, 1.0)
+        value = gammaln(shape) - shape * np.log(rate) - np.log(strength) / 2 + np.log(2 * np.pi) / 2
+        return np.where(valid, value, np.inf)
+
+    def sample(self, parameters, rng, size=None) -> np.ndarray:
+        """Draws (μ, σ²), shape ([size,] ..., 2)."""
+        mean, strength, shape, rate = self.standard(parameters)
+        lead = mean.shape if size is None else (size, *mean.shape)
+        variance = rate / rng.standard_gamma(shape, lead)
+        return np.stack([mean + np.sqrt(variance / strength) * rng.standard_normal(lead), variance], axis=-1)
+
+    def sample_data(self, theta, n, rng) -> np.ndarray:
+        """Draws n records per θ (..., 2), shape (..., n)."""
+        theta = np.asarray(theta, float)
+        noise = rng.standard_normal((*theta.shape[:-1], n))
+        return theta[..., :1] + np.sqrt(theta[..., 1:]) * noise
+
+    def mean(self, parameters) -> np.ndarray:
+        """m and rate/(shape − 1), infinite for shape ≤ 1."""
+        mean, _, shape, rate = self.standard(parameters)
+        return np.stack([mean, np.where(shape > 1, rate / np.where(shape > 1, shape - 1, 1.0), np.inf)], axis=-1)
+
+    def variance(self, parameters) -> np.ndarray:
+        """E σ²/k and E σ²²/(shape − 2), infinite for shape ≤ 2."""
+        _, strength, shape, _ = self.standard(parameters)
+        expected = self.mean(parameters)[..., 1]
+        second = np.where(shape > 2, expected**2 / np.where(shape > 2, shape - 2, 1.0), np.inf)
+        return np.stack([expected / strength, second], axis=-1)
+
+    def log_density(self, theta, parameters) -> np.ndarray:
+        """Log-density at θ (..., 2) in μ and σ²; −inf at σ² ≤ 0."""
+        theta = np.asarray(theta, float)
+        mean, strength, shape, rate = self.standard(parameters)
+        inside = theta[..., 1] > 0
+        variance = np.where(inside, theta[..., 1], 1.0)
+        squares = strength * (theta[..., 0] - mean) ** 2 / 2 + rate
+        log_kernel = -squares / variance - (shape + 1.5) * np.log(variance)
+        return np.where(inside, log_kernel - self.log_partition(parameters), -np.inf)
+
+    def log_likelihood(self, theta, statistics) -> np.ndarray:
+        """−(Σx² − 2μΣx + nμ²)/(2σ²) − (n/2) ln σ², constants left out, shape (...)."""
+        (mean, variance), statistics = np.moveaxis(np.asarray(theta, float), -1, 0), np.asarray(statistics, float)
+        total, square, n = np.moveaxis(statistics, -1, 0)
+        return -(square - 2 * mean * total + n * mean**2) / (2 * variance) - n / 2 * np.log(variance)
+
+    def predictive_quantile(self, probability) -> np.ndarray:
+        """Quantile of one record under the prior predictive distribution, Student's with 2 shape degrees of freedom."""
+        scale = np.sqrt(self.rate / self.shape * (1 + 1 / self.strength))
+        return self.prior_mean + scale * stdtrit(2 * self.shape, probability)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """One around 0, and one off centre."""
+        return [cls(0.0, 1.0, 4.0, 3.0), cls(0.5, 3.0, 5.0, 2.0)]

@@ -1,0 +1,215 @@
+"""Posterior of a normal law's mean and variance given noisy clamped moments, on a two-dimensional grid: no chain.
+
+Coordinates are the mean and ln sd. The sums given θ are taken to be normal, as Bernstein and Sheldon (2018)
+take them, and their release has the density of a normal pair with Laplace noise on either, a one-dimensional integral.
+`exact` corrects that for the true law of the sums.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.interpolate import RBFInterpolator
+from scipy.ndimage import map_coordinates
+from scipy.special import gammaincinv, stdtrit
+
+from privpost.models.clamped_moments import INTERVALS, ClampedMoments, moments_within
+from privpost.samplers.noise_aware_quadrature import log_normal_laplace, power
+
+# Cells of the first grid's axis, in which the sums count as independent; prior mass outside it on either side.
+_FIRST, _TAIL = 32, 1e-7
+# Cells of the next grid are halves of those that matter, down to a log-density that rises from grid to grid; until no
+# cell has more than a share of the mass, that of a normal law's peak in cells of 0.4 deviations. Then interpolated.
+_DEPTHS, _SHARE, _GRIDS = (40.0, 25.0, 15.0), 0.0256, 14
+# Of the integral: the logarithm of what is left out at its ends, points at once, nodes on either side of the release.
+_DROP, _PART, (_NODES, _WEIGHTS) = 24.0, 500, np.polynomial.legendre.leggauss(20)
+# Of `exact`: nodes of a record's law, and its deviations that they span; deviations of the sums' frequencies and values
+# and scales of the noise that the inversion spans; points of the correction, a quarter where noise is wider than the
+# sums, and down to which log-density.
+_RECORD_NODES, _RECORD_WEIGHTS = np.polynomial.legendre.leggauss(64)
+_RECORD_SPAN, _FREQUENCIES, _VALUES, _SCALES = 8.5, 7.0, 14.0, 14.0
+_POINTS, _DEPTH = 150, 12.0
+_NEIGHBOURS = np.array([(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)])
+_HALVES = np.array([(0, 0), (0, 1), (1, 0), (1, 1)])
+
+
+class Posterior(NamedTuple):
+    """Cells of a plane's even grid, of one size.
+
+    Attributes:
+        place: whole numbers (cells, 2).
+        origin, step: (2,); the cells' midpoints in mean and ln sd are origin + step (place + ½).
+        mass: (cells,).
+    """
+
+    place: np.ndarray
+    origin: np.ndarray
+    step: np.ndarray
+    mass: np.ndarray
+
+    @property
+    def middle(self) -> np.ndarray:
+        """Mean and ln sd of the cells' midpoints, shape (cells, 2)."""
+        return self.origin + self.step * (self.place + 0.5)
+
+    def sample(self, draws: int, rng) -> np.ndarray:
+        """Independent draws (draws, 2) of (μ, σ²)."""
+        law = self.finer()
+        cell = rng.choice(len(law.mass), draws, p=law.mass)
+        return _theta(law.middle[cell] + law.step * (rng.random((draws, 2)) - 0.5))
+
+    def finer(self) -> "Posterior":
+        """The same law in cells half as long, by cubic splines of the log-density."""
+        logs = np.log(np.maximum(self.mass, 1e-290))
+        matter = logs > logs.max() - _DEPTHS[-1]
+        corner = self.place.min(axis=0)
+        dense = np.full(self.place.max(axis=0) - corner + 1, logs[matter].min())
+        dense[tuple((self.place - corner).T)] = np.maximum(logs, logs[matter].min())
+        place = (2 * self.place[matter][:, None] + _HALVES).reshape(-1, 2)
+        mass = np.exp(map_coordinates(dense, ((place + 0.5) / 2 - 0.5 - corner).T, order=3, mode="nearest"))
+        return Posterior(place, self.origin, self.step / 2, mass / mass.sum())
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Means and standard deviations of (μ, σ²), shape (2,) each."""
+        theta = _theta(self.middle)
+        mean = self.mass @ theta
+        return mean, np.sqrt(self.mass @ np.square(theta - mean))
+
+    def cdf(self, theta) -> np.ndarray:
+        """P(M ≤ μ | y) and P(V ≤ σ² | y) at θ = (μ, σ²), shape (2,)."""
+        at = np.array([theta[0], np.log(theta[1]) / 2])
+        return self.mass @ np.clip((at - self.middle) / self.step + 0.5, 0.0, 1.0)
+
+
+def _theta(points) -> np.ndarray:
+    return np.stack([points[..., 0], np.exp(2 * points[..., 1])], axis=-1)
+
+
+def log_likelihood(mean, covariance, release, scale: float) -> np.ndarray:
+    """ln p(y) of a normal pair with Laplace noise of one scale on either, shape (points,).
+
+    Given the first normal variable, the second with its noise has the density of `log_normal_laplace`. The rest is
+    integrated on either side of the release, where the first noise has a kink.
+
+    Args:
+        mean: shape (2 or more, points), of which the first two count.
+        covariance: shape (2 or more, 2 or more, points).
+        release: y, shape (2,).
+        scale: of the noise.
+    """
+    # Parts that stay in the processor's cache.
+    cut = range(0, mean.shape[1], _PART)
+    parts = [_log_pair(mean[:, k : k + _PART], covariance[..., k : k + _PART], release, scale) for k in cut]
+    return np.concatenate(parts)
+
+
+def _log_pair(mean, covariance, release, scale: float) -> np.ndarray:
+    variance = np.maximum(covariance[0, 0], 1e-12 * scale**2)[..., None]
+    slope = covariance[0, 1][..., None] / variance
+    rest = np.maximum(covariance[1, 1][..., None] - slope**2 * variance, 0.0)
+    offset, second = (release[0] - mean[0])[..., None], (release[1] - mean[1])[..., None]
+    total = 0.0
+    for side in (1.0, -1.0):
+        # Below the release, or reflected: normal times e^(z/b) up to z = top, of which what matters is integrated.
+        end, centre, reach = side * offset, variance / scale, 2 * _DROP * variance
+        top = np.minimum(end, centre + np.sqrt(reach))
+        beyond = np.maximum(centre - end, 0.0)
+        length = top - np.minimum(end, centre) + reach / (beyond + np.sqrt(beyond**2 + reach))
+        z = top - length * (1 - _NODES) / 2
+        log_first = (z - end) / scale - z * z / (2 * variance) - 0.5 * np.log(2 * np.pi * variance)
+        log_second = log_normal_laplace(second - side * slope * z, rest, scale)
+        total = total + (np.exp(log_first + log_second) * _WEIGHTS * length).sum(axis=-1)
+    return np.log(np.maximum(total, 1e-300) / (4 * scale))
+
+
+def _apart(mean, covariance, release, scale):
+    """`log_likelihood` with the covariance left out, which finds where the mass is."""
+    return sum(log_normal_laplace(release[j] - mean[j], covariance[j, j], scale) for j in range(2))
+
+
+def posterior(model: ClampedMoments, release, n: int, scale: float) -> Posterior:
+    """The posterior given one release (2,), the sums' law taken as normal.
+
+    Raises:
+        ValueError: the posterior is too narrow for floats.
+    """
+    ends = np.array(_ends(model)).T
+    place, step = np.stack([*map(np.ravel, np.indices((_FIRST, _FIRST)))], axis=-1), (ends[1] - ends[0]) / _FIRST
+    for grid in range(_GRIDS):
+        theta = _theta(ends[0] + step * (place + 0.5))
+        mean, covariance = model.sum_moments(theta, n)
+        logs = (log_likelihood if grid else _apart)(mean, covariance, release, scale) + log_prior(model, theta)
+        mass = np.exp(logs - logs.max())
+        mass /= mass.sum()
+        if grid and mass.max() < _SHARE:
+            return Posterior(place, ends[0], step, mass)
+        kept = place[logs > logs.max() - _DEPTHS[min(grid, len(_DEPTHS) - 1)]]
+        # With neighbours: a peak can lie between two midpoints.
+        kept = np.unique((kept[:, None] + _NEIGHBOURS).reshape(-1, 2), axis=0)
+        place, step = (2 * kept[:, None] + _HALVES).reshape(-1, 2), step / 2
+    raise ValueError("the posterior is too narrow for its grid")
+
+
+def _ends(model: ClampedMoments) -> list[tuple[float, float]]:
+    """Ends of the mean and of ln sd that hold the prior's mass."""
+    family = model.family
+    reach = -stdtrit(2 * family.shape, _TAIL) * np.sqrt(family.rate / family.shape / family.strength)
+    precise = gammaincinv(family.shape, [1 - _TAIL, _TAIL]) / family.rate
+    return [(family.prior_mean - reach, family.prior_mean + reach), tuple(-np.log(precise) / 2)]
+
+
+def log_prior(model: ClampedMoments, theta) -> np.ndarray:
+    """Log-density of the prior in the mean and ln sd at θ (..., 2), up to a constant: dσ² = 2 σ² d ln σ."""
+    return model.family.log_density(theta, model.family.prior) + np.log(theta[..., 1])
+
+
+def exact(model: ClampedMoments, release, n: int, scale: float) -> Posterior:
+    """The posterior given one release (2,) with the true law of the sums.
+
+    What the normal law's log-likelihood lacks is computed by `inverted` in some of the cells that matter, and
+    interpolated.
+    """
+    law = posterior(model, release, n, scale)
+    logs = np.log(np.maximum(law.mass, 1e-290))
+    matter = logs > logs.max() - _DEPTH
+    # Beyond these cells there is no mass.
+    place, mass = law.place[matter], law.mass[matter]
+    covariance = model.sum_moments(_theta(mass @ law.middle[matter] / mass.sum()), n)[1]
+    points = _POINTS if scale < np.sqrt(covariance[0, 0]) else _POINTS // 4
+    some = (place % math.ceil(math.sqrt(len(place) / points)) == 0).all(axis=1)
+    theta = _theta(law.middle[matter][some])
+    lacks = np.log([inverted(model, each, release, n, scale) for each in theta])
+    lacks -= log_likelihood(*model.sum_moments(theta, n), release, scale)
+    # Inverted densities far below the peak are rounding, negative or not.
+    lacks = np.clip(lacks, -_DEPTH, _DEPTH)
+    mass = mass * np.exp(RBFInterpolator(place[some], lacks)(place))
+    return law._replace(place=place, mass=mass / mass.sum())
+
+
+def inverted(model: ClampedMoments, theta, release, n: int, scale: float) -> float:
+    """p(y | θ) with the true law of the sums, by a two-dimensional Fourier inversion.
+
+    The noisy sums have the characteristic function φ(ω)ⁿ/((1 + b²ω₁²)(1 + b²ω₂²)), φ that of a record's (r, r²);
+    the trapezoidal rule has periods that hold what has a density.
+    """
+    mean, variance = model.in_units(theta)
+    sd = np.sqrt(variance)
+    low, high = max(-1.0, mean - _RECORD_SPAN * sd), min(1.0, mean + _RECORD_SPAN * sd)
+    u = (low + high) / 2 + (high - low) / 2 * _RECORD_NODES
+    density = (
+        np.exp(-((u - mean) ** 2) / (2 * variance)) / np.sqrt(2 * np.pi * variance) * (high - low) / 2 * _RECORD_WEIGHTS
+    )
+    sums, covariance = (part[:2] for part in model.sum_moments(theta, n))
+    spread = np.sqrt(np.diag(covariance[:, :2]))
+    rest = np.sqrt(np.linalg.det(covariance[:, :2])) / spread[::-1]
+    period = 2 * np.abs(release - sums) + _VALUES * spread + _SCALES * scale
+    step, number = 2 * np.pi / period, np.ceil(_FREQUENCIES / rest * period / (2 * np.pi)).astype(int)
+    first, second = step[0] * np.arange(number[0] + 1), step[1] * np.arange(-number[1], number[1] + 1)
+    record = np.exp(1j * first[:, None] * u) * density @ np.exp(1j * u[:, None] ** 2 * second)
+    for sign, ends in zip((1, -1), INTERVALS[1:], strict=True):
+        record += moments_within(mean, variance, *ends)[0] * np.exp(1j * (sign * first[:, None] + second))
+    noisy = power(record, n) / (1 + (scale * first[:, None]) ** 2) / (1 + (scale * second) ** 2)
+    # The integrand at −ω is the conjugate of that at ω.
+    noisy[1:] *= 2
+    value = np.exp(-1j * first * release[0]) @ noisy @ np.exp(-1j * second * release[1])
+    return float(max(value.real, 1e-300) / period.prod())
