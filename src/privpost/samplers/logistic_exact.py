@@ -217,7 +217,7 @@ def envelope(
     law, basis = _merged(posterior) if draws else (posterior, None)
     mode = law.at_mode(start.mode if start is not None and np.array_equal(start.basis, basis) else None)
     if posterior.radius is not None and np.linalg.norm(mode.mean) > posterior.radius:
-        raise ValueError(f"radius is {posterior.radius}; the posterior's mode has norm {np.linalg.norm(mode.mean)}")
+        raise ValueError(f"radius is {posterior.radius}; the posterior's mode lies outside the ball")
     log_determinant = 2 * np.log(np.diag(mode.factor)).sum()
     plain = 0.5 * (log_determinant - law.dimension * math.log(law.prior_precision))
     # In proposals, a shell's time: two products of n d² operations, not n d, and some functions of every record.

@@ -143,22 +143,22 @@ def sample(posterior: LogisticPosterior, public: PublicTime, size: int, rng: np.
     if size < 1:
         raise ValueError(f"size is {size!r}; it must be >= 1")
     near = near_mode(posterior, public)
+    # That of the density, −∇f.
+    gradient = posterior.gradient(near)
     number, at_once = public.proposals(size), max(1, _ELEMENTS // public.n)
     accepted: list[np.ndarray] = []
     while number > 0 or sum(map(len, accepted)) < size:
-        accepted.append(_accepted(posterior, near, min(at_once, number) if number > 0 else at_once, rng))
+        accepted.append(_accepted(posterior, near, gradient, min(at_once, number) if number > 0 else at_once, rng))
         number -= at_once
     return np.concatenate(accepted)[:size]
 
 
-def _accepted(posterior: LogisticPosterior, near, number: int, rng) -> np.ndarray:
+def _accepted(posterior: LogisticPosterior, near, gradient, number: int, rng) -> np.ndarray:
     """Those of a number of proposals that are accepted; all of them are looked at."""
     precision, at = posterior.prior_precision, posterior.features @ near
-    # ∇f is less the density's gradient.
-    centre = near + posterior.gradient(near) / precision
-    weights = centre + rng.standard_normal((number, len(near))) / math.sqrt(precision)
+    weights = near + gradient / precision + rng.standard_normal((number, len(near))) / math.sqrt(precision)
     levels = np.log(rng.random(number))
-    pull = posterior.gradient(near) + precision * near
+    pull = gradient + precision * near
     gained = posterior.power * (
         posterior.log_likelihood_of_predictors(weights @ posterior.features.T)
         - posterior.log_likelihood_of_predictors(at[None])

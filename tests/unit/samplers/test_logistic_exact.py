@@ -189,7 +189,7 @@ def test_later_proposals_do_not_depend_on_what_was_accepted():
 
 def test_what_cannot_be_drawn_is_refused():
     features, labels = design(30, 2)
-    with pytest.raises(ValueError, match=r"radius is 0.1; the posterior's mode has norm"):
+    with pytest.raises(ValueError, match=r"radius is 0.1; the posterior's mode lies outside the ball"):
         envelope(LogisticPosterior(features, labels, 0.2, radius=0.1))
     with pytest.raises(ValueError, match="size is 0"):
         sample(envelope(LogisticPosterior(features, labels, 0.2)), 0, np.random.default_rng(1))
