@@ -20,7 +20,7 @@ class LinkDraw(LogisticDraw):
     stays strongly log-concave, as the losses are convex and so is the ball. Its curvature has no bound that would give
     draws a public time: `constant_time` must be False, and the data public.
 
-    >>> draw = LinkDraw(LinkRegression(2, 0.1), 100, 2.0, 0.5, weighting="diffused")
+    >>> draw = LinkDraw(LinkRegression(2, 0.1), 100, 2.0, 0.5, weighting="diffused", constant_time=False)
     >>> print(draw.cost())
     rdp(epsilon=0.563215, order=2)
     """

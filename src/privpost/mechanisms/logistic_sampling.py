@@ -161,7 +161,7 @@ class LogisticSampling(Batched, Mechanism):
         """
         if size is None:
             return Release(self.perturb(statistics, rng))
-        around = prepared or self.prepare(statistics, start, size)
+        around: Any = prepared or self.prepare(statistics, start, size)
         if self.constant_time:
             public = self.public_time
             values = sample_in_public_time(around, public, size, rng)
