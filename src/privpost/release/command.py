@@ -78,7 +78,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, help="CSV file with a header; default: the specification's data")
     parser.add_argument("--output", type=Path, help="new JSON file; default: standard output")
     parser.add_argument(
-        "--draws", type=Path, metavar="FILE", help="new CSV file for the posterior's draws, beside the JSON"
+        "--draws",
+        type=Path,
+        metavar="FILE",
+        help="new file for the posterior's draws, beside the JSON: .csv, or .nc for netCDF (ArviZ)",
     )
     parser.add_argument(
         "-n", "--dry-run", action="store_true", help="print the privacy terms; read no data and draw no noise"
@@ -212,7 +215,7 @@ def _posterior(spec, kind, mechanism, content, file: Path | None) -> dict[str, A
             found = kind.posterior(spec, mechanism, np.array(content["release"], float), rng)
         if not all(np.isfinite(draws).all() for draws in found.draws.values()):
             raise ValueError("draws are not finite")
-        return statement.posterior(spec, found, file and delivery.write_draws(file, found.draws))
+        return statement.posterior(spec, found, file and delivery.write_draws(file, found, content))
     except OSError as error:
         return {"failed": f"{file} cannot be written: {error.strerror}; {again}"}
     except MemoryError:
