@@ -9,6 +9,7 @@ import math
 import secrets
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from time import thread_time
 from typing import Any
 
 from privpost import lookup
@@ -33,6 +34,14 @@ def flint():
 def ball(value: Fraction):
     """A ball around a rational number, at the precision in use."""
     return flint().arb(flint().fmpq(value.numerator, value.denominator))
+
+
+def parameter(value: Fraction):
+    """A ball around a parameter that is no single number: whole numbers, of which FLINT sums series that end, and that
+    take up to twenty times as long, are enclosed as all others are.
+    """
+    context = flint().ctx
+    return ball(value) + flint().arb(0, flint().arb(2) ** -(2 * context.prec))
 
 
 class _Uniform:
@@ -109,6 +118,28 @@ class Draw:
         raise ArithmeticError("a distribution function could not be enclosed; no draw was made")
 
 
+def unit_of_time(public: Sequence[Callable[[], Any]]) -> float:
+    """Twice the longest time, in seconds, that draws take which nothing but what is public decides."""
+
+    def taken(draw):
+        start = thread_time()
+        draw()
+        return thread_time() - start
+
+    # The first ones compute constants that the others use.
+    return 2 * max([taken(draw) for draw in (*public, *public)][len(public) :])
+
+
+def in_units_of_time(unit: float, draw: Callable[[], Any]) -> Any:
+    """What a draw gives, at the end of the unit of time in which it is made; waiting is work for the processor too."""
+    start = thread_time()
+    drawn = draw()
+    end = start + unit * math.ceil((thread_time() - start) / unit)
+    while thread_time() < end:
+        pass
+    return drawn
+
+
 def beta(
     parameters: Sequence[Fraction],
     ends: tuple[Fraction, Fraction] = (Fraction(0), Fraction(1)),
@@ -133,11 +164,16 @@ def _truncated_beta(parameters, ends, point: Fraction):
     if low > a / (a + b):
         return 1 - _truncated_beta((b, a), (1 - high, 1 - low), 1 - point)
 
+    # Beyond 1/2 the series converges slowly, so it is that of the upper tail; in an interval below the mean, where both
+    # masses are small, their difference would cancel.
+    turn = Fraction(1, 2) if high == 1 else max(Fraction(1, 2), a / (a + b))
+
     def mass(value: Fraction):
-        # Close to 1 the series converges slowly; there the upper tail is small, and nothing cancels.
-        if value > max(Fraction(1, 2), a / (a + b)):
-            return 1 - ball(1 - value).beta_lower(ball(b), ball(a), regularized=1)
-        return ball(value).beta_lower(ball(a), ball(b), regularized=1)
+        if value > turn:
+            return 1 - ball(1 - value).beta_lower(parameter(b), parameter(a), regularized=1)
+        # Beyond 1/2 whole numbers that are enclosed take long.
+        enclosed = parameter if 2 * value <= 1 else ball
+        return ball(value).beta_lower(enclosed(a), enclosed(b), regularized=1)
 
     bottom = mass(low) if low > 0 else ball(Fraction(0))
     top = mass(high) if high < 1 else ball(Fraction(1))
@@ -147,7 +183,9 @@ def _truncated_beta(parameters, ends, point: Fraction):
 def gamma(shape: Fraction, rate: Fraction, randbits: Callable[[int], int] = secrets.randbits) -> Draw:
     """An ideal draw from Gamma(shape, rate), parameters > 0 and exact; `randbits` as in `beta`."""
     # The upper tail is enclosed tightly everywhere; the lower one is not, for large shapes.
-    return Draw(lambda point: 1 - ball(point * rate).gamma_upper(ball(shape), regularized=1), randbits, bounded=False)
+    return Draw(
+        lambda point: 1 - ball(point * rate).gamma_upper(parameter(shape), regularized=1), randbits, bounded=False
+    )
 
 
 def dirichlet(

@@ -62,7 +62,7 @@ def sample(mean, precision, radius: float, size: int, rng: np.random.Generator) 
         proposed, accepted = proposed + len(draws), accepted + int(accept.sum())
         if accepted >= size:
             return Draws(np.concatenate(kept)[:size] @ vectors.T, accepted / proposed)
-    raise RuntimeError(f"only {accepted} of {proposed} proposals were accepted")
+    raise RuntimeError(f"{BATCH * ROUNDS} proposals gave fewer than {size} draws")
 
 
 def _log_acceptance(propose, radius, rng):

@@ -1,7 +1,5 @@
 """One posterior sample (OPS): the exponential mechanism on the log-joint of bits, under pure DP."""
 
-import secrets
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -10,6 +8,7 @@ import numpy as np
 
 from privpost.distributions import exact_draws, truncated_beta
 from privpost.mechanisms.pure import PureMechanism
+from privpost.mechanisms.rounded import Rounded, public_counts
 from privpost.models.base import is_number
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy.accounting import Cost
@@ -17,7 +16,7 @@ from privpost.privacy.approximate import bits_curve, by_curve
 
 
 @dataclass(frozen=True)
-class ExponentialMechanism(PureMechanism):
+class ExponentialMechanism(Rounded, PureMechanism):
     """One draw from the beta-Bernoulli log-joint on [a0, 1−a0] at temperature T = max(1, 2Δ/ε).
 
     Prior and likelihood are both tempered: the draw is from Beta(1 + (α−1+s)/T, 1 + (β−1+n−s)/T) truncated to
@@ -81,13 +80,18 @@ class ExponentialMechanism(PureMechanism):
         """One exact draw of θ per leading index."""
         return truncated_beta.sample(self.release_law(statistics), *self.ends, rng)
 
-    def rounded(self, statistics, bits: int, randbits: Callable[[int], int] = secrets.randbits) -> list[int]:
-        """⌊2^bits θ⌋ of one ideal draw θ at `temperature`; arguments as in `PosteriorDraw.rounded`."""
+    def _cells(self, statistics, bits, randbits):
+        """At `temperature`."""
         prior, temperature, low = map(float, self.model.prior), Fraction(self.temperature), Fraction(self.a0)
         law = [
             1 + (Fraction(alpha) - 1 + int(count)) / temperature for alpha, count in zip(prior, statistics, strict=True)
         ]
         return [exact_draws.beta(law, (low, 1 - low), randbits).refine(bits)]
+
+    @property
+    def public_statistics(self):
+        """`public_counts`."""
+        return public_counts(self.n, 2)
 
     def cost(self) -> Cost:
         """2Δ/T, which is ε or, at T = 1, less."""

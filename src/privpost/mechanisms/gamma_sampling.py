@@ -1,7 +1,6 @@
 """One draw from the weighted posterior of the rate of bounded exponential records, under Rényi DP."""
 
-import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -9,6 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from privpost.distributions import exact_draws
+from privpost.mechanisms.rounded import Rounded
 from privpost.mechanisms.weighted_posterior import ConjugateDraw, Weighting
 from privpost.models.base import is_number
 from privpost.models.gamma_exponential import GammaExponential
@@ -23,7 +23,7 @@ def _check_bounds(bounds) -> None:
 
 
 @dataclass(frozen=True)
-class GammaDraw(ConjugateDraw):
+class GammaDraw(Rounded, ConjugateDraw):
     """One exact draw of the rate from Gamma(shape/m + r n, rate/m + r Σx), records in public bounds.
 
     Neighbours' laws have one shape; their divergence grows with |ln(rate_P/rate_Q)|, which is largest where the other
@@ -87,11 +87,14 @@ class GammaDraw(ConjugateDraw):
         shape, rate = (Fraction(float(value)) / Fraction(self.m) for value in self.model.prior)
         return shape + Fraction(self.r) * self.n, rate + Fraction(self.r) * total
 
-    def rounded(
-        self, statistics: Sequence[Fraction], bits: int, randbits: Callable[[int], int] = secrets.randbits
-    ) -> list[int]:
-        """⌊2^bits θ⌋ of one ideal draw θ for statistics (Σx, n), exact; arguments as in `PosteriorDraw.rounded`."""
+    def _cells(self, statistics, bits, randbits):
         return [exact_draws.gamma(*self._law(Fraction(statistics[0])), randbits).refine(bits)]
+
+    @property
+    def public_statistics(self):
+        """(Σx, n), Σx at the ends and in the middle of its range."""
+        low, high = map(Fraction, self.bounds)
+        return [(self.n * (low + share * (high - low)), Fraction(self.n)) for share in (0, Fraction(1, 2), 1)]
 
     def certified_rdp(self, order: float) -> float:
         """An upper bound of `rdp` at an order, in interval arithmetic."""

@@ -1,6 +1,7 @@
 """One draw from the posterior of a probit, complementary log-log or logistic regression on a ball, weighted."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -16,9 +17,10 @@ class LinkDraw(LogisticDraw):
     The proof needs two things: neighbours' log-densities whose difference is 2ρcB-Lipschitz, and an nβ-strongly
     log-concave law. The paper takes B = 1, the range of y − E y, for all three links; that bounds the gradient for the
     logistic link only. On ‖w‖ ≤ R the gradients of two records differ by at most 2cB (`largest_change`), and the law
-    stays strongly log-concave, as the losses are convex and so is the ball.
+    stays strongly log-concave, as the losses are convex and so is the ball. Its curvature has no bound that would give
+    draws a public time: `constant_time` must be False, and the data public.
 
-    >>> draw = LinkDraw(LinkRegression(2, 0.1), 100, 2.0, 0.5, weighting="diffused")
+    >>> draw = LinkDraw(LinkRegression(2, 0.1), 100, 2.0, 0.5, weighting="diffused", constant_time=False)
     >>> print(draw.cost())
     rdp(epsilon=0.563215, order=2)
     """
@@ -26,6 +28,11 @@ class LinkDraw(LogisticDraw):
     named: ClassVar[str] = "Link{}"
     models: ClassVar[tuple[type, ...]] = (LinkRegression,)
     weightings: ClassVar[tuple[str, ...]] = ("concentrated", "diffused")
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.constant_time:
+            raise ValueError("constant_time is True; draws on the ball of another link have none, so it must be False")
 
     @property
     def radius(self) -> float:
@@ -44,10 +51,13 @@ class LinkDraw(LogisticDraw):
     @classmethod
     def examples(cls) -> list[Self]:
         """One weight and two, either link, and a small ball, on which records of one label differ most."""
+        diffused, concentrated = (
+            partial(cls, weighting=weighting, constant_time=False) for weighting in ("diffused", "concentrated")
+        )
         return [
-            cls(LinkRegression(1, 0.1, link="probit"), 4, 2.0, 0.3, weighting="diffused"),
-            cls(LinkRegression(2, 1.0, link="cloglog", radius=1.0), 3, 2.0, 0.3, weighting="diffused"),
-            cls(LinkRegression(1, 2500.0, link="cloglog", radius=0.1), 4, 2.0, 0.3, weighting="diffused"),
-            cls(LinkRegression(1, link="cloglog", radius=1.0), 4, 2.0, 1.0, weighting="concentrated"),
-            cls(LinkRegression(2, link="probit"), 3, 2.0, 2.0, weighting="concentrated"),
+            diffused(LinkRegression(1, 0.1, link="probit"), 4, 2.0, 0.3),
+            diffused(LinkRegression(2, 1.0, link="cloglog", radius=1.0), 3, 2.0, 0.3),
+            diffused(LinkRegression(1, 2500.0, link="cloglog", radius=0.1), 4, 2.0, 0.3),
+            concentrated(LinkRegression(1, link="cloglog", radius=1.0), 4, 2.0, 1.0),
+            concentrated(LinkRegression(2, link="probit"), 3, 2.0, 2.0),
         ]

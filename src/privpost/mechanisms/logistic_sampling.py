@@ -26,16 +26,19 @@ from privpost.privacy.glm import (
 )
 from privpost.privacy.ledger import Release
 from privpost.samplers import logistic_exact
+from privpost.samplers.logistic_public_time import PublicTime
+from privpost.samplers.logistic_public_time import sample as sample_in_public_time
 
-# Expected proposals beyond which no draw is tried.
-MOST_PROPOSALS = 10_000
+# Expected proposals beyond which no draw is tried, and steps towards the mode.
+MOST_PROPOSALS, MOST_STEPS = 10_000, 100_000
 
 
 class Drawn(NamedTuple):
     """What the sampler reports beside a draw.
 
     `start` is what the sampler of a similar posterior may start its set-up from; `proposals` are those evaluated up to
-    the accepted one, `expected` their expected number, nan where none are made.
+    the accepted one, `expected` their expected number, nan where none are made. In constant time there is no start, and
+    both numbers are public: those evaluated, and the most that any data are expected to take.
     """
 
     start: Any
@@ -45,11 +48,13 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class LogisticSampling(Batched, Mechanism):
-    """One exact draw of w from N(w; 0, (nβ)⁻¹ I) Π 1/(1 + exp(−z_i·w))^ρ, by rejection (`samplers.logistic_exact`).
+    """One exact draw of w from N(w; 0, (nβ)⁻¹ I) Π 1/(1 + exp(−z_i·w))^ρ, by rejection.
 
     Attributes:
-        constant_time: whether a fixed number of proposals is evaluated, so that the time of a release does not tell
-            when one was accepted (Awan and Rao 2023); draws have the same law without, where nobody takes the time.
+        constant_time: whether numbers that are public decide how many steps and proposals a release takes, and whether
+            it is refused (`samplers.logistic_public_time`), so that nothing but the draw tells of the data (Awan and
+            Rao 2023). Draws have the same law without, and most of them are far quicker (`samplers.logistic_exact`);
+            time, refusals and what the sampler reports are then functions of the data: for data that are public.
 
     Raises:
         ValueError: a setting outside its range, or another model than BinaryRegression.
@@ -75,8 +80,28 @@ class LogisticSampling(Batched, Mechanism):
         """Radius of the ball that the prior is truncated to; None where it is not."""
         return None
 
+    @property
+    def public_time(self) -> PublicTime:
+        """Steps and proposals of a draw in constant time."""
+        model = self.model
+        return PublicTime(self.n, model.dimension, self.precision, self.power, model.feature_bound, self.radius)
+
+    def _check_public_time(self) -> None:
+        """Raises a ValueError where some data would take too long in constant time."""
+        public = self.public_time
+        if not (public.log_expected <= math.log(MOST_PROPOSALS) and public.steps <= MOST_STEPS):
+            raise ValueError(
+                f"constant_time is True; with n {self.n}, prior_precision {self.precision!r}, feature_bound "
+                f"{self.model.feature_bound!r}, power {self.power:.6g} and dimension {self.model.dimension} some data "
+                f"would take 1e{public.log_expected / math.log(10):.1f} proposals, of at most {MOST_PROPOSALS}, and "
+                f"{public.steps} steps, of at most {MOST_STEPS}. LogisticLangevin draws within the same budget, and "
+                "public data may be drawn from with constant_time=False"
+            )
+
     def check_statistics(self, statistics) -> None:
         """Raises a ValueError unless statistics (..., n d) are each of n records within the model's bound."""
+        if self.constant_time:
+            self._check_public_time()
         super().check_statistics(statistics)
         rows = np.asarray(statistics, float)
         rows = rows.reshape(-1, rows.shape[-1])
@@ -100,23 +125,24 @@ class LogisticSampling(Batched, Mechanism):
         shape = theta.shape[:-1]
         return self.release_law(statistics).log_density(theta.reshape(-1, theta.shape[-1])).reshape(shape)
 
-    def prepare(self, statistics, start=None, size=None) -> logistic_exact.Envelope:
-        """The envelope of one data set's releases; it takes most of the time, and refuses what can't be drawn.
+    def prepare(self, statistics, start=None, size=None) -> logistic_exact.Envelope | LogisticPosterior:
+        """What the proposals come from; it refuses what can't be drawn, in constant time by public numbers alone.
 
         `size`: how many; None for few proposals a draw.
 
         Raises:
-            ValueError: records longer than the feature bound, as many as n is not, or draws expected to take more than
-                `MOST_PROPOSALS` proposals each.
-            RuntimeError: the mode is not found.
+            ValueError: records longer than the feature bound, as many as n is not, or draws that may take (without
+                constant time: that take) more than `MOST_PROPOSALS` proposals each on average.
+            RuntimeError: the mode is not found, without constant time.
         """
-        posterior = self.release_law(self.model.checked(statistics, self.n))
-        around = logistic_exact.envelope(posterior, start, draws=None if self.constant_time else size)
+        if self.constant_time:
+            self._check_public_time()
+            return self.release_law(self.model.checked(statistics, self.n))
+        around = logistic_exact.envelope(self.release_law(self.model.checked(statistics, self.n)), start, draws=size)
         if around.log_least > math.log(MOST_PROPOSALS):
-            power = around.log_least / math.log(10)
             raise ValueError(
-                f"prior_precision (beta0 of the studies) is {self.model.prior_precision!r}; an exact draw would take "
-                f"about 1e{power:.0f} proposals, but the precision must be one with at most {MOST_PROPOSALS}"
+                f"prior_precision (beta0 of the studies) is {self.model.prior_precision!r}; it must be one with which "
+                f"an exact draw about these data takes at most {MOST_PROPOSALS} proposals"
             )
         return around
 
@@ -135,8 +161,12 @@ class LogisticSampling(Batched, Mechanism):
         """
         if size is None:
             return Release(self.perturb(statistics, rng))
-        around = prepared or self.prepare(statistics, start, size)
-        values, info = logistic_exact.sample(around, size, rng, constant_time=self.constant_time)
+        around: Any = prepared or self.prepare(statistics, start, size)
+        if self.constant_time:
+            public = self.public_time
+            values = sample_in_public_time(around, public, size, rng)
+            return Release(values, Drawn(None, public.proposals(size) / size, math.exp(public.log_expected)))
+        values, info = logistic_exact.sample(around, size, rng)
         return Release(values, Drawn(around, *info))
 
 

@@ -1,7 +1,5 @@
 """One draw from a posterior whose prior or likelihood is weighted for privacy, under Rényi DP."""
 
-import secrets
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -9,6 +7,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from privpost.distributions import exact_draws
+from privpost.mechanisms.rounded import Rounded, public_counts
 from privpost.mechanisms.weighted_posterior import ConjugateDraw, Weighting
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
@@ -20,7 +19,7 @@ from privpost.privacy.renyi import SUPREMA, Supremum, dirichlet_categorical_supr
 
 
 @dataclass(frozen=True)
-class PosteriorDraw(ConjugateDraw):
+class PosteriorDraw(Rounded, ConjugateDraw):
     """One exact draw from the posterior with natural parameters η0/m + r Σ(S(x), 1).
 
     For beta-Bernoulli and Dirichlet-categorical models, whose supremum over neighbours is known (theorem 15 of
@@ -62,14 +61,7 @@ class PosteriorDraw(ConjugateDraw):
         natural = self.model.natural_parameters(self.release_law(np.stack(statistics)))
         return float(np.sqrt(((natural[:, None] - natural[None]) ** 2).sum(axis=-1)).max())
 
-    def rounded(self, statistics, bits: int, randbits: Callable[[int], int] = secrets.randbits) -> list[int]:
-        """⌊2^bits θ⌋ of one ideal draw θ, one number for bits and d for categories: post-processing of the mechanism.
-
-        Args:
-            statistics: counts (d,), whole numbers.
-            bits: public precision.
-            randbits: source of fair bits, by default the operating system's.
-        """
+    def _cells(self, statistics, bits, randbits):
         law = [
             Fraction(alpha) / Fraction(self.m) + Fraction(self.r) * int(count)
             for alpha, count in zip(map(float, self.model.prior), statistics, strict=True)
@@ -77,6 +69,11 @@ class PosteriorDraw(ConjugateDraw):
         if isinstance(self.model, BetaBernoulli):
             return [exact_draws.beta(law, randbits=randbits).refine(bits)]
         return exact_draws.dirichlet(law, bits, randbits)
+
+    @property
+    def public_statistics(self):
+        """`public_counts`."""
+        return public_counts(self.n, len(self.model.prior))
 
     def certified_rdp(self, order: float) -> float:
         """An upper bound of the exact `rdp` at an order, in interval arithmetic."""

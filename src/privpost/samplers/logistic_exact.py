@@ -38,8 +38,6 @@ _MOST = 600.0
 _ELEMENTS = 1 << 21
 EXACT = True
 _MOST_ROUNDS = 100_000
-# The fixed number of proposals fails to give the draws with a probability below `_FAILURE` at this acceptance.
-_ACCEPTANCE, _FAILURE = 1 / 6, 1e-20
 
 
 class Tails(NamedTuple):
@@ -208,7 +206,7 @@ def envelope(
         start: that of a similar posterior, as a warm start of the search for the mode; that of the same one is kept.
         ends: κ_1 < κ_2 < ..., to force them; () for the prior's Gaussian alone.
         draws: how many are wanted, so that a shell is made only where it saves its own time, and columns that are
-            alike are one; None for few proposals, and a time that tells nothing of the columns.
+            alike are one; None for few proposals.
 
     Raises:
         RuntimeError: the mode is not found.
@@ -219,7 +217,7 @@ def envelope(
     law, basis = _merged(posterior) if draws else (posterior, None)
     mode = law.at_mode(start.mode if start is not None and np.array_equal(start.basis, basis) else None)
     if posterior.radius is not None and np.linalg.norm(mode.mean) > posterior.radius:
-        raise ValueError(f"radius is {posterior.radius}; the posterior's mode has norm {np.linalg.norm(mode.mean)}")
+        raise ValueError(f"radius is {posterior.radius}; the posterior's mode lies outside the ball")
     log_determinant = 2 * np.log(np.diag(mode.factor)).sum()
     plain = 0.5 * (log_determinant - law.dimension * math.log(law.prior_precision))
     # In proposals, a shell's time: two products of n d² operations, not n d, and some functions of every record.
@@ -319,29 +317,20 @@ def _ends(posterior, mode, spread, plain: float, worth: float) -> tuple[float, .
     return tuple(map(float, ends))
 
 
-def rounds(size: int) -> int:
-    """The fixed number of rounds of `size` proposals that yields `size` draws but with a probability below 1e-20."""
-    from scipy.stats import binom
-
-    return next(k for k in itertools.count(1) if binom.logcdf(size - 1, k * size, _ACCEPTANCE) < math.log(_FAILURE))
-
-
-def sample(around: Envelope, size: int, rng: np.random.Generator, *, constant_time: bool = False):
-    """Draw exactly, each of a batch from proposals of its own.
+def sample(around: Envelope, size: int, rng: np.random.Generator) -> tuple[np.ndarray, Info]:
+    """Draw exactly, each of a batch from proposals of its own, as many as it takes.
 
     Args:
         around: the envelope.
         size: number of draws.
         rng: source of randomness.
-        constant_time: evaluate `rounds(size)` proposals for each draw, whatever is accepted, and give a draw without
-            an accepted one another's second; else as many as it takes.
 
     Returns:
         Draws (size, d), and `Info`.
 
     Raises:
         ValueError: size < 1.
-        RuntimeError: the fixed number of proposals, or 100,000, gave too few draws.
+        RuntimeError: 100,000 proposals gave too few draws.
         ArithmeticError: a log-acceptance above 0.
     """
     if size < 1:
@@ -349,28 +338,21 @@ def sample(around: Envelope, size: int, rng: np.random.Generator, *, constant_ti
     # Streams of their own, so that what is accepted changes no later proposal.
     normals, uniforms = rng.spawn(2)
     weights, pending = np.empty((size, around.posterior.dimension)), np.arange(size)
-    left = rounds(size) if constant_time else _MOST_ROUNDS
-    evaluated, spare = 0, []
-    while left and (constant_time or len(pending)):
+    left, evaluated = _MOST_ROUNDS, 0
+    while left and len(pending):
         # Of a few draws that are left several rounds make one matrix product.
-        at_once = 1 if constant_time else min(left, max(1, min(32 // len(pending), 2048 // size)))
+        at_once = min(left, max(1, min(32 // len(pending), 2048 // size)))
         left -= at_once
         shape = at_once, size
         numbers = normals.standard_normal((*shape, weights.shape[1])), uniforms.random((*shape, 4))
-        rows = np.arange(size) if constant_time else pending
-        points, levels = (part[:, rows].reshape(at_once * len(rows), -1) for part in numbers)
+        points, levels = (part[:, pending].reshape(at_once * len(pending), -1) for part in numbers)
         proposed, log_acceptance = around.propose(points, levels[:, 1:])
-        accepted = (np.log(levels[:, 0]) < log_acceptance).reshape(at_once, len(rows))
+        accepted = (np.log(levels[:, 0]) < log_acceptance).reshape(at_once, len(pending))
         first, found = accepted.argmax(axis=0), accepted.any(axis=0)
-        evaluated += int(np.where(found, first + 1, at_once)[np.isin(rows, pending)].sum())
-        proposed = proposed.reshape(at_once, len(rows), -1)
-        due = found & np.isin(rows, pending)
-        weights[rows[due]] = proposed[first[due], due]
-        spare += list(proposed[0, accepted[0] & ~due]) if constant_time else []
-        pending = np.setdiff1d(pending, rows[due])
-    if len(spare) < len(pending):
-        raise RuntimeError(
-            f"{size} draws need more proposals; {around.expected:.3g} a draw are expected without the ball"
-        )
-    weights[pending] = spare[: len(pending)] if len(pending) else weights[pending]
+        evaluated += int(np.where(found, first + 1, at_once).sum())
+        proposed = proposed.reshape(at_once, len(pending), -1)
+        weights[pending[found]] = proposed[first[found], found]
+        pending = pending[~found]
+    if len(pending):
+        raise RuntimeError(f"{size} draws need more than {_MOST_ROUNDS} proposals each")
     return weights, Info(evaluated / size, around.expected)

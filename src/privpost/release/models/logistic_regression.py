@@ -84,8 +84,8 @@ class OutputNoise:
         posterior = LogisticPosterior(features, records[:, -1].astype(float), self.precision)
         try:
             found = posterior.accepted_mode(lambda w: certified_gradient(posterior, w) <= self.tolerance)
-        except (RuntimeError, np.linalg.LinAlgError) as error:
-            raise SettingError(f"no minimum could be certified, and nothing was released: {error}") from None
+        except (RuntimeError, np.linalg.LinAlgError):
+            raise SettingError("no minimum could be certified, and nothing was released") from None
         return np.rint(found.mean / self.step)
 
     def perturb(self, exact, source) -> np.ndarray:

@@ -1,0 +1,59 @@
+"""Posterior draws that are rounded down to public bits, exactly, and handed over after a public time."""
+
+import secrets
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cached_property, partial
+
+from privpost.distributions import exact_draws
+
+
+class Rounded:
+    """Mixin of mechanisms whose one draw is made exactly, from a law of rational parameters.
+
+    What takes the time are enclosures of distribution functions, of which some parameters need longer than others. So a
+    draw is handed over after a whole number of units of time. The unit is twice what the longest of the draws from
+    `public_statistics` took, on this machine and before: nothing in it is the data's.
+    """
+
+    @abstractmethod
+    def _cells(self, statistics, bits: int, randbits: Callable[[int], int]) -> list[int]:
+        """⌊2^bits θ⌋ of one ideal draw θ for exact statistics."""
+
+    @property
+    @abstractmethod
+    def public_statistics(self) -> list[Sequence[Fraction | int]]:
+        """Statistics, at the ends and in the middle of what data can have, whose draws tell how long one takes."""
+
+    @cached_property
+    def _units(self) -> dict[int, float]:
+        return {}
+
+    def rounded(self, statistics, bits: int, randbits: Callable[[int], int] = secrets.randbits) -> list[int]:
+        """⌊2^bits θ⌋ of one ideal draw θ, one number for each coordinate: post-processing of the mechanism.
+
+        Args:
+            statistics: exact, whole numbers if they are counts.
+            bits: public precision.
+            randbits: source of fair bits, by default the operating system's.
+        """
+        if bits not in self._units:
+            public = [partial(self._cells, each, bits, secrets.randbits) for each in self.public_statistics]
+            self._units[bits] = exact_draws.unit_of_time(public)
+        return exact_draws.in_units_of_time(self._units[bits], partial(self._cells, statistics, bits, randbits))
+
+
+def public_counts(n: int, levels: int) -> list[list[int]]:
+    """All of n records at the first of some levels, all at the last, an eighth at the first, as even as can be; and all
+    of these with one record moved, as whole numbers may take another time than others.
+    """
+    even = [n // levels + (level < n % levels) for level in range(levels)]
+    most = [[n, *(0,) * (levels - 1)], [n // 8, *(0,) * (levels - 2), n - n // 8], even]
+    return [moved for counts in (*most, most[0][::-1]) for moved in (counts, _with_one_moved(counts))]
+
+
+def _with_one_moved(counts: list[int]) -> list[int]:
+    """The first record of the last level that has any moved to the first level, or from the first to the last."""
+    first, *middle, last = counts
+    return [first + 1, *middle, last - 1] if last else [first - 1, *middle, last + 1]

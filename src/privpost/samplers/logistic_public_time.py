@@ -1,0 +1,171 @@
+"""Exact draws from the posterior of a logistic regression that never fail, in a time that public numbers decide.
+
+With f the negative log-density, ρ the power of the likelihood, |x_i| ≤ c, the curvature of f lies between nβ I and
+H = nβ I + (ρ/4) Σ x_i x_iᵀ. At any m, g = ∇f(m), as f is nβ-strongly convex,
+
+    exp(−(f(w) − f(m))) ≤ exp(−g·Δ − ½ nβ|Δ|²),    Δ = w − m:
+
+N(m − g/(nβ), (nβ)⁻¹ I) proposes, and a proposal is accepted with the ratio of both sides, so that accepted ones are
+independent and exact. The left side's integral is at least that of exp(−g·Δ − ½ ΔᵀHΔ), so a share of at least
+
+    |I + (ρ/(4nβ)) Σ x_i x_iᵀ|^(−½) exp(−|g|²/(2nβ)) ≥ (1 + ρc²/(4βd))^(−d/2) exp(−|g|²/(2nβ))
+
+is accepted, whatever the data: a matrix of trace t and rank d has |I + A| ≤ (1 + t/d)^d, and |x_i|² sums to nc² at
+most. A step w − ∇f(w)/M, M = nβ + ρnc²/4, multiplies the gradient by I less an average of the curvature over M, thus
+shortens it by 1 − nβ/M at least; at 0 it is ρnc/2 at most. So after a public number of steps |g|² ≤ 2nβ τ.
+
+A prior that is truncated to ‖w‖ ≤ R leaves of that share what the whole posterior has in the ball. Its mode has a norm
+of at most r = min(√(ρκ/β), ρc/(2β)), and ‖w‖ is a 1-Lipschitz function of an nβ-strongly log-concave w, which lies
+√(d/(nβ)) from the mode on average at most: outside is at most exp(−nβ(R − r − √(d/(nβ)))²/2) (Bakry and Émery). Or,
+with M I for H, what a normal law of that precision about a point at r has in the ball replaces the determinant's share.
+
+So many proposals are made and looked at that fewer than the wanted number are accepted with a probability of at most
+1e-20, by the binomial law at the least share. Then proposing goes on: the draws have their law in any case, and that
+probability is all that the time can tell of the data but for the time of single operations.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from privpost.models.logistic_regression import LogisticPosterior
+from privpost.privacy.glm import KAPPA
+
+# What the gradient that is left may take from ln of the accepted share.
+_SLACK = 0.1
+# The probability that the proposals do not do.
+FAILURE = 1e-20
+# Predictors held at once.
+_ELEMENTS = 1 << 21
+EXACT = True
+
+
+@dataclass(frozen=True)
+class PublicTime:
+    """How many steps and proposals the draws take, from public numbers alone.
+
+    Attributes:
+        n, dimension: of the records.
+        precision, power, bound: β, ρ and c.
+        radius: R of the ball, or None.
+    """
+
+    n: int
+    dimension: int
+    precision: float
+    power: float
+    bound: float
+    radius: float | None = None
+
+    @property
+    def _ratio(self) -> float:
+        """ρc²/(4β), by which the largest curvature is more than nβ, in units of that."""
+        return self.power * self.bound**2 / (4 * self.precision)
+
+    @property
+    def steps(self) -> int:
+        """Steps towards the mode."""
+        first = self.power * self.n * self.bound / 2
+        return max(0, math.ceil((1 + self._ratio) * math.log(first / math.sqrt(2 * _SLACK * self.n * self.precision))))
+
+    @property
+    def step_size(self) -> float:
+        """1/M."""
+        return 1 / (self.n * self.precision * (1 + self._ratio))
+
+    @property
+    def log_expected(self) -> float:
+        """ln of the most proposals that one draw takes on average, whatever the data."""
+        d, radius = self.dimension, self.radius
+        free = -d / 2 * math.log1p(self._ratio / d)
+        if radius is not None and math.isfinite(radius):
+            free = max(free + self._log_inside(radius), -d / 2 * math.log1p(self._ratio) + self._log_normal(radius))
+        return _SLACK - free
+
+    @property
+    def _norm(self) -> float:
+        return min(math.sqrt(self.power * KAPPA / self.precision), self.power * self.bound / (2 * self.precision))
+
+    def _log_inside(self, radius: float) -> float:
+        rest = radius - self._norm - math.sqrt(self.dimension / (self.n * self.precision))
+        share = -math.expm1(-self.n * self.precision * rest**2 / 2) if rest > 0 else 0.0
+        return math.log(share) if share > 0 else -math.inf
+
+    def _log_normal(self, radius: float) -> float:
+        from scipy.stats import ncx2
+
+        share = ncx2.cdf(radius**2 / self.step_size, self.dimension, self._norm**2 / self.step_size)
+        return math.log(share) if share > 0 and self._norm <= radius else -math.inf
+
+    def proposals(self, size: int) -> int:
+        """How many are made for `size` draws."""
+        return _proposals(size, math.exp(-self.log_expected))
+
+
+@cache
+def _proposals(size: int, share: float) -> int:
+    """The fewest of which, but for a probability of `FAILURE`, at least `size` are accepted, to a hundredth."""
+    from scipy.stats import binom
+
+    low = high = size
+    while binom.logcdf(size - 1, high, share) > math.log(FAILURE):
+        low, high = high, 2 * high
+    while high - low > 1 + high // 100:
+        middle = (low + high) // 2
+        enough = binom.logcdf(size - 1, middle, share) <= math.log(FAILURE)
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+def near_mode(posterior: LogisticPosterior, public: PublicTime) -> np.ndarray:
+    """The weights (d,) after the public number of steps from 0."""
+    weights = np.zeros(posterior.dimension)
+    for _ in range(public.steps):
+        weights = weights + public.step_size * posterior.gradient(weights)
+    return weights
+
+
+def sample(posterior: LogisticPosterior, public: PublicTime, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Draws (size, d), exact.
+
+    Args:
+        posterior: of `public.n` records within the bound.
+        public: the numbers that decide the time.
+        size: number of draws.
+        rng: source of randomness.
+
+    Raises:
+        ValueError: size < 1.
+        ArithmeticError: a log-acceptance above 0, which refutes the bound.
+    """
+    if size < 1:
+        raise ValueError(f"size is {size!r}; it must be >= 1")
+    near = near_mode(posterior, public)
+    # That of the density, −∇f.
+    gradient = posterior.gradient(near)
+    number, at_once = public.proposals(size), max(1, _ELEMENTS // public.n)
+    accepted: list[np.ndarray] = []
+    while number > 0 or sum(map(len, accepted)) < size:
+        accepted.append(_accepted(posterior, near, gradient, min(at_once, number) if number > 0 else at_once, rng))
+        number -= at_once
+    return np.concatenate(accepted)[:size]
+
+
+def _accepted(posterior: LogisticPosterior, near, gradient, number: int, rng) -> np.ndarray:
+    """Those of a number of proposals that are accepted; all of them are looked at."""
+    precision, at = posterior.prior_precision, posterior.features @ near
+    weights = near + gradient / precision + rng.standard_normal((number, len(near))) / math.sqrt(precision)
+    levels = np.log(rng.random(number))
+    pull = gradient + precision * near
+    gained = posterior.power * (
+        posterior.log_likelihood_of_predictors(weights @ posterior.features.T)
+        - posterior.log_likelihood_of_predictors(at[None])
+    )
+    log_acceptance = gained - (weights - near) @ pull
+    # Sums of n terms are off by less.
+    if (worst := float(log_acceptance.max())) > 1e-9 * (1 + np.abs(gained).max()):
+        raise ArithmeticError(f"log-acceptance is {worst}; it must be <= 0")
+    inside = np.isfinite(posterior.log_prior(weights))
+    return weights[inside & (levels < log_acceptance)]
