@@ -1,6 +1,7 @@
 """Files that are whole or absent: written beside their place, under another name, and renamed."""
 
 import contextlib
+import errno
 import glob
 import os
 import secrets
@@ -65,6 +66,18 @@ def claim(temporary: Path, path: Path) -> None:
         except BaseException:
             path.unlink()
             raise
+
+
+def sync_folder(path: Path) -> None:
+    """Make a file's name durable, where the file system can."""
+    folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(folder)
 
 
 def is_abandoned(path: Path) -> bool:

@@ -20,7 +20,8 @@ import pytest
 from release_cases import BITS, LEDGER, PAID, exit_with, lines
 
 from privpost.commands import cli
-from privpost.release import delivery, models, spending
+from privpost.privacy import ledger_file
+from privpost.release import delivery, models
 
 
 def user(folder, *argv: str, **options) -> subprocess.CompletedProcess:
@@ -264,7 +265,7 @@ def test_a_file_that_is_no_ledger_is_never_written(folder, content):
 def test_a_ledger_without_end_is_refused_at_once(folder, monkeypatch):
     folder.specify({**PAID, "budget": {"ledger": "/dev/full", "epsilon": 2.5}})
     assert "it is no regular file" in folder.run("--output", "o.json")[2]
-    monkeypatch.setattr(spending, "LARGEST_LEDGER", 9)
+    monkeypatch.setattr(ledger_file, "LARGEST_LEDGER", 9)
     folder.specify(PAID)
     assert folder.run("--output", "o.json")[0] == 0
     assert "larger than a ledger of 9 bytes" in folder.run("--output", "p.json")[2]

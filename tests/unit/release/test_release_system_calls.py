@@ -20,7 +20,7 @@ import yaml
 from release_cases import BITS, HEADER, ROWS
 
 from privpost.commands import cli
-from privpost.release import spending
+from privpost.privacy import ledger_file
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 HERE, KILL = Path(__file__).parent, -1
@@ -73,7 +73,7 @@ def statements(folder: Path) -> list[dict]:
 def check(folder: Path, status: int, error: int, old: bool) -> str:
     """What came out; fails where it must not."""
     ledger = folder / "ledger.jsonl"
-    entries = spending.read(ledger).entries if ledger.exists() and ledger.stat().st_size else []
+    entries = ledger_file.read(ledger).entries if ledger.exists() and ledger.stat().st_size else []
     digests = [entry["digest"] for entry in entries]
     found, said = statements(folder), (folder / "stderr").read_text()
     for one in found:
