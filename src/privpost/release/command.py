@@ -15,7 +15,7 @@ from privpost.distributions import noise
 from privpost.lab.schema import SettingError
 from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
 from privpost.mechanisms.base import Mechanism
-from privpost.privacy.approximate import gaussian_from_approximate, largest_within
+from privpost.privacy import secure_noise
 from privpost.release import delivery, models, posterior_draw, spending, statement, summary, table
 from privpost.release.models.base import Inferred
 from privpost.release.spec import read
@@ -143,11 +143,12 @@ def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMech
     try:
         if gaussian:
             sensitivity = math.nextafter(kind.mechanism(spec, 1.0).sensitivity, math.inf)
-            least = secure_sigma if "secure" in (spec.noise, spec.sigma) else analytic_sigma
+            by_opendp = "secure" in (spec.noise, spec.sigma)
+            least = secure_noise.secure_sigma if by_opendp else secure_noise.analytic_sigma
             setting = least(spec.epsilon, spec.delta, sensitivity)
         mechanism = kind.mechanism(spec, setting)
         if secure:
-            _check_scale(mechanism.sigma if gaussian else mechanism.scale)
+            secure_noise.check_scale(mechanism.sigma if gaussian else mechanism.scale)
         if secure and gaussian:
             proved = noise.gaussian_epsilon(mechanism.sigma, sensitivity, spec.delta)
         elif secure:
@@ -161,30 +162,6 @@ def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMech
         # opendp's own errors are of no one type, and some have thousands of digits.
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
         raise SettingError(f"{spec.path}: epsilon is {spec.epsilon:g}: {reason}") from None
-
-
-def _check_scale(scale: float) -> None:
-    if scale > noise.LARGEST_SCALE:
-        raise ValueError(f"the noise would have scale {scale:g}, beyond 2^40")
-
-
-def analytic_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
-    """The least σ of continuous noise (Balle and Wang 2018)."""
-    with np.errstate(divide="ignore"):
-        return gaussian_from_approximate(epsilon, delta) * sensitivity
-
-
-def secure_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
-    """The least σ that opendp's map allows, by its bound from zero-concentrated DP: 1.03 to 1.14 times the analytic
-    one for δ from 1e-12 to 1e-6 and ε from 0.001 to 10, and up to 1.52 times at δ = 0.1.
-    """
-    analytic = analytic_sigma(epsilon, delta, sensitivity)
-    # Larger ones are refused, and opendp takes them for seconds.
-    _check_scale(analytic)
-    # Its share of the secure one, to 1e-6.
-    return analytic / largest_within(
-        lambda share: noise.gaussian_epsilon(analytic / share, sensitivity, delta) <= epsilon, 2.0**-6, 1.0, steps=22
-    )
 
 
 def _drawn(spec, kind, mechanism, terms, exact, entry=None) -> dict[str, Any]:
