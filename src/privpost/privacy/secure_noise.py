@@ -1,4 +1,8 @@
-"""How much discrete Gaussian noise an (ε, δ) budget needs by opendp's own map, which rounds up."""
+"""How much discrete noise a budget needs by opendp's own maps, which round up."""
+
+import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -6,8 +10,42 @@ from privpost.distributions import noise
 from privpost.privacy.approximate import gaussian_from_approximate, largest_within
 
 
-def check_scale(scale: float) -> None:
-    """Raises a ValueError for noise that takes sums beyond what floats hold exactly."""
+def least(
+    make: Callable[[float], Any], epsilon: float, delta: float | None, *, secure: bool, by_opendp: bool
+) -> tuple[Any, float | None]:
+    """Return the mechanism with the least noise that a budget allows, and the ε that opendp proves for it.
+
+    Of secure noise ε is lowered, or σ raised, until opendp's map is within the budget's ε. Of simulated noise nothing
+    is proved, and None is returned.
+
+    Args:
+        make: the mechanism at an ε, of Laplace noise, or with a δ at a σ, of Gaussian noise.
+        epsilon, delta: the budget; δ is None for Laplace noise.
+        secure: whether the noise is opendp's.
+        by_opendp: whether σ is the one that opendp's map needs.
+
+    Raises:
+        ValueError: the scale would be beyond 2^40.
+        Exception: opendp's own errors, which are of no one type.
+    """
+    if delta is not None:
+        sensitivity = math.nextafter(make(1.0).sensitivity, math.inf)
+        mechanism = make((secure_sigma if by_opendp else analytic_sigma)(epsilon, delta, sensitivity))
+        if not secure:
+            return mechanism, None
+        _check_scale(mechanism.sigma)
+        return mechanism, noise.gaussian_epsilon(mechanism.sigma, sensitivity, delta)
+    setting, mechanism = epsilon, make(epsilon)
+    if not secure:
+        return mechanism, None
+    _check_scale(mechanism.scale)
+    while (proved := noise.laplace_epsilon(mechanism.scale, round(mechanism.sensitivity))) > epsilon:
+        setting = math.nextafter(setting, 0.0)
+        mechanism = make(setting)
+    return mechanism, proved
+
+
+def _check_scale(scale: float) -> None:
     if scale > noise.LARGEST_SCALE:
         raise ValueError(f"the noise would have scale {scale:g}, beyond 2^40")
 
@@ -24,7 +62,7 @@ def secure_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
     """
     analytic = analytic_sigma(epsilon, delta, sensitivity)
     # Larger ones are refused, and opendp takes them for seconds.
-    check_scale(analytic)
+    _check_scale(analytic)
     # Its share of the secure one, to 1e-6.
     return analytic / largest_within(
         lambda share: noise.gaussian_epsilon(analytic / share, sensitivity, delta) <= epsilon, 2.0**-6, 1.0, steps=22

@@ -2,9 +2,9 @@
 
 import argparse
 import contextlib
+import functools
 import hashlib
 import json
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -132,30 +132,14 @@ def prepared(spec: Specification, kind: models.Kind) -> tuple[Mechanism, dict[st
 def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMechanism, float | None]:
     """Return the mechanism with the least noise that the budget allows, and the ε that opendp proves for it.
 
-    opendp's map rounds up: of secure noise ε is lowered, or σ raised, until the map is within the specification's ε. Of
-    simulated noise nothing is proved, and None is returned.
-
     Raises:
         SettingError: opendp is missing, or the noise would be too large or too small for the backend.
     """
-    gaussian, secure = spec.mechanism == "gaussian", spec.noise == "secure"
-    proved, setting = None, spec.epsilon
+    secure = spec.noise == "secure"
     try:
-        if gaussian:
-            sensitivity = math.nextafter(kind.mechanism(spec, 1.0).sensitivity, math.inf)
-            by_opendp = "secure" in (spec.noise, spec.sigma)
-            least = secure_noise.secure_sigma if by_opendp else secure_noise.analytic_sigma
-            setting = least(spec.epsilon, spec.delta, sensitivity)
-        mechanism = kind.mechanism(spec, setting)
-        if secure:
-            secure_noise.check_scale(mechanism.sigma if gaussian else mechanism.scale)
-        if secure and gaussian:
-            proved = noise.gaussian_epsilon(mechanism.sigma, sensitivity, spec.delta)
-        elif secure:
-            while (proved := noise.laplace_epsilon(mechanism.scale, round(mechanism.sensitivity))) > spec.epsilon:
-                setting = math.nextafter(setting, 0.0)
-                mechanism = kind.mechanism(spec, setting)
-        return mechanism, proved
+        make = functools.partial(kind.mechanism, spec)
+        by_opendp = secure or spec.sigma == "secure"
+        return secure_noise.least(make, spec.epsilon, spec.delta, secure=secure, by_opendp=by_opendp)
     except SettingError:
         raise
     except Exception as error:

@@ -2,13 +2,11 @@
 
 import contextlib
 import datetime
-import os
 import secrets
-import signal
-import threading
 from collections.abc import Iterator
 from typing import Any
 
+from privpost.atomic import signals_held
 from privpost.lab.schema import SettingError
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import BudgetExceeded, Ledger
@@ -16,7 +14,6 @@ from privpost.privacy.ledger_file import FORMAT, Content, Locked, cost_of, locke
 from privpost.release.specification import Specification
 
 ACCOUNT = "data"
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
@@ -30,24 +27,12 @@ def charged(spec: Specification) -> Iterator[dict[str, Any] | None]:
         SettingError: the ledger cannot be read or written, or is none, its chain is broken, its budget is another one,
             or the release would exceed it.
     """
-    waiting: list[int] = []
-    kept: dict[int, Any] = {}
-
-    def hold():
-        if not kept and threading.current_thread() is threading.main_thread():
-            kept.update({number: signal.signal(number, lambda got, _: waiting.append(got)) for number in _SIGNALS})
-
-    try:
+    with signals_held() as hold:
         if spec.budget:
             yield _charged(spec, hold)
         else:
             hold()
             yield None
-    finally:
-        for number, handler in kept.items():
-            signal.signal(number, handler)
-        for number in waiting:
-            os.kill(os.getpid(), number)
 
 
 def _charged(spec: Specification, hold) -> dict[str, Any]:
