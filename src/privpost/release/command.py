@@ -46,8 +46,7 @@ def main(argv: list[str]) -> int:
                 exact = table.statistics(data, spec, kind, kind.counted(spec, mechanism))
                 # Read from files, which can fail.
                 terms["versions"] = statement.versions(spec)
-                # A rehearsal, which is thrown away: whatever can fail does so before the charge.
-                place.prepare(_json(_drawn(spec, kind, mechanism, terms, exact)))
+                place.prepare(_json(_rehearsed(spec, kind, mechanism, terms, exact)))
                 with spending.charged(spec) as entry:
                     delta = "" if spec.delta is None else f" and delta {spec.delta:g}"
                     spent = f" Epsilon {spec.epsilon:g}{delta} was spent."
@@ -122,11 +121,13 @@ def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -
 
 def prepared(spec: Specification, kind: models.Kind) -> tuple[Mechanism, dict[str, Any]]:
     """Return the calibrated mechanism and the terms of its release, before any data are read; errors as `calibrate`."""
-    if spec.sampling:
-        sampler, bound = posterior_draw.calibrate(spec, kind)
-        return sampler, posterior_draw.terms(spec, kind, sampler, bound)
-    mechanism, proved = calibrate(spec, kind)
-    return mechanism, statement.privacy(spec, kind, mechanism, proved)
+    # Of extreme priors and budgets floats overflow: what counts is what is proved.
+    with np.errstate(all="ignore"):
+        if spec.sampling:
+            sampler, bound = posterior_draw.calibrate(spec, kind)
+            return sampler, posterior_draw.terms(spec, kind, sampler, bound)
+        mechanism, proved = calibrate(spec, kind)
+        return mechanism, statement.privacy(spec, kind, mechanism, proved)
 
 
 def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMechanism, float | None]:
@@ -143,9 +144,20 @@ def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMech
     except SettingError:
         raise
     except Exception as error:
-        # opendp's own errors are of no one type, and some have thousands of digits.
-        reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
-        raise SettingError(f"{spec.path}: epsilon is {spec.epsilon:g}: {reason}") from None
+        raise SettingError(f"{spec.path}: epsilon is {spec.epsilon:g}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    """What an error says: opendp's own are of no one type, and some have thousands of digits."""
+    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+
+
+def _rehearsed(spec, kind, mechanism, terms, exact) -> dict[str, Any]:
+    """A statement that is thrown away: whatever can fail does so before the charge."""
+    try:
+        return _drawn(spec, kind, mechanism, terms, exact)
+    except Exception as error:
+        raise SettingError(f"{spec.path}: nothing can be drawn, and nothing was charged: {_reason(error)}") from None
 
 
 def _drawn(spec, kind, mechanism, terms, exact, entry=None) -> dict[str, Any]:

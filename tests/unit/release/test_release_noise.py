@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from scipy import stats
 
 from privpost import discovery
 from privpost.distributions import noise
+from privpost.distributions.exact_draws import beta
 from privpost.lab.schema import SettingError
 from privpost.mechanisms import (
     ExponentialMechanism,
@@ -64,6 +67,30 @@ def test_secure_noise_is_whole_and_independent_of_numpys_state():
     # 40 variates of scale 200 agree with probability below 400^-40.
     assert not np.array_equal(first, second)
     assert len(set(first.ravel())) > 20
+
+
+def test_a_forked_process_draws_other_numbers():
+    """Both sources have drawn before; two of any number are the same by chance in one run of 1e10."""
+
+    def drawn() -> list[int]:
+        return [*map(int, noise.SecureNoise().laplace(0.0, 2.0**39, 16)), beta((Fraction(2), Fraction(3))).refine(64)]
+
+    found = [drawn()]
+    for _ in range(2):
+        reading, writing = os.pipe()
+        process = os.fork()
+        if not process:
+            try:
+                os.write(writing, json.dumps(drawn()).encode())
+            finally:
+                os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as handle:
+            found.append(json.loads(handle.read()))
+        os.waitpid(process, 0)
+    found.append(drawn())
+    for column in zip(*found, strict=True):
+        assert len(set(column)) == 4
 
 
 def test_secure_noise_hides_no_fraction():
