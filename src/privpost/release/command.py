@@ -1,7 +1,6 @@
-"""`privpost release`: check everything, charge, draw once, and hand over a whole statement."""
+"""A release: check everything, charge, draw once, and hand over a whole statement."""
 
 import argparse
-import contextlib
 import functools
 import hashlib
 import json
@@ -16,22 +15,24 @@ from privpost.lab.schema import SettingError
 from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
 from privpost.mechanisms.base import Mechanism
 from privpost.privacy import secure_noise
-from privpost.release import delivery, models, posterior_draw, spending, statement, summary, table
-from privpost.release.models.base import Inferred
+from privpost.release import delivery, models, posterior_draw, spending, statement, table
 from privpost.release.spec import read
 from privpost.release.specification import Specification
 
 
-def main(argv: list[str]) -> int:
-    """Run the command; its errors are SettingErrors, raised before anything is charged or released."""
-    options = _parser().parse_args(argv)
+def run(options: argparse.Namespace) -> tuple[int, dict[str, Any] | None]:
+    """Return the exit status, and the statement where it was delivered.
+
+    Raises:
+        SettingError: something is wrong; nothing was charged or released.
+    """
     spec = read(options.specification)
     kind = models.KINDS[spec.model]
     mechanism, privacy = prepared(spec, kind)
     terms = {"privacy": privacy, "specification": statement.specification(spec)}
     if options.dry_run:
         print(_json(terms))
-        return 0
+        return 0, None
     with delivery.Delivery(options.output, spec) as place:
         if options.draws:
             delivery.check_draws(options.draws, spec, options.output)
@@ -62,30 +63,7 @@ def main(argv: list[str]) -> int:
         except BaseException:
             print(f"privpost: stopped.{spent}", file=sys.stderr)
             raise
-        return 1
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="privpost release",
-        allow_abbrev=False,
-        description="Release private statistics of a CSV file, or one draw from a private posterior, as JSON with a "
-        "privacy statement. The YAML specification holds model, columns with levels or bounds, n, epsilon; "
-        "docs/release.md explains it. Whatever is wrong is said, and nothing is released.",
-    )
-    parser.add_argument("specification", type=Path, help="YAML file: what is public, and what the release may cost")
-    parser.add_argument("--data", type=Path, help="CSV file with a header; default: the specification's data")
-    parser.add_argument("--output", type=Path, help="new JSON file; default: standard output")
-    parser.add_argument(
-        "--draws", type=Path, metavar="FILE", help="new CSV file for the posterior's draws, beside the JSON"
-    )
-    parser.add_argument(
-        "-n", "--dry-run", action="store_true", help="print the privacy terms; read no data and draw no noise"
-    )
-    parser.add_argument(
-        "--again", type=Path, metavar="RELEASE", help="draw the posterior of an earlier release again, at no cost"
-    )
-    return parser
+        return 1, None
 
 
 def _again(spec, terms, path: Path) -> dict[str, Any]:
@@ -101,22 +79,15 @@ def _again(spec, terms, path: Path) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key != "posterior"}
 
 
-def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -> int:
-    """Draw the posterior of what was released, hand over the statement, and sum it up."""
+def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -> tuple[int, dict[str, Any]]:
+    """Draw the posterior of what was released, and hand over the statement."""
     if spec.draws:
         content["posterior"] = _posterior(spec, kind, mechanism, content, options.draws)
     place.hand_over(_json(content) + "\n")
     wrong = statement.unusable(content.get("posterior", {}))
     if wrong:
         print(f"privpost: the statistics were released, but {wrong}", file=sys.stderr)
-    if options.output:
-        # The statement is on the disk: a reader that has gone away makes no failure of it.
-        with contextlib.suppress(OSError):
-            print("\n".join(summary.lines(content, options.output)), flush=True)
-            if isinstance(kind, Inferred) and not (spec.draws or spec.sampling):
-                asked = "with posterior: {draws: 4000} in the specification"
-                print(f"  a posterior     costs nothing more: --again {options.output}, {asked}", flush=True)
-    return 1 if wrong else 0
+    return int(bool(wrong)), content
 
 
 def prepared(spec: Specification, kind: models.Kind) -> tuple[Mechanism, dict[str, Any]]:

@@ -36,7 +36,7 @@ def test_randomness_is_asked_for_before_the_charge(folder, monkeypatch, source):
 
 
 def test_names_of_new_files_are_on_the_disk_too(folder, monkeypatch):
-    """A folder is synchronised after its file: the ledger's before anything is drawn, the output's as soon as it has a name."""
+    """A folder is synchronised after its file: the ledger's before anything is drawn, then the output's."""
     for name in ("ledgers", "statements"):
         (folder.path / name).mkdir()
     ledger, out = folder.path / "ledgers/l.jsonl", folder.path / "statements/o.json"
