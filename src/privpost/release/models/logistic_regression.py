@@ -61,8 +61,8 @@ class Logistic(Kind):
         """The weights, from all records at once."""
         try:
             return mechanism.fit(np.concatenate(list(chunks)))
-        except (RuntimeError, np.linalg.LinAlgError) as error:
-            raise SettingError(f"no minimum could be certified, and nothing was released: {error}") from None
+        except (RuntimeError, np.linalg.LinAlgError):
+            raise SettingError("no minimum could be certified, and nothing was released") from None
 
     def encode(self, spec, column, text):
         settings = spec.columns[column]
