@@ -21,6 +21,9 @@ _PRINTED_ORDERS = (2.0, 8.0, 32.0)
 MOST_ROUNDED = 1e6
 # Distribution functions of laws with larger parameters are not enclosed in reasonable time.
 LARGEST_PARAMETER = 1e16
+# Seconds that a distribution function takes: the first part, one for each unit of its parameter, and at most; and those
+# that a draw may take, of about b + 8 functions of each of its numbers.
+_SECONDS, _SECONDS_PER_UNIT, _MOST_SECONDS, LONGEST = 1.5e-4, 6e-8, 8e-3, 60.0
 LAWS = {
     "ops": "the prior times the likelihood, both to the power 1/T, truncated to [a0, 1 - a0]",
     "direct": "the posterior",
@@ -43,6 +46,7 @@ def calibrate(spec: Specification, kind: Sampled) -> tuple[Mechanism, float]:
 
 def terms(spec: Specification, kind: Sampled, mechanism: Mechanism, bound: float) -> dict[str, Any]:
     """Return the terms of a release of one draw; they depend on the specification alone."""
+    _check_time(spec, kind, mechanism)
     law: dict[str, Any] = {"law": LAWS[spec.mechanism], "family": kind.law}
     if spec.mechanism == "ops":
         law |= {"T": mechanism.temperature, "a0": mechanism.a0}
@@ -61,6 +65,18 @@ def terms(spec: Specification, kind: Sampled, mechanism: Mechanism, bound: float
         "rounding": _rounding(spec, kind, mechanism),
     }
     return statement.promise(spec, mechanism, bound, {"sampling": law}, "the draw", "it")
+
+
+def _check_time(spec, kind, mechanism) -> None:
+    """Raises a SettingError for a draw that takes minutes, by what is public: it is made twice, once as a rehearsal."""
+    numbers = len(kind.parameters(spec))
+    total = float(sum(mechanism.model.prior)) / getattr(mechanism, "m", 1.0) + spec.n
+    each = min(_SECONDS + _SECONDS_PER_UNIT * total / numbers, _MOST_SECONDS)
+    if (taken := numbers * (spec.bits + 8) * each) > LONGEST:
+        raise SettingError(
+            f"{spec.path}: a draw of {numbers} numbers of {spec.bits} bits would take some {taken:.0f} seconds with "
+            f"this prior and budget, but may take {LONGEST:g}: take fewer levels or bits, or a larger epsilon."
+        )
 
 
 def _rounding(spec, kind, mechanism) -> dict[str, float]:

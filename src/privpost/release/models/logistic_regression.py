@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from privpost.lab.schema import Choice, Real, Schema, SettingError
+from privpost.lab.schema import Choice, Levels, Real, Schema, SettingError
 from privpost.mechanisms.logistic_lattice import SHIFT, OutputNoise
 from privpost.release.models.base import Kind
 from privpost.release.models.numeric import parsed
-from privpost.release.specification import Levels
 
 # Columns that a regression may have: the optimiser's work grows with their square.
 LARGEST_COLUMNS = 200

@@ -4,11 +4,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privpost.lab.schema import Choice, Real, Schema
+from privpost.lab.schema import Choice, Levels, Real, Schema
 from privpost.mechanisms.event_counts import EventCountsLaplace
 from privpost.models.event_counts import EventCounts
 from privpost.release.models.base import EXACT, Inferred, Posterior, by_name, whole
-from privpost.release.specification import Levels
 from privpost.samplers import noise_aware_events
 
 
