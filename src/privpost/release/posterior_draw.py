@@ -23,7 +23,7 @@ MOST_ROUNDED = 1e6
 LARGEST_PARAMETER = 1e16
 # Seconds that a distribution function takes: the first part, one for each unit of its parameter, and at most; and those
 # that a draw may take, of about b + 8 functions of each of its numbers.
-_SECONDS, _SECONDS_PER_UNIT, _MOST_SECONDS, LONGEST = 1.5e-4, 6e-8, 8e-3, 60.0
+_SECONDS, _SECONDS_PER_UNIT, _MOST_SECONDS, LONGEST = 1.5e-4, 6e-8, 8e-3, 5.0
 LAWS = {
     "ops": "the prior times the likelihood, both to the power 1/T, truncated to [a0, 1 - a0]",
     "direct": "the posterior",
@@ -68,7 +68,7 @@ def terms(spec: Specification, kind: Sampled, mechanism: Mechanism, bound: float
 
 
 def _check_time(spec, kind, mechanism) -> None:
-    """Raises a SettingError for a draw that takes minutes, by what is public: it is made twice, once as a rehearsal."""
+    """Raises a SettingError for a draw that takes long, by what is public; a rehearsal takes as long again."""
     numbers = len(kind.parameters(spec))
     total = float(sum(mechanism.model.prior)) / getattr(mechanism, "m", 1.0) + spec.n
     each = min(_SECONDS + _SECONDS_PER_UNIT * total / numbers, _MOST_SECONDS)
