@@ -8,6 +8,9 @@ from typing import TextIO
 
 # Seconds between two lines where there is no terminal.
 PAUSE = 15
+# For so many seconds an estimate made before the run weighs as much as what the run has shown: the first cells tell
+# little of the others.
+TRUSTED = 60
 
 
 def minutes(seconds: float) -> str:
@@ -21,10 +24,15 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 class Progress:
-    """Done of all and the time left, or the bytes of a file, on a stream; `noun` says what is counted."""
+    """Done of all and the time left, or the bytes of a file, on a stream.
 
-    def __init__(self, stream: TextIO, noun: str = "jobs"):
-        self._stream, self._noun = stream, noun
+    Args:
+        noun: what is counted.
+        expected: seconds that all should take, where that is known before.
+    """
+
+    def __init__(self, stream: TextIO, noun: str = "jobs", expected: float | None = None):
+        self._stream, self._noun, self._expected = stream, noun, expected
         self._start = time.perf_counter()
         self._shown = 0.0
         self.terminal = stream.isatty()
@@ -33,7 +41,11 @@ class Progress:
         """Show how many of all are done, and the time left; `share` is the part of the work, where parts differ."""
         elapsed = time.perf_counter() - self._start
         share = done / total if share is None else share
-        left = elapsed * (1 / share - 1) if share > 0 else 0.0
+        if self._expected:
+            slower = (elapsed + TRUSTED) / (share * self._expected + TRUSTED)
+            left = slower * (1 - share) * self._expected
+        else:
+            left = elapsed * (1 / share - 1) if share > 0 else 0.0
         text = f"{done} of {total} {self._noun} done, {minutes(elapsed)} so far, about {minutes(left)} left"
         self._tell(text, elapsed, last=done == total and elapsed > 1)
 

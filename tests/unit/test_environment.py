@@ -53,10 +53,13 @@ def lock(checkout) -> dict[str, list[Entry]]:
     return entries
 
 
+# Extras that `make lock` resolves, and those that are installed by hand.
+LOCKED, BY_HAND = ("test", "secure", "slurm", "docs", "check"), ("arviz", "bench")
+
+
 def requirements(project: dict) -> list[Requirement]:
     texts = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
-    # `make lock` resolves these groups; other groups are for those who install them by hand.
-    for group in ("test", "secure", "slurm", "docs", "check"):
+    for group in LOCKED:
         texts += project["project"]["optional-dependencies"][group]
     return [Requirement(text) for text in texts]
 
@@ -72,6 +75,28 @@ def test_every_dependency_is_locked_at_a_version_that_satisfies_it(project, lock
         assert name in lock, f"{name} is not in requirements.lock; run make lock"
         for entry in lock[name]:
             assert entry.version in requirement.specifier, f"{requirement}: {entry.version}"
+
+
+def test_every_extra_is_locked_or_installed_by_hand(project, lock, checkout):
+    """`make lock` names the locked ones; of the others nothing is locked, so that no test may need them."""
+    extras = project["project"]["optional-dependencies"]
+    assert set(extras) == {*LOCKED, *BY_HAND}
+    (command,) = re.findall(r"^\tuv pip compile .*$", (checkout / "Makefile").read_text(), re.MULTILINE)
+    assert re.findall(r"--extra (\S+)", command) == list(LOCKED)
+    for text in (text for group in BY_HAND for text in extras[group]):
+        assert canonicalize_name(Requirement(text).name) not in lock
+
+
+def test_the_advice_where_an_extra_is_missing_is_its_requirement(project):
+    from privpost.distributions import exact_draws, noise
+    from privpost.evaluation import inference_data
+
+    extras = project["project"]["optional-dependencies"]
+    for group, module in (("arviz", inference_data), ("secure", noise), ("secure", exact_draws)):
+        asked, extra = re.findall(r"pip install '([^']+)'", module.INSTALL)
+        assert extra == f".[{group}]"
+        (wanted,) = [text for text in extras[group] if Requirement(text).name == Requirement(asked).name]
+        assert Requirement(wanted).specifier == Requirement(asked).specifier
 
 
 def test_every_allowed_python_gets_exactly_one_version(project, lock):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import runpy
+import sys
 from pathlib import Path
 
 import nbformat
@@ -18,8 +19,13 @@ NOTEBOOK = ROOT / "examples" / "own_data.ipynb"
 RELEASE = ROOT / "examples" / "release.py"
 
 
-def test_the_notebook_runs_and_stays_within_its_budget(tmp_path, monkeypatch, capsys):
-    """Its code cells, one after the other in one namespace, as a kernel would run them."""
+@pytest.mark.parametrize("arviz", [True, False])
+def test_the_notebook_runs_and_stays_within_its_budget(arviz, tmp_path, monkeypatch, capsys):
+    """Its code cells, one after the other in one namespace, as a kernel would; with ArviZ the same comes out."""
+    if arviz:
+        pytest.importorskip("arviz")
+    else:
+        monkeypatch.setitem(sys.modules, "arviz", None)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     notebook = nbformat.read(NOTEBOOK, as_version=4)
@@ -40,6 +46,7 @@ def test_the_notebook_runs_and_stays_within_its_budget(tmp_path, monkeypatch, ca
     assert spent.within(found["budget"])
     # Noise of scale 20 on either of 400 counts more than doubles the posterior's variance.
     assert found["aware"].std() > 1.4 * found["naive"].std()
+    assert ("handed" in found) is arviz
     out = "".join(printed)
     assert "noise-aware" in out
     assert "one private draw" in out

@@ -31,7 +31,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, help="CSV file with a header; default: the specification's data")
     parser.add_argument("--output", type=Path, help="new JSON file; default: standard output")
     parser.add_argument(
-        "--draws", type=Path, metavar="FILE", help="new CSV file for the posterior's draws, beside the JSON"
+        "--draws",
+        type=Path,
+        metavar="FILE",
+        help="new file for the posterior's draws, beside the JSON: .csv, or .nc for netCDF (ArviZ)",
     )
     parser.add_argument(
         "-n", "--dry-run", action="store_true", help="print the privacy terms; read no data and draw no noise"

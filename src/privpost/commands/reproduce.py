@@ -75,10 +75,15 @@ def _announce(plan: Plan, cells: list[Cell], cores: int) -> None:
     number = len(plan.studies)
     print(
         f"{number} {'study' if number == 1 else 'studies'}, {counted(len(cells), 'cell')}, "
-        f"{len(cells) - len(missing)} of them in the store already. About {minutes((seconds + 3 * number) / cores)} on "
+        f"{len(cells) - len(missing)} of them in the store already. About {minutes(_wall(seconds, number, cores))} on "
         f"{counted(cores, 'core')}; data and results take up to {disk / 1e6 + 50:.0f} MB.",
         flush=True,
     )
+
+
+def _wall(seconds: float, studies: int, cores: int) -> float:
+    """Return how long cells of so many seconds take; each study has some seconds of its own."""
+    return (seconds + 3 * studies) / cores
 
 
 def _snakemake(given: argparse.Namespace, plan: Plan, cells: list[Cell]) -> int:
@@ -90,7 +95,8 @@ def _snakemake(given: argparse.Namespace, plan: Plan, cells: list[Cell]) -> int:
     command = [sys.executable, "-m", "snakemake", *profile, *cores, "--config", *config]
     missing = [cell for cell in cells if not cell.path.exists()]
     expected = published.expected(missing, plan.scale)
-    progress, total, done = Progress(sys.stdout, "cells"), sum(expected.values()), 0
+    total, done = sum(expected.values()), 0
+    progress = Progress(sys.stdout, "cells", _wall(total, len(plan.studies), given.cores))
     # A group of its own: an interrupt reaches Snakemake and its jobs once, through us.
     with LOG.open("w", encoding="utf-8") as log, subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True

@@ -15,7 +15,7 @@ from privpost import lookup
 
 # Public precision of a released draw, in bits after the binary point.
 LARGEST_BITS = 64
-INSTALL = "pip install 'python-flint>=0.8' (or the project's extra: pip install '.[secure]')"
+INSTALL = "pip install 'python-flint>=0.8,<0.9' (or the project's extra: pip install '.[secure]')"
 # Bits of U that are revealed at a time, and of a ball's first precision.
 _STEP, _PRECISION = 32, 64
 # A correct F is certain far below: beyond it something is wrong, and the draw is refused.

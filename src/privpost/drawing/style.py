@@ -93,6 +93,7 @@ LOOKS = {
     "gibbs_normal": Look("#3a6ea5", "^", "--", "Gibbs, normal proposals"),
     "data_augmentation": Look("#6411b7", "o", "-", "Data augmentation"),
     "simulation": Look("#751334", "s", "-", "Weighted simulation"),
+    "abc_smc": Look("#009e8e", "H", "-", "ABC-SMC"),
     "records": Look("#2b0514", "<", "-", "Record chain"),
     "table": Look("#fb02b9", ">", "-", "Table chain"),
     "noise_calibrated": Look("#d700dd", "^", "-", "Normal, noise added"),

@@ -180,7 +180,8 @@ def compute_each(
     waiting = [cell for cell in found.missing if cell.digest not in failed]
     how = {"fresh": fresh, "asked": asked}
     expected = published.expected(waiting, study.scale)
-    progress, done, total = Progress(sys.stderr, "cells"), 0.0, sum(expected.values())
+    done, total = 0.0, sum(expected.values())
+    progress = Progress(sys.stderr, "cells", total / max(1, min(processes, len(waiting))))
     told: set[str] = set()
     for count, (cell, error, trace) in enumerate(_each(study, waiting, processes, how), 1):
         if error is not None:

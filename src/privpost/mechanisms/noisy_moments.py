@@ -10,7 +10,7 @@ from privpost.distributions import noise
 from privpost.mechanisms.base import Mechanism
 from privpost.models.normal_regression import NormalInverseGamma, NormalRegression
 from privpost.privacy.checks import check_given
-from privpost.samplers import noise_aware_regression
+from privpost.samplers import noise_aware_draws, noise_aware_regression
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,12 @@ class NoisyMoments(Mechanism):
         """Law of (w, σ²) with the projected moments taken for the data's, the noise left out of account."""
         return self.model.given(self.project(release), self.n)
 
-    def posterior(self, release, draws, rng) -> np.ndarray:
-        """Draws (draws, d + 1) of (w, σ²) given a release (q,), by the Gibbs sampler of `noise_aware_regression`."""
+    def posterior(self, release, draws, rng) -> noise_aware_draws.Draws:
+        """Draws (draws, d + 1) of (w, σ²) given a release (q,), by one chain of `noise_aware_regression`'s sampler."""
         check_given(release, self.units.shape, draws, rng)
         from privpost.samplers import chain
 
         kernel = noise_aware_regression.kernel(self.model, self.moments(release)[:, None], self.n, self.noise_law)
         states = chain.run(kernel, rng, draws=draws, burn_in=self.burn_in, thin=self.thin)
-        return np.stack([state.theta[0] for state, _ in states])
+        chains = np.stack([state.theta for state, _ in states])
+        return noise_aware_draws.diagnosed(chains, draws, chains)

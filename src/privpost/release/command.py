@@ -156,7 +156,7 @@ def _posterior(spec, kind, mechanism, content, file: Path | None) -> dict[str, A
             found = kind.posterior(spec, mechanism, np.array(content["release"], float), rng)
         if not all(np.isfinite(draws).all() for draws in found.draws.values()):
             raise ValueError("draws are not finite")
-        return statement.posterior(spec, found, file and delivery.write_draws(file, found.draws))
+        return statement.posterior(spec, found, file and delivery.write_draws(file, found, content))
     except OSError as error:
         return {"failed": f"{file} cannot be written: {error.strerror}; {again}"}
     except MemoryError:

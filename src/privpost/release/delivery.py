@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import errno
 import fcntl
 import hashlib
 import itertools
@@ -14,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from privpost.atomic import claim, replacing, sync_folder
+from privpost.evaluation import inference_data
 from privpost.lab.schema import SettingError
+from privpost.release.models.base import Posterior
 from privpost.release.specification import Specification
 
 # Room for a statement besides its like, tried on the disk before the charge.
@@ -29,8 +32,13 @@ def check_draws(path: Path, spec: Specification, output: Path | None) -> None:
     """Raise SettingError unless posterior draws can be put into a new file, before anything is charged."""
     if not spec.draws:
         raise SettingError(f"--draws: {spec.path} asks for no posterior draws (posterior: {{draws: 4000}}).")
-    if path.suffix != ".csv":
-        raise SettingError(f"--draws: {path} must end in .csv.")
+    if path.suffix not in (".csv", ".nc"):
+        raise SettingError(f"--draws: {path} must end in .csv, or in .nc for netCDF.")
+    if path.suffix == ".nc":
+        try:
+            inference_data.arviz()
+        except ValueError as error:
+            raise SettingError(f"--draws: {path}: {error}") from None
     for other, what in ((output, "--output"), (spec.ledger, "the ledger")):
         if other is not None and os.path.realpath(path) == os.path.realpath(other):
             raise SettingError(f"--draws: {path} is {what} too; name another file.")
@@ -50,19 +58,44 @@ def check_draws(path: Path, spec: Specification, output: Path | None) -> None:
         raise SettingError(f"--draws: {path} cannot be written: {error.strerror}") from None
 
 
-def write_draws(path: Path, draws: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Write draws as columns of a new CSV file; returns what a statement says of it.
+def write_draws(path: Path, found: Posterior, content: dict[str, Any]) -> dict[str, Any]:
+    """Write draws as columns of a new CSV file, or in netCDF with the release; returns what a statement says of it.
 
     Raises:
         OSError: it cannot be written, or is there already.
     """
     with replacing(path, new=True) as temporary:
-        with temporary.open("w", newline="", encoding="utf-8") as handle:
-            writer = csv.writer(handle, lineterminator="\n")
-            writer.writerow(draws)
-            writer.writerows(zip(*(values.tolist() for values in draws.values()), strict=True))
+        rows = _netcdf(temporary, found, content) if path.suffix == ".nc" else _csv(temporary, found)
         digest = hashlib.sha256(temporary.read_bytes()).hexdigest()
-    return {"file": path.name, "rows": len(next(iter(draws.values()))), "sha256": digest}
+    return {"file": path.name, "rows": rows, "sha256": digest}
+
+
+def _csv(path: Path, found: Posterior) -> int:
+    with path.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.writer(handle, lineterminator="\n")
+        writer.writerow(found.draws)
+        writer.writerows(zip(*(values.tolist() for values in found.draws.values()), strict=True))
+    return len(next(iter(found.draws.values())))
+
+
+def _netcdf(path: Path, found: Posterior, content: dict[str, Any]) -> int:
+    """Of several chains the same number of draws each."""
+    privacy = content["privacy"]
+    attributes = {
+        "method": found.method,
+        "noise_aware": str(found.noise_aware).lower(),
+        "private": str(privacy["private"]).lower(),
+        **{key: privacy[key] for key in ("notion", "epsilon", "delta")},
+    }
+    draws = np.stack([*found.draws.values()], axis=-1)
+    made = inference_data.inference_data(draws, found.chains, [*found.draws], content["release"], attributes)
+    try:
+        made.to_netcdf(str(path))
+    except Exception as error:
+        # HDF5 has errors of several kinds for a disk that is full.
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise OSError(errno.EIO, reason[0][:200]) from error
+    return made.posterior.sizes["chain"] * made.posterior.sizes["draw"]
 
 
 class Delivery:

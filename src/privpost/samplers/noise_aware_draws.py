@@ -2,10 +2,11 @@
 
 import math
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
-from privpost.evaluation import diagnostics
+from privpost.evaluation import diagnostics, inference_data
 from privpost.samplers import chain, noise_aware_table
 
 # Chains on counts, and their sweeps before and between the draws that are kept.
@@ -29,17 +30,29 @@ class Draws(np.ndarray):
     Attributes:
         diagnostics: R-hat and effective sample size of the Markov chains behind them, an `Assessment`; None for
             independent draws.
+        chains: how many chains they are from, of which the last draws are one each in turn; 1 for independent draws
+            and for a part of the draws.
     """
 
     diagnostics: diagnostics.Assessment | None
+    chains: int
 
     def __array_finalize__(self, source):
         self.diagnostics = getattr(source, "diagnostics", None)
+        self.chains = getattr(source, "chains", 1) if np.shape(source)[:1] == self.shape[:1] else 1
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
         """Return what is computed from draws as a plain array or number."""
         plain = np.asarray(array)
         return plain if plain.ndim else plain[()]
+
+    def inference_data(self, names: Sequence[str] | None = None, release=None):
+        """Return the draws as an `arviz.InferenceData`, chain by chain; `names` are those of draws (draws, p).
+
+        Raises:
+            ValueError: ArviZ, an optional package, is not installed.
+        """
+        return inference_data.inference_data(self, self.chains, names, release)
 
 
 def pooled(chains: np.ndarray, draws: int) -> np.ndarray:
@@ -50,7 +63,7 @@ def pooled(chains: np.ndarray, draws: int) -> np.ndarray:
 def diagnosed(chains: np.ndarray, draws: int, assessed: np.ndarray) -> Draws:
     """The last draws of all chains with the diagnostics of some of their quantities; warns where chains disagree."""
     found = pooled(chains, draws).view(Draws)
-    found.diagnostics = diagnostics.assess(assessed)
+    found.diagnostics, found.chains = diagnostics.assess(assessed), chains.shape[1]
     if found.diagnostics.rhat_max > diagnostics.LARGEST_RHAT:
         told = (
             f"R-hat is {found.diagnostics.rhat_max:.3g}: the chains disagree, and their draws are not the posterior's"

@@ -131,9 +131,9 @@ def law_of(name: str, task, releases, seed: int = 7, budget: Budget = BUDGET) ->
 # What law a method has, exact or not, at n = 5 and ε = 1, by task: distance of its draws, which those of an exact law
 # exceed by chance alone, at about 1.4/√ess.
 EXACT = {
-    "binomial": ("exact", "data_augmentation", "simulation"),
+    "binomial": ("exact", "data_augmentation", "simulation", "abc_smc"),
     "poisson": ("exact", "data_augmentation", "simulation"),
-    "collider": ("exact", "data_augmentation", "simulation", "records", "table"),
+    "collider": ("exact", "data_augmentation", "simulation", "abc_smc", "records", "table"),
 }
 
 
@@ -187,7 +187,7 @@ def test_a_wrong_scale_of_the_noise_is_seen(monkeypatch, factor):
     releases = released(task)
     told = made("binomial", [1, 1], 5, 1.0)
     monkeypatch.setattr(tasks.Task, "scale", property(lambda self: factor / 1.0 if self is told else 1.0))
-    for name in ("data_augmentation", "simulation"):
+    for name in ("data_augmentation", "simulation", "abc_smc"):
         inferred = methods.method(name)(told, releases, np.random.default_rng(1), Budget(4, 2000, 200))
         reference = task.reference(releases, 4000, np.random.default_rng(2))
         distance, *_, ess = score(inferred, reference, reference[:, 0]).mean(axis=0)
@@ -227,6 +227,26 @@ def test_a_table_s_row_is_the_mean_over_releases():
     assert row["distance_sem"] == pytest.approx(0.1)
 
 
+def test_references_are_stored_with_their_releases():
+    """Of bits, by the sum over counts on a grid: mean and sd of each release's draws, and the stored summaries."""
+    from recomputed import run
+
+    made = run("noise_aware/rivals", 4, 2, methods=["naive"], epsilon=[0.3, 3.0], n=8, reference_draws=3000)
+    drawn, releases = made.arrays["reference"], made.arrays["releases"]
+    assert (drawn.shape, releases.shape, drawn.dtype) == ((2, 4, 1000, 1), (2, 4, 1), np.float32)
+    theta, count = np.linspace(0, 1, 2001)[1:-1], np.arange(9)
+    for i, epsilon in enumerate(made.config.epsilon):
+        assert releases[i].ravel() == pytest.approx(made.ledger.released(f"epsilon={epsilon:g}").ravel())
+        for k, release in enumerate(releases[i, :, 0]):
+            noise = np.exp(-np.abs(release - count) * epsilon)
+            weight = (binom.pmf(count, 8, theta[:, None]) * noise).sum(axis=1) * theta**9 * (1 - theta) ** 9
+            check_draws(drawn[i, k], *moments(theta, weight))
+            told = made.arrays["reference_mean"][i, k, 0], made.arrays["reference_sd"][i, k, 0]
+            # Of 3,000 draws, a third of which are stored: four standard errors of what the others add.
+            sd = drawn[i, k].std()
+            assert told == pytest.approx((drawn[i, k].mean(), sd), abs=4 * sd / 1000**0.5)
+
+
 def verdict_of(function, monkeypatch, task: str, prior, sizes, names, told: float) -> dict:
     """Return the checks of a claim on cells of a task where all methods but `exact` are told another noise scale."""
     from recomputed import run
@@ -253,12 +273,10 @@ def verdict_of(function, monkeypatch, task: str, prior, sizes, names, told: floa
 @pytest.mark.parametrize("told", [0.8, 1.0, 1.25])
 def test_the_claim_on_exact_laws_turns_with_the_scale_that_methods_are_told(monkeypatch, told):
     """By the width of the posterior: distances alone stay below their limit at such errors."""
-    which = ["data_augmentation", "exact", "simulation"]
+    which = ["abc_smc", "data_augmentation", "exact", "simulation"]
     checks = verdict_of(claims.exact_laws, monkeypatch, "binomial", [1, 1], [30], which, told)
-    assert [checks[f"{name} has the posterior's width"] for name in ("data augmentation", "simulation")] == [
-        told == 1,
-        told == 1,
-    ]
+    names = "abc smc", "data augmentation", "simulation"
+    assert [checks[f"{name} has the posterior's width"] for name in names] == 3 * [told == 1]
 
 
 @pytest.mark.parametrize("told", [0.7, 1.0])

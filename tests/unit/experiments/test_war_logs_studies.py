@@ -335,7 +335,7 @@ def test_verdicts_on_the_number_of_states_follow_the_tables(verdict) -> None:
         return changed
 
     for private, plain, expected in ((2.5, 3, "holds"), (4, 2, "does not hold")):
-        for claim in ("F10", "F10-private"):
+        for claim in ("F10", "F10-private", "F10-converged", "F10-private-converged"):
             change = used(private, plain)
             assert verdict(f"{claim}-afghanistan", "war_logs_states_used", of("afghanistan", change)) == expected
             # No verdict rests on data that stand in for the paper's, in either direction.
@@ -346,7 +346,9 @@ def test_verdicts_on_the_number_of_states_follow_the_tables(verdict) -> None:
     def not_converged(table):
         table["converged"] = False
 
-    assert verdict("F10-iraq_simulated", "war_logs_states_used", not_converged) == "not testable"
+    assert verdict("F10-converged-iraq_simulated", "war_logs_states_used", not_converged) == "not testable"
+    # As published, whether its chains have converged or not.
+    assert verdict("F10-iraq_simulated", "war_logs_states_used", not_converged) != "not testable"
     assert verdict("F16-iraq_simulated", "war_logs_maps", not_converged) == "not testable"
 
 

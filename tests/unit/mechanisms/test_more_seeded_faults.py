@@ -16,7 +16,6 @@ from test_seeded_faults import (
     FAULTS,
     PURE,
     abalone,
-    few_rounded_draws,  # noqa: F401
     judge,
     judged_as_shipped,
     noise_shared,
@@ -224,6 +223,7 @@ CAUGHT = [*((fault, LogisticLangevin, *case) for fault, *case in STEPS), *OTHERS
 )
 def test_the_audit_catches_a_seeded_fault(fault, kind, settings, verdict, monkeypatch):
     """By the laws that settings mean and by bounds from draws; 6,000 draws, 400 rounded ones, at the level 1e-6."""
+    settings = {**settings, "rounded": 200 if fault.__name__.endswith("when_rounded") else 0}
     assert judged_as_shipped(kind, **settings) == "within claim"
     fault(monkeypatch)
     assert judge(kind, **settings) == verdict

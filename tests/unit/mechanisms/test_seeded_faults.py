@@ -61,18 +61,13 @@ from privpost.samplers.hidden_markov_collapsed import Annealing
 SIZE, LEVEL = 3000, 1e-6
 
 
-@pytest.fixture(autouse=True)
-def few_rounded_draws(monkeypatch):
-    monkeypatch.setattr(audit, "ROUNDED", 200)
-
-
-def judge(kind, model, n, budget, **options) -> str:
-    """The audit's verdict on a mechanism that is calibrated to a budget."""
+def judge(kind, model, n, budget, rounded=0, **options) -> str:
+    """The audit's verdict on a mechanism that is calibrated to a budget; `rounded` draws are rounded exactly."""
     mechanism = kind.calibrate(model, n, budget, **options)
     instance = instances.Instance("seeded", mechanism, ((budget, "stated"),), ())
     found = audit.NOTHING
     if instance.share_of_target <= 1 + 1e-9:
-        found = audit.examine(instances.reduced(mechanism), SIZE, 100, np.random.default_rng(4))
+        found = audit.examine(instances.reduced(mechanism), SIZE, 100, np.random.default_rng(4), rounded=rounded)
     cost = mechanism.cost()
     bound = lower_bound(found.counts, cost.order, LEVEL)
     return audit.verdict(cost.epsilon, bound, found.exact, found.smallest_p, instance.share_of_target, LEVEL)

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import json
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -118,10 +119,58 @@ def test_draws_go_to_a_file_of_their_own(folder):
     assert dict(zip(names, np.array(rows, float).T.tolist(), strict=True)) == inside["draws"]
 
 
+@pytest.mark.parametrize("model", ["naive_bayes", "bayesian_network"])
+def test_draws_go_to_netcdf(folder, model):
+    """With the same seed the file holds what the statement would, to the last bit, and what its draws are."""
+    arviz = pytest.importorskip("arviz")
+    folder.specify(content(model, noise="simulation", seed=5, posterior={"draws": 16}))
+    inside = json.loads(folder.run()[1])
+    assert folder.run("--output", "out.json", "--draws", "draws.nc")[0] == 0
+    found, path = json.loads((folder.path / "out.json").read_text()), folder.path / "draws.nc"
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert found["posterior"]["draws"] == {"file": "draws.nc", "rows": 16, "sha256": digest}
+    read = arviz.from_netcdf(path)
+    theta = read.posterior.theta
+    # Chains on counts give their draws in turn.
+    assert theta.sizes["chain"] == (8 if model == "bayesian_network" else 1)
+    pooled = theta.transpose("draw", "chain", "parameter").values.reshape(16, -1)
+    assert dict(zip(theta.parameter.values.tolist(), pooled.T.tolist(), strict=True)) == inside["posterior"]["draws"]
+    assert read.observed_data.release.values.tolist() == found["release"]
+    attributes = read.posterior.attrs
+    assert (attributes["private"], attributes["noise_aware"], attributes["epsilon"]) == ("false", "true", 1.0)
+    assert attributes["method"] == found["posterior"]["method"]
+    again = folder.run("--again", "out.json", "--output", "new.json", "--draws", "new.nc")
+    assert again[0] == 0
+    assert (folder.path / "new.nc").read_bytes() == path.read_bytes()
+
+
+def test_netcdf_that_cannot_be_written_loses_nothing(folder, monkeypatch):
+    arviz = pytest.importorskip("arviz")
+
+    def full(self, path):
+        raise RuntimeError("can't write: no space\nand so on")
+
+    monkeypatch.setattr(arviz.InferenceData, "to_netcdf", full)
+    folder.specify(content("beta_bernoulli"))
+    assert folder.run("--output", "out.json", "--draws", "draws.nc")[0] == 1
+    found = json.loads((folder.path / "out.json").read_text())
+    assert found["posterior"]["failed"].startswith("draws.nc cannot be written: can't write: no space; draw it again")
+    assert folder.files() == {"spec.yaml", "data.csv", "out.json"}
+
+
+def test_netcdf_without_arviz_is_refused_before_the_charge(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    folder.specify({**BITS, "budget": {"ledger": "ledger.jsonl", "epsilon": 2}})
+    status, out, err = folder.run("--output", "out.json", "--draws", "draws.nc")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert re.search(r"draws.nc: InferenceData and netCDF need the package arviz\. .*'\.\[arviz\]'", err)
+    assert folder.files() == {"spec.yaml", "data.csv"}
+
+
 @pytest.mark.parametrize(
     ("model", "name", "message"),
     [
-        ("beta_bernoulli", "draws.parquet", r"draws.parquet must end in .csv"),
+        ("beta_bernoulli", "draws.parquet", "draws.parquet must end in .csv, or in .nc for netCDF"),
         ("beta_bernoulli", "data.csv", "data.csv exists; name a new file"),
         ("beta_bernoulli", "no/draws.csv", "there is no folder no"),
         ("bounded_sum", "draws.csv", "asks for no posterior draws"),
@@ -143,7 +192,7 @@ def test_draws_that_cannot_be_written_lose_nothing(folder, monkeypatch):
     folder.specify({**BITS, "budget": {"ledger": "ledger.jsonl", "epsilon": 2}})
     writing = delivery.write_draws
 
-    def full(path, draws):
+    def full(path, found, content):
         raise OSError(28, "No space left on device", str(path))
 
     monkeypatch.setattr(delivery, "write_draws", full)

@@ -30,6 +30,7 @@ class Posterior(NamedTuple):
         approximations: what about them is not exact.
         rhat, ess: largest R-hat and smallest effective sample size of Markov chains, nan where they cannot be
             assessed; None for independent draws.
+        chains: how many chains there are, of which the last draws are one each in turn; 1 for independent draws.
     """
 
     draws: dict[str, np.ndarray]
@@ -38,6 +39,7 @@ class Posterior(NamedTuple):
     approximations: tuple[str, ...]
     rhat: float | None = None
     ess: float | None = None
+    chains: int = 1
 
 
 class Kind(ABC):

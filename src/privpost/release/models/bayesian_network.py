@@ -90,4 +90,5 @@ class Network(Inferred):
             ("Markov chain Monte Carlo",),
             assessed.rhat_max,
             assessed.ess_min,
+            noise_aware_draws.CHAINS,
         )

@@ -26,6 +26,7 @@ SETTINGS = Schema(
     releases=Integer(at_least=1000, says="releases per neighbour, and as many again to choose the event"),
     chain_share=SHARE.means("share of these that are drawn from a Markov chain", "share"),
     recorded_releases=Integer(at_least=1000, says="releases per neighbour for the settings that the studies ran"),
+    rounded_releases=Integer(at_least=0, says="draws per neighbour that are rounded exactly; 0 for none"),
     pilot=Integer(at_least=100, says="releases per neighbour that choose the worst pair where no law is known"),
     confidence=SHARE.means("confidence with which all bounds of the table hold together", "probability"),
     false_alarm=SHARE.means("chance that any correct draws in the table are taken for another law's", "probability"),
@@ -60,9 +61,8 @@ CHUNK = 10_000
 ROUNDING, TARGET_ROUNDING = 1e-7, RELATIVE_TOLERANCE
 # All releases about one data set take at most so many numbers; fewer releases than the second number tell nothing.
 LARGEST_WORK, FEWEST = 3_000_000, 100
-# Draws about either data set that are rounded exactly, which takes some milliseconds each, and their bits, so many that
-# no cell has an end of the support in it.
-ROUNDED, BITS = 300, 40
+# Bits of draws that are rounded exactly: so many that no cell has an end of the support in it.
+BITS = 40
 # Options that choose a variant of a mechanism.
 VARIANTS = ("variant", "supremum", "charge")
 VERDICTS = ("within claim", "violated", "over target", "other law", "not examined")
@@ -95,7 +95,13 @@ NOTHING = Finding(math.nan, math.nan, math.nan, Counts(0, 0, 0), None)
 
 
 def examine(
-    mechanism: Mechanism, size: int, pilot: int, rng: np.random.Generator, level: float = 1e-4, gate=None
+    mechanism: Mechanism,
+    size: int,
+    pilot: int,
+    rng: np.random.Generator,
+    level: float = 1e-4,
+    gate=None,
+    rounded: int = 300,
 ) -> Finding:
     """Audit one mechanism on its worst pair of neighbours.
 
@@ -108,6 +114,7 @@ def examine(
         pilot: releases per neighbour to choose the pair.
         level: level at which events are compared; the reported bound has its own.
         gate: draws the releases; by default through a ledger of its own.
+        rounded: draws per neighbour that are rounded exactly, which take some milliseconds each.
     """
     gate = gate or Gate(Ledger(), "audit", mechanism, mechanism.cost())
     order = mechanism.cost().order
@@ -128,7 +135,7 @@ def examine(
     first_half, second_half = ([audited.features(mechanism, sample, pair) for sample in half] for half in samples)
     event = choose_event(*first_half, order, level)
     counts = Counts(event.hits(second_half[0]), event.hits(second_half[1]), size)
-    return Finding(exact, _drawn(mechanism, pair, samples, rng), _rounded(mechanism, pair, rng), counts, pair)
+    return Finding(exact, _drawn(mechanism, pair, samples, rng), _rounded(mechanism, pair, rounded, rng), counts, pair)
 
 
 class Gate:
@@ -165,15 +172,15 @@ def _drawn(mechanism, pair, samples, rng) -> float:
     return _of_both(mechanism, pair, [np.concatenate(halves) for halves in zip(*samples, strict=True)], rng)
 
 
-def _rounded(mechanism, pair, rng) -> float:
+def _rounded(mechanism, pair, size, rng) -> float:
     """Return `_drawn` of draws that are rounded exactly: each is placed at random in its cell."""
-    if not hasattr(mechanism, "rounded"):
+    if not size or not hasattr(mechanism, "rounded"):
         return math.nan
     both = []
     for side in pair:
         statistics = [Fraction(value) for value in np.ravel(mechanism.model.sufficient_statistics(side)).tolist()]
-        cells = [mechanism.rounded(statistics, BITS, lambda bits: int(rng.integers(2**bits))) for _ in range(ROUNDED)]
-        both.append((np.array(cells) + rng.random((ROUNDED, len(cells[0])))) / 2**BITS)
+        cells = [mechanism.rounded(statistics, BITS, lambda bits: int(rng.integers(2**bits))) for _ in range(size)]
+        both.append((np.array(cells) + rng.random((size, len(cells[0])))) / 2**BITS)
     return _of_both(mechanism, pair, both, rng)
 
 
@@ -245,7 +252,9 @@ def simulate(config, streams, ledger) -> dict:
                 with failed.alone(instance.name):
                     gate = Gate(ledger, instance.name, mechanism, *instance.targets[0])
                     rng = streams("mechanism", 0, instance=instance.name)
-                    known[key] = finding = examine(mechanism, size, config.pilot, rng, gate=gate)
+                    known[key] = finding = examine(
+                        mechanism, size, config.pilot, rng, gate=gate, rounded=config.rounded_releases
+                    )
         rows.append(_row(instance, cost, finding))
     return {key: np.array([row[key] for row in rows]) for key in rows[0]} if rows else {"name": np.array([], str)}
 

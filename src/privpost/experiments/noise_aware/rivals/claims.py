@@ -18,7 +18,7 @@ OF_SD = 0.01
 # Draws of a release that are too few to say anything.
 FEW = 50
 # Samplers whose law is the posterior itself, and which approximate it.
-EXACT = ("data_augmentation", "simulation", "records", "table")
+EXACT = ("data_augmentation", "simulation", "abc_smc", "records", "table")
 KEYS = ["task", "n", "epsilon"]
 LEVEL = 0.05
 

@@ -50,6 +50,8 @@ REFUSED = ["task", "method", "reason"]
 SCORES = ("distance", "mean_error", "sd_error", "z2", "ess")
 # Directions of the slices: those of the parameters, and so many others. Probabilities of the quantiles compared.
 DIRECTIONS, LEVELS = 20, (np.arange(400) + 0.5) / 400
+# Draws of each reference that a cell stores: all of them would be a hundred megabytes.
+STORED = 1000
 NOTES = [
     "CPU time is that of the machine on which the table was made, without compilation. Its columns are not compared.",
     "`exact` is a second set of draws from the reference: its distance is what so many draws can reach.",
@@ -66,12 +68,16 @@ def listed(config) -> list[str]:
 def simulate(config, streams, ledger) -> dict:
     """Return `scores` (methods, epsilons, scores, releases), `seconds` and `reasons` (methods, epsilons).
 
-    Scores are nan where a method cannot serve the task, or gave no numbers.
+    Scores are nan where a method cannot serve the task, or gave no numbers. What others may be measured by is stored
+    with them: `releases` (epsilons, releases, q), the first 1,000 draws from the exact posterior of each, `reference`
+    (epsilons, releases, draws, p) in single precision, and all draws' `reference_mean` and `reference_sd` (epsilons,
+    releases, p).
     """
     every = listed(config)
     scores = np.full((len(every), len(config.epsilon), len(SCORES), config.trials), np.nan)
     seconds, reasons = np.zeros(scores.shape[:2]), np.full(scores.shape[:2], "", dtype=object)
     budget = Budget(config.chains, config.draws, config.burn_in)
+    stored: list[dict] = []
     for i, epsilon in enumerate(config.epsilon):
         task = made(config.task, config.prior, config.n, epsilon)
         ledger.open(f"epsilon={epsilon:g}", Cost("pure", epsilon), task.mechanism)
@@ -81,7 +87,10 @@ def simulate(config, streams, ledger) -> dict:
             account, rng = f"epsilon={epsilon:g}", streams("mechanism", block.index, epsilon=epsilon)
             releases = ledger.release(account, task.mechanism, statistics, rng, repeats=block.trials).values
             rng = streams("reference", block.index, epsilon=epsilon)
-            references = [Reference.of(draws) for draws in task.reference(releases, config.reference_draws, rng)]
+            exact = task.reference(releases, config.reference_draws, rng)
+            references = [Reference.of(draws) for draws in exact]
+            stored.append({"releases": releases, "reference": exact[:, :STORED].astype(np.float32)})
+            stored[-1] |= {f"reference_{part}": [getattr(each, part) for each in references] for part in ("mean", "sd")}
             for k, name in enumerate(every):
                 rng = streams(name, block.index, epsilon=epsilon)
                 inferred, spent, reason = _inferred(name, task, releases, rng, budget)
@@ -90,7 +99,9 @@ def simulate(config, streams, ledger) -> dict:
                     continue
                 seconds[k, i] += spent / config.trials
                 scores[k, i, :, block.trials] = score(inferred, references, theta, streams("ranks", block.index)).T
-    return {"scores": scores, "seconds": seconds, "reasons": reasons.astype(str)}
+    joined = {name: np.concatenate([each[name] for each in stored]) for name in stored[0]}
+    shaped = {name: array.reshape(len(config.epsilon), -1, *array.shape[1:]) for name, array in joined.items()}
+    return {"scores": scores, "seconds": seconds, "reasons": reasons.astype(str), **shaped}
 
 
 def _inferred(name: str, task: Task, releases, rng, budget: Budget) -> tuple[Any, float, str]:

@@ -1,0 +1,57 @@
+"""Draws as ArviZ takes them, for its tables and plots and for files in netCDF; it is an optional package."""
+
+import warnings
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from privpost import lookup
+
+INSTALL = "pip install 'arviz>=0.22,<1' (or the project's extra: pip install '.[arviz]')"
+
+
+def arviz() -> ModuleType:
+    """Return ArviZ; raises ValueError, with how to install it, where it is missing."""
+    with warnings.catch_warnings():
+        # It announces its next version.
+        warnings.simplefilter("ignore", FutureWarning)
+        return lookup.optional("arviz", "InferenceData and netCDF need the package arviz", INSTALL)
+
+
+def by_chain(draws, chains: int) -> np.ndarray:
+    """Draws (chains, draws of each, ...) of pooled ones (draws, ...), whose last are one of each chain in turn.
+
+    Of chains that are not all in an even number of draws the first draws are left out.
+    """
+    pooled = np.asarray(draws)
+    count = max(1, min(chains, len(pooled)))
+    each = len(pooled) // count
+    return np.moveaxis(pooled[len(pooled) - each * count :].reshape(each, count, *pooled.shape[1:]), 1, 0)
+
+
+def inference_data(
+    draws, chains: int = 1, names: Sequence[str] | None = None, release=None, attributes: dict[str, Any] | None = None
+):
+    """Return an `arviz.InferenceData` with the variable theta of its group posterior, without the time of the call.
+
+    Args:
+        draws: shape (draws, ...), pooled as by `Mechanism.posterior`.
+        chains: how many Markov chains they are from; 1 for independent draws.
+        names: of the parameters of draws (draws, p), which become the coordinate parameter.
+        release: what the posterior is given, for the group observed_data.
+        attributes: texts and numbers about the draws, for the group posterior.
+
+    Raises:
+        ValueError: ArviZ is not installed.
+    """
+    named = {} if names is None else {"coords": {"parameter": list(names)}, "dims": {"theta": ["parameter"]}}
+    given = {} if release is None else {"observed_data": {"release": np.asarray(release, float)}}
+    made = arviz().from_dict(posterior={"theta": by_chain(draws, chains)}, **given, **named)
+    for group in made.groups():
+        # Equal draws make equal files.
+        made[group].attrs.pop("created_at", None)
+        made[group].attrs["inference_library"] = "privpost"
+    made.posterior.attrs.update(attributes or {})
+    return made
