@@ -1,17 +1,22 @@
-"""Files that are whole or absent: written beside their place, under another name, and renamed."""
+"""Files that are whole or absent, written beside their place under another name; steps that no signal cuts in two."""
 
 import contextlib
+import errno
 import glob
 import os
 import secrets
+import signal
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 # The random part of a temporary file's name, as a pattern.
 RANDOM = "[a-z0-9_]" * 8
 # A temporary file that is older cannot belong to a running process (in seconds).
 ABANDONED = 3600.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
@@ -65,6 +70,37 @@ def claim(temporary: Path, path: Path) -> None:
         except BaseException:
             path.unlink()
             raise
+
+
+def sync_folder(path: Path) -> None:
+    """Make a file's name durable, where the file system can."""
+    folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(folder)
+
+
+@contextlib.contextmanager
+def signals_held() -> Iterator[Callable[[], None]]:
+    """Yield a function from whose call on signals wait until the block has ended."""
+    waiting: list[int] = []
+    before: dict[int, Any] = {}
+
+    def hold():
+        if not before and threading.current_thread() is threading.main_thread():
+            before.update({number: signal.signal(number, lambda got, _: waiting.append(got)) for number in _SIGNALS})
+
+    try:
+        yield hold
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in waiting:
+            os.kill(os.getpid(), number)
 
 
 def is_abandoned(path: Path) -> bool:

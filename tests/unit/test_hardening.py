@@ -134,6 +134,25 @@ def test_every_path_in_every_rule_is_quoted():
     assert len(lines) > 5
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"sha256": "abc"}', b"[" * 100_000, b"\xff\xfe\x00", b"abc  ../x\n", b"abc  /etc/passwd\n", b"abc  \n",
+        b"abc  toy\n", b"abc  toy/curve.csv/x\n",
+    ],
+)  # fmt: skip
+def test_sums_of_an_odd_shape_give_lines_and_no_stack(built, capsys, content):
+    """One line for each file, and the other studies are told as ever; a stack once took all of them along."""
+    shutil.copytree("build/results/toy", "results/toy")
+    published.SUMS.write_bytes(content)
+    for words, status in ((["status"], 0), (["check"], 1), (["draw", "toy/curve"], 2)):
+        assert privpost(*words) == status
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err
+        assert max(map(len, (out + err).splitlines())) < 300
+        assert words != ["status"] or "in the store" in out
+
+
 # Cells
 
 
@@ -152,6 +171,21 @@ def test_what_is_no_result_in_a_cells_place_is_set_aside_and_computed_again(buil
     assert store.checksum(store.read(cell.path, cell.digest).arrays) == store.checksum(before.arrays)
     assert privpost("prune", "-n") == 0
     assert f"{cell.path.name}.corrupt" in capsys.readouterr().out
+
+
+def test_a_folder_in_the_way_of_a_damaged_cell_keeps_it_from_nothing(built, capsys):
+    """It stays with what it holds; every build of the study failed, and named the wrong file."""
+    cell = built.cells()[0]
+    before = store.read(cell.path)
+    for number in ("", ".1"):
+        folder = cell.path.with_name(f"{cell.path.name}{number}.corrupt")
+        folder.mkdir()
+        (folder / "x").touch()
+    cell.path.write_bytes(cell.path.read_bytes()[:-50])
+    assert privpost("build", "toy/curve") == 0
+    assert f"set aside as {cell.path.name}.2.corrupt" in capsys.readouterr().err
+    assert (folder / "x").is_file()
+    assert store.checksum(store.read(cell.path, cell.digest).arrays) == store.checksum(before.arrays)
 
 
 # Processes

@@ -24,7 +24,7 @@ LAYERS = (
     ("privacy",),
     ("models", "distributions", "evaluation", "lab.schema"),
     ("datasets",),
-    ("archive", "atomic", "progress"),
+    ("archive", "atomic", "progress", "strict_yaml"),
     ("__init__",),
     # Where classes are defined: what the package itself asks when it is asked for one.
     ("lookup", "configurations"),

@@ -28,8 +28,8 @@ COMMON = {
     "status": ("commands.status:status", "what the store and the build hold"),
     "claims": ("commands.steps:claims", "the verdicts on claims, with --evidence the numbers"),
     "draw": ("commands.steps:draw", "draw figures from the published tables"),
-    "release": ("release.command:main", "privatise a CSV file of your own, with a privacy statement"),
-    "ledger": ("release.ledger_command:main", "check a ledger of releases, and the statements that it paid for"),
+    "release": ("commands.release:main", "privatise a CSV file of your own, with a privacy statement"),
+    "ledger": ("commands.ledger:main", "check a ledger of releases, and the statements that it paid for"),
 }
 STEPS = {
     "mechanisms": ("commands.listing:mechanisms", "the mechanisms, with their guarantees"),

@@ -116,6 +116,18 @@ def log_theta(sigma: float) -> float:
     return math.log(sigma * math.sqrt(2 * math.pi)) + math.log1p(2 * np.exp(-2 * (math.pi * sigma * k) ** 2).sum())
 
 
+def spread(scale: float, laplace: bool) -> float:
+    """The mean absolute deviation of discrete Laplace noise, 1/sinh(1/b), or the standard deviation of Gaussian one."""
+    if laplace:
+        return 2 * math.exp(-1 / scale) / -math.expm1(-2 / scale)
+    # It is sigma but for exp(-2 pi^2 sigma^2).
+    if scale > 10:
+        return scale
+    steps = np.arange(-400, 401.0)
+    weights = np.exp(-(steps**2) / (2 * scale**2))
+    return math.sqrt(float(weights @ steps**2 / weights.sum()))
+
+
 @functools.lru_cache(maxsize=64)
 def _discrete_gaussian_cdf(sigma: float) -> np.ndarray:
     # Beyond 12 σ lie 1e-32 of the mass.

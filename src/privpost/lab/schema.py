@@ -5,6 +5,7 @@ normalised, so `1` and `1.0` are one setting and one digest. A value that is not
 names the key, the value and what is allowed. This module imports nothing heavy: every Snakemake parse reads it.
 """
 
+import collections
 import copy
 import difflib
 import math
@@ -177,6 +178,27 @@ class Vector(Setting):
     def checked(self, value: Any) -> list:
         _check(isinstance(value, list | tuple) and (self.empty or len(value) > 0))
         return [self.item.normalise(entry) for entry in value]
+
+
+class Levels(Setting):
+    """A list of at least two different values of a categorical column, as texts."""
+
+    def allowed(self) -> str:
+        return "a list of at least 2 different texts or whole numbers"
+
+    def checked(self, value: Any) -> list[str]:
+        if not isinstance(value, list) or len(value) < 2:
+            raise ValueError
+        for level in value:
+            if isinstance(level, bool):
+                raise SettingError(f"YAML reads an unquoted yes, no, true, false, on or off as {level}; quote it")
+            if not isinstance(level, str | int):
+                raise SettingError(f"level {level!r} is neither a text nor a whole number; quote it if it is a text")
+        texts = [str(level) for level in value]
+        ((text, times),) = collections.Counter(texts).most_common(1)
+        if times > 1:
+            raise SettingError(f"level {text!r} is given twice")
+        return texts
 
 
 @dataclass(frozen=True, kw_only=True)

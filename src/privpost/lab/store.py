@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -107,7 +108,11 @@ def _load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a damaged file to <name>.corrupt, in place of an earlier one, and return its new path."""
-    aside = path.with_name(path.name + CORRUPT)
+    """Rename a damaged file to <name>.corrupt, in place of an earlier one, and return its new path.
+
+    A folder of that name stays; the file is then called <name>.1.corrupt, and so on.
+    """
+    names = itertools.chain([path.name], (f"{path.name}.{number}" for number in itertools.count(1)))
+    aside = next(place for name in names if not (place := path.with_name(name + CORRUPT)).is_dir())
     os.replace(path, aside)
     return aside

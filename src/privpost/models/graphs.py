@@ -70,14 +70,14 @@ def from_yaml(path: str | os.PathLike[str]) -> Graph:
 
     Raises ValueError naming the file, and the node where one is at fault.
     """
-    import yaml
+    from privpost import strict_yaml
 
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        content = strict_yaml.load(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ValueError(f"graph {os.fspath(path)!r}: there is no such file") from error
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path}: not valid YAML: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
     if not isinstance(content, dict) or set(content) != {"nodes"} or not isinstance(content["nodes"], dict):
         raise ValueError(f"{path}: it must hold one key, nodes: a map from each node to the list of its parents")
     try:

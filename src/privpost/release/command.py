@@ -1,10 +1,9 @@
-"""`privpost release`: check everything, charge, draw once, and hand over a whole statement."""
+"""A release: check everything, charge, draw once, and hand over a whole statement."""
 
 import argparse
-import contextlib
+import functools
 import hashlib
 import json
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,23 +14,25 @@ from privpost.distributions import noise
 from privpost.lab.schema import SettingError
 from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
 from privpost.mechanisms.base import Mechanism
-from privpost.privacy.approximate import gaussian_from_approximate, largest_within
-from privpost.release import delivery, models, posterior_draw, spending, statement, summary, table
-from privpost.release.models.base import Inferred
+from privpost.privacy import secure_noise
+from privpost.release import delivery, models, posterior_draw, spending, statement, table
 from privpost.release.spec import read
 from privpost.release.specification import Specification
 
 
-def main(argv: list[str]) -> int:
-    """Run the command; its errors are SettingErrors, raised before anything is charged or released."""
-    options = _parser().parse_args(argv)
+def run(options: argparse.Namespace) -> tuple[int, dict[str, Any] | None]:
+    """Return the exit status, and the statement where it was delivered.
+
+    Raises:
+        SettingError: something is wrong; nothing was charged or released.
+    """
     spec = read(options.specification)
     kind = models.KINDS[spec.model]
     mechanism, privacy = prepared(spec, kind)
     terms = {"privacy": privacy, "specification": statement.specification(spec)}
     if options.dry_run:
         print(_json(terms))
-        return 0
+        return 0, None
     with delivery.Delivery(options.output, spec) as place:
         if options.draws:
             delivery.check_draws(options.draws, spec, options.output)
@@ -46,8 +47,7 @@ def main(argv: list[str]) -> int:
                 exact = table.statistics(data, spec, kind, kind.counted(spec, mechanism))
                 # Read from files, which can fail.
                 terms["versions"] = statement.versions(spec)
-                # A rehearsal, which is thrown away: whatever can fail does so before the charge.
-                place.prepare(_json(_drawn(spec, kind, mechanism, terms, exact)))
+                place.prepare(_json(_rehearsed(spec, kind, mechanism, terms, exact)))
                 with spending.charged(spec) as entry:
                     delta = "" if spec.delta is None else f" and delta {spec.delta:g}"
                     spent = f" Epsilon {spec.epsilon:g}{delta} was spent."
@@ -63,33 +63,7 @@ def main(argv: list[str]) -> int:
         except BaseException:
             print(f"privpost: stopped.{spent}", file=sys.stderr)
             raise
-        return 1
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="privpost release",
-        allow_abbrev=False,
-        description="Release private statistics of a CSV file, or one draw from a private posterior, as JSON with a "
-        "privacy statement. The YAML specification holds model, columns with levels or bounds, n, epsilon; "
-        "docs/release.md explains it. Whatever is wrong is said, and nothing is released.",
-    )
-    parser.add_argument("specification", type=Path, help="YAML file: what is public, and what the release may cost")
-    parser.add_argument("--data", type=Path, help="CSV file with a header; default: the specification's data")
-    parser.add_argument("--output", type=Path, help="new JSON file; default: standard output")
-    parser.add_argument(
-        "--draws",
-        type=Path,
-        metavar="FILE",
-        help="new file for the posterior's draws, beside the JSON: .csv, or .nc for netCDF (ArviZ)",
-    )
-    parser.add_argument(
-        "-n", "--dry-run", action="store_true", help="print the privacy terms; read no data and draw no noise"
-    )
-    parser.add_argument(
-        "--again", type=Path, metavar="RELEASE", help="draw the posterior of an earlier release again, at no cost"
-    )
-    return parser
+        return 1, None
 
 
 def _again(spec, terms, path: Path) -> dict[str, Any]:
@@ -105,89 +79,56 @@ def _again(spec, terms, path: Path) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key != "posterior"}
 
 
-def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -> int:
-    """Draw the posterior of what was released, hand over the statement, and sum it up."""
+def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -> tuple[int, dict[str, Any]]:
+    """Draw the posterior of what was released, and hand over the statement."""
     if spec.draws:
         content["posterior"] = _posterior(spec, kind, mechanism, content, options.draws)
     place.hand_over(_json(content) + "\n")
     wrong = statement.unusable(content.get("posterior", {}))
     if wrong:
         print(f"privpost: the statistics were released, but {wrong}", file=sys.stderr)
-    if options.output:
-        # The statement is on the disk: a reader that has gone away makes no failure of it.
-        with contextlib.suppress(OSError):
-            print("\n".join(summary.lines(content, options.output)), flush=True)
-            if isinstance(kind, Inferred) and not (spec.draws or spec.sampling):
-                asked = "with posterior: {draws: 4000} in the specification"
-                print(f"  a posterior     costs nothing more: --again {options.output}, {asked}", flush=True)
-    return 1 if wrong else 0
+    return int(bool(wrong)), content
 
 
 def prepared(spec: Specification, kind: models.Kind) -> tuple[Mechanism, dict[str, Any]]:
     """Return the calibrated mechanism and the terms of its release, before any data are read; errors as `calibrate`."""
-    if spec.sampling:
-        sampler, bound = posterior_draw.calibrate(spec, kind)
-        return sampler, posterior_draw.terms(spec, kind, sampler, bound)
-    mechanism, proved = calibrate(spec, kind)
-    return mechanism, statement.privacy(spec, kind, mechanism, proved)
+    # Of extreme priors and budgets floats overflow: what counts is what is proved.
+    with np.errstate(all="ignore"):
+        if spec.sampling:
+            sampler, bound = posterior_draw.calibrate(spec, kind)
+            return sampler, posterior_draw.terms(spec, kind, sampler, bound)
+        mechanism, proved = calibrate(spec, kind)
+        return mechanism, statement.privacy(spec, kind, mechanism, proved)
 
 
 def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMechanism, float | None]:
     """Return the mechanism with the least noise that the budget allows, and the ε that opendp proves for it.
 
-    opendp's map rounds up: of secure noise ε is lowered, or σ raised, until the map is within the specification's ε. Of
-    simulated noise nothing is proved, and None is returned.
-
     Raises:
         SettingError: opendp is missing, or the noise would be too large or too small for the backend.
     """
-    gaussian, secure = spec.mechanism == "gaussian", spec.noise == "secure"
-    proved, setting = None, spec.epsilon
+    secure = spec.noise == "secure"
     try:
-        if gaussian:
-            sensitivity = math.nextafter(kind.mechanism(spec, 1.0).sensitivity, math.inf)
-            least = secure_sigma if "secure" in (spec.noise, spec.sigma) else analytic_sigma
-            setting = least(spec.epsilon, spec.delta, sensitivity)
-        mechanism = kind.mechanism(spec, setting)
-        if secure:
-            _check_scale(mechanism.sigma if gaussian else mechanism.scale)
-        if secure and gaussian:
-            proved = noise.gaussian_epsilon(mechanism.sigma, sensitivity, spec.delta)
-        elif secure:
-            while (proved := noise.laplace_epsilon(mechanism.scale, round(mechanism.sensitivity))) > spec.epsilon:
-                setting = math.nextafter(setting, 0.0)
-                mechanism = kind.mechanism(spec, setting)
-        return mechanism, proved
+        make = functools.partial(kind.mechanism, spec)
+        by_opendp = secure or spec.sigma == "secure"
+        return secure_noise.least(make, spec.epsilon, spec.delta, secure=secure, by_opendp=by_opendp)
     except SettingError:
         raise
     except Exception as error:
-        # opendp's own errors are of no one type, and some have thousands of digits.
-        reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
-        raise SettingError(f"{spec.path}: epsilon is {spec.epsilon:g}: {reason}") from None
+        raise SettingError(f"{spec.path}: epsilon is {spec.epsilon:g}: {_reason(error)}") from None
 
 
-def _check_scale(scale: float) -> None:
-    if scale > noise.LARGEST_SCALE:
-        raise ValueError(f"the noise would have scale {scale:g}, beyond 2^40")
+def _reason(error: Exception) -> str:
+    """What an error says: opendp's own are of no one type, and some have thousands of digits."""
+    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
 
 
-def analytic_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
-    """The least σ of continuous noise (Balle and Wang 2018)."""
-    with np.errstate(divide="ignore"):
-        return gaussian_from_approximate(epsilon, delta) * sensitivity
-
-
-def secure_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
-    """The least σ that opendp's map allows, by its bound from zero-concentrated DP: 1.03 to 1.14 times the analytic
-    one for δ from 1e-12 to 1e-6 and ε from 0.001 to 10, and up to 1.52 times at δ = 0.1.
-    """
-    analytic = analytic_sigma(epsilon, delta, sensitivity)
-    # Larger ones are refused, and opendp takes them for seconds.
-    _check_scale(analytic)
-    # Its share of the secure one, to 1e-6.
-    return analytic / largest_within(
-        lambda share: noise.gaussian_epsilon(analytic / share, sensitivity, delta) <= epsilon, 2.0**-6, 1.0, steps=22
-    )
+def _rehearsed(spec, kind, mechanism, terms, exact) -> dict[str, Any]:
+    """A statement that is thrown away: whatever can fail does so before the charge."""
+    try:
+        return _drawn(spec, kind, mechanism, terms, exact)
+    except Exception as error:
+        raise SettingError(f"{spec.path}: nothing can be drawn, and nothing was charged: {_reason(error)}") from None
 
 
 def _drawn(spec, kind, mechanism, terms, exact, entry=None) -> dict[str, Any]:

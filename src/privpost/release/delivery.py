@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from privpost.atomic import claim, replacing
+from privpost.atomic import claim, replacing, sync_folder
 from privpost.evaluation import inference_data
 from privpost.lab.schema import SettingError
 from privpost.release.models.base import Posterior
 from privpost.release.specification import Specification
-from privpost.release.spending import sync_folder
 
 # Room for a statement besides its like, tried on the disk before the charge.
 _ROOM = 2**16

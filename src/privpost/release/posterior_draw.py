@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from privpost.distributions.exact_draws import flint
 from privpost.lab.schema import SettingError
 from privpost.mechanisms.base import Mechanism
-from privpost.privacy import certified
-from privpost.privacy.approximate import ORDERS, largest_within
+from privpost.privacy import proved
 from privpost.release import statement
 from privpost.release.models.base import Sampled
 from privpost.release.specification import Specification
@@ -23,6 +21,9 @@ _PRINTED_ORDERS = (2.0, 8.0, 32.0)
 MOST_ROUNDED = 1e6
 # Distribution functions of laws with larger parameters are not enclosed in reasonable time.
 LARGEST_PARAMETER = 1e16
+# Seconds that a distribution function takes: the first part, one for each unit of its parameter, and at most; and those
+# that a draw may take, of about b + 8 functions of each of its numbers.
+_SECONDS, _SECONDS_PER_UNIT, _MOST_SECONDS, LONGEST = 1.5e-4, 6e-8, 8e-3, 5.0
 LAWS = {
     "ops": "the prior times the likelihood, both to the power 1/T, truncated to [a0, 1 - a0]",
     "direct": "the posterior",
@@ -34,82 +35,24 @@ LAWS = {
 def calibrate(spec: Specification, kind: Sampled) -> tuple[Mechanism, float]:
     """Return the mechanism nearest to the true posterior that the budget allows, and an upper bound of its ε.
 
-    Coefficients are found in floating point; the bound is that of interval arithmetic, for the numbers that the draw
-    uses.
-
     Raises:
         SettingError: python-flint is missing, or no draw is within the budget.
     """
-    make = functools.partial(kind.sampler, spec)
     try:
-        flint()
-        if spec.mechanism == "direct":
-            return _direct(spec, make(1.0))
-        if spec.mechanism == "ops":
-            # Where T = 1 costs less than ε the bound is within it at once.
-            largest, step, what = spec.epsilon, 2.0**-53, "temperature"
-        else:
-            largest, step, what = _largest(spec, make), 1e-12, "coefficient"
-        for setting in _lessened(largest, step):
-            mechanism = make(setting)
-            if (proved := _proved(mechanism, spec)[0]) <= spec.epsilon:
-                return mechanism, proved
-        raise ValueError(f"epsilon is {spec.epsilon:g}: no {what} is proved to meet it")
+        return proved.nearest(functools.partial(kind.sampler, spec), spec.mechanism, spec.epsilon, spec.delta)
     except (ValueError, OverflowError) as error:
         raise SettingError(f"{spec.path}: {error}") from None
 
 
-def _direct(spec, mechanism):
-    proved, _ = _proved(mechanism, spec)
-    if proved > spec.epsilon:
-        raise ValueError(
-            f"epsilon is {spec.epsilon:g}, but a draw from the posterior itself costs {proved:.4g} at delta "
-            f"{spec.delta:g}; diffused and concentrated draws cost less."
-        )
-    return mechanism, proved
-
-
-def _largest(spec, make) -> float:
-    """The largest coefficient that costs at most ε, in floating point."""
-    try:
-        return largest_within(lambda value: _converted(make(value), spec.delta)[0] <= spec.epsilon, 1e-12, 1.0, 60)
-    except ValueError:
-        raise ValueError(f"epsilon is {spec.epsilon:g}: no coefficient of at least 1e-12 meets it") from None
-
-
-def _lessened(value: float, step: float):
-    """Yield a value and ever less of it, down to 1e-12 of it: by a relative step that doubles each time, up to ½."""
-    least = 1e-12 * value
-    while value >= least:
-        yield value
-        value = min(math.nextafter(value, 0.0), value * (1 - step))
-        step = min(2 * step, 0.5)
-
-
-def _converted(mechanism, delta: float) -> tuple[float, float]:
-    """ε at δ by the best order, and that order, in floating point; inf where all are infinite."""
-    # dp-accounting's own conversion knows no order of a cost that is infinite, or next to nothing.
-    found = mechanism.rdp(ORDERS) + np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
-    best = np.argmin(found)
-    return float(found[best]), float(ORDERS[best])
-
-
-def _proved(mechanism, spec) -> tuple[float, float]:
-    """The proved ε, at δ where there is one, and its order: the best one by floats, certified."""
-    if spec.mechanism == "ops":
-        return certified.tempered_epsilon(mechanism.a0, mechanism.temperature), math.inf
-    order = _converted(mechanism, spec.delta)[1]
-    return certified.approximate_epsilon(mechanism.certified_rdp(order), order, spec.delta), order
-
-
-def terms(spec: Specification, kind: Sampled, mechanism: Mechanism, proved: float) -> dict[str, Any]:
+def terms(spec: Specification, kind: Sampled, mechanism: Mechanism, bound: float) -> dict[str, Any]:
     """Return the terms of a release of one draw; they depend on the specification alone."""
+    _check_time(spec, kind, mechanism)
     law: dict[str, Any] = {"law": LAWS[spec.mechanism], "family": kind.law}
     if spec.mechanism == "ops":
         law |= {"T": mechanism.temperature, "a0": mechanism.a0}
     else:
         law |= {"coefficient": mechanism.coefficient}
-        law["order"] = _proved(mechanism, spec)[1]
+        law["order"] = proved.bound(mechanism, spec.delta)[1]
         law["renyi"] = {
             f"{order:g}": found if math.isfinite(found := mechanism.certified_rdp(order)) else "infinite"
             for order in _PRINTED_ORDERS
@@ -121,7 +64,19 @@ def terms(spec: Specification, kind: Sampled, mechanism: Mechanism, proved: floa
         "randomness": "the operating system's" if spec.noise == "secure" else "simulated",
         "rounding": _rounding(spec, kind, mechanism),
     }
-    return statement.promise(spec, mechanism, proved, {"sampling": law}, "the draw", "it")
+    return statement.promise(spec, mechanism, bound, {"sampling": law}, "the draw", "it")
+
+
+def _check_time(spec, kind, mechanism) -> None:
+    """Raises a SettingError for a draw that takes long, by what is public; a rehearsal takes as long again."""
+    numbers = len(kind.parameters(spec))
+    total = float(sum(mechanism.model.prior)) / getattr(mechanism, "m", 1.0) + spec.n
+    each = min(_SECONDS + _SECONDS_PER_UNIT * total / numbers, _MOST_SECONDS)
+    if (taken := numbers * (spec.bits + 8) * each) > LONGEST:
+        raise SettingError(
+            f"{spec.path}: a draw of {numbers} numbers of {spec.bits} bits would take some {taken:.0f} seconds with "
+            f"this prior and budget, but may take {LONGEST:g}: take fewer levels or bits, or a larger epsilon."
+        )
 
 
 def _rounding(spec, kind, mechanism) -> dict[str, float]:

@@ -1,13 +1,10 @@
 """Reading the specification of a release, all of which is decided before a record is read."""
 
 import hashlib
-import itertools
-import re
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-import yaml
-
+from privpost import strict_yaml
 from privpost.distributions.exact_draws import LARGEST_BITS
 from privpost.lab.schema import Choice, Flag, Integer, Real, Schema, SettingError, Text
 from privpost.release import models
@@ -22,8 +19,8 @@ LARGEST_N = 2**40
 LARGEST_EPSILON = 10.0
 # Bytes of a specification, tens of thousands of levels.
 LARGEST_FILE = 4 * 2**20
-# Values of a specification, aliases written out, and characters of an error message about them.
-LARGEST_NODES, LARGEST_MESSAGE = 500_000, 2000
+# Characters of an error message about its values.
+LARGEST_MESSAGE = 2000
 
 SETTINGS = Schema(
     model=Choice(*models.KINDS),
@@ -45,57 +42,6 @@ BLOCKS = ("columns", "prior", "posterior", "budget")
 POSTERIOR = Schema(draws=Integer(at_least=1, at_most=LARGEST_DRAWS))
 BUDGET = Schema(ledger=Text(), epsilon=Real(at_least=1e-12, at_most=1e12), delta=Real(above=0, below=1))
 REQUIRED = ("model", "columns", "n", "epsilon")
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML without repeated keys, and with numbers as YAML 1.2 reads them: 010 and 12:30 are texts."""
-
-    yaml_implicit_resolvers: ClassVar = {
-        first: [pair for pair in resolvers if pair[0] not in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def get_single_node(self):
-        node = super().get_single_node()
-        if node is not None and _nodes(node, {}) > LARGEST_NODES:
-            raise SettingError(f"its aliases stand for more than {LARGEST_NODES} values")
-        return node
-
-    def construct_scalar(self, node):
-        text = super().construct_scalar(node)
-        if isinstance(text, str) and re.search("[\\x00\\ud800-\\udfff]", text):
-            # It could be neither a path nor, after the draw, a part of the statement.
-            raise SettingError(f"line {node.start_mark.line + 1}: {text[:40]!a} has a character that is in no text")
-        return text
-
-    def construct_mapping(self, node, deep=False):
-        seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, str | int | float | bool | None):
-                raise SettingError(f"line {key_node.start_mark.line + 1}: a key must be a text")
-            if key in seen:
-                raise SettingError(f"line {key_node.start_mark.line + 1}: {key!r} is given twice")
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-def _nodes(node: yaml.Node, known: dict[int, int]) -> int:
-    """Number of values that a node and all that it holds stand for, aliases written out."""
-    if id(node) not in known:
-        parts = [] if isinstance(node, yaml.ScalarNode) else node.value
-        if isinstance(node, yaml.MappingNode):
-            parts = itertools.chain.from_iterable(parts)
-        known[id(node)] = 1 + sum(_nodes(part, known) for part in parts)
-    return known[id(node)]
-
-
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?(0|[1-9][0-9]{0,30})$"), list("-+0123456789"))
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?|\.(inf|Inf|INF))$|^\.(nan|NaN|NAN)$"),
-    list("-+.0123456789"),
-)
 
 
 def largest_delta(n: int) -> float:
@@ -193,16 +139,14 @@ def _load(path: Path) -> tuple[dict[str, Any], str]:
         with path.open("rb") as handle:
             raw = handle.read(LARGEST_FILE + 1)
         if len(raw) > LARGEST_FILE:
-            raise SettingError(f"it is larger than {LARGEST_FILE} bytes")
-        content = yaml.load(raw.decode("utf-8"), Loader=_Loader)
+            raise ValueError(f"larger than {LARGEST_FILE} bytes")
+        content = strict_yaml.load(raw.decode("utf-8"))
     except FileNotFoundError:
         raise SettingError(f"{path}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingError(f"{path} cannot be read: {error}") from None
-    except SettingError as error:
-        raise SettingError(f"{path}: {error}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise SettingError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
+    except ValueError as error:
+        raise SettingError(f"{path} is {error}") from None
     if not isinstance(content, dict):
         raise SettingError(f"{path}: it must hold settings, key: value. Required: {', '.join(REQUIRED)}.")
     return content, hashlib.sha256(raw).hexdigest()

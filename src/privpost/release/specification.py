@@ -1,36 +1,14 @@
 """The specification of a release: what is public about the data, and what the release may cost."""
 
-import collections
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from privpost.lab.schema import Setting, SettingError, Text, Vector
+from privpost.lab.schema import Setting, Text, Vector
 
 # Mechanisms that release one posterior draw.
 SAMPLING = ("ops", "direct", "diffused", "concentrated")
-
-
-class Levels(Setting):
-    """The public list of at least two different values of a column, as the CSV spells them."""
-
-    def allowed(self) -> str:
-        return "a list of at least 2 different texts or whole numbers"
-
-    def checked(self, value: Any) -> list[str]:
-        if not isinstance(value, list) or len(value) < 2:
-            raise ValueError
-        for level in value:
-            if isinstance(level, bool):
-                raise SettingError(f"YAML reads an unquoted yes, no, true, false, on or off as {level}; quote it")
-            if not isinstance(level, str | int):
-                raise SettingError(f"level {level!r} is neither a text nor a whole number; quote it if it is a text")
-        texts = [str(level) for level in value]
-        ((text, times),) = collections.Counter(texts).most_common(1)
-        if times > 1:
-            raise SettingError(f"level {text!r} is given twice")
-        return texts
 
 
 # The level that cells without a value are, with `missing: level`.

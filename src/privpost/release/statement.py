@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from privpost.distributions import noise
 from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
 from privpost.mechanisms.base import Mechanism
 from privpost.release.models.base import Kind, Posterior
@@ -48,6 +49,7 @@ def privacy(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism, 
     """
     secure, laplace, unit = spec.noise == "secure", spec.mechanism == "laplace", kind.unit(spec)
     scale = mechanism.scale if laplace else mechanism.sigma
+    spread = noise.spread(scale, laplace) if secure else scale
     nobody = np.zeros((0, len(spec.columns)), np.int64)
     terms = {
         "sensitivity": {"norm": mechanism.norm, "value": mechanism.sensitivity * unit},
@@ -57,7 +59,7 @@ def privacy(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism, 
             "scale_is": "b of a density or probability proportional to exp(-|x|/b)"
             if laplace
             else "sigma of a density or probability proportional to exp(-x^2/(2 sigma^2))",
-            "mean_absolute_deviation" if laplace else "standard_deviation": _spread(scale, laplace, secure) * unit,
+            "mean_absolute_deviation" if laplace else "standard_deviation": spread * unit,
             "support": f"multiples of {unit:g}" if secure else "floating-point numbers",
             "independent_coordinates": mechanism.query(kind.records(nobody)).size,
             "backend": spec.noise,
@@ -116,19 +118,6 @@ def _factor(epsilon: float) -> str:
     """exp(ε) to four digits, rounded up."""
     exact = decimal.Context(prec=30).exp(decimal.Decimal(epsilon))
     return f"{float(decimal.Context(prec=4, rounding=decimal.ROUND_CEILING).plus(exact)):.4g}"
-
-
-def _spread(scale: float, laplace: bool, discrete: bool) -> float:
-    """The noise's mean absolute deviation (Laplace) or standard deviation (Gaussian), in its own whole numbers."""
-    # The discrete Gaussian's standard deviation is sigma but for exp(-2 pi^2 sigma^2).
-    if not discrete or (not laplace and scale > 10):
-        return scale
-    if laplace:
-        # 1/sinh(1/b).
-        return 2 * math.exp(-1 / scale) / -math.expm1(-2 / scale)
-    steps = np.arange(-400, 401.0)
-    weights = np.exp(-(steps**2) / (2 * scale**2))
-    return math.sqrt(float(weights @ steps**2 / weights.sum()))
 
 
 def _public(spec: Specification):

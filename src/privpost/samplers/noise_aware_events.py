@@ -215,6 +215,23 @@ def log_dirichlet(parameters, fields: list[slice], rng) -> np.ndarray:
     return logs
 
 
+def class_posterior(release, sizes, concentration: float, n: int, scale: float, size: int, rng):
+    """Independent draws of a naive Bayes model given its noisy counts; arguments as of `class_counts`.
+
+    All ways to spread the records over the classes are equally likely: a flat prior on the classes' shares.
+
+    Returns:
+        The classes' shares (size, classes), and their levels' probabilities (size, classes, levels).
+    """
+    from privpost.samplers.noise_aware_exact import class_counts
+
+    counts = class_counts(release, sizes, concentration, n, scale, size, rng)
+    totals = counts[..., : sizes[0]].sum(axis=-1)
+    shares = log_dirichlet(1.0 + totals, [slice(None)], rng)
+    fields = [slice(end - levels, end) for levels, end in zip(sizes, np.cumsum(sizes), strict=True)]
+    return np.exp(shares), np.exp(log_dirichlet(concentration + counts, fields, rng))
+
+
 def count_probabilities(noisy, n: int, scale: float) -> np.ndarray:
     """p(C_1 | Ĉ) for the first of a field's levels under a flat Dirichlet prior: the exact answer, by convolution.
 

@@ -103,6 +103,10 @@ def test_wrong_descriptions_are_named(tmp_path):
     bad.write_text("nodes:\n  a: [b]\n")
     with pytest.raises(ValueError, match=r"bad\.yaml: node 'a': unknown parent 'b'"):
         graphs.named(str(bad))
+    # One of the two was lost.
+    bad.write_text("nodes:\n  a: []\n  b: []\n  b: [a]\n")
+    with pytest.raises(ValueError, match=r"bad\.yaml: not valid YAML: line 4: 'b' is given twice"):
+        graphs.from_yaml(bad)
     bad.write_text("edges: []\n")
     with pytest.raises(ValueError, match="must hold one key, nodes"):
         graphs.from_yaml(bad)

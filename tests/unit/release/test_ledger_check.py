@@ -8,8 +8,8 @@ import shutil
 import pytest
 from release_cases import BITS
 
+from privpost.commands import ledger as ledger_command
 from privpost.lab.schema import SettingError
-from privpost.release import ledger_command
 
 PAID = {**BITS, "budget": {"ledger": "ledger.jsonl", "epsilon": 9}}
 

@@ -248,3 +248,18 @@ def test_the_terms_of_a_draw_of_many_levels_are_quick(folder, levels):
     assert time.process_time() - start < 5
     assert status == (0 if levels == 300 else 2)
     assert levels == 300 or "levels has 1001 entries; a posterior draw has at most 1000." in err
+
+
+def test_a_draw_that_would_take_long_is_refused_before_the_charge(folder):
+    """This one was ended after two minutes, not half way: a small epsilon makes the beta laws slow."""
+    found = content("dirichlet_categorical", n=192, epsilon=0.0088, delta=4e-7, mechanism="concentrated", bits=64)
+    found |= {"columns": {"diet": {"levels": [f"level {i}" for i in range(253)]}}, "prior": {"concentration": 0.194}}
+    del found["posterior"]
+    folder.specify(found)
+    status, out, err = folder.run("--dry-run")
+    assert (status, out) == (2, "")
+    assert "a draw of 253 numbers of 64 bits would take some 146 seconds" in err
+    few = {"columns": {"diet": {"levels": found["columns"]["diet"]["levels"][:20]}}}
+    for changes in ({**few, "bits": 16}, {"epsilon": 9}):
+        folder.specify({**found, **changes})
+        assert folder.run("--dry-run")[0] == 0

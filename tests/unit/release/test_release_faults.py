@@ -9,7 +9,6 @@ import io
 import itertools
 import json
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -20,7 +19,8 @@ import pytest
 from release_cases import BITS, LEDGER, PAID, exit_with, lines
 
 from privpost.commands import cli
-from privpost.release import delivery, models, spending
+from privpost.privacy import ledger_file
+from privpost.release import delivery, models
 
 
 def user(folder, *argv: str, **options) -> subprocess.CompletedProcess:
@@ -261,10 +261,24 @@ def test_a_file_that_is_no_ledger_is_never_written(folder, content):
     assert path.read_bytes() == content
 
 
+def test_an_entry_that_nests_without_end_is_one_line(folder):
+    """Its digest is right: reading it as JSON overflowed the stack."""
+    folder.specify(PAID)
+    assert folder.run()[0] == 0
+    path = folder.path / "ledger.jsonl"
+    before = json.loads(path.read_bytes().splitlines()[-1])["digest"]
+    body = b'{"a": ' + b"[" * 100_000 + b', "previous": "%s"}' % before.encode()
+    with path.open("ab") as handle:
+        handle.write(body[:-1] + b', "digest": "%s"}\n' % hashlib.sha256(body).hexdigest().encode())
+    status, out, err = folder.run()
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    assert "line 3 is no entry of a ledger" in err
+
+
 def test_a_ledger_without_end_is_refused_at_once(folder, monkeypatch):
     folder.specify({**PAID, "budget": {"ledger": "/dev/full", "epsilon": 2.5}})
     assert "it is no regular file" in folder.run("--output", "o.json")[2]
-    monkeypatch.setattr(spending, "LARGEST_LEDGER", 9)
+    monkeypatch.setattr(ledger_file, "LARGEST_LEDGER", 9)
     folder.specify(PAID)
     assert folder.run("--output", "o.json")[0] == 0
     assert "larger than a ledger of 9 bytes" in folder.run("--output", "p.json")[2]
@@ -343,18 +357,6 @@ def test_of_releases_to_one_file_one_pays(folder):
     assert ends == [0, 2, 2, 2, 2, 2]
     assert len(lines(folder)) == 2
     assert folder.files() == {"spec.yaml", "data.csv", "ledger.jsonl", "o.json"}
-
-
-def test_randomness_is_asked_for_before_the_charge(folder, monkeypatch):
-    def none(*_):
-        raise OSError(errno.ENOSYS, "Function not implemented")
-
-    folder.specify(
-        {k: v for k, v in PAID.items() if k != "posterior"} | {"mechanism": "direct", "delta": 1e-6, "epsilon": 2}
-    )
-    monkeypatch.setattr(secrets, "randbits", none)
-    assert folder.run()[0] != 0
-    assert folder.files() == {"spec.yaml", "data.csv"}
 
 
 def test_the_ledger_has_the_digest_of_what_was_read(folder):

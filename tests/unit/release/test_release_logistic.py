@@ -11,9 +11,9 @@ from release_cases import YES_NO
 
 from privpost.distributions.exact_draws import ball, flint
 from privpost.distributions.noise import gaussian_epsilon
+from privpost.mechanisms import logistic_lattice
+from privpost.mechanisms.logistic_lattice import SHIFT, OutputNoise, certified_gradient
 from privpost.models.logistic_regression import LogisticPosterior
-from privpost.release.models import logistic_regression
-from privpost.release.models.logistic_regression import SHIFT, OutputNoise, certified_gradient
 
 SPEC = {
     "model": "logistic_regression",
@@ -109,7 +109,7 @@ def test_what_does_not_fit_is_refused_before_the_charge(folder, changes, message
 
 def test_an_optimum_that_is_not_certified_is_refused_before_the_charge(folder, monkeypatch):
     folder.specify({**SPEC, "budget": {"ledger": "l", "epsilon": 3, "delta": 1e-5}})
-    monkeypatch.setattr(logistic_regression, "certified_gradient", lambda *_: np.nan)
+    monkeypatch.setattr(logistic_lattice, "certified_gradient", lambda *_: np.nan)
     status, out, err = folder.run()
     assert (status, out) == (2, "")
     assert "no minimum could be certified" in err

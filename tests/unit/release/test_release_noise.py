@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from scipy import stats
 
 from privpost import discovery
 from privpost.distributions import noise
+from privpost.distributions.exact_draws import beta
 from privpost.lab.schema import SettingError
 from privpost.mechanisms import (
     ExponentialMechanism,
@@ -23,6 +26,7 @@ from privpost.mechanisms import (
 )
 from privpost.mechanisms.redacted_laplace import RedactedSum
 from privpost.models import BetaBernoulli, GammaExponential
+from privpost.privacy import secure_noise
 from privpost.privacy.accounting import to_approximate
 from privpost.privacy.approximate import ORDERS, gaussian_from_approximate
 from privpost.release import command
@@ -63,6 +67,30 @@ def test_secure_noise_is_whole_and_independent_of_numpys_state():
     # 40 variates of scale 200 agree with probability below 400^-40.
     assert not np.array_equal(first, second)
     assert len(set(first.ravel())) > 20
+
+
+def test_a_forked_process_draws_other_numbers():
+    """Both sources have drawn before; two of any number are the same by chance in one run of 1e10."""
+
+    def drawn() -> list[int]:
+        return [*map(int, noise.SecureNoise().laplace(0.0, 2.0**39, 16)), beta((Fraction(2), Fraction(3))).refine(64)]
+
+    found = [drawn()]
+    for _ in range(2):
+        reading, writing = os.pipe()
+        process = os.fork()
+        if not process:
+            try:
+                os.write(writing, json.dumps(drawn()).encode())
+            finally:
+                os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as handle:
+            found.append(json.loads(handle.read()))
+        os.waitpid(process, 0)
+    found.append(drawn())
+    for column in zip(*found, strict=True):
+        assert len(set(column)) == 4
 
 
 def test_secure_noise_hides_no_fraction():
@@ -122,8 +150,8 @@ def test_opendp_proves_the_epsilon_of_the_statement(tmp_path, model, epsilon):
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.001, 1e-6), (10, 1e-6), (1, 1e-12), (0.001, 0.1)])
 def test_secure_gaussian_noise_is_wider_than_the_analytic_one_by_what_is_said(epsilon, delta):
-    ratio = command.secure_sigma(epsilon, delta, 1.0) / command.analytic_sigma(epsilon, delta, 1.0)
-    low, high = (float(number) for number in re.findall(r"\d\.\d\d", command.secure_sigma.__doc__)[:2])
+    ratio = secure_noise.secure_sigma(epsilon, delta, 1.0) / secure_noise.analytic_sigma(epsilon, delta, 1.0)
+    low, high = (float(number) for number in re.findall(r"\d\.\d\d", secure_noise.secure_sigma.__doc__)[:2])
     assert (low, high) == (1.03, 1.14)
     assert low < ratio < (high if delta <= 1e-6 else 1.52)
     assert ratio > 1.5 or delta < 0.1

@@ -11,7 +11,7 @@ import pytest
 from release_cases import BITS, HEADER, SPECS, content, discrete, specification
 
 from privpost.distributions import noise
-from privpost.release import command, models, statement, table
+from privpost.release import command, models, table
 
 
 @pytest.mark.parametrize("model", SPECS)
@@ -74,7 +74,7 @@ def test_the_spread_of_the_noise_is_that_of_its_discrete_law(law, scale):
     """At small scales it is far from the scale: nearly all noise is 0."""
     k = np.arange(-400, 401)
     expected = discrete(law, scale, 400) @ np.abs(k) if law == "laplace" else np.sqrt(discrete(law, scale, 400) @ k**2)
-    assert statement._spread(scale, law == "laplace", True) == pytest.approx(expected, rel=1e-12)
+    assert noise.spread(scale, law == "laplace") == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("epsilon", "factor"), [(0.1, "1.106"), (10.0, r"2.203e\+04"), (800.0, None)])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -20,13 +21,14 @@ import yaml
 from release_cases import BITS, HEADER, ROWS
 
 from privpost.commands import cli
-from privpost.release import spending
+from privpost.privacy import ledger_file
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 HERE, KILL = Path(__file__).parent, -1
 MODES = (errno.EIO, errno.ENOSPC, errno.EINTR, KILL)
-# To a file or to standard output, with a new ledger or one that has an entry.
-WAYS = [(out, old) for out in (("--output", "out.json"), ()) for old in (False, True)]
+# To a file, to two files or to standard output, with a new ledger or one that has an entry.
+OUTPUTS = (("--output", "out.json"), (), ("--output", "out.json", "--draws", "draws.csv"))
+WAYS = [(out, old) for out in OUTPUTS for old in (False, True)]
 PAID = {**BITS, "budget": {"ledger": "ledger.jsonl", "epsilon": 100}}
 
 
@@ -73,7 +75,7 @@ def statements(folder: Path) -> list[dict]:
 def check(folder: Path, status: int, error: int, old: bool) -> str:
     """What came out; fails where it must not."""
     ledger = folder / "ledger.jsonl"
-    entries = spending.read(ledger).entries if ledger.exists() and ledger.stat().st_size else []
+    entries = ledger_file.read(ledger).entries if ledger.exists() and ledger.stat().st_size else []
     digests = [entry["digest"] for entry in entries]
     found, said = statements(folder), (folder / "stderr").read_text()
     for one in found:
@@ -84,7 +86,10 @@ def check(folder: Path, status: int, error: int, old: bool) -> str:
         assert charged
         assert found
         place = folder / "out.json"
-        assert json.loads((place if place.exists() else folder / "stdout").read_bytes())["posterior"]["draws"]
+        draws = json.loads((place if place.exists() else folder / "stdout").read_bytes())["posterior"]["draws"]
+        if "sha256" in draws:
+            assert hashlib.sha256((folder / "draws.csv").read_bytes()).hexdigest() == draws["sha256"]
+        assert draws
         return "delivered"
     if error == KILL:
         assert status == -9

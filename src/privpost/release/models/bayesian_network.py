@@ -4,11 +4,10 @@ import itertools
 from typing import Any, ClassVar
 
 from privpost.evaluation import diagnostics
-from privpost.lab.schema import Real, Schema, SettingError, Text, Vector, suggest
+from privpost.lab.schema import Levels, Real, Schema, SettingError, Text, Vector, suggest
 from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.release.models.base import NAIVE, Inferred, Posterior, by_name, whole
-from privpost.release.specification import Levels
 from privpost.samplers import noise_aware_draws
 
 # Parents of a column.

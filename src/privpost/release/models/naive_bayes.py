@@ -4,13 +4,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privpost.lab.schema import Choice, Real, Schema
+from privpost.lab.schema import Choice, Levels, Real, Schema
 from privpost.mechanisms.event_counts import EventCountsLaplace
 from privpost.models.event_counts import EventCounts
 from privpost.release.models.base import EXACT, Inferred, Posterior, by_name, whole
-from privpost.release.specification import Levels
 from privpost.samplers import noise_aware_events
-from privpost.samplers.noise_aware_exact import class_counts
 
 
 class NaiveBayes(Inferred):
@@ -59,15 +57,9 @@ class NaiveBayes(Inferred):
         label = self.order(spec)[0]
         classes = spec.columns[label]["levels"]
         rows = release.reshape(len(classes), -1)
-        concentration, sizes = spec.prior["concentration"], mechanism.model.sizes
-        counts = class_counts(rows, sizes, concentration, spec.n, mechanism.scale, spec.draws, rng)
-        totals = counts[..., : sizes[0]].sum(axis=-1)
-        # All ways to spread the records over the classes are equally likely: a flat prior on the classes' shares.
-        shares = noise_aware_events.log_dirichlet(1.0 + totals, [slice(None)], rng)
-        ends = np.cumsum(sizes)
-        fields = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
-        logs = noise_aware_events.log_dirichlet(concentration + counts, fields, rng)
+        given = rows, mechanism.model.sizes, spec.prior["concentration"], spec.n, mechanism.scale
+        shares, levels = noise_aware_events.class_posterior(*given, spec.draws, rng)
         names = [f"P({label} = {level})" for level in classes]
         names += [f"P({name} = {level} | {label} = {given})" for given, name, level in self._cells(spec)]
-        found = np.exp(np.concatenate([shares, logs.reshape(len(logs), -1)], axis=1))
+        found = np.concatenate([shares, levels.reshape(len(levels), -1)], axis=1)
         return Posterior(by_name(names, found), True, EXACT, ())

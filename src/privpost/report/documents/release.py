@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from privpost.evaluation.rows import markdown
-from privpost.release import command, models, spec
+from privpost.privacy import secure_noise
+from privpost.release import models, spec
 from privpost.release.models import base, bayesian_network, gamma_exponential
 
 
@@ -33,5 +34,5 @@ def models_table() -> str:
 def sigma_ratios() -> str:
     """Return by how much σ of secure noise exceeds the analytic one, at budgets of ε at the largest private δ."""
     budgets = [(epsilon, 1e-6, 1.0) for epsilon in (0.1, 10.0)]
-    ratios = [command.secure_sigma(*budget) / command.analytic_sigma(*budget) for budget in budgets]
+    ratios = [secure_noise.secure_sigma(*budget) / secure_noise.analytic_sigma(*budget) for budget in budgets]
     return " and ".join(f"{r:.2f} at ε = {budget[0]:g}" for r, budget in zip(ratios, budgets, strict=True))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from privpost.lab.schema import SettingError
-from privpost.release import spending
+from privpost.privacy import ledger_file
 
 
 def main(argv: list[str]) -> int:
@@ -18,7 +18,7 @@ def main(argv: list[str]) -> int:
     check.add_argument("ledger", type=Path, help="the file that specifications name as budget: ledger")
     check.add_argument("statement", type=Path, nargs="*", help="files of releases that it paid for")
     options = parser.parse_args(argv)
-    content = spending.read(options.ledger)
+    content = ledger_file.read(options.ledger)
     if content.budget is None:
         raise SettingError(f"{options.ledger} is empty.")
     spent = content.spent()
@@ -33,7 +33,7 @@ def main(argv: list[str]) -> int:
     return 1 if problems else 0
 
 
-def _problems(content: spending.Content, statements: list[Path]) -> Iterator[str]:
+def _problems(content: ledger_file.Content, statements: list[Path]) -> Iterator[str]:
     """What does not fit, one sentence each."""
     budget = {"epsilon": content.budget.epsilon, "delta": content.budget.delta}
     if any(spent > budget[key] * (1 + 1e-9) for key, spent in content.spent().items()):

@@ -4,6 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from privpost.release.models import KINDS
+from privpost.release.models.base import Inferred
+
 # Numbers that are shown; the file has all.
 SHOWN = 12
 
@@ -37,6 +40,9 @@ def lines(content: dict[str, Any], path: Path) -> Iterator[str]:
         yield f"  R-hat           {posterior['rhat_max']:.4g}, {size}: {mixed}"
     if "file" in (draws := posterior.get("draws", {})) and isinstance(draws["file"], str):
         yield f"  draws           {draws['file']}, {draws['rows']} rows"
+    if not posterior and "draw" not in content and isinstance(KINDS[content["specification"]["model"]], Inferred):
+        asked = "with posterior: {draws: 4000} in the specification"
+        yield f"  a posterior     costs nothing more: --again {path}, {asked}"
 
 
 def _table(title: str, values: dict[str, str]) -> Iterator[str]:

@@ -1,0 +1,45 @@
+"""`privpost release`: a private release of a user's own data."""
+
+import argparse
+import contextlib
+from pathlib import Path
+
+from privpost.commands import release_summary
+from privpost.release import command
+
+
+def main(argv: list[str]) -> int:
+    """Release, and sum up what is in the output's file."""
+    options = _parser().parse_args(argv)
+    status, content = command.run(options)
+    if content and options.output:
+        # The statement is on the disk: a reader that has gone away makes no failure of it.
+        with contextlib.suppress(OSError):
+            print("\n".join(release_summary.lines(content, options.output)), flush=True)
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="privpost release",
+        allow_abbrev=False,
+        description="Release private statistics of a CSV file, or one draw from a private posterior, as JSON with a "
+        "privacy statement. The YAML specification holds model, columns with levels or bounds, n, epsilon; "
+        "docs/release.md explains it. Whatever is wrong is said, and nothing is released.",
+    )
+    parser.add_argument("specification", type=Path, help="YAML file: what is public, and what the release may cost")
+    parser.add_argument("--data", type=Path, help="CSV file with a header; default: the specification's data")
+    parser.add_argument("--output", type=Path, help="new JSON file; default: standard output")
+    parser.add_argument(
+        "--draws",
+        type=Path,
+        metavar="FILE",
+        help="new file for the posterior's draws, beside the JSON: .csv, or .nc for netCDF (ArviZ)",
+    )
+    parser.add_argument(
+        "-n", "--dry-run", action="store_true", help="print the privacy terms; read no data and draw no noise"
+    )
+    parser.add_argument(
+        "--again", type=Path, metavar="RELEASE", help="draw the posterior of an earlier release again, at no cost"
+    )
+    return parser

@@ -1,0 +1,79 @@
+"""The posterior draw nearest to the true posterior whose cost is proved to be within a budget.
+
+Coefficients are searched in floating point; the bound is that of interval arithmetic, for the numbers that a draw uses.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from privpost.distributions.exact_draws import flint
+from privpost.privacy import certified
+from privpost.privacy.approximate import ORDERS, largest_within
+
+
+def nearest(make: Callable[[float], Any], weighting: str, epsilon: float, delta: float | None) -> tuple[Any, float]:
+    """Return the mechanism nearest to the true posterior that a budget allows, and an upper bound of its ε.
+
+    Args:
+        make: the mechanism at an ε (of "ops") or a coefficient.
+        weighting: "ops", or that of a weighted posterior.
+        epsilon, delta: the budget; δ is None for "ops".
+
+    Raises:
+        ValueError: python-flint is missing, or no draw is within the budget.
+    """
+    flint()
+    if weighting == "direct":
+        mechanism = make(1.0)
+        if (cost := bound(mechanism, delta)[0]) > epsilon:
+            raise ValueError(
+                f"epsilon is {epsilon:g}, but a draw from the posterior itself costs {cost:.4g} at delta {delta:g}; "
+                "diffused and concentrated draws cost less."
+            )
+        return mechanism, cost
+    if weighting == "ops":
+        # Where T = 1 costs less than ε the bound is within it at once.
+        largest, step, what = epsilon, 2.0**-53, "temperature"
+    else:
+        largest, step, what = _largest(make, epsilon, delta), 1e-12, "coefficient"
+    for setting in _lessened(largest, step):
+        mechanism = make(setting)
+        if (cost := bound(mechanism, delta)[0]) <= epsilon:
+            return mechanism, cost
+    raise ValueError(f"epsilon is {epsilon:g}: no {what} is proved to meet it")
+
+
+def bound(mechanism, delta: float | None) -> tuple[float, float]:
+    """The proved ε, at δ where there is one, and its order: the best one by floats, certified."""
+    if delta is None:
+        return certified.tempered_epsilon(mechanism.a0, mechanism.temperature), math.inf
+    order = _converted(mechanism, delta)[1]
+    return certified.approximate_epsilon(mechanism.certified_rdp(order), order, delta), order
+
+
+def _largest(make, epsilon: float, delta: float) -> float:
+    """The largest coefficient that costs at most ε, in floating point."""
+    try:
+        return largest_within(lambda value: _converted(make(value), delta)[0] <= epsilon, 1e-12, 1.0, 60)
+    except ValueError:
+        raise ValueError(f"epsilon is {epsilon:g}: no coefficient of at least 1e-12 meets it") from None
+
+
+def _lessened(value: float, step: float) -> Iterator[float]:
+    """Yield a value and ever less of it, down to 1e-12 of it: by a relative step that doubles each time, up to ½."""
+    least = 1e-12 * value
+    while value >= least:
+        yield value
+        value = min(math.nextafter(value, 0.0), value * (1 - step))
+        step = min(2 * step, 0.5)
+
+
+def _converted(mechanism, delta: float) -> tuple[float, float]:
+    """ε at δ by the best order, and that order, in floating point; inf where all are infinite."""
+    # dp-accounting's own conversion knows no order of a cost that is infinite, or next to nothing.
+    found = mechanism.rdp(ORDERS) + np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
+    best = np.argmin(found)
+    return float(found[best]), float(ORDERS[best])
