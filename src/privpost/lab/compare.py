@@ -7,6 +7,7 @@ from typing import Any
 
 from privpost.lab import tables
 from privpost.lab.project import PUBLISHED
+from privpost.lab.published import SUMS, altered
 from privpost.lab.study import Study
 from privpost.progress import counted
 
@@ -51,6 +52,8 @@ def _compare(built: Study, published: Study, name: str) -> Comparison:
         return Comparison(label, "not published")
     if built.table_path(name).read_bytes() == path.read_bytes():
         return Comparison(label, "equal")
+    if altered(path):
+        return Comparison(label, "outside tolerance", float("inf"), f"{path} is not what {SUMS} has the sha256 of")
     new, old = tables.read_table(built.table_path(name)), tables.read_table(path)
     if built.left_out and "dataset" in old:
         old = old[~old.dataset.isin(built.left_out)].reset_index(drop=True)
