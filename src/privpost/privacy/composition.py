@@ -30,13 +30,13 @@ def loss_distribution(parameters_p, parameters_q, points: int, low: float = 0.0,
     """
     from dp_accounting.pld import pld_pmf
 
-    laws = np.array([parameters_p, parameters_q], float)
+    laws = law_p, law_q = np.array([parameters_p, parameters_q], float)
     # The loss is monotone in θ: its ends are those of what either law holds.
     ends = np.clip([betaincinv(*laws.T, TAIL), 1 - betaincinv(*laws.T[::-1], TAIL)], low, high)
     loss = np.subtract(*(truncated_beta.log_density(ends, law, low, high) for law in laws))
     width = np.ptp(loss) / points
     grid = np.arange(int(np.floor(loss.min() / width)), int(np.ceil(loss.max() / width)) + 1)
-    deltas = np.clip(beta_curve(*laws, grid * width, low, high), 0.0, 1.0)
+    deltas = np.clip(beta_curve(law_p, law_q, grid * width, low, high), 0.0, 1.0)
     return pld_pmf.create_pmf_pessimistic_connect_dots(width, grid, deltas)
 
 
@@ -52,8 +52,8 @@ def bits_epsilon(mechanism: Any, draws: Sequence[int], delta: float, points: int
     found = np.zeros(len(draws))
     for pair in mechanism.neighbouring_statistics():
         laws = mechanism.release_law(pair)
-        for way in (laws, laws[::-1]):
-            one = loss_distribution(*way, points, *mechanism.ends)
+        for law_p, law_q in (laws, laws[::-1]):
+            one = loss_distribution(law_p, law_q, points, *mechanism.ends)
             for place, k in enumerate(draws):
                 together = one.self_compose(k)
                 if together.get_delta_for_epsilon(found[place]) > delta:

@@ -38,6 +38,7 @@ def nearest(make: Callable[[float], Any], weighting: str, epsilon: float, delta:
         # Where T = 1 costs less than ε the bound is within it at once.
         largest, step, what = epsilon, 2.0**-53, "temperature"
     else:
+        assert delta is not None
         largest, step, what = _largest(make, epsilon, delta), 1e-12, "coefficient"
     for setting in _lessened(largest, step):
         mechanism = make(setting)

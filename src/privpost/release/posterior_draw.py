@@ -21,9 +21,11 @@ _PRINTED_ORDERS = (2.0, 8.0, 32.0)
 MOST_ROUNDED = 1e6
 # Distribution functions of laws with larger parameters are not enclosed in reasonable time.
 LARGEST_PARAMETER = 1e16
-# Seconds that a distribution function takes: the first part, one for each unit of its parameter, and at most; and those
-# that a draw may take, of about b + 8 functions of each of its numbers.
-_SECONDS, _SECONDS_PER_UNIT, _MOST_SECONDS, LONGEST = 1.5e-4, 6e-8, 8e-3, 5.0
+# Seconds that a distribution function takes: the first part, one for each unit of its parameter, and at most. A draw
+# takes about b + 8 functions of each of its numbers, and with its rehearsals and its waiting as long as so many draws.
+_SECONDS, _SECONDS_PER_UNIT, _MOST_SECONDS, _DRAWS = 1.5e-4, 6e-8, 8e-3, 12
+# Seconds that all of them may take.
+LONGEST = 60.0
 LAWS = {
     "ops": "the prior times the likelihood, both to the power 1/T, truncated to [a0, 1 - a0]",
     "direct": "the posterior",
@@ -68,14 +70,15 @@ def terms(spec: Specification, kind: Sampled, mechanism: Mechanism, bound: float
 
 
 def _check_time(spec, kind, mechanism) -> None:
-    """Raises a SettingError for a draw that takes long, by what is public; a rehearsal takes as long again."""
+    """Raises a SettingError for a draw that takes long, by what is public."""
     numbers = len(kind.parameters(spec))
     total = float(sum(mechanism.model.prior)) / getattr(mechanism, "m", 1.0) + spec.n
     each = min(_SECONDS + _SECONDS_PER_UNIT * total / numbers, _MOST_SECONDS)
-    if (taken := numbers * (spec.bits + 8) * each) > LONGEST:
+    if (taken := _DRAWS * numbers * (spec.bits + 8) * each) > LONGEST:
         raise SettingError(
             f"{spec.path}: a draw of {numbers} numbers of {spec.bits} bits would take some {taken:.0f} seconds with "
-            f"this prior and budget, but may take {LONGEST:g}: take fewer levels or bits, or a larger epsilon."
+            f"this prior and budget and its rehearsals, but may take {LONGEST:g}: take "
+            "fewer levels or bits, or a larger epsilon."
         )
 
 
