@@ -31,7 +31,7 @@ def draws(composition):
         if epsilon == epsilons[0]:
             panel.set_title(panels.named("n", n))
         if n == sizes[0]:
-            panel.set_ylabel(f"ε = {epsilon:g}:\nall draws ÷ √k one")
+            panel.set_ylabel(f"ε = {epsilon:g} each:\ntotal ε ÷ (√k ε)")
     panels.label_x(every, "Draws k")
     panels.legend(
         made, [panels.entry(linestyle=line, label=NAMES[name]) for name, line in lines.items() if line != "-"]

@@ -44,6 +44,8 @@ def cost_and_distance(rivals):
         panel.set(xscale="log", yscale="log", title=f"{title}, n = {here.n.max()}")
     for panel in axes.flat[len(tasks) :]:
         panel.axis("off")
+    for panel in axes.flat[len(tasks) - columns : len(tasks)]:
+        panel.tick_params(labelbottom=True)
     made.supxlabel("CPU time per release [s]", fontsize=8)
     made.supylabel("Distance from the exact posterior [its sd]", fontsize=8)
     entries = [panels.entry(**{**look, "linestyle": ""}) for look in every.values()]
