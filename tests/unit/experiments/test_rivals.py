@@ -310,7 +310,7 @@ def test_the_claim_on_exact_laws_turns_with_the_scale_that_methods_are_told(monk
 @pytest.mark.parametrize("told", [0.8, 1.0, 1.25])
 def test_the_claim_on_exact_laws_turns_with_the_scale_told_for_two_unknowns(monkeypatch, told):
     which = ["exact", "simulation"]
-    checks = verdict_of(claims.exact_laws, monkeypatch, *CLAMPED, [100], which, told)
+    checks = verdict_of(claims.exact_laws, monkeypatch, *CLAMPED, [20], which, told)
     assert checks["simulation has the posterior's width"] == (told == 1)
 
 

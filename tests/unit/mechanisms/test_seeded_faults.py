@@ -353,7 +353,6 @@ FAULTS = {
         (power_doubled(LogisticOps), LogisticOps, abalone(PURE)),
         (power_doubled(LogisticOps), LogisticOps, abalone(Cost("pure", 100.0))),
         (sampler_ignores_the_power, LogisticDraw, abalone(rdp(0.1), weighting="diffused")),
-        (sampler_ignores_the_power, LogisticOps, abalone(Cost("pure", 10.0))),
         (beta_draw_with_twice_the_coefficient, PosteriorDraw, on(BITS, 8, rdp(0.1), weighting="diffused")),
         (beta_draw_with_twice_the_coefficient, PosteriorDraw, on(BITS, 100, rdp(1.0, 15.0), weighting="diffused")),
         (beta_draw_with_twice_the_coefficient, PosteriorDraw, on(UNIFORM, 5, rdp(1.0, 1.5), weighting="diffused")),
