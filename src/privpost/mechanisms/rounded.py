@@ -30,14 +30,19 @@ class Rounded:
     def _units(self) -> dict[int, float]:
         return {}
 
-    def rounded(self, statistics, bits: int, randbits: Callable[[int], int] = secrets.randbits) -> list[int]:
+    def rounded(
+        self, statistics, bits: int, randbits: Callable[[int], int] = secrets.randbits, public_time: bool = True
+    ) -> list[int]:
         """⌊2^bits θ⌋ of one ideal draw θ, one number for each coordinate: post-processing of the mechanism.
 
         Args:
             statistics: exact, whole numbers if they are counts.
             bits: public precision.
             randbits: source of fair bits, by default the operating system's.
+            public_time: whether the draw waits as above; without it, for public data only, it has the same law.
         """
+        if not public_time:
+            return self._cells(statistics, bits, randbits)
         if bits not in self._units:
             public = [partial(self._cells, each, bits, secrets.randbits) for each in self.public_statistics]
             self._units[bits] = exact_draws.unit_of_time(public)

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -179,7 +180,8 @@ def _rounded(mechanism, pair, size, rng) -> float:
     both = []
     for side in pair:
         statistics = [Fraction(value) for value in np.ravel(mechanism.model.sufficient_statistics(side)).tolist()]
-        cells = [mechanism.rounded(statistics, BITS, lambda bits: int(rng.integers(2**bits))) for _ in range(size)]
+        draw = partial(mechanism.rounded, statistics, BITS, lambda bits: int(rng.integers(2**bits)), False)
+        cells = [draw() for _ in range(size)]
         both.append((np.array(cells) + rng.random((size, len(cells[0])))) / 2**BITS)
     return _of_both(mechanism, pair, both, rng)
 
