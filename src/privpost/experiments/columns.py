@@ -103,7 +103,8 @@ COLUMNS: dict[str, str | Setting] = {
     "converged": "whether R-hat is below 1.1 and, where a table has it, `near` is true; else no claim rests on the row",
     "guarantee": "`unconditional`, `if_converged` or `not_converged`: whether the promise rests on a chain that has "
     "converged; `none` where no ε covers the row",
-    "worst_case_epsilon": "ε of the release when the chain has not converged [nats]",
+    "worst_case_epsilon": "ε of the release when the chain has not converged; with the sampler `collapsed` that "
+    "of its emissions alone [nats]",
 }
 
 
