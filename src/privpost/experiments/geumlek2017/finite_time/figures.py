@@ -22,5 +22,8 @@ def steps(finite_time):
     for axes, _, _ in made:
         axes.axhline(0, color=style.look("diffused").color, label=f"{style.look('diffused').label}, exact draws")
         panels.decades(axes, 0.01, table.behind_mean)
+        for line in axes.get_lines():
+            if line.get_label() == style.look("ops").label:
+                line.set_label("OPS, smallest ball")
     panels.legend(made.figure)
     return made.figure
