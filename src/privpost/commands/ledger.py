@@ -9,6 +9,7 @@ from typing import Any
 
 from privpost.lab.schema import SettingError
 from privpost.privacy import ledger_file
+from privpost.progress import counted
 
 
 def main(argv: list[str]) -> int:
@@ -23,7 +24,7 @@ def main(argv: list[str]) -> int:
         raise SettingError(f"{options.ledger} is empty.")
     spent = content.spent()
     print(
-        f"{options.ledger}: {len(content.entries)} releases, chain and digests right; spent epsilon "
+        f"{options.ledger}: {counted(len(content.entries), 'release')}, chain and digests right; spent epsilon "
         f"{spent['epsilon']:g}, delta {spent['delta']:g} of epsilon {content.budget.epsilon:g}, delta "
         f"{content.budget.delta:g}"
     )
@@ -47,8 +48,11 @@ def _problems(content: ledger_file.Content, statements: list[Path]) -> Iterator[
             line = lines.get(shown["entry_sha256"], {})
             told = {"spent": shown["spent"], "budget": shown["budget"], "model": found["specification"]["model"]}
             told |= {key: privacy[key] for key in ("mechanism", "epsilon", "delta")}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            yield f"{path}: no statement of a release with a ledger ({type(error).__name__}: {error})"
+        except OSError as error:
+            yield f"{path}: it cannot be read: {error.strerror}"
+            continue
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+            yield f"{path}: no statement of a release with a ledger"
             continue
         if line.get("release") != shown["release"]:
             yield f"{path}: the ledger has no such line of release {number}: it was rolled back, or is another"
@@ -63,4 +67,5 @@ def _problems(content: ledger_file.Content, statements: list[Path]) -> Iterator[
         seen.setdefault(number, (path, drawn))
     missing = [str(number) for number in range(1, len(content.entries) + 1) if number not in seen]
     if statements and missing:
-        yield f"no statement of release {', '.join(missing[:20])}{' ...' * (len(missing) > 20)}"
+        named = ", ".join(missing[:20]) + " ..." * (len(missing) > 20)
+        yield f"no statement of release{'s' * (len(missing) > 1)} {named}"

@@ -13,6 +13,9 @@ from privpost.distributions.exact_draws import flint
 from privpost.privacy import certified
 from privpost.privacy.approximate import ORDERS, largest_within
 
+# The smallest coefficient that is tried.
+_LEAST = 1e-12
+
 
 def nearest(make: Callable[[float], Any], weighting: str, epsilon: float, delta: float | None) -> tuple[Any, float]:
     """Return the mechanism nearest to the true posterior that a budget allows, and an upper bound of its ε.
@@ -58,9 +61,14 @@ def bound(mechanism, delta: float | None) -> tuple[float, float]:
 def _largest(make, epsilon: float, delta: float) -> float:
     """The largest coefficient that costs at most ε, in floating point."""
     try:
-        return largest_within(lambda value: _converted(make(value), delta)[0] <= epsilon, 1e-12, 1.0, 60)
+        return largest_within(lambda value: _converted(make(value), delta)[0] <= epsilon, _LEAST, 1.0, 60)
     except ValueError:
-        raise ValueError(f"epsilon is {epsilon:g}: no coefficient of at least 1e-12 meets it") from None
+        # Even a draw from the prior costs something at δ, as orders end. Rounded up, so that what is named is enough.
+        least = 1.005 * _converted(make(_LEAST), delta)[0]
+        raise ValueError(
+            f"epsilon is {epsilon:g}, but must be at least {least:.3g}: less cannot be shown at delta {delta:g} by "
+            f"Rényi orders up to {ORDERS[-1]:g}."
+        ) from None
 
 
 def _lessened(value: float, step: float) -> Iterator[float]:

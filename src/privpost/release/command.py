@@ -1,6 +1,7 @@
 """A release: check everything, charge, draw once, and hand over a whole statement."""
 
 import argparse
+import contextlib
 import functools
 import hashlib
 import json
@@ -18,6 +19,9 @@ from privpost.privacy import secure_noise
 from privpost.release import delivery, models, posterior_draw, spending, statement, table
 from privpost.release.spec import read
 from privpost.release.specification import Specification
+
+# Seconds that a user waits without a word.
+_PATIENCE = 5.0
 
 
 def run(options: argparse.Namespace) -> tuple[int, dict[str, Any] | None]:
@@ -47,6 +51,8 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any] | None]:
                 exact = table.statistics(data, spec, kind, kind.counted(spec, mechanism))
                 # Read from files, which can fail.
                 terms["versions"] = statement.versions(spec)
+                if spec.sampling and (taken := posterior_draw.seconds(spec, kind, mechanism)) > _PATIENCE:
+                    _say(f"{spec.path}: the draw takes some {taken:.0f} seconds or longer")
                 place.prepare(_json(_rehearsed(spec, kind, mechanism, terms, exact)))
                 with spending.charged(spec) as entry:
                     delta = "" if spec.delta is None else f" and delta {spec.delta:g}"
@@ -82,6 +88,8 @@ def _again(spec, terms, path: Path) -> dict[str, Any]:
 def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -> tuple[int, dict[str, Any]]:
     """Draw the posterior of what was released, and hand over the statement."""
     if spec.draws:
+        if kind.chained(spec):
+            _say(f"{spec.path}: drawing the posterior by Markov chains, which may take a minute")
         content["posterior"] = _posterior(spec, kind, mechanism, content, options.draws)
     place.hand_over(_json(content) + "\n")
     wrong = statement.unusable(content.get("posterior", {}))
@@ -163,6 +171,12 @@ def _posterior(spec, kind, mechanism, content, file: Path | None) -> dict[str, A
         return {"failed": f"not enough memory for the posterior; {again}"}
     except Exception as error:
         return {"failed": f"no draws from the posterior with this prior: {error}"}
+
+
+def _say(line: str) -> None:
+    """Tell whoever waits, by what is public; nobody who listens is no failure."""
+    with contextlib.suppress(OSError, ValueError):
+        print(f"privpost: {line}", file=sys.stderr, flush=True)
 
 
 def _json(content: dict[str, Any]) -> str:

@@ -69,15 +69,19 @@ def terms(spec: Specification, kind: Sampled, mechanism: Mechanism, bound: float
     return statement.promise(spec, mechanism, bound, {"sampling": law}, "the draw", "it")
 
 
-def _check_time(spec, kind, mechanism) -> None:
-    """Raises a SettingError for a draw that takes long, by what is public."""
+def seconds(spec: Specification, kind: Sampled, mechanism: Mechanism) -> float:
+    """About how long a draw takes with its rehearsals, by what is public."""
     numbers = len(kind.parameters(spec))
     total = float(sum(mechanism.model.prior)) / getattr(mechanism, "m", 1.0) + spec.n
     each = min(_SECONDS + _SECONDS_PER_UNIT * total / numbers, _MOST_SECONDS)
-    if (taken := _DRAWS * numbers * (spec.bits + 8) * each) > LONGEST:
+    return _DRAWS * numbers * (spec.bits + 8) * each
+
+
+def _check_time(spec, kind, mechanism) -> None:
+    if (taken := seconds(spec, kind, mechanism)) > LONGEST:
         raise SettingError(
-            f"{spec.path}: a draw of {numbers} numbers of {spec.bits} bits would take some {taken:.0f} seconds with "
-            f"this prior and budget and its rehearsals, but may take {LONGEST:g}: take "
+            f"{spec.path}: a draw of {len(kind.parameters(spec))} numbers of {spec.bits} bits would take some "
+            f"{taken:.0f} seconds with this prior and budget and its rehearsals, but may take {LONGEST:g}: take "
             "fewer levels or bits, or a larger epsilon."
         )
 

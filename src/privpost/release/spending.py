@@ -11,6 +11,7 @@ from privpost.lab.schema import SettingError
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import BudgetExceeded, Ledger
 from privpost.privacy.ledger_file import FORMAT, Content, Locked, cost_of, locked
+from privpost.progress import counted
 from privpost.release.specification import Specification
 
 ACCOUNT = "data"
@@ -91,7 +92,7 @@ def _check(spec: Specification, content: Content) -> tuple[Cost, Cost]:
             ledger.charge(ACCOUNT, entry)
     except BudgetExceeded:
         total = "{epsilon:g}, delta {delta:g}".format(**content.spent())
-        earlier = f"{len(content.entries)} earlier releases cost epsilon {total}; " * bool(content.entries)
+        earlier = f"{counted(len(content.entries), 'earlier release')} cost epsilon {total}; " * bool(content.entries)
         raise SettingError(
             f"{spec.path}: budget: {earlier}this one, epsilon {cost.epsilon:g}, delta {cost.delta:g}, would exceed "
             f"epsilon {budget.epsilon:g}, delta {budget.delta:g} ({spec.ledger})."

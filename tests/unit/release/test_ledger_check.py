@@ -39,6 +39,9 @@ def test_a_ledger_and_its_statements_fit(paid):
     assert (status, problems) == (0, [])
     assert "3 releases, chain and digests right; spent epsilon 3, delta 0 of epsilon 9" in out
     assert check(paid)[0] == 0
+    (paid.path / "first.jsonl").write_bytes(b"".join((paid.path / "ledger.jsonl").read_bytes().splitlines(True)[:2]))
+    assert ledger_command.main(["check", "first.jsonl"]) == 0
+    assert "first.jsonl: 1 release, chain" in paid.capsys.readouterr()[0]
 
 
 def test_a_ledger_that_was_rolled_back_is_told_by_its_statements(paid):
@@ -67,10 +70,14 @@ def test_statements_that_are_missing_edited_or_none_are_told(paid):
     shutil.copy(paid.path / "spec.yaml", paid.path / "none.json")
     problems = check(paid, "1.json", "2.json", "3.json", "edited.json", "twice.json", "none.json", "gone.json")[2]
     assert len(problems) == 4
-    for problem, part in zip(
-        problems, ("spent, the ledger", "other content", "no statement", "no statement"), strict=True
-    ):
+    for problem, part in zip(problems[:2], ("spent, the ledger", "other content"), strict=True):
         assert part in problem
+    # Words for users, not the interpreter's.
+    assert problems[2:] == [
+        "privpost: none.json: no statement of a release with a ledger",
+        "privpost: gone.json: it cannot be read: No such file or directory",
+    ]
+    assert check(paid, "3.json")[2] == ["privpost: no statement of releases 1, 2"]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy import certified
 from privpost.privacy.accounting import to_approximate
-from privpost.release import command
+from privpost.release import command, posterior_draw
 
 RANDOM = random.Random(3)
 DRAWS = 1000
@@ -188,7 +188,7 @@ def test_the_direct_posterior_is_released_where_it_is_cheap_enough(folder):
         ({"mechanism": "ops"}, "delta is 1e-06, but one posterior sample .* leave delta out"),
         ({"mechanism": "laplace", "delta": None}, "delta is None|bits"),
         ({"delta": 1e-3}, "delta is 0.001, but must be at most 1e-06"),
-        ({"epsilon": 1e-9}, "epsilon is 1e-09: no coefficient"),
+        ({"epsilon": 1e-9}, "epsilon is 1e-09, but must be at least 0.00594: "),
     ],
 )
 def test_settings_of_a_draw_that_do_not_fit_are_refused_before_anything_is_drawn(folder, monkeypatch, changes, message):
@@ -263,3 +263,12 @@ def test_a_draw_that_would_take_long_is_refused_before_the_charge(folder):
     for changes in ({**few, "bits": 16}, {"epsilon": 9}):
         folder.specify({**found, **changes})
         assert folder.run("--dry-run")[0] == 0
+
+
+def test_a_long_draw_is_announced_and_a_short_one_is_silent(folder, monkeypatch):
+    """By the public estimate of its time alone; said once, before the charge."""
+    folder.specify(draw("beta_bernoulli", "diffused"))
+    assert folder.run("--output", "short.json")[::2] == (0, "")
+    monkeypatch.setattr(posterior_draw, "seconds", lambda *_: 31.0)
+    status, _, err = folder.run("--output", "long.json")
+    assert (status, err) == (0, "privpost: spec.yaml: the draw takes some 31 seconds or longer\n")

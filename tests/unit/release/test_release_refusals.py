@@ -29,6 +29,9 @@ def without(found: dict, key: str) -> dict:
     return {name: value for name, value in found.items() if name != key}
 
 
+DRAW = {**without(SUM, "posterior"), "mechanism": "diffused", "delta": 1e-6}
+
+
 BAD_SPECIFICATIONS = {
     "epsilon zero": ({**BITS, "epsilon": 0}, r"epsilon is 0, but must be a number in \(0, inf\)"),
     "epsilon negative": ({**BITS, "epsilon": -1}, "epsilon is -1, but must be"),
@@ -91,6 +94,15 @@ BAD_SPECIFICATIONS = {
     "resolution too coarse for waiting times": (
         {**SUM, "n": 2000, "columns": {"minutes": {"low": 0, "high": 40, "resolution": 4}}},
         "resolution is 4.0, too coarse for posterior draws: .* must be at most 0.232",
+    ),
+    "resolution too coarse for one draw of a rate": (
+        {**DRAW, "columns": {"minutes": {"low": 0, "high": 40, "resolution": 4}}},
+        "resolution is 4.0, too coarse for posterior draws: .* must be at most 1.1",
+    ),
+    # By hand: (ln 10^6 - ln 1001)/1000 - ln(1001/1000) = 0.00591, what a draw from the prior costs at order 1001.
+    "epsilon below what the orders show": (
+        {**DRAW, "epsilon": 0.001},
+        "epsilon is 0.001, but must be at least 0.00594: less cannot be shown at delta 1e-06",
     ),
     "resolution too coarse for a normal law": (
         content("normal_known_variance", columns={"minutes": {"low": -2, "high": 4, "resolution": 1}}),

@@ -143,6 +143,10 @@ class Kind(ABC):
 class Inferred(Kind):
     """A model with draws from the posterior given a release."""
 
+    def chained(self, spec: Specification) -> bool:
+        """Whether the draws are those of Markov chains, which may take a minute."""
+        return False
+
     @abstractmethod
     def posterior(self, spec, mechanism, release: np.ndarray, rng: np.random.Generator) -> Posterior:
         """Draws given a release; post-processing."""

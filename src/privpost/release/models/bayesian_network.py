@@ -71,13 +71,16 @@ class Network(Inferred):
             counts.setdefault(node, {})[given or "all"] = {low: whole(zero), high: whole(one)}
         return {"counts": counts}
 
+    def chained(self, spec):
+        return len(spec.columns) <= LARGEST_NETWORK and spec.n <= MOST_RECORDS
+
     def posterior(self, spec, mechanism, release, rng):
         model = mechanism.model
         names = [
             f"P({node} = {spec.columns[node]['levels'][1]}{' | ' * bool(given)}{given})"
             for node, given in self._cells(spec)
         ]
-        if len(model.nodes) > LARGEST_NETWORK or spec.n > MOST_RECORDS:
+        if not self.chained(spec):
             draws = model.sample(mechanism.naive_posterior(release), rng, spec.draws)
             method = "conjugate update with the noisy counts, clipped to [0, n]"
             return Posterior(by_name(names, draws), False, method, NAIVE)

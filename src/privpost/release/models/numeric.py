@@ -110,7 +110,7 @@ class NumericFamily(Sum, Inferred):
 
     def check_column(self, spec, settings):
         super().check_column(spec, settings)
-        if spec.draws and settings["resolution"] > (coarsest := self.coarsest(spec)):
+        if (spec.draws or spec.sampling) and settings["resolution"] > (coarsest := self.coarsest(spec)):
             raise SettingError(
                 f"resolution is {settings['resolution']}, too coarse for posterior draws: rounding would bias them. It "
                 f"must be at most {coarsest:.3g} with this prior and n. A finer one costs no privacy and no accuracy."
