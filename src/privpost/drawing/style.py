@@ -93,11 +93,11 @@ LOOKS = {
     "gibbs_normal": Look("#3a6ea5", "^", "--", "Gibbs, normal proposals"),
     "data_augmentation": Look("#6411b7", "o", "-", "Data augmentation"),
     "simulation": Look("#751334", "s", "-", "Weighted simulation"),
-    "abc_smc": Look("#009e8e", "H", "-", "ABC-SMC"),
-    "records": Look("#2b0514", "<", "-", "Record chain"),
+    "abc_smc": Look("#0a0212", "H", "-", "ABC-SMC"),
+    "records": Look("#250f04", "<", "-", "Record chain"),
     "table": Look("#fb02b9", ">", "-", "Table chain"),
     "noise_calibrated": Look("#d700dd", "^", "-", "Normal, noise added"),
-    "widened": Look("#223502", "v", "-", "Noise-naive, widened"),
+    "widened": Look("#460953", "v", "-", "Noise-naive, widened"),
 }
 # For methods that the project does not know yet; their names choose among them.
 RESERVE = ("#A05A2C", "#6B4C9A", "#2F6F73", "#4D4D4D")

@@ -62,10 +62,18 @@ def failed(card):
 
 
 def failing(card) -> str:
-    """Return the claims that do not hold as stated, each with what fails of it and why, under a heading of its own."""
-    parts = []
+    """Return the claims that do not hold as stated, each with what fails of it and why, under a heading of its own.
+
+    What a claim says of several data sets, "data: statement", is printed once.
+    """
+    parts: list[str] = []
+    first: dict[str, str] = {}
     for row in failed(card).itertuples():
-        parts += [f"### {row.id}: {mark(row)[2:]}", "", statement(row), ""]
+        said, (data, _, what) = statement(row), row.statement.partition(": ")
+        if what and what in first:
+            said = f"{data}: as {first[what]}." + " †" * said.endswith("†")
+        first.setdefault(what, row.id)
+        parts += [f"### {row.id}: {mark(row)[2:]}", "", said, ""]
         parts += [f"{scorecard.tally(row)}. {scorecard.explanation(row)}".replace("\n", " "), ""]
     return "\n".join(parts).rstrip()
 
