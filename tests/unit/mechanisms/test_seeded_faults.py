@@ -407,7 +407,11 @@ FAULTS = {
         (renyi_charge_four_times_too_small, LogisticDraw, abalone(rdp(2.0), weighting="direct")),
         (renyi_charge_four_times_too_small, LogisticDraw, abalone(rdp(0.1), weighting="diffused")),
         (renyi_charge_four_times_too_small, LogisticDraw, abalone(rdp(0.1), weighting="concentrated")),
-        (slopes_of_one_label_forgotten, LinkDraw, on(SMALL_BALL, 4, rdp(1.0), weighting="diffused", constant_time=False)),
+        (
+            slopes_of_one_label_forgotten,
+            LinkDraw,
+            on(SMALL_BALL, 4, rdp(1.0), weighting="diffused", constant_time=False),
+        ),
         (length_of_the_interval, RedactedLaplace, on(SHORT, 4, PURE)),
         (attribute_forgotten_in_counts, NetworkLaplace, on(CHAIN, 2, PURE)),
         (attribute_forgotten_in_a_sampler, RecordSampler, on(PAIR, 3, PURE)),

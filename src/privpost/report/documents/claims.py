@@ -74,7 +74,10 @@ def failing(card) -> str:
             said = f"{data}: as {first[what]}." + " †" * said.endswith("†")
         first.setdefault(what, row.id)
         parts += [f"### {row.id}: {mark(row)[2:]}", "", said, ""]
-        parts += [f"{scorecard.tally(row)}. {scorecard.explanation(row)}".replace("\n", " "), ""]
+        # Where all checks fail the heading says so.
+        checks = scorecard.tally(row)
+        share = "" if re.match(r"(\d+) of \1 checks fail", checks) else f"{checks}. "
+        parts += [f"{share}{scorecard.explanation(row)}".replace("\n", " "), ""]
     return "\n".join(parts).rstrip()
 
 
