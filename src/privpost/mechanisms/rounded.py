@@ -31,7 +31,7 @@ class Rounded:
         return {}
 
     def rounded(
-        self, statistics, bits: int, randbits: Callable[[int], int] = secrets.randbits, public_time: bool = True
+        self, statistics, bits: int, randbits: Callable[[int], int] = secrets.randbits, *, public_time: bool = True
     ) -> list[int]:
         """⌊2^bits θ⌋ of one ideal draw θ, one number for each coordinate: post-processing of the mechanism.
 

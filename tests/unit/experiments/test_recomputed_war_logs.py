@@ -249,6 +249,16 @@ def test_a_noise_aware_chain_is_told_the_noise_that_was_added(monkeypatch):
         assert gain == pytest.approx(np.mean(per_event[2] - per_event[1]))
 
 
+def without_the_non_private_chain(study, config, listed, arrays):
+    """The first table of the same arrays less their non-private rows: a loss is not known."""
+    others = [index for index, (_, method, _, _) in enumerate(listed) if method != "non_private"]
+    private = SimpleNamespace(**{**vars(config), "method": ["laplace", "gibbs"]})
+    fewer = {name: values if name == "events" else values[others] for name, values in arrays.items()}
+    (table, _) = study.module().tabulate([SimpleNamespace(config=private, arrays=fewer)]).values()
+    assert len(table) == 2 * len(others)
+    return table
+
+
 def test_scores_are_tabulated_per_event_beside_what_is_known_of_each_chain():
     """Arrays by hand in place of chains: every column of both tables is computed by a loop, to rounding."""
     study = grid.load_study("noise_aware/war_logs", "smoke")
@@ -272,12 +282,8 @@ def test_scores_are_tabulated_per_event_beside_what_is_known_of_each_chain():
     made = study.module().tabulate([SimpleNamespace(config=config, arrays=arrays)])
     table, pairs = made["war_logs"], made["war_logs_pairs"]
     assert (len(table), len(pairs)) == (2 * len(listed), 2 * 2 * 2 * 2)
-    # Without the non-private chain a loss is not known.
-    others = [index for index, (_, method, _, _) in enumerate(listed) if method != "non_private"]
-    config.method = ["laplace", "gibbs"]
-    fewer = {name: values if name == "events" else values[others] for name, values in arrays.items()}
-    (alone, _) = study.module().tabulate([SimpleNamespace(config=config, arrays=fewer)]).values()
-    assert len(alone) == 2 * len(others) and alone.per_event_loss_mean.isna().all()
+    alone = without_the_non_private_chain(study, config, listed, arrays)
+    assert alone.per_event_loss_mean.isna().all()
     converged = {}
     for score, name in (("joint", "log_likelihood"), ("predictive", "predictive")):
         for index, (model, method, variant, eps) in enumerate(listed):

@@ -147,29 +147,29 @@ def records_count_twice(patch):
 
 def unweighted_when_rounded(patch):
     """The draws of studies keep their law."""
-    rounded = PosteriorDraw.rounded
-    patch.setattr(PosteriorDraw, "rounded", lambda self, *given: rounded(replace(self, coefficient=1.0), *given))
+    cells = PosteriorDraw._cells
+    patch.setattr(PosteriorDraw, "_cells", lambda self, *given: cells(replace(self, coefficient=1.0), *given))
 
 
 def prior_unweighted_when_rounded(patch):
     """α in place of α/m, which a concentrated draw divides by."""
-    rounded = PosteriorDraw.rounded
+    cells = PosteriorDraw._cells
 
     def forgetful(self, statistics, *given):
         direct = PosteriorDraw(self.model, self.n, self.order, weighting="direct")
-        return rounded(direct, statistics, *given)
+        return cells(direct, statistics, *given)
 
-    patch.setattr(PosteriorDraw, "rounded", forgetful)
+    patch.setattr(PosteriorDraw, "_cells", forgetful)
 
 
 def waiting_times_count_twice_when_rounded(patch):
-    rounded = GammaDraw.rounded
-    patch.setattr(GammaDraw, "rounded", lambda self, s, *given: rounded(self, [2 * s[0], *s[1:]], *given))
+    cells = GammaDraw._cells
+    patch.setattr(GammaDraw, "_cells", lambda self, s, *given: cells(self, [2 * s[0], *s[1:]], *given))
 
 
 def temperature_of_one_when_rounded(patch):
-    rounded = ExponentialMechanism.rounded
-    patch.setattr(ExponentialMechanism, "rounded", lambda self, *given: rounded(replace(self, epsilon=1e9), *given))
+    cells = ExponentialMechanism._cells
+    patch.setattr(ExponentialMechanism, "_cells", lambda self, *given: cells(replace(self, epsilon=1e9), *given))
 
 
 def ends_forgotten_when_rounded(patch):

@@ -61,6 +61,16 @@ def test_a_claim_that_fails_has_a_heading_with_tally_and_reason(card):
     assert documents.anchor("G1-a_b: holds in part (`x`)") == "g1-a_b-holds-in-part-x"
 
 
+def test_what_a_claim_says_of_several_data_sets_is_printed_once(card, claim):
+    """The second time it names the first; that all checks fail the heading says."""
+    both = [claim(id, "does not hold", checks={"ahead": False}, evidence={}) for id in ("G7-one", "G7-two")]
+    table = scorecard.table([Scored("a2016/one", both)]).assign(statement=["One: it holds.", "Two: it holds."])
+    text = claims.failing(table)
+    assert text.count("it holds.") == 1
+    assert "Two: as G7-one." in text
+    assert "1 of 1" not in text
+
+
 def test_statements_are_escaped(claim):
     card = scorecard.table([Scored("a/b", [claim(seen="seen")])]).assign(statement="P(x|y) <b>")
     assert claims.statement(next(card.itertuples())) == "P(x\\|y) &lt;b&gt; †"

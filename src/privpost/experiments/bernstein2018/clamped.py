@@ -64,7 +64,7 @@ class ClampedNormal(Experiment):
         return every[:, 0, 0], every[:, 1, 0]
 
     def exact_features(self, data, release, n):
-        raise SettingError(f"model is {self.model.family!r}, whose distance to the true posterior is not measured")
+        return self.features(None)
 
     def features(self, statistics):
         raise SettingError(f"model is {self.model.family!r}, whose distance to the true posterior is not measured")

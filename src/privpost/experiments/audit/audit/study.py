@@ -102,7 +102,7 @@ def examine(
     rng: np.random.Generator,
     level: float = 1e-4,
     gate=None,
-    rounded: int = 300,
+    rounded: int = 0,
 ) -> Finding:
     """Audit one mechanism on its worst pair of neighbours.
 
@@ -180,7 +180,7 @@ def _rounded(mechanism, pair, size, rng) -> float:
     both = []
     for side in pair:
         statistics = [Fraction(value) for value in np.ravel(mechanism.model.sufficient_statistics(side)).tolist()]
-        draw = partial(mechanism.rounded, statistics, BITS, lambda bits: int(rng.integers(2**bits)), False)
+        draw = partial(mechanism.rounded, statistics, BITS, lambda bits: int(rng.integers(2**bits)), public_time=False)
         cells = [draw() for _ in range(size)]
         both.append((np.array(cells) + rng.random((size, len(cells[0])))) / 2**BITS)
     return _of_both(mechanism, pair, both, rng)

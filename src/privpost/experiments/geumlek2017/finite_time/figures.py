@@ -15,15 +15,14 @@ def steps(finite_time):
     """
     table = select(finite_time, metric="test_error")
     table = table[table.method != "diffused"]
+    table = table.assign(ball=table.variant.map({"smallest_ball": "smallest ball"}).fillna(""))
     made = panels.panels(
-        table, "steps", "behind_mean", "behind_sem", columns=("dataset", "log_epsilon"), bars=True, xscale="log",
+        table, "steps", "behind_mean", "behind_sem", columns=("dataset", "log_epsilon"), lines=("method", "ball"),
+        look={("ops", "smallest ball"): {"color": style.SMALLEST_BALL, "linestyle": "-"}}, bars=True, xscale="log",
         size=(style.WIDTH, 1.7), share=(True, True), xlabel="Steps", ylabel="Test error\nabove exact draws",
     )  # fmt: skip
     for axes, _, _ in made:
         axes.axhline(0, color=style.look("diffused").color, label=f"{style.look('diffused').label}, exact draws")
         panels.decades(axes, 0.01, table.behind_mean)
-        for line in axes.get_lines():
-            if line.get_label() == style.look("ops").label:
-                line.set_label("OPS, smallest ball")
     panels.legend(made.figure)
     return made.figure
