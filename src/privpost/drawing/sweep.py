@@ -68,7 +68,11 @@ def layout(table, swept: Sequence[str], known: Container[str]) -> Layout | None:
     if not keys:
         return None
     # Seeds have no order: a curve over them says nothing, unless they are all that differs.
-    x, *rest = sorted(keys, key=lambda k: (k not in numeric, k == "seed", k == "method", -number[k], k not in swept))
+    # Words that some rows lack are no axis where another key is one.
+    lacking = {key for key in keys if key not in numeric and table[key].isna().any()}
+    x, *rest = sorted(
+        keys, key=lambda k: (k not in numeric, k in lacking, k == "seed", k == "method", -number[k], k not in swept)
+    )
     metrics = [key for key in rest if key in _METRICS]
     rest = [key for key in rest if key not in metrics]
     rest.sort(key=lambda k: (k not in numeric or number[k] <= STYLES, k != "method", k not in swept, -number[k]))
@@ -247,7 +251,7 @@ def _draw_panel(panel, table, parts: Layout, measure: str, column, looks: Mappin
     numeric, names = is_numeric_dtype(table[parts.x]), panels.ordered(table[parts.x], parts.x)
     rows = panels.rows_of(table, tuple(parts.columns), column)
     rows = rows[np.isfinite(rows[measure].to_numpy(float))]
-    rows = rows if numeric else rows.assign(**{parts.x: rows[parts.x].map(names.index)})
+    rows = rows if numeric else rows.assign(**{parts.x: rows[parts.x].map({name: at for at, name in enumerate(names)})})
     # Rows that no key tells apart, words and seeds are no curve.
     joined = numeric and parts.x != "seed" and not rows.duplicated([*parts.lines, parts.x]).any()
     hidden = {"marker": ""} if joined and len(names) > 30 else {} if joined else {"linestyle": ""}

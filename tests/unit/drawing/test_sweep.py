@@ -80,6 +80,13 @@ def test_measures_that_have_an_error_are_drawn_first_and_constants_never():
     assert "asymptote" not in sweep.layout(bare.assign(asymptote=[1, 2, 1, 2]), ["n"], {"n"}).measures
 
 
+def test_words_that_some_rows_lack_are_no_axis_and_do_no_harm():
+    table = product(method=["laplace", "ops", "naive"]).assign(variant=[None, "ball", "ball"])
+    assert sweep.layout(table, [], set()).x == "method"
+    for drawn in (table, table.drop(columns="method")):
+        assert sweep.draw(drawn, [], set())[0] is not None
+
+
 def test_the_table_is_chosen_that_has_measures_with_errors_and_what_was_swept():
     counts = pd.DataFrame({"method": ["a", "b"], "rows": [1, 2]})
     table = product(epsilon=[1.0, 2.0], method=["a", "b"])

@@ -357,9 +357,12 @@ def test_regressions_of_the_fair_axis_spend_one_epsilon_and_delta(records, loade
     cell = run("fair_axis/logistic", 600, 300, methods=methods, beta0=BETA, epsilon=[epsilon], delta=[delta])
     assert loaded == [("abalone", "public", "first", cell.streams("split", 0).random())]
     table, pairs = cell.tables["logistic"], cell.tables["logistic_pairs"]
+    assert set(table.variant.dropna()) == {"smallest_ball"} and set(table.method[table.variant.notna()]) == {"ops"}
+    table = table.assign(method=table.method.where(table.variant.isna(), "ops_smallest_ball"))
     mu = solved(lambda each: normal_delta(each, epsilon), delta, 0.0, 5.0)
     pure = solved(lambda e: (math.exp(e) - math.exp(epsilon)) / (1 + math.exp(e)), delta, epsilon, 9.0)
     on_normal, on_pure = mu * math.sqrt(precision) / 2, pure * BETA / 2
+    on_smallest = (pure * math.sqrt(BETA) / (2 * math.sqrt(KAPPA))) ** (2 / 3)
     mean, log_likelihood = converted_mu(epsilon, delta), of_logistic_loss(records[:TRAIN])
     found, place = {}, f"epsilon={epsilon:g}/delta={delta:g}"
     # Coefficient by the curve and by conversion.
@@ -369,8 +372,10 @@ def test_regressions_of_the_fair_axis_spend_one_epsilon_and_delta(records, loade
         "concentrated": (4 / (mu**2 * TRAIN), 4 / (mean**2 * TRAIN)),
         "ops": (on_pure, on_pure),
         "ops_renyi": (max(on_normal, on_pure), None),
+        "ops_smallest_ball": (on_smallest, on_smallest),
     }
-    for method in ("non_private", *methods):
+    radii = dict.fromkeys(("ops", "ops_renyi"), 1 / BETA) | {"ops_smallest_ball": math.sqrt(on_smallest * KAPPA / BETA)}
+    for method in ("non_private", *methods, "ops_smallest_ball"):
         released = cell.ledger.of(
             f"{method}/{place}" if method != "non_private" else "non_private/epsilon=nan/delta=nan"
         )
@@ -391,14 +396,14 @@ def test_regressions_of_the_fair_axis_spend_one_epsilon_and_delta(records, loade
             np.testing.assert_allclose(draws, mode + noise / math.sqrt(precision), atol=1e-3)
         else:
             beta, power = (coefficient, 1.0) if method == "concentrated" else (BETA, coefficient)
-            check_law(draws, log_likelihood, TRAIN * beta, power, 1 / BETA if method.startswith("ops") else None)
+            check_law(draws, log_likelihood, TRAIN * beta, power, radii.get(method))
         found[method] = np.transpose([scores(w, records[TRAIN:]) for w in draws])
         for k, metric in enumerate(METRICS):
             kept = row(table, method=method, metric=metric)
             check_mean(kept, found[method][k])
             assert (kept.n_train, kept.n_repeats, kept.sampling) == (TRAIN, 600, "exact")
             assert not kept.uses_private_metadata
-    assert len(pairs) == 2 * 10 and "non_private" not in set(pairs["first"]) | set(pairs["second"])
+    assert len(pairs) == 2 * 15 and "non_private" not in set(pairs["first"]) | set(pairs["second"])
     for line in pairs.itertuples():
         assert (line.epsilon, line.delta, line.n_repeats, line.dataset) == (epsilon, delta, 600, "abalone")
         k = METRICS.index(line.metric)

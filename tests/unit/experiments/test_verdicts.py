@@ -210,7 +210,7 @@ CASES = [
     ("fair_axis/beta_bernoulli", "X5", "does not hold", ("beta_bernoulli", "accounting == 'exact'", {"mean": 1e6})),
     *(
         ("fair_axis/logistic", id, "does not hold", ("logistic_pairs", "", {column: value}))
-        for id in ("X6", "X7")
+        for id in ("X6", "X7", "X9", "X10")
         for column, value in (("difference_mean", "-difference_mean"), ("difference_sem", 9.0))
     ),
     *(

@@ -17,6 +17,7 @@ from privpost.report.templates import number
 WHOLE = 0.999
 # What a test error may be above the best one's.
 WITHIN = 0.01
+BALL = "OPS, smallest ball"
 BITS, LOGISTIC = "fair_axis/beta_bernoulli", "fair_axis/logistic"
 
 
@@ -49,11 +50,13 @@ def left_out(study: Study, table) -> str:
 
 
 def shares(audit) -> str:
-    """Return, for each mechanism and variant that spends less than its claim, the largest share that it spends."""
+    """Return the mechanisms that spend less than their claim, by the largest share that they spend."""
     known = audit[audit.exact.notna()]
     spent = (known.exact / known.claimed_epsilon).groupby([known.mechanism, known.variant.fillna("")]).max()
-    rows = [(*names, number(float(share), ".2f")) for names, share in spent.items() if share < WHOLE]
-    return markdown(("mechanism", "variant", "largest share of the claim that is spent"), rows)
+    rows: dict[str, list[str]] = {}
+    for (mechanism, variant), share in spent[spent < WHOLE].sort_values(ascending=False).items():
+        rows.setdefault(number(float(share), ".2f"), []).append(f"{mechanism} ({variant})" if variant else mechanism)
+    return markdown(("largest share spent", "mechanisms"), [(share, ", ".join(names)) for share, names in rows.items()])
 
 
 def near_best(pairs, margin: float) -> list[str]:
@@ -81,22 +84,29 @@ def logistic_table(logistic: Mapping) -> str:
     pairs = pairs[(pairs.metric == "test_error") & (pairs.delta == delta)]
     errors = table[table.metric == "test_error"]
     near = f"within {WITHIN:g} of the best at {100 * LEVEL:g} %"
-    head = ("data", f"ε at δ = {delta:g}", near, "smallest error", "error of OPS")
+    head = ("data", f"ε at δ = {delta:g}", near, "smallest error", "OPS", "smallest ball")
     rows = []
     for (dataset, epsilon), part in pairs.groupby(["dataset", "epsilon"]):
         best = near_best(part, WITHIN)
         own = errors[errors.dataset == dataset]
         at = own[(own.epsilon == epsilon) & (own.delta == delta)]
-        smallest = at[at.method.isin(best)].nsmallest(1, "mean")
-        shown = [smallest, at[at.method == "ops"], own[own.method == "non_private"]]
+        names = at.method.where(at.variant.isna(), "ops_smallest_ball")
+        smallest = at[names.isin(best)].nsmallest(1, "mean")
+        ops = at[at.method == "ops"]
+        shown = [
+            smallest,
+            ops[ops.variant.isna()],
+            ops[ops.variant == "smallest_ball"],
+            own[own.method == "non_private"],
+        ]
         rows.append((dataset, f"{epsilon:g}", _named(best), *map(_with_error, shown)))
-    return markdown((*head, "error, true posterior"), rows)
+    return markdown((*head, "true posterior"), rows)
 
 
 def _named(methods: Iterable[str]) -> str:
-    return ", ".join(style.look(method).label for method in methods)
+    return "; ".join(BALL if method == "ops_smallest_ball" else style.look(method).label for method in methods)
 
 
 def _with_error(rows) -> str:
     (row,) = rows.itertuples()
-    return f"{row.mean:.4f} ± {row.sem:.4f}"
+    return f"{row.mean:.3f} ± {row.sem:.3f}"

@@ -11,6 +11,11 @@ OPS = (
     "At the same (epsilon, delta) and with the paper's radius OPS charged by the Gaussian bound of its own law has a "
     "lower test error than OPS charged by its pure cost alone."
 )
+BALL = (
+    "At the same (epsilon, delta) OPS on its smallest ball, which is pure, has a lower test error than with the "
+    "paper's radius and the same pure charge."
+)
+PURE = "Diffused sampling, which is not pure, is ahead of OPS on its smallest ball in test log-likelihood."
 DIFFUSED = "Diffused is ahead of concentrated sampling in test log-likelihood wherever they differ."
 
 
@@ -24,6 +29,8 @@ DIFFUSED = "Diffused is ahead of concentrated sampling in test log-likelihood wh
     cases=(
         {"id": "X6", "says": OPS, "one": "ops_renyi", "other": "ops", "metric": "test error"},
         {"id": "X7", "says": DIFFUSED, "one": "diffused", "other": "concentrated", "metric": "test log likelihood"},
+        {"id": "X9", "says": BALL, "one": "ops_smallest_ball", "other": "ops", "metric": "test error"},
+        {"id": "X10", "says": PURE, "one": "diffused", "other": "ops_smallest_ball", "metric": "test log likelihood"},
     ),
 )
 def contest(logistic_pairs, id, says, one, other, metric):

@@ -13,15 +13,21 @@ def logistic(logistic):
     One column per data set: test error and log-likelihood as losses against the non-private posterior, linear within
     0.01, on ε of (ε, δ)-DP at the larger δ; the smaller one gives nearly the same curves, which stand in the table. OPS
     with a Rényi charge (rings) draws what the diffused sampler does, and the direct posterior, drawn where its ε is
-    large enough, loses nothing. Bars are 95 % intervals of the draws, on one train/test split.
+    large enough, loses nothing. OPS on its smallest ball is pure ε-DP. Bars are 95 % intervals of the draws, on one
+    train/test split.
     """
     table = panels.rows_of(logistic[logistic.metric.isin(list(METRICS))], "delta", logistic.delta.max())
     sign = (table.metric == "test_error").map({True: 1.0, False: -1.0})
     table = panels.excess(table.assign(mean=sign * table["mean"]), "mean", ["dataset", "metric"])
-    ring = {"ops_renyi": {"markerfacecolor": "none", "markersize": 6, "linestyle": ""}}
+    table = table.assign(ball=table.variant.map({"smallest_ball": "smallest ball"}).fillna(""))
+    look = {
+        "ops_renyi": {"markerfacecolor": "none", "markersize": 6, "linestyle": ""},
+        ("ops", "smallest ball"): {"color": style.SMALLEST_BALL, "linestyle": "-"},
+    }
     made = panels.panels(
-        table, "epsilon", "mean", "sem", "metric", "dataset", look=ring, names=METRICS, bars=True, share=(True, "row"),
-        size=(style.WIDTH, 1.6), xscale="log", xlabel=style.AXES["epsilon_delta"], ylabel=" ",
+        table, "epsilon", "mean", "sem", "metric", "dataset", ("method", "ball"), look=look, names=METRICS,
+        bars=True, share=(True, "row"), size=(style.WIDTH, 1.6), xscale="log", xlabel=style.AXES["epsilon_delta"],
+        ylabel=" ",
     )  # fmt: skip
     for axes, metric, _ in made:
         panels.decades(axes, 0.01, table[table.metric == metric]["mean"])

@@ -12,10 +12,12 @@ from privpost.experiments.discovered import Discovered, Failed
 from privpost.experiments.fair_axis import calibration
 from privpost.experiments.ranges import BETA0, DELTA, DESIGN, DROPPED_LEVEL, EPSILON
 from privpost.lab.schema import Schema
+from privpost.mechanisms.logistic_ops import LogisticOps
 from privpost.mechanisms.logistic_sampling import LogisticDraw, LogisticSampling
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.logistic_regression import predictive_metrics
 from privpost.privacy.accounting import Cost
+from privpost.privacy.approximate import pure_from_approximate
 
 SETTINGS = Schema(
     dataset=DESIGN,
@@ -28,25 +30,35 @@ SETTINGS = Schema(
 TABLES = {
     "logistic": {
         "converted_coefficient": "coefficient that the converted guarantee allows",
+        "variant": "`smallest_ball` of OPS on its smallest ball, else empty",
     },
-    "logistic_pairs": {},
+    "logistic_pairs": {
+        "first": "method, with its variant if it has one",
+        "second": "the other method, with its variant if it has one",
+    },
 }
 METRICS = ("test_error", "test_log_likelihood")
 
 
 class Row(NamedTuple):
-    """A method at one (ε, δ) (nan for the true posterior), its mechanism, and the coefficient by conversion."""
+    """A method at one (ε, δ) (nan for the true posterior), its mechanism, the coefficient by conversion, a variant."""
 
     method: str
     epsilon: float
     delta: float
     mechanism: LogisticSampling
     converted: float = math.nan
+    variant: str = ""
+
+    @property
+    def name(self) -> str:
+        """The method with its variant, if it has one."""
+        return f"{self.method}_{self.variant}" if self.variant else self.method
 
     @property
     def account(self) -> str:
         """The name of the row in the ledger."""
-        return f"{self.method}/epsilon={self.epsilon:g}/delta={self.delta:g}"
+        return f"{self.name}/epsilon={self.epsilon:g}/delta={self.delta:g}"
 
 
 def rows(config, model: BinaryRegression, n: int, failed: Failed) -> list[Row]:
@@ -61,6 +73,12 @@ def rows(config, model: BinaryRegression, n: int, failed: Failed) -> list[Row]:
                 with failed.alone(method):
                     exact = mechanism.recalibrated(Cost("approximate", epsilon, delta=delta))
                     listed.append(Row(method, epsilon, delta, exact, mechanism.coefficient))
+        if "ops" in config.methods and "ops_smallest_ball" not in failed:
+            with failed.alone("ops_smallest_ball"):
+                pure = Cost("pure", pure_from_approximate(epsilon, delta))
+                ops = LogisticOps.calibrate(model, n, pure, charge="smallest_ball", **options)
+                exact = ops.recalibrated(Cost("approximate", epsilon, delta=delta))
+                listed.append(Row("ops", epsilon, delta, exact, ops.coefficient, "smallest_ball"))
     return listed
 
 
@@ -78,7 +96,7 @@ def simulate(config, streams, ledger) -> dict:
     listed = rows(config, model, n, failed)
     ledger.open(listed[0].account, Cost("rdp", math.inf, order=calibration.ORDER), listed[0].mechanism)
     for row in listed[1:]:
-        with failed.alone(row.method):
+        with failed.alone(row.name):
             budget = Cost("approximate", row.epsilon, delta=row.delta)
             ledger.open(row.account, budget, row.mechanism, accounting="exact")
     metrics = np.empty((len(listed), len(METRICS), config.trials))
@@ -87,12 +105,12 @@ def simulate(config, streams, ledger) -> dict:
     # From the weakest privacy on: a method's mode is the start of its next one.
     for i in sorted(range(len(listed)), key=lambda i: -np.nan_to_num(listed[i].epsilon, nan=np.inf)):
         row = listed[i]
-        for block in () if row.method in failed else streams.blocks():
-            how = {"size": block.size, "repeats": block.trials, "start": starts.get(row.method)}
+        for block in () if row.name in failed else streams.blocks():
+            how = {"size": block.size, "repeats": block.trials, "start": starts.get(row.name)}
             rng = streams("sampler", block.index)
-            with failed.alone(row.method):
+            with failed.alone(row.name):
                 draws, drawn = ledger.release(row.account, row.mechanism, statistics, rng, **how)
-                starts[row.method] = drawn.start
+                starts[row.name] = drawn.start
                 scored = predictive_metrics(draws, design.test_features, design.test_labels)
                 metrics[i, :, block.trials] = np.stack(scored)
                 proposals[i] += drawn.proposals * block.size / config.trials
@@ -101,7 +119,7 @@ def simulate(config, streams, ledger) -> dict:
     listed, metrics, proposals, expected = [listed[i] for i in there], metrics[there], proposals[there], expected[there]
     return {
         "metrics": metrics,
-        **{name: np.array([getattr(row, name) for row in listed]) for name in ("method", "epsilon", "delta")},
+        **{key: np.array([getattr(row, key) for row in listed]) for key in ("method", "variant", "epsilon", "delta")},
         "coefficient": np.array([math.nan, *(row.mechanism.coefficient for row in listed[1:])]),
         "converted_coefficient": np.array([row.converted for row in listed]),
         "proposals": proposals,
@@ -126,6 +144,7 @@ def _rows(cell):
         yield {
             "dataset": cell.config.dataset,
             "method": arrays["method"][i],
+            "variant": arrays["variant"][i] or None,
             "epsilon": arrays["epsilon"][i] if private else None,
             "delta": arrays["delta"][i] if private else None,
             "metric": METRICS[k],
@@ -143,14 +162,15 @@ def _rows(cell):
 
 def _pairs(cell):
     arrays = cell.arrays
+    names = [f"{m}_{v}" if v else m for m, v in zip(arrays["method"], arrays["variant"], strict=True)]
     budgets = list(zip(arrays["epsilon"], arrays["delta"], strict=True))
     for epsilon, delta in dict.fromkeys(budget for budget in budgets if math.isfinite(budget[0])):
         members = [i for i, budget in enumerate(budgets) if budget == (epsilon, delta)]
         for (i, j), k in itertools.product(itertools.combinations(members, 2), range(len(METRICS))):
             yield {
                 "dataset": cell.config.dataset,
-                "first": arrays["method"][i],
-                "second": arrays["method"][j],
+                "first": names[i],
+                "second": names[j],
                 "epsilon": epsilon,
                 "delta": delta,
                 "metric": METRICS[k],
