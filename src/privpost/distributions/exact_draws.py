@@ -44,24 +44,39 @@ def parameter(value: Fraction):
     return ball(value) + flint().arb(0, flint().arb(2) ** -(2 * context.prec))
 
 
-class _Uniform:
+class Uniform:
     """A uniform variate U on [0, 1) of which some bits are known: U ∈ [known, known + 1) / 2^bits."""
 
-    def __init__(self, randbits: Callable[[int], int]):
+    def __init__(self, randbits: Callable[[int], int], known: int = 0, bits: int = 0):
         self._randbits = randbits
-        self._known, self._bits = 0, 0
+        self._known, self._bits = known, bits
 
     def reveal(self) -> None:
         """Draw more bits."""
         self._known = (self._known << _STEP) | self._randbits(_STEP)
         self._bits += _STEP
 
-    def below(self, value) -> bool | None:
-        """Whether U is below a number of which a ball is known; None while that is uncertain."""
-        scaled = value * flint().arb(2) ** self._bits
-        if scaled >= self._known + 1:
-            return True
-        return False if scaled <= self._known else None
+    def is_below(self, enclosed: Callable[[], Any]) -> bool:
+        """Whether U is below a number, a ball around it at the precision in use; both are refined until it is certain.
+
+        Raises:
+            ArithmeticError: it stays uncertain.
+        """
+        context = flint().ctx
+        before, precision = context.prec, _PRECISION
+        try:
+            while precision <= _LARGEST_PRECISION:
+                context.prec = precision
+                scaled = enclosed() * flint().arb(2) ** self._bits
+                if scaled >= self._known + 1:
+                    return True
+                if scaled <= self._known:
+                    return False
+                self.reveal()
+                precision *= 2
+        finally:
+            context.prec = before
+        raise ArithmeticError("a probability could not be enclosed; no draw was made")
 
 
 class Draw:
@@ -74,7 +89,7 @@ class Draw:
     """
 
     def __init__(self, distribution: Distribution, randbits: Callable[[int], int], bounded: bool = True):
-        self._distribution, self._uniform = distribution, _Uniform(randbits)
+        self._distribution, self._uniform = distribution, Uniform(randbits)
         self._uniform.reveal()
         self.cell, self.bits = 0, 0
         if not bounded:
@@ -98,24 +113,8 @@ class Draw:
         return self.cell
 
     def _below(self, point: Fraction) -> bool:
-        """Whether the draw lies below a point; more bits and precision are taken until that is certain.
-
-        Raises:
-            ArithmeticError: the distribution function stays uncertain.
-        """
-        context = flint().ctx
-        before, precision = context.prec, _PRECISION
-        try:
-            while precision <= _LARGEST_PRECISION:
-                context.prec = precision
-                found = self._uniform.below(self._distribution(point))
-                if found is not None:
-                    return found
-                self._uniform.reveal()
-                precision *= 2
-        finally:
-            context.prec = before
-        raise ArithmeticError("a distribution function could not be enclosed; no draw was made")
+        """Whether the draw lies below a point."""
+        return self._uniform.is_below(lambda: self._distribution(point))
 
 
 def unit_of_time(public: Sequence[Callable[[], Any]]) -> float:

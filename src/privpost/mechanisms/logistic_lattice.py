@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from privpost.distributions import noise
-from privpost.models.logistic_regression import LogisticPosterior
+from privpost.models.logistic_regression import LogisticPosterior, certified_gradient
 
 # Features are whole multiples of 2^-SHIFT in [-1, 1], the same for every file with the same public bounds.
 SHIFT = 40
@@ -84,17 +84,3 @@ class OutputNoise:
     def perturb(self, exact, source) -> np.ndarray:
         """Noisy weights in lattice steps."""
         return noise.add(exact, source.normal(0.0, self.sigma, np.shape(exact)), source)
-
-
-def certified_gradient(posterior: LogisticPosterior, weights: np.ndarray) -> float:
-    """An upper bound of the gradient's true norm: the computed one, and what rounding can have done to it.
-
-    A predictor is off by (d + 2) u Σ|x||w|, a residual by a quarter of that and 8u, a sum of n terms by n u times the
-    sum of their sizes, u = 2^-53 (Higham 2002, chapter 3), doubled.
-    """
-    n, d = posterior.features.shape
-    unit, size = 2.0**-53, math.sqrt(d)
-    length = float(np.linalg.norm(weights))
-    residual = (d + 2) * unit * d * length / 4 + 8 * unit
-    rounding = 2 * (n * size * residual + (n + 4) * unit * (n * size + posterior.prior_precision * length))
-    return float(np.linalg.norm(posterior.gradient(weights))) + rounding

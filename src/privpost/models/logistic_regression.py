@@ -8,6 +8,7 @@ which covers the direct and concentrated posteriors (rho = 1), the diffused one 
 sampling (rho < 1 and a finite R) of Geumlek, Song and Chaudhuri (2017), section 4 and Algorithms 4 and 5.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -264,6 +265,20 @@ class LogisticPosterior:
             if not lower < length < upper:
                 length = 0.5 * (lower + upper) if upper < np.inf else 2 * lower
         return length
+
+
+def certified_gradient(posterior: LogisticPosterior, weights: np.ndarray) -> float:
+    """An upper bound of the gradient's true norm: the computed one, and what rounding can have done to it.
+
+    Features are at most 1 in size. A predictor is off by (d + 2) u Σ|x||w|, a residual by a quarter of that and 8u, a sum of n terms by n u times the
+    sum of their sizes, u = 2^-53 (Higham 2002, chapter 3), doubled.
+    """
+    n, d = posterior.features.shape
+    unit, size = 2.0**-53, math.sqrt(d)
+    length = float(np.linalg.norm(weights))
+    residual = (d + 2) * unit * d * length / 4 + 8 * unit
+    rounding = 2 * (n * size * residual + (n + 4) * unit * (n * size + posterior.prior_precision * length))
+    return float(np.linalg.norm(posterior.gradient(weights))) + rounding
 
 
 def predictive_metrics(weights: np.ndarray, features: np.ndarray, labels: np.ndarray) -> PredictiveMetrics:

@@ -67,8 +67,12 @@ class PublicTime:
     @property
     def steps(self) -> int:
         """Steps towards the mode."""
+        return self.steps_to(math.sqrt(2 * _SLACK * self.n * self.precision))
+
+    def steps_to(self, length: float) -> int:
+        """Steps after which the gradient is at most that long."""
         first = self.power * self.n * self.bound / 2
-        return max(0, math.ceil((1 + self._ratio) * math.log(first / math.sqrt(2 * _SLACK * self.n * self.precision))))
+        return max(0, math.ceil((1 + self._ratio) * math.log(first / length)))
 
     @property
     def step_size(self) -> float:

@@ -1,0 +1,281 @@
+"""One draw from the posterior of a logistic regression on the lattice points of a ball, exactly, for releases.
+
+The law is p(w) ∝ exp(−U(w)), U(w) = ρ Σ ln(1 + exp(−s_i)) + P|w|²/2, s_i = ±x_i·w, on the points of γZ^d with
+‖w‖ ≤ R. They are public and finitely many, and no float takes part in a decision that it does not make certain.
+
+*Proposals.* With g the gradient at a lattice point m of the ball, P-strong convexity has
+
+    E(w) = ρ Σ [ln(1 + exp(−s_i(w))) − ln(1 + exp(−s_i(m)))] + P m·Δ + S ≥ 0,    Δ = w − m, S ≥ 2R|g|,
+
+as E − S is convex, 0 at m and of gradient g there; U(w) − U(m) = E − S + P|Δ|²/2. Each coordinate of Δ/γ is uniform
+in a cell of an integer table, of weight v at least a scale times exp(−PΔ²/2) in the cell. So a proposal in the ball is
+accepted with exp(−E − Σ_j [PΔ_j²/2 + ln(v_j/scale)]), an exponent that is never positive, and has the law p then. That
+holds at any m and for any S ≥ 2R|g|: neither has to be the best.
+
+*Decisions.* The exponent's float is compared with the logarithm of a uniform's first 64 bits. Where they are nearer
+than 2^10 times what rounding can do, more bits and interval arithmetic decide (`exact_draws.Uniform`).
+
+*Time.* w·∇U(w) ≥ P|w|² − ρκn, as s/(1 + e^s) ≤ κ, and its mean under exp(−U) on R^d is d (by parts). So the mean of
+|w|² is at most (ρκn + d)/P. The logarithm of F(q) = P(|w|² ≤ q) is concave (Prékopa), thus F(q) ≤ F(q₀) exp(a(q − q₀))
+for some a, and a law with F(q₀) exp(a(q − q₀)) has the mean q₀ + (−ln F(q₀) − 1)/a: at its mean F is at least 1/e. So
+the ball of R² ≥ (ρκn + d)/P leaves 1/e of the share that `logistic_public_time` proves without a ball. The lattice
+takes next to nothing: a cell's integral of exp(−U) is at most γ^d exp(−U(w)) exp(γ²|∇U(w)|²/24), w its middle, and the
+cells of the ball's points cover the ball of radius R − γ√d/2.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from privpost.distributions.exact_draws import Uniform, ball, flint
+from privpost.models.logistic_regression import LogisticPosterior, certified_gradient
+from privpost.privacy.glm import KAPPA
+from privpost.samplers.logistic_public_time import PublicTime, near_mode
+
+# What 2R times the gradient at m may be, and the share of R and of other lengths that γ√d may be.
+_SLACK, _FINE = 0.06, 2.0**-10
+# A cell's share of the prior's deviation, the bits that choose a cell, and the most cells.
+_CELL, _BITS, _MOST_CELLS = 2.0**-8, 62, 1 << 24
+# Elementary functions are taken to be off by a thousand times what they are.
+_UNIT = 2.0**-43
+# Steps of the lattice between the ball's ends, which are products of floats without rounding.
+_MOST_STEPS = 2.0**50
+# Predictors held at once.
+_ELEMENTS = 1 << 21
+EXACT = True
+
+RandomBits = Callable[[int], int]
+
+
+def least_radius(n: int, dimension: int, total_precision: float, power: float) -> float:
+    """R of the ball that holds 1/e of the posterior whatever the data, a thousandth more for the lattice."""
+    return (1 + _FINE) * math.sqrt((power * KAPPA * n + dimension) / total_precision)
+
+
+class Table(NamedTuple):
+    """Cells of `length` steps, from −`cells` to `cells` − 1 times that, of whole weights that sum to 2^62.
+
+    weights ≥ scale · exp(−Pγ²k²/2) for every step k of a cell.
+    """
+
+    length: int
+    cells: int
+    weights: np.ndarray
+    below: np.ndarray
+    logs: np.ndarray
+    scale: int
+
+
+@dataclass(frozen=True)
+class LatticeBall(PublicTime):
+    """Lattice, table and time of a draw, from public numbers alone; P is n times `precision`.
+
+    Attributes:
+        spacing: γ, in place of one that is fine enough for what is said about the time.
+    """
+
+    spacing: float | None = None
+
+    @property
+    def ball(self) -> float:
+        """R."""
+        assert self.radius is not None
+        return self.radius
+
+    @property
+    def total(self) -> float:
+        """P."""
+        return self.n * self.precision
+
+    @property
+    def step(self) -> float:
+        """γ, a power of 2."""
+        if self.spacing is not None:
+            return self.spacing
+        root, curvature = math.sqrt(self.dimension), 1 / self.step_size
+        longest = self.total * self.ball + self.power * self.n * self.bound
+        lengths = 1 / math.sqrt(curvature), self.ball / root, 1 / (root * curvature * self.ball), 1 / longest
+        return 2.0 ** math.floor(math.log2(_FINE * min(lengths)))
+
+    @property
+    def squared(self) -> int:
+        """The largest |w/γ|² in the ball."""
+        return math.floor((Fraction(self.ball) / Fraction(self.step)) ** 2)
+
+    @property
+    def held(self) -> bool:
+        """Whether lattice and table are of a size that floats and memory hold."""
+        steps = 4 * self.ball / self.step
+        return steps < _MOST_STEPS and steps / self._length < _MOST_CELLS
+
+    @property
+    def steps(self) -> int:
+        """Steps towards the mode, until 2R|g| is small."""
+        return self.steps_to(_SLACK / (2 * self.ball))
+
+    @property
+    def log_expected(self) -> float:
+        """ln of the most proposals that a draw takes on average: e times those without a ball, and the table's."""
+        free = PublicTime(self.n, self.dimension, self.precision, self.power, self.bound).log_expected
+        return free + 1 + self.dimension * _CELL
+
+    @property
+    def rounding(self) -> float:
+        """What a float of the exponent may be off by in the ball.
+
+        Predictors, quadratic terms, elementary functions and logarithms of weights in units of 2^-43, and sums of n
+        terms, n 2^-53 times the sum of their sizes, doubled.
+        """
+        n, d, size = self.n, self.dimension, self.bound * self.ball + 1
+        units = (d + 16) * (n * size + 4 * self.total * self.ball**2) + 64 * d
+        return _UNIT * units + 8 * 2.0**-53 * n**2 * size
+
+    @property
+    def _length(self) -> int:
+        return max(1, 2 ** math.floor(math.log2(_CELL / (self.step * math.sqrt(self.total)))))
+
+    @cached_property
+    def table(self) -> Table:
+        """The proposals of one coordinate, to both ends of the ball from any point in it."""
+        length = self._length
+        cells = math.ceil((2 * math.isqrt(self.squared) + 1) / length)
+        places = np.arange(-cells, cells)
+        nearest = np.where(places >= 0, places, -places - 1) * float(length)
+        heights = np.exp(-self.total / 2 * (self.step * nearest) ** 2)
+        scale = math.floor(2.0**_BITS * (1 - 2.0**-30) / heights.sum())
+        weights = np.ceil(float(scale) * heights * (1 + 2.0**-40)).astype(np.int64) + 1
+        weights[cells] += 2**_BITS - int(weights.sum())
+        below = np.cumsum(weights)
+        return Table(length, cells, weights, below, np.log(weights / float(scale)), scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Proposals:
+    """What a data set's draws come from: m and S."""
+
+    posterior: LogisticPosterior
+    public: LatticeBall
+    # m in steps, whole numbers (d,).
+    centre: np.ndarray
+    slack: float
+
+    def draw(self, randbits: RandomBits) -> np.ndarray:
+        """One draw in steps of the lattice, (d,).
+
+        So many proposals are looked at as `logistic_public_time` has them; the first that is accepted is the draw.
+
+        Args:
+            randbits: source of independent fair bits: k ↦ a whole number below 2^k.
+
+        Raises:
+            ArithmeticError: an exponent above 0, which refutes the bound.
+        """
+        number, at_once = self.public.proposals(1), max(1, _ELEMENTS // self.public.n)
+        found = None
+        while number > 0 or found is None:
+            accepted = self._first(min(at_once, number) if number > 0 else at_once, randbits)
+            found, number = accepted if found is None else found, number - at_once
+        return found
+
+    def _first(self, number: int, randbits: RandomBits) -> np.ndarray | None:
+        """The first accepted of a number of proposals, all of which are looked at."""
+        public, posterior, d = self.public, self.posterior, len(self.centre)
+        table = public.table
+        cells = np.searchsorted(table.below, _words(randbits, number, d) >> np.uint64(64 - _BITS), side="right")
+        moves = (cells - table.cells) * table.length
+        moves += (_words(randbits, number, d) % np.uint64(table.length)).astype(np.int64)
+        uniforms = _words(randbits, number)
+        at, gained = self._at
+        steps = public.step * moves
+        predictors = (at + steps) @ posterior.features.T
+        exponents = posterior.power * (gained - posterior.log_likelihood_of_predictors(predictors))
+        exponents += steps @ (posterior.prior_precision * at) + self.slack
+        exponents += (posterior.prior_precision / 2 * steps**2 + table.logs[cells]).sum(axis=1)
+        inside = _within(self.centre + moves, public.squared)
+        if (exponents[inside] < -public.rounding).any():
+            raise ArithmeticError("a log-acceptance is above 0; no draw was made")
+        levels = 64 * math.log(2) - np.log(uniforms + 0.5)
+        with np.errstate(divide="ignore"):
+            unsure = public.rounding + _UNIT * levels + 1 / uniforms.astype(float)
+        gaps = levels - exponents
+        for i in np.flatnonzero(inside & (gaps >= -unsure)):
+            if gaps[i] > unsure[i] or self._accepts(int(uniforms[i]), moves[i], cells[i], randbits):
+                return self.centre + moves[i]
+        return None
+
+    @cached_property
+    def _at(self) -> tuple[np.ndarray, np.ndarray]:
+        """m, and its log-likelihood."""
+        at = self.public.step * self.centre
+        return at, self.posterior.log_likelihood_of_predictors((self.posterior.features @ at)[None])
+
+    def _accepts(self, known: int, moves: np.ndarray, cells: np.ndarray, randbits: RandomBits) -> bool:
+        """Whether a uniform of which 64 bits are known is below exp(−exponent), for certain."""
+        return Uniform(randbits, known, 64).is_below(lambda: (-self.exponent(moves, cells)).exp())
+
+    def exponent(self, moves: np.ndarray, cells: np.ndarray):
+        """A ball around the exponent of Δ = `moves` steps in `cells` of the table, at the precision in use."""
+        table, step, total = self.public.table, Fraction(self.public.step), Fraction(self.posterior.prior_precision)
+        centre, change = [int(place) for place in self.centre], [int(move) for move in moves]
+        along = sum(place * move for place, move in zip(centre, change, strict=True))
+        square = Fraction(sum(move**2 for move in change), 2)
+        found = ball(total * step**2 * (along + square) + Fraction(self.slack))
+        for cell in cells:
+            found += ball(Fraction(int(table.weights[cell]), table.scale)).log()
+        there = self._loss([place + move for place, move in zip(centre, change, strict=True)])
+        return found + ball(Fraction(self.posterior.power)) * (there - self._loss(centre))
+
+    def _loss(self, steps: list[int]):
+        """A ball around Σ ln(1 + exp(−s_i)) at a point of the lattice."""
+        arb, arb_mat = flint().arb, flint().arb_mat
+        step = Fraction(self.public.step)
+        weights = arb_mat(len(steps), 1, [ball(step * place) for place in steps])
+        scores = arb_mat(len(self._signed), len(steps), [arb(x) for row in self._signed for x in row]) * weights
+        return sum(((-score).exp().log1p() for score in scores.entries()), arb(0))
+
+    @cached_property
+    def _signed(self) -> list[list[float]]:
+        signs = np.where(self.posterior.labels == 1, 1.0, -1.0)
+        return (self.posterior.features * signs[:, None]).tolist()
+
+
+def proposals(features: np.ndarray, labels: np.ndarray, public: LatticeBall) -> Proposals:
+    """What the draws of a data set come from, after the public number of steps.
+
+    Args:
+        features: (n, d), each at most 1 in size and no longer than the bound.
+        labels: 0 or 1, (n,).
+        public: lattice and time.
+    """
+    posterior = LogisticPosterior(features, labels, public.total, public.power)
+    return around(posterior, public, near_mode(posterior, public))
+
+
+def around(posterior: LogisticPosterior, public: LatticeBall, near: np.ndarray) -> Proposals:
+    """Proposals with m the lattice point of the ball next to given weights, towards 0."""
+    length = float(np.linalg.norm(near))
+    if length > (largest := public.ball * (1 - 2.0**-20)):
+        near = near * (largest / length)
+    centre = np.trunc(near / public.step).astype(np.int64)
+    gradient = certified_gradient(posterior, public.step * centre) + public.n * public.bound * _UNIT
+    return Proposals(posterior, public, centre, 2 * public.ball * gradient * (1 + _UNIT))
+
+
+def _words(randbits: RandomBits, *shape: int) -> np.ndarray:
+    """Independent uniform whole numbers of 64 bits."""
+    number = math.prod(shape)
+    return np.frombuffer(randbits(64 * number).to_bytes(8 * number, "little"), np.uint64).reshape(shape)
+
+
+def _within(places: np.ndarray, most: int) -> np.ndarray:
+    """Whether |places|² is at most a whole number, exactly, for places (number, d)."""
+    squares = np.einsum("kd,kd->k", places.astype(float), places.astype(float))
+    found = squares <= most
+    for i in np.flatnonzero(np.abs(squares - most) <= 2.0**-40 * most):
+        found[i] = sum(int(place) ** 2 for place in places[i]) <= most
+    return found
