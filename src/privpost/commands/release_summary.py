@@ -31,7 +31,8 @@ def lines(content: dict[str, Any], path: Path) -> Iterator[str]:
         }
         yield from _table("posterior median, 95 % interval", estimates)
     elif draw := content.get("draw"):
-        yield from _table("one posterior draw", {name: f"{found['midpoint']:.6g}" for name, found in draw.items()})
+        values = {name: f"{found.get('value', found.get('midpoint')):.6g}" for name, found in draw.items()}
+        yield from _table("one posterior draw", values)
     else:
         yield from _table("noisy statistics", dict(_numbers(content["statistics"])))
     if posterior.get("rhat_max") is not None:

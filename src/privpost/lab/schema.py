@@ -201,6 +201,23 @@ class Levels(Setting):
         return texts
 
 
+class Missing(Setting):
+    """What a cell without a value is: refused, a level of its own, or a public value."""
+
+    def allowed(self) -> str:
+        return "refuse, level or {impute: VALUE}"
+
+    def checked(self, value: Any) -> str | dict[str, str]:
+        if isinstance(value, dict) and list(value) == ["impute"]:
+            imputed = value["impute"]
+            if isinstance(imputed, bool) or not isinstance(imputed, str | int | float):
+                raise ValueError
+            return {"impute": str(imputed)}
+        if value not in ("refuse", "level"):
+            raise ValueError
+        return value
+
+
 @dataclass(frozen=True, kw_only=True)
 class DatasetName(Setting):
     """The name of a data set in conf/dataset; with `task`, of one that serves that kind of study."""

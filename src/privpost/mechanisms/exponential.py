@@ -11,6 +11,7 @@ from privpost.mechanisms.pure import PureMechanism
 from privpost.mechanisms.rounded import Rounded, public_counts
 from privpost.models.base import is_number
 from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.privacy import certified
 from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import bits_curve, by_curve
 
@@ -92,6 +93,10 @@ class ExponentialMechanism(Rounded, PureMechanism):
     def public_statistics(self):
         """`public_counts`."""
         return public_counts(self.n, 2)
+
+    def certified_epsilon(self) -> float:
+        """An upper bound of the cost, for the very numbers that an exact draw uses."""
+        return certified.tempered_epsilon(self.a0, self.temperature)
 
     def cost(self) -> Cost:
         """2Δ/T, which is ε or, at T = 1, less."""

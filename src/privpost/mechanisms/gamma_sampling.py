@@ -1,5 +1,6 @@
 """One draw from the weighted posterior of the rate of bounded exponential records, under Rényi DP."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -95,6 +96,12 @@ class GammaDraw(Rounded, ConjugateDraw):
         """(Σx, n), Σx at the ends and in the middle of its range."""
         low, high = map(Fraction, self.bounds)
         return [(self.n * (low + share * (high - low)), Fraction(self.n)) for share in (0, Fraction(1, 2), 1)]
+
+    @property
+    def typical_deviation(self) -> float:
+        """For data with the prior's mean."""
+        shape, rate = self.model.shape, self.model.rate
+        return shape / rate / math.sqrt(shape / self.m + self.r * self.n)
 
     def certified_rdp(self, order: float) -> float:
         """An upper bound of `rdp` at an order, in interval arithmetic."""

@@ -19,6 +19,12 @@ SHIFT = 40
 _SLACK = 2.0**-10
 
 
+def design(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Features (n, d) with the intercept first, exact, and labels (n,), of whole-numbered records (n, d)."""
+    features = np.concatenate([np.ones((len(records), 1)), records[:, :-1] / 2.0**SHIFT], axis=1)
+    return features, records[:, -1].astype(float)
+
+
 @dataclass(frozen=True)
 class OutputNoise:
     """The minimiser of Σ ln(1 + exp(−y xᵀw)) + P|w|²/2 on a lattice, plus discrete Gaussian noise on it.
@@ -76,8 +82,7 @@ class OutputNoise:
         Raises:
             RuntimeError: no minimiser was certified.
         """
-        features = np.concatenate([np.ones((len(records), 1)), records[:, :-1] / 2.0**SHIFT], axis=1)
-        posterior = LogisticPosterior(features, records[:, -1].astype(float), self.precision)
+        posterior = LogisticPosterior(*design(records), self.precision)
         found = posterior.accepted_mode(lambda w: certified_gradient(posterior, w) <= self.tolerance)
         return np.rint(found.mean / self.step)
 

@@ -1,12 +1,21 @@
 """Posterior draws that are rounded down to public bits, exactly, and handed over after a public time."""
 
+import math
 import secrets
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
 
 from privpost.distributions import exact_draws
+
+# Rounding may add so many typical standard deviations of the law.
+MOST_ROUNDED = 1e6
+# Distribution functions of laws with larger parameters are not enclosed in reasonable time.
+LARGEST_PARAMETER = 1e16
 
 
 class Rounded:
@@ -17,6 +26,9 @@ class Rounded:
     `public_statistics` took, on this machine and before: nothing in it is the data's.
     """
 
+    model: Any
+    n: int
+
     @abstractmethod
     def _cells(self, statistics, bits: int, randbits: Callable[[int], int]) -> list[int]:
         """⌊2^bits θ⌋ of one ideal draw θ for exact statistics."""
@@ -25,6 +37,42 @@ class Rounded:
     @abstractmethod
     def public_statistics(self) -> list[Sequence[Fraction | int]]:
         """Statistics, at the ends and in the middle of what data can have, whose draws tell how long one takes."""
+
+    @property
+    def typical_deviation(self) -> float:
+        """Standard deviation of a coordinate of the law for data with the prior's means, public.
+
+        Of shares: that of the most spread one under Dirichlet(prior/m + r · n · the prior's means).
+        """
+        prior = self.model.prior
+        law = self.release_law(self.n * prior / prior.sum())
+        mean = law / law.sum()
+        return float(np.sqrt((mean * (1 - mean)).max() / (law.sum() + 1)))
+
+    def rounding(self, bits: int) -> dict[str, float]:
+        """What rounding costs: the midpoint of a cell is off by a standard deviation of 2^-bits/√12 at most.
+
+        Raises:
+            ValueError: bits that round all draws to one number, or too large a parameter.
+        """
+        added, typical = 2.0**-bits / math.sqrt(12), self.typical_deviation
+        if not typical > added / MOST_ROUNDED:
+            raise ValueError(
+                f"bits is {bits}, but the law's typical standard deviation is {typical:.3g}: all draws would be "
+                "rounded to one number."
+            )
+        largest = max(self.model.prior) / getattr(self, "m", 1.0)
+        if largest > LARGEST_PARAMETER:
+            raise ValueError(
+                f"prior and budget give a law with a parameter of {largest:.3g}; exact draws are made up to "
+                f"{LARGEST_PARAMETER:g}."
+            )
+        return {
+            "cell_width": 2.0**-bits,
+            "standard_deviation_added": added,
+            "typical_standard_deviation_of_the_law": typical,
+            "variance_added_in_percent": 100 * (added / typical) ** 2,
+        }
 
     @cached_property
     def _units(self) -> dict[int, float]:

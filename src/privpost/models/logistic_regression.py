@@ -270,8 +270,8 @@ class LogisticPosterior:
 def certified_gradient(posterior: LogisticPosterior, weights: np.ndarray) -> float:
     """An upper bound of the gradient's true norm: the computed one, and what rounding can have done to it.
 
-    Features are at most 1 in size. A predictor is off by (d + 2) u Σ|x||w|, a residual by a quarter of that and 8u, a sum of n terms by n u times the
-    sum of their sizes, u = 2^-53 (Higham 2002, chapter 3), doubled.
+    Features are at most 1 in size. A predictor is off by (d + 2) u Σ|x||w|, a residual by a quarter of that and 8u, a
+    sum of n terms by n u times the sum of their sizes, u = 2^-53 (Higham 2002, chapter 3), doubled.
     """
     n, d = posterior.features.shape
     unit, size = 2.0**-53, math.sqrt(d)

@@ -69,6 +69,12 @@ def tempered_epsilon(a0: float, temperature: float) -> float:
         return above(2 * ball((1 - low) / low).log() / ball(Fraction(temperature)))
 
 
+def ball_epsilon(dimension: int, power: float, radius: float) -> float:
+    """An upper bound of 2cρR, c = √d: what one draw of a logistic posterior on a ball costs."""
+    with flint().ctx.workprec(_PRECISION):
+        return above(2 * ball(Fraction(dimension)).sqrt() * ball(Fraction(power) * Fraction(radius)))
+
+
 def above(value) -> float:
     """A float that is at least the number in a ball."""
     return math.nextafter(float(value.upper()), math.inf)

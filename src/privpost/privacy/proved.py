@@ -53,7 +53,7 @@ def nearest(make: Callable[[float], Any], weighting: str, epsilon: float, delta:
 def bound(mechanism, delta: float | None) -> tuple[float, float]:
     """The proved ε, at δ where there is one, and its order: the best one by floats, certified."""
     if delta is None:
-        return certified.tempered_epsilon(mechanism.a0, mechanism.temperature), math.inf
+        return mechanism.certified_epsilon(), math.inf
     order = _converted(mechanism, delta)[1]
     return certified.approximate_epsilon(mechanism.certified_rdp(order), order, delta), order
 

@@ -17,10 +17,6 @@ from privpost.release.specification import Specification
 
 # Orders whose Rényi parameters the statement prints.
 _PRINTED_ORDERS = (2.0, 8.0, 32.0)
-# Rounding may add so many typical standard deviations of the law.
-MOST_ROUNDED = 1e6
-# Distribution functions of laws with larger parameters are not enclosed in reasonable time.
-LARGEST_PARAMETER = 1e16
 # Seconds that a distribution function takes: the first part, one for each unit of its parameter, and at most. A draw
 # takes about b + 8 functions of each of its numbers, and with its rehearsals and its waiting as long as so many draws.
 _SECONDS, _SECONDS_PER_UNIT, _MOST_SECONDS, _DRAWS = 1.5e-4, 6e-8, 8e-3, 12
@@ -49,6 +45,17 @@ def calibrate(spec: Specification, kind: Sampled) -> tuple[Mechanism, float]:
 def terms(spec: Specification, kind: Sampled, mechanism: Mechanism, bound: float) -> dict[str, Any]:
     """Return the terms of a release of one draw; they depend on the specification alone."""
     _check_time(spec, kind, mechanism)
+    law = mechanism.terms | kind.reading(spec) if kind.on_lattice else _cells(spec, kind, mechanism)
+    law |= {"randomness": "the operating system's" if spec.noise == "secure" else "simulated"}
+    return statement.promise(spec, mechanism, bound, {"sampling": law}, "the draw", "it")
+
+
+def _cells(spec, kind, mechanism) -> dict[str, Any]:
+    """The law of a draw that is rounded to bits."""
+    try:
+        rounding = mechanism.rounding(spec.bits)
+    except ValueError as error:
+        raise SettingError(f"{spec.path}: {error}") from None
     law: dict[str, Any] = {"law": LAWS[spec.mechanism], "family": kind.law}
     if spec.mechanism == "ops":
         law |= {"T": mechanism.temperature, "a0": mechanism.a0}
@@ -59,18 +66,18 @@ def terms(spec: Specification, kind: Sampled, mechanism: Mechanism, bound: float
             f"{order:g}": found if math.isfinite(found := mechanism.certified_rdp(order)) else "infinite"
             for order in _PRINTED_ORDERS
         }
-    law |= {
+    return law | {
         "released": f"floor(2^{spec.bits} theta) of one ideal draw theta: post-processing, which costs nothing",
         "bits": spec.bits,
         "method": "lazily revealed uniform bits and interval arithmetic; no rounding error changes the law",
-        "randomness": "the operating system's" if spec.noise == "secure" else "simulated",
-        "rounding": _rounding(spec, kind, mechanism),
+        "rounding": rounding,
     }
-    return statement.promise(spec, mechanism, bound, {"sampling": law}, "the draw", "it")
 
 
 def seconds(spec: Specification, kind: Sampled, mechanism: Mechanism) -> float:
     """About how long a draw takes with its rehearsals, by what is public."""
+    if kind.on_lattice:
+        return mechanism.seconds
     numbers = len(kind.parameters(spec))
     total = float(sum(mechanism.model.prior)) / getattr(mechanism, "m", 1.0) + spec.n
     each = min(_SECONDS + _SECONDS_PER_UNIT * total / numbers, _MOST_SECONDS)
@@ -79,42 +86,23 @@ def seconds(spec: Specification, kind: Sampled, mechanism: Mechanism) -> float:
 
 def _check_time(spec, kind, mechanism) -> None:
     if (taken := seconds(spec, kind, mechanism)) > LONGEST:
+        bits = "" if kind.on_lattice else f" of {spec.bits} bits"
         raise SettingError(
-            f"{spec.path}: a draw of {len(kind.parameters(spec))} numbers of {spec.bits} bits would take some "
+            f"{spec.path}: a draw of {len(kind.parameters(spec))} numbers{bits} would take some "
             f"{taken:.0f} seconds with this prior and budget and its rehearsals, but may take {LONGEST:g}: take "
-            "fewer levels or bits, or a larger epsilon."
+            + ("fewer columns." if kind.on_lattice else "fewer levels or bits, or a larger epsilon.")
         )
-
-
-def _rounding(spec, kind, mechanism) -> dict[str, float]:
-    """What rounding costs: the midpoint of a cell is off by a standard deviation of 2^-bits/√12 at most."""
-    added = 2.0**-spec.bits / math.sqrt(12)
-    typical = kind.typical_deviation(spec, mechanism)
-    if not typical > added / MOST_ROUNDED:
-        raise SettingError(
-            f"{spec.path}: bits is {spec.bits}, but the law's typical standard deviation is {typical:.3g}: all draws "
-            "would be rounded to one number."
-        )
-    largest = max(mechanism.model.prior) / getattr(mechanism, "m", 1.0)
-    if largest > LARGEST_PARAMETER:
-        raise SettingError(
-            f"{spec.path}: prior and budget give a law with a parameter of {largest:.3g}; exact draws are made up to "
-            f"{LARGEST_PARAMETER:g}."
-        )
-    return {
-        "cell_width": 2.0**-spec.bits,
-        "standard_deviation_added": added,
-        "typical_standard_deviation_of_the_law": typical,
-        "variance_added_in_percent": 100 * (added / typical) ** 2,
-    }
 
 
 def released(spec: Specification, kind: Sampled, mechanism: Mechanism, exact: np.ndarray) -> dict[str, Any]:
-    """Return the draw: for every coordinate its cell, the interval that it stands for, and the midpoint."""
+    """Return every coordinate's cell, the interval that it stands for, and its midpoint, or its place on a lattice."""
     randbits = secrets.randbits if spec.noise == "secure" else random.Random(spec.seed).getrandbits
     cells = mechanism.rounded(kind.exact_statistics(spec, exact), spec.bits, randbits)
+    named = zip(kind.parameters(spec), cells, strict=True)
+    if kind.on_lattice:
+        return {name: {"steps": steps, "value": steps * mechanism.public.step} for name, steps in named}
     unit = 2.0**-spec.bits
     return {
         name: {"cell": cell, "interval": [cell * unit, (cell + 1) * unit], "midpoint": (cell + 0.5) * unit}
-        for name, cell in zip(kind.parameters(spec), cells, strict=True)
+        for name, cell in named
     }

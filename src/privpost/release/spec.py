@@ -88,22 +88,23 @@ def _read(path: Path, content: dict[str, Any], digest: str) -> Specification:
         raise SettingError(
             f"mechanism is {spec.mechanism!r}, but {kind.name} is released with: {', '.join(kind.mechanisms)}."
         )
-    _check_places(spec, content)
+    _check_places(spec, content, kind)
     _check_size(spec)
     kind.check(spec)
     return spec
 
 
-def _check_places(spec: Specification, content: dict[str, Any]) -> None:
+def _check_places(spec: Specification, content: dict[str, Any], kind: models.Kind) -> None:
     """Raise SettingError for a setting that has no place beside the others, or is missing there."""
     pure = spec.mechanism in ("laplace", "ops")
-    simulated = spec.noise == "simulation"
+    simulated, bits_ops = spec.noise == "simulation", spec.mechanism == "ops" and not kind.on_lattice
+    of = f" of {kind.name}" * (spec.sampling and kind.on_lattice)
     names = {"laplace": "Laplace noise", "gaussian": "Gaussian noise", "ops": "one posterior sample (ops)"}
     name = names.get(spec.mechanism, f"a {spec.mechanism} posterior draw")
     for key, fits, reason in (
         ("delta", not pure, f"{name} is epsilon-DP; leave delta out"),
-        ("bits", spec.sampling, f"{name} has none; leave it out"),
-        ("a0", spec.mechanism == "ops", "only ops has one; leave it out"),
+        ("bits", spec.sampling and not kind.on_lattice, f"{name} has none{of}; leave it out"),
+        ("a0", bits_ops, f"only ops has one{of}; leave it out"),
         ("posterior", not spec.sampling, f"a release by {spec.mechanism} is itself one posterior draw; leave it out"),
         ("seed", simulated, "secure noise has no seed; noise: simulation has one"),
         ("sigma", simulated and spec.mechanism == "gaussian", "only simulated Gaussian noise has a choice of it"),
@@ -114,7 +115,7 @@ def _check_places(spec: Specification, content: dict[str, Any]) -> None:
         raise SettingError("noise is 'simulation', which keeps nothing private; leave the budget out.")
     if spec.delta is None and not pure:
         raise SettingError(f"delta is missing; {name} is (epsilon, delta)-DP with a delta in (0, 1).")
-    if spec.a0 is None and spec.mechanism == "ops":
+    if spec.a0 is None and bits_ops:
         raise SettingError("a0 is missing, a number in (0, 0.5): ops draws from [a0, 1 - a0].")
 
 

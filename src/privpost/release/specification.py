@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from privpost.lab.schema import Setting, Text, Vector
+from privpost.lab.schema import Missing, Text, Vector
 
 # Mechanisms that release one posterior draw.
 SAMPLING = ("ops", "direct", "diffused", "concentrated")
@@ -13,23 +13,6 @@ SAMPLING = ("ops", "direct", "diffused", "concentrated")
 
 # The level that cells without a value are, with `missing: level`.
 MISSING = "missing"
-
-
-class Missing(Setting):
-    """What a cell without a value is: refused, a level of its own, or a public value."""
-
-    def allowed(self) -> str:
-        return "refuse, level or {impute: VALUE}"
-
-    def checked(self, value: Any) -> str | dict[str, str]:
-        if isinstance(value, dict) and list(value) == ["impute"]:
-            imputed = value["impute"]
-            if isinstance(imputed, bool) or not isinstance(imputed, str | int | float):
-                raise ValueError
-            return {"impute": str(imputed)}
-        if value not in ("refuse", "level"):
-            raise ValueError
-        return value
 
 
 # Settings that a column of every model has.

@@ -87,7 +87,7 @@ def promise(
         "mechanism": spec.mechanism,
         **terms,
         "releases": 1,
-        "public": list(_public(spec)),
+        "public": list(_public(spec, terms)),
         "covers": [_covers(spec, what, source) if secure else NOT_PRIVATE],
         "does_not_cover": list(DOES_NOT_COVER),
     }
@@ -120,14 +120,14 @@ def _factor(epsilon: float) -> str:
     return f"{float(decimal.Context(prec=4, rounding=decimal.ROUND_CEILING).plus(exact)):.4g}"
 
 
-def _public(spec: Specification):
+def _public(spec: Specification, terms: dict[str, Any]):
     yield "the number of records n"
     yield "names, levels, bounds, resolution and roles of the columns"
     if any(spec.counts_as(name) is not None for name in spec.columns):
         yield "what cells without a value count as"
     if spec.prior:
         yield "the prior"
-    if spec.sampling:
+    if "bits" in terms.get("sampling", ()):
         yield "the number of bits of the draw" + (" and a0" if spec.mechanism == "ops" else "")
     yield "epsilon" + ("" if spec.delta is None else ", delta") + " and every other line of the specification"
 

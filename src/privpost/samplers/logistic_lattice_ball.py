@@ -27,7 +27,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -216,19 +216,20 @@ class Proposals:
 
     def _accepts(self, known: int, moves: np.ndarray, cells: np.ndarray, randbits: RandomBits) -> bool:
         """Whether a uniform of which 64 bits are known is below exp(−exponent), for certain."""
-        return Uniform(randbits, known, 64).is_below(lambda: (-self.exponent(moves, cells)).exp())
+        return Uniform(randbits, known, 64).is_below(partial(self.chance, moves, cells))
 
-    def exponent(self, moves: np.ndarray, cells: np.ndarray):
-        """A ball around the exponent of Δ = `moves` steps in `cells` of the table, at the precision in use."""
+    def chance(self, moves: np.ndarray, cells: np.ndarray):
+        """A ball around the probability that Δ = `moves` steps in `cells` is accepted, at the precision in use."""
         table, step, total = self.public.table, Fraction(self.public.step), Fraction(self.posterior.prior_precision)
         centre, change = [int(place) for place in self.centre], [int(move) for move in moves]
         along = sum(place * move for place, move in zip(centre, change, strict=True))
         square = Fraction(sum(move**2 for move in change), 2)
-        found = ball(total * step**2 * (along + square) + Fraction(self.slack))
+        exponent = ball(total * step**2 * (along + square) + Fraction(self.slack))
         for cell in cells:
-            found += ball(Fraction(int(table.weights[cell]), table.scale)).log()
+            exponent += ball(Fraction(int(table.weights[cell]), table.scale)).log()
         there = self._loss([place + move for place, move in zip(centre, change, strict=True)])
-        return found + ball(Fraction(self.posterior.power)) * (there - self._loss(centre))
+        exponent += ball(Fraction(self.posterior.power)) * (there - self._loss(centre))
+        return (-exponent).exp()
 
     def _loss(self, steps: list[int]):
         """A ball around Σ ln(1 + exp(−s_i)) at a point of the lattice."""

@@ -56,6 +56,8 @@ class Kind(ABC):
     # How many columns it has, None for any number, and whether levels come in twos.
     columns: ClassVar[int | None] = 1
     binary: ClassVar[bool] = False
+    # Whether a posterior draw is one of a lattice, whose step follows from what is public.
+    on_lattice: ClassVar[bool] = False
 
     def check(self, spec: Specification) -> None:
         """Raises a SettingError unless the columns are what the model needs."""
@@ -153,7 +155,10 @@ class Inferred(Kind):
 
 
 class Sampled(Kind):
-    """A model of which one posterior draw, of the family `law`, can be the release."""
+    """A model of which one posterior draw, of the family `law`, can be the release.
+
+    The draw is rounded to public bits, or `on_lattice`.
+    """
 
     law: ClassVar[str]
 
@@ -165,19 +170,9 @@ class Sampled(Kind):
     def parameters(self, spec: Specification) -> list[str]:
         """Names of the coordinates of θ."""
 
-    def exact_statistics(self, spec: Specification, statistics: np.ndarray) -> list[Fraction]:
-        """The statistics that the sampler takes, as exact numbers."""
+    def exact_statistics(self, spec: Specification, statistics: np.ndarray) -> Any:
+        """What the sampler takes, as exact numbers."""
         return [Fraction(int(count)) for count in statistics]
-
-    def typical_deviation(self, spec: Specification, mechanism) -> float:
-        """Standard deviation of a coordinate of the sampled law for data with the prior's means, public.
-
-        Of shares: that of the most spread one under Dirichlet(prior/m + r · n · the prior's means).
-        """
-        prior = mechanism.model.prior
-        law = mechanism.release_law(mechanism.n * prior / prior.sum())
-        mean = law / law.sum()
-        return float(np.sqrt((mean * (1 - mean)).max() / (law.sum() + 1)))
 
 
 def whole(value: float) -> int:

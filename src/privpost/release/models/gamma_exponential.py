@@ -51,10 +51,6 @@ class Exponential(NumericFamily, Sampled):
     def parameters(self, spec):
         return [self.parameter]
 
-    def typical_deviation(self, spec, mechanism):
-        mean = spec.prior["shape"] / spec.prior["rate"]
-        return mean / math.sqrt(spec.prior["shape"] / mechanism.m + mechanism.r * spec.n)
-
     def coarsest(self, spec):
         """Where the mean of rounded records is less than the records' by LARGEST_BIAS / √n at the prior's mean rate.
 

@@ -1,27 +1,28 @@
-"""`model: logistic_regression` of a specification: a certified optimum plus safe lattice noise."""
+"""`model: logistic_regression` of a specification: a certified optimum plus safe lattice noise, or an exact draw."""
 
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 
 from privpost.lab.schema import Choice, Levels, Real, Schema, SettingError
+from privpost.mechanisms.logistic_ball import BallDraw
 from privpost.mechanisms.logistic_lattice import SHIFT, OutputNoise
-from privpost.release.models.base import Kind
+from privpost.release.models.base import Sampled
 from privpost.release.models.numeric import parsed
 
 # Columns that a regression may have: the optimiser's work grows with their square.
 LARGEST_COLUMNS = 200
 
 
-class Logistic(Kind):
+class Logistic(Sampled):
     """Features between public bounds and a label of two levels; the weights are released."""
 
     name = "logistic_regression"
     column = Schema(low=Real(), high=Real(), levels=Levels(), role=Choice("label", "feature"))
     required = ()
     prior = Schema(precision=Real(above=0))
-    mechanisms = ("gaussian",)
+    mechanisms = ("gaussian", "ops")
+    on_lattice = True
     columns = None
     binary = True
 
@@ -53,13 +54,19 @@ class Logistic(Kind):
     def mechanism(self, spec, setting):
         return OutputNoise(spec.n, len(spec.columns), spec.prior["precision"], setting)
 
+    def sampler(self, spec, setting):
+        return BallDraw(spec.n, len(spec.columns), spec.prior["precision"], setting)
+
     def counted(self, spec, mechanism):
         return mechanism
 
     def summed(self, chunks, mechanism):
-        """The weights, from all records at once."""
+        """The weights, from all records at once; for a draw the records."""
+        records = np.concatenate(list(chunks))
+        if isinstance(mechanism, BallDraw):
+            return records
         try:
-            return mechanism.fit(np.concatenate(list(chunks)))
+            return mechanism.fit(records)
         except (RuntimeError, np.linalg.LinAlgError):
             raise SettingError("no minimum could be certified, and nothing was released") from None
 
@@ -82,11 +89,19 @@ class Logistic(Kind):
     def unit(self, spec):
         return self.mechanism(spec, 1.0).step
 
+    def exact_statistics(self, spec, statistics):
+        return statistics
+
+    def parameters(self, spec):
+        return ["intercept", *self.order(spec)[:-1]]
+
     def statistics(self, spec, release):
-        names = ["intercept", *self.order(spec)[:-1]]
-        weights: dict[str, Any] = dict(zip(names, (release * self.unit(spec)).tolist(), strict=True))
+        weights = zip(self.parameters(spec), (release * self.unit(spec)).tolist(), strict=True)
+        return {"weights": dict(weights), **self.reading(spec)}
+
+    def reading(self, spec) -> dict[str, str]:
+        """What weights mean."""
         return {
-            "weights": weights,
             "features": "each between -1 at its low and 1 at its high bound",
             "predicts": spec.columns[self.order(spec)[-1]]["levels"][1],
         }
