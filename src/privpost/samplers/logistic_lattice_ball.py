@@ -145,7 +145,7 @@ class LatticeBall(PublicTime):
         length = self._length
         cells = math.ceil((2 * math.isqrt(self.squared) + 1) / length)
         places = np.arange(-cells, cells)
-        nearest = np.where(places >= 0, places, -places - 1) * float(length)
+        nearest = np.where(places >= 0, places * float(length), (-places - 1) * float(length) + 1)
         heights = np.exp(-self.total / 2 * (self.step * nearest) ** 2)
         scale = math.floor(2.0**_BITS * (1 - 2.0**-30) / heights.sum())
         weights = np.ceil(float(scale) * heights * (1 + 2.0**-40)).astype(np.int64) + 1
