@@ -13,13 +13,15 @@ import yaml
 from release_cases import HEADER, ROWS, SPECS, YES_NO, content
 
 GAUSSIAN = {"mechanism": "gaussian", "delta": 1e-6}
+LOGISTIC = {
+    "model": "logistic_regression", "n": 4, "epsilon": 1.0, "prior": {"precision": 1},
+    "columns": {"minutes": {"low": 0, "high": 4}, "smokes": {"levels": YES_NO, "role": "label"}},
+}  # fmt: skip
 BASES = [
     *(content(model) for model in SPECS),
     content("beta_bernoulli", **GAUSSIAN),
-    {
-        "model": "logistic_regression", "n": 4, "epsilon": 1.0, "prior": {"precision": 1}, **GAUSSIAN,
-        "columns": {"minutes": {"low": 0, "high": 4}, "smokes": {"levels": YES_NO, "role": "label"}},
-    },
+    LOGISTIC | GAUSSIAN,
+    {**LOGISTIC, "mechanism": "ops"},
     *(
         {**{k: v for k, v in content(model).items() if k != "posterior"}, "mechanism": "diffused", "delta": 1e-6,
          "epsilon": 5.0, "bits": 8}

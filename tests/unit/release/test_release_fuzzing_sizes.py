@@ -1,7 +1,7 @@
 """Random valid specifications of every model and mechanism, with the file that fits them: sizes and extremes.
 
 Each runs in a process of its own, with the chains' own lengths. None ends in a stack or is charged and lost, and none
-takes more than five seconds of a processor, but for three kinds that docs/release.md names.
+takes more than five seconds of a processor, but for those that docs/release.md names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from privpost.privacy import ledger_file
 from privpost.release import models
 from privpost.release.specification import SAMPLING
 
-# Seconds of a processor that a case may take, those of the three kinds too.
+# Seconds of a processor that a case may take, those that take longer too.
 SLOW, SLOWEST = 5, 120
 # Cases of every run; of the last two the search of a coefficient overflows.
 SAMPLE = (*range(40), 53, 88)
@@ -86,13 +86,13 @@ def specification(rng: random.Random, model: str) -> dict:
     }
     if mechanism not in ("laplace", "ops"):
         found["delta"] = 1e-300 if rng.random() < 0.03 else min(1e-6, log_uniform(rng, 1e-12, 1 / (10 * found["n"])))
-    if mechanism in SAMPLING:
+    if mechanism in SAMPLING and not kind.on_lattice:
         found["bits"] = rng.choice([1, 8, 16, 64])
         for column in found["columns"].values():
             column.pop("outside", None)
     elif isinstance(kind, models.base.Inferred) and rng.random() < 0.8:
         found["posterior"] = {"draws": round(log_uniform(rng, 1, 4000))}
-    if mechanism == "ops":
+    if mechanism == "ops" and not kind.on_lattice:
         found["a0"] = log_uniform(rng, 1e-9, 0.49)
     if rng.random() < 0.2:
         found |= {"noise": "simulation", "seed": rng.randrange(1000)}
@@ -102,14 +102,14 @@ def specification(rng: random.Random, model: str) -> dict:
 
 
 def is_slow(found: dict) -> bool:
-    """Whether a release is of the kinds that take longer: chains, draws of many levels, many draws of many counts."""
+    """Whether a release takes longer: chains, draws of many levels or on a ball, many draws of many counts."""
     draws = found.get("posterior", {}).get("draws", 0)
     sizes = [len(column.get("levels", ())) for column in found["columns"].values()]
     if found["model"] == "bayesian_network":
         return draws > 0 and 3 <= len(sizes) <= 5
     if found["model"] == "naive_bayes":
         return draws * sizes[0] * sum(sizes[1:]) > 500_000
-    return found["mechanism"] in SAMPLING and max(sizes) > 100
+    return found["mechanism"] in SAMPLING and (max(sizes) > 100 or found["model"] == "logistic_regression")
 
 
 def of(number: int) -> dict:

@@ -1,8 +1,10 @@
-"""`privpost release` of a logistic regression: a certified optimum, and neighbours' optima no further than claimed."""
+"""`privpost release` of a logistic regression: a certified optimum with noise, or one exact draw on a ball."""
 
 from __future__ import annotations
 
 import json
+import random
+import secrets
 from fractions import Fraction
 
 import numpy as np
@@ -12,8 +14,11 @@ from release_cases import YES_NO
 from privpost.distributions.exact_draws import ball, flint
 from privpost.distributions.noise import gaussian_epsilon
 from privpost.mechanisms import logistic_lattice
-from privpost.mechanisms.logistic_lattice import SHIFT, OutputNoise, certified_gradient
-from privpost.models.logistic_regression import LogisticPosterior
+from privpost.mechanisms.logistic_ball import BallDraw
+from privpost.mechanisms.logistic_lattice import SHIFT, OutputNoise
+from privpost.models.logistic_regression import LogisticPosterior, certified_gradient
+from privpost.release import posterior_draw
+from privpost.samplers import logistic_lattice_ball
 
 SPEC = {
     "model": "logistic_regression",
@@ -24,6 +29,9 @@ SPEC = {
     "columns": {"minutes": {"low": 0, "high": 4}, "smokes": {"levels": YES_NO, "role": "label"}},
     "prior": {"precision": 3},
 }
+
+
+DRAW = {key: value for key, value in SPEC.items() if key != "delta"} | {"mechanism": "ops"}
 
 
 def encoded(rng, n: int, d: int) -> np.ndarray:
@@ -113,4 +121,112 @@ def test_an_optimum_that_is_not_certified_is_refused_before_the_charge(folder, m
     status, out, err = folder.run()
     assert (status, out) == (2, "")
     assert "no minimum could be certified" in err
+    assert folder.files() == {"spec.yaml", "data.csv"}
+
+
+def test_a_draw_on_the_ball_is_released_under_pure_dp(folder):
+    """A point of the stated lattice in the stated ball, charged as ε alone."""
+    folder.specify({**DRAW, "budget": {"ledger": "l", "epsilon": 3}})
+    status, out, err = folder.run()
+    assert (status, err) == (0, "")
+    found = json.loads(out)
+    privacy, law = found["privacy"], found["privacy"]["sampling"]
+    assert (privacy["private"], privacy["notion"], privacy["delta"]) == (True, "pure epsilon-DP", 0.0)
+    assert 0.999 < privacy["epsilon_proved"] <= 1.0
+    mechanism = BallDraw(4, 2, 3.0, 1.0)
+    assert (law["rho"], law["radius"]) == pytest.approx((mechanism.power, mechanism.radius), rel=1e-9)
+    assert set(found["draw"]) == {"intercept", "minutes"}
+    values = [weight["value"] for weight in found["draw"].values()]
+    assert values == [weight["steps"] * law["step"] for weight in found["draw"].values()]
+    assert 0 < np.linalg.norm(values) <= law["radius"]
+    assert (law["predicts"], law["randomness"]) == ("yes", "the operating system's")
+    assert found["ledger"]["spent"] == {"epsilon": 1.0, "delta": 0.0}
+    assert not any("bits" in line for line in privacy["public"])
+    assert "python-flint" in found["versions"]
+
+
+def test_the_draw_is_shown_and_a_simulated_one_repeats(folder):
+    folder.specify({**DRAW, "noise": "simulation", "seed": 3})
+    first, second = folder.run(), folder.run()
+    assert first == second
+    assert json.loads(first[1])["privacy"]["private"] is False
+    _, out, _ = folder.run("--output", "o.json")
+    value = json.loads(first[1])["draw"]["minutes"]["value"]
+    assert f"minutes    {value:.6g}" in out
+    assert "--again: o.json is no release" in folder.run("--again", "o.json", "--output", "p.json")[2]
+
+
+def test_weights_have_the_mean_and_spread_of_the_continuous_law():
+    """Of 300 draws about 2,000 records, against the normal law at its mode, far inside the ball: 5 deviations."""
+    rng = np.random.default_rng(7)
+    mechanism = BallDraw(2000, 2, 200.0, 2.0)
+    records = encoded(rng, 2000, 2)
+    records[:, -1] = rng.random(2000) < 1 / (1 + np.exp(-3 * records[:, 0] / 2.0**SHIFT))
+    bits = random.Random(3).getrandbits
+    drawn = np.array([mechanism.rounded(records, 0, bits) for _ in range(300)]) * mechanism.public.step
+    law = LogisticPosterior(*logistic_lattice.design(records), 200.0, mechanism.power)
+    mode = law.at_mode().mean
+    deviations = np.sqrt(np.diag(np.linalg.inv(law.precision(mode))))
+    assert np.linalg.norm(mode) + 5 * deviations.max() < mechanism.radius
+    assert np.abs((drawn.mean(axis=0) - mode) / deviations).max() < 5 / np.sqrt(300)
+    assert np.abs(drawn.std(axis=0) / deviations - 1).max() < 5 / np.sqrt(600)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"delta": 1e-6}, "delta is 1e-06, but one posterior sample (ops) is epsilon-DP; leave delta out"),
+        ({"bits": 8}, "bits is 8, but one posterior sample (ops) has none of logistic_regression; leave it out"),
+        ({"a0": 0.1}, "a0 is 0.1, but only ops has one of logistic_regression; leave it out"),
+        ({"posterior": {"draws": 3}}, "logistic_regression has no posterior"),
+        ({"mechanism": "diffused"}, "logistic_regression is released with: gaussian, ops"),
+        (
+            {"prior": {"precision": 1e-8}, "epsilon": 10},
+            "epsilon is 10 and the prior's precision 1e-08; with n 4 and 2",
+        ),
+        ({"epsilon": 1e-40}, "epsilon is 1e-40: too small for a draw on a ball"),
+    ],
+)
+def test_a_draw_that_does_not_fit_is_refused_before_the_charge(folder, monkeypatch, changes, message):
+    monkeypatch.setattr(secrets, "randbits", None)
+    folder.specify({**DRAW, "budget": {"ledger": "l", "epsilon": 30, "delta": 1e-5}, **changes})
+    status, out, err = folder.run()
+    assert (status, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert folder.files() == {"spec.yaml", "data.csv"}
+
+
+def test_a_draw_that_would_take_more_than_a_minute_is_refused(folder, monkeypatch):
+    """By its public number of proposals, in a dry run as well."""
+    folder.specify({**DRAW, "n": 10**6, "epsilon": 3, "prior": {"precision": 600}})
+    status, out, err = folder.run("--dry-run")
+    assert (status, out) == (2, "")
+    assert "a draw of 2 numbers would take some" in err
+    monkeypatch.setattr(posterior_draw, "LONGEST", 1e9)
+    assert folder.run("--dry-run")[0] == 0
+
+
+@pytest.mark.parametrize("labels", ["yes no yes no", "yes yes yes yes", "no no no no"])
+def test_what_is_said_and_drawn_does_not_depend_on_the_records(folder, monkeypatch, labels):
+    """Bits of the system's randomness, exit status and messages are the same for three files."""
+    asked = []
+    monkeypatch.setattr(secrets, "randbits", lambda bits, draw=secrets.randbits: asked.append(bits) or draw(bits))
+    folder.data("smokes,minutes\n" + "".join(f"{label},4\n" for label in labels.split()))
+    folder.specify(DRAW)
+    assert folder.run()[::2] == (0, "")
+    number = BallDraw(4, 2, 3.0, 1.0).public.proposals(1)
+    # The rehearsal and the draw itself.
+    assert asked == [64 * 2 * number, 64 * 2 * number, 64 * number] * 2
+
+
+def test_a_draw_that_cannot_be_made_is_refused_before_the_charge(folder, monkeypatch):
+    def fails(*arguments):
+        raise ArithmeticError("a log-acceptance is above 0; no draw was made")
+
+    monkeypatch.setattr(logistic_lattice_ball.Proposals, "draw", fails)
+    folder.specify({**DRAW, "budget": {"ledger": "l", "epsilon": 3}})
+    status, out, err = folder.run()
+    assert (status, out) == (2, "")
+    assert "nothing was charged: a log-acceptance is above 0" in err
     assert folder.files() == {"spec.yaml", "data.csv"}
