@@ -70,6 +70,12 @@ class Table(NamedTuple):
     logs: np.ndarray
     scale: int
 
+    def chosen(self, words: np.ndarray) -> np.ndarray:
+        """The cell that uniform words of 64 bits choose, by as many of their first bits as the weights sum to."""
+        # Numbers with and without a sign would be compared as floats.
+        places = (words >> np.uint64(64 - _BITS)).astype(np.int64)
+        return np.searchsorted(self.below, places, side="right")
+
 
 @dataclass(frozen=True)
 class LatticeBall(PublicTime):
@@ -186,7 +192,7 @@ class Proposals:
         """The first accepted of a number of proposals, all of which are looked at."""
         public, posterior, d = self.public, self.posterior, len(self.centre)
         table = public.table
-        cells = np.searchsorted(table.below, _words(randbits, number, d) >> np.uint64(64 - _BITS), side="right")
+        cells = table.chosen(_words(randbits, number, d))
         moves = (cells - table.cells) * table.length
         moves += (_words(randbits, number, d) % np.uint64(table.length)).astype(np.int64)
         uniforms = _words(randbits, number)

@@ -25,6 +25,8 @@ COARSE = [
     LatticeBall(4, 1, 0.1, 0.4, 1.0, 1.1, 0.125),
     LatticeBall(3, 1, 0.3, 1.0, 1.0, 4.0, 0.03125),
     LatticeBall(4, 2, 0.1, 0.4, 2**0.5, 1.1, 0.25),
+    # Of more than one step in a cell.
+    LatticeBall(4, 1, 0.1, 1.0, 1.0, 0.02, 0.0009765625),
 ]
 
 
@@ -94,7 +96,9 @@ def test_proposed_and_accepted_is_the_posterior_at_every_point(public, by):
     np.testing.assert_allclose(law / law.sum(), target(features, labels, public), rtol=1e-12, atol=1e-300)
 
 
-@pytest.mark.parametrize(("public", "by"), [(COARSE[0], 0.0), (COARSE[0], 0.2), (COARSE[2], 0.0)])
+@pytest.mark.parametrize(
+    ("public", "by"), [(COARSE[0], 0.0), (COARSE[0], 0.2), *((public, 0.0) for public in COARSE[2:])]
+)
 def test_draws_have_the_enumerated_law(monkeypatch, public, by):
     """χ² over all points of the ball; a right sampler fails once in 10,000 runs."""
     # Of how many are looked at the law is independent.
@@ -162,6 +166,8 @@ def test_cells_cover_all_moves_in_the_ball_and_weigh_enough(public):
     nearest = np.where(first * last <= 0, 0, np.minimum(np.abs(first), np.abs(last)))
     heights = np.exp(-public.total / 2 * (public.step * nearest) ** 2)
     assert (table.weights / table.scale >= heights * (1 - 1e-15)).all()
+    ends = np.array([0, table.weights[0] - 1, table.weights[0], 2**62 - 1], np.uint64) << np.uint64(2)
+    assert table.chosen(ends + np.uint64(3)).tolist() == [0, 0, 1, 2 * table.cells - 1]
     # No weight is much more than it needs but in the tails, where it is one part in 2^62.
     assert (table.weights / 2**62 <= 1.1 * heights / heights.sum() + 2.0**-60).all()
 
@@ -173,6 +179,9 @@ def test_no_data_accept_less_than_the_public_share(kind, n, d, precision, power)
     public = LatticeBall(n, d, precision, power, d**0.5, least_radius(n, d, n * precision, power))
     prepared = proposals(*records(kind, n, d), public)
     assert prepared.slack <= 0.1
+    # What a step shortens the longest gradient by, until 2R times it is at most .06.
+    narrow = 1 + power * d / (4 * precision)
+    assert (1 - 1 / narrow) ** public.steps * power * n * d**0.5 * public.ball <= 0.06 * (1 + 1e-9)
     line = np.linspace(-public.ball, public.ball, 20_001 if d == 1 else 201)
     nodes = np.stack([axis.ravel() for axis in np.meshgrid(*[line] * d)], axis=-1)
     nodes = nodes[(nodes**2).sum(axis=1) <= public.ball**2]
@@ -212,13 +221,15 @@ def test_the_ball_s_edge_is_exact():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_bits_that_are_drawn_are_the_same_for_all_data(kind):
-    """Five kinds of data; the number of proposals and their sizes follow from public numbers."""
+def test_the_bits_that_are_drawn_are_the_same_for_all_data(monkeypatch, kind):
+    """Five kinds of data; the number of proposals, of which seven are held at once, follows from public numbers."""
+    monkeypatch.setattr(logistic_lattice_ball, "_ELEMENTS", 7 * 40)
     public = LatticeBall(40, 2, 0.05, 0.2, 2**0.5, least_radius(40, 2, 2.0, 0.2))
     drawn = []
     source = random.Random(5)
     proposals(*records(kind, 40, 2), public).draw(lambda bits: drawn.append(bits) or source.getrandbits(bits))
-    assert drawn == [64 * 2 * public.proposals(1)] * 2 + [64 * public.proposals(1)]
+    assert set(drawn[:-3]) == {64 * 2 * 7, 64 * 7}
+    assert sum(drawn) == 64 * (2 * 2 + 1) * public.proposals(1)
 
 
 def test_more_proposals_are_made_where_the_planned_ones_do_not_do(monkeypatch):
