@@ -20,7 +20,7 @@ from privpost.samplers import logistic_lattice_ball
 from privpost.samplers.logistic_lattice_ball import LatticeBall, least_radius
 
 # Seconds that a record takes in a proposal or a step, a weight of it, and a weight of the proposal itself.
-_SECONDS, _SECONDS_PER_WEIGHT, _SECONDS_PROPOSED = 4e-9, 1e-10, 2e-7
+_SECONDS, _SECONDS_PER_WEIGHT, _SECONDS_PROPOSED = 6e-9, 2e-10, 4e-7
 
 
 @dataclass(frozen=True)
