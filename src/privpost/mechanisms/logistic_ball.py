@@ -28,9 +28,9 @@ class BallDraw:
     """A point w of γZ^d with ‖w‖ ≤ R of law exp(−ρ Σ ln(1 + exp(−s_i)) − P‖w‖²/2), s_i = ±x_i·w: pure 2cρR-DP.
 
     Lattice and ball are the same for all data. A record is at most c = √d long, so that its loss lies between
-    ln(1 + exp(∓cR)), whose difference is cR: by another record each weight changes by a factor of at most exp(ρcR),
-    and so does their sum. R² = ρκn/P + d/P: the first part is the smallest ball that is sure to hold the mode, without
-    the second no share of the posterior is sure to be in it. ρ is the largest ρ ≤ 1 that ε allows.
+    ln(1 + exp(∓cR)), which are cR apart: by another record each weight changes by a factor of at most exp(ρcR),
+    and so does their sum. R² = ρκn/P + d/P: the first part is the smallest ball that is sure to hold the mode; both
+    together hold 1/e of the posterior, whatever the data. ρ is the largest ρ ≤ 1 that ε allows.
 
     Attributes:
         n: public number of records.
@@ -93,8 +93,7 @@ class BallDraw:
         """An upper bound of 2cρR for the very numbers that the draw uses."""
         return certified.ball_epsilon(self.dimension, self.power, self.radius)
 
-    @property
-    def seconds(self) -> float:
+    def seconds(self, bits: int) -> float:
         """About how long a draw and its rehearsal take, by public numbers."""
         each = self.n * (_SECONDS + self.dimension * _SECONDS_PER_WEIGHT) + self.dimension * _SECONDS_PROPOSED
         return 2 * each * (self.public.proposals(1) + self.public.steps)

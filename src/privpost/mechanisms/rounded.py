@@ -27,6 +27,7 @@ class Rounded:
     """
 
     model: Any
+    release_law: Callable[..., Any]
     n: int
 
     @abstractmethod

@@ -77,7 +77,7 @@ def _cells(spec, kind, mechanism) -> dict[str, Any]:
 def seconds(spec: Specification, kind: Sampled, mechanism: Mechanism) -> float:
     """About how long a draw takes with its rehearsals, by what is public."""
     if kind.on_lattice:
-        return mechanism.seconds
+        return mechanism.seconds(spec.bits)
     numbers = len(kind.parameters(spec))
     total = float(sum(mechanism.model.prior)) / getattr(mechanism, "m", 1.0) + spec.n
     each = min(_SECONDS + _SECONDS_PER_UNIT * total / numbers, _MOST_SECONDS)
