@@ -258,7 +258,7 @@ def test_a_draw_that_would_take_long_is_refused_before_the_charge(folder):
     folder.specify(found)
     status, out, err = folder.run("--dry-run")
     assert (status, out) == (2, "")
-    assert "a draw of 253 numbers of 64 bits would take some 1749 seconds" in err
+    assert "a draw of 253 numbers of 64 bits would take some 1426 seconds" in err
     few = {"columns": {"diet": {"levels": found["columns"]["diet"]["levels"][:20]}}}
     for changes in ({**few, "bits": 16}, {"epsilon": 9}):
         folder.specify({**found, **changes})
