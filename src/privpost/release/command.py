@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any] | None]:
                 # Read from files, which can fail.
                 terms["versions"] = statement.versions(spec)
                 if spec.sampling:
-                    _announce(spec, "the draw", posterior_draw.seconds(spec, kind, mechanism))
+                    _announce(spec, "the draw", mechanism.seconds(spec.bits))
                 place.prepare(_json(_rehearsed(spec, kind, mechanism, terms, exact)))
                 with spending.charged(spec) as entry:
                     delta = "" if spec.delta is None else f" and delta {spec.delta:g}"

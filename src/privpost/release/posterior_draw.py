@@ -66,32 +66,8 @@ def terms(spec: Specification, kind: Sampled, mechanism: Mechanism, bound: float
     return statement.promise(spec, mechanism, bound, {"sampling": law}, "the draw", "it")
 
 
-def seconds(spec: Specification, kind: Sampled, mechanism: Mechanism) -> float:
-    """About how long a draw takes with its rehearsals and its waiting, by what is public.
-
-    It is drawn once about each of the public data, twice about the first, and waits twice for twice the longest.
-    """
-    taken = []
-    for statistics in mechanism.public_statistics:
-        law = np.array(mechanism.release_law(np.array(statistics, float)), float)
-        rest = np.maximum(law.sum() - np.cumsum(law), 0.0)
-        pairs = np.sort([law[:1], law[:1]] if kind.law == "Gamma" else [law[:-1], rest[:-1]], axis=0)
-        taken.append((spec.bits + 8) * float(_function_seconds(*pairs, spec.bits + 8).sum()))
-    return taken[0] + sum(taken) + 4 * max(taken)
-
-
-def _function_seconds(smaller, larger, bits: int) -> np.ndarray:
-    """What a beta distribution function takes, by its parameters; measured from .05 to 1e9 within a factor of about 2.
-
-    Of a gamma law both parameters are its shape.
-    """
-    root = np.sqrt(smaller)
-    far = np.where(smaller > 1, np.minimum(4e-8 * larger, 5e-4) / np.maximum(root, 1.0), 7e-8 * larger)
-    return 4.5e-5 + (np.minimum(7e-6 * root, 2e-3) + far) * bits / 24
-
-
 def _check_time(spec, kind, mechanism) -> None:
-    if (taken := seconds(spec, kind, mechanism)) > LONGEST:
+    if (taken := mechanism.seconds(spec.bits)) > LONGEST:
         raise SettingError(
             f"{spec.path}: a draw of {len(kind.parameters(spec))} numbers of {spec.bits} bits would take some "
             f"{taken:.0f} seconds with this prior and budget and its rehearsals, but may take {LONGEST:g}: take "
