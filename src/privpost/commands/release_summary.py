@@ -12,7 +12,7 @@ SHOWN = 12
 
 
 def lines(content: dict[str, Any], path: Path) -> Iterator[str]:
-    """Yield a statement's summary: file, ε of the release and left of the budget, estimates, R-hat."""
+    """Yield a statement's summary: file, ε of the release and what it left of the budget, estimates, R-hat."""
     privacy = content["privacy"]
     yield f"{path}: {privacy['notion']}" + ("" if privacy["private"] else ", NOT A PRIVATE RELEASE")
     delta = f", delta {privacy['delta']:g}" if privacy["delta"] else ""
@@ -21,7 +21,7 @@ def lines(content: dict[str, Any], path: Path) -> Iterator[str]:
         budget, spent = entry["budget"], entry["spent"]
         left = {key: max(0.0, budget[key] - spent[key]) for key in budget}
         delta = f", delta {left['delta']:.6g} of {budget['delta']:g}" if budget["delta"] else ""
-        yield f"  left            epsilon {left['epsilon']:.6g} of {budget['epsilon']:g}{delta}"
+        yield f"  left after it   epsilon {left['epsilon']:.6g} of {budget['epsilon']:g}{delta}"
     posterior = content.get("posterior", {})
     if "failed" in posterior:
         yield f"  posterior       {posterior['failed']}"

@@ -91,6 +91,10 @@ class GammaDraw(Rounded, ConjugateDraw):
     def _cells(self, statistics, bits, randbits):
         return [exact_draws.gamma(*self._law(Fraction(statistics[0])), randbits).refine(bits)]
 
+    @staticmethod
+    def _draw_seconds(law, bits):
+        return bits * float(exact_draws.seconds(law[0], law[0], bits))
+
     @property
     def public_statistics(self):
         """(Σx, n), Σx at the ends and in the middle of its range."""

@@ -19,6 +19,7 @@ from typing import IO, Any, NamedTuple
 from privpost.atomic import sync_folder
 from privpost.lab.schema import SettingError
 from privpost.privacy.accounting import Cost
+from privpost.privacy.ledger import BudgetExceeded, Ledger
 
 FORMAT = "privpost ledger 3"
 # Bytes of a ledger, some hundred thousand releases.
@@ -36,6 +37,17 @@ class Content(NamedTuple):
         """ε and δ of the first releases, or of all."""
         entries = self.entries[:number]
         return {key: sum(float(entry[key]) for entry in entries) for key in ("epsilon", "delta")}
+
+    def leaves(self, budget: Cost, cost: Cost) -> bool:
+        """Whether a budget covers one more cost beside all entries; the gate itself does the sums."""
+        gate = Ledger()
+        gate.open("data", budget)
+        try:
+            for entry in (*map(cost_of, self.entries), cost):
+                gate.charge("data", entry)
+        except BudgetExceeded:
+            return False
+        return True
 
 
 class Locked(NamedTuple):

@@ -51,8 +51,8 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any] | None]:
                 exact = table.statistics(data, spec, kind, kind.counted(spec, mechanism))
                 # Read from files, which can fail.
                 terms["versions"] = statement.versions(spec)
-                if spec.sampling and (taken := posterior_draw.seconds(spec, kind, mechanism)) > _PATIENCE:
-                    _say(f"{spec.path}: the draw takes some {taken:.0f} seconds or longer")
+                if spec.sampling:
+                    _announce(spec, "the draw", mechanism.seconds(spec.bits))
                 place.prepare(_json(_rehearsed(spec, kind, mechanism, terms, exact)))
                 with spending.charged(spec) as entry:
                     delta = "" if spec.delta is None else f" and delta {spec.delta:g}"
@@ -88,8 +88,7 @@ def _again(spec, terms, path: Path) -> dict[str, Any]:
 def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -> tuple[int, dict[str, Any]]:
     """Draw the posterior of what was released, and hand over the statement."""
     if spec.draws:
-        if kind.chained(spec):
-            _say(f"{spec.path}: drawing the posterior by Markov chains, which may take a minute")
+        _announce(spec, "drawing the posterior", kind.seconds(spec))
         content["posterior"] = _posterior(spec, kind, mechanism, content, options.draws)
     place.hand_over(_json(content) + "\n")
     wrong = statement.unusable(content.get("posterior", {}))
@@ -173,11 +172,20 @@ def _posterior(spec, kind, mechanism, content, file: Path | None) -> dict[str, A
         return {"failed": f"no draws from the posterior with this prior: {error}"}
 
 
-def _say(line: str) -> None:
-    """Tell whoever waits, by what is public; nobody who listens is no failure."""
-    with contextlib.suppress(OSError, ValueError):
-        print(f"privpost: {line}", file=sys.stderr, flush=True)
+def _announce(spec, what: str, seconds: float) -> None:
+    """Tell whoever would wait long, by what is public; nobody who listens is no failure."""
+    if seconds > _PATIENCE:
+        with contextlib.suppress(OSError, ValueError):
+            line = f"privpost: {spec.path}: {what} takes some {seconds:.0f} seconds or longer"
+            print(line, file=sys.stderr, flush=True)
 
 
-def _json(content: dict[str, Any]) -> str:
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+def _json(content: Any, indent: str = "\n") -> str:
+    """Indented but for lists of numbers: with them an encoder that indents takes six times as long."""
+    if content and isinstance(content, dict):
+        marks, lines = "{}", [f"{_json(key)}: {_json(value, indent + '  ')}" for key, value in content.items()]
+    elif isinstance(content, list) and content and isinstance(content[0], str):
+        marks, lines = "[]", [_json(text) for text in content]
+    else:
+        return json.dumps(content, ensure_ascii=False, allow_nan=False)
+    return marks[0] + ",".join(f"{indent}  {line}" for line in lines) + indent + marks[1]

@@ -1,8 +1,6 @@
 """Where a statement and its draws go: tried before anything is charged, the statement stored before all else."""
 
 import contextlib
-import csv
-import errno
 import fcntl
 import hashlib
 import itertools
@@ -12,10 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from privpost.atomic import claim, replacing, sync_folder
-from privpost.evaluation import inference_data
+from privpost.evaluation import draw_files
 from privpost.lab.schema import SettingError
 from privpost.release.models.base import Posterior
 from privpost.release.specification import Specification
@@ -32,54 +28,21 @@ def check_draws(path: Path, spec: Specification, output: Path | None) -> None:
     """Raise SettingError unless posterior draws can be put into a new file, before anything is charged."""
     if not spec.draws:
         raise SettingError(f"--draws: {spec.path} asks for no posterior draws (posterior: {{draws: 4000}}).")
-    if path.suffix not in (".csv", ".nc"):
-        raise SettingError(f"--draws: {path} must end in .csv, or in .nc for netCDF.")
-    if path.suffix == ".nc":
-        try:
-            inference_data.arviz()
-        except ValueError as error:
-            raise SettingError(f"--draws: {path}: {error}") from None
     for other, what in ((output, "--output"), (spec.ledger, "the ledger")):
         if other is not None and os.path.realpath(path) == os.path.realpath(other):
             raise SettingError(f"--draws: {path} is {what} too; name another file.")
-    if os.path.lexists(path):
-        raise SettingError(f"--draws: {path} exists; name a new file.")
     try:
-        # The statement names it.
-        path.name.encode()
-        if not path.parent.is_dir():
-            raise SettingError(f"--draws: there is no folder {path.parent}")
-        with replacing(path, new=True) as trial:
-            trial.write_bytes(b" " * _ROOM)
-        path.unlink()
-    except UnicodeEncodeError:
-        raise SettingError(f"--draws: {str(path)!a} is no text in UTF-8.") from None
-    except OSError as error:
-        raise SettingError(f"--draws: {path} cannot be written: {error.strerror}") from None
+        draw_files.check(path)
+    except ValueError as error:
+        raise SettingError(f"--draws: {error}") from None
 
 
 def write_draws(path: Path, found: Posterior, content: dict[str, Any]) -> dict[str, Any]:
-    """Write draws as columns of a new CSV file, or in netCDF with the release; returns what a statement says of it.
+    """Write draws to a new file, of netCDF with the release; returns what a statement says of it.
 
     Raises:
         OSError: it cannot be written, or is there already.
     """
-    with replacing(path, new=True) as temporary:
-        rows = _netcdf(temporary, found, content) if path.suffix == ".nc" else _csv(temporary, found)
-        digest = hashlib.sha256(temporary.read_bytes()).hexdigest()
-    return {"file": path.name, "rows": rows, "sha256": digest}
-
-
-def _csv(path: Path, found: Posterior) -> int:
-    with path.open("w", newline="", encoding="utf-8") as handle:
-        writer = csv.writer(handle, lineterminator="\n")
-        writer.writerow(found.draws)
-        writer.writerows(zip(*(values.tolist() for values in found.draws.values()), strict=True))
-    return len(next(iter(found.draws.values())))
-
-
-def _netcdf(path: Path, found: Posterior, content: dict[str, Any]) -> int:
-    """Of several chains the same number of draws each."""
     privacy = content["privacy"]
     attributes = {
         "method": found.method,
@@ -87,15 +50,7 @@ def _netcdf(path: Path, found: Posterior, content: dict[str, Any]) -> int:
         "private": str(privacy["private"]).lower(),
         **{key: privacy[key] for key in ("notion", "epsilon", "delta")},
     }
-    draws = np.stack([*found.draws.values()], axis=-1)
-    made = inference_data.inference_data(draws, found.chains, [*found.draws], content["release"], attributes)
-    try:
-        made.to_netcdf(str(path))
-    except Exception as error:
-        # HDF5 has errors of several kinds for a disk that is full.
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise OSError(errno.EIO, reason[0][:200]) from error
-    return made.posterior.sizes["chain"] * made.posterior.sizes["draw"]
+    return draw_files.write(path, found.draws, found.chains, content["release"], attributes)
 
 
 class Delivery:

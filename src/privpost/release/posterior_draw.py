@@ -17,10 +17,7 @@ from privpost.release.specification import Specification
 
 # Orders whose Rényi parameters the statement prints.
 _PRINTED_ORDERS = (2.0, 8.0, 32.0)
-# Seconds that a distribution function takes: the first part, one for each unit of its parameter, and at most. A draw
-# takes about b + 8 functions of each of its numbers, and with its rehearsals and its waiting as long as so many draws.
-_SECONDS, _SECONDS_PER_UNIT, _MOST_SECONDS, _DRAWS = 1.5e-4, 6e-8, 8e-3, 12
-# Seconds that all of them may take.
+# Seconds that a draw may take with its rehearsals and its waiting.
 LONGEST = 60.0
 LAWS = {
     "ops": "the prior times the likelihood, both to the power 1/T, truncated to [a0, 1 - a0]",
@@ -74,18 +71,8 @@ def _cells(spec, kind, mechanism) -> dict[str, Any]:
     }
 
 
-def seconds(spec: Specification, kind: Sampled, mechanism: Mechanism) -> float:
-    """About how long a draw takes with its rehearsals, by what is public."""
-    if kind.on_lattice:
-        return mechanism.seconds(spec.bits)
-    numbers = len(kind.parameters(spec))
-    total = float(sum(mechanism.model.prior)) / getattr(mechanism, "m", 1.0) + spec.n
-    each = min(_SECONDS + _SECONDS_PER_UNIT * total / numbers, _MOST_SECONDS)
-    return _DRAWS * numbers * (spec.bits + 8) * each
-
-
 def _check_time(spec, kind, mechanism) -> None:
-    if (taken := seconds(spec, kind, mechanism)) > LONGEST:
+    if (taken := mechanism.seconds(spec.bits)) > LONGEST:
         bits = "" if kind.on_lattice else f" of {spec.bits} bits"
         raise SettingError(
             f"{spec.path}: a draw of {len(kind.parameters(spec))} numbers{bits} would take some "

@@ -22,10 +22,18 @@ LARGEST_FILE = 4 * 2**20
 # Characters of an error message about its values.
 LARGEST_MESSAGE = 2000
 
+
+class _Epsilon(Real):
+    """ε, whose limit can be lifted."""
+
+    def allowed(self) -> str:
+        return f"a number in (0, {LARGEST_EPSILON:g}]"
+
+
 SETTINGS = Schema(
     model=Choice(*models.KINDS),
     n=Integer(at_least=1, at_most=LARGEST_N),
-    epsilon=Real(above=0),
+    epsilon=_Epsilon(above=0),
     allow_large_epsilon=Flag(),
     delta=Real(above=0, below=1),
     allow_large_delta=Flag(),
@@ -123,7 +131,7 @@ def _check_size(spec: Specification) -> None:
     """Raise SettingError for an ε or a δ that protects hardly anything, unless it is meant."""
     if spec.epsilon > LARGEST_EPSILON and not spec.allow_large_epsilon:
         raise SettingError(
-            f"epsilon is {spec.epsilon:g}, but must be a number in (0, {LARGEST_EPSILON:g}]: more protects hardly "
+            f"epsilon is {spec.epsilon:g}, but must be {SETTINGS.fields['epsilon'].allowed()}: more protects hardly "
             "anything. allow_large_epsilon: true lifts the limit, and the statement then says that nothing is private."
         )
     if (spec.delta or 0.0) > (largest := largest_delta(spec.n)) and not spec.allow_large_delta:

@@ -72,6 +72,11 @@ def diagnosed(chains: np.ndarray, draws: int, assessed: np.ndarray) -> Draws:
     return found
 
 
+def network_sweeps(draws: int) -> int:
+    """All sweeps that `network` takes."""
+    return COUNT_BURN_IN + COUNT_THIN * sweeps(draws)
+
+
 def network(model, release, n: int, scale: float, draws: int, rng) -> np.ndarray:
     """θ (sweeps, chains, m) of a Bayesian network given its noisy counts (2m,), by a table of all records if small."""
     given = model, np.tile(np.asarray(release, float), (CHAINS, 1)), n, scale

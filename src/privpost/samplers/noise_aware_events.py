@@ -223,7 +223,7 @@ def class_posterior(release, sizes, concentration: float, n: int, scale: float, 
     Returns:
         The classes' shares (size, classes), and their levels' probabilities (size, classes, levels).
     """
-    from privpost.samplers.noise_aware_exact import class_counts
+    from privpost.samplers.noise_aware_exact_counts import class_counts
 
     counts = class_counts(release, sizes, concentration, n, scale, size, rng)
     totals = counts[..., : sizes[0]].sum(axis=-1)

@@ -1,4 +1,4 @@
-"""Compiled sweeps of the chain on a Bayesian network's table of records; imported where chains are run and nowhere else.
+"""Compiled sweeps of the chain on a Bayesian network's table of records; imported where chains are run only.
 
 All chains take the same step at once: their random numbers are drawn one kind after the other, chain by chain.
 """

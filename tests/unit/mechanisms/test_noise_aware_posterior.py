@@ -8,7 +8,7 @@ import pytest
 import privpost
 from privpost.mechanisms.redacted_laplace import RedactedSum
 from privpost.models import graphs
-from privpost.samplers import naive_bayes_exact, noise_aware_draws, noise_aware_events, noise_aware_exact
+from privpost.samplers import naive_bayes_exact, noise_aware_draws, noise_aware_events, noise_aware_exact_counts
 from privpost.samplers.noise_aware_quadrature import redacted_posterior
 
 # Chains of 4000 draws that are worth a quarter as many or more: 0.3/√1000 is a standard error of a probability.
@@ -122,14 +122,14 @@ def test_counts_of_naive_bayes_agree_with_enumeration(concentration):
     mean = np.tensordot(law, tables, 1)
     deviation = np.sqrt(np.tensordot(law, (tables - mean) ** 2, 1))
     given = release, sizes, concentration, n, scale, 40_000
-    found = noise_aware_exact.class_counts(*given, np.random.default_rng(3))
+    found = noise_aware_exact_counts.class_counts(*given, np.random.default_rng(3))
     assert np.all(np.abs(found.mean(axis=0) - mean) < 4 * deviation / 200)
     assert np.allclose(found.std(axis=0), deviation, rtol=0.05)
 
 
 def test_counts_by_fourier_transforms_have_the_same_law(monkeypatch):
-    monkeypatch.setattr(noise_aware_exact, "_DIRECT", 0)
-    monkeypatch.setattr(noise_aware_exact, "_EVERY", 2)
+    monkeypatch.setattr(noise_aware_exact_counts, "_DIRECT", 0)
+    monkeypatch.setattr(noise_aware_exact_counts, "_EVERY", 2)
     test_counts_of_naive_bayes_agree_with_enumeration(1.0)
 
 
@@ -172,9 +172,9 @@ def test_sums_that_are_split_by_rejection_have_the_same_law(monkeypatch):
     factors = np.log(np.random.default_rng(5).random((3, 11)))
     tables = np.array([(i, j, 10 - i - j) for i in range(11) for j in range(11 - i)])
     law = np.exp(sum(factor[column] for factor, column in zip(factors, tables.T, strict=True)))
-    monkeypatch.setattr(noise_aware_exact, "_ELEMENTS", 1)
-    monkeypatch.setattr(noise_aware_exact, "_ROUNDS", 5)
-    counts = noise_aware_exact.latent_counts(factors, 40_000, np.random.default_rng(6))
+    monkeypatch.setattr(noise_aware_exact_counts, "_ELEMENTS", 1)
+    monkeypatch.setattr(noise_aware_exact_counts, "_ROUNDS", 5)
+    counts = noise_aware_exact_counts.latent_counts(factors, 40_000, np.random.default_rng(6))
     assert counts.mean(axis=0) == pytest.approx(law @ tables / law.sum(), abs=4 * 3 / 200)
     places = {tuple(table): place for place, table in enumerate(tables)}
     seen = np.bincount([places[tuple(row)] for row in counts], minlength=len(tables)) / 40_000

@@ -204,7 +204,7 @@ def test_draws_that_cannot_be_written_lose_nothing(folder, monkeypatch):
     monkeypatch.setattr(delivery, "write_draws", writing)
     status, out, _ = folder.run("--again", "out.json", "--output", "new.json", "--draws", "draws.csv")
     assert status == 0
-    assert "left            epsilon 1 of 2" in out
+    assert "left after it   epsilon 1 of 2" in out
     assert json.loads((folder.path / "new.json").read_text())["release"] == found["release"]
     assert len((folder.path / "draws.csv").read_text().splitlines()) == 4
 
@@ -219,7 +219,7 @@ def test_a_summary_ends_a_release_into_a_file(folder, model):
     assert status == 0
     first, *rest = out.splitlines()
     assert first == "out.json: pure epsilon-DP"
-    assert rest[:2] == ["  this release    epsilon 0.25", "  left            epsilon 1.5 of 2"]
+    assert rest[:2] == ["  this release    epsilon 0.25", "  left after it   epsilon 1.5 of 2"]
     posterior = found.get("posterior", {})
     assert ("R-hat" in out) is (posterior.get("rhat_max") is not None)
     if "summary" in posterior:

@@ -91,7 +91,6 @@ def test_chains_that_disagree_or_stand_still_are_no_success(folder, monkeypatch,
     folder.specify(content("bayesian_network"))
     status, out, err = folder.run()
     assert (status, json.loads(out)["posterior"]["converged"]) == (1, False)
-    assert err.startswith("privpost: spec.yaml: drawing the posterior by Markov chains, which may take a minute\n")
     assert "the statistics were released, but the posterior's chains have not converged" in err
 
 
@@ -219,3 +218,19 @@ def test_a_posterior_that_fails_does_not_waste_the_release(folder):
     assert status == 1
     assert found["posterior"].keys() == {"failed"}
     assert found["statistics"]["sums"].keys() == {"minutes"}
+
+
+def test_a_long_posterior_is_announced_and_a_short_one_is_silent(folder, monkeypatch):
+    """By the public estimate alone, said before it is drawn: a few draws and thousands of a network of five columns."""
+    names = ["a", "b", "c", "d", "e"]
+    columns = {name: {"levels": ["no", "yes"], "parents": names[:place]} for place, name in enumerate(names)}
+    folder.data("\n".join([",".join(names), *["no,no,yes,no,yes"] * 4]) + "\n")
+    chains = np.random.default_rng(1).random((200, 8, 31))
+    monkeypatch.setattr(noise_aware_draws, "network", lambda *_: chains)
+    monkeypatch.setattr(noise_aware_draws, "COUNT_THIN", 10)
+    for draws, said in (
+        (200, ""),
+        (20_000, "privpost: spec.yaml: drawing the posterior takes some 8 seconds or longer\n"),
+    ):
+        folder.specify(content("bayesian_network", columns=columns, posterior={"draws": draws}))
+        assert folder.run("--output", f"{draws}.json")[::2] == (0, said)

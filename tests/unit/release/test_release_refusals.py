@@ -33,7 +33,7 @@ DRAW = {**without(SUM, "posterior"), "mechanism": "diffused", "delta": 1e-6}
 
 
 BAD_SPECIFICATIONS = {
-    "epsilon zero": ({**BITS, "epsilon": 0}, r"epsilon is 0, but must be a number in \(0, inf\)"),
+    "epsilon zero": ({**BITS, "epsilon": 0}, r"epsilon is 0, but must be a number in \(0, 10\]"),
     "epsilon negative": ({**BITS, "epsilon": -1}, "epsilon is -1, but must be"),
     "epsilon nan": ({**BITS, "epsilon": float("nan")}, "epsilon is nan, but must be"),
     "epsilon infinite": ({**BITS, "epsilon": float("inf")}, "epsilon is inf, but must be"),

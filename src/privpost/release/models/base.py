@@ -145,9 +145,9 @@ class Kind(ABC):
 class Inferred(Kind):
     """A model with draws from the posterior given a release."""
 
-    def chained(self, spec: Specification) -> bool:
-        """Whether the draws are those of Markov chains, which may take a minute."""
-        return False
+    def seconds(self, spec: Specification) -> float:
+        """About how long the draws take."""
+        return 0.0
 
     @abstractmethod
     def posterior(self, spec, mechanism, release: np.ndarray, rng: np.random.Generator) -> Posterior:

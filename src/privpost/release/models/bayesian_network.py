@@ -14,6 +14,8 @@ from privpost.samplers import noise_aware_draws
 LARGEST_FAMILY = 12
 # Networks of more nodes or records take too long.
 LARGEST_NETWORK, MOST_RECORDS = 5, 100_000
+# Seconds of a step of all chains.
+_SECONDS = 3e-6
 
 
 class Network(Inferred):
@@ -71,8 +73,13 @@ class Network(Inferred):
             counts.setdefault(node, {})[given or "all"] = {low: whole(zero), high: whole(one)}
         return {"counts": counts}
 
-    def chained(self, spec):
+    def _chained(self, spec) -> bool:
         return len(spec.columns) <= LARGEST_NETWORK and spec.n <= MOST_RECORDS
+
+    def seconds(self, spec):
+        size = len(spec.columns)
+        steps = size * 2 ** (size - 1) + len(self._cells(spec))
+        return _SECONDS * steps * noise_aware_draws.network_sweeps(spec.draws) if self._chained(spec) else 0.0
 
     def posterior(self, spec, mechanism, release, rng):
         model = mechanism.model
@@ -80,7 +87,7 @@ class Network(Inferred):
             f"P({node} = {spec.columns[node]['levels'][1]}{' | ' * bool(given)}{given})"
             for node, given in self._cells(spec)
         ]
-        if not self.chained(spec):
+        if not self._chained(spec):
             draws = model.sample(mechanism.naive_posterior(release), rng, spec.draws)
             method = "conjugate update with the noisy counts, clipped to [0, n]"
             return Posterior(by_name(names, draws), False, method, NAIVE)

@@ -2,15 +2,12 @@
 
 from typing import ClassVar
 
-from privpost.lab.schema import Real, Schema, SettingError
+from privpost.lab.schema import Real, Schema
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.release.models.base import EXACT, Inferred, Posterior, Sampled, by_name, whole
-
-# Levels of one posterior draw, which take some ten seconds.
-LARGEST_DRAW = 1000
 
 
 class Categories(Inferred, Sampled):
@@ -21,13 +18,6 @@ class Categories(Inferred, Sampled):
     prior = Schema(concentration=Real(above=0))
     mechanisms = ("laplace", "gaussian", "direct", "diffused", "concentrated")
     coordinates: ClassVar[str] = "all"
-
-    def check_column(self, spec, settings):
-        super().check_column(spec, settings)
-        if spec.sampling and len(settings["levels"]) > LARGEST_DRAW:
-            raise SettingError(
-                f"levels has {len(settings['levels'])} entries; a posterior draw has at most {LARGEST_DRAW}."
-            )
 
     def family(self, spec):
         """The model with its prior."""

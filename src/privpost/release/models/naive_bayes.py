@@ -53,6 +53,11 @@ class NaiveBayes(Inferred):
     def tables(self, spec):
         return sum(len(spec.columns[name]["levels"]) for name in self.order(spec)[1:])
 
+    def seconds(self, spec):
+        # Those of a number that is drawn, and of each entry of the counts' tables.
+        classes = len(spec.columns[self.order(spec)[0]]["levels"])
+        return classes * self.tables(spec) * (1e-6 * spec.draws + 3.5e-7 * spec.n)
+
     def posterior(self, spec, mechanism, release, rng):
         label = self.order(spec)[0]
         classes = spec.columns[label]["levels"]

@@ -1,0 +1,218 @@
+"""Independent draws of the counts behind noisy ones, exact but for counts of a chance below 1e-30.
+
+Of counts that sum to a public number their sums by halves, by quarters and so on are drawn, each given the larger one,
+by convolutions of the single counts' weights.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy.special import gammaln
+
+# Sums, which the report says: no Markov chain.
+EXACT = True
+# Ways to split sums beyond which splits are proposed first.
+_ELEMENTS = 2_000_000
+# How far below the likeliest count, in nats, others are left out.
+_DEPTH = 80.0
+# Products of a convolution up to which it is a sum; beyond, by Fourier transforms, shares that are only rounding.
+_DIRECT, _ROUNDING = 10**7, 1e-14
+# Counts that a tilt is found by, at least, and on either side of a peak.
+_EVERY, _NEAR = 20_000, 500
+# Splits of sums that are weighed at once: they stay in the processor's memory.
+_AT_ONCE = 1 << 17
+# Rounds of rejection before the sums that are left are split one by one.
+_ROUNDS = 30
+
+
+def _drawn(weights, row, uniform) -> np.ndarray:
+    """Columns where uniform variates fall in the distributions (rows, columns) of their rows."""
+    cumulative, columns = np.cumsum(weights, axis=1), weights.shape[1]
+    cumulative /= cumulative[:, -1:]
+    # One search for all: each row has its own unit interval.
+    flat = (cumulative + np.arange(len(weights))[:, None]).ravel()
+    return np.minimum(np.searchsorted(flat, uniform + row, side="right") - columns * row, columns - 1)
+
+
+def latent_counts(log_factors, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Independent draws of counts that sum to n, with probability proportional to Π_j exp(log_factors[j, s_j]).
+
+    With ln(Γ(α_j + s)/s!) plus the log-density of the noise on count j as factors they are draws from p(s | y): sums of
+    half of the counts, of a quarter, and so on, by convolutions of their factors. Of three and more, counts whose
+    chance is below 1e-34 of the likeliest are left out.
+
+    Args:
+        log_factors: shape (d, n + 1) for s = 0..n, d of at least 2; each up to a constant, −inf where impossible.
+        size: number of draws.
+
+    Returns:
+        Counts, shape (size, d).
+    """
+    log_factors = np.asarray(log_factors, float)
+    n = log_factors.shape[1] - 1
+    if len(log_factors) == 2:
+        log_weights = log_factors[:1] + log_factors[1, ::-1]
+        first = _drawn(np.exp(log_weights - log_weights.max()), np.zeros(size, np.int64), rng.random(size))
+        return np.stack([first, n - first], axis=1)
+    # As in `category_weights`: the factors are largest where they sum to n.
+    return _Sum.of(log_factors + _fine_tilt(log_factors, n) * np.arange(n + 1)).counts(np.full(size, n), rng)
+
+
+def class_counts(release, sizes, concentration: float, n: int, scale: float, size: int, rng) -> np.ndarray:
+    """Independent draws of a naive Bayes model's counts given noisy ones, exact but for counts of a chance below 1e-30.
+
+    Given the number N of records of a class its fields are independent, each with a Dirichlet-multinomial law of its
+    levels, so that p(N | y) is a product over the fields of sums over their counts. All numbers of records of the
+    classes that sum to n are equally likely, as in `noise_aware_events`.
+
+    Args:
+        release: noisy counts, shape (classes, levels), the fields' levels one after the other.
+        sizes: levels of each field.
+        concentration: b > 0 of the fields' Dirichlet priors.
+        n: public number of records.
+        scale: scale of the Laplace noise.
+        size: number of draws.
+        rng: source of randomness.
+
+    Returns:
+        Counts, shape (size, classes, levels).
+    """
+    s, ends = np.arange(n + 1.0), np.cumsum(sizes)
+    own, log_factorial = gammaln(concentration + s) - gammaln(s + 1), gammaln(s + 1)
+    # About where the classes' numbers lie, and sums are made precise: the fields' noisy sums, the larger ones' less.
+    guess = np.add.reduceat(np.maximum(release, 0.0), ends - sizes, axis=1) @ (1 / np.array(sizes)) + 1e-9
+    guess *= n / guess.sum()
+    weights, fields = np.zeros((len(release), n + 1)), []
+    for k, (row, expected) in enumerate(zip(release, guess, strict=True)):
+        fields.append([])
+        for levels, end in zip(sizes, ends, strict=True):
+            factors = own - np.abs(row[end - levels : end, None] - s) / scale
+            tilt = _fine_tilt(factors, expected)
+            fields[-1].append(_Sum.of(factors + tilt * s))
+            weights[k] += fields[-1][-1].all.at(np.arange(n + 1)) - tilt * s
+            weights[k] += log_factorial - gammaln(levels * concentration + s)
+    totals = latent_counts(weights, size, rng)
+    drawn = [[field.counts(totals[:, k], rng) for field in row] for k, row in enumerate(fields)]
+    return np.stack([np.concatenate(row, axis=1) for row in drawn], axis=1)
+
+
+class _Window(NamedTuple):
+    """Logarithms of a sequence's entries from `start` on; all others count as 0."""
+
+    start: int
+    logs: np.ndarray
+
+    @classmethod
+    def of(cls, start: int, logs) -> "_Window":
+        """Without the ends that lie more than `_DEPTH` below the largest entry."""
+        kept = np.flatnonzero(logs >= logs.max() - _DEPTH)
+        return cls(start + int(kept[0]), logs[kept[0] : kept[-1] + 1])
+
+    def convolved(self, other: "_Window", n: int) -> "_Window":
+        """The convolution of both, up to n."""
+        high, start = (self.logs.max(), other.logs.max()), self.start + other.start
+        pair = np.exp(self.logs - high[0]), np.exp(other.logs - high[1])
+        if len(self.logs) * len(other.logs) <= _DIRECT:
+            # Terms are positive, so nothing cancels.
+            found = np.convolve(*pair)
+        else:
+            # Brings scipy.stats, which takes longer to import than most draws.
+            from scipy import signal
+
+            found = signal.fftconvolve(*pair)
+            found[found < _ROUNDING * found.max()] = 0.0
+        with np.errstate(divide="ignore"):
+            return _Window.of(start, (np.log(found) + sum(high))[: n + 1 - start])
+
+    @property
+    def end(self) -> int:
+        """The last entry's place."""
+        return self.start + len(self.logs) - 1
+
+    @property
+    def shares(self) -> np.ndarray:
+        """The entries as shares of the largest."""
+        return np.exp(self.logs - self.logs.max())
+
+    def at(self, places) -> np.ndarray:
+        """Entries at some places, −inf outside."""
+        places = places - self.start
+        inside = (places >= 0) & (places < len(self.logs))
+        return np.where(inside, self.logs[np.where(inside, places, 0)], -np.inf)
+
+
+class _Sum(NamedTuple):
+    """What counts weigh together by their sum, and the same of the halves of them; no halves of a single count."""
+
+    all: _Window
+    halves: "tuple[_Sum, _Sum] | None"
+
+    @classmethod
+    def of(cls, log_factors) -> "_Sum":
+        """Of factors (d, n + 1)."""
+        half, n = len(log_factors) // 2, log_factors.shape[1] - 1
+        if not half:
+            return cls(_Window.of(0, log_factors[0]), None)
+        one, other = cls.of(log_factors[:half]), cls.of(log_factors[half:])
+        return cls(one.all.convolved(other.all, n), (one, other))
+
+    def counts(self, totals, rng) -> np.ndarray:
+        """Draws of the counts, shape (size, d), that sum to the totals (size,).
+
+        By halves, as sums of few counts are small and can be split in few ways.
+        """
+        if self.halves is None:
+            return totals[:, None]
+        one, other = self.halves
+        first = _split(one.all, other.all, totals, rng)
+        return np.concatenate([one.counts(first, rng), other.counts(totals - first, rng)], axis=1)
+
+
+def _split(window: _Window, others: _Window, totals, rng) -> np.ndarray:
+    """Draws of the first part of each sum (size,) of it and the others."""
+    found, open_ = np.full(len(totals), -1), np.arange(len(totals))
+    cumulative, highest = np.cumsum(window.shares), others.logs.max()
+    for _ in range(_ROUNDS):
+        if len(np.unique(totals[open_])) * len(window.logs) <= _ELEMENTS:
+            break
+        # Proposed by the part's own factor and accepted by the others', before sums are taken.
+        places = np.searchsorted(cumulative, rng.random(len(open_)) * cumulative[-1], side="right")
+        places = window.start + np.minimum(places, len(cumulative) - 1)
+        accepted = others.at(totals[open_] - places) - highest > -rng.standard_exponential(len(open_))
+        found[open_[accepted]] = places[accepted]
+        open_ = open_[~accepted]
+    sums, row = np.unique(totals[open_], return_inverse=True)
+    order, uniform = np.argsort(row, kind="stable"), rng.random(len(open_))
+    own, rest, part = window.shares, others.shares[::-1], max(1, _AT_ONCE // len(window.logs))
+    for start in range(0, len(sums), part):
+        some = sums[start : start + part]
+        low, high = max(window.start, some[0] - others.end), min(window.end, some[-1] - others.start)
+        # Row by row the others' shares for low..high of the first part, 0 where they have none.
+        padded = np.pad(rest, high - low + 1)
+        shares = sliding_window_view(padded, high - low + 1)[others.end + high + 1 - some]
+        mine = order[slice(*np.searchsorted(row[order], (start, start + part)))]
+        weights = shares * own[low - window.start : high - window.start + 1]
+        found[open_[mine]] = low + _drawn(weights, row[mine] - start, uniform[mine])
+    return found
+
+
+def _fine_tilt(log_factors, n: float) -> float:
+    """t with Σ_j E s_j = n under the factors (d, …) times e^(ts), by bisection."""
+    size = log_factors.shape[1]
+    s = np.arange(float(size))
+    if size > _EVERY:
+        # Any tilt is right: some of the counts, and those around the peaks, weighed by their distances.
+        near = np.argmax(log_factors, axis=1)[:, None] + np.arange(-_NEAR, _NEAR + 1)
+        s = np.unique(np.concatenate([np.arange(0, size, size // _EVERY), near.ravel().clip(0, size - 1), [size - 1]]))
+        log_factors = log_factors[:, s] + np.log(np.gradient(s.astype(float)))
+    with np.errstate(invalid="ignore"):
+        steps = np.diff(log_factors)
+    steep = np.abs(steps[np.isfinite(steps)]).max(initial=1.0)
+    low, high = -2 * steep, 2 * steep
+    for _ in range(40):
+        middle = (low + high) / 2
+        tilted = log_factors + middle * s
+        weights = np.exp(tilted - tilted.max(axis=1, keepdims=True))
+        low, high = (low, middle) if ((weights @ s) / weights.sum(axis=1)).sum() > n else (middle, high)
+    return (low + high) / 2
