@@ -76,7 +76,7 @@ def evidence(rows, what: str, where: str = "") -> dict[str, Any]:
         f"fewest independent values of z² of {what}{suffix}": tests.z2_values.min(),
         f"how much too narrow {what} is that z² sees with a chance of 80 %{suffix}": least.narrow,
         f"how much too wide {what} is that z² sees with a chance of 80 %{suffix}": least.wide,
-        f"tests of z² of {what} that test the prior{suffix}": int((tests.sd_of_prior >= OF_PRIOR).sum()),
+        f"tests of z² of {what} that test the prior{suffix}": int(_of_prior(tests).sum()),
     }
 
 
@@ -89,9 +89,14 @@ def power(rows) -> Part:
         f"z² sees with a chance of 80 % a standard deviation {least.narrow:.1%} too small or {least.wide:.1%} too large"
     )
     short = f" ({GOAL:.0%} is the aim)" if max(least) > GOAL else ""
-    prior = rows.drop_duplicates(_keys(rows)).sd_of_prior >= OF_PRIOR
+    prior = _of_prior(rows.drop_duplicates(_keys(rows)))
     told = f"; {prior.sum()} of {len(prior)} test the prior, as the release says little there" if prior.any() else ""
     return word("seen", f"{text}{short}{told}")
+
+
+def _of_prior(tests):
+    """Return which tests have a posterior that is the prior; none where the table does not say."""
+    return tests.get("sd_of_prior", 0 * tests.z2) >= OF_PRIOR
 
 
 def _least(rows):

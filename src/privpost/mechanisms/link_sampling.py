@@ -18,9 +18,9 @@ class LinkDraw(LogisticDraw):
     log-concave law. The paper takes B = 1, the range of y − E y, for all three links; that bounds the gradient for the
     logistic link only. On ‖w‖ ≤ R the gradients of two records differ by at most 2cB (`largest_change`), and the law
     stays strongly log-concave, as the losses are convex and so is the ball. Its curvature has no bound that would give
-    draws a public time: `constant_time` must be False, and the data public.
+    draws a public time: `public_time` must be False, and the data public.
 
-    >>> draw = LinkDraw(LinkRegression(2, 0.1), 100, 2.0, 0.5, weighting="diffused", constant_time=False)
+    >>> draw = LinkDraw(LinkRegression(2, 0.1), 100, 2.0, 0.5, weighting="diffused", public_time=False)
     >>> print(draw.cost())
     rdp(epsilon=0.563215, order=2)
     """
@@ -31,8 +31,8 @@ class LinkDraw(LogisticDraw):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.constant_time:
-            raise ValueError("constant_time is True; draws on the ball of another link have none, so it must be False")
+        if self.public_time:
+            raise ValueError("public_time is True; draws on the ball of another link have none, so it must be False")
 
     @property
     def radius(self) -> float:
@@ -52,7 +52,7 @@ class LinkDraw(LogisticDraw):
     def examples(cls) -> list[Self]:
         """One weight and two, either link, and a small ball, on which records of one label differ most."""
         diffused, concentrated = (
-            partial(cls, weighting=weighting, constant_time=False) for weighting in ("diffused", "concentrated")
+            partial(cls, weighting=weighting, public_time=False) for weighting in ("diffused", "concentrated")
         )
         return [
             diffused(LinkRegression(1, 0.1, link="probit"), 4, 2.0, 0.3),

@@ -82,10 +82,10 @@ class LogisticLangevin(_GaussianLogistic):
         *,
         step: float = 1.0,
         relaxations: float = 4.0,
-        constant_time: bool = True,
+        public_time: bool = True,
     ) -> Self:
         """With the largest ρ within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""
-        return cls._within(model, n, budget, step=step, relaxations=relaxations, constant_time=constant_time)
+        return cls._within(model, n, budget, step=step, relaxations=relaxations, public_time=public_time)
 
     @property
     def step_size(self) -> float:
@@ -162,9 +162,9 @@ class LogisticOutputNoise(_GaussianLogistic):
         check_positive("tolerance", self.tolerance)
 
     @classmethod
-    def calibrate(cls, model, n: int, budget: Cost, *, tolerance: float = 1e-8, constant_time: bool = True) -> Self:
+    def calibrate(cls, model, n: int, budget: Cost, *, tolerance: float = 1e-8, public_time: bool = True) -> Self:
         """With the largest ρ within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""
-        return cls._within(model, n, budget, tolerance=tolerance, constant_time=constant_time)
+        return cls._within(model, n, budget, tolerance=tolerance, public_time=public_time)
 
     @property
     def mu(self) -> float:

@@ -49,9 +49,9 @@ class LogisticOps(PureMechanism, LogisticSampling):
             check_range("(0, inf)", ball=self.ball)
             if self.charge != "corrected_charge":
                 raise ValueError(f"charge is {self.charge!r}; with a ball of its own it must be 'corrected_charge'")
-        if self._cuts and self.constant_time:
+        if self._cuts and self.public_time:
             name = "the smallest ball" if self.ball is None else "a ball of its own"
-            raise ValueError(f"constant_time is True; draws on {name} have none, so it must be False")
+            raise ValueError(f"public_time is True; draws on {name} have none, so it must be False")
 
     @property
     def _cuts(self) -> bool:
@@ -60,12 +60,12 @@ class LogisticOps(PureMechanism, LogisticSampling):
 
     @classmethod
     def calibrate(
-        cls, model, n: int, budget: Cost, *, charge: Charge = "corrected_charge", constant_time: bool = True,
+        cls, model, n: int, budget: Cost, *, charge: Charge = "corrected_charge", public_time: bool = True,
         ball: float | None = None,
     ) -> Self:  # fmt: skip
         """The largest ρ within the budget; a Rényi budget through `rdp_to_pure_epsilon`, or as the paper does."""
         as_pure = Cost("pure", budget.epsilon) if charge == "paper" and budget.notion == "rdp" else budget
-        options: dict = {"charge": charge, "constant_time": constant_time, "ball": ball}
+        options: dict = {"charge": charge, "public_time": public_time, "ball": ball}
         return cls(model, n, pure_epsilon(as_pure, cls.method), **options)
 
     @property
@@ -147,7 +147,7 @@ class LogisticOps(PureMechanism, LogisticSampling):
     @classmethod
     def examples(cls) -> list[Self]:
         """One weight and two, also on the smallest ball, which cuts into the law."""
-        smallest: dict = {"charge": "smallest_ball", "constant_time": False}
+        smallest: dict = {"charge": "smallest_ball", "public_time": False}
         return [
             cls(BinaryRegression(1, 0.5), 4, 2.0),
             cls(BinaryRegression(2, 1.0), 3, 1.0),

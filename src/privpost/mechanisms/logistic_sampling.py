@@ -37,7 +37,7 @@ class Drawn(NamedTuple):
     """What the sampler reports beside a draw.
 
     `start` is what the sampler of a similar posterior may start its set-up from; `proposals` are those evaluated up to
-    the accepted one, `expected` their expected number, nan where none are made. In constant time there is no start, and
+    the accepted one, `expected` their expected number, nan where none are made. In public time there is no start, and
     both numbers are public: those evaluated, and the most that any data are expected to take.
     """
 
@@ -51,7 +51,7 @@ class LogisticSampling(Batched, Mechanism):
     """One exact draw of w from N(w; 0, (nβ)⁻¹ I) Π 1/(1 + exp(−z_i·w))^ρ, by rejection.
 
     Attributes:
-        constant_time: whether numbers that are public decide how many steps and proposals a release takes, and whether
+        public_time: whether numbers that are public decide how many steps and proposals a release takes, and whether
             it is refused (`samplers.logistic_public_time`), so that nothing but the draw tells of the data (Awan and
             Rao 2023). Draws have the same law without, and most of them are far quicker (`samplers.logistic_exact`);
             time, refusals and what the sampler reports are then functions of the data: for data that are public.
@@ -60,7 +60,7 @@ class LogisticSampling(Batched, Mechanism):
         ValueError: a setting outside its range, or another model than BinaryRegression.
     """
 
-    constant_time: bool = field(default=True, kw_only=True)
+    public_time: bool = field(default=True, kw_only=True)
 
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "bound on the features")
     models: ClassVar[tuple[type, ...]] = (BinaryRegression,)
@@ -81,26 +81,26 @@ class LogisticSampling(Batched, Mechanism):
         return None
 
     @property
-    def public_time(self) -> PublicTime:
-        """Steps and proposals of a draw in constant time."""
+    def schedule(self) -> PublicTime:
+        """Steps and proposals of a draw in public time."""
         model = self.model
         return PublicTime(self.n, model.dimension, self.precision, self.power, model.feature_bound, self.radius)
 
     def _check_public_time(self) -> None:
-        """Raises a ValueError where some data would take too long in constant time."""
-        public = self.public_time
+        """Raises a ValueError where some data would take too long in public time."""
+        public = self.schedule
         if not (public.log_expected <= math.log(MOST_PROPOSALS) and public.steps <= MOST_STEPS):
             raise ValueError(
-                f"constant_time is True; with n {self.n}, prior_precision {self.precision!r}, feature_bound "
+                f"public_time is True; with n {self.n}, prior_precision {self.precision!r}, feature_bound "
                 f"{self.model.feature_bound!r}, power {self.power:.6g} and dimension {self.model.dimension} some data "
                 f"would take 1e{public.log_expected / math.log(10):.1f} proposals, of at most {MOST_PROPOSALS}, and "
                 f"{public.steps} steps, of at most {MOST_STEPS}. LogisticLangevin draws within the same budget, and "
-                "public data may be drawn from with constant_time=False"
+                "public data may be drawn from with public_time=False"
             )
 
     def check_statistics(self, statistics) -> None:
         """Raises a ValueError unless statistics (..., n d) are each of n records within the model's bound."""
-        if self.constant_time:
+        if self.public_time:
             self._check_public_time()
         super().check_statistics(statistics)
         rows = np.asarray(statistics, float)
@@ -126,16 +126,16 @@ class LogisticSampling(Batched, Mechanism):
         return self.release_law(statistics).log_density(theta.reshape(-1, theta.shape[-1])).reshape(shape)
 
     def prepare(self, statistics, start=None, size=None) -> logistic_exact.Envelope | LogisticPosterior:
-        """What the proposals come from; it refuses what can't be drawn, in constant time by public numbers alone.
+        """What the proposals come from; it refuses what can't be drawn, in public time by public numbers alone.
 
         `size`: how many; None for few proposals a draw.
 
         Raises:
             ValueError: records longer than the feature bound, as many as n is not, or draws that may take (without
-                constant time: that take) more than `MOST_PROPOSALS` proposals each on average.
-            RuntimeError: the mode is not found, without constant time.
+                public time: that take) more than `MOST_PROPOSALS` proposals each on average.
+            RuntimeError: the mode is not found, without public time.
         """
-        if self.constant_time:
+        if self.public_time:
             self._check_public_time()
             return self.release_law(self.model.checked(statistics, self.n))
         around = logistic_exact.envelope(self.release_law(self.model.checked(statistics, self.n)), start, draws=size)
@@ -162,8 +162,8 @@ class LogisticSampling(Batched, Mechanism):
         if size is None:
             return Release(self.perturb(statistics, rng))
         around: Any = prepared or self.prepare(statistics, start, size)
-        if self.constant_time:
-            public = self.public_time
+        if self.public_time:
+            public = self.schedule
             values = sample_in_public_time(around, public, size, rng)
             return Release(values, Drawn(None, public.proposals(size) / size, math.exp(public.log_expected)))
         values, info = logistic_exact.sample(around, size, rng)
@@ -211,10 +211,10 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         budget: Cost,
         *,
         weighting: Weighting | Literal["ball"],
-        constant_time: bool = True,
+        public_time: bool = True,
     ) -> Self:
         """The draw nearest to the true posterior's within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""
-        return cls._within(model, n, budget, weighting=weighting, constant_time=constant_time)
+        return cls._within(model, n, budget, weighting=weighting, public_time=public_time)
 
     @property
     def method(self):

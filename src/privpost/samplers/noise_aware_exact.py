@@ -11,6 +11,7 @@ counts summed over by convolution.
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from scipy import fft
 from scipy.special import betainc, betaln, gammaln, xlog1py, xlogy
 
@@ -26,6 +27,8 @@ _DEPTH = 80.0
 _DIRECT, _ROUNDING = 10**7, 1e-14
 # Counts that a tilt is found by, at least, and on either side of a peak.
 _EVERY, _NEAR = 20_000, 500
+# Splits of sums that are weighed at once: they stay in the processor's memory.
+_AT_ONCE = 1 << 17
 # Rounds of rejection before the sums that are left are split one by one.
 _ROUNDS = 30
 
@@ -231,9 +234,9 @@ def _drawn(weights, row, uniform) -> np.ndarray:
 def latent_counts(log_factors, size: int, rng: np.random.Generator) -> np.ndarray:
     """Independent draws of counts that sum to n, with probability proportional to Π_j exp(log_factors[j, s_j]).
 
-    With ln(Γ(α_j + s)/s!) plus the log-density of the noise on count j as factors they are draws from p(s | y): one
-    count after the other, each given those before, by convolutions of the others' factors. Of three and more, counts
-    whose chance is below 1e-34 of the likeliest are left out.
+    With ln(Γ(α_j + s)/s!) plus the log-density of the noise on count j as factors they are draws from p(s | y): sums of
+    half of the counts, of a quarter, and so on, by convolutions of their factors. Of three and more, counts whose
+    chance is below 1e-34 of the likeliest are left out.
 
     Args:
         log_factors: shape (d, n + 1) for s = 0..n, d of at least 2; each up to a constant, −inf where impossible.
@@ -243,11 +246,13 @@ def latent_counts(log_factors, size: int, rng: np.random.Generator) -> np.ndarra
         Counts, shape (size, d).
     """
     log_factors = np.asarray(log_factors, float)
-    n, depth = log_factors.shape[1] - 1, np.inf
-    if len(log_factors) > 2:
-        # As in `category_weights`: the factors are largest where they sum to n.
-        log_factors, depth = log_factors + _fine_tilt(log_factors, n) * np.arange(n + 1), _DEPTH
-    return _Sum.of(log_factors, depth).counts(np.full(size, n), rng)
+    n = log_factors.shape[1] - 1
+    if len(log_factors) == 2:
+        log_weights = log_factors[:1] + log_factors[1, ::-1]
+        first = _drawn(np.exp(log_weights - log_weights.max()), np.zeros(size, np.int64), rng.random(size))
+        return np.stack([first, n - first], axis=1)
+    # As in `category_weights`: the factors are largest where they sum to n.
+    return _Sum.of(log_factors + _fine_tilt(log_factors, n) * np.arange(n + 1)).counts(np.full(size, n), rng)
 
 
 def class_counts(release, sizes, concentration: float, n: int, scale: float, size: int, rng) -> np.ndarray:
@@ -280,7 +285,7 @@ def class_counts(release, sizes, concentration: float, n: int, scale: float, siz
         for levels, end in zip(sizes, ends, strict=True):
             factors = own - np.abs(row[end - levels : end, None] - s) / scale
             tilt = _fine_tilt(factors, expected)
-            fields[-1].append(_Sum.of(factors + tilt * s, _DEPTH))
+            fields[-1].append(_Sum.of(factors + tilt * s))
             weights[k] += fields[-1][-1].all.at(np.arange(n + 1)) - tilt * s
             weights[k] += log_factorial - gammaln(levels * concentration + s)
     totals = latent_counts(weights, size, rng)
@@ -295,12 +300,12 @@ class _Window(NamedTuple):
     logs: np.ndarray
 
     @classmethod
-    def of(cls, start: int, logs, depth: float) -> "_Window":
-        """Without the ends that lie more than `depth` below the largest entry."""
-        kept = np.flatnonzero(logs >= logs.max() - depth)
+    def of(cls, start: int, logs) -> "_Window":
+        """Without the ends that lie more than `_DEPTH` below the largest entry."""
+        kept = np.flatnonzero(logs >= logs.max() - _DEPTH)
         return cls(start + int(kept[0]), logs[kept[0] : kept[-1] + 1])
 
-    def convolved(self, other: "_Window", n: int, depth: float) -> "_Window":
+    def convolved(self, other: "_Window", n: int) -> "_Window":
         """The convolution of both, up to n."""
         high, start = (self.logs.max(), other.logs.max()), self.start + other.start
         pair = np.exp(self.logs - high[0]), np.exp(other.logs - high[1])
@@ -314,7 +319,17 @@ class _Window(NamedTuple):
             found = signal.fftconvolve(*pair)
             found[found < _ROUNDING * found.max()] = 0.0
         with np.errstate(divide="ignore"):
-            return _Window.of(start, (np.log(found) + sum(high))[: n + 1 - start], depth)
+            return _Window.of(start, (np.log(found) + sum(high))[: n + 1 - start])
+
+    @property
+    def end(self) -> int:
+        """The last entry's place."""
+        return self.start + len(self.logs) - 1
+
+    @property
+    def shares(self) -> np.ndarray:
+        """The entries as shares of the largest."""
+        return np.exp(self.logs - self.logs.max())
 
     def at(self, places) -> np.ndarray:
         """Entries at some places, −inf outside."""
@@ -324,53 +339,57 @@ class _Window(NamedTuple):
 
 
 class _Sum(NamedTuple):
-    """Counts whose weights are known, what those from each on weigh together by their sum, and `all` of them."""
+    """What counts weigh together by their sum, and the same of the halves of them; no halves of a single count."""
 
-    own: list[_Window]
-    later: list[_Window]
     all: _Window
+    halves: "tuple[_Sum, _Sum] | None"
 
     @classmethod
-    def of(cls, log_factors, depth: float) -> "_Sum":
-        """Of factors (d, n + 1), each without what lies more than `depth` below its largest."""
-        n = log_factors.shape[1] - 1
-        own = [_Window.of(0, factor, depth) for factor in log_factors]
-        later = [own[-1]]
-        for window in own[-2::-1]:
-            later.insert(0, window.convolved(later[0], n, depth))
-        return cls(own, later[1:], later[0])
+    def of(cls, log_factors) -> "_Sum":
+        """Of factors (d, n + 1)."""
+        half, n = len(log_factors) // 2, log_factors.shape[1] - 1
+        if not half:
+            return cls(_Window.of(0, log_factors[0]), None)
+        one, other = cls.of(log_factors[:half]), cls.of(log_factors[half:])
+        return cls(one.all.convolved(other.all, n), (one, other))
 
     def counts(self, totals, rng) -> np.ndarray:
-        """Draws of the counts, shape (size, d), that sum to the totals (size,), one count after the other."""
-        counts, rest = np.empty((len(totals), len(self.own)), np.int64), totals
-        for j, (window, others) in enumerate(zip(self.own[:-1], self.later, strict=True)):
-            counts[:, j] = _split(window, others, rest, rng)
-            rest = rest - counts[:, j]
-        counts[:, -1] = rest
-        return counts
+        """Draws of the counts, shape (size, d), that sum to the totals (size,).
+
+        By halves, as sums of few counts are small and can be split in few ways.
+        """
+        if self.halves is None:
+            return totals[:, None]
+        one, other = self.halves
+        first = _split(one.all, other.all, totals, rng)
+        return np.concatenate([one.counts(first, rng), other.counts(totals - first, rng)], axis=1)
 
 
-def _split(window: _Window, others: _Window, rest, rng) -> np.ndarray:
-    """Draws of a count for each sum (size,) of it and the others."""
-    found, open_ = np.full(len(rest), -1), np.arange(len(rest))
-    cumulative, highest = np.cumsum(np.exp(window.logs - window.logs.max())), others.logs.max()
+def _split(window: _Window, others: _Window, totals, rng) -> np.ndarray:
+    """Draws of the first part of each sum (size,) of it and the others."""
+    found, open_ = np.full(len(totals), -1), np.arange(len(totals))
+    cumulative, highest = np.cumsum(window.shares), others.logs.max()
     for _ in range(_ROUNDS):
-        if len(np.unique(rest[open_])) * len(window.logs) <= _ELEMENTS:
+        if len(np.unique(totals[open_])) * len(window.logs) <= _ELEMENTS:
             break
-        # Proposed by the count's own factor and accepted by the others', before sums are taken.
+        # Proposed by the part's own factor and accepted by the others', before sums are taken.
         places = np.searchsorted(cumulative, rng.random(len(open_)) * cumulative[-1], side="right")
         places = window.start + np.minimum(places, len(cumulative) - 1)
-        accepted = others.at(rest[open_] - places) - highest > -rng.standard_exponential(len(open_))
+        accepted = others.at(totals[open_] - places) - highest > -rng.standard_exponential(len(open_))
         found[open_[accepted]] = places[accepted]
         open_ = open_[~accepted]
-    sums, row = np.unique(rest[open_], return_inverse=True)
-    uniform, part = rng.random(len(open_)), max(1, _ELEMENTS // len(window.logs))
+    sums, row = np.unique(totals[open_], return_inverse=True)
+    order, uniform = np.argsort(row, kind="stable"), rng.random(len(open_))
+    own, rest, part = window.shares, others.shares[::-1], max(1, _AT_ONCE // len(window.logs))
     for start in range(0, len(sums), part):
-        mine = (row >= start) & (row < start + part)
-        counts = sums[start : start + part, None] - (window.start + np.arange(len(window.logs)))
-        log_weights = window.logs + others.at(counts)
-        weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
-        found[open_[mine]] = window.start + _drawn(weights, row[mine] - start, uniform[mine])
+        some = sums[start : start + part]
+        low, high = max(window.start, some[0] - others.end), min(window.end, some[-1] - others.start)
+        # Row by row the others' shares for low..high of the first part, 0 where they have none.
+        padded = np.pad(rest, high - low + 1)
+        shares = sliding_window_view(padded, high - low + 1)[others.end + high + 1 - some]
+        mine = order[slice(*np.searchsorted(row[order], (start, start + part)))]
+        weights = shares * own[low - window.start : high - window.start + 1]
+        found[open_[mine]] = low + _drawn(weights, row[mine] - start, uniform[mine])
     return found
 
 

@@ -47,7 +47,7 @@ def simulated(name: str, **settings) -> dict:
 
 BAYES = {"n": 50, "n_test": 1, "method": ["non_private", "exact"], "epsilon": [10.0], "trials": 1000, "block": 500}
 BITS = {
-    "model": "binomial", "n": [1000], "epsilon": [0.1], "burn_in": 50, "draws": 1000, "repeats": 2000, "trials": 2000,
+    "model": "binomial", "n": [1000], "epsilon": [0.1], "burn_in": 50, "draws": 1000, "trials": 2000,
     "block": 2000, "ops_draws": 2,
 }  # fmt: skip
 
@@ -74,14 +74,14 @@ def of_trials(cell, rng, width):
     """Arrays of the studies of `trials`; categories' z sum to zero, as their counts do to n."""
     config, trial = cell.config, bernstein.experiment(cell.config.model, cell.config.prior, cell.config.variant)
     parameters, points = len(trial.parameters), (len(config.n), len(config.epsilon))
-    z = rng.normal(size=(len(calibration.LINES), parameters, *points, config.repeats))
+    z = rng.normal(size=(len(calibration.LINES), parameters, *points, config.trials))
     if parameters > 1:
         z = (z - z.mean(axis=1, keepdims=True)) / np.sqrt(1 - 1 / parameters)
     for i, line in enumerate(calibration.LINES):
         z[i] /= width if line.method in ("gibbs", "exact") else 1
         z[i] = np.nan if line.method == "ops" else z[i]
     rejected, of_prior = np.zeros((len(calibration.LINES), *points)), np.full((parameters, *points), 0.5)
-    prior = rng.random((parameters, points[0], config.repeats))
+    prior = rng.random((parameters, points[0], config.trials))
     return {"quantiles": ndtr(z), "rejected": rejected, "sd_of_prior": of_prior, "prior": prior}
 
 

@@ -98,5 +98,5 @@ def test_no_records_have_a_mode_beyond_the_smallest_ball():
 def test_the_smallest_ball_is_the_one_of_the_charge():
     model = BinaryRegression(2, 1e-3)
     found = ops_radius.mechanism(model, 50, 1.0, 1)
-    other = LogisticOps(model, 50, 1.0, charge="smallest_ball", constant_time=False)
+    other = LogisticOps(model, 50, 1.0, charge="smallest_ball", public_time=False)
     assert (found.radius, found.power) == (pytest.approx(other.radius), pytest.approx(other.power))

@@ -152,7 +152,7 @@ def test_quantiles_are_those_of_each_methods_own_posterior(monkeypatch):
     ranks = spied(monkeypatch, calibration, "randomised_rank")
     cell = run(
         "bernstein2018/calibration", 4, 4, model="binomial", prior=[2, 3], n=[6], epsilon=[1.5], ops_draws=5, a0=0.1,
-        burn_in=5, draws=20, repeats=4, ecdf_n=6, ecdf_epsilon=1.5, ecdf_points=3,
+        burn_in=5, draws=20, ecdf_n=6, ecdf_epsilon=1.5, ecdf_points=3,
     )  # fmt: skip
     rng = cell.streams("data", 0, n=6)
     truth = rng.beta(2, 3, 4)

@@ -148,11 +148,12 @@ def test_distances_of_rates_are_double_integrals(monkeypatch):
     assert math.isinf(cell.ledger.spent("naive/n=5").epsilon)
 
 
+# Bounds, segments, and whether there is a posterior without a chain.
 VARIANTS = {
-    "paper": ("true_theta", "independent", 4),
-    "corrected": ("public", "multinomial", 6),
-    "public_bounds": ("public", "independent", 0),
-    "joint_segments": ("true_theta", "multinomial", 0),
+    "paper": ("true_theta", "independent", True),
+    "corrected": ("public", "multinomial", True),
+    "public_bounds": ("public", "independent", False),
+    "joint_segments": ("true_theta", "multinomial", False),
 }
 
 
@@ -162,12 +163,12 @@ def test_quantiles_under_redaction_are_of_what_was_redacted(monkeypatch, variant
     chains, told = watched_chains(monkeypatch, calibration), spied(monkeypatch, noise_aware_redacted, "redacted_kernel")
     cell = run(
         "bernstein2018/truncation", 6, 2, model="exponential", prior=[8, 2], variant=variant, n=7, epsilon=[0.8, 2.0],
-        burn_in=3, draws=20, chain_trials=4,
+        burn_in=3, draws=20,
     )  # fmt: skip
     bounds, segments, with_exact = VARIANTS[variant]
     found = {"non_private": [], **{(method, e): [] for method in ("gibbs", "exact") for e in (0.8, 2.0)}}
     rejected: dict[float, list] = {0.8: [], 2.0: []}
-    for block in range(3 if with_exact == 6 else 2):
+    for block in range(3):
         rng = cell.streams("data", block)
         theta = rng.standard_gamma(8, 2) / 2
         records = rng.standard_exponential((2, 7)) / theta[:, None]
@@ -184,30 +185,34 @@ def test_quantiles_under_redaction_are_of_what_was_redacted(monkeypatch, variant
                 if with_exact:
                     law = redacted_mass((8, 2), noisy, 7, high / epsilon, low, high)
                     found["exact", epsilon].append(share_below(*law, theta[trial]))
-                if block < 2:
-                    # Every block's chains run at the first ε, then at the second.
-                    _, given, n, scales, lows, highs, how = told[2 * block + place].given
-                    assert (n, how) == (7, segments)
-                    kept = [np.broadcast_to(value, 2)[trial] for value in (given, scales, lows, highs)]
-                    assert kept == pytest.approx([noisy, high / epsilon, low, high])
-                    own = chains[2 * block + place]
-                    assert (own.burn_in, own.draws) == (3, 20)
-                    found["gibbs", epsilon].append(sum(own.theta[:, trial] <= theta[trial]) / 20)
-            if block < 2:
-                rejected[epsilon].append(own.proposals.rejected_share)
+                # Every block's chains run at the first ε, then at the second.
+                _, given, n, scales, lows, highs, how = told[2 * block + place].given
+                assert (n, how) == (7, segments)
+                kept = [np.broadcast_to(value, 2)[trial] for value in (given, scales, lows, highs)]
+                assert kept == pytest.approx([noisy, high / epsilon, low, high])
+                own = chains[2 * block + place]
+                assert (own.burn_in, own.draws) == (3, 20)
+                found["gibbs", epsilon].append(sum(own.theta[:, trial] <= theta[trial]) / 20)
+            rejected[epsilon].append(own.proposals.rejected_share)
     table = cell.tables["truncation"]
-    assert len(table) == 3 + 2 * bool(with_exact)
+    assert len(table) == 3 + 2 * with_exact
     assert (table.bounds == bounds).all() and (table.segments == segments).all()
     assert (table.uses_private_metadata == (bounds == "true_theta")).all()
     kept = row(table, method="non_private", epsilon=None)
-    assert (kept.ks, kept.n_trials) == (pytest.approx(ks(found["non_private"])), with_exact or 4)
+    assert (kept.ks, kept.n_trials) == (pytest.approx(ks(found["non_private"])), 6)
+    assert kept.z2 == pytest.approx(sum(ndtri(u) ** 2 for u in found["non_private"]) / 6)
     for epsilon in (0.8, 2.0):
         kept = row(table, method="gibbs", epsilon=epsilon)
-        assert (kept.ks, kept.n_trials) == (pytest.approx(ks(found["gibbs", epsilon])), 4)
-        assert kept.rejected_share == pytest.approx(sum(rejected[epsilon]) / 2)
+        assert (kept.ks, kept.n_trials) == (pytest.approx(ks(found["gibbs", epsilon])), 6)
+        assert kept.rejected_share == pytest.approx(sum(rejected[epsilon]) / 3)
+        # Of 20 draws, k at most θ: a rank between k/21 and (k + 1)/21.
+        ranks = [(20 * u / 21, (20 * u + 1) / 21) for u in found["gibbs", epsilon]]
+        low, high = (sum(choose(ndtri(max(end, 1e-16)) ** 2 for end in r) for r in ranks) / 6 for choose in (min, max))
+        assert kept.z2 <= high and (kept.z2 >= low or any(a < 0.5 < b for a, b in ranks))
         if with_exact:
             kept = row(table, method="exact", epsilon=epsilon)
-            assert (kept.ks, kept.n_trials) == (pytest.approx(ks(found["exact", epsilon]), abs=1e-4), with_exact)
+            assert (kept.ks, kept.n_trials) == (pytest.approx(ks(found["exact", epsilon]), abs=1e-4), 6)
+            assert kept.z2 == pytest.approx(sum(ndtri(u) ** 2 for u in found["exact", epsilon]) / 6, rel=2e-3)
 
 
 # Further families
@@ -269,7 +274,7 @@ def test_families_have_the_quantiles_of_their_own_laws(monkeypatch, model, prior
     drawn = drawn if model in trials.COUNT_MODELS else spied(monkeypatch, trials.RedactedSums, "data")
     cell = run(
         "bernstein2018/families", 6, 3, model=model, prior=prior, variant="corrected", n=[n], epsilon=[0.8, 2.0],
-        burn_in=3, draws=20, repeats=6,
+        burn_in=3, draws=20,
     )  # fmt: skip
     thetas = np.concatenate([each.result.theta for each in drawn], axis=1).T
     statistics = np.concatenate([each.result.statistics for each in drawn], axis=1).T

@@ -98,7 +98,7 @@ def test_exact_draws_have_the_law_by_quadrature(link, dimension, ends):
     model, n = LinkRegression(dimension, 0.05, link=link, radius=3.0), 12
     x = rng.normal(size=(n, dimension))
     data = np.column_stack([x / np.maximum(1, np.linalg.norm(x, axis=1))[:, None], rng.integers(0, 2, n)])
-    mechanism = LinkDraw(model, n, 2.0, 0.5, weighting="diffused", constant_time=False)
+    mechanism = LinkDraw(model, n, 2.0, 0.5, weighting="diffused", public_time=False)
     around = logistic_exact.envelope(mechanism.release_law(model.sufficient_statistics(data)), ends=ends)
     draws, _ = logistic_exact.sample(around, 4000, rng)
     assert laws.p_value(law_of(mechanism, data).quantiles(draws, rng)) > 1e-4
@@ -108,7 +108,7 @@ def test_exact_draws_have_the_law_by_quadrature(link, dimension, ends):
 def test_the_charge_has_the_balls_own_slopes(link):
     model = LinkRegression(2, 0.1, link=link, radius=2.0)
     own = float(posterior_rdp(3.0, 50, 0.1, 0.4, 1.0, sum(steepest(link, 2.0)) / 2))
-    assert LinkDraw(model, 50, 3.0, 0.4, weighting="diffused", constant_time=False).cost().epsilon == pytest.approx(
+    assert LinkDraw(model, 50, 3.0, 0.4, weighting="diffused", public_time=False).cost().epsilon == pytest.approx(
         own, rel=1e-12
     )
     # More than with B = 1, as the slopes are steeper than 1.

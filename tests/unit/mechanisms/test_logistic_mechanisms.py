@@ -130,7 +130,7 @@ def test_a_recalibrated_draw_on_the_ball_meets_its_budget_by_the_better_curve(or
 
 def test_the_smallest_ball_holds_every_mode_and_one_reaches_its_rim():
     model, n = BinaryRegression(3, 0.01), 50
-    mechanism = LogisticOps(model, n, 2.0, charge="smallest_ball", constant_time=False)
+    mechanism = LogisticOps(model, n, 2.0, charge="smallest_ball", public_time=False)
     rng, farthest = np.random.default_rng(5), 0.0
     for _ in range(100):
         records = rng.standard_normal((n, 3)) + rng.choice([0, 2]) * rng.standard_normal(3)
@@ -144,14 +144,14 @@ def test_the_smallest_ball_holds_every_mode_and_one_reaches_its_rim():
     assert mode[0] == pytest.approx(mechanism.radius, rel=1e-6)
     assert mechanism.cost().epsilon == pytest.approx(2.0, rel=1e-12)
     assert mechanism.power > 30 * LogisticOps(model, n, 2.0).power
-    with pytest.raises(ValueError, match="constant_time is True; draws on the smallest ball have none"):
+    with pytest.raises(ValueError, match="public_time is True; draws on the smallest ball have none"):
         LogisticOps(model, n, 2.0, charge="smallest_ball")
 
 
 def test_draws_on_the_smallest_ball_have_the_law_by_quadrature_where_it_cuts_deep():
     rng = np.random.default_rng(6)
     model = BinaryRegression(2, 1e-3)
-    mechanism = LogisticOps.calibrate(model, 4, Cost("pure", 1.0), charge="smallest_ball", constant_time=False)
+    mechanism = LogisticOps.calibrate(model, 4, Cost("pure", 1.0), charge="smallest_ball", public_time=False)
     records = rng.standard_normal((4, 2))
     records /= np.maximum(1, np.linalg.norm(records, axis=1, keepdims=True))
     release = mechanism.draw(model.sufficient_statistics(records), rng, 4000)
@@ -164,7 +164,7 @@ def test_draws_on_the_smallest_ball_have_the_law_by_quadrature_where_it_cuts_dee
 def test_draws_on_a_ball_of_any_radius_have_the_law_by_quadrature_and_cost_twice_the_range(ball):
     rng = np.random.default_rng(8)
     model, budget = BinaryRegression(2, 0.02, 0.9), Cost("pure", 1.5)
-    mechanism = LogisticOps.calibrate(model, 6, budget, ball=ball, constant_time=False)
+    mechanism = LogisticOps.calibrate(model, 6, budget, ball=ball, public_time=False)
     # A record's log-likelihood varies by 0.9 R on the ball, and so do the numerator and the normaliser.
     assert mechanism.power == pytest.approx(min(1.0, 1.5 / (1.8 * ball)), rel=1e-12)
     assert mechanism.cost().epsilon == pytest.approx(1.8 * ball * mechanism.power, rel=1e-12)
@@ -182,10 +182,10 @@ def test_a_ball_of_its_own_is_refused_where_it_has_no_meaning():
         ({"ball": 0.0}, "ball"),
         ({"ball": math.nan}, "ball"),
         ({"ball": 1.0, "charge": "paper"}, "charge is 'paper'; with a ball of its own"),
-        ({"ball": 1.0, "constant_time": True}, "constant_time is True; draws on a ball of its own have none"),
+        ({"ball": 1.0, "public_time": True}, "public_time is True; draws on a ball of its own have none"),
     ):
         with pytest.raises(ValueError, match=message):
-            LogisticOps(model, 4, 1.0, **{"constant_time": False, **options})
+            LogisticOps(model, 4, 1.0, **{"public_time": False, **options})
 
 
 def refused(statistics, message, error=ValueError, size=1):
@@ -204,13 +204,13 @@ def test_what_cannot_be_drawn_is_refused_before_it_is_charged(monkeypatch):
 
 
 @pytest.mark.parametrize("statistics", [np.zeros(8), np.full(8, 0.5)])
-def test_draws_in_constant_time_need_no_optimiser(monkeypatch, statistics):
-    """One that does not climb certifies no mode: an exact draw without constant time, of public data, is refused."""
+def test_draws_in_public_time_need_no_optimiser(monkeypatch, statistics):
+    """One that does not climb certifies no mode: an exact draw without public time, of public data, is refused."""
     monkeypatch.setattr(LogisticPosterior, "_ascend", lambda self, weights, factor: weights + 1)
     mechanism = LogisticDraw(BinaryRegression(2, 0.1), 4, 2.0, weighting="direct")
     assert mechanism.draw(statistics, np.random.default_rng(1), 1).values.shape == (1, 2)
     with pytest.raises(RuntimeError, match="no mode found"):
-        replace(mechanism, constant_time=False).draw(statistics, np.random.default_rng(1), 1)
+        replace(mechanism, public_time=False).draw(statistics, np.random.default_rng(1), 1)
 
 
 def law_after_steps(mechanism, data, grid):
@@ -338,7 +338,7 @@ def test_draws_that_would_not_end_are_refused_before_they_are_charged(weighting,
     features = rng.standard_normal((400, 6))
     features /= np.linalg.norm(features, axis=1, keepdims=True)
     statistics = model.statistics_of(features, rng.integers(0, 2, 400))
-    mechanism = LogisticDraw(model, 400, 2.0, weighting=weighting, constant_time=False)
+    mechanism = LogisticDraw(model, 400, 2.0, weighting=weighting, public_time=False)
     ledger = Ledger()
     ledger.open("account", Cost("rdp", np.inf, order=2.0), mechanism)
     with pytest.raises(
@@ -354,7 +354,7 @@ def test_a_ball_far_within_a_posterior_that_many_records_push_out_takes_few_prop
     model, n = BinaryRegression(2, 1e-3), 3000
     records = rng.normal([1, 0], 0.4, (n, 2))
     records /= np.maximum(1, np.linalg.norm(records, axis=1, keepdims=True))
-    mechanism = LogisticOps(model, n, 2.0, ball=1.0, constant_time=False)
+    mechanism = LogisticOps(model, n, 2.0, ball=1.0, public_time=False)
     assert mechanism.power == 1
     release = mechanism.draw(model.sufficient_statistics(records), rng, 100)
     assert np.linalg.norm(release.values, axis=1).max() <= 1 and release.info.proposals < 1000

@@ -333,7 +333,7 @@ BITS, CATEGORIES, UNIFORM = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5)
 CHAIN, PAIR = BayesianNetwork({"a": [], "b": ["a"], "c": ["b"]}), BayesianNetwork({"a": [], "b": []})
 FIELDS, SHORT = EventCounts((4,), (2, 3), 1), RedactedSum(GammaExponential(8, 2), 1.0, 1.5)
 PURE, PAID = Cost("pure", 1.0), replace(MECHANISM, n=60)
-SMALLEST = on(BinaryRegression(1, 0.05), 4, PURE, charge="smallest_ball", constant_time=False)
+SMALLEST = on(BinaryRegression(1, 0.05), 4, PURE, charge="smallest_ball", public_time=False)
 SMALL_BALL = link_regression.LinkRegression(1, 2500.0, link="cloglog", radius=0.1)
 # Faults, each with the mechanism and the settings on which it is to be caught; by verdict.
 FAULTS = {
@@ -410,7 +410,7 @@ FAULTS = {
         (
             slopes_of_one_label_forgotten,
             LinkDraw,
-            on(SMALL_BALL, 4, rdp(1.0), weighting="diffused", constant_time=False),
+            on(SMALL_BALL, 4, rdp(1.0), weighting="diffused", public_time=False),
         ),
         (length_of_the_interval, RedactedLaplace, on(SHORT, 4, PURE)),
         (attribute_forgotten_in_counts, NetworkLaplace, on(CHAIN, 2, PURE)),

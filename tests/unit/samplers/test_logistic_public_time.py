@@ -147,7 +147,7 @@ def test_the_work_of_a_draw_is_the_same_for_all_data(mechanism, monkeypatch):
     monkeypatch.setattr(logistic_public_time, "_ELEMENTS", 60 * 7)
     counted = [worked(mechanism, records(kind, 60, 3).ravel(), monkeypatch) for kind in KINDS]
     assert all(each == counted[0] for each in counted[1:])
-    assert counted[0][0] == mechanism.public_time.steps + 1 and counted[0][3].start is None
+    assert counted[0][0] == mechanism.schedule.steps + 1 and counted[0][3].start is None
 
 
 def test_a_draw_goes_on_where_the_public_number_of_proposals_does_not_do(monkeypatch):
@@ -181,9 +181,9 @@ def test_what_may_take_too_long_is_refused_for_all_data_in_the_same_words(n, d, 
         ledger, rng = Ledger(), np.random.default_rng(6)
         before = rng.bit_generator.state
         ledger.open("account", Cost("rdp", np.inf, order=2.0), mechanism)
-        with pytest.raises(ValueError, match=r"constant_time is True; with n .* some data would take") as caught:
+        with pytest.raises(ValueError, match=r"public_time is True; with n .* some data would take") as caught:
             ledger.release("account", mechanism, records(kind, n, d).ravel(), rng, size=size)
-        told.add(str(caught.value).split("constant_time")[1])
+        told.add(str(caught.value).split("public_time")[1])
         assert ledger.record()[0]["releases"] == 0 and rng.bit_generator.state == before
     assert len(told) == 1
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator
 
 import numpy as np
 from scipy.special import betainc
@@ -50,13 +49,6 @@ CHAINS = {
 }
 # Larger records and their squares would overflow.
 LARGEST = 1e100
-
-
-def blocks(streams, repeats: int) -> Iterator:
-    """Yield the blocks of the first `repeats` trials, at least one: a model or method may take fewer than its study."""
-    for block in streams.blocks():
-        if block.index == 0 or block.trials.stop <= repeats:
-            yield block
 
 
 def repeated(value, times: int):

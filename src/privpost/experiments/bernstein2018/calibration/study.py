@@ -27,7 +27,7 @@ from privpost.distributions.noise import Swapped
 from privpost.evaluation.calibration import cdf_band, empirical_cdf, ks_columns, randomised_rank
 from privpost.evaluation.rows import columns, private_places
 from privpost.evaluation.spread import among, ranks_of_shares, spread, spread_columns
-from privpost.experiments.bernstein2018.trials import CHAINS, Data, Experiment, Release, blocks, experiment
+from privpost.experiments.bernstein2018.trials import CHAINS, Data, Experiment, Release, experiment
 from privpost.experiments.ranges import A0, EPSILON
 from privpost.lab.schema import Integer, Schema, SettingError
 from privpost.mechanisms.exponential import ExponentialMechanism
@@ -42,7 +42,6 @@ SETTINGS = Schema(
     ecdf_n=Integer(at_least=1, says="n of the table of empirical distribution functions", unit="records"),
     ecdf_epsilon=EPSILON.means("ε of the table of empirical distribution functions", "nats"),
     ecdf_points=Integer(at_least=2, says="quantiles of the table of empirical distribution functions"),
-    repeats=Integer(at_least=1, says="repeats on each data set"),
 )
 TABLES = {
     "calibration": {
@@ -141,8 +140,8 @@ def simulate(config, streams, ledger) -> dict:
     draws over the standard deviation of the true parameters.
     """
     trial = experiment(config.model, config.prior, config.variant)
-    parts = list(blocks(streams, config.repeats))
-    shape = (len(LINES), len(trial.parameters), len(config.n), len(config.epsilon), parts[-1].trials.stop)
+    parts = list(streams.blocks())
+    shape = (len(LINES), len(trial.parameters), len(config.n), len(config.epsilon), config.trials)
     quantiles, rejected = np.full(shape, np.nan), np.zeros((len(LINES), len(config.n), len(config.epsilon)))
     # Variances of the draws and of the true parameters, summed over blocks.
     within, between = np.zeros((2, *shape[1:4]))

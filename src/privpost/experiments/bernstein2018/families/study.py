@@ -9,9 +9,9 @@ import numpy as np
 from privpost.evaluation.rows import places
 from privpost.experiments.bernstein2018.calibration import study as calibration
 from privpost.experiments.bernstein2018.trials import CHAINS
-from privpost.lab.schema import Integer, Schema
+from privpost.lab.schema import Schema
 
-SETTINGS = Schema(**CHAINS, repeats=Integer(at_least=1, says="repeats on each data set"))
+SETTINGS = Schema(**CHAINS)
 TABLES = {
     "families": {
         "distance_to_exact": "mean distance of the sampler's quantile from the exact posterior's [probability]",

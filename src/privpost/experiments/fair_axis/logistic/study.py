@@ -63,8 +63,8 @@ class Row(NamedTuple):
 
 def rows(config, model: BinaryRegression, n: int, failed: Failed) -> list[Row]:
     """Return the true posterior, and each method at each (ε, δ) by its exact privacy curve."""
-    # Releases need not take constant time in a simulation.
-    options = {"constant_time": False}
+    # Releases need not take a public time in a simulation.
+    options = {"public_time": False}
     direct = LogisticDraw(model, n, calibration.ORDER, weighting="direct", **options)
     listed = [Row("non_private", math.nan, math.nan, direct)]
     for epsilon, delta in itertools.product(config.epsilon, config.delta):

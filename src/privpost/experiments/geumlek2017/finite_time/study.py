@@ -40,13 +40,13 @@ def listed(config, budget: Cost, model: BinaryRegression, n: int) -> list:
 
     OPS is drawn on its smallest ball, at the pure ε that is the budget's at its order, and so at all.
     """
-    exact = LogisticDraw.calibrate(model, n, budget, weighting="diffused", constant_time=False)
+    exact = LogisticDraw.calibrate(model, n, budget, weighting="diffused", public_time=False)
     steps = [
         LogisticLangevin(model, n, config.order, exact.coefficient, step=config.step, relaxations=relaxations)
         for relaxations in sorted(config.relaxations)
     ]
     pure = Cost("pure", budget.epsilon)
-    ops = LogisticOps.calibrate(model, n, pure, charge="smallest_ball", constant_time=False)
+    ops = LogisticOps.calibrate(model, n, pure, charge="smallest_ball", public_time=False)
     return [exact, LogisticOutputNoise.calibrate(model, n, budget), *steps, ops]
 
 

@@ -54,7 +54,7 @@ def simulate(config, streams, ledger) -> dict:
     opened = {}
     for i, j in np.ndindex(shape):
         budget = Cost("rdp", math.exp(config.log_epsilon[j]), order=config.order)
-        make = partial(LinkDraw.calibrate, model, n, budget, weighting=config.method[i], constant_time=False)
+        make = partial(LinkDraw.calibrate, model, n, budget, weighting=config.method[i], public_time=False)
         account = f"{config.method[i]}/log_epsilon={config.log_epsilon[j]:g}"
         opened[i, j] = account, ledger.open(account, budget, make)
         coefficient[i, j] = opened[i, j][1].coefficient

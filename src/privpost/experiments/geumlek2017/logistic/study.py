@@ -77,8 +77,8 @@ PAIRS = (
 
 def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Callable[[], LogisticSampling]]]:
     """Return the budget at each ε, and a function that makes the mechanism; n is all that they know of the data."""
-    # Releases need not take constant time in a simulation.
-    options: dict = {"constant_time": False}
+    # Releases need not take a public time in a simulation.
+    options: dict = {"public_time": False}
     kind: type[LogisticSampling] = LogisticDraw
     if config.method in ("output_noise", "langevin"):
         kind = LogisticOutputNoise if config.method == "output_noise" else LogisticLangevin

@@ -47,7 +47,7 @@ def mechanism(model: BinaryRegression, n: int, epsilon: float, times: float | No
     beta, bound = model.prior_precision, model.feature_bound
     smallest = ops_radius(ops_power_at(epsilon, beta, bound, "smallest_ball"), beta, bound, "smallest_ball")
     ball = bound / beta if times is None else times * float(smallest)
-    return LogisticOps.calibrate(model, n, Cost("pure", epsilon), ball=ball, constant_time=False)
+    return LogisticOps.calibrate(model, n, Cost("pure", epsilon), ball=ball, public_time=False)
 
 
 def farthest_mode(power: float, beta: float, bound: float) -> float:
