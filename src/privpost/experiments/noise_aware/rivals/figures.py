@@ -12,11 +12,10 @@ N = 100
 
 @figure("rivals")
 def cost_and_distance(rivals):
-    """Distance from the exact posterior against CPU time, by model (ours).
+    """Distance from the exact posterior against CPU time (ours).
 
-    Points grow with ε = 0.1, 1 and 10. Distance: in standard deviations of the exact posterior, mean over 20 releases
-    with 95 % intervals; draws from the exact posterior itself reach the grey band. CPU time is that of one release of
-    20 that run together. Lower and further left is better.
+    Points grow with ε = 0.1, 1 and 10; means over 20 releases with 95 % intervals, in standard deviations of the exact
+    posterior. Its own draws reach the grey band. CPU time: one release of 20 that run together.
     """
     tasks = panels.ordered(rivals.task, "task")
     columns = 3
@@ -54,9 +53,9 @@ def cost_and_distance(rivals):
 
 @figure("rivals_ranks")
 def ranks(rivals):
-    """Distance from the exact posterior over that of exact draws, by method, n and ε (ours).
+    """Distance from the exact posterior over that of exact draws (ours).
 
-    Medians over models; 1 is as near as can be. Empty: the method serves no model of this n.
+    Medians over models; 1 is as near as can be. Empty: not served.
     """
     floor = rivals[rivals.method == "exact"].set_index(["task", "n", "epsilon"]).distance
     keys = rivals.set_index(["task", "n", "epsilon"]).index
