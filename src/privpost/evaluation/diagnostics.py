@@ -55,6 +55,11 @@ def diagnose(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return hat.reshape(draws.shape[2:]), _ess(scores).reshape(draws.shape[2:]), tail.reshape(draws.shape[2:])
 
 
+def bulk_sizes(draws: np.ndarray) -> np.ndarray:
+    """The effective sample sizes of the draws' bulk alone, arguments and errors as of `diagnose`; shape (...)."""
+    return _ess(_normal_scores(_split(draws))).reshape(draws.shape[2:])
+
+
 def assess(draws: np.ndarray) -> Assessment:
     """Assess the chains, or say why that cannot be done: fewer than 4 chains, fewer than 200 draws, no variation.
 

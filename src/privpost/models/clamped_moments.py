@@ -68,9 +68,13 @@ class ClampedMoments(metaclass=Checked):
         """The family's."""
         return self.family.prior
 
+    def clamped(self, data) -> np.ndarray:
+        """r of records, of their shape."""
+        return np.clip((np.asarray(data, float) - self.centre) / self.half_width, -1.0, 1.0)
+
     def sufficient_statistics(self, data) -> np.ndarray:
         """(Σr, Σr²) of records (..., n); shape (..., 2)."""
-        r = np.clip((np.asarray(data, float) - self.centre) / self.half_width, -1.0, 1.0)
+        r = self.clamped(data)
         return np.stack([r.sum(axis=-1), np.square(r).sum(axis=-1)], axis=-1)
 
     def sums(self, statistics, n: int) -> np.ndarray:

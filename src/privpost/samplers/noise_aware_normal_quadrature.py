@@ -204,12 +204,25 @@ def inverted(model: ClampedMoments, theta, release, n: int, scale: float) -> flo
     rest = np.sqrt(np.linalg.det(covariance[:, :2])) / spread[::-1]
     period = 2 * np.abs(release - sums) + _VALUES * spread + _SCALES * scale
     step, number = 2 * np.pi / period, np.ceil(_FREQUENCIES / rest * period / (2 * np.pi)).astype(int)
-    first, second = step[0] * np.arange(number[0] + 1), step[1] * np.arange(-number[1], number[1] + 1)
-    record = np.exp(1j * first[:, None] * u) * density @ np.exp(1j * u[:, None] ** 2 * second)
-    for sign, ends in zip((1, -1), INTERVALS[1:], strict=True):
-        record += moments_within(mean, variance, *ends)[0] * np.exp(1j * (sign * first[:, None] + second))
-    noisy = power(record, n) / (1 + (scale * first[:, None]) ** 2) / (1 + (scale * second) ** 2)
+    first, second = (width * np.arange(most + 1) for width, most in zip(step, number, strict=True))
+    # Nodes of a record's law, and its two bounds.
+    u = np.append(u, (1.0, -1.0))
+    density = np.append(density, [moments_within(mean, variance, *ends)[0] for ends in INTERVALS[1:]])
+    one, other = np.exp(1j * first[:, None] * u) * density, np.exp(1j * second[:, None] * u * u)
+    # Of ω₂ and of −ω₂: sums over cosines and over sines, which are real.
+    even, odd = (_product(one, part.T) for part in (other.real, other.imag))
+    left = np.exp(-1j * first * release[0]) / (1 + (scale * first) ** 2)
+    right = np.exp(-1j * second * release[1]) / (1 + (scale * second) ** 2)
     # The integrand at −ω is the conjugate of that at ω.
-    noisy[1:] *= 2
-    value = np.exp(-1j * first * release[0]) @ noisy @ np.exp(-1j * second * release[1])
+    left[1:] *= 2
+    # ω₂ = 0 stands in both.
+    right[0] /= 2
+    value = left @ power(even + 1j * odd, n) @ right + left @ power(even - 1j * odd, n) @ right.conj()
     return float(max(value.real, 1e-300) / period.prod())
+
+
+def _product(one, other) -> np.ndarray:
+    """Return the product of a complex matrix and a real one, at half the cost of that of complex ones."""
+    found = np.empty((len(one), other.shape[1]), complex)
+    found.real, found.imag = one.real @ other, one.imag @ other
+    return found

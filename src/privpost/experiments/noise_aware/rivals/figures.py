@@ -12,12 +12,10 @@ N = 100
 
 @figure("rivals")
 def cost_and_distance(rivals):
-    """Distance from the exact posterior against CPU time, by model (ours).
+    """Distance from the exact posterior against CPU time (ours).
 
-    Each method's three points are ε = 0.1, 1 and 10, the larger the larger; n = 100, for the collider 20. Distance:
-    sliced Wasserstein, in standard deviations of the exact posterior, mean over 20 releases with 95 % intervals. The
-    grey band ends where as many independent draws from the exact posterior end. CPU time is that of one release of 20
-    that run together. Lower and further left is better.
+    Points grow with ε = 0.1, 1 and 10; means over 20 releases with 95 % intervals, in standard deviations of the exact
+    posterior. Its own draws reach the grey band. CPU time: one release of 20 that run together.
     """
     tasks = panels.ordered(rivals.task, "task")
     columns = 3
@@ -55,10 +53,9 @@ def cost_and_distance(rivals):
 
 @figure("rivals_ranks")
 def ranks(rivals):
-    """How much further than draws of the exact posterior a method's draws are from it, by n and ε (ours).
+    """Distance from the exact posterior over that of exact draws (ours).
 
-    Each tile: distance over that of as many exact draws, the median over models; 1 is as near as can be. Empty: no
-    model of this n that the method serves.
+    Medians over models; 1 is as near as can be. Empty: not served.
     """
     floor = rivals[rivals.method == "exact"].set_index(["task", "n", "epsilon"]).distance
     keys = rivals.set_index(["task", "n", "epsilon"]).index

@@ -1,19 +1,21 @@
 """Exact posteriors given a release, by sums and integrals: no chain, and no normal approximation."""
 
 import itertools
-from functools import cache
+import math
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import betaln, gammaln
 
-from privpost.samplers.noise_aware_quadrature import Posterior, parameter_edges, redacted_likelihood
+from privpost.samplers.noise_aware_quadrature import Posterior, parameter_edges, power, redacted_likelihood
 
 # Cells of θ, even in its coordinate over the prior's mass.
 CELLS = 600
 # Largest n of a network whose counts are summed over.
-LARGEST = {"naive_bayes": 200, "collider": 20}
-# Elements of one work array.
-_ELEMENTS = 4_000_000
+LARGEST = {"naive_bayes": 200, "collider": 100}
+# Of sums on a lattice: frequencies at which their size is bounded, |φ|ⁿ that is nothing, and frequencies of a block.
+_COARSE, _NOTHING, _BLOCK = 513, 1e-20, 256
 
 
 def redacted(mechanism, releases) -> Posterior:
@@ -36,53 +38,106 @@ def redacted(mechanism, releases) -> Posterior:
 
 
 def _lattice(family, releases, n: int, scale: float, interval, theta) -> np.ndarray:
-    """Return p(y | θ), shape (k, θ): the law of the sum of whole numbers, and Laplace noise on it."""
+    """Return p(y | θ), shape (k, θ): the law of the sum of whole numbers, and Laplace noise on it.
+
+    By Parseval's theorem, up to the frequency beyond which the characteristic function of the sum is nothing.
+    """
     values = np.arange(np.ceil(interval[0]), np.floor(interval[1]) + 1)
     largest = int(n * values[-1]) + 1
     size = 2 ** int(np.ceil(np.log2(largest + 1)))
     noise = np.exp(-np.abs(np.asarray(releases)[:, None] - np.arange(largest)) / scale)
-    found = np.empty((len(noise), len(theta)))
-    step = max(1, _ELEMENTS // size)
-    for start in range(0, len(theta), step):
-        at = theta[start : start + step, None]
-        law = np.zeros((len(at), size))
-        law[:, values.astype(int)] = family.cdf(values, at) - family.cdf(values - 1, at)
-        # Redacted records add 0.
-        law[:, 0] += 1 - law.sum(axis=1)
-        sums = np.maximum(np.fft.irfft(np.fft.rfft(law) ** n, size)[:, :largest], 0.0)
-        found[:, start : start + step] = noise @ sums.T
-    return found
+    waves = np.fft.rfft(noise, size).conj()
+    # Every frequency but the first and the last stands for its conjugate too.
+    waves[:, 1:-1] *= 2
+    law = family.cdf(values, theta[:, None]) - family.cdf(values - 1, theta[:, None])
+    # Redacted records add 0.
+    out = 1 - law.sum(axis=1, keepdims=True)
+
+    def wave(omega):
+        return out + law @ np.exp(-1j * values[:, None] * omega)
+
+    # Between two frequencies |φ| rises by no more than the deviation times their distance.
+    coarse, sd = np.linspace(0, np.pi, _COARSE), np.sqrt(law @ values**2 - (law @ values) ** 2)
+    bound = (np.abs(wave(coarse)) + sd[:, None] * coarse[1] / 2).max(axis=0)
+    last = int((coarse[bound > _NOTHING ** (1 / n)].max() + coarse[1] / 2) / (2 * np.pi) * size) + 1
+    found = np.zeros((len(noise), len(theta)))
+    for start in range(0, min(last + 1, waves.shape[1]), _BLOCK):
+        block = waves[:, start : start + _BLOCK]
+        omega = 2 * np.pi / size * np.arange(start, start + block.shape[1])
+        found += (block @ power(wave(omega), n).T).real
+    return np.maximum(found / size, 0.0)
 
 
-def naive_bayes(model, n: int, scale: float, release, draws: int, rng) -> np.ndarray:
-    """Return draws (draws, 2m) of the counts of naive Bayes given noisy ones: the classes' sizes, then each attribute.
+def counts(model, n: int, scale: float, releases) -> list:
+    """Return for each release (k, 2m) what draws a network's counts (draws, 2m) given noisy ones.
 
-    Given the size N of a class the ones of its attributes are independent, each with a beta-binomial law that is tilted
-    by the noise; the weight of N is the product of their sums.
+    Records are summed over by the nodes that have children. Given those the ones of the others are independent, each
+    with a beta-binomial law that is tilted by the noise; a table's weight is the product of their sums.
+    """
+    inner = _inner(model, n)
+    return [partial(_drawn_counts, *_tilted(model, n, scale, release, inner), inner.counts) for release in releases]
+
+
+class _Inner(NamedTuple):
+    """All tables of n records by their nodes with children: ln p, up to a constant, and counts (tables, 2m).
+
+    Of the other nodes' θ, numbered in `leaves`, counts are left out, and `sizes` (tables, leaves) are their totals.
+    """
+
+    log_prior: np.ndarray
+    counts: np.ndarray
+    leaves: np.ndarray
+    sizes: np.ndarray
+
+
+def _inner(model, n: int) -> _Inner:
+    nodes = sorted({parent for family in model.families for parent in family[:-1]})
+    cells = np.zeros((2 ** len(nodes), len(model.nodes)), np.int64)
+    cells[:, nodes] = list(itertools.product((1, 0), repeat=len(nodes)))
+    # Tables by where bars stand among records in a row.
+    last = n + len(cells) - 1
+    bars = np.array(list(itertools.combinations(range(last), len(cells) - 1)), np.int64)
+    tables = np.diff(bars, axis=1, prepend=-1, append=last) - 1
+    counts = tables @ np.rint(model.sufficient_statistics(cells[:, None])).astype(np.int64)
+    leaf = ~np.isin(model.owner, nodes)
+    pairs = counts.reshape(len(counts), -1, 2)
+    ones, sizes = pairs[:, ~leaf, 0], pairs.sum(axis=-1)
+    log_prior = -gammaln(tables + 1).sum(axis=1)
+    log_prior += betaln(model.alpha + ones, model.beta + sizes[:, ~leaf] - ones).sum(axis=1)
+    pairs[:, leaf] = 0
+    return _Inner(log_prior, counts, np.flatnonzero(leaf), sizes[:, leaf])
+
+
+def _tilted(model, n: int, scale: float, release, inner: _Inner) -> tuple:
+    """Return the tables' weights, and for each leaf's θ its place, its totals, and its distributions by total.
+
+    These stand one after the other, n + 1 values each, and each a step of 1 higher than the one before.
     """
     ones = np.arange(n + 1.0)
     log_prior = _log_beta_binomial(model, ones[:, None], ones)  # ones, total
-    log_weight = _log_beta_binomial(model, ones, n) - (abs(release[0] - ones) + abs(release[1] - (n - ones))) / scale
-    families = []
-    for place in range(2, len(release), 2):
-        zeros = ones - ones[:, None]
-        with np.errstate(invalid="ignore"):
-            log_joint = log_prior - (abs(release[place] - ones[:, None]) + abs(release[place + 1] - zeros)) / scale
-        log_joint[zeros < 0] = -np.inf
+    given = np.delete(np.arange(len(release)), np.append(2 * inner.leaves, 2 * inner.leaves + 1))
+    log_weight = inner.log_prior - np.abs(inner.counts[:, given] - release[given]).sum(axis=1) / scale
+    leaves = []
+    for leaf, sizes in zip(inner.leaves, inner.sizes.T, strict=True):
+        distance = abs(release[2 * leaf] - ones[:, None]) + abs(release[2 * leaf + 1] - (ones - ones[:, None]))
+        log_joint = log_prior - distance / scale
         top = log_joint.max(axis=0)
-        total = np.log(np.exp(log_joint - top).sum(axis=0)) + top
-        # Parent configurations in order: of class 0, then of class 1.
-        given_one = (place // 2) % 2 == 0
-        log_weight = log_weight + (total if given_one else total[::-1])
-        families.append((given_one, log_joint - total))
-    size = _choice(np.exp(log_weight - log_weight.max()), draws, rng)
-    columns = [size, n - size]
-    for given_one, log_law in families:
-        cumulative = np.cumsum(np.exp(log_law), axis=0)
-        own = size if given_one else n - size
-        drawn = (cumulative[:, own] < rng.random(draws) * cumulative[-1, own]).sum(axis=0)
-        columns += [drawn, own - drawn]
-    return np.stack(columns, axis=1).astype(float)
+        cumulative = np.cumsum(np.exp(log_joint - top), axis=0)
+        log_weight = log_weight + (top + np.log(cumulative[-1]))[sizes]
+        leaves.append((2 * leaf, sizes, ((cumulative / cumulative[-1]).T + ones[:, None]).ravel()))
+    return np.exp(log_weight - log_weight.max()), leaves
+
+
+def _drawn_counts(weight, leaves, counts, draws: int, rng) -> np.ndarray:
+    chosen = _choice(weight, draws, rng)
+    drawn = counts[chosen].astype(float)
+    for place, sizes, steps in leaves:
+        size = sizes[chosen]
+        at = np.searchsorted(steps, size + rng.random(draws), side="right") - size * math.isqrt(len(steps))
+        # The sum may be rounded to the next step.
+        ones = np.minimum(at, size)
+        drawn[:, place], drawn[:, place + 1] = ones, size - ones
+    return drawn
 
 
 def _log_beta_binomial(model, ones, total) -> np.ndarray:
@@ -92,28 +147,6 @@ def _log_beta_binomial(model, ones, total) -> np.ndarray:
     value = gammaln(alpha + ones) - gammaln(ones + 1) + gammaln(beta + inside) - gammaln(inside + 1)
     value = value + gammaln(np.add(total, 1.0)) - gammaln(alpha + beta + total)
     return np.where(zeros >= 0, value, -np.inf)
-
-
-def enumerated(model, n: int, scale: float, release, draws: int, rng) -> np.ndarray:
-    """Return draws (draws, 2m) of a small network's counts given noisy ones, over all data sets of n records."""
-    log_prior, counts = _data_sets(model, n)
-    weight = log_prior - np.abs(counts - release).sum(axis=1) / scale
-    return counts[_choice(np.exp(weight - weight.max()), draws, rng)].astype(float)
-
-
-@cache
-def _data_sets(model, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return ln p of every table of n records over all cells, up to a constant, and its counts (tables, 2m)."""
-    records = model.records
-    cells = len(records)
-    bars = np.array(list(itertools.combinations(range(n + cells - 1), cells - 1)), np.int32).reshape(-1, cells - 1)
-    ends = np.concatenate([np.full((len(bars), 1), -1), bars, np.full((len(bars), 1), n + cells - 1)], axis=1)
-    tables = np.diff(ends, axis=1) - 1
-    counts = tables @ np.rint(model.sufficient_statistics(records[:, None])).astype(np.int64)
-    prior = np.tile([model.alpha, model.beta], counts.shape[1] // 2)
-    log_prior = gammaln(prior + counts).sum(axis=1) - gammaln(tables + 1).sum(axis=1)
-    log_prior -= gammaln(model.alpha + model.beta + counts[:, ::2] + counts[:, 1::2]).sum(axis=1)
-    return log_prior, counts
 
 
 def _choice(weights, draws: int, rng) -> np.ndarray:

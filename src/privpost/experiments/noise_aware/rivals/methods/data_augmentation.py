@@ -27,24 +27,30 @@ def infer(task, releases, rng, budget):
 @outer()
 def exchange(released, statistics, new_released, new_statistics, observed, uniform, scale, sums):
     """Accept or keep each record in turn, in place, and write the sums of the statistics (chains, d)."""
-    total = np.empty(released.shape[2])
+    size, coordinates = released.shape[1:]
+    residual, rate = np.empty(coordinates), 1 / scale
     for k in range(len(released)):
-        total[:] = 0.0
-        for i in range(released.shape[1]):
-            for j in range(released.shape[2]):
-                total[j] += released[k, i, j]
-        sums[k] = 0.0
-        for i in range(released.shape[1]):
-            change = 0.0
-            for j in range(released.shape[2]):
-                residual = observed[k, j] - total[j]
-                moved = residual - new_released[k, i, j] + released[k, i, j]
-                change += abs(residual) - abs(moved)
-            if change >= 0 or uniform[k, i] < np.exp(change / scale):
-                for j in range(released.shape[2]):
-                    total[j] += new_released[k, i, j] - released[k, i, j]
-                    released[k, i, j] = new_released[k, i, j]
-                for j in range(statistics.shape[2]):
-                    statistics[k, i, j] = new_statistics[k, i, j]
+        for j in range(coordinates):
+            total = 0.0
+            for i in range(size):
+                total += released[k, i, j]
+            residual[j] = observed[k, j] - total
+        for i in range(size):
+            change, u = 0.0, uniform[k, i]
+            for j in range(coordinates):
+                change += abs(residual[j]) - abs(residual[j] - (new_released[k, i, j] - released[k, i, j]))
+            change *= rate
+            # u < e^x, which lies between 1 + x and 1/(1 - x) where x is negative.
+            accepted = u < 1 + change or (u * (1 - change) < 1 and u < np.exp(change))
+            # Both ends of a choice are written: a branch would often be foreseen wrongly.
+            for j in range(coordinates):
+                new = new_released[k, i, j] if accepted else released[k, i, j]
+                residual[j] -= new - released[k, i, j]
+                released[k, i, j] = new
             for j in range(statistics.shape[2]):
-                sums[k, j] += statistics[k, i, j]
+                statistics[k, i, j] = new_statistics[k, i, j] if accepted else statistics[k, i, j]
+        for j in range(statistics.shape[2]):
+            total = 0.0
+            for i in range(size):
+                total += statistics[k, i, j]
+            sums[k, j] = total
