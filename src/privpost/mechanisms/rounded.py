@@ -20,6 +20,9 @@ class Rounded:
     `public_statistics` took, on this machine and before: nothing in it is the data's.
     """
 
+    # That of the mechanism: parameters of the law that is drawn from, for statistics.
+    release_law: Any
+
     @abstractmethod
     def _cells(self, statistics, bits: int, randbits: Callable[[int], int]) -> list[int]:
         """⌊2^bits θ⌋ of one ideal draw θ for exact statistics."""
