@@ -27,6 +27,7 @@ class Rounded:
     """
 
     model: Any
+    # That of the mechanism: parameters of the law that is drawn from, for statistics.
     release_law: Callable[..., Any]
     n: int
 
