@@ -75,3 +75,17 @@ def test_pages_lose_indentation_but_not_that_of_code():
     """By hand: indentation goes everywhere but inside `<pre>`."""
     page = "<div>\n   <p>a\n  b</p>\n\n</div><pre>x\n    y</pre>\n  <p>"
     assert module("site_hooks").on_post_page(page) == "<div>\n<p>a\nb</p>\n</div><pre>x\n    y</pre>\n<p>"
+
+
+def test_a_site_loses_maps_and_has_a_limit(tmp_path):
+    """Three files by hand: the map goes, the script stays; with a sparse file a byte beyond the limit it is refused."""
+    hooks, scripts = module("site_hooks"), tmp_path / "assets/javascripts"
+    (scripts / "lunr/min").mkdir(parents=True)
+    for name in ("bundle.js", "bundle.js.map", "lunr/min/lunr.fr.min.js"):
+        (scripts / name).touch()
+    hooks.on_post_build({"site_dir": str(tmp_path)})
+    assert [path.name for path in scripts.rglob("*") if path.is_file()] == ["bundle.js"]
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(hooks.LARGEST + 1)
+    with pytest.raises(hooks.PluginError, match="12,000,001 bytes"):
+        hooks.on_post_build({"site_dir": str(tmp_path)})
