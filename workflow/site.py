@@ -1,11 +1,14 @@
 """Lays out the documentation site under build/site/source: documents, what they link to, and pages of the API.
 
-Documents are rendered from the published tables. Everything stands where it stands in the checkout, so that its links
-hold on the site as they do there.
+Documents are rendered from the published tables. What they link to stands where it stands in the checkout, so that its
+links hold on the site as they do there: tables compressed, figures without what does not show.
 """
 
 from __future__ import annotations
 
+import gzip
+import os
+import re
 import shutil
 from pathlib import Path
 
@@ -14,9 +17,9 @@ from privpost.lab import grid
 from privpost.report import documents
 
 SOURCE = Path("build/site/source")
-# What pages link to: pictures, tables, settings, sources.
-LINKED = ("conf", "examples", "figures", "results", "src")
-SUFFIXES = (".csv", ".md", ".png", ".py", ".svg", ".yaml")
+# Pages that are not rendered, and targets of links in a page: in Markdown, with a title or without, or in HTML.
+PAGES = ("conf", "examples", "src")
+TARGET = re.compile(r'(?<=\]\()[^()\s#]+|(?<=href=")[^"#]+|(?<=src=")[^"#]+')
 # Of these a user calls the public names; what else their modules define is machinery.
 PUBLIC = ("mechanisms", "models")
 # What all of them share.
@@ -29,14 +32,14 @@ def main() -> None:
     """Make the folder anew."""
     shutil.rmtree(SOURCE, ignore_errors=True)
     documents.write(grid.load_studies(), Path("results"), Path("figures"), SOURCE)
-    files = [Path("CONTRIBUTING.md"), *sorted(Path("docs").glob("*.md")), *Path("docs/site").iterdir()]
-    for folder in LINKED:
-        files += (path for path in Path(folder).rglob("*") if path.suffix in SUFFIXES and "cells" not in path.parts)
-    for path in files:
-        if (SOURCE / path).exists():
-            continue
-        (SOURCE / path).parent.mkdir(parents=True, exist_ok=True)
-        (SOURCE / path).symlink_to(path.resolve())
+    pages = [Path("CONTRIBUTING.md"), *sorted(Path("docs").glob("*.md"))]
+    pages += (page for folder in PAGES for page in Path(folder).rglob("*.md"))
+    for path in [*pages, *Path("docs/site").iterdir()]:
+        if not (SOURCE / path).exists():
+            (SOURCE / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, SOURCE / path)
+    for page in sorted(SOURCE.rglob("*.md")):
+        _write_linked(page)
     for package in PUBLIC:
         homes = privpost._homes(f"privpost.{package}")
         base = [f"{module}.{name}" for name, module in BASES.items() if package in module]
@@ -44,6 +47,47 @@ def main() -> None:
     for package in INSIDE:
         modules = sorted(path.stem for path in Path("src/privpost", package).glob("[!_]*.py"))
         _write_reference(package, [f"privpost.{package}.{module}" for module in modules])
+
+
+def _write_linked(page: Path) -> None:
+    """Write what a page links to beside it, and let its links name the compressed tables."""
+    text = page.read_text(encoding="utf-8")
+    for target in sorted(set(TARGET.findall(text))):
+        path = Path(os.path.normpath(page.parent.relative_to(SOURCE) / target))
+        if not path.is_file() or path.suffix == ".md":
+            continue
+        (SOURCE / path).parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".csv":
+            (SOURCE / f"{path}.gz").write_bytes(gzip.compress(path.read_bytes(), 9, mtime=0))
+        elif path.suffix == ".svg":
+            (SOURCE / path).write_text(compact(path.read_text(encoding="utf-8")), encoding="utf-8")
+        else:
+            shutil.copy(path, SOURCE / path)
+    named = TARGET.sub(lambda found: re.sub(r"^(?!https?:)(.*\.csv)$", r"\1.gz", found[0]), text)
+    page.write_text(named, encoding="utf-8")
+
+
+def compact(svg: str) -> str:
+    """Return an SVG of half its size that looks the same.
+
+    Coordinates are rounded to a hundredth of a point, styles become classes, and names that nothing refers to, metadata
+    and line breaks go.
+    """
+    svg = re.sub(r"<metadata>.*?</metadata>|<!DOCTYPE[^>]*>", "", svg, flags=re.DOTALL)
+    # Inside tags only: numbers of text are ticks.
+    svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"-?\d+\.\d{3,}", _rounded, tag[0]), svg)
+    used = set(re.findall(r"#([\w.]+)", svg))
+    svg = re.sub(r' id="([\w.]+)"', lambda name: name[0] if name[1] in used else "", svg)
+    classes: dict[str, str] = {}
+    svg = re.sub(r' style="([^"]*)"', lambda look: f' class="{classes.setdefault(look[1], f"s{len(classes)}")}"', svg)
+    rules = "".join(f".{name}{{{look}}}" for look, name in classes.items())
+    svg = svg.replace("</style>", f"{rules}</style>", 1)
+    return re.sub(r"\s*\n\s*", " ", svg).replace("> <", "><")
+
+
+def _rounded(number: re.Match) -> str:
+    """Return a number with two decimals at most, and no sign of a zero."""
+    return f"{round(float(number[0]), 2) + 0.0:.10g}"
 
 
 def _write_reference(package: str, names: list[str]) -> None:

@@ -34,5 +34,8 @@ def convergence(convergence):
             panel.set(yscale="log", xlabel=style.AXES["n"])
         if epsilon == epsilons[0]:
             panel.set_ylabel(ROWS[metric])
+    least = table[table.epsilon == table.epsilon.min()].groupby("sampler").ess_per_sweep
+    mended = least.min().get("collapsed", 0) > 3 * least.max().get("gibbs", 1)
+    panels.message(figure, "Integrating the sum out mends slow mixing at small ε", mended)
     panels.legend(figure)
     return figure

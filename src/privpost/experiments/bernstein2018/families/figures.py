@@ -1,7 +1,5 @@
 """The figure of the study."""
 
-import numpy as np
-
 from privpost.drawing import calibration, panels, style
 from privpost.drawing.figures import figure
 from privpost.experiments.bernstein2018 import models
@@ -40,9 +38,6 @@ def families(families):
         panel.set_yticks(range(len(names)), [models.MODELS.get(name, name.capitalize()) for name in names])
         panel.grid(axis="y", visible=False)
     axes[0, 0].set_ylim(len(names) - 0.5, -0.5)
-    aware = table[table.method.isin(["gibbs", "exact"])]
-    naive = table[(table.method == "naive") & (table.epsilon == min(epsilons))]
-    panels.message(figure, "Noise-aware posteriors are calibrated, naive ones are not",
-                   bool(np.mean(aware.over < 1) > 0.9 and (naive.over > 1).mean() > 0.9))  # fmt: skip
+    calibration.message(figure, table)
     models.legend(figure)
     return figure

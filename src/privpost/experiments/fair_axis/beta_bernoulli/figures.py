@@ -27,12 +27,14 @@ def winners(beta_bernoulli):
     table = table[table.method != "non_private"]
     deltas, metrics = panels.ordered(table.delta), [m for m in METRICS if m in set(table.metric)]
     sizes, epsilons = panels.ordered(table.n), panels.ordered(table.epsilon)
-    made, axes = panels.grid(len(metrics), len(deltas), 3.9, sharex=True, sharey=True)
+    made, axes = panels.grid(len(metrics), len(deltas), 4.1, sharex=True, sharey=True)
+    leaders = set()
     for panel, metric, delta in panels.Panels(made, axes, metrics, deltas):
         rows = table[(table.metric == metric) & (table.delta == delta)]
         for (n, epsilon), tile in rows.groupby(["n", "epsilon"]):
             best, *others = tile.sort_values("mean", kind="stable").itertuples()
             look = style.look(best.method)
+            leaders.add(best.method)
             near = any(o.mean - best.mean < style.NORMAL_95 * np.hypot(o.sem, best.sem) for o in others)
             at = epsilons.index(epsilon), sizes.index(n)
             box = (at[0] - 0.48, at[1] - 0.46), 0.96, 0.92
@@ -47,6 +49,7 @@ def winners(beta_bernoulli):
         if delta == deltas[0]:
             panel.set_ylabel(NAMES[metric])
     panels.label_x(panels.Panels(made, axes, metrics, deltas), style.AXES["epsilon_delta"], 8)
+    panels.message(made, "No mechanism is best everywhere", len(leaders) > 2)
     looks = [style.look(method).line() for method in panels.ordered(table.method, "method")]
     panels.legend(made, [panels.entry(**{**look, "linestyle": "", "markersize": 5}) for look in looks])
     return made

@@ -33,6 +33,8 @@ def draws(composition):
         if n == sizes[0]:
             panel.set_ylabel(f"ε = {epsilon:g} each:\ntotal ε ÷ (√k ε)")
     panels.label_x(every, "Draws k")
+    exact = table[table.accounting == "exact"].over
+    panels.message(made, "Composed exactly, k draws cost about √k times as much as one", exact.between(0.8, 2).all())
     panels.legend(
         made, [panels.entry(linestyle=line, label=NAMES[name]) for name, line in lines.items() if line != "-"]
     )

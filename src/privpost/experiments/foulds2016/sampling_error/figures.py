@@ -31,5 +31,9 @@ def errors(sampling_error):
     top.set(xscale="log", yscale="log", ylim=(0.6 * truth.min(), 0.8), ylabel="Mean |θ − p| of one sample")
     top.set_title(f"p = {row.p:g}, ε = {row.epsilon:g} (pure DP), a₀ = {row.a0:g}, T = {T:.1f}")
     bottom.set(yscale="log", xlabel=style.AXES["n"], ylabel="÷ non-private")
+    last = ratio[ratio.n == ratio.n.max()].groupby("method").ratio.max()
+    panels.message(
+        made, "OPS stays behind, Laplace catches up", last.get("ops", 0) > 2 and last.get("laplace", 9) < 1.2
+    )
     panels.legend(made)
     return made

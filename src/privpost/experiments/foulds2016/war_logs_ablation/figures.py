@@ -31,5 +31,8 @@ def differences(war_logs_ablation_differences):
     )  # fmt: skip
     for axes, _, _ in made:
         axes.axhline(0, color="black", linewidth=0.8)
+    most = table.laplace_minus_ops_mean.abs().groupby(table.change).max()
+    holds = most.get(CHANGES["no_category", 1, "paper"], 9) < most.get(CHANGES["all", 1, "paper"], 0) / 5
+    panels.message(made.figure, "Rare levels make the difference: without them it is small", holds)
     panels.legend(made.figure, [panels.entry(marker="o", markerfacecolor="white", linestyle="", label="Not converged")])
     return made.figure

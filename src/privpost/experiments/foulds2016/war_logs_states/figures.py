@@ -6,9 +6,11 @@ from privpost.drawing import panels, style
 from privpost.drawing.figures import figure
 from privpost.evaluation.rows import select
 
-# Tol's muted set: dark, light and middle, so that states differ in grey too.
-STATE_COLORS = ("#332288", "#DDCC77", "#CC6677", "#44AA99", "#882255")
+# Tol's muted set, in an order in which the states of one data set differ in grey too.
+STATE_COLORS = ("#332288", "#DDCC77", "#CC6677", "#117733", "#882255", "#88CCEE", "#44AA99", "#AA4499")
 MOST_LEVELS = 4
+# Levels of a field are rare if no state of the non-private fit gives them more.
+RARE = 0.01
 CASUALTIES = {"friendly_or_host": "friendly or host", "civilian": "civilian", "enemy": "enemy"}
 KINDS = {"final": "final sample (released)", "mode": "most frequent states (not private)"}
 
@@ -18,87 +20,91 @@ def emissions_iraq(war_logs_emissions):
     """Emissions of the private HMM on the stand-ins for Iraq (Foulds et al. 2016, figure 3).
 
     Filled: posterior means of the Laplace HMM, which holds ε of pure DP unconditionally; rings: the non-private HMM; a
-    line joins the two. Of each field the most probable levels. One release, whose noise the length of the lines shows;
-    data sets whose chains have not converged are left out. States are ordered and labelled by the non-private fit.
+    line joins the two. Of each field the most probable levels, and those together that no non-private state gives 1 %:
+    clipping noisy counts at 0 makes them more probable, since it removes negative noise only. One release, whose noise
+    the length of the lines shows; data sets whose chains have not converged are left out. A state has the colour of the
+    type of event that sets it apart in the non-private fit.
     """
-    return _emissions(war_logs_emissions[war_logs_emissions.stand_in.astype(bool)])
+    return _emissions(war_logs_emissions[war_logs_emissions.stand_in.astype(bool)], _colors(war_logs_emissions))
 
 
 @figure("fig3_emissions_afghanistan")
 def emissions_afghanistan(war_logs_emissions):
     """Emissions of the private HMM on Afghanistan (Foulds et al. 2016, supplement).
 
-    Drawn as figure 3: filled the Laplace HMM, rings the non-private one. Empty cells were left out, regions chosen and
-    levels spelt by looking at the records, which no ε covers.
+    Drawn as figure 3: filled the Laplace HMM, rings the non-private one, rare levels together, the same colours. Empty
+    cells were left out, regions chosen and levels spelt by looking at the records, which no ε covers.
     """
-    return _emissions(war_logs_emissions[~war_logs_emissions.stand_in.astype(bool)])
+    return _emissions(war_logs_emissions[~war_logs_emissions.stand_in.astype(bool)], _colors(war_logs_emissions))
 
 
 @figure("fig4_state_map")
-def maps(war_logs_assignments):
+def maps(war_logs_assignments, war_logs_emissions):
     """Most frequent states of regions over months (Foulds et al. 2016, figure 4).
 
     One row per data set: methods with ε of pure DP beside the non-private HMM, white where no event fell. Dots mark the
-    cells in which a map differs from the non-private one. States have the same colour where their emissions match best,
-    ordered by the non-private fit. One release each; the table of maps has means over independent releases and their
-    errors. Of real data empty cells were left out and regions chosen by looking at the records.
+    cells in which a map differs from the non-private one. A state has the colour of the type of event that sets it
+    apart from the other states of the non-private fit, in all data sets; those of other methods are matched with these
+    by their emissions. One release each; the table of maps has means over independent releases and their errors. Of
+    real data empty cells were left out and regions chosen by looking at the records.
     """
-    table = _shown(war_logs_assignments)
+    table, colors = _shown(war_logs_assignments), _colors(war_logs_emissions)
     made = _rows_of_maps(table)
     for axes, dataset, method in made:
         truth = _grid(select(table, dataset=dataset, method="non_private"))
         rows = select(table, dataset=dataset, method=method)
-        states = _map(axes, rows, int(table.state.max()))
+        states = _map(axes, rows, colors)
         if states is not None and truth is not None:
             # Cells that either map lacks are no disagreement.
             truth = truth.reindex_like(states)
             apart = np.argwhere((states != truth).to_numpy() & states.notna().to_numpy() & truth.notna().to_numpy())
             axes.plot(apart[:, 1], apart[:, 0], ".", color="white", markersize=1.8)
-    _state_legend(made.figure, table)
+    _state_legend(made.figure, table, colors)
     return made.figure
 
 
 @figure("fig5_state_share")
-def shares(war_logs_assignments):
+def shares(war_logs_assignments, war_logs_emissions):
     """Share of regions in each state by month (Foulds et al. 2016, figure 5).
 
     One row per data set, states stacked, of the regions that have events in a month; the Laplace HMM with ε of pure DP
     beside the non-private one. One release each; states as in figure 4.
     """
-    table = _shown(war_logs_assignments)
+    table, looks = _shown(war_logs_assignments), _colors(war_logs_emissions)
     made = _rows_of_maps(table, height=0.75)
     for axes, dataset, method in made:
         grid = _grid(select(table, dataset=dataset, method=method))
         if grid is None:
             _nothing(axes)
             continue
-        states = range(1, int(table.state.max()) + 1)
+        states = range(1, int(np.nanmax(grid)) + 1)
         of_all = [((grid == state).sum() / grid.notna().sum().clip(lower=1)).to_numpy() for state in states]
-        colors = [STATE_COLORS[(state - 1) % 5] for state in states]
+        colors = [_look(looks, dataset, state)[1] for state in states]
         axes.stackplot(range(grid.shape[1]), of_all, step="mid", colors=colors, linewidth=0)
         _years(axes, grid.columns)
-        axes.set(ylim=(0, 1), yticks=[0, 1])
-    _state_legend(made.figure, table)
+        axes.set(ylim=(0, 1))
+        axes.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
+    _state_legend(made.figure, table, looks)
     return made.figure
 
 
 @figure("fig7_ops_final_sample")
-def final_sample(war_logs_assignments):
+def final_sample(war_logs_assignments, war_logs_emissions):
     """OPS's final sample above an estimate from all of its samples after burn-in (Foulds et al. 2016, figure 7).
 
     Afghanistan, or the first data set of which there are files; one column per truncation M. ε of pure DP pays for the
     final sample, and only if its chain has converged; the estimate is not private. One release; the table of maps has
     means over independent releases and their errors.
     """
-    table = _collapsed(war_logs_assignments)
+    table, colors = _collapsed(war_logs_assignments), _colors(war_logs_emissions)
     table = table[(table.method != "laplace") & (table.method != "non_private")]
     table = select(table, dataset=panels.ordered(table.dataset, "dataset")[0])
     truncations, regions = panels.ordered(table.truncation), table.region.nunique()
     made, axes = panels.grid(2, len(truncations), 0.8 + 2 * (0.3 + 0.14 * regions), sharex=True, sharey=True)
     for panel, kind, truncation in panels.Panels(made, axes, list(KINDS), truncations):
-        _map(panel, select(table, truncation=truncation, summary=kind), int(table.state.max()))
+        _map(panel, select(table, truncation=truncation, summary=kind), colors)
         panel.set_title(f"OPS, M = {truncation:g}: {KINDS[kind]}", fontsize=7)
-    _state_legend(made, table)
+    _state_legend(made, table, colors)
     return made
 
 
@@ -116,7 +122,7 @@ def states_used(war_logs_states_used):
     datasets, most = panels.ordered(table.dataset, "dataset"), int(table.n_states.max())
     looks, lines = panels.looks(table, ("method", "truncation")), ("method", "truncation")
     for (_, truncation), look in looks.items():
-        look["markerfacecolor"] = "none" if truncation == 100 else look["color"]
+        look["marker"] = "v" if truncation == 100 else look["marker"]
     made, axes = panels.grid(1, 2, 0.6 + 0.42 * len(datasets), sharex=True, sharey=True)
     shown = {
         "At least 5 % of the cells": ("states_over_5_percent", "sem"),
@@ -133,14 +139,15 @@ def states_used(war_logs_states_used):
             solid = rows.converged.astype(bool)
             mark = {**look, "linestyle": "", "markersize": 4}
             panel.plot(rows[value][solid], y[solid], **mark)
-            panel.plot(
-                rows[value][~solid], y[~solid], **{**mark, "label": None, "markerfacecolor": "white", "alpha": 0.5}
-            )
+            panel.plot(rows[value][~solid], y[~solid], **{**mark, "label": None, "markerfacecolor": "white"})
         panel.set(title=title, xlim=(0, most + 0.7), xlabel=f"States, of {most}")
         panel.set_yticks(range(len(datasets)), [panels.named("dataset", name) for name in datasets])
         panel.grid(axis="y", visible=False)
     axes[0, 0].set_ylim(len(datasets) - 0.5, -0.5)
-    panels.legend(made)
+    hollow = panels.entry(marker="o", markerfacecolor="white", linestyle="", label="Not converged")
+    # In full also where no row of a method has converged.
+    full = [panels.entry(**{**look, "linestyle": "", "markersize": 4}) for look in looks.values()]
+    panels.legend(made, [*full, hollow])
     return made
 
 
@@ -179,18 +186,40 @@ def _rows_of_maps(table, height: float = 0.0):
     return panels.Panels(made, axes, datasets, methods)
 
 
-def _map(axes, rows, n_states: int):
+def _colors(emissions) -> dict[tuple[str, int], tuple[str, str]]:
+    """Return the meaning and the colour of each state of each data set.
+
+    The meaning is the type of event, a level of the first field, whose probability exceeds its mean over the other
+    states most. Equal meanings have equal colours, unless two states of one data set share one.
+    """
+    table = _collapsed(emissions)
+    table, found = table[table.method == "non_private"], {}
+    for dataset in panels.ordered(table.dataset, "dataset"):
+        rows = select(table, dataset=dataset)
+        types = rows[rows.field == rows.field.iloc[0]].pivot(index="level", columns="state", values="probability")
+        others = (types.sum(axis=1).to_numpy()[:, None] - types) / max(1, types.shape[1] - 1)
+        words = (types - others).idxmax()
+        for state, word in words.items():
+            found[dataset, state] = str(word) if (words == word).sum() == 1 else f"{word}, state {state}"
+    meanings = list(dict.fromkeys(found.values()))
+    return {key: (words, STATE_COLORS[meanings.index(words) % len(STATE_COLORS)]) for key, words in found.items()}
+
+
+def _look(colors, dataset: str, state: int) -> tuple[str, str]:
+    """Return the meaning and the colour of a state; data without emissions have numbers for meanings."""
+    return colors.get((dataset, state), (f"State {state}", STATE_COLORS[(state - 1) % len(STATE_COLORS)]))
+
+
+def _map(axes, rows, looks):
     """Draw the states of regions over months and return them, or say that chains have not converged."""
     from matplotlib.colors import ListedColormap
 
     if (grid := _grid(rows)) is None:
         _nothing(axes)
         return None
-    colors = {
-        "cmap": ListedColormap([STATE_COLORS[k % 5] for k in range(n_states)]),
-        "vmin": 0.5,
-        "vmax": n_states + 0.5,
-    }
+    n_states = int(np.nanmax(grid))
+    shown = [_look(looks, rows.dataset.iloc[0], state)[1] for state in range(1, n_states + 1)]
+    colors = {"cmap": ListedColormap(shown), "vmin": 0.5, "vmax": n_states + 0.5}
     axes.imshow(np.ma.masked_invalid(grid), aspect="auto", interpolation="nearest", **colors)
     names = [name.replace("RC ", "").title() for name in grid.index]
     axes.set_yticks(range(len(grid)), labels=names, fontsize=6)
@@ -212,14 +241,15 @@ def _years(axes, months) -> None:
     axes.tick_params(length=2)
 
 
-def _state_legend(figure, table) -> None:
+def _state_legend(figure, table, colors) -> None:
     from matplotlib.patches import Patch
 
-    states = range(1, int(table.state.max()) + 1)
-    panels.legend(figure, [Patch(color=STATE_COLORS[(k - 1) % 5], label=f"State {k}") for k in states])
+    states = table[["dataset", "state"]].drop_duplicates().itertuples(index=False)
+    looks = dict(_look(colors, dataset, int(state)) for dataset, state in sorted(states))
+    panels.legend(figure, [Patch(color=color, label=words) for words, color in looks.items()])
 
 
-def _emissions(table):
+def _emissions(table, colors):
     """Return dumbbells of the probabilities of levels, a panel per data set and field, a colour per state."""
     table = _collapsed(table)
     table = table[table.converged.astype(bool) & (table.variant != "corrected")]
@@ -234,41 +264,59 @@ def _emissions(table):
         for name in panels.ordered(private.dataset, "dataset")
         for field in dict.fromkeys(select(private, dataset=name).field)
     }
-    # One axis for all panels, as long as the levels that are drawn are probable.
-    top = 1.1 * table[(table.field.isin(CASUALTIES) == (table.level == "casualties"))].probability.max()
     columns = min(2, len(fields))
-    figure, grid = panels.grid(-(-len(fields) // columns), columns, 0.4 + 1.4 * -(-len(fields) // columns))
+    figure, grid = panels.grid(-(-len(fields) // columns), columns, 0.4 + 1.5 * -(-len(fields) // columns))
+    filled = []
     for axes, (dataset, field) in zip(grid.flat, fields, strict=False):
-        _dumbbells(axes, select(table, dataset=dataset), field, top)
+        filled += _dumbbells(axes, select(table, dataset=dataset), field, colors)
         axes.set_title(f"{panels.named('dataset', dataset)}:\n{field.replace('_', ' ')}", fontsize=7)
     for axes in list(grid.flat)[len(fields) :]:
         axes.set_axis_off()
+    # One axis for all panels.
+    top = max(axes.get_xlim()[1] for axes in list(grid.flat)[: len(fields)])
+    for axes in list(grid.flat)[: len(fields)]:
+        axes.set_xlim(-0.02, top)
     hollow = panels.entry(marker="o", markerfacecolor="none", markersize=5, linestyle="", label="Non-private HMM")
     marks = [panels.entry(marker=style.look(method).marker, linestyle="", label=f"{style.look(method).label} HMM")
              for method in panels.ordered(private.method, "method")]  # fmt: skip
-    states = [
-        panels.entry(color=STATE_COLORS[k], linewidth=3, label=f"State {k + 1}") for k in range(int(table.state.max()))
-    ]
-    panels.legend(figure, [*states, *marks, hollow])
+    panels.message(figure, "Clipping makes rare levels more probable", bool(filled) and min(filled) > 0)
+    states = private[["dataset", "state"]].drop_duplicates().itertuples(index=False)
+    looks = dict(_look(colors, dataset, int(state)) for dataset, state in sorted(states))
+    bars = [panels.entry(color=color, linewidth=3, label=words) for words, color in looks.items()]
+    panels.legend(figure, [*bars, *marks, hollow])
     return figure
 
 
-def _dumbbells(axes, rows, field: str, top: float) -> None:
+def _dumbbells(axes, rows, field: str, colors) -> list[float]:
+    """Draw one panel and return by how much private models exceed the non-private one's share of rare levels."""
+    import pandas as pd
+
     key = "field" if field == "casualties" else "level"
     rows = rows[rows.field.isin(CASUALTIES) if field == "casualties" else rows.field == field]
     rows = select(rows, level="casualties") if field == "casualties" else rows
-    order = rows[rows.method != "non_private"].groupby(key).probability.max().sort_values().index[-MOST_LEVELS:]
-    states = sorted(rows.state.unique())
+    order = list(rows[rows.method != "non_private"].groupby(key).probability.max().sort_values().index[-MOST_LEVELS:])
+    most = rows[rows.method == "non_private"].groupby(key).probability.max()
+    rare = [] if field == "casualties" else list(most.index[(most < RARE) & ~most.index.isin(order)])
+    if rare:
+        together = f"{len(rare)} rare level{'s' * (len(rare) > 1)}"
+        summed = rows[rows.level.isin(rare)].groupby(["dataset", "method", "state"], as_index=False).probability.sum()
+        rows, order = pd.concat([rows, summed.assign(level=together)]), [together, *order]
+    states, apart = sorted(rows.state.unique()), []
     for place, state in enumerate(states):
-        y = np.arange(len(order)) + 0.35 - 0.7 * place / max(1, len(states) - 1)
+        color = _look(colors, rows.dataset.iloc[0], state)[1]
+        y = np.arange(len(order)) + 0.27 - 0.54 * place / max(1, len(states) - 1)
         truth = select(rows, state=state, method="non_private").set_index(key).probability.reindex(order)
         for method, part in rows[(rows.method != "non_private") & (rows.state == state)].groupby("method"):
             value = part.set_index(key).probability.reindex(order)
-            axes.hlines(y, value, truth, color=STATE_COLORS[place % 5], linewidth=0.8)
-            axes.plot(value, y, style.look(method).marker, color=STATE_COLORS[place % 5], markersize=2.8)
-        axes.plot(truth, y, "o", color=STATE_COLORS[place % 5], markerfacecolor="none", markersize=5)
+            axes.hlines(y, value, truth, color=color, linewidth=0.8)
+            axes.plot(value, y, style.look(method).marker, color=color, markersize=2.8)
+            apart += [value[together] - truth[together]] if rare else []
+        axes.plot(truth, y, "o", color=color, markerfacecolor="none", markersize=5)
     words = [CASUALTIES.get(level, str(level)) for level in order]
     axes.set_yticks(
-        range(len(order)), labels=[word if len(word) < 24 else f"{word[:22]}…" for word in words], fontsize=6
+        range(len(order)), labels=[word if len(word) < 24 else f"{word[:22]}…" for word in words], fontsize=6.5
     )
-    axes.set(xlim=(-0.02, top), ylim=(-0.5, len(order) - 0.5))
+    if rare:
+        axes.axhspan(-0.5, 0.5, color=style.BAND, linewidth=0, alpha=0.5, zorder=0)
+    axes.set_ylim(-0.5, len(order) - 0.5)
+    return apart

@@ -23,10 +23,10 @@ def map_of_leaders(who_leads_pairs, who_leads_exponents):
 
     Left: held-out loss of OPS (M = 10) less that of Laplace with clipped counts, in nats per event, on events per level
     and cell and ε; dots where it is beyond five standard errors and beyond what second chains move it by. The line is
-    where Laplace noise on cells and OPS's tempering blur a level's count equally, m = 4D²/(Δε). Above the map the real
-    data, placed by their ratio to their own such m at the mean levels of a field, with the range from the field of most
-    levels to that of fewest. Right: exponents of losses below 0.1 nats in ε and in events per level, with 95 %
-    intervals over data sets; dotted: those of the variances.
+    where Laplace noise on cells and OPS's tempering blur a level's count equally, m = 4D²/(Δε). Above the map's edge
+    the real data, placed by their ratio to their own such m at the mean levels of a field, with the range from the
+    field of most levels to that of fewest. Right: exponents of losses below 0.1 nats in ε and in events per level, with
+    95 % intervals over data sets; dotted: those of the variances.
     """
     rows = select(who_leads_pairs, model="hmm", first="paper", method="ops", truncation=TRUNCATION)
     common = {
@@ -48,14 +48,20 @@ def map_of_leaders(who_leads_pairs, who_leads_exponents):
         m = events / cells / levels * critical / critical_count(sizes, TRUNCATION)
         height = across.max() * 1.7 ** (place + 1.3)
         row[0].plot(m, [height] * 3, color=style.GREY, linewidth=0.8)
-        row[0].plot(m[1:2], [height], color="black", marker=style.MARKERS[place], linestyle="", label=name)
+        row[0].plot(m[1:2], [height], color="black", marker=style.MARKERS[place], linestyle="")
+        beside = {"xytext": (-5, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
+        row[0].annotate(name, (m.min(), height), fontsize=7, **beside)
     row[0].set(xscale="log", yscale="log", xlabel="Events per level and cell m", ylabel=style.AXES["epsilon"])
-    row[0].set(ylim=(across.min() / 2, across.max() * 10))
+    row[0].set(ylim=(across.min() / 2, across.max() * 14))
+    row[0].axhline(across.max() * 1.55, color="black", linewidth=0.8)
     # Above the map there is no ε.
     row[0].set_yticks(across, [f"{value:g}" for value in across])
     row[0].minorticks_off()
-    row[0].set(xlim=(grid.columns.min() / 2, grid.columns.max() * 2), title="Loss of OPS less clipped Laplace")
-    made.colorbar(mesh, ax=row[0], label="Difference [nats per event]")
+    row[0].set(xlim=(grid.columns.min() / 4, grid.columns.max() * 2))
+    row[0].set_title("Loss of OPS less clipped Laplace\n[nats per event]")
+    bar = made.colorbar(mesh, ax=row[0], ticks=[-0.8, -0.4, 0, 0.4, 0.8])
+    bar.ax.set_title("Laplace\nleads", fontsize=7)
+    bar.ax.set_xlabel("OPS\nleads", fontsize=7)
     fitted = select(who_leads_exponents, model="hmm", **common)
     fitted = fitted[fitted.method != "private_gibbs"]
     names = {}

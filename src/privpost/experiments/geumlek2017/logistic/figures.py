@@ -135,6 +135,11 @@ def _losses(table, metric: str, variant: str, ylabel: str):
     for axes, _, _ in made:
         panels.decades(axes, 0.01, table["mean"])
     _name_the_ball(made, table)
+    worst = table[(table.method == "ops") & (table.charge == "")].set_index(keys := ["dataset", "order", "log_epsilon"])
+    others = table[table.method.isin(["diffused", "concentrated"])]
+    behind = others.set_index(keys).join(worst["mean"].rename("ops"), how="inner")
+    holds = len(behind) > 0 and (behind.ops >= behind["mean"]).all()
+    panels.message(made.figure, "Charged as in the paper, OPS never leads", bool(holds))
     panels.legend(made.figure)
     return made.figure
 

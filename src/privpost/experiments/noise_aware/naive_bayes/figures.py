@@ -42,6 +42,7 @@ def distances(naive_bayes_calibration, naive_bayes_ecdf):
     functions = select(functions, n=table.n.min(), parameter=shown)
     calibration.less_u(right, functions, int(table.n_trials.max()), score_panels.LINES, looks)
     right.set(title=f"ε = {functions.epsilon.max():.2g}", ylabel="Pr(U ≤ u) − u")
+    calibration.message(made, table)
     panels.legend(made)
     return made
 

@@ -19,5 +19,6 @@ def calibrated(regression_calibration):
     )  # fmt: skip
     for axes, _, _ in made:
         calibration.calibrated(axes)
+    calibration.message(made.figure, table)
     panels.legend(made.figure)
     return made.figure

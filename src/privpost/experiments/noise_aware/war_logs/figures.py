@@ -40,6 +40,9 @@ def gains(war_logs_pairs):
         axis.set_xlabel("ε (pure DP)")
         axis.tick_params(labelbottom=True)
     figure.supylabel("Gain of noise-aware per event [nats]", fontsize=8)
+    least = table[(table.n_states > 1) & (table.epsilon == table.epsilon.min())]
+    sure = len(least) and (panels.interval(least.gain_mean, least.gain_sem)[0] > 0).all()
+    panels.message(figure, "Counting the noise helps hidden Markov models at small ε", bool(sure))
     words = [f"{row.panel.replace(chr(10), ' ')}, ε = {row.epsilon:g}: gain {row.gain_mean:.2f} ({NAMES[row.score]})"
              for row in few[few.variant == "paper"].itertuples()]  # fmt: skip
     keywords = {"title": "\n".join(words), "title_fontsize": 7} if words else {}

@@ -42,5 +42,8 @@ def regression(linear_regression):
         left.locator_params(axis="y", nbins=4)
         for panel in (left, right):
             panel.set(xlabel="Prior precision b")
+    private = table[table.method != "non_private"]
+    most = 100 * (private.excess_mean / (private.mse_mean - private.excess_mean)).max()
+    panels.message(made, f"One private sample adds at most {most:.2g} % to the MSE", bool(0 < most < 10))
     panels.legend(made)
     return made

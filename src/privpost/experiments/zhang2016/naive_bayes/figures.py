@@ -42,7 +42,7 @@ def accuracy(naive_bayes, naive_bayes_pairs):
         look.update(SHADES[kind], label=look["label"].replace("Fourier, ", "Fourier: "))
     panels.curves(right, pairs, "epsilon", "gain", "sem", ("method", "kind"), looks)
     right.axhline(0, color=style.look("laplace").color, linewidth=1)
-    right.set(ylabel="Accuracy less Laplace's [%]", ylim=(-5.2, 1.4), title="Fourier against Laplace, paired")
+    right.set(ylabel="Accuracy less Laplace's [%]", ylim=(-3.9, 1.6), title="Fourier against Laplace, paired")
     for axes in (left, right):
         axes.set(xscale="log", xlabel=style.AXES["epsilon"])
     panels.legend(made)

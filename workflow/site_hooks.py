@@ -1,0 +1,27 @@
+"""What mkdocs does at the end of a build of the site: takes away what no page needs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mkdocs.exceptions import PluginError
+
+# The site's limit, in bytes: it is handed on as a folder.
+LARGEST = 12_000_000
+
+
+def on_post_page(output: str, **_) -> str:
+    """Return a page without indentation, which is a sixth of it; inside `<pre>` it stays."""
+    parts = re.split(r"(<pre.*?</pre>|<textarea.*?</textarea>)", output, flags=re.DOTALL)
+    return "".join(part if place % 2 else re.sub(r"\n\s+", "\n", part) for place, part in enumerate(parts))
+
+
+def on_post_build(config, **_) -> None:
+    """Remove maps of compressed scripts and stemmers of languages other than English; refuse a site that is large."""
+    site = Path(config["site_dir"])
+    assets = site / "assets"
+    for path in [*assets.rglob("*.map"), *assets.glob("javascripts/lunr/min/*"), *assets.glob("javascripts/lunr/*.js")]:
+        path.unlink()
+    if (size := sum(path.stat().st_size for path in site.rglob("*") if path.is_file())) > LARGEST:
+        raise PluginError(f"the site has {size:,} bytes, {LARGEST:,} at most")
