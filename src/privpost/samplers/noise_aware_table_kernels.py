@@ -47,7 +47,6 @@ class Steps(NamedTuple):
             by = (cell_counts[sink] - cell_counts[source]).T
             totals_by = by.reshape(-1, 2, len(source)).sum(axis=1)
             counts, totals = np.flatnonzero(by.any(axis=1)), np.flatnonzero(totals_by.any(axis=1))
-            totals = totals[totals != theta]
             # Of ones and of zeros, one after the other.
             weighed = np.where(counts // 2 == theta, -1, counts % 2 * (n + 1))
             rows.append((source, sink, counts, weighed, by[counts].ravel(), totals, totals_by[totals].ravel()))

@@ -20,6 +20,8 @@ def test_the_output_depends_on_the_records_through_the_release_alone(folder, mod
     folder.specify(content(model))
     generator = np.random.default_rng
     monkeypatch.setattr(np.random, "default_rng", lambda seed=None: generator(11))
+    # What is compiled once is said once.
+    folder.run()
     released = []
     monkeypatch.setattr(
         noise, "add", lambda exact, variates, source: (released.append(exact), np.full(np.shape(exact), 2.0))[1]
