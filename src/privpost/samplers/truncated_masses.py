@@ -6,8 +6,10 @@ For x ~ Dirichlet(α), A = Σα_i, the inverse Laplace transform of a product gi
 
 with Q the upper regularised incomplete gamma function. Gammas of shapes α_i beyond c low have a sum of mean A + Σh_i,
 h as in `beyond`; with c near it the integrand falls like a normal density, and the trapezoid rule errs exponentially
-little. ln Q at the nodes is looked up: it is a polynomial in
-√α_i on short intervals.
+little. ln Q at the nodes is looked up: it is a polynomial in √α_i on short intervals.
+
+Beside exact sums for whole α (2 to 40 levels) and incomplete beta functions, ln P is off by less than 1e-6 for bounds
+of at most a third of 1/levels, 2e-6 at half of it, 1e-5 at two thirds, and 1e-2 at 20/21.
 """
 
 from __future__ import annotations
