@@ -205,15 +205,16 @@ def truncated_logs(group, a: float) -> tuple[np.ndarray, np.ndarray]:
     return sequences, logs
 
 
-@pytest.mark.parametrize("explicit", [False, True])
-def test_truncated_emissions_weigh_the_states_by_their_mass(explicit) -> None:
-    """Passes alone, and with the explicit sampler after every round: one law, by incomplete beta functions."""
-    lows = (0.15, 0.2)
+@pytest.mark.parametrize(("explicit", "power"), [(False, 1.0), (False, 0.3), (True, 1.0)])
+def test_truncated_emissions_weigh_the_states_by_their_mass(explicit, power) -> None:
+    """Passes alone, also to the power 1/τ, and with the explicit sampler: one law, by incomplete beta functions."""
+    lows = (0.3, 0.35)
     group = gibbs.Group(4 * COUNTS[:, :4], np.tile(OBSERVED, (3_000, 1)), 2.0, lows=lows)
-    logs = truncated_logs(group, 1.0)[1]
+    logs = power * truncated_logs(group, 1.0)[1]
     exact = np.exp(logs - logs.max())
     annealing, burn_in = collapsed.Annealing(1.0, 0, 1), 0 if explicit else 100
     sampler = collapsed.Chains([group], LAYOUT, gibbs.Prior(2, (2, 2)), annealing, burn_in)
+    sampler._powers[0][0][:] *= power
     ((state, _),) = run(sampler, [np.random.default_rng(26)], draws=1, burn_in=19)
     assert chi_square(state.cold.states.T, exact / exact.sum(), 2) > 1e-4
     if explicit:
