@@ -18,6 +18,7 @@ import numpy as np
 
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers.log_gamma_table import END_OCTAVE, FIRST_OCTAVE, gamma_table
+from privpost.samplers.truncated_mass_table import POINT, Tails, tails
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class Entries(NamedTuple):
     """What the entries of `Cells` weigh: Σ_k Σ_i sign_i [ln Γ(N_ki + offset_i) − ln Γ(offset_i)] is the log-likelihood.
 
     `offset`, `sign` (levels + fields,); `bounds` (fields + 1,): where each field's levels begin; `lows` (fields,);
-    `table`: of `gamma_table`.
+    `table`: of `gamma_table`; `tails`: what ln P of truncated emissions needs.
     """
 
     offset: np.ndarray
@@ -167,6 +168,7 @@ class Entries(NamedTuple):
     bounds: np.ndarray
     lows: np.ndarray
     table: np.ndarray
+    tails: Tails
 
     @classmethod
     def of(cls, prior: gibbs.Prior, prior_temperature: float = 1.0, lows=None) -> Entries:
@@ -183,7 +185,9 @@ class Entries(NamedTuple):
             raise ValueError(f"emission is {prior.emission!r}; of collapsed chains it must be {most}")
         if lows.any() and b != 1:
             raise ValueError(f"emission is {prior.emission!r}; with truncated emissions it must be 1")
-        return cls(offset, sign, np.concatenate([[0], np.cumsum(sizes)]), lows, gamma_table())
+        return cls(
+            offset, sign, np.concatenate([[0], np.cumsum(sizes)]), lows, gamma_table(), tails(tuple(lows.tolist()))
+        )
 
 
 def _memory(n_cells: int, n_states: int, sizes: Sequence[int]) -> tuple:
@@ -191,7 +195,7 @@ def _memory(n_cells: int, n_states: int, sizes: Sequence[int]) -> tuple:
     weights, fields = (n_cells, n_states), (n_states, len(sizes))
     return (
         np.full(n_cells, -1), np.zeros(weights), np.zeros(n_states, np.int64), np.zeros(weights, np.int64),
-        np.zeros(fields), np.zeros((*fields, 4)), np.zeros((n_states, 2, sum(sizes))),
+        np.zeros(fields), np.zeros((*fields, POINT)),
     )  # fmt: skip
 
 
@@ -199,7 +203,7 @@ def log_joint(states, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Pri
     """Collapsed log-likelihood and log-prior of states (cells, chains) in the law of a group, shape (2, chains).
 
     As `State.energies`, whichever sampler the states are of: ln p(z) is over the prior's temperature, and a truncated
-    field's log-likelihood has its `log_mass`.
+    field's log-likelihood has its ln P of `truncated_masses`.
     """
     from scipy.special import gammaln
 
@@ -210,7 +214,7 @@ def log_joint(states, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Pri
     gammas = gammaln(totals)
     likelihood = ((gammas - gammaln(entries.offset)) * entries.sign).sum(axis=(1, 2))
     if entries.lows.any():
-        from privpost.samplers.hidden_markov_passes import truncation_masses
+        from privpost.samplers.truncated_masses import truncation_masses
 
         likelihood += truncation_masses(np.stack([totals, gammas], axis=-1), tuple(entries))
     a, n_states = prior.transition, prior.n_states
@@ -225,8 +229,8 @@ class Chains:
     """All chains of all groups (`chain.Sampler`), as `hidden_markov_gibbs.Chains`; `rng` is one generator per group.
 
     A step is a round: a pass over all cells, and during the burn-in resplits. After it an iteration of the explicit
-    sampler follows, which draws the emissions given the states, and then the states: where emissions are truncated that
-    step is exact, and the passes only as good as `log_mass`.
+    sampler follows, which draws the emissions given the states, and then the states. Both have one law, the passes up
+    to what `truncated_masses` errs by.
 
     Args:
         annealing: how the burn-in searches.

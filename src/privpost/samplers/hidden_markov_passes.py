@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from privpost.samplers.compiled import inlined, inner, outer
+from privpost.samplers.compiled import inlined, inner
 from privpost.samplers.hidden_markov_kernels import (
-    _HALF_LOG_2PI,
     _log,
     add_up,
     choose,
@@ -19,119 +18,7 @@ from privpost.samplers.hidden_markov_kernels import (
     site_weights,
 )
 from privpost.samplers.hidden_markov_lanes import LANES, weigh_lanes
-
-
-@inner
-def beyond(alpha, t, log_density):
-    """ln Q(α, t) and h of the gamma law beyond t > 0, α > 1; its mean there is α + h.
-
-    `log_density` is that of h = t^α e^(−t) / Γ(α, t) without the tail's mass: ln of t^α e^(−t) / Γ(α).
-    """
-    if t < alpha + 1:
-        # P(α, t) is at most twice this density below the mean: nothing is cut off.
-        if t < alpha and log_density < -38.0:
-            return 0.0, 0.0
-        term = 1 / alpha
-        total = term
-        n = alpha
-        while term > 1e-10 * total:
-            n += 1
-            term *= t / n
-            total += term
-        density = math.exp(log_density)
-        tail = 1 - density * total
-        return math.log(tail), density / tail
-    # Lentz's continued fraction of Γ(α, t).
-    b = t + 1 - alpha
-    c, d = 1e300, 1 / b
-    fraction = d
-    for n in range(1, 1000):
-        b += 2
-        d = 1 / (n * (alpha - n) * d + b)
-        c = b + n * (alpha - n) / c
-        fraction *= c * d
-        if abs(c * d - 1) < 1e-10:
-            break
-    return log_density + math.log(fraction), 1 / fraction
-
-
-@inner
-def tail_of(alpha, t, log_t, log_gamma):
-    """`beyond` for α ≥ 1."""
-    return (-t, t) if alpha <= 1 else beyond(alpha, t, alpha * log_t - t - log_gamma)
-
-
-@inner
-def spread(alpha, h, t):
-    """Variance of the gamma law beyond t."""
-    return (alpha + 1) * (alpha + h) + t * h - (alpha + h) ** 2
-
-
-@inner
-def mass_at(point, shapes, log_gamma):
-    """ln P of `log_mass` with f_S normal, from what `log_mass` keeps of a point near the mean."""
-    c, tail, h_sum, variance = point
-    gap = shapes + h_sum - c
-    density = -0.5 * (gap * gap / variance + math.log(variance)) - _HALF_LOG_2PI
-    return tail + density - ((shapes - 1) * math.log(c) - c - log_gamma)
-
-
-@inner
-def log_mass(alphas, gammas, shapes, log_gamma, low, point, tails):
-    """ln P(all x_i ≥ low), x ~ Dirichlet(α), α ≥ 1, by a saddlepoint.
-
-    With independent gammas G_i of shapes α_i that exceed c·low, S their sum and A = Σα_i, for any c > 0
-    P = Π P(G_i > c low) f_S(c) / f_Gamma(A)(c); f_S is taken as normal, at a c near its mean. `gammas` are
-    ln Γ(α_i), `shapes` is A, `log_gamma` is ln Γ(A).
-
-    Args:
-        point: c, of which a guess is given, or 0; Σ ln P(G_i > c low), Σ h_i, variance of S, all overwritten.
-        tails: overwritten by ln P(G_i > c low) and h_i (2, levels).
-    """
-    c = point[0] if point[0] > 0 else shapes / (1 - 0.5 * len(alphas) * low)
-    for _ in range(20):
-        t = c * low
-        log_t, tail, h_sum, slope, variance = math.log(t), 0.0, 0.0, 0.0, 0.0
-        for i in range(len(alphas)):
-            alpha = alphas[i]
-            tails[0, i], h = tail_of(alpha, t, log_t, gammas[i])
-            tails[1, i] = h
-            tail += tails[0, i]
-            h_sum += h
-            slope += h * (alpha + h - t) / t
-            variance += spread(alpha, h, t)
-        point[0], point[1], point[2], point[3] = c, tail, h_sum, variance
-        gap = shapes + h_sum - c
-        if gap * gap < 1e-3 * variance:
-            break
-        c += gap / (1 - low * slope)
-    return mass_at(point, shapes, log_gamma)
-
-
-@inner
-def log_masses(sums, entries, masses, points, tails):
-    """`log_mass` of each field of one state, written to `masses` (fields,), with `points` (fields, 4) and `tails`.
-
-    `sums` are totals and ln Γ of them (entries, 2), of all levels and then of all fields, as in `collapsed_sweep`.
-    """
-    bounds, lows = entries[2], entries[3]
-    for d in range(len(lows)):
-        if lows[d] > 0:
-            own, i = slice(bounds[d], bounds[d + 1]), bounds[-1] + d
-            given = sums[own, 0], sums[own, 1], sums[i, 0], sums[i, 1], lows[d]
-            masses[d] = log_mass(*given, points[d], tails[:, own])
-
-
-@outer()
-def truncation_masses(sums, entries):
-    """Sum of `log_masses` over the states of each chain, shape (chains,); `sums` (chains, K, entries, 2)."""
-    bounds, lows = entries[2], entries[3]
-    found, masses, tails = np.zeros(len(sums)), np.zeros(len(lows)), np.empty((2, bounds[-1]))
-    for c in range(len(sums)):
-        for k in range(sums.shape[1]):
-            log_masses(sums[c, k], entries, masses, np.zeros((len(lows), 4)), tails)
-            found[c] += masses.sum()
-    return found
+from privpost.samplers.truncated_masses import change_masses, log_masses
 
 
 @inlined
@@ -171,76 +58,23 @@ def fill_gammas(sums, entries):
 
 
 @inner
-def near(gap, shapes, variance):
-    """Whether a normal law is good enough for S so far from its mean: its skewness is about 2/√A."""
-    return gap * gap < variance * min(2.0, 1e-4 * shapes)
-
-
-@inner
-def change_masses(own, cells, entries, before, sums, masses, points, tails):
-    """`log_masses` of a state of whose levels only a cell's have changed, by those; `before` are its sums till then.
-
-    A point stays as long as it is near the mean of S.
-    """
-    index, bounds, lows = cells[1], entries[2], entries[3]
-    d, t, log_t = -1, 0.0, 0.0
-    for j in range(own[0], own[1]):
-        i = index[j]
-        if i >= bounds[-1]:
-            break
-        if d < 0 or i >= bounds[d + 1]:
-            while i >= bounds[d + 1]:
-                d += 1
-            field = bounds[-1] + d
-            shapes, t = sums[field, 0], points[d, 0] * lows[d]
-            if t > 0 and near(shapes + points[d, 2] - points[d, 0], shapes, points[d, 3]):
-                log_t = math.log(t)
-            else:
-                # All levels are computed again below.
-                t, points[d, 3] = 0.0, 0.0
-        if t > 0:
-            alpha, h = sums[i, 0], tails[1, i]
-            points[d, 1] -= tails[0, i]
-            points[d, 2] -= h
-            points[d, 3] -= spread(before[i, 0], h, t)
-            tails[0, i], h = tail_of(alpha, t, log_t, sums[i, 1])
-            tails[1, i] = h
-            points[d, 1] += tails[0, i]
-            points[d, 2] += h
-            points[d, 3] += spread(alpha, h, t)
-    for d in range(len(lows)):
-        if lows[d] > 0:
-            i = bounds[-1] + d
-            shapes = sums[i, 0]
-            mean = shapes + points[d, 2]
-            if points[d, 3] > 0 and near(mean - points[d, 0], shapes, points[d, 3]):
-                masses[d] = mass_at(points[d], shapes, sums[i, 1])
-            else:
-                levels, points[d, 0] = slice(bounds[d], bounds[d + 1]), mean
-                given = sums[levels, 0], sums[levels, 1], shapes, sums[i, 1], lows[d], points[d]
-                masses[d] = log_mass(*given, tails[:, levels])
-
-
-@inner
 def mass_allows(pair, own, cells, entries, sums, power, uniform, truncation):
-    """Whether a move of a cell is accepted by the change of `log_mass`; if so, what is kept of it is that after it.
+    """Whether a move of a cell is accepted by the change of ln P of `log_masses`; if so, that after it is noted.
 
     `pair` are the state that the cell leaves and the one that it enters.
     """
-    masses, points, tails = truncation
-    own_masses, own_points = np.zeros((2, masses.shape[1])), np.empty((2, masses.shape[1], 4))
-    own_tails = np.empty((2, 2, tails.shape[2]))
+    masses, points = truncation
+    own_masses, own_points = np.zeros((2, masses.shape[1])), np.empty((2, *points.shape[1:]))
     after, change = np.empty(sums.shape[1:]), 0.0
     for row, state in enumerate(pair):
-        after[:], own_points[row], own_tails[row] = sums[state], points[state], tails[state]
+        after[:], own_points[row] = sums[state], points[state]
         add_cell(own, cells, entries, 1.0 if row else -1.0, after)
-        given = sums[state], after, own_masses[row], own_points[row], own_tails[row]
-        change_masses(own, cells, entries, *given)
+        change_masses(own, cells[1], entries, sums[state], after, own_masses[row], own_points[row])
         change += own_masses[row].sum() - masses[state].sum()
     if change < 0 and uniform >= math.exp(power * change):
         return False
     for row, state in enumerate(pair):
-        masses[state], points[state], tails[state] = own_masses[row], own_points[row], own_tails[row]
+        masses[state], points[state] = own_masses[row], own_points[row]
     return True
 
 
@@ -295,7 +129,7 @@ def weigh_anew(t, old, own, cells, entries, sums, memory, stale, found):
 
 @inner
 def log_likelihood(masses, sums, entries):
-    """Collapsed log-likelihood from totals and ln Γ of them (K, entries, 2), and `log_mass`."""
+    """Collapsed log-likelihood from totals and ln Γ of them (K, entries, 2), and ln P of the fields (K, fields)."""
     found = masses.sum()
     for i in range(sums.shape[1]):
         empty = log_gamma(entries[0][i], entries[4])
@@ -308,21 +142,22 @@ def log_likelihood(masses, sums, entries):
 def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, uniforms, memory, sums):
     """One pass over all cells of one chain, emissions and transitions integrated out; states (cells,) in place.
 
-    With truncated emissions a state is proposed as if they were not, and accepted by the change of `log_mass`. A
-    cell's weight in a state is taken from memory as long as the state's other cells are the same.
+    With truncated emissions a state is proposed as if they were not, and accepted by the change of `log_masses`, so
+    that the law is the truncated one. A cell's weight in a state is taken from memory as long as the state's other
+    cells are the same.
 
     Args:
         cells: `indptr` (cells + 1,), `index`, `value`: the non-zero entries of each cell, its levels' counts over T
             and then each field's count over T.
         entries: `offset`, `sign` (entries,): b and 1 of a level, b times the number of levels and −1 of a field;
             `bounds` (fields + 1,), where each field's levels begin; `lows` (fields,), their smallest probability; the
-            table of `log_gamma`.
+            table of `log_gamma`; what `row_of` looks up.
         layout: `first`, `last` (cells,).
         power: 1/τ of the pass; `prior_power` that of p(z) beside the emissions, before 1/τ.
         uniforms: (cells,), or twice as many where emissions are truncated.
         memory: the states after the last pass (cells,), −1 before the first; the weights of cells in states (cells, K),
-            the versions of states (K,) and those that the weights are of (cells, K); `log_mass` (K, fields), its points
-            (K, fields, 4) and tails (K, 2, levels).
+            the versions of states (K,) and those that the weights are of (cells, K); `log_masses` (K, fields) and its
+            points (K, fields, numbers).
         sums: space for the totals, offsets and entries summed by state, and for ln Γ of them, (K, entries, 2).
 
     Returns:
@@ -340,7 +175,7 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
         leaving[k] = moves[k].sum()
         fill_gammas(sums[k], entries)
         if truncated and changed[k]:
-            log_masses(sums[k], entries, truncation[0][k], truncation[1][k], truncation[2][k])
+            log_masses(sums[k], entries, truncation[0][k], truncation[1][k])
     for t in range(len(states)):
         old, own = states[t], (indptr[t], indptr[t + 1])
         move_site(t, old, states, first, last, moves, leaving, -1.0)

@@ -17,7 +17,8 @@ from privpost.samplers.hidden_markov_kernels import (
     site_weights,
 )
 from privpost.samplers.hidden_markov_lanes import LANES
-from privpost.samplers.hidden_markov_passes import add_cell, collapsed_sweep, fill_gammas, log_masses, shift, weigh
+from privpost.samplers.hidden_markov_passes import add_cell, collapsed_sweep, fill_gammas, shift, weigh
+from privpost.samplers.truncated_masses import log_masses
 
 
 @inner
@@ -75,7 +76,7 @@ def resplit(rows, states, cells, entries, layout, settings, uniforms, sums, trun
         settings: prior_power, a, power of `collapsed_sweep`.
         uniforms: (4 cells + 1,).
         sums: as of `collapsed_sweep`; updated with the states.
-        truncation: `log_mass` of the states' fields, its points and tails; updated with the states.
+        truncation: `log_masses` of the states' fields and its points; updated with the states.
     """
     (into, free, split), n_cells, (offset, sign), (prior_power, a, power) = rows, len(states), entries[:2], settings
     n_states, n_entries, _ = sums.shape
@@ -109,15 +110,15 @@ def resplit(rows, states, cells, entries, layout, settings, uniforms, sums, trun
     for k in range(n_states):
         for i in range(n_entries):
             gain += sign[i] * (proposed[k, i, 1] - sums[k, i, 1])
-    masses, points, tails = truncation[0].copy(), truncation[1].copy(), truncation[2].copy()
+    masses, points = truncation[0].copy(), truncation[1].copy()
     if entries[3].max() > 0:
         for k in rows:
             points[k] = 0.0
-            log_masses(proposed[k], entries, masses[k], points[k], tails[k])
+            log_masses(proposed[k], entries, masses[k], points[k])
         gain += masses.sum() - truncation[0].sum()
     if gain >= 0 or uniforms[4 * n_cells] < math.exp(power * gain):
         states[:], sums[:] = new, proposed
-        truncation[0][:], truncation[1][:], truncation[2][:] = masses, points, tails
+        truncation[0][:], truncation[1][:] = masses, points
 
 
 @outer()

@@ -3,7 +3,7 @@
 import math
 
 from privpost.samplers.compiled import inner, outer
-from privpost.samplers.hidden_markov_passes import beyond, tail_of
+from privpost.samplers.truncated_masses import beyond, tail_of
 
 # Fixed-point steps for the rate bring it nearer by a factor of about K low each; up to here three are enough.
 _FEW_STEPS = 0.26
