@@ -20,8 +20,8 @@ from privpost.samplers.noise_aware_sets import move_run, resplit
 # its counts are drawn anew where transfers draw them too; the transfers between two cells that are proposed for each
 # cell of fixed states, and of others; the runs that are proposed for each cell whose state is not certain, by state and
 # unit of the noise's scale, at most for each such cell, and the logarithm of the share of runs that are longer by one;
-# and the re-splits of two of many states that a sweep of the burn-in proposes after the annealing.
-EXCHANGES, STATES, AGAIN, PAIRS, RUNS, RESPLITS = 4, 3.0, 0.25, (0.5, 0.25), (0.006, 1.2, -0.6), 12
+# and the re-splits for each of many states with cells that a sweep of the burn-in proposes after the annealing.
+EXCHANGES, STATES, AGAIN, PAIRS, RUNS, RESPLITS = 4, 3.0, 0.25, (0.5, 0.25), (0.006, 1.2, -0.6), 3
 # Below which probability of another state in the burn-in a cell's state is certain, and in what share of its proposals
 # it may change nevertheless; above which it is open. How fast earlier sweeps' probabilities fade. How much wider than a
 # Newton step's law a transfer's may be, by the noise's scale and at most: wide noise has its curvature in kinks.
@@ -312,7 +312,7 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power,
             if end <= n_cells and data[6][end - 1] > CERTAIN[0]:
                 changed += move_run(t, end, data, observed, latent, sums, layout, prior, tables, work, rng)
         if learn and n_states > STATES:
-            for _ in range(RESPLITS):
+            for _ in range(RESPLITS * np.sum(state_totals > 0)):
                 resplit(seen, data, latent, sums, layout, prior, tables, work, rng)
     # A cell by itself whose counts are all drawn anew in most sweeps has no use for exchanges.
     fewest = 2 if rest[0] == 0 else 1

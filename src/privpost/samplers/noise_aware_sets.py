@@ -133,9 +133,14 @@ def resplit(seen, data, latent, sums, layout, prior, tables, work, rng):
     probability of a split is left out, this is for the search in the burn-in. Returns whether it was accepted.
     """
     states, counts, totals = latent
-    n_states = len(sums[0])
-    one = states[seen[int(rng.random() * len(seen))]]
-    pair = one, (one + 1 + np.int64(rng.random() * (n_states - 1))) % n_states
+    members = np.zeros(len(sums[0]), np.int64)
+    for t in seen:
+        members[states[t]] += 1
+    # States without cells are alike, so that one of them stands for all; small states are met as often as large ones.
+    chosen = np.flatnonzero(members > 0)
+    size = len(chosen)
+    one, other = int(rng.random() * size), int(rng.random() * (size - (size == len(members))))
+    pair = chosen[one], chosen[(one + 1 + other) % size] if other < size - 1 else np.argmin(members)
     cells = np.array([t for t in seen if states[t] == pair[0] or states[t] == pair[1]])
     for i in range(len(cells) - 1, 0, -1):
         j = np.int64(rng.random() * (i + 1))

@@ -143,8 +143,8 @@ def diagnosed(traces) -> tuple[float, float]:
 def verdict(arrays, index: int, same) -> dict:
     """Return the columns on a row's chains, whose meanings are in `experiments.columns`.
 
-    Chains have converged where R-hat is below `LIMIT` and they are near the best log joint or, where their partitions
-    are compared, agree on these: the log joint of some 10⁴ latent counts varies by hundreds of nats in any partition.
+    Chains have converged where R-hat is below `LIMIT` and they are near the best log joint or, where counts are latent,
+    agree on the partition: the log joint of some 10⁴ counts varies by hundreds of nats in any partition.
 
     Args:
         arrays: `ARRAYS` of all rows along the first axis.
@@ -156,7 +156,7 @@ def verdict(arrays, index: int, same) -> dict:
     below = best - own["joint_lowest"]
     near = below <= max(NATS, DEVIATIONS * own["joint_deviation"])
     apart = {name: float(arrays[name][index]) for name in (PARTITION_DISTANCE,) if name in arrays}
-    agreed = apart[PARTITION_DISTANCE] < APART if apart else near
+    agreed = near if math.isnan(apart.get(PARTITION_DISTANCE, math.nan)) else apart[PARTITION_DISTANCE] < APART
     return {
         "rhat_max": "not assessed" if math.isnan(own["rhat"]) else own["rhat"],
         "range_log_joint": own["joint_range"],
@@ -164,7 +164,7 @@ def verdict(arrays, index: int, same) -> dict:
         "n_chains": int(own["n_chains"]),
         "below_best": below,
         "near": near,
-        **apart,
+        **{name: None if math.isnan(value) else value for name, value in apart.items()},
         "converged": bool(own["rhat"] < LIMIT and agreed),
         **{name: None if math.isnan(own[name]) else own[name] for name in ("islands", "met")},
     }

@@ -95,13 +95,13 @@ def simulate(config, streams, ledger) -> dict:
     `log_likelihood` is the log of the held-out cells' likelihood without multinomial coefficients, averaged over the
     samples after burn-in or, for OPS, of the released sample. `predictive` sums the logs of the averaged probability of
     each field of each event, for which few samples are enough even under a wide posterior. `ARRAYS` are of the first
-    split's chains, nan where draws are exact or too few; with latent counts among the methods their partitions'
-    distance is one of them.
+    split's chains, nan where draws are exact or too few; where counts are latent, the distance of the chains'
+    partitions is one of them.
     """
     logs = war_logs.load(config.dataset)
     listed, models = rows(config), setups(config, logs)
     scores = np.full((2, len(listed), config.trials), np.nan)
-    names = (*ARRAYS, PARTITION_DISTANCE) if _compares_partitions(config) else ARRAYS
+    names = (*ARRAYS, PARTITION_DISTANCE) if "gibbs" in config.method else ARRAYS
     clipped, checks = np.full(len(listed), np.nan), {name: np.full(len(listed), np.nan) for name in names}
     events = np.empty(config.trials)
     for row in listed:
@@ -188,10 +188,6 @@ def _chains(block, number: int) -> np.ndarray:
     return np.concatenate([np.arange(block.size), np.zeros(extra, int)])
 
 
-def _compares_partitions(config) -> bool:
-    return "gibbs" in config.method
-
-
 def _hidden_markov(config, data, setup, listed, streams, block, ledger):
     """Return both scores (2, rows, splits), clipped shares and checks (maps of `ARRAYS`) of the hidden Markov model.
 
@@ -203,11 +199,10 @@ def _hidden_markov(config, data, setup, listed, streams, block, ledger):
     noise = Common(streams("mechanism", block.index, model="hmm"))
     monitored = [0, *range(block.size, len(split))]
     values, clipped, diagnostics = np.empty((2, len(listed), block.size)), [], []
-    apart = _compares_partitions(config)
     for index, row in enumerate(listed):
         rng = streams("sampler", block.index, model=row.model, method=row.method, **row.key())
         chains = setup.chains(ledger, row, data.counts, noise, block.trials, rng, observed, split)
-        trace = _Trace(setup, row, chains, sites, test, monitored if block.index == 0 else [], apart)
+        trace = _Trace(setup, row, chains, sites, test, monitored if block.index == 0 else [])
         (release,) = setup.run(ledger, [chains], [trace], block.trials)
         if row.method in SAMPLED:
             # The released sample is scored, emissions and states; the trace of its chain is for diagnosis.
@@ -223,7 +218,7 @@ def _hidden_markov(config, data, setup, listed, streams, block, ledger):
         checks, more = trace.checks(), config.diagnostic_chains - len(monitored)
         if checks and more > 0 and agree(checks):
             given, again = chains.of_first(more), np.zeros(more, int)
-            second = _Trace(setup, row, given, sites[again], test[again], list(range(more)), apart)
+            second = _Trace(setup, row, given, sites[again], test[again], list(range(more)))
             setup.follow(given, second)
             checks = trace.checks(second)
         diagnostics.append(checks)
@@ -258,7 +253,7 @@ class _Trace:
         predictive: mean law of levels (chains, sites, levels) where the chain may be averaged.
     """
 
-    def __init__(self, setup, row, chains, sites, test, monitored, partitions):
+    def __init__(self, setup, row, chains, sites, test, monitored):
         iterations, self._burn_in = setup.length(row)
         self._kept, self._given = iterations - self._burn_in, (sites, test, setup)
         self.held_out = np.empty((self._kept, len(sites)))
@@ -267,7 +262,7 @@ class _Trace:
         # A chain that pays for its updates need not converge.
         if monitored and row.method != "private_gibbs":
             law = setup.law(chains), setup.layout, setup.prior
-            self._monitor = Monitor(*law, self._burn_in, monitored, partitions)
+            self._monitor = Monitor(*law, self._burn_in, monitored, partitions=chains.latent is not None)
 
     def __call__(self, iteration: int, state: gibbs.State) -> None:
         kept = iteration - self._burn_in
