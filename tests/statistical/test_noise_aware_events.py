@@ -1,7 +1,7 @@
 """Noise-aware steps for event counts against enumeration of all latent counts, and what no step may change.
 
 Every test has a fixed seed. The last states of independent chains are plain multinomial samples; each chi-square test
-fails by chance with probability 1e-4, and there are 13 of them: joint false-alarm rate below 0.2 %.
+fails by chance with probability 1e-4, and there are 14 of them: joint false-alarm rate below 0.2 %.
 """
 
 from __future__ import annotations
@@ -179,40 +179,68 @@ def test_transfers_of_wide_steps_follow_the_exact_law() -> None:
 MONTHS, FEW = np.array([[2.6, -0.4], [1.7, 0.6], [-0.2, 2.1]]), 6
 
 
-def exact_states(transition: float) -> np.ndarray:
-    """p(z_2 = z_1 or not, z_3 = z_2 or not), shape (4,), by enumeration of all counts and states; K = 2."""
+def patterns(states) -> np.ndarray:
+    """Which of three cells share a state, as one of five numbers; states (3, ...)."""
+    first, second, third = states
+    return np.array([0, 4, 4, 3, 4, 2, 1, 4])[4 * (second != first) + 2 * (third != second) + (third != first)]
+
+
+def exact_states(transition: float, n_states: int, scale: float) -> np.ndarray:
+    """Probabilities of the five `patterns`, by enumeration of all counts; states are exchangeable."""
     cells = np.array([(i, j) for i in range(FEW + 1) for j in range(FEW + 1 - i)])
-    found = np.zeros(4)
+    found = np.zeros(5)
     for counts in itertools.product(cells, repeat=3):
         table = np.array(counts)
         if table.sum() != FEW:
             continue
         totals = table.sum(axis=1)
-        own = (gammaln(totals + 1) - gammaln(table + 1).sum(axis=1)).sum() - np.abs(MONTHS - table).sum() / SCALE
-        for states in itertools.product((0, 1), repeat=3):
-            of_state = np.array([table[np.equal(states, k)].sum(axis=0) for k in (0, 1)])
-            moves = np.zeros((2, 2))
+        own = (gammaln(totals + 1) - gammaln(table + 1).sum(axis=1)).sum() - np.abs(MONTHS - table).sum() / scale
+        for states in ((0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1), (0, 1, 2))[: 2 + n_states]:
+            of_state = np.array([table[np.equal(states, k)].sum(axis=0) for k in range(n_states)])
+            moves = np.zeros((n_states, n_states))
             for a, b in itertools.pairwise(states):
                 moves[a, b] += 1
             logs = own + (gammaln(of_state + 1).sum(axis=1) - gammaln(of_state.sum(axis=1) + 2)).sum()
             logs += (
-                gammaln(2 * transition)
-                - gammaln(2 * transition + moves.sum(axis=1))
+                gammaln(n_states * transition)
+                - gammaln(n_states * transition + moves.sum(axis=1))
                 + (gammaln(transition + moves) - gammaln(transition)).sum(axis=1)
             ).sum()
-            found[2 * (states[1] != states[0]) + (states[2] != states[1])] += np.exp(logs)
+            found[patterns(np.array(states))] += math.perm(n_states, len(set(states))) * np.exp(logs)
     return found / found.sum()
 
 
-def test_states_that_runs_of_cells_change_together_follow_the_exact_law() -> None:
-    n_chains, prior = 3_000, gibbs.Prior(2, (2,), transition=0.3)
+@pytest.mark.parametrize(("n_states", "scale"), [(2, SCALE), (3, 60.0)])
+def test_states_that_runs_of_cells_change_together_follow_the_exact_law(n_states, scale) -> None:
+    """Of three states one without cells is proposed less often than one with some; wide noise has more runs."""
+    n_chains, prior = 3_000, gibbs.Prior(n_states, (2,), transition=0.3)
     noisy = np.broadcast_to(MONTHS, (n_chains, *MONTHS.shape))
-    latent = events.LatentCounts(noisy, np.ones((n_chains, 3), bool), prior, SCALE, FEW)
-    chains = events.Chains([latent], gibbs.Layout.of([0, 0, 0]), prior, 60)
+    latent = events.LatentCounts(noisy, np.ones((n_chains, 3), bool), prior, scale, FEW)
+    chains = events.Chains([latent], gibbs.Layout.of([0, 0, 0]), prior, 10)
     ((state, _),) = run(chains, [np.random.default_rng(33)], draws=1, burn_in=60)
-    first, second, third = state.states
-    pattern = 2 * (second != first) + (third != second)
-    assert_multinomial(np.bincount(pattern, minlength=4), exact_states(0.3))
+    assert_multinomial(np.bincount(patterns(state.states), minlength=5), exact_states(0.3, n_states, scale))
+
+
+def test_states_are_split_anew_in_the_burn_in_alone() -> None:
+    """Two clear groups in one state and a third one in two halves: re-splits lead out, and moves of cells do not."""
+    rng, n_chains, prior = np.random.default_rng(44), 6, gibbs.Prior(5, (40, 3))
+    truth, layout = np.repeat([0, 1, 2, 2], 6), gibbs.Layout.of(np.repeat([0, 1], 12))
+    emissions = [rng.dirichlet(np.ones(size), 3) for size in prior.sizes]
+    # Alone in a state a cell is worth less than among cells that are somewhat like it.
+    counts = np.concatenate([rng.multinomial(120, 0.6 * own[truth] + 0.4 * own[0]) for own in emissions], axis=1)
+    release = np.tile(counts + rng.laplace(0, 1.0, counts.shape), (n_chains, 1, 1))
+    latent = events.LatentCounts(release, np.ones((n_chains, 24), bool), prior, 1.0, 120 * 24)
+    together, found = truth[:, None] == truth, []
+    for burn_in in (0, 12):
+        chains, stream = events.Chains([latent], layout, prior, burn_in), [np.random.default_rng(45)]
+        chains._powers = chains._powers[:0]
+        state = chains.init(stream)
+        state.states[:] = np.repeat([3, 3, 0, 4], 6)[:, None]
+        ((state, _),) = run(chains, stream, draws=1, burn_in=12, state=state)
+        (table,) = state.counts
+        assert (table >= 0).all() and np.array_equal(table[..., :40].sum(axis=-1), table[..., 40:].sum(axis=-1))
+        found.append([np.array_equal(own[:, None] == own, together) for own in state.states.T])
+    assert not any(found[0]) and all(found[1])
 
 
 def test_cells_whose_states_pass_for_certain_follow_the_exact_law() -> None:

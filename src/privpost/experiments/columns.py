@@ -100,7 +100,10 @@ COLUMNS: dict[str, str | Setting] = {
     "best_log_joint": "highest log joint density that any chain of the row's law reached [nats]",
     "below_best": "distance of the lowest chain's mean log joint density from `best_log_joint` [nats]",
     "near": "whether `below_best` is at most 5 standard deviations within chains, or 1 nat",
-    "converged": "whether R-hat is below 1.1 and, where a table has it, `near` is true; else no claim rests on the row",
+    "partition_distance": "of the pairs of cells that draws of two chains put into one state, the share on which they "
+    "differ; the largest over pairs of chains [share]",
+    "converged": "whether R-hat is below 1.1 and, where a table has them, `partition_distance` is below 0.05, else "
+    "`near` is true; otherwise no claim rests on the row",
     "guarantee": "`unconditional`, `if_converged` or `not_converged`: whether the promise rests on a chain that has "
     "converged; `none` where no ε covers the row",
     "worst_case_epsilon": "ε of the release when the chain has not converged; with the sampler `collapsed` that "

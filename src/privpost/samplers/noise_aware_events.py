@@ -22,8 +22,9 @@ from scipy.special import betainc, gammaln, logsumexp
 from privpost.privacy import count_tables
 from privpost.samplers import hidden_markov_gibbs as gibbs
 
-# The share of the burn-in in which states are annealed, and the temperature τ at which that begins.
-ANNEALED, HOTTEST = 0.75, 10.0
+# The share of the burn-in in which states are annealed, few and many of them, and the temperature τ at which that
+# begins. Many are split anew after it, two at a time.
+ANNEALED, HOTTEST = (0.75, 0.4), 10.0
 
 
 class LatentCounts:
@@ -159,7 +160,8 @@ class Chains:
         from privpost.samplers import noise_aware_moves
 
         self._sweeps, self.latents, self.prior = noise_aware_moves.sweeps, latents, prior
-        self._powers, self._burn_in = np.geomspace(1 / HOTTEST, 1, int(burn_in * ANNEALED) + 1)[:-1], burn_in
+        annealed = int(burn_in * ANNEALED[prior.n_states > noise_aware_moves.STATES])
+        self._powers, self._burn_in = np.geomspace(1 / HOTTEST, 1, annealed + 1)[:-1], burn_in
         ends = np.cumsum([len(latent.observed) for latent in latents])
         self.slices = [slice(int(end - len(own.observed)), int(end)) for end, own in zip(ends, latents, strict=True)]
         self._layout, self._sizes = layout, np.array(prior.sizes)

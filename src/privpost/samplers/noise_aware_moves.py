@@ -1,4 +1,6 @@
-"""Compiled sweeps of the noise-aware hidden Markov model: states and counts of cells and runs, transfers, exchanges.
+"""Compiled sweeps of the noise-aware hidden Markov model: states and counts of cells, transfers, exchanges.
+
+Moves of several cells' states are in `noise_aware_sets`.
 
 Imported where chains are run and nowhere else.
 """
@@ -11,17 +13,19 @@ from privpost.samplers.compiled import bare, inner, outer
 from privpost.samplers.hidden_markov_kernels import choose, count_moves, log_prior, move_site, site_weights
 from privpost.samplers.noise_aware_kernels import _add, _copy, _estimate, _remember
 from privpost.samplers.noise_aware_proposals import _draw, _weigh
+from privpost.samplers.noise_aware_sets import move_run, resplit
 
 # Rounds of exchanges in a sweep; the number of states at which every cell's state is proposed anew in a sweep: of more
-# states, as large a share of the cells; the share of proposals of a cell's own state in which its counts are drawn anew
-# where transfers draw them too; the transfers between two cells that are proposed for each cell of fixed states, and
-# of others; and the runs that are proposed for each cell whose state is open and unit of the noise's scale, at most for
-# each such cell, and the logarithm of the share of runs that are longer by one.
-EXCHANGES, STATES, AGAIN, PAIRS, RUNS = 4, 3.0, 0.25, (0.5, 0.25), (0.012, 1.2, -0.6)
+# states, as large a share of the cells, and those that are open; the share of proposals of a cell's own state in which
+# its counts are drawn anew where transfers draw them too; the transfers between two cells that are proposed for each
+# cell of fixed states, and of others; the runs that are proposed for each cell whose state is not certain, by state and
+# unit of the noise's scale, at most for each such cell, and the logarithm of the share of runs that are longer by one;
+# and the re-splits for each of many states with cells that a sweep of the burn-in proposes after the annealing.
+EXCHANGES, STATES, AGAIN, PAIRS, RUNS, RESPLITS = 4, 3.0, 0.25, (0.5, 0.25), (0.006, 1.2, -0.6), 3
 # Below which probability of another state in the burn-in a cell's state is certain, and in what share of its proposals
 # it may change nevertheless; above which it is open. How fast earlier sweeps' probabilities fade. How much wider than a
 # Newton step's law a transfer's may be, by the noise's scale and at most: wide noise has its curvature in kinks.
-CERTAIN, FADING, WIDER = (1e-6, 0.125), 0.3, (0.04, 4.0)
+CERTAIN, OPEN, FADING, WIDER = (1e-6, 0.125), 0.01, 0.3, (0.04, 4.0)
 
 
 @inner
@@ -83,61 +87,6 @@ def _move_held_out(t, latent, sums, layout, prior, work, rng):
         logs[k] = math.log(site[k])
     states[t] = choose(logs, rng.random())
     move_site(t, states[t], states, layout[0], layout[1], moves, leaving, 1.0)
-
-
-@bare
-def _place(cells, state, tables, totals, sums, sign):
-    """Add the counts of cells to those of a state, or take them away; `tables` has a row for each."""
-    for place in range(len(cells)):
-        _add(sums[0][state], tables[place], sign)
-        sums[1][state] += sign * totals[cells[place]]
-
-
-@bare
-def _relabel(t, end, state, states, layout, sums):
-    """Put all cells from t to before `end` into a state."""
-    for j in range(t, end):
-        move_site(j, states[j], states, layout[0], layout[1], sums[2], sums[3], -1.0)
-        states[j] = state
-        move_site(j, state, states, layout[0], layout[1], sums[2], sums[3], 1.0)
-
-
-@inner
-def _move_run(t, end, data, observed, latent, sums, layout, prior, tables, work, rng):
-    """Propose one other state, and counts, for all cells from t to before `end`, if they follow each other in one.
-
-    A cell's counts are proposed given those before it, in both directions. Cells that keep each other in a state leave
-    it together, or hardly ever. Returns whether it was accepted.
-    """
-    states, counts, totals = latent
-    old, n_states = states[t], len(sums[0])
-    new = (old + 1 + int(rng.random() * (n_states - 1))) % n_states
-    for j in range(t + 1, end):
-        if states[j] != old or layout[0][j]:
-            return False
-    cells = t + np.flatnonzero(observed[t:end])
-    before, drawn = counts[cells], np.zeros((len(cells), counts.shape[1]), np.int64)
-    _place(cells, old, before, totals, sums, -1)
-    gain = -log_prior(sums[2], 0, prior)
-    for fresh in (False, True):
-        state, sign, found = (new, 1, drawn) if fresh else (old, -1, before)
-        for place in range(len(cells)):
-            j = cells[place]
-            gain += sign * _weigh(j, totals[j], state, data, sums, tables, work, found[place], fresh, rng)[0]
-            _place(cells[place : place + 1], state, found[place : place + 1], totals, sums, 1)
-        if not fresh:
-            _place(cells, old, before, totals, sums, -1)
-    _relabel(t, end, new, states, layout, sums)
-    gain += log_prior(sums[2], 0, prior)
-    accepted = -rng.standard_exponential() < gain
-    if accepted:
-        for place in range(len(cells)):
-            _copy(drawn[place], counts[cells[place]])
-    else:
-        _relabel(t, end, old, states, layout, sums)
-        _place(cells, new, drawn, totals, sums, -1)
-        _place(cells, old, before, totals, sums, 1)
-    return accepted
 
 
 @bare
@@ -342,7 +291,7 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power,
             if free:
                 _move_held_out(t, latent, sums, layout, prior, work, rng)
             continue
-        if power < 1 or rng.random() * n_states <= STATES:
+        if power < 1 or rng.random() * n_states <= STATES or data[6][t] > OPEN:
             again = rest[0] == 0 or rng.random() < AGAIN
             loose = free and (learn or data[6][t] > CERTAIN[0] or rng.random() < CERTAIN[1])
             drawn, found, moved, known = _move_cell(
@@ -357,11 +306,14 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power,
     if free and power == 1 and n_states > 1:
         # From one cell whose state is open to another one: after the burn-in these are the same in all sweeps.
         loose = np.flatnonzero(data[6] > CERTAIN[0])
-        for _ in range(math.ceil(len(loose) * min(RUNS[0] * scale, RUNS[1]))):
+        for _ in range(math.ceil(len(loose) * min(RUNS[0] * n_states * scale, RUNS[1]))):
             t = loose[int(rng.random() * len(loose))]
             end = t + 2 + int(math.log(1 - rng.random()) / RUNS[2])
             if end <= n_cells and data[6][end - 1] > CERTAIN[0]:
-                changed += _move_run(t, end, data, observed, latent, sums, layout, prior, tables, work, rng)
+                changed += move_run(t, end, data, observed, latent, sums, layout, prior, tables, work, rng)
+        if learn and n_states > STATES:
+            for _ in range(RESPLITS * np.sum(state_totals > 0)):
+                resplit(seen, data, latent, sums, layout, prior, tables, work, rng)
     # A cell by itself whose counts are all drawn anew in most sweeps has no use for exchanges.
     fewest = 2 if rest[0] == 0 else 1
     for _ in range(EXCHANGES):

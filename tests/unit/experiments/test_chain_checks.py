@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from war_log_toys import project, run  # noqa: F401  the project is a fixture
@@ -136,3 +138,36 @@ def test_what_monitors_saw_is_put_together() -> None:
     whole, parts = monitors[0].summary(), monitors[1].summary(others=monitors[2:])
     assert whole == pytest.approx(parts, nan_ok=True)
     assert (whole["n_chains"], whole["islands"], whole["met"]) == (4, 9, 0.75)
+
+
+def followed(partition, rng, swap: bool):
+    """A watch's summary of four chains on ten cells and noise about one log joint; the last two by `partition`."""
+    layout, prior, law = gibbs.Layout.of([0] * 10), gibbs.Prior(3, (2,)), np.ones((4, 10), bool)
+    monitor = chain_checks.Monitor(gibbs.Group(np.zeros((10, 2)), law), layout, prior, 1, range(4), partitions=True)
+    for turn in range(301):
+        states = np.array([[0] * 5 + [1] * 5] * 2 + [partition] * 2)
+        # In one draw of ten the first cells of the halves change places; states have other names in chain 1.
+        moved = rng.random(4) < 0.1 * swap
+        states[np.ix_(moved, [0, 5])] = states[np.ix_(moved, [5, 0])]
+        states[1] = np.array([2, 0, 1])[states[1]]
+        joint, accepted = -33_000 + 200 * rng.standard_normal(4), np.full(4, 0.9)
+        given = {"log_joint": joint, "accepted": accepted, "counts": (np.zeros((10, 2)),)}
+        monitor(turn, SimpleNamespace(states=states.T, **given))
+    return monitor.summary()
+
+
+def test_chains_in_two_partitions_of_one_log_joint_have_not_converged() -> None:
+    """The log joint of latent counts covers the two; the share of pairs that differ is counted by hand, to rounding."""
+    rng, same = np.random.default_rng(5), [0] * 5 + [1] * 5
+    assert followed(same, rng, False)["partition_distance"] == 0.0
+    # Chains 2 and 3 have cells 4 and 5 in the other halves: 8 of 20 pairs are others.
+    apart = followed([0, 0, 0, 0, 1, 0, 1, 1, 1, 1], rng, False)
+    assert apart["partition_distance"] == pytest.approx(16 / 40)
+    # Equal laws: on 16 of 40 pairs shares of 300 draws differ with a standard error of .024; 4.5 of them.
+    moving = followed(same, rng, True)
+    assert 0 < moving["partition_distance"] < 16 / 40 * 0.024 * 4.5
+    for found, agreed in ((apart, False), (moving, True)):
+        assert found["rhat"] < chain_checks.LIMIT
+        assert chain_checks.agree(found) == agreed
+        told = {name: value for name, value in found.items() if name != "partition_distance"}
+        assert chain_checks.agree(told)

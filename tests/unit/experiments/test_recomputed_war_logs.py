@@ -275,10 +275,12 @@ def test_scores_are_tabulated_per_event_beside_what_is_known_of_each_chain():
     columns = ("clipped_share", "ess", "acceptance", "moved", "joint_range", "joint_deviation", "islands", "met")
     arrays |= {name: rng.uniform(0.1, 1, len(listed)) for name in columns} | {"events": events}
     arrays["n_chains"] = np.arange(3.0, 3 + len(listed))
-    # Every third row has not mixed; of the others, every fourth has a chain that ended 7 below the best.
+    # Every third row has not mixed; of the others, every fourth has chains of two partitions. The log joint's range
+    # decides nothing.
+    arrays["partition_distance"] = np.where(np.arange(len(listed)) % 4 == 1, 0.07, 0.03)
     arrays["rhat"] = np.where(np.arange(len(listed)) % 3 == 0, 1.5, 1.0001)
     arrays["joint_best"] = -rng.uniform(100, 200, len(listed))
-    arrays["joint_lowest"] = arrays["joint_best"] - np.where(np.arange(len(listed)) % 4 == 1, 7.0, 0.2)
+    arrays["joint_lowest"] = arrays["joint_best"] - np.where(np.arange(len(listed)) % 4 == 2, 7.0, 0.2)
     made = study.module().tabulate([SimpleNamespace(config=config, arrays=arrays)])
     table, pairs = made["war_logs"], made["war_logs_pairs"]
     assert (len(table), len(pairs)) == (2 * len(listed), 2 * 2 * 2 * 2)
@@ -306,10 +308,11 @@ def test_scores_are_tabulated_per_event_beside_what_is_known_of_each_chain():
             assert kept.converged == converged[index]
             if model == "hmm":
                 assert (kept.acceptance, kept.moved) == (arrays["acceptance"][index], arrays["moved"][index])
-                assert kept.below_best == pytest.approx(7 if index % 4 == 1 else 0.2)
+                assert kept.below_best == pytest.approx(7 if index % 4 == 2 else 0.2)
+                assert kept.partition_distance == arrays["partition_distance"][index]
             else:
                 assert kept.rhat_max == arrays["rhat"][index]
-                assert pd.isna(kept.acceptance) and pd.isna(kept.near)
+                assert pd.isna(kept.acceptance) and pd.isna(kept.near) and pd.isna(kept.partition_distance)
             if method == "laplace":
                 aware = listed.index((model, "gibbs", None, eps))
                 gained = row(pairs, score=score, model=model, variant=variant, epsilon=eps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,6 +20,10 @@ LIMIT = LARGEST_RHAT
 DEVIATIONS, NATS = 5.0, 1.0
 ARRAYS = ("rhat", "ess", "n_chains", "joint_lowest", "joint_range", "joint_deviation", "joint_best", "moved",
           "acceptance", "islands", "met")  # fmt: skip
+# Where counts are latent, partitions of the cells decide in place of the log joint, and this is further in `ARRAYS`.
+PARTITION_DISTANCE = "partition_distance"
+# Chains whose partitions are further apart have not converged; as many draws of a chain tell its partition.
+APART, DRAWS = 0.05, 1000
 # So many chains are run first; the others of a study's `diagnostic_chains` only where these agree.
 FIRST = 4
 
@@ -31,10 +36,14 @@ class Monitor:
     Args:
         law: what the group's chains run on.
         chains: the watched chains, which run on the same data.
+        partitions: whether the summary has the distance of the chains' partitions.
     """
 
-    def __init__(self, law: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Prior, burn_in: int, chains):
+    def __init__(
+        self, law: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Prior, burn_in: int, chains, partitions=False
+    ):
         self._chains, self._burn_in, self._given = list(chains), burn_in, (layout, prior)
+        self._partitions, self._draws = partitions, []
         self._law = replace(law, observed=law.observed[self._chains])
         self.traces: list[np.ndarray] = []
         self._states, self._moved, self._accepted = None, np.zeros(self._law.observed.shape, bool), []
@@ -55,6 +64,8 @@ class Monitor:
             self._searched = state.search[self._chains]
         self._moved |= False if self._states is None else self._states != states.T
         self._states = states.T.copy()
+        if self._partitions:
+            self._draws.append(self._states.astype(np.int16))
         shares = np.stack([(states == k).mean(axis=0) for k in range(prior.n_states)])
         self.traces.append(np.stack([joint, likelihood, -xlogy(shares, shares).sum(axis=0)]))
 
@@ -73,7 +84,36 @@ class Monitor:
         accepted = np.concatenate([one._accepted for one in monitors])
         values = worst, effective, len(means), means.min(), np.ptp(means), joint.std(axis=0).mean(), joint.max(), moved
         values += accepted.mean() if len(accepted) else math.nan, searched[:, 0].max(), searched[:, 1].mean()
-        return dict(zip(ARRAYS, map(float, values), strict=True))
+        found = dict(zip(ARRAYS, map(float, values), strict=True))
+        if self._partitions:
+            seen, n_states = self._law.observed[0], self._given[1].n_states
+            drawn = [np.stack(one._draws)[..., seen].swapaxes(0, 1) for one in monitors]
+            found[PARTITION_DISTANCE] = partition_distance([together(own, n_states) for own in np.concatenate(drawn)])
+        return found
+
+
+def together(states, n_states: int) -> np.ndarray:
+    """Return the share of a chain's draws (draws, cells) in which two cells are in one state, (cells, cells)."""
+    chosen = states[:: -(-len(states) // DRAWS)]
+    member = (chosen[:, None] == np.arange(n_states)[:, None]).reshape(-1, chosen.shape[1]).astype(np.float32)
+    return member.T @ member / len(chosen)
+
+
+def partition_distance(chains) -> float:
+    """Return how far the partitions of two chains are apart at most, by what `together` says of each chain.
+
+    Of the pairs of cells that one draw of each chain puts into one state, the share on which the two chains differ,
+
+        Σ |P_ij − Q_ij| / Σ (P_ij + Q_ij)  over pairs of cells i < j,
+
+    0 for equal laws of partitions and 1 where no pair is together in both. No states need be matched, so that cells of
+    uncertain states count by how uncertain they are.
+    """
+    pairs = np.stack([own[np.triu_indices(len(own), 1)] for own in chains])
+    apart = 0.0
+    for first, second in itertools.combinations(pairs, 2):
+        apart = max(apart, float(np.abs(first - second).sum() / max((first + second).sum(), 1e-300)))
+    return apart
 
 
 def agree(checks: dict[str, float]) -> bool:
@@ -103,6 +143,9 @@ def diagnosed(traces) -> tuple[float, float]:
 def verdict(arrays, index: int, same) -> dict:
     """Return the columns on a row's chains, whose meanings are in `experiments.columns`.
 
+    Chains have converged where R-hat is below `LIMIT` and they are near the best log joint or, where counts are latent,
+    agree on the partition: the log joint of some 10⁴ counts varies by hundreds of nats in any partition.
+
     Args:
         arrays: `ARRAYS` of all rows along the first axis.
         index: the row.
@@ -112,6 +155,8 @@ def verdict(arrays, index: int, same) -> dict:
     best = float(np.max(arrays["joint_best"][list(same)]))
     below = best - own["joint_lowest"]
     near = below <= max(NATS, DEVIATIONS * own["joint_deviation"])
+    apart = {name: float(arrays[name][index]) for name in (PARTITION_DISTANCE,) if name in arrays}
+    agreed = near if math.isnan(apart.get(PARTITION_DISTANCE, math.nan)) else apart[PARTITION_DISTANCE] < APART
     return {
         "rhat_max": "not assessed" if math.isnan(own["rhat"]) else own["rhat"],
         "range_log_joint": own["joint_range"],
@@ -119,6 +164,7 @@ def verdict(arrays, index: int, same) -> dict:
         "n_chains": int(own["n_chains"]),
         "below_best": below,
         "near": near,
-        "converged": bool(own["rhat"] < LIMIT and near),
+        **{name: None if math.isnan(value) else value for name, value in apart.items()},
+        "converged": bool(own["rhat"] < LIMIT and agreed),
         **{name: None if math.isnan(own[name]) else own[name] for name in ("islands", "met")},
     }

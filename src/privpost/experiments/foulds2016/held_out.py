@@ -13,7 +13,7 @@ from scipy.special import logsumexp, xlogy
 from privpost.datasets import war_logs
 from privpost.distributions.noise import Common
 from privpost.experiments.foulds2016 import event_methods
-from privpost.experiments.foulds2016.chain_checks import ARRAYS, FIRST, Monitor, agree, diagnosed
+from privpost.experiments.foulds2016.chain_checks import ARRAYS, FIRST, PARTITION_DISTANCE, Monitor, agree, diagnosed
 from privpost.experiments.foulds2016.chain_settings import COUNTS, N_STATES
 from privpost.experiments.foulds2016.event_methods import SAMPLED, Row, Setup
 from privpost.experiments.foulds2016.war_logs import select_fields
@@ -95,12 +95,14 @@ def simulate(config, streams, ledger) -> dict:
     `log_likelihood` is the log of the held-out cells' likelihood without multinomial coefficients, averaged over the
     samples after burn-in or, for OPS, of the released sample. `predictive` sums the logs of the averaged probability of
     each field of each event, for which few samples are enough even under a wide posterior. `ARRAYS` are of the first
-    split's chains, nan where draws are exact or too few.
+    split's chains, nan where draws are exact or too few; where counts are latent, the distance of the chains'
+    partitions is one of them.
     """
     logs = war_logs.load(config.dataset)
     listed, models = rows(config), setups(config, logs)
     scores = np.full((2, len(listed), config.trials), np.nan)
-    clipped, checks = np.full(len(listed), np.nan), {name: np.full(len(listed), np.nan) for name in ARRAYS}
+    names = (*ARRAYS, PARTITION_DISTANCE) if "gibbs" in config.method else ARRAYS
+    clipped, checks = np.full(len(listed), np.nan), {name: np.full(len(listed), np.nan) for name in names}
     events = np.empty(config.trials)
     for row in listed:
         models[row.model].open(ledger, [row])
@@ -259,7 +261,8 @@ class _Trace:
         self._monitored, self._monitor = monitored, None
         # A chain that pays for its updates need not converge.
         if monitored and row.method != "private_gibbs":
-            self._monitor = Monitor(setup.law(chains), setup.layout, setup.prior, self._burn_in, monitored)
+            law = setup.law(chains), setup.layout, setup.prior
+            self._monitor = Monitor(*law, self._burn_in, monitored, partitions=chains.latent is not None)
 
     def __call__(self, iteration: int, state: gibbs.State) -> None:
         kept = iteration - self._burn_in

@@ -10,7 +10,7 @@ import math
 
 from privpost.datasets import war_logs
 from privpost.evaluation.summaries import mean_columns
-from privpost.experiments.foulds2016.chain_checks import LIMIT, verdict
+from privpost.experiments.foulds2016.chain_checks import LIMIT, PARTITION_DISTANCE, verdict
 from privpost.experiments.foulds2016.chain_settings import CHAINS
 from privpost.experiments.foulds2016.held_out import MODELS, SPLIT, rows, setups, simulate
 from privpost.experiments.foulds2016.war_logs import uses_private_metadata
@@ -113,7 +113,7 @@ def _checked(row, arrays, index: int, same) -> dict:
         moves = {name: arrays[name][index] for name in ("acceptance", "moved")}
         return {"sampling": "mcmc", "sampler": sampler, **verdict(arrays, index, same), **ess, **moves}
     worst, chain = arrays["rhat"][index], row.method == "gibbs"
-    unknown: dict = dict.fromkeys(("range_log_joint", "best_log_joint", "below_best", "near"))
+    unknown: dict = dict.fromkeys(("range_log_joint", "best_log_joint", "below_best", "near", PARTITION_DISTANCE))
     return {
         "sampling": "mcmc" if chain else "exact",
         "sampler": sampler if chain else None,

@@ -1,0 +1,169 @@
+"""Compiled moves of several cells' states: runs of cells, and two states' cells that are split anew.
+
+Imported where chains are run and nowhere else. Cells take their counts along: each cell's are drawn given those before
+it, and the saddlepoint's estimates tell what a state's cells are worth together.
+"""
+
+import math
+
+import numpy as np
+
+from privpost.samplers.compiled import bare, inner
+from privpost.samplers.hidden_markov_kernels import log_prior, move_site, site_weights
+from privpost.samplers.noise_aware_kernels import _add, _copy, _tilts
+from privpost.samplers.noise_aware_proposals import _draw, _weigh
+
+# How often a state without other cells is proposed to a run, to one with some. Passes that refine a re-split.
+EMPTY, PASSES = 0.1, 2
+
+
+@bare
+def _place(cells, state, tables, totals, sums, sign):
+    """Add the counts of cells to those of a state, or take them away; `tables` has a row for each."""
+    for place in range(len(cells)):
+        _add(sums[0][state], tables[place], sign)
+        sums[1][state] += sign * totals[cells[place]]
+
+
+@bare
+def _relabel(t, end, state, states, layout, sums):
+    """Put all cells from t to before `end` into a state."""
+    for j in range(t, end):
+        move_site(j, states[j], states, layout[0], layout[1], sums[2], sums[3], -1.0)
+        states[j] = state
+        move_site(j, state, states, layout[0], layout[1], sums[2], sums[3], 1.0)
+
+
+@inner
+def move_run(t, end, data, observed, latent, sums, layout, prior, tables, work, rng):
+    """Propose one other state, and counts, for all cells from t to before `end`, if they follow each other in one.
+
+    States that no other cell holds are alike, and are proposed less often. A cell's counts are proposed given those
+    before it, in both directions. Cells that keep each other in a state leave it together, or hardly ever. Returns
+    whether it was accepted.
+    """
+    states, counts, totals = latent
+    old = states[t]
+    for j in range(t + 1, end):
+        if states[j] != old or layout[0][j]:
+            return False
+    weights = np.full(len(sums[0]), EMPTY)
+    for j in range(len(states)):
+        if j < t or j >= end:
+            weights[states[j]] = 1.0
+    total, of_old = weights.sum(), weights[old]
+    weights[old] = 0.0
+    new, left = np.int64(0), rng.random() * (total - of_old)
+    while new < len(weights) - 1 and (left >= weights[new] or new == old):
+        left -= weights[new]
+        new += 1
+    if new == old:
+        return False
+    cells = t + np.flatnonzero(observed[t:end])
+    before, drawn = counts[cells], np.zeros((len(cells), counts.shape[1]), np.int64)
+    _place(cells, old, before, totals, sums, -1)
+    gain = math.log(of_old / (total - weights[new])) - math.log(weights[new] / (total - of_old))
+    gain -= log_prior(sums[2], 0, prior)
+    for fresh in (False, True):
+        state, sign, found = (new, 1, drawn) if fresh else (old, -1, before)
+        for place in range(len(cells)):
+            j = cells[place]
+            gain += sign * _weigh(j, totals[j], state, data, sums, tables, work, found[place], fresh, rng)[0]
+            _place(cells[place : place + 1], state, found[place : place + 1], totals, sums, 1)
+        if not fresh:
+            _place(cells, old, before, totals, sums, -1)
+    _relabel(t, end, new, states, layout, sums)
+    gain += log_prior(sums[2], 0, prior)
+    accepted = -rng.standard_exponential() < gain
+    if accepted:
+        for place in range(len(cells)):
+            _copy(drawn[place], counts[cells[place]])
+    else:
+        _relabel(t, end, old, states, layout, sums)
+        _place(cells, new, drawn, totals, sums, -1)
+        _place(cells, old, before, totals, sums, 1)
+    return accepted
+
+
+@inner
+def _worth(cells, latent, data, sums, layout, prior, tables, work, rng):
+    """ln p(states, release) of cells with the counts of two states, estimated cell after cell, up to a constant."""
+    states, counts, totals = latent
+    for t in cells:
+        _add(sums[0][states[t]], counts[t], -1)
+        sums[1][states[t]] -= totals[t]
+    found = log_prior(sums[2], 0, prior)
+    for t in cells:
+        k = states[t]
+        found += _weigh(t, totals[t], k, data, sums, tables, work, counts[t], False, rng)[0]
+        _add(sums[0][k], counts[t], 1)
+        sums[1][k] += totals[t]
+    return found
+
+
+@inner
+def _allot(t, pair, data, latent, sums, layout, prior, tables, work, rng, first):
+    """Draw which state of a pair a cell is in, by the saddlepoint's estimates, and its counts."""
+    states, counts, totals = latent
+    old, proposal, site, odds = states[t], work[8], work[9], np.zeros(2)
+    if not first:
+        _add(sums[0][old], counts[t], -1)
+        sums[1][old] -= totals[t]
+    move_site(t, old, states, layout[0], layout[1], sums[2], sums[3], -1.0)
+    site_weights(t, states, layout[0], layout[1], sums[2], sums[3], prior, site)
+    for j in range(2):
+        # In the first pass neighbours are still where they were.
+        odds[j] = _tilts(t, totals[t], pair[j], pair[j], data, sums, tables, work)
+        odds[j] += 0.0 if first else math.log(site[pair[j]])
+    new = pair[int(rng.random() * (1 + math.exp(min(odds[0] - odds[1], 700.0))) < 1)]
+    drawn = _draw(t, totals[t], new, new, data, sums, tables, work, proposal, True, rng)
+    if not math.isnan(drawn[0]):
+        _copy(proposal, counts[t])
+    states[t] = new
+    _add(sums[0][new], counts[t], 1)
+    sums[1][new] += totals[t]
+    move_site(t, new, states, layout[0], layout[1], sums[2], sums[3], 1.0)
+
+
+@inner
+def resplit(seen, data, latent, sums, layout, prior, tables, work, rng):
+    """Split the cells of two states anew, one of which may have none, and keep what is worth more.
+
+    Cells come in random order to the state that suits them better given those before; some passes refine it. As the
+    probability of a split is left out, this is for the search in the burn-in. Returns whether it was accepted.
+    """
+    states, counts, totals = latent
+    members = np.zeros(len(sums[0]), np.int64)
+    for t in seen:
+        members[states[t]] += 1
+    # States without cells are alike, so that one of them stands for all; small states are met as often as large ones.
+    chosen = np.flatnonzero(members > 0)
+    size = len(chosen)
+    one, other = int(rng.random() * size), int(rng.random() * (size - (size == len(members))))
+    pair = chosen[one], chosen[(one + 1 + other) % size] if other < size - 1 else np.argmin(members)
+    cells = np.array([t for t in seen if states[t] == pair[0] or states[t] == pair[1]])
+    for i in range(len(cells) - 1, 0, -1):
+        j = np.int64(rng.random() * (i + 1))
+        cells[i], cells[j] = cells[j], cells[i]
+    before, kept = _worth(cells, latent, data, sums, layout, prior, tables, work, rng), counts[cells]
+    old = states[cells]
+    for t in cells:
+        _add(sums[0][states[t]], counts[t], -1)
+        sums[1][states[t]] -= totals[t]
+    for turn in range(1 + PASSES):
+        for t in cells:
+            _allot(t, pair, data, latent, sums, layout, prior, tables, work, rng, turn == 0)
+    after = _worth(cells, latent, data, sums, layout, prior, tables, work, rng)
+    accepted = -rng.standard_exponential() < after - before
+    if not accepted:
+        for place in range(len(cells)):
+            t = cells[place]
+            _add(sums[0][states[t]], counts[t], -1)
+            sums[1][states[t]] -= totals[t]
+            move_site(t, states[t], states, layout[0], layout[1], sums[2], sums[3], -1.0)
+            states[t] = old[place]
+            move_site(t, states[t], states, layout[0], layout[1], sums[2], sums[3], 1.0)
+            _copy(kept[place], counts[t])
+            _add(sums[0][states[t]], counts[t], 1)
+            sums[1][states[t]] += totals[t]
+    return accepted
