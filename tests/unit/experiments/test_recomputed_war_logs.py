@@ -259,6 +259,23 @@ def without_the_non_private_chain(study, config, listed, arrays):
     return table
 
 
+def chains_by_hand(rows: int) -> dict[str, np.ndarray]:
+    """Arrays of `simulate` for some rows; every third has not mixed, every fourth has chains of two partitions.
+
+    The log joint's range decides nothing.
+    """
+    rng, events = np.random.default_rng(4), np.array([10.0, 16.0, 25.0])
+    arrays = {name: -rng.uniform(10, 50, (rows, 3)) for name in ("log_likelihood", "predictive")}
+    columns = ("clipped_share", "ess", "acceptance", "moved", "joint_range", "joint_deviation", "islands", "met")
+    arrays |= {name: rng.uniform(0.1, 1, rows) for name in columns} | {"events": events}
+    arrays["n_chains"] = np.arange(3.0, 3 + rows)
+    arrays["partition_distance"] = np.where(np.arange(rows) % 4 == 1, 0.07, 0.03)
+    arrays["rhat"] = np.where(np.arange(rows) % 3 == 0, 1.5, 1.0001)
+    arrays["joint_best"] = -rng.uniform(100, 200, rows)
+    arrays["joint_lowest"] = arrays["joint_best"] - np.where(np.arange(rows) % 4 == 2, 7.0, 0.2)
+    return arrays
+
+
 def test_scores_are_tabulated_per_event_beside_what_is_known_of_each_chain():
     """Arrays by hand in place of chains: every column of both tables is computed by a loop, to rounding."""
     study = grid.load_study("noise_aware/war_logs", "smoke")
@@ -270,17 +287,8 @@ def test_scores_are_tabulated_per_event_beside_what_is_known_of_each_chain():
         listed += [(model, "non_private", None, None)]
         listed += [(model, "laplace", variant, eps) for eps in (0.5, 2.0) for variant in ("paper", "corrected")]
         listed += [(model, "gibbs", None, eps) for eps in (0.5, 2.0)]
-    rng, events = np.random.default_rng(4), np.array([10.0, 16.0, 25.0])
-    arrays = {name: -rng.uniform(10, 50, (len(listed), 3)) for name in ("log_likelihood", "predictive")}
-    columns = ("clipped_share", "ess", "acceptance", "moved", "joint_range", "joint_deviation", "islands", "met")
-    arrays |= {name: rng.uniform(0.1, 1, len(listed)) for name in columns} | {"events": events}
-    arrays["n_chains"] = np.arange(3.0, 3 + len(listed))
-    # Every third row has not mixed; of the others, every fourth has chains of two partitions. The log joint's range
-    # decides nothing.
-    arrays["partition_distance"] = np.where(np.arange(len(listed)) % 4 == 1, 0.07, 0.03)
-    arrays["rhat"] = np.where(np.arange(len(listed)) % 3 == 0, 1.5, 1.0001)
-    arrays["joint_best"] = -rng.uniform(100, 200, len(listed))
-    arrays["joint_lowest"] = arrays["joint_best"] - np.where(np.arange(len(listed)) % 4 == 2, 7.0, 0.2)
+    arrays = chains_by_hand(len(listed))
+    events = arrays["events"]
     made = study.module().tabulate([SimpleNamespace(config=config, arrays=arrays)])
     table, pairs = made["war_logs"], made["war_logs_pairs"]
     assert (len(table), len(pairs)) == (2 * len(listed), 2 * 2 * 2 * 2)
@@ -294,11 +302,8 @@ def test_scores_are_tabulated_per_event_beside_what_is_known_of_each_chain():
             assert (kept.per_event_mean, kept.per_event_sem) == pytest.approx(mean_and_error(mine))
             lost = arrays[name][listed.index((model, "non_private", None, None))] / events - mine
             assert (kept.per_event_loss_mean, kept.per_event_loss_sem) == pytest.approx(mean_and_error(lost))
-            assert (kept.n_states, kept.n_splits, kept.dataset) == (
-                1 if model == "naive_bayes" else 3,
-                3,
-                config.dataset,
-            )
+            states = 1 if model == "naive_bayes" else 3
+            assert (kept.n_states, kept.n_splits, kept.dataset) == (states, 3, config.dataset)
             assert (kept.clipped_share, kept.ess_min) == (arrays["clipped_share"][index], arrays["ess"][index])
             chain, mixed = model == "hmm" or method == "gibbs", index % 3 != 0
             assert (kept.sampling, kept.n_chains) == (("mcmc", 3 + index) if chain else ("exact", 1))
