@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -48,7 +50,100 @@ FALSE = [
      lambda t: scaled(t, "ess_per_sweep", 0.1, sampler="collapsed", model="normal")),
     ("noise_aware/war_logs", "war_logs_gain", "war_logs_pairs", "helps hidden",
      lambda t: scaled(t, "gain_mean", -1, n_states=2)),
+    ("foulds2016/efficiency", "are_curves", "efficiency", "stays inefficient",
+     lambda t: scaled(t, "are", 0.1, method="ops")),
+    ("foulds2016/posterior_shapes", "fig1_posterior_shapes", "posterior_shapes", "OPS flattens",
+     lambda t: scaled(t, "density", 2, method="ops")),
+    ("foulds2016/war_logs_states", "fig4_state_map", "war_logs_assignments", "many states of Afghanistan",
+     lambda t: t.assign(state=1)),
+    ("foulds2016/war_logs_states", "fig5_state_share", "war_logs_assignments", "shares of Afghanistan",
+     lambda t: t.assign(state=1)),
+    ("foulds2016/war_logs_states", "fig7_ops_final_sample", "war_logs_assignments", "jumps more",
+     lambda t: t.assign(summary=t.summary.map({"final": "mode", "mode": "final"}))),
+    ("foulds2016/war_logs_states", "states_used", "war_logs_states_used", "fewer states",
+     lambda t: scaled(t, "states_over_5_percent", 0.1, method="laplace", dataset="iraq_simulated")),
+    ("foulds2016/war_logs_likelihood", "fig6_loglikelihood", "war_logs_likelihood", "OPS in most HMMs",
+     lambda t: scaled(t, "per_event_mean", 2, method="ops")),
+    ("foulds2016/war_logs_likelihood", "war_logs_loss", "war_logs_likelihood", "loses most",
+     lambda t: scaled(t, "per_event_loss_mean", 0.1, method="private_gibbs", dataset="iraq_sigact")),
+    ("foulds2016/who_leads", "who_leads", "who_leads_exponents", "1/ε at best",
+     lambda t: scaled(t, "exponent", 2, method="ops")),
+    ("fair_axis/beta_bernoulli", "bits_curves", "beta_bernoulli", "calibrated worst",
+     lambda t: scaled(t, "mean", 0.1, method="concentrated", metric="ks")),
+    ("fair_axis/logistic", "logistic", "logistic", "accounting sets",
+     lambda t: scaled(t, "mean", 1.1, method="ops_renyi")),
+    ("geumlek2017/dirichlet", "appendix_dirichlet", "dirichlet", "overcharges",
+     lambda t: scaled(t, "bound_ratio", 0.5, categories=3)),
+    ("geumlek2017/finite_time", "finite_time", "finite_time", "every step paid",
+     lambda t: scaled(t, "behind_mean", 100, method="langevin", dataset="mnist")),
+    ("geumlek2017/rounding", "rounding", "rounding", "Eight bits", lambda t: scaled(t, "error_ratio", 1.02, bits=8)),
+    ("geumlek2017/logistic", "split_variation", "logistic_splits", "understates",
+     lambda t: scaled(t, "sem", 0.3, method="diffused", order=1, n_splits=t.n_splits.max())),
+    ("geumlek2017/rdp_curves", "fig1_rdp_curves", "rdp_curves", "costs less",
+     lambda t: scaled(t, "epsilon", 2, method="diffused", coefficient=0.9)),
+    ("geumlek2017/tradeoff", "fig2_tradeoff", "tradeoff", "predict counts",
+     lambda t: scaled(t, "mean", 0.2, method="gaussian")),
+    ("bernstein2018/calibration", "fig1a_ks", "calibration", "Gibbs passes",
+     lambda t: scaled(t, "ks", 3, method="gibbs", model="binomial")),
+    ("bernstein2018/calibration", "fig1b_ecdf", "ecdf", "stay in the band",
+     lambda t: scaled(t, "ecdf", 0.9, method="exact", model="binomial")),
+    ("bernstein2018/utility", "fig1c_mmd", "utility", "nearer at small n",
+     lambda t: scaled(t, "mmd", 0.5, method="naive", model="binomial")),
+    ("bernstein2018/oracle", "oracle", "oracle", "Beta(½, ½)",
+     lambda t: scaled(t, "total_variation", 10, model="exponential")),
+    ("bernstein2018/truncation", "truncation", "truncation", "too narrow",
+     lambda t: scaled(t, "z2", 1.2, method="exact")),
+    ("noise_aware/naive_bayes", "naive_bayes", "naive_bayes", "every measure",
+     lambda t: scaled(t, "mean", 0.1, method="naive", metric="mmd2")),
+    ("noise_aware/networks", "networks", "networks_calibration", "every measure",
+     lambda t: scaled(t, "ks", 0.01, method="naive")),
+    ("noise_aware/regression", "regression", "regression", "one posterior draw",
+     lambda t: scaled(t, "excess_mean", 0.01, method="sampler_record")),
+    ("noise_aware/regression_calibration", "regression_calibration", "regression_calibration", "naive ones are not",
+     lambda t: scaled(t, "ks", 2, method="gibbs")),
+    ("noise_aware/rivals", "rivals", "rivals", "far off", lambda t: scaled(t, "distance", 0.1, method="naive")),
+    ("noise_aware/rivals", "rivals_ranks", "rivals", "the farthest",
+     lambda t: scaled(t, "distance", 9, method="gibbs")),
+    ("zhang2016/adult_network", "adult_network", "adult_network", "consistent counts",
+     lambda t: scaled(t, "divergence_mean", 0.1, method="laplace")),
+    ("zhang2016/marginal_error", "marginal_error", "marginal_error", "nearer than Fourier",
+     lambda t: scaled(t, "error_mean", 0.8, method="fourier")),
+    ("zhang2016/bounds", "noise_scale", "noise_scale", "more per count",
+     lambda t: scaled(t, "fourier_cell", 0.1, graph="chain_10")),
+    ("zhang2016/naive_bayes", "fig1_naive_bayes", "naive_bayes_pairs", "over Laplace",
+     lambda t: scaled(t, "difference_mean", -1, method="fourier")),
+    ("zhang2016/naive_bayes", "data_set_spread", "naive_bayes_spread", "Data sets differ",
+     lambda t: t.assign(accuracy_spread=0.001)),
+    ("zhang2016/naive_bayes", "stealth", "stealth", "is enough", lambda t: t.assign(t=t.t * 10)),
+    ("audit/audit", "tightness", "audit", "Nothing exceeds", lambda t: scaled(t, "exact", 1.1)),
+    ("foulds2016/posterior_divergence", "kl_curves", "posterior_divergence", "of OPS does not",
+     lambda t: scaled(t, "kl_mean", 1e-5, method="ops")),
+    ("foulds2016/war_logs_states", "fig3_emissions_afghanistan", "war_logs_emissions", "Clipping makes",
+     lambda t: t.assign(probability=t.probability.where(
+         (t.method == "non_private") | (t.probability > 0.05), t.probability / 9))),
+    ("geumlek2017/logistic", "fig3_corrected", "logistic", "never leads",
+     lambda t: scaled(t, "mean", 0.4, method="ops", variant="corrected")),
+    ("geumlek2017/logistic", "appendix_loglikelihood", "logistic", "never leads",
+     lambda t: scaled(t, "mean", 0.4, method="ops", variant="paper")),
+    ("geumlek2017/logistic", "method_ranking", "logistic_pairs", "on Abalone alone",
+     lambda t: scaled(t, "difference_mean", -1)),
+    ("geumlek2017/theorem16", "theorem16_links", "theorem16", "logistic regression alone",
+     lambda t: scaled(t, "share_of_own", 100)),
+    ("bernstein2018/families", "families", "families", "naive ones are not",
+     lambda t: scaled(t, "ks", 3, method="gibbs")),
+    ("noise_aware/event_calibration", "event_calibration", "event_calibration", "naive ones are not",
+     lambda t: scaled(t, "ks", 3, method="gibbs")),
+    ("noise_aware/naive_bayes", "naive_bayes_calibration", "naive_bayes_calibration", "naive ones are not",
+     lambda t: scaled(t, "ks", 3, method="exact")),
+    ("zhang2016/bounds", "bounds", "bounds", "are broken", lambda t: t.assign(holds=True)),
+    ("zhang2016/linear_regression", "fig2_linear_regression", "linear_regression", "adds at most",
+     lambda t: scaled(t, "excess_mean", 100, method="sampler_record")),
 ]  # fmt: skip
+
+
+@functools.cache
+def published(study: str) -> dict:
+    return tables.read_tables(grid.load_study(study))
 
 
 def title(figure_of, given) -> str:
@@ -62,8 +157,29 @@ def title(figure_of, given) -> str:
 @pytest.mark.parametrize(("study", "stem", "table", "words", "falsified"), FALSE)
 def test_a_title_stands_above_true_tables_only(study, stem, table, words, falsified):
     """The same figure from the published table and from one in which the finding is false."""
-    loaded = grid.load_study(study)
-    function = figures.functions(loaded.module("figures"))[stem]
-    published = tables.read_tables(loaded)
-    assert words in title(function, published)
-    assert title(function, {**published, table: falsified(published[table])}) == ""
+    function = figures.functions(grid.load_study(study).module("figures"))[stem]
+    given = published(study)
+    assert words in title(function, given)
+    assert title(function, {**given, table: falsified(given[table])}) == ""
+
+
+def test_every_figure_of_a_study_says_an_answer_that_can_fail():
+    """All figures of all studies, against those whose titles the test above sees stand and fall."""
+    every = {(name, stem) for name in grid.study_names() for stem in grid.load_study(name).figures}
+    assert every == {(study, stem) for study, stem, *_ in FALSE}
+
+
+def test_a_tile_of_methods_that_draw_from_the_same_law_is_light():
+    """A table of two methods whose divergences are both 0, and the same one with a divergence that is known exactly."""
+    table = published("fair_axis/beta_bernoulli")["beta_bernoulli"]
+    first = {name: table[name].dropna().min() for name in ("n", "epsilon", "delta")}
+    two = table[(table.metric == "kl") & table.method.isin(["ops", "diffused"]) & (table.accounting == "exact")]
+    two = two[np.logical_and.reduce([two[name] == value for name, value in first.items()])].assign(mean=0.0, sem=0.0)
+    function = figures.functions(grid.load_study("fair_axis/beta_bernoulli").module("figures"))["bits_winners"]
+    alphas = []
+    for divergence in (0.0, 1e-3):
+        with style.context():
+            figure = function(two.assign(mean=two["mean"].where(two.method == "ops", divergence)))
+            alphas += [patch.get_alpha() for patch in figure.axes[0].patches]
+            style.close(figure)
+    assert alphas == [0.3, 0.9]

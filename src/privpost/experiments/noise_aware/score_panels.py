@@ -55,5 +55,9 @@ def draw(table, rows: str, metrics: list[str], height: float = 1.5):
             panel.set_title(METRICS[metric])
         if metric == names[0]:
             panel.set_ylabel(panels.named(rows, value) if len(values) > 1 else "")
+    shown = table[table.metric.isin(names) & ~(table.method == "non_private")]
+    least = shown.groupby(["metric", rows, "epsilon", shown.method == "naive"]).value.min().unstack()
+    holds = {True, False} <= set(least) and (least[False] < least[True]).all()
+    panels.message(figure, "Counting the noise in is better by every measure", bool(holds))
     panels.legend(figure)
     return figure

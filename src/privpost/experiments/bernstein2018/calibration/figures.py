@@ -17,7 +17,12 @@ def distances(calibration):
     naive method of redacted sums, which reads the noisy sum of all records, and bounds that are quantiles at the true
     θ.
     """
-    made = models.ks_panels(models.shown(models.titled(calibration)), size=(5.5, 1.5))
+    table = models.shown(models.titled(calibration))
+    made = models.ks_panels(table, size=(5.5, 1.5))
+    # The posterior without a chain repeats what Gibbs's says.
+    private = table[table.solid | (table.method == "naive")]
+    words = "At small ε naive posteriors fail; with public bounds Gibbs passes"
+    uniform.message(made.figure, uniform.over_limit(private[private.method != "exact"]), words)
     models.legend(made.figure)
     return made.figure
 
@@ -39,16 +44,22 @@ def functions(ecdf, calibration):
     titles = list(dict.fromkeys(table.panel))
     made, axes = panels.grid(2, len(titles), 2.9, sharex=True, sharey="row", height_ratios=(2, 3))
     looks = {key: {**look, "marker": "", "linewidth": 1} for key, look in panels.looks(table).items()}
+    outside = []
     for place, (above, below, title) in enumerate(zip(*axes, titles, strict=True)):
         rows = table[table.panel == title]
         panels.curves(above, rows, "u", "ecdf", None, ("method",), looks)
         uniform.less_u(below, rows, int(rows.n_trials.max()), looks=looks, height=0.06)
+        outside += [(name, uniform.share_outside(part)) for name, part in rows.groupby("method")]
         above.set(title=title, ylim=(0, 1), yticks=[0, 0.5, 1])
         if not place:
             above.set_ylabel("Pr(U ≤ u)")
             below.set_ylabel("Pr(U ≤ u) − u,\nenlarged")
         below.set_xticks([0, 0.5, 1], labels=["0", "½", "1"])
+        below.set_xlabel("")
     private = table[table.epsilon.notna()].iloc[0]
-    made.suptitle(f"n = {private.n:,}, ε = {private.epsilon:g} (pure DP)", fontsize=8)
+    made.supxlabel(f"u, at n = {private.n:,} and ε = {private.epsilon:g} (pure DP)", fontsize=8)
+    exact, naive = ([share for name, share in outside if name == method] for method in ("exact", "naive"))
+    holds = max(exact, default=1) == 0 and min(naive, default=0) > 0.5
+    panels.message(made, "Exact noise-aware posteriors stay in the band, naive ones do not", holds)
     panels.legend(made, [Patch(color="#dddddd", label="Calibrated (95 %, simultaneous)")])
     return made

@@ -5,6 +5,8 @@ import numpy as np
 from privpost.drawing import panels, style
 from privpost.drawing.figures import figure
 
+FLAT = "Beta(0.5, 0.5)"
+
 
 @figure("oracle")
 def oracle(oracle):
@@ -15,11 +17,15 @@ def oracle(oracle):
     releases. The sampler's own draws, and their Monte Carlo noise, stand in the table.
     """
     table = oracle.sort_values("model", key=lambda model: model != "binomial", kind="stable")
-    table = table.assign(panel=table.model.str.capitalize() + ",\nprior " + table.prior.astype(str))
+    priors = table.prior.astype(str).replace(FLAT, "Beta(½, ½)")
+    table = table.assign(panel=table.model.str.capitalize() + ",\nprior " + priors)
     made = panels.panels(
         table, "n", "total_variation", _ends, None, "panel", ("epsilon",), bars=True, share=(True, True),
         size=(style.WIDTH, 1.9), xscale="log", yscale="log", ylabel="Total variation\nto the exact posterior",
     )  # fmt: skip
+    flat = table.prior == FLAT
+    holds = table.total_variation[flat].max() > 0.1 and table.total_variation[~flat].max() < 0.02
+    panels.message(made.figure, "Only the prior Beta(½, ½) makes the normal approximation poor", holds)
     panels.legend(made.figure)
     return made.figure
 

@@ -37,5 +37,8 @@ def truncation(truncation):
     for axes, _, _ in made:
         axes.axhspan(*(1 + side * 1.96 * np.sqrt(2 / table.z2_values.min()) for side in (-1, 1)), color=style.BAND)
         axes.minorticks_off()
+    last = table[table.n == table.n.max()].groupby("method").z2
+    holds = last.min().get("gibbs", 0) > 1.08 and last.max().get("exact", 9) < 1.08
+    panels.message(made.figure, "Gibbs is too narrow at large n, the exact posterior is not", holds)
     panels.legend(made.figure)
     return made.figure

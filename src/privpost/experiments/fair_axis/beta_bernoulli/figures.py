@@ -13,6 +13,8 @@ METRICS = {
 }
 # Where panels end. Smaller divergences, 0 but for rounding, lie on the edge.
 FLOORS = {"kl": 1e-7, "ks": 3e-3}
+# What is near another line: discrete noise near its continuous kin; the direct draw is the diffused one's at large ε.
+ALIKE = ("geometric", "discrete_gaussian", "direct")
 
 
 @figure("bits_winners")
@@ -21,7 +23,8 @@ def winners(beta_bernoulli):
 
     A tile per number of records n and ε, one column per δ: its colour and marker are those of the method with the least
     value, at the top the error of one draw of θ, below the divergence of its law from the non-private posterior, and
-    the distance from calibration. Light tiles: another method is within a 95 % interval of the difference.
+    the distance from calibration. Light tiles: another method is within a 95 % interval of the difference, or
+    10⁻⁷.
     """
     table = _shown(beta_bernoulli)
     table = table[table.method != "non_private"]
@@ -35,7 +38,8 @@ def winners(beta_bernoulli):
             best, *others = tile.sort_values("mean", kind="stable").itertuples()
             look = style.look(best.method)
             leaders.add(best.method)
-            near = any(o.mean - best.mean < style.NORMAL_95 * np.hypot(o.sem, best.sem) for o in others)
+            tie = [FLOORS["kl"] + style.NORMAL_95 * np.hypot(other.sem, best.sem) for other in others]
+            near = any(other.mean - best.mean <= limit for other, limit in zip(others, tie, strict=True))
             at = epsilons.index(epsilon), sizes.index(n)
             box = (at[0] - 0.48, at[1] - 0.46), 0.96, 0.92
             panel.add_patch(_tile(box, look.color, 0.3 if near else 0.9))
@@ -50,7 +54,7 @@ def winners(beta_bernoulli):
             panel.set_ylabel(NAMES[metric])
     panels.label_x(panels.Panels(made, axes, metrics, deltas), style.AXES["epsilon_delta"], 8)
     panels.message(made, "No mechanism is best everywhere", len(leaders) > 2)
-    looks = [style.look(method).line() for method in panels.ordered(table.method, "method")]
+    looks = [style.look(method).line() for method in panels.ordered(leaders, "method")]
     panels.legend(made, [panels.entry(**{**look, "linestyle": "", "markersize": 5}) for look in looks])
     return made
 
@@ -59,32 +63,37 @@ def winners(beta_bernoulli):
 def curves(beta_bernoulli):
     """Error, divergence and calibration of one private draw of θ for bits, all mechanisms at the same (ε, δ) (ours).
 
-    One column per number of records n, at the middle δ; other δ look alike, and guarantees that are converted instead
-    of exact curves stand in the table. The error is divided by the non-private posterior's. Divergences below 10⁻⁷ lie
-    on the edge: the law is the non-private posterior itself. Bars are 95 % intervals. U is the quantile of θ in the
-    posterior from the noisy count, or in the law that a released sample was drawn from.
+    At the middle number of records and δ; the table has the others, and guarantees that are converted instead of
+    exact curves. Discrete noise, near its continuous kin, and the direct draw are left out. The error is divided by the
+    non-private posterior's. Divergences below 10⁻⁷ lie on the edge: the law is the non-private posterior itself. Bars
+    are 95 % intervals. U is the quantile of θ in the posterior from the noisy count, or in the law that a released
+    sample was drawn from.
     """
     table, deltas = _shown(beta_bernoulli), panels.ordered(beta_bernoulli.delta)
-    table = panels.rows_of(table, "delta", deltas[len(deltas) // 2])
-    truth = table[(table.method == "non_private") & (table.metric == "l1_error")].set_index("n")["mean"]
-    unit = table.n.map(truth).where(table.metric == "l1_error", 1.0)
+    delta, sizes = deltas[len(deltas) // 2], panels.ordered(table.n)
+    n = sizes[len(sizes) // 2]
+    table = panels.rows_of(panels.rows_of(table, "delta", delta), "n", n)
+    table = table[~table.method.isin(ALIKE)]
+    truth = table[(table.method == "non_private") & (table.metric == "l1_error")]["mean"].mean()
+    unit = (table.metric == "l1_error").map({True: truth, False: 1.0})
     table = table.assign(mean=table["mean"] / unit, sem=table["sem"] / unit)
-    metrics, sizes = [m for m in METRICS if m in set(table.metric)], panels.ordered(table.n)
-    made, axes = panels.grid(len(metrics), len(sizes), 4.4, sharex=True, sharey="row")
+    metrics = [m for m in METRICS if m in set(table.metric)]
+    made, axes = panels.grid(1, len(metrics), 2.4, sharex=True)
     looks = panels.looks(table)
-    for panel, metric, n in panels.Panels(made, axes, metrics, sizes):
-        rows = table[(table.metric == metric) & (table.n == n)]
+    for panel, metric in zip(axes[0], metrics, strict=True):
+        rows = table[table.metric == metric]
         if metric == "kl":
             rows = rows[rows.method != "non_private"].assign(mean=rows["mean"].clip(lower=FLOORS["kl"]))
         panels.curves(panel, rows, "epsilon", "mean", "sem", ("method",), looks, True)
-        panel.set(xscale="log", yscale="log")
+        panel.set(xscale="log", yscale="log", title=METRICS[metric])
         if metric in FLOORS:
             panel.set_ylim(bottom=FLOORS[metric])
-        if metric == metrics[0]:
-            panel.set_title(panels.named("n", n))
-        if n == sizes[0]:
-            panel.set_ylabel(METRICS[metric])
-    panels.label_x(panels.Panels(made, axes, metrics, sizes), style.AXES["epsilon_delta"], 8)
+    made.supxlabel(f"{style.AXES['epsilon_delta']}, at n = {n:g} and δ = {style.power(delta)}", fontsize=8)
+    least = table[(table.epsilon == table.epsilon.min()) & (table.method != "non_private")]
+    by_method = least.pivot_table(index="method", columns="metric", values="mean")
+    holds = len(metrics) == len(METRICS) and by_method.l1_error.idxmin() == "concentrated"
+    holds = holds and by_method.kl.idxmax() == by_method.ks.idxmax() == "concentrated"
+    panels.message(made, "At small ε concentrated draws err least and are calibrated worst", holds)
     panels.legend(made)
     return made
 

@@ -22,6 +22,7 @@ def logistic(logistic):
     table = table.assign(ball=table.variant.map({"smallest_ball": "smallest ball"}).fillna(""))
     look = {
         "ops_renyi": {"markerfacecolor": "none", "markersize": 6, "linestyle": ""},
+        "direct": {"markerfacecolor": "none", "markersize": 9, "linestyle": ""},
         ("ops", "smallest ball"): {"color": style.SMALLEST_BALL, "linestyle": "-"},
     }
     made = panels.panels(
@@ -31,5 +32,10 @@ def logistic(logistic):
     )  # fmt: skip
     for axes, metric, _ in made:
         panels.decades(axes, 0.01, table[table.metric == metric]["mean"])
+    keys = ["dataset", "metric", "epsilon"]
+    of = {name: rows.set_index(keys)["mean"] for name, rows in table[table.ball == ""].groupby("method")}
+    holds = {"ops", "ops_renyi", "diffused"} <= set(of)
+    holds = holds and (of["ops_renyi"] - of["diffused"]).abs().max() < 0.01 < (of["ops"] - of["diffused"]).min()
+    panels.message(made.figure, "Only its accounting sets OPS behind diffused sampling", holds)
     panels.legend(made.figure)
     return made.figure

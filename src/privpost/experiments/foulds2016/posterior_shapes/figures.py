@@ -27,5 +27,9 @@ def shapes(posterior_shapes):
             axes.plot(theta, density, color=look.color, linestyle=look.linestyle, label=words, **thin)
     axes.set(xlim=(0, 1), ylim=(0, None), xlabel="Success probability θ", ylabel="Density")
     axes.set_title(f"n = {row.n}, ε = {row.epsilon:g} (pure DP), a₀ = {row.a0:g}")
+    peak = table.groupby("method").density.max()
+    modes = table[table.method == "laplace"].sort_values("density").groupby("draw").theta.last()
+    holds = {"ops", "non_private"} <= set(peak.index) and peak["ops"] < 0.9 * peak["non_private"]
+    panels.message(made, "Laplace shifts, OPS flattens", holds and modes.std() > 0.05)
     panels.legend(made)
     return made

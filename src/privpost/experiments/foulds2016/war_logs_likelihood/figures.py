@@ -50,6 +50,12 @@ def likelihood(war_logs_likelihood):
         panel.tick_params(labelbottom=True)
     for panel in list(axes.flat)[len(shown) :]:
         panel.set_axis_off()
+    least = table[(table.epsilon == table.epsilon.min()) & (table["sampler"] != "collapsed")]
+    best = least.groupby(["dataset", least["sampler"].isna(), "method"]).per_event_mean.max().unstack()
+    if {"ops", "laplace"} <= set(best):
+        ahead = (best.laplace > best.ops).groupby(level=1).mean()
+        holds = ahead.get(True, 0) == 1 and 0 < ahead.get(False, 0) < 0.5
+        panels.message(made, "At small ε Laplace leads in naive Bayes, OPS in most HMMs", holds)
     made.supylabel("Log-likelihood per held-out event [nats]", fontsize=8)
     made.supxlabel(style.AXES["epsilon"], fontsize=8)
     ours = panels.entry(linewidth=3, color=panels.pale(style.look("laplace").color), label="Pale: our chains")
@@ -76,5 +82,9 @@ def loss(war_logs_likelihood):
     for axes, _, _ in made:
         panels.decades(axes, 0.01, table.per_event_loss_mean)
         axes.axhline(0, color="black", linewidth=0.8)
+    large = table[table.epsilon >= 1].assign(paid=table.method == "private_gibbs")
+    ends = large.groupby(["dataset", "epsilon", "paid"]).per_event_loss_mean.agg(["min", "max"]).unstack()
+    holds = {True, False} <= set(large.paid) and (ends["min", True] > ends["max", False]).all()
+    panels.message(made.figure, "From ε = 1 on, Gibbs that pays for every update loses most", bool(holds))
     panels.legend(made.figure, [hollow()])
     return made.figure

@@ -49,7 +49,7 @@ def maps(war_logs_assignments, war_logs_emissions):
     real data empty cells were left out and regions chosen by looking at the records.
     """
     table, colors = _shown(war_logs_assignments), _colors(war_logs_emissions)
-    made = _rows_of_maps(table)
+    made, differing = _rows_of_maps(table), {}
     for axes, dataset, method in made:
         truth = _grid(select(table, dataset=dataset, method="non_private"))
         rows = select(table, dataset=dataset, method=method)
@@ -59,6 +59,9 @@ def maps(war_logs_assignments, war_logs_emissions):
             truth = truth.reindex_like(states)
             apart = np.argwhere((states != truth).to_numpy() & states.notna().to_numpy() & truth.notna().to_numpy())
             axes.plot(apart[:, 1], apart[:, 0], ".", color="white", markersize=1.8)
+            differing[dataset] = max(len(apart) / states.notna().to_numpy().sum(), differing.get(dataset, 0))
+    holds = differing.pop("afghanistan", 0) > 0.25 and max(differing.values(), default=1) < 0.1
+    panels.message(made.figure, "Laplace changes many states of Afghanistan, few elsewhere", holds)
     _state_legend(made.figure, table, colors)
     return made.figure
 
@@ -71,7 +74,7 @@ def shares(war_logs_assignments, war_logs_emissions):
     beside the non-private one. One release each; states as in figure 4.
     """
     table, looks = _shown(war_logs_assignments), _colors(war_logs_emissions)
-    made = _rows_of_maps(table, height=0.75)
+    made, every = _rows_of_maps(table, height=0.75), {}
     for axes, dataset, method in made:
         grid = _grid(select(table, dataset=dataset, method=method))
         if grid is None:
@@ -80,12 +83,23 @@ def shares(war_logs_assignments, war_logs_emissions):
         states = range(1, int(np.nanmax(grid)) + 1)
         of_all = [((grid == state).sum() / grid.notna().sum().clip(lower=1)).to_numpy() for state in states]
         colors = [_look(looks, dataset, state)[1] for state in states]
+        every.setdefault(dataset, []).append(dict(zip(states, of_all, strict=True)))
         axes.stackplot(range(grid.shape[1]), of_all, step="mid", colors=colors, linewidth=0)
         _years(axes, grid.columns)
         axes.set(ylim=(0, 1))
         axes.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
+    moved = {name: _moved(*drawn) for name, drawn in every.items() if len(drawn) > 1}
+    holds = moved.pop("afghanistan", 0) > 0.25 and max(moved.values(), default=1) < 0.1
+    panels.message(made.figure, "Laplace changes the shares of Afghanistan, hardly others", holds)
     _state_legend(made.figure, table, looks)
     return made.figure
+
+
+def _moved(*drawn) -> float:
+    """Return the total variation between two methods' shares of states, the mean over months."""
+    one, other = drawn[0], drawn[-1]
+    apart = [np.abs(one.get(state, 0) - other.get(state, 0)) for state in {*one, *other}]
+    return float(np.nanmean(np.sum(apart, axis=0)) / 2)
 
 
 @figure("fig7_ops_final_sample")
@@ -101,9 +115,15 @@ def final_sample(war_logs_assignments, war_logs_emissions):
     table = select(table, dataset=panels.ordered(table.dataset, "dataset")[0])
     truncations, regions = panels.ordered(table.truncation), table.region.nunique()
     made, axes = panels.grid(2, len(truncations), 0.8 + 2 * (0.3 + 0.14 * regions), sharex=True, sharey=True)
+    changes: dict[str, list[int]] = {}
     for panel, kind, truncation in panels.Panels(made, axes, list(KINDS), truncations):
-        _map(panel, select(table, truncation=truncation, summary=kind), colors)
+        grid = _map(panel, select(table, truncation=truncation, summary=kind), colors)
+        if grid is not None:
+            states = grid.ffill(axis=1).to_numpy()
+            changes.setdefault(kind, []).append(int((np.abs(np.diff(states, axis=1)) > 0).sum()))
         panel.set_title(f"OPS, M = {truncation:g}: {KINDS[kind]}", fontsize=7)
+    holds = min(changes.get("final", [0])) > 1.2 * max(changes.get("mode", [1]))
+    panels.message(made, "The sample that OPS releases jumps more than its chain's mode", holds)
     _state_legend(made, table, colors)
     return made
 
@@ -144,6 +164,9 @@ def states_used(war_logs_states_used):
         panel.set_yticks(range(len(datasets)), [panels.named("dataset", name) for name in datasets])
         panel.grid(axis="y", visible=False)
     axes[0, 0].set_ylim(len(datasets) - 0.5, -0.5)
+    used = table.pivot_table(index="dataset", columns="method", values="states_over_5_percent", aggfunc=["min", "max"])
+    holds = {"ops", "laplace"} <= set(used["max"]) and (used["max"]["ops"] < used["min"]["laplace"]).all()
+    panels.message(made, "OPS gives fewer states 5 % of the cells than Laplace does", bool(holds))
     hollow = panels.entry(marker="o", markerfacecolor="white", linestyle="", label="Not converged")
     # In full also where no row of a method has converged.
     full = [panels.entry(**{**look, "linestyle": "", "markersize": 4}) for look in looks.values()]

@@ -42,15 +42,7 @@ def map_of_leaders(who_leads_pairs, who_leads_exponents):
     across = np.array(grid.index, float)
     critical = critical_count((common["levels"],) * common["n_fields"], TRUNCATION)
     row[0].plot(critical / across, across, color="black", label="m = 4D²/(Δε)")
-    for place, (name, (events, cells, sizes)) in enumerate(REAL.items()):
-        # At the m that is as far from the line as the data are from their own.
-        levels = np.array([max(sizes), np.mean(sizes), min(sizes)])
-        m = events / cells / levels * critical / critical_count(sizes, TRUNCATION)
-        height = across.max() * 1.7 ** (place + 1.3)
-        row[0].plot(m, [height] * 3, color=style.GREY, linewidth=0.8)
-        row[0].plot(m[1:2], [height], color="black", marker=style.MARKERS[place], linestyle="")
-        beside = {"xytext": (-5, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
-        row[0].annotate(name, (m.min(), height), fontsize=7, **beside)
+    _place_real_data(row[0], across.max(), critical)
     row[0].set(xscale="log", yscale="log", xlabel="Events per level and cell m", ylabel=style.AXES["epsilon"])
     row[0].set(ylim=(across.min() / 2, across.max() * 14))
     row[0].axhline(across.max() * 1.55, color="black", linewidth=0.8)
@@ -58,7 +50,7 @@ def map_of_leaders(who_leads_pairs, who_leads_exponents):
     row[0].set_yticks(across, [f"{value:g}" for value in across])
     row[0].minorticks_off()
     row[0].set(xlim=(grid.columns.min() / 4, grid.columns.max() * 2))
-    row[0].set_title("Loss of OPS less clipped Laplace\n[nats per event]")
+    row[0].set_title("Loss, OPS less Laplace\n[nats per event]")
     bar = made.colorbar(mesh, ax=row[0], ticks=[-0.8, -0.4, 0, 0.4, 0.8])
     bar.ax.set_title("Laplace\nleads", fontsize=7)
     bar.ax.set_xlabel("OPS\nleads", fontsize=7)
@@ -76,5 +68,20 @@ def map_of_leaders(who_leads_pairs, who_leads_exponents):
         row[1].axvline(power, color="black", linewidth=0.8, linestyle=":")
     row[1].set_yticks(list(names.values()), list(names))
     row[1].set(xlabel="Exponent of the loss", title="Dark: in ε, pale: in m")
+    falls = fitted.groupby("method").exponent
+    holds = falls.max().get("laplace", 0) < -1.5 and falls.min().get("ops", -2) > -1.1
+    panels.message(made, "Laplace's loss falls nearly as 1/ε², that of OPS as 1/ε at best", holds)
     panels.legend(made)
     return made
+
+
+def _place_real_data(axes, above: float, critical: float) -> None:
+    """Draw the real data above a height, each at the m that is as far from the line as the data are from their own."""
+    for place, (name, (events, cells, sizes)) in enumerate(REAL.items()):
+        levels = np.array([max(sizes), np.mean(sizes), min(sizes)])
+        m = events / cells / levels * critical / critical_count(sizes, TRUNCATION)
+        height = above * 1.7 ** (place + 1.3)
+        axes.plot(m, [height] * 3, color=style.GREY, linewidth=0.8)
+        axes.plot(m[1:2], [height], color="black", marker=style.MARKERS[place], linestyle="")
+        beside = {"xytext": (-5, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
+        axes.annotate(name, (m.min(), height), fontsize=7, **beside)

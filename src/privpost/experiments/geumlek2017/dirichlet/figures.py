@@ -36,6 +36,9 @@ def curves(dirichlet):
             panel.set_ylabel(
                 "Published bound\n÷ supremum" if row == "bound" else f"{style.look(row).label}:\nε, (λ, ε)-RDP"
             )
+    curves = table[table.method == "diffused"].groupby(["categories", "prior", "coefficient"]).bound_ratio
+    holds = table.bound_ratio.min() >= 1 and curves.apply(lambda ratio: ratio.dropna().is_monotonic_increasing).all()
+    panels.message(figure, "The published bound overcharges, the more the nearer to λ*", bool(holds))
     figure.supxlabel("(λ − 1) / (λ* − 1)", fontsize=8)
     shades = {key[0]: look["color"] for key, look in looks.items()}
     handles = [panels.entry(color=shade, linewidth=3, label=f"r or m = {c:g}") for c, shade in shades.items()]

@@ -24,5 +24,8 @@ def steps(finite_time):
     for axes, _, _ in made:
         axes.axhline(0, color=style.look("diffused").color, label=f"{style.look('diffused').label}, exact draws")
         panels.decades(axes, 0.01, table.behind_mean)
+    last = table[table.method == "langevin"].sort_values("steps").groupby(["dataset", "log_epsilon"]).last()
+    near = (last.behind_mean.abs() < 2 * last.behind_sem).all() and len(last) > 0
+    panels.message(made.figure, "Langevin reaches exact draws, with every step paid", bool(near))
     panels.legend(made.figure)
     return made.figure

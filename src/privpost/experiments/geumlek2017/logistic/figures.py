@@ -101,6 +101,12 @@ def splits(logistic_splits):
         table, "log_epsilon", "sem", columns="order", lines=("method", "n_splits"), size=(_width(table, "order"), 1.7),
         share=(True, True), yscale="log", ylabel="Standard error\nof the mean test error",
     )  # fmt: skip
+    last = table[table.log_epsilon == table.log_epsilon.max()].groupby(
+        [table.n_splits == "one split", "method", "order"]
+    )
+    ratio = last["sem"].first().unstack(0)
+    holds = {True, False} <= set(ratio) and (ratio[False] > 1.1 * ratio[True]).all()
+    panels.message(made.figure, "One split understates the standard error at large ε", bool(holds))
     panels.legend(made.figure)
     return made.figure
 

@@ -45,6 +45,10 @@ def curves(rdp_curves):
         panel.set_title(f"{style.look(method).label} posterior", pad=20)
     panels.label_x(panels.Panels(made, axes, [None], methods), style.AXES["order"], 70 // len(methods))
     axes[0, 0].set_ylabel("Privacy cost ε, (λ, ε)-RDP")
+    exact = table[(table.supremum == "exact") & (table.coefficient < 1)]
+    costs = exact.pivot_table(index=["coefficient", "order"], columns="method", values="epsilon")
+    holds = {"diffused", "concentrated"} <= set(costs) and (costs.diffused <= costs.concentrated + 1e-9).all()
+    panels.message(made, "At the same coefficient the diffused posterior costs less", bool(holds))
     kinds = [("exact supremum", "-", 1.2), ("the paper's four pairs", ":", 1.2), ("asymptote", "--", 0.6)]
     panels.legend(made, [panels.entry(label=label, linestyle=line, linewidth=w) for label, line, w in kinds])
     return made

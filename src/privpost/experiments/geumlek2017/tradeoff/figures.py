@@ -1,5 +1,7 @@
 """The figure of the study."""
 
+import numpy as np
+
 from privpost.drawing import panels, style
 from privpost.drawing.figures import figure
 
@@ -35,5 +37,10 @@ def tradeoff(tradeoff):
         if panel in axes[:, 0]:
             panel.set_ylabel(ROWS[metric][0])
     panels.label_x(both, style.AXES["log_epsilon"])
+    first = table[(table.log_epsilon == table.log_epsilon.min()) & (table.metric == "neg_log_likelihood_count")]
+    ends = first.groupby("method")["mean"]
+    samples = max(ends.max().get("diffused", np.inf), ends.max().get("concentrated", np.inf))
+    holds = samples < ends.min().get("gaussian", 0) / 2
+    panels.message(made, "At small ε samples predict counts better than Gaussian noise", holds)
     panels.legend(made)
     return made

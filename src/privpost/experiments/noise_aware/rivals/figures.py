@@ -5,49 +5,48 @@ import numpy as np
 from privpost.drawing import panels, style
 from privpost.drawing.figures import figure
 
-TITLES = {"naive_bayes": "Naive Bayes", "normal_unknown_variance": "Normal, σ unknown"}
-# Records of the panels, or where a task has not so many the most that it has.
+# Records of the tasks, or where a task has not so many the most that it has.
 N = 100
+NAIVE = ("naive", "widened")
 
 
 @figure("rivals")
 def cost_and_distance(rivals):
-    """Distance from the exact posterior against CPU time (ours).
+    """Distance from the exact posterior, and CPU time (ours).
 
-    Points grow with ε = 0.1, 1 and 10; means over 20 releases with 95 % intervals, in standard deviations of the exact
-    posterior. Its own draws reach the grey band. CPU time: one release of 20 that run together.
+    About 100 records; a point per model, means over 20 releases with 95 % intervals; bars: medians over models. Of
+    each method ε = 0.1, 1 and 10 from top to bottom. Left: over the distance of exact draws, 1 (grey line). Right: one
+    release of 20 that run together.
     """
-    tasks = panels.ordered(rivals.task, "task")
-    columns = 3
-    rows = -(-len(tasks) // columns)
-    made, axes = panels.grid(rows, columns, 0.75 + 1.5 * rows, sharex=True, sharey=True)
-    every = panels.looks(rivals)
-    for place, task in enumerate(tasks):
-        here = rivals[rivals.task == task]
-        here = here[here.n == (N if (here.n == N).any() else here.n.max())]
-        panel = axes.flat[place]
-        for (method,), look in every.items():
-            part = here[here.method == method].sort_values("epsilon")
-            if part.empty:
-                continue
-            panel.plot(part.seconds, part.distance, color=look["color"], linewidth=0.6, label=look["label"])
-            sizes = 6 + 14 * np.arange(len(part)) / max(1, len(part) - 1)
-            panel.scatter(part.seconds, part.distance, s=sizes, color=look["color"], marker=look["marker"], zorder=3)
-            ends = np.maximum(style.NORMAL_95 * part.distance_sem, 0)
-            panel.errorbar(part.seconds, part.distance, ends, linestyle="", ecolor=(look["color"], 0.5), elinewidth=0.8)
-        floor = here[here.method == "exact"].distance
-        if len(floor):
-            panel.axhspan(0, floor.max(), color=style.BAND, linewidth=0)
-        title = TITLES.get(task, task.capitalize())
-        panel.set(xscale="log", yscale="log", title=f"{title}, n = {here.n.max()}")
-    for panel in axes.flat[len(tasks) :]:
-        panel.axis("off")
-    for panel in axes.flat[len(tasks) - columns : len(tasks)]:
-        panel.tick_params(labelbottom=True)
-    made.supxlabel("CPU time per release [s]", fontsize=8)
-    made.supylabel("Distance from the exact posterior [its sd]", fontsize=8)
-    entries = [panels.entry(**{**look, "linestyle": ""}) for look in every.values()]
-    panels.legend(made, entries)
+    size = rivals.n.where(rivals.n <= N).groupby(rivals.task).transform("max")
+    table = _over_exact(rivals[rivals.n == size])
+    methods = list(table.groupby("method").ratio.median().sort_values().index)
+    epsilons = panels.ordered(table.epsilon, "epsilon")
+    made, ((left, right),) = panels.grid(1, 2, 0.8 + 0.3 * len(methods), sharey=True, width_ratios=(3, 2))
+    for place, method in enumerate(methods):
+        look = style.look(method)
+        for row, epsilon in enumerate(epsilons):
+            rows = table[(table.method == method) & (table.epsilon == epsilon)]
+            y = place + 0.24 * (row - (len(epsilons) - 1) / 2)
+            for panel, column in ((left, "ratio"), (right, "seconds")):
+                panel.plot(rows[column], [y] * len(rows), look.marker, color=look.color, markersize=2.2, alpha=0.6)
+                panel.plot([rows[column].median()] * 2, [y - 0.11, y + 0.11], color=look.color, linewidth=2)
+            ends = panels.interval(rows.ratio, rows.ratio_sem)
+            left.hlines([y] * len(rows), np.maximum(ends[0], 0.1), ends[1], color=(look.color, 0.3), linewidth=0.7)
+    for row, epsilon in enumerate(epsilons):
+        at = (0.99, 0.24 * (row - (len(epsilons) - 1) / 2))
+        left.text(*at, f"ε = {epsilon:g}", fontsize=6, va="center", ha="right", transform=left.get_yaxis_transform())
+    left.axvline(1, color=style.GREY, linewidth=0.8, zorder=0)
+    left.set(xscale="log", xlim=(0.5, None), xlabel="Distance ÷ that of exact draws")
+    right.set(xscale="log", xlabel="CPU time per release [s]", ylim=(len(methods) - 0.5, -0.5))
+    left.set_yticks(range(len(methods)), [style.look(method).label for method in methods])
+    for panel in (left, right):
+        panel.grid(axis="y", visible=False)
+        for place in range(0, len(methods), 2):
+            panel.axhspan(place - 0.5, place + 0.5, color=style.BAND, alpha=0.35, linewidth=0, zorder=0)
+    medians = table.groupby([table.method.isin(NAIVE), "method", "epsilon"]).ratio.median()
+    holds = {True, False} <= set(medians.index.levels[0]) and medians[True].min() > 2 * medians[False].max()
+    panels.message(made, "Naive posteriors are cheap and far off, the others mostly near", holds)
     return made
 
 
@@ -57,9 +56,7 @@ def ranks(rivals):
 
     Medians over models; 1 is as near as can be. Empty: not served.
     """
-    floor = rivals[rivals.method == "exact"].set_index(["task", "n", "epsilon"]).distance
-    keys = rivals.set_index(["task", "n", "epsilon"]).index
-    ratio = rivals.assign(ratio=rivals.distance.to_numpy() / floor.reindex(keys).to_numpy())
+    ratio = _over_exact(rivals)
     ratio["size"] = ratio.n.map(lambda n: min((10, 100, 1000), key=lambda size: abs(np.log(n / size))))
     median = ratio.groupby(["method", "size", "epsilon"]).ratio.median()
     sizes = panels.ordered(ratio["size"], "n")
@@ -81,4 +78,15 @@ def ranks(rivals):
     made.supxlabel(style.AXES["epsilon"], fontsize=8)
     bar = made.colorbar(mesh, ax=row, label="Distance over that of exact draws", ticks=[0, np.log10(3), 1])
     bar.ax.set_yticklabels(["1", "3", "10"])
+    apart = median.unstack("method")
+    naive = [method for method in NAIVE if method in apart]
+    holds = naive and (apart[naive].min(axis=1) > apart.drop(columns=naive).max(axis=1)).all()
+    panels.message(made, "Naive posteriors are the farthest at every n and ε", bool(holds))
     return made
+
+
+def _over_exact(table):
+    """Return a table with `ratio`, distances over those of exact draws at the same point, and their standard errors."""
+    keys = ["task", "n", "epsilon"]
+    floor = table[table.method == "exact"].set_index(keys).distance.reindex(table.set_index(keys).index).to_numpy()
+    return table.assign(ratio=table.distance.to_numpy() / floor, ratio_sem=table.distance_sem.to_numpy() / floor)

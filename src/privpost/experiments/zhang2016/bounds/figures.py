@@ -94,5 +94,8 @@ def scales(noise_scale):
     values = noise_scale[["fourier_coefficient", "fourier_cell"]].div(noise_scale.laplace, axis=0)
     axes.set_ylim(values.min().min() / 1.5, values.max().max() * 1.5)
     words = {"fontsize": 7, "transform": axes.transAxes, "color": style.GREY, "ha": "right"}
-    axes.text(0.99, 0.03, "shaded: Fourier adds less noise", **words)
+    axes.text(0.99, 0.03, "shaded: Fourier's is less", **words)
+    sparse = noise_scale.largest_in_degree <= noise_scale.nodes / 2
+    holds = values.fourier_coefficient[sparse].max() < 1 <= values.fourier_cell.min() + 1e-9
+    panels.message(made, "Less noise per coefficient, more per count", bool(holds))
     return made

@@ -1,5 +1,7 @@
 """The figures of the study."""
 
+import numpy as np
+
 from privpost.drawing import panels, style
 from privpost.drawing.figures import figure
 from privpost.evaluation.rows import select
@@ -22,10 +24,10 @@ SHADES = dict(zip(FOURIER.values(), (
 def accuracy(naive_bayes, naive_bayes_pairs):
     """Accuracy of naive Bayes against ε of pure DP (Zhang et al. 2016, figure 1).
 
-    Left: accuracy of the methods, of the Fourier mechanism in its stealthy runs; the sampler's attribute-level reading
-    has ε for one attribute without children, a whole record costs as many times as much as there are attributes; MAP is
-    ours. Right: what the Fourier mechanism gains over Laplace, paired, by its increment t and the runs that count.
-    Bands are 95 % intervals over repeats.
+    Left: accuracy of the methods, of the Fourier mechanism in its stealthy runs. ε per attribute protects one attribute
+    without children; a record costs as many times as much as it has attributes. MAP is ours. Right: what the Fourier
+    mechanism gains over Laplace, paired, by its increment t and the runs that count. Bands are 95 % intervals over
+    repeats.
     """
     table = naive_bayes
     shown = table.assign(kind=_fourier(table))
@@ -43,6 +45,9 @@ def accuracy(naive_bayes, naive_bayes_pairs):
     panels.curves(right, pairs, "epsilon", "gain", "sem", ("method", "kind"), looks)
     right.axhline(0, color=style.look("laplace").color, linewidth=1)
     right.set(ylabel="Accuracy less Laplace's [%]", ylim=(-3.9, 1.6), title="Fourier against Laplace, paired")
+    most, least = pairs.gain.max(), pairs.gain.min()
+    words = f"Fourier gains at most {most:.1f} % over Laplace, and loses up to {-least:.1f} %"
+    panels.message(made, words, bool(0 < most < -least))
     for axes in (left, right):
         axes.set(xscale="log", xlabel=style.AXES["epsilon"])
     panels.legend(made)
@@ -62,6 +67,8 @@ def spread(naive_bayes_spread):
         table, "epsilon", "accuracy_spread", size=size, xscale="log", ylabel="SD of accuracy over data sets"
     )
     made.axes[0, 0].set_ylim(bottom=0)
+    most = 100 * table.accuracy_spread.max()
+    panels.message(made.figure, f"Data sets differ by up to {most:.0f} % (SD)", bool(most > 1))
     panels.legend(made.figure)
     return made.figure
 
@@ -74,17 +81,28 @@ def stealth(stealth):
     intervals over repeats.
     """
     epsilons = panels.ordered(stealth.epsilon)
-    shown = stealth[stealth.epsilon.isin([epsilons[0], epsilons[len(epsilons) // 2], epsilons[-1]])]
+    chosen = sorted({epsilons[0], epsilons[len(epsilons) // 2], epsilons[-1]})
+    shown = stealth[stealth.epsilon.isin(chosen)]
     smooth = {epsilon: {"marker": ""} for epsilon in epsilons}
     made = panels.panels(
         shown, "t", "stealth_rate", "stealth_sem", lines=("epsilon",), look=smooth, size=(style.NARROW, 2.0),
         xscale="log", ylim=(0, 1.02), xlabel="Increment parameter t", ylabel="Share of stealthy releases",
     )  # fmt: skip
     axes, bound = made.axes[0, 0], shown[shown.epsilon == epsilons[0]].sort_values("t")
-    axes.plot(bound.t, bound.bound, "--", color="#000000", linewidth=1, label="bound 1 − exp(−t)")
+    axes.plot(bound.t, bound.bound, "--", color="#000000", linewidth=1)
     axes.axhline(0.9, color="#888888", linewidth=0.6)
     axes.annotate("90 % of the runs", (bound.t.min(), 0.9), fontsize=7, va="bottom", color=style.GREY)
-    panels.legend(made.figure)
+    at = np.interp(0.4, bound.bound, bound.t)
+    axes.annotate("bound\n1 − exp(−t)", (at, 0.39), (4, 0), fontsize=7, textcoords="offset points", va="top")
+    # Each where it has room; the last one lies left of the others.
+    for line, epsilon, height, side in zip(
+        axes.lines, chosen, (0.3, 0.12, 0.6), ("left", "right", "right"), strict=False
+    ):
+        at, shift = np.interp(height, line.get_ydata(), line.get_xdata()), {"left": 3, "right": -3}[side]
+        words = {"fontsize": 7, "color": line.get_color(), "textcoords": "offset points", "va": "center", "ha": side}
+        axes.annotate(f"ε = {epsilon:g}", (at, height), (shift, 0), **words)
+    enough = shown[shown.stealth_rate >= 0.9].groupby("epsilon").t.min().max()
+    panels.message(made.figure, "A tenth of the bound's t is enough", bool(enough < 0.1 * np.log(10)))
     return made.figure
 
 
