@@ -150,6 +150,18 @@ def test_no_counts_of_two_categories_lose_more_than_the_law(n, prior):
     assert found == pytest.approx(worst, rel=1e-3, abs=1e-9)
 
 
+@pytest.mark.parametrize("others", [0, 1, 7, 8, 100, 12345])
+def test_some_pair_of_the_law_has_no_larger_parameters_than_any_counts(others):
+    """Smaller parameters are worse: a draw times an independent beta variate has the law of larger ones."""
+    first, second = Beta((2.0, 3.0), 0.5, others)._parameters()
+    assert len(first) < 160
+    for one in range(others + 1):
+        below = (first <= 2.0 + 0.5 * one) & (second <= 3.0 + 0.5 * (others - one))
+        assert below.any(), one
+    # None is worse than the counts that there are at either end.
+    assert set(zip(first, second, strict=True)) >= {(2.0, 3.0 + 0.5 * others), (2.0 + 0.5 * others, 3.0)}
+
+
 def test_three_categories_lose_what_two_of_them_do():
     """Dirichlet densities at 400 × 400 places of the simplex, for all neighbours of two records, within 1e-3."""
     prior, n, epsilon = (3.0, 4.0, 5.0), 2, 0.5
